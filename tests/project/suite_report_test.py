@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Checks what `./dev test` prints and exits with against logs made by hand."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPORT = pathlib.Path(__file__).resolve().parent.parent / "suite_report.py"
+
+
+class SuiteReport(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        (self.folder / "meson-logs").mkdir()
+        (self.folder / "meson-info").mkdir()
+        self.output = self.folder / "output"
+        self.output.write_text("what meson printed")
+        self.totals = self.folder / "totals"
+        self.totals.touch()
+        self.runs = []
+
+    def add_run(self, name, suite, result, cases=None, returncode=0, stdout=""):
+        """`cases` is the inside of GoogleTest's <testsuite>; None for a program without it."""
+        self.runs.append((name, suite))
+        with open(self.folder / "meson-logs" / "testlog.json", "a", encoding="utf-8") as file:
+            entry = {"name": f"vortex:{suite} / {name}", "result": result, "duration": 1.25,
+                     "returncode": returncode, "stdout": stdout}
+            file.write(json.dumps(entry) + "\n")
+        if cases is not None:
+            (self.folder / f"{name}.xml").write_text(
+                f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+
+    def report(self, *arguments):
+        tests = [{"name": name, "suite": [f"vortex:{suite}"]} for name, suite in self.runs]
+        (self.folder / "meson-info" / "intro-tests.json").write_text(json.dumps(tests))
+        done = subprocess.run([sys.executable, REPORT, *arguments], stdout=subprocess.PIPE,
+                              text=True, check=False)
+        return done.returncode, done.stdout
+
+    def suites(self):
+        return self.report("suites", "gcc", self.folder, self.output, self.totals)
+
+    def close(self):
+        return self.report("close", self.totals)
+
+    def test_cases_are_counted_by_suite_and_in_the_closing_line(self):
+        good = '<testcase status="run" classname="A" name="x"/>'
+        self.add_run("one", "vortex", "OK", good * 2)
+        self.add_run("two", "vortex", "OK", good)
+        self.add_run("three", "io", "OK", good)
+        self.add_run("script", "project", "OK")
+        status, text = self.suites()
+        self.assertEqual(status, 0)
+        self.assertRegex(text, r"(?m)^gcc +vortex +3 passed, 2\.5 s$")
+        self.assertRegex(text, r"(?m)^gcc +io +1 passed, 1\.2 s$")
+        self.assertEqual(self.close(), (0, "5 passed, 0 failed\n"))
+
+    def test_a_failed_case_fails_all_and_prints_the_output(self):
+        self.add_run("one", "vortex", "FAIL", returncode=1, stdout="seed 77 did it",
+                     cases='<testcase status="run" classname="A" name="x"><failure/></testcase>')
+        status, text = self.suites()
+        self.assertEqual(status, 1)
+        self.assertIn("seed 77 did it", text)
+        self.assertEqual(self.close(), (1, "0 passed, 1 failed\n"))
+
+    def test_a_failure_after_the_last_case_counts(self):
+        self.add_run("leaky", "vortex", "FAIL", returncode=23,
+                     cases='<testcase status="run" classname="A" name="x"/>')
+        self.assertEqual(self.suites()[0], 1)
+        self.assertEqual(self.close(), (1, "1 passed, 1 failed\n"))
+
+    def test_a_crash_without_a_log_of_cases_counts(self):
+        for number, result in enumerate(("FAIL", "TIMEOUT", "ERROR", "INTERRUPT")):
+            self.add_run(f"program_{number}", "vortex", result, returncode=-11)
+        self.assertEqual(self.suites()[0], 1)
+        self.assertEqual(self.close(), (1, "0 passed, 4 failed\n"))
+
+    def test_a_broken_log_of_cases_counts_as_a_failure(self):
+        self.add_run("torn", "vortex", "FAIL", returncode=-9)
+        (self.folder / "torn.xml").write_text("<testsuites><testsu")
+        self.assertEqual(self.suites()[0], 1)
+        self.assertEqual(self.close(), (1, "0 passed, 1 failed\n"))
+
+    def test_skips_are_counted_and_their_reason_printed(self):
+        self.add_run("one", "vortex", "OK", '<testcase status="run" classname="A" name="x"/>'
+                     '<testcase status="run" classname="A" name="y">'
+                     "<skipped>file:3\nthe kernel has no io_uring</skipped></testcase>")
+        self.add_run("script", "project", "SKIP", stdout="no network here\n")
+        status, text = self.suites()
+        self.assertEqual(status, 0)
+        self.assertIn("skipped A.y: the kernel has no io_uring", text)
+        self.assertIn("skipped script: no network here", text)
+        self.assertEqual(self.close(), (0, "1 passed, 0 failed, 2 skipped\n"))
+
+    def test_a_run_without_tests_fails(self):
+        status, text = self.suites()
+        self.assertEqual(status, 1)
+        self.assertIn("what meson printed", text)
+        self.assertEqual(self.close(), (1, "0 passed, 1 failed\n"))
+
+    def test_nothing_at_all_fails(self):
+        self.assertEqual(self.close(), (1, "0 passed, 0 failed\n"))
+
+    def test_a_broken_build_fails(self):
+        status, text = self.report("broken", "tsan", "build", "12", self.totals)
+        self.assertEqual(status, 1)
+        self.assertIn("tsan", text)
+        self.assertEqual(self.close(), (1, "0 passed, 1 failed\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

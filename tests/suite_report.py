@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Turns the logs of `meson test` into one line a suite; used by `./dev test`.
+
+  suite_report.py suites FLAVOUR BUILD_FOLDER OUTPUT TOTALS   lines of one finished run
+  suite_report.py broken FLAVOUR STEP SECONDS TOTALS          the flavour did not get that far
+  suite_report.py close TOTALS                                the closing line
+
+TOTALS is a file that gathers `passed failed skipped` of all runs. What is counted are the single
+test cases of a GoogleTest program, and 1 for any other program. A program that failed without a
+failed case (a crash, a time limit, a sanitizer's report at exit) counts as one failure more. The
+output of a program that failed is printed, and so is the reason of each skip. Exit status 1 says
+that something failed, or that nothing was run.
+"""
+
+import collections
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree as ElementTree
+
+KEPT_LINES = 400
+
+
+class Counts:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.seconds = 0.0
+
+    def text(self):
+        parts = [f"{self.passed} passed"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self.skipped:
+            parts.append(f"{self.skipped} skipped")
+        return ", ".join(parts)
+
+
+def read_cases(folder):
+    """{program: (passed, failed, [(case, reason of the skip)])} from what GoogleTest wrote."""
+    cases = {}
+    for file in folder.glob("*.xml"):
+        try:
+            root = ElementTree.parse(file).getroot()
+        except ElementTree.ParseError:
+            continue  # The program died while writing; its exit status tells.
+        passed = failed = 0
+        skips = []
+        for case in root.iter("testcase"):
+            name = f"{case.get('classname')}.{case.get('name')}"
+            skip = case.find("skipped")
+            if case.find("failure") is not None:
+                failed += 1
+            elif skip is not None:
+                lines = (skip.text or "").splitlines()
+                skips.append((name, " ".join(lines[1:]).strip() or "no reason given"))
+            elif case.get("status") == "run":
+                passed += 1
+        cases[file.stem] = (passed, failed, skips)
+    return cases
+
+
+def print_output(flavour, run):
+    print(f"---- {flavour}: {run['name']}: {run['result']} (exit status {run['returncode']}) ----")
+    for stream in ("stdout", "stderr"):
+        lines = run.get(stream, "").splitlines()
+        if len(lines) > KEPT_LINES:
+            print(f"[{len(lines) - KEPT_LINES} lines left out]")
+        print("\n".join(lines[-KEPT_LINES:]))
+    print(f"---- end of {run['name']} ----")
+
+
+def add_to_totals(totals, counts):
+    with open(totals, "a", encoding="ascii") as file:
+        file.write(f"{counts.passed} {counts.failed} {counts.skipped}\n")
+
+
+def report_suites(flavour, folder, output, totals):
+    folder = pathlib.Path(folder)
+    log = folder / "meson-logs" / "testlog.json"
+    runs = []
+    if log.exists():
+        runs = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    suite_of = {}
+    for test in json.loads((folder / "meson-info" / "intro-tests.json").read_text()):
+        suite_of[test["name"]] = test["suite"][0].split(":")[-1]
+
+    cases = read_cases(folder)
+    suites = collections.defaultdict(Counts)
+    skips = []
+    for run in runs:
+        name = run["name"].split(" / ")[-1]
+        suite = suites[suite_of.get(name, "?")]
+        suite.seconds += run["duration"]
+        good = run["result"] in ("OK", "EXPECTEDFAIL")
+        if name in cases:
+            passed, failed, skipped = cases[name]
+            suite.passed += passed
+            suite.failed += failed if failed or good else 1
+            suite.skipped += len(skipped)
+            skips += skipped
+        elif run["result"] == "SKIP":
+            suite.skipped += 1
+            skips.append((name, (run.get("stdout", "").splitlines() or ["no reason given"])[-1]))
+        elif good:
+            suite.passed += 1
+        else:
+            suite.failed += 1
+        if run["result"] not in ("OK", "EXPECTEDFAIL", "SKIP"):
+            print_output(flavour, run)
+
+    total = Counts()
+    for suite, counts in suites.items():
+        print(f"{flavour:7} {suite:8} {counts.text()}, {counts.seconds:.1f} s")
+        total.passed += counts.passed
+        total.failed += counts.failed
+        total.skipped += counts.skipped
+    for name, reason in skips:
+        print(f"        skipped {name}: {reason}")
+    if not runs:
+        print(pathlib.Path(output).read_text(encoding="utf-8", errors="replace"))
+        print(f"{flavour:7} -        1 failed: no test was run")
+        total.failed += 1
+    add_to_totals(totals, total)
+    return 1 if total.failed else 0
+
+
+def report_broken(flavour, step, seconds, totals):
+    counts = Counts()
+    counts.failed = 1
+    print(f"{flavour:7} -        1 failed: {step} after {seconds} s")
+    add_to_totals(totals, counts)
+    return 1
+
+
+def close(totals):
+    counts = Counts()
+    with open(totals, encoding="ascii") as file:
+        for line in file:
+            passed, failed, skipped = map(int, line.split())
+            counts.passed += passed
+            counts.failed += failed
+            counts.skipped += skipped
+    closing = f"{counts.passed} passed, {counts.failed} failed"
+    if counts.skipped:
+        closing += f", {counts.skipped} skipped"
+    print(closing)
+    return 1 if counts.failed or not counts.passed else 0
+
+
+def main():
+    actions = {"suites": report_suites, "broken": report_broken, "close": close}
+    if len(sys.argv) < 3 or sys.argv[1] not in actions:
+        sys.exit(__doc__)
+    sys.exit(actions[sys.argv[1]](*sys.argv[2:]))
+
+
+if __name__ == "__main__":
+    main()
