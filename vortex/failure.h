@@ -1,0 +1,43 @@
+// What goes wrong inside a fault, recorded without allocating.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "vortex/line_buffer.h"
+
+namespace vortex {
+
+// The result of one step inside a fault: an errno value (0: it went well) and a sentence that
+// outlives the fault (a literal, or text owned by the object that reports it).
+struct Status {
+  int error = 0;
+  const char* cause = "";
+
+  bool ok() const noexcept { return error == 0; }
+};
+
+// The first error of a stream. Trivially copyable; copying and reading it is async-signal-safe,
+// except for message().
+struct Failure {
+  int error = 0;                   // errno value; 0: no failure
+  LineBuffer<64> stream;           // name of the stream, cut to fit
+  LineBuffer<256> cause;           // what happened
+  std::uint64_t offset = 0;        // byte offset in the stream
+  std::uint64_t block = 0;         // the block that holds it
+  std::uint64_t window_begin = 0;  // blocks that could be touched: [window_begin, window_end)
+  std::uint64_t window_end = 0;
+
+  explicit operator bool() const noexcept { return error != 0; }
+
+  // The diagnostic line, without a newline. Async-signal-safe.
+  LineBuffer<512> line() const noexcept;
+
+  // The same as an allocated string.
+  std::string message() const { return std::string(line().view()); }
+
+  // Throws the failure as a vortex::Error if there is one.
+  void throw_if_failed() const;
+};
+
+}  // namespace vortex

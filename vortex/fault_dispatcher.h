@@ -1,0 +1,71 @@
+// The process's one SIGSEGV handler (the stream manager of section 4.4 of the Vortex paper).
+#pragma once
+
+#include <signal.h>
+
+#include <atomic>
+#include <string>
+
+#include "vortex/region_table.h"
+
+namespace vortex {
+
+// How the signal reaches us. libsigsegv is compiled in unless the build says -Dengine=native, and
+// is then the default; both behave alike.
+enum class Engine { kLibsigsegv, kNative };
+
+// The signal is process-wide, so this is the one object of the library that is, too. A fault in a
+// registered region goes to its FaultServer; any other goes to the handler that was installed
+// before ours, called directly with the original siginfo and context, under the mask and flags it
+// was installed with. (Putting the earlier handler back and faulting again would lose the faults
+// that other threads have meanwhile; only the default action and SIG_IGN are restored like that.)
+//
+// The handler is installed with SA_NODEFER, because a callback that runs inside a fault may read
+// another stream, and without SA_ONSTACK: docs/decisions.md has the reasons.
+//
+// Thread-safe. Nothing here may be called inside a fault.
+class FaultDispatcher {
+ public:
+  static FaultDispatcher& instance();
+
+  // What this build has, and what it uses unless told otherwise.
+  static bool compiled_in(Engine engine) noexcept;
+  static Engine default_engine() noexcept;
+
+  // Installs the handler; add() does it with the default engine when nobody did. Throws Error:
+  // EBUSY when another engine is running, ENOTSUP when the engine is not compiled in.
+  void start(Engine engine);
+  void start() { start(default_engine()); }
+  // Takes the handler out again and puts the earlier one back. Throws Error(EBUSY) while regions
+  // are registered or when somebody installed a handler after ours, which would be lost.
+  void stop();
+  bool running() const noexcept;
+  Engine engine() const noexcept;
+
+  // Registers a region. Throws Error(EEXIST) when it overlaps another.
+  void add(Region& region);
+  // Removes it and waits until no thread serves a fault in it. Whoever calls has already woken
+  // those.
+  void remove(Region& region);
+
+  // The handler that somebody installed after ours: "function (library)" as far as the dynamic
+  // linker knows, empty when ours is in place. Faults reach us then only if that handler passes
+  // them on.
+  std::string handler_in_front() const;
+
+  // Puts our handler in front again; the one found there is called for faults that are not ours.
+  // When it passes faults on to us in turn, they go to the handler that was there at first.
+  void reclaim();
+
+  struct Statistics {
+    std::uint64_t served = 0;     // faults in our regions, served
+    std::uint64_t failed = 0;     // faults in our regions that ended in an error
+    std::uint64_t forwarded = 0;  // faults that went to an earlier handler
+  };
+  Statistics statistics() const noexcept;
+
+ private:
+  FaultDispatcher();
+};
+
+}  // namespace vortex

@@ -1,0 +1,50 @@
+#include <sigsegv.h>
+
+#include <cerrno>
+
+#include "vortex/error.h"
+#include "vortex/fault_engine.h"
+
+namespace vortex {
+namespace {
+
+// libsigsegv's own signal function, read back after it installed itself. The trampoline stands in
+// front of it and calls it with the kernel's arguments; it recovers the address for each platform
+// it knows and calls on_fault. It never sees a fault that is not ours: for one, it would restore
+// the default action and lose the handler that was there before.
+struct sigaction libsigsegv_action;
+
+int on_fault(void* /*address*/, int /*serious*/) {
+  // Without a record the trampoline is not in place yet: prepare() runs on another thread. The
+  // instruction faults until it is, and then goes where it should.
+  if (has_pinned_fault()) serve_pinned_fault();
+  return 1;
+}
+
+void prepare() {
+  if (sigsegv_install_handler(&on_fault) != 0) {
+    throw Error(ENOTSUP,
+                "libsigsegv cannot catch faults on this system; build with -Dengine=native");
+  }
+  sigaction(SIGSEGV, nullptr, &libsigsegv_action);
+}
+
+void deliver(int signal, siginfo_t* info, void* context) noexcept {
+  if ((libsigsegv_action.sa_flags & SA_SIGINFO) != 0) {
+    libsigsegv_action.sa_sigaction(signal, info, context);
+  } else {
+    libsigsegv_action.sa_handler(signal);
+  }
+}
+
+}  // namespace
+
+const FaultEngine& libsigsegv_engine() noexcept {
+  static constexpr FaultEngine kEngine = {
+      .prepare = &prepare,
+      .deliver = &deliver,
+  };
+  return kEngine;
+}
+
+}  // namespace vortex

@@ -1,0 +1,13 @@
+#include "vortex/fault_engine.h"
+
+namespace vortex {
+
+const FaultEngine& native_engine() noexcept {
+  static constexpr FaultEngine kEngine = {
+      .prepare = [] {},
+      .deliver = [](int, siginfo_t*, void*) noexcept { serve_pinned_fault(); },
+  };
+  return kEngine;
+}
+
+}  // namespace vortex

@@ -1,0 +1,46 @@
+// The kernel's memory calls, in one place: the seam at which tests inject failures, and the only
+// file that maps anything. Everything here is async-signal-safe, allocates nothing and keeps errno.
+//
+// The calls go to the kernel directly. The C library's wrappers are replaced by sanitizers and heap
+// profilers, whose versions lock, allocate or write shadow memory for the whole of a reservation.
+#pragma once
+
+#include <cstddef>
+
+namespace vortex::os {
+
+enum class MemoryCall { kMap, kMove, kVacate, kPopulate, kUnmap };
+
+// Address space without memory (PROT_NONE, not accounted). nullptr and *error on failure.
+std::byte* reserve(std::size_t bytes, int* error) noexcept;
+
+// Readable and writable private anonymous memory, not accounted: at `address` exactly when given
+// (what was mapped there is replaced in the same step), anywhere otherwise.
+std::byte* map_memory(std::byte* address, std::size_t bytes, int* error) noexcept;
+
+// Moves the pages of [from, from + bytes) to [to, to + bytes), replacing what was mapped there. The
+// source stays mapped, without pages, so that at no instant another thread's mmap can take either
+// range (MREMAP_DONTUNMAP). Returns 0 or an errno value; on failure nothing has moved.
+int move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept;
+
+// Turns [address, address + bytes) back into bare reservation, in one step; memory there is freed,
+// and so are the page tables of every 2 MiB and 1 GiB span that the range covers whole.
+int vacate(std::byte* address, std::size_t bytes) noexcept;
+
+// Makes every page of the range present and writable. Returns 0 or an errno value.
+int populate(std::byte* address, std::size_t bytes) noexcept;
+
+int advise(std::byte* address, std::size_t bytes, int advice) noexcept;
+int unmap(std::byte* address, std::size_t bytes) noexcept;
+
+std::size_t page_bytes() noexcept;
+
+// vm.max_map_count, or the kernel's default where /proc cannot be read.
+std::size_t max_map_count() noexcept;
+
+// For tests: called before each memory call; a result other than 0 makes the call fail with it.
+// Null removes the hook.
+using FailureHook = int (*)(MemoryCall call) noexcept;
+void set_failure_hook(FailureHook hook) noexcept;
+
+}  // namespace vortex::os

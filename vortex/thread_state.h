@@ -1,0 +1,27 @@
+// What the fault handler keeps for each thread.
+#pragma once
+
+#include <cstdint>
+
+namespace vortex {
+
+struct FaultFrame;
+struct GuardFrame;
+
+// Lives in the initial TLS block (never allocated on first touch, which could call malloc inside
+// the handler), hence the model attribute on every declaration.
+struct ThreadState {
+  FaultFrame* fault = nullptr;  // innermost fault being served by this thread
+  GuardFrame* guard = nullptr;  // innermost vortex::guarded() of this thread
+  std::int32_t thread_id = 0;   // kernel id; 0: not asked yet
+  void* forwarding = nullptr;   // stack frame that is calling a handler from before ours
+};
+
+#if defined(__GNUC__)
+__attribute__((tls_model("initial-exec")))
+#endif
+extern constinit thread_local ThreadState g_thread_state;
+
+inline ThreadState& thread_state() noexcept { return g_thread_state; }
+
+}  // namespace vortex
