@@ -1,0 +1,520 @@
+#include "vortex/block_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "vortex/block_quota.h"
+#include "vortex/error.h"
+#include "vortex/os_memory.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kSmall = std::size_t{16} << 10;
+
+std::string error_text(const BlockPoolOptions& options) {
+  try {
+    BlockPool pool(options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "'" << text << "' does not mention '" << part << "'";
+}
+
+// The VmFlags of the map that holds an address, from /proc/self/smaps.
+std::string flags_of_map(const void* address) {
+  std::ifstream smaps("/proc/self/smaps");
+  std::string line;
+  bool inside = false;
+  while (std::getline(smaps, line)) {
+    unsigned long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2 && line.find(':') > 20) {
+      const auto wanted = reinterpret_cast<unsigned long>(address);
+      inside = begin <= wanted && wanted < end;
+    } else if (inside && line.rfind("VmFlags:", 0) == 0) {
+      return line + " ";
+    }
+  }
+  return {};
+}
+
+std::size_t map_count() {
+  std::ifstream maps("/proc/self/maps");
+  return static_cast<std::size_t>(
+      std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
+}
+
+TEST(BlockPool, RefusesSizesOutOfRange) {
+  EXPECT_TRUE(
+      contains(error_text({.pool_bytes = 1 << 20, .block_bytes = 5000}), "multiples of the page"));
+  EXPECT_TRUE(
+      contains(error_text({.pool_bytes = 1 << 20, .block_bytes = 8192}), "16 KiB to 64 MiB"));
+  EXPECT_TRUE(contains(
+      error_text({.pool_bytes = std::size_t{1} << 30, .block_bytes = std::size_t{128} << 20}),
+      "128 MiB"));
+  EXPECT_TRUE(contains(error_text({.pool_bytes = 0}), "the least that works is 2 MiB"));
+  EXPECT_TRUE(
+      contains(error_text({.pool_bytes = 100, .block_bytes = kSmall, .name = "tiny"}), "'tiny'"));
+}
+
+TEST(BlockPool, ChoosesBlocksThatFitTheMapLimit) {
+  BlockPool small({.pool_bytes = std::size_t{8} << 20, .warming = Warming::kOnDemand});
+  EXPECT_EQ(small.block_bytes(), kDefaultBlockBytes);
+  // At 2 MiB this pool could need 2^19 maps.
+  const std::size_t huge = std::size_t{512} << 30;
+  BlockPool large({.pool_bytes = huge, .warming = Warming::kOnDemand});
+  EXPECT_GT(large.block_bytes(), kDefaultBlockBytes);
+  EXPECT_EQ(large.block_bytes() % kDefaultBlockBytes, 0u);
+  EXPECT_LT(2 * large.block_count(), os::max_map_count());
+  EXPECT_EQ(large.pool_bytes(), huge);
+}
+
+TEST(BlockPool, NamesTheMapLimitAndTheValueThatWouldDo) {
+  const std::size_t blocks = os::max_map_count();
+  const std::string text = error_text({.pool_bytes = blocks * kSmall, .block_bytes = kSmall});
+  EXPECT_TRUE(contains(text, "vm.max_map_count is " + std::to_string(os::max_map_count())));
+  const std::size_t at = text.find("sysctl -w vm.max_map_count=");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_GE(std::stoul(text.substr(at + 27)), 2 * blocks);
+  EXPECT_EQ(MapBudget::claimed(), 0u) << "a refused pool claims nothing";
+}
+
+TEST(BlockPool, BlocksKeepTheirBytesWhereverTheyAre) {
+  for (std::size_t block_bytes : {kSmall, std::size_t{2} << 20, std::size_t{3} << 20}) {
+    BlockPool pool({.pool_bytes = 4 * block_bytes, .block_bytes = block_bytes});
+    BlockQuota quota(pool, 4, 4, "test");
+    Reservation space({.bytes = 16 * block_bytes});
+    std::vector<Block> blocks;
+    for (int i = 0; i < 4; ++i) {
+      const BlockGrant grant = quota.try_take();
+      ASSERT_EQ(grant.error, 0);
+      EXPECT_TRUE(pool.resting(grant.block));
+      std::memset(pool.home(grant.block), 'a' + i, block_bytes);
+      blocks.push_back(grant.block);
+    }
+    std::mt19937_64 random(block_bytes);
+    std::vector<int> at(16, -1);  // which block is placed where
+    std::vector<int> place_of(4, -1);
+    for (int step = 0; step < 500; ++step) {
+      const int which = static_cast<int>(random() % 4);
+      const int where = static_cast<int>(random() % 17) - 1;  // -1: home
+      if (where >= 0 && at[where] >= 0) continue;
+      std::byte* const target =
+          where < 0 ? pool.home(blocks[which]) : space.begin() + where * block_bytes;
+      ASSERT_EQ(where < 0 ? pool.withdraw(blocks[which]) : pool.place(blocks[which], target), 0);
+      if (place_of[which] >= 0) at[place_of[which]] = -1;
+      place_of[which] = where;
+      if (where >= 0) at[where] = which;
+      EXPECT_EQ(pool.where(blocks[which]), target);
+      EXPECT_EQ(target[0], static_cast<std::byte>('a' + which));
+      EXPECT_EQ(target[block_bytes - 1], static_cast<std::byte>('a' + which));
+      EXPECT_EQ(std::memcmp(target, target + 1, block_bytes - 1), 0);
+    }
+    for (Block block : blocks) {
+      ASSERT_EQ(pool.withdraw(block), 0);
+      quota.give_back(block);
+    }
+  }
+}
+
+TEST(BlockPool, PlacingInOrderAddsNoMaps) {
+  constexpr std::size_t kBlocks = 256;
+  BlockPool pool(
+      {.pool_bytes = kBlocks * kSmall, .block_bytes = kSmall, .warming = Warming::kEager});
+  BlockQuota quota(pool, kBlocks, kBlocks, "test");
+  Reservation space({.bytes = kBlocks * kSmall});
+  std::vector<Block> blocks(kBlocks);
+  for (Block& block : blocks) block = quota.try_take().block;
+  const std::size_t before = map_count();
+  for (Block block : blocks) ASSERT_EQ(pool.place(block, space.begin() + block.index * kSmall), 0);
+  EXPECT_LE(map_count(), before + 4);
+  for (Block block : blocks) ASSERT_EQ(pool.withdraw(block), 0);
+  EXPECT_LE(map_count(), before + 2);
+  for (Block block : blocks) quota.give_back(block);
+}
+
+TEST(BlockPool, ScatteredBlocksStayWithinTheirBudget) {
+  constexpr std::size_t kBlocks = 300;
+  const std::size_t before = map_count();
+  BlockPool pool(
+      {.pool_bytes = kBlocks * kSmall, .block_bytes = kSmall, .warming = Warming::kEager});
+  BlockQuota quota(pool, kBlocks, kBlocks, "test");
+  Reservation space({.bytes = 2 * kBlocks * kSmall});
+  std::vector<Block> blocks(kBlocks);
+  for (Block& block : blocks) block = quota.try_take().block;
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    ASSERT_EQ(pool.place(blocks[i], space.begin() + 2 * (kBlocks - 1 - i) * kSmall), 0);
+  }
+  EXPECT_LE(map_count(), before + MapBudget::claimed() + 2);
+  for (Block block : blocks) {
+    ASSERT_EQ(pool.withdraw(block), 0);
+    quota.give_back(block);
+  }
+}
+
+TEST(BlockPool, QuotasGuaranteeTheirMinimum) {
+  BlockPool pool({.pool_bytes = 10 * kSmall, .block_bytes = kSmall});
+  BlockQuota first(pool, 4, BlockQuota::kNoMaximum, "first");
+  BlockQuota second(pool, 3, 3, "second");
+  std::vector<Block> of_first;
+  for (;;) {
+    const BlockGrant grant = first.try_take();
+    if (grant.error != 0) {
+      EXPECT_EQ(grant.error, EAGAIN);
+      break;
+    }
+    of_first.push_back(grant.block);
+  }
+  EXPECT_EQ(of_first.size(), 7u) << "all but what the second is guaranteed";
+  try {
+    BlockQuota third(pool, 1, 1, "third");
+    FAIL() << "admitted beyond the pool";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOMEM);
+    EXPECT_TRUE(contains(error.what(), "third needs at least 1 blocks"));
+    EXPECT_TRUE(contains(error.what(), "at least 176 KiB"));
+  }
+  std::vector<Block> of_second;
+  for (int i = 0; i < 3; ++i) {
+    const BlockGrant grant = second.try_take();
+    ASSERT_EQ(grant.error, 0);
+    of_second.push_back(grant.block);
+  }
+  EXPECT_EQ(second.try_take().error, EAGAIN) << "its maximum";
+  EXPECT_EQ(pool.statistics().blocks_in_use, 10u);
+  EXPECT_EQ(pool.statistics().peak_blocks_in_use, 10u);
+  EXPECT_EQ(pool.statistics().blocks_guaranteed, 7u);
+  for (Block block : of_first) first.give_back(block);
+  for (Block block : of_second) second.give_back(block);
+  EXPECT_EQ(pool.statistics().blocks_in_use, 0u);
+  EXPECT_EQ(pool.statistics().peak_blocks_in_use, 10u);
+}
+
+TEST(BlockPool, QuotaModel) {
+  std::mt19937_64 random(20260101);
+  for (int round = 0; round < 50; ++round) {
+    const std::size_t total = 1 + random() % 12;
+    BlockPool pool(
+        {.pool_bytes = total * kSmall, .block_bytes = kSmall, .warming = Warming::kOnDemand});
+    struct User {
+      std::unique_ptr<BlockQuota> quota;
+      std::vector<Block> blocks;
+    };
+    std::vector<User> users;
+    auto unclaimed = [&] {
+      std::size_t sum = 0;
+      for (const User& user : users) {
+        sum += user.quota->minimum() - std::min(user.quota->minimum(), user.blocks.size());
+      }
+      return sum;
+    };
+    auto in_use = [&] {
+      std::size_t sum = 0;
+      for (const User& user : users) sum += user.blocks.size();
+      return sum;
+    };
+    for (int step = 0; step < 300; ++step) {
+      const auto action = random() % 10;
+      if (action == 0) {
+        const std::size_t minimum = random() % 4;
+        const bool fits = minimum + unclaimed() + in_use() <= total;
+        try {
+          User user{std::make_unique<BlockQuota>(pool, minimum, minimum + random() % 5, "user"),
+                    {}};
+          EXPECT_TRUE(fits);
+          users.push_back(std::move(user));
+        } catch (const Error&) {
+          EXPECT_FALSE(fits);
+        }
+      } else if (!users.empty()) {
+        User& user = users[random() % users.size()];
+        if (action < 6) {
+          const bool guaranteed = user.blocks.size() < user.quota->minimum();
+          const bool expected = user.blocks.size() < user.quota->maximum() &&
+                                (guaranteed || in_use() + unclaimed() < total);
+          const BlockGrant grant = user.quota->try_take();
+          EXPECT_EQ(grant.error == 0, expected);
+          if (grant.error == 0) user.blocks.push_back(grant.block);
+        } else if (!user.blocks.empty()) {
+          user.quota->give_back(user.blocks.back());
+          user.blocks.pop_back();
+        }
+      }
+      EXPECT_EQ(pool.statistics().blocks_in_use, in_use());
+    }
+    for (User& user : users) {
+      for (Block block : user.blocks) user.quota->give_back(block);
+    }
+  }
+}
+
+TEST(BlockPool, TakersOnManyThreadsGetDifferentBlocks) {
+  BlockPool pool({.pool_bytes = 64 * kSmall, .block_bytes = kSmall});
+  BlockQuota quota(pool, 0, BlockQuota::kNoMaximum, "all");
+  std::vector<std::thread> threads;
+  std::atomic<int> clashes{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        const BlockGrant grant = quota.try_take();
+        if (grant.error != 0) continue;
+        auto* word = reinterpret_cast<std::atomic<int>*>(pool.home(grant.block));
+        word->store(t);
+        if (word->load() != t) ++clashes;
+        quota.give_back(grant.block);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(clashes, 0);
+  EXPECT_EQ(quota.held(), 0u);
+}
+
+class Warmings : public testing::TestWithParam<Warming> {};
+
+TEST_P(Warmings, EveryBlockIsUsableAtOnceAndWarmInTheEnd) {
+  BlockPool pool({.pool_bytes = 32 * kSmall, .block_bytes = kSmall, .warming = GetParam()});
+  if (GetParam() == Warming::kEager) {
+    EXPECT_EQ(pool.statistics().blocks_populated, 32u);
+  }
+  BlockQuota quota(pool, 32, 32, "test");
+  std::vector<Block> blocks;
+  for (int i = 0; i < 32; ++i) {
+    const BlockGrant grant = quota.try_take();
+    ASSERT_EQ(grant.error, 0);
+    blocks.push_back(grant.block);
+    unsigned char resident[4] = {};
+    ASSERT_EQ(mincore(pool.home(grant.block), kSmall, resident), 0);
+    for (unsigned char page : resident) EXPECT_EQ(page & 1, 1);
+  }
+  pool.wait_until_warm();
+  EXPECT_EQ(pool.statistics().blocks_populated, 32u);
+  for (Block block : blocks) quota.give_back(block);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Warmings,
+                         testing::Values(Warming::kBackground, Warming::kEager,
+                                         Warming::kOnDemand));
+
+int failing_call = -1;
+os::MemoryCall failing_kind;
+int fail_nth(os::MemoryCall call) noexcept {
+  return call == failing_kind && failing_call-- == 0 ? ENOMEM : 0;
+}
+
+// The kernel may refuse any call: the block stays where it was, with its bytes, and the pool goes
+// on.
+TEST(BlockPool, RefusedCallsLeaveTheBlockWhereItWas) {
+  BlockPool pool({.pool_bytes = 2 * kSmall, .block_bytes = kSmall, .warming = Warming::kEager});
+  BlockQuota quota(pool, 2, 2, "test");
+  Reservation space({.bytes = 4 * kSmall});
+  const Block block = quota.try_take().block;
+  std::memset(pool.home(block), 'x', kSmall);
+  std::byte* const spots[] = {pool.home(block), space.begin(), space.begin() + 2 * kSmall};
+  for (os::MemoryCall kind : {os::MemoryCall::kMove, os::MemoryCall::kVacate}) {
+    for (std::byte* from : spots) {
+      for (std::byte* to : spots) {
+        if (from == to) continue;
+        ASSERT_EQ(pool.place(block, from), 0);
+        if (kind == os::MemoryCall::kVacate && from == pool.home(block))
+          continue;  // makes no such call
+        failing_kind = kind;
+        failing_call = 0;
+        os::set_failure_hook(&fail_nth);
+        const int error = pool.place(block, to);
+        os::set_failure_hook(nullptr);
+        EXPECT_EQ(error, ENOMEM);
+        EXPECT_EQ(pool.where(block), from);
+        EXPECT_EQ(from[0], std::byte{'x'});
+        EXPECT_EQ(from[kSmall - 1], std::byte{'x'});
+        EXPECT_EQ(pool.place(block, to), 0) << "works again";
+        EXPECT_EQ(to[0], std::byte{'x'});
+      }
+    }
+  }
+  ASSERT_EQ(pool.withdraw(block), 0);
+  quota.give_back(block);
+}
+
+TEST(BlockPool, RefusedMemoryIsTheTakersErrorAndNothingIsLost) {
+  BlockPool pool({.pool_bytes = 2 * kSmall, .block_bytes = kSmall, .warming = Warming::kOnDemand});
+  BlockQuota quota(pool, 2, 2, "test");
+  failing_kind = os::MemoryCall::kPopulate;
+  failing_call = 0;
+  os::set_failure_hook(&fail_nth);
+  const BlockGrant refused = quota.try_take();
+  os::set_failure_hook(nullptr);
+  EXPECT_EQ(refused.error, ENOMEM);
+  EXPECT_FALSE(refused.block);
+  EXPECT_EQ(quota.held(), 0u);
+  const Block first = quota.try_take().block;
+  const Block second = quota.try_take().block;
+  EXPECT_TRUE(first && second && !(first == second));
+  quota.give_back(first);
+  quota.give_back(second);
+
+  failing_call = 1;
+  os::set_failure_hook(&fail_nth);
+  EXPECT_TRUE(contains(
+      error_text({.pool_bytes = 4 * kSmall, .block_bytes = kSmall, .warming = Warming::kEager}),
+      "use a smaller pool"));
+  os::set_failure_hook(nullptr);
+}
+
+// While blocks move, other threads map and unmap as fast as they can. A map of theirs inside one of
+// our ranges means that a range of ours was free for an instant.
+TEST(BlockPool, NoOtherMapEverLandsInOurRanges) {
+  constexpr std::size_t kBlocks = 4;
+  BlockPool pool(
+      {.pool_bytes = kBlocks * kSmall, .block_bytes = kSmall, .warming = Warming::kEager});
+  BlockQuota quota(pool, kBlocks, kBlocks, "test");
+  Reservation space({.bytes = 64 * kSmall});
+  std::atomic<bool> stop{false};
+  std::atomic<int> intruders{0};
+  std::atomic<long> attempts{0};
+  std::vector<std::thread> mappers;
+  for (int t = 0; t < 2; ++t) {
+    mappers.emplace_back([&] {
+      auto inside = [](const void* p, const std::byte* begin, std::size_t bytes) {
+        return p >= begin && p < begin + bytes;
+      };
+      while (!stop.load(std::memory_order_relaxed)) {
+        // One attempt in the dark, as any allocator makes; one at the range itself, which the
+        // kernel grants only if it is free. (A map that landed there is left alone: it may be ours
+        // by now.)
+        void* any = mmap(nullptr, kSmall, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (inside(any, space.begin(), space.bytes()) ||
+            inside(any, pool.homes(), pool.pool_bytes())) {
+          ++intruders;
+        } else if (any != MAP_FAILED) {
+          munmap(any, kSmall);
+        }
+        for (std::byte* wanted : {space.begin(), pool.homes()}) {
+          void* got = mmap(wanted, kSmall, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+          if (got != MAP_FAILED) ++intruders;
+        }
+        attempts.fetch_add(1, std::memory_order_relaxed);
+      }
+    });
+  }
+  Block blocks[kBlocks];
+  for (Block& block : blocks) block = quota.try_take().block;
+  for (int i = 0; i < 3000 || attempts.load() < 3000; ++i) {
+    const Block block = blocks[i % kBlocks];
+    ASSERT_EQ(pool.place(block, space.begin() + (i % 3) * kSmall), 0);
+    ASSERT_EQ(pool.place(block, space.begin() + (3 + i % 3) * kSmall), 0) << "and straight on";
+    ASSERT_EQ(pool.withdraw(block), 0);
+  }
+  stop = true;
+  for (std::thread& thread : mappers) thread.join();
+  EXPECT_EQ(intruders, 0);
+  for (Block block : blocks) quota.give_back(block);
+}
+
+TEST(BlockPool, FlagsStandOnOurMapsAndTravelWithTheBlocks) {
+  for (bool dumped : {false, true}) {
+    BlockPool pool({.pool_bytes = 2 * kSmall, .block_bytes = kSmall, .in_core_dumps = dumped});
+    BlockQuota quota(pool, 1, 1, "test");
+    Reservation space({.bytes = 2 * kSmall});
+    const Block block = quota.try_take().block;
+    ASSERT_EQ(pool.place(block, space.begin()), 0);
+    for (const std::byte* at : {pool.homes(), static_cast<std::byte*>(space.begin())}) {
+      const std::string flags = flags_of_map(at);
+      EXPECT_TRUE(contains(flags, " dc ")) << "not copied on fork";
+      EXPECT_EQ(flags.find(" dd ") != std::string::npos, !dumped) << flags;
+    }
+    ASSERT_EQ(pool.withdraw(block), 0);
+    EXPECT_FALSE(contains(flags_of_map(space.begin()), " dc "))
+        << "the reservation has no flags of ours";
+    quota.give_back(block);
+  }
+}
+
+// A child has the objects and none of the memory. It may destroy the objects, and maps of its own
+// that came to lie where the parent's blocks are must survive that.
+TEST(BlockPool, ForkedChildInheritsNothingAndBreaksNothing) {
+  auto pool = std::make_unique<BlockPool>(
+      BlockPoolOptions{.pool_bytes = 4 * kSmall, .block_bytes = kSmall});
+  auto quota = std::make_unique<BlockQuota>(*pool, 1, 1, "test");
+  const Block block = quota->try_take().block;
+  std::memset(pool->home(block), 'p', kSmall);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    unsigned char resident;
+    const bool absent = mincore(pool->home(block), 4096, &resident) == -1 && errno == ENOMEM;
+    void* own = mmap(pool->homes(), kSmall, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (own == MAP_FAILED) _exit(2);
+    *static_cast<char*>(own) = 'c';
+    quota.reset();
+    pool.reset();
+    _exit(absent && *static_cast<char*>(own) == 'c' ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(*pool->home(block), std::byte{'p'});
+  quota->give_back(block);
+}
+
+TEST(BlockPoolDeathTest, BrokenContractsEndWithALine) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_DEATH(
+      {
+        auto* pool = new BlockPool({.pool_bytes = kSmall, .block_bytes = kSmall, .name = "mine"});
+        BlockQuota quota(*pool, 1, 1, "user");
+        delete pool;
+      },
+      "pool 'mine' is destroyed while 1 of its users still live");
+  EXPECT_DEATH(
+      {
+        BlockPool pool({.pool_bytes = kSmall, .block_bytes = kSmall});
+        BlockQuota quota(pool, 1, 1, "a user");
+        (void)quota.try_take();
+      },
+      "a user ends while it still holds 1 blocks");
+  EXPECT_DEATH(
+      {
+        BlockPool pool({.pool_bytes = kSmall, .block_bytes = kSmall});
+        BlockQuota quota(pool, 1, 1, "a user");
+        Reservation space({.bytes = kSmall});
+        const Block block = quota.try_take().block;
+        (void)pool.place(block, space.begin());
+        quota.give_back(block);
+      },
+      "gives back block 0 of pool 'pool' while it is placed");
+  EXPECT_DEATH(
+      {
+        BlockPool pool({.pool_bytes = kSmall, .block_bytes = kSmall, .checked_homes = true});
+        BlockQuota quota(pool, 1, 1, "a user");
+        Reservation space({.bytes = kSmall});
+        const Block block = quota.try_take().block;
+        (void)pool.place(block, space.begin());
+        *reinterpret_cast<volatile char*>(pool.home(block)) = 1;
+      },
+      "");
+}
+
+}  // namespace
+}  // namespace vortex

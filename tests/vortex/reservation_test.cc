@@ -1,0 +1,158 @@
+#include "vortex/reservation.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "tests/support/sanitizers.h"
+#include "vortex/error.h"
+#include "vortex/os_memory.h"
+#include "vortex/process_memory.h"
+
+namespace vortex {
+namespace {
+
+int error_of(const Reservation::Options& options) {
+  try {
+    Reservation reservation(options);
+  } catch (const Error& error) {
+    return error.code().value();
+  }
+  return 0;
+}
+
+TEST(Reservation, IsAlignedAndHasWholePages) {
+  for (std::size_t alignment : {std::size_t{4096}, kReservationAlignment, std::size_t{1} << 30}) {
+    Reservation reservation({.bytes = 12345, .alignment = alignment});
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(reservation.begin()) % alignment, 0u);
+    EXPECT_EQ(reservation.bytes(), os::page_bytes() * 4);
+  }
+}
+
+TEST(Reservation, CostsNoMemory) {
+  const std::size_t before = process_memory().resident_bytes;
+  Reservation reservation({.bytes = std::size_t{256} << 30});
+  EXPECT_LT(process_memory().resident_bytes, before + (1 << 20));
+}
+
+TEST(Reservation, RefusesWhatCannotBe) {
+  EXPECT_EQ(error_of({.bytes = 0}), EINVAL);
+  EXPECT_EQ(error_of({.bytes = std::size_t{1} << 47}), EINVAL);
+  EXPECT_EQ(error_of({.bytes = SIZE_MAX}), EINVAL);
+  EXPECT_EQ(error_of({.bytes = 4096, .alignment = 1000}), EINVAL);
+  EXPECT_EQ(error_of({.bytes = 4096, .alignment = 512}), EINVAL);
+}
+
+TEST(Reservation, VacateTakesMemoryAway) {
+  Reservation reservation({.bytes = std::size_t{4} << 20});
+  int error = 0;
+  std::byte* at = os::map_memory(reservation.begin() + 4096, 8192, &error);
+  ASSERT_EQ(at, reservation.begin() + 4096);
+  at[0] = std::byte{1};
+  ASSERT_EQ(reservation.vacate(at, 8192), 0);
+  unsigned char resident = 0;
+  EXPECT_EQ(mincore(at, 4096, &resident), 0);
+  EXPECT_EQ(resident & 1, 0);
+}
+
+TEST(Reservation, MovesWithoutUnmapping) {
+  Reservation first({.bytes = 1 << 20});
+  std::byte* const begin = first.begin();
+  Reservation second(std::move(first));
+  EXPECT_EQ(first.begin(), nullptr);
+  EXPECT_EQ(second.begin(), begin);
+  Reservation third;
+  third = std::move(second);
+  unsigned char resident = 0;
+  EXPECT_EQ(mincore(third.begin(), 4096, &resident), 0) << "still mapped";
+  third = Reservation();
+  EXPECT_EQ(mincore(begin, 4096, &resident), -1) << "unmapped with its last owner";
+}
+
+using test::kShadowMemory;
+
+// The rest runs in a child, whose address space is limited. It exits with 0 when all went as it
+// should.
+int within_address_space(rlim_t bytes, int (*body)()) {
+  const rlimit limit{bytes, bytes};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) return 100;
+  return body();
+}
+
+TEST(ReservationDeathTest, BacksOffWhenTheSystemRefuses) {
+  if (kShadowMemory)
+    GTEST_SKIP() << "a sanitizer's shadow memory does not fit into a limited address space";
+  EXPECT_EXIT(std::exit(within_address_space(std::size_t{8} << 30,
+                                             [] {
+                                               Reservation r({.bytes = std::size_t{64} << 30,
+                                                              .least_bytes = std::size_t{1} << 30});
+                                               return r.bytes() == std::size_t{4} << 30 ? 0 : 1;
+                                             })),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST(ReservationDeathTest, NamesTheLimitThatRefused) {
+  if (kShadowMemory)
+    GTEST_SKIP() << "a sanitizer's shadow memory does not fit into a limited address space";
+  EXPECT_EXIT(std::exit(within_address_space(std::size_t{8} << 30,
+                                             [] {
+                                               try {
+                                                 Reservation r({.bytes = std::size_t{64} << 30});
+                                               } catch (const Error& error) {
+                                                 const std::string text = error.what();
+                                                 return error.code().value() == ENOMEM &&
+                                                                text.find("RLIMIT_AS is 8 GiB") !=
+                                                                    std::string::npos &&
+                                                                text.find("64 GiB") !=
+                                                                    std::string::npos
+                                                            ? 0
+                                                            : 1;
+                                               }
+                                               return 2;
+                                             })),
+              ::testing::ExitedWithCode(0), "");
+}
+
+int refused_call = 0;
+int refuse_large(os::MemoryCall call) noexcept {
+  return call == os::MemoryCall::kMap && refused_call-- > 0 ? ENOMEM : 0;
+}
+
+TEST(Reservation, HalvesOnceForEachRefusal) {
+  refused_call = 3;
+  os::set_failure_hook(&refuse_large);
+  Reservation reservation({.bytes = std::size_t{64} << 30, .least_bytes = std::size_t{1} << 30});
+  os::set_failure_hook(nullptr);
+  EXPECT_EQ(reservation.bytes(), std::size_t{8} << 30);
+}
+
+// Page tables of finished address space come back.
+TEST(PageTableReclaimer, FreesTheTablesBehind) {
+  if (kShadowMemory) GTEST_SKIP() << "page tables of shadow memory drown the figure";
+  constexpr std::size_t kSpan = std::size_t{1} << 30;
+  Reservation reservation({.bytes = 8 * kSpan, .alignment = kSpan});
+  for (std::size_t block_bytes : {std::size_t{64} << 10, std::size_t{2} << 20}) {
+    PageTableReclaimer reclaimer(reservation, block_bytes);
+    const std::size_t before = process_memory().page_table_bytes;
+    // A page in each span of 2 MiB: tables of 4 KiB each.
+    for (std::size_t at = 0; at < 8 * kSpan; at += std::size_t{2} << 20) {
+      int error = 0;
+      std::byte* page = os::map_memory(reservation.begin() + at, os::page_bytes(), &error);
+      ASSERT_NE(page, nullptr);
+      *page = std::byte{1};
+      ASSERT_EQ(reservation.vacate(page, os::page_bytes()), 0);
+    }
+    EXPECT_GT(process_memory().page_table_bytes, before + (8 << 20)) << "tables stay by themselves";
+    reclaimer.finished_below(reservation.begin() + 8 * kSpan);
+    EXPECT_LT(process_memory().page_table_bytes, before + (1 << 20));
+  }
+}
+
+}  // namespace
+}  // namespace vortex

@@ -1,0 +1,314 @@
+// Random reads, writes, jumps and comebacks on tiny blocks, against plain arrays.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/support/memory_sink.h"
+#include "tests/support/memory_source.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+#include "vortex/input_stream.h"
+#include "vortex/os_memory.h"
+#include "vortex/output_stream.h"
+
+namespace vortex {
+namespace {
+
+using test::MemorySink;
+using test::MemorySource;
+using test::SinkScript;
+using test::SourceScript;
+
+constexpr std::uint64_t kB = std::uint64_t{16} << 10;
+
+int cases() { return test::long_tests() ? 30000 : test::kShadowMemory ? 600 : 3000; }
+
+std::vector<std::byte> random_bytes(std::mt19937_64& random, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  std::size_t at = 0;
+  for (; at + 8 <= size; at += 8) {
+    const std::uint64_t word = random() | 0x0101010101010101;  // no byte is zero, unlike the filler
+    std::memcpy(&bytes[at], &word, 8);
+  }
+  for (; at < size; ++at) bytes[at] = std::byte{7};
+  return bytes;
+}
+
+// Lengths around every border, and any.
+std::uint64_t random_length(std::mt19937_64& random) {
+  const std::uint64_t blocks = random() % 20;
+  const std::uint64_t page = os::page_bytes();
+  switch (random() % 6) {
+    case 0:
+      return blocks * kB;
+    case 1:
+      return blocks * kB + 1;
+    case 2:
+      return (blocks + 1) * kB - 1;
+    case 3:
+      return (blocks + 1) * kB - page + random() % 3 - 1;
+    case 4:
+      return blocks * kB + page * (random() % 4);
+    default:
+      return random() % (20 * kB);
+  }
+}
+
+// What an input stream promises, in terms of a plain array.
+struct InputModel {
+  const std::vector<std::byte>& data;
+  std::uint64_t window_blocks;
+  bool length_known;
+  std::uint64_t next = 0;  // one more than the newest block touched
+
+  std::uint64_t floor() const { return next > window_blocks ? next - window_blocks : 0; }
+  std::uint64_t filler_end() const {
+    const std::uint64_t page = os::page_bytes();
+    return (data.size() + page - 1) / page * page + page;
+  }
+
+  // The expected error of touching `offset`, or 0.
+  int touch(std::uint64_t offset) {
+    const std::uint64_t index = offset / kB;
+    const bool beyond = index * kB >= data.size();
+    if (beyond && length_known) return offset < filler_end() ? 0 : ERANGE;
+    if (index < floor()) return EFAULT;
+    next = std::max(next, index + 1);
+    if (!beyond) {
+      // A block that is not full tells where the end is.
+      if (data.size() - index * kB < kB) length_known = true;
+      return 0;
+    }
+    length_known = true;
+    return offset < filler_end() ? 0 : ERANGE;
+  }
+  std::byte at(std::uint64_t offset) const {
+    return offset < data.size() ? data[offset] : std::byte{0};
+  }
+};
+
+void run_input_case(std::mt19937_64& random) {
+  const std::uint64_t comeback = random() % 4;
+  const std::uint64_t extra = random() % 3;
+  const auto data = random_bytes(random, random_length(random));
+  auto script = std::make_shared<SourceScript>();
+  script->length_known = random() % 2 == 0;
+  BlockPool pool({.pool_bytes = (comeback + 1 + extra) * kB, .block_bytes = kB});
+  InputModel model{data, comeback + 1, script->length_known};
+  {
+    InputStream<std::byte> stream(std::make_unique<MemorySource>(pool, comeback + 1, data, script),
+                                  {.comeback_blocks = comeback, .reserve_bytes = 64 * kB});
+    const std::byte* p = stream.data();
+    int expected_error = 0;
+    std::uint64_t last_offset = 0;
+    std::byte seen{};
+    for (int step = 0; step < 60 && expected_error == 0; ++step) {
+      const std::uint64_t newest = model.next == 0 ? 0 : (model.next - 1) * kB;
+      std::uint64_t offset;
+      switch (random() % 8) {
+        case 0:  // a step into the next block
+          offset = newest + kB;
+          break;
+        case 1:  // a jump
+          offset = newest + random() % (6 * kB);
+          break;
+        case 2:  // around a border
+          offset = newest + kB + random() % 3 - 1;
+          break;
+        case 3:  // around the end
+          offset = data.size() + random() % 3 - (data.empty() ? 0 : 1);
+          break;
+        case 4:  // a comeback, now and then too far
+          offset = model.floor() * kB + random() % (model.window_blocks * kB);
+          if (random() % 20 == 0 && model.floor() > 0)
+            offset = model.floor() * kB - 1 - random() % kB;
+          break;
+        case 5:  // beyond the end, now and then
+          offset = random() % 8 == 0 ? model.filler_end() + random() % (2 * kB) : newest;
+          break;
+        default:
+          offset = newest + random() % kB;
+      }
+      offset = std::min<std::uint64_t>(offset, 64 * kB - 1);
+      // The rest of the data's last block is filler too, and placed: no error to expect there.
+      last_offset = offset;
+      expected_error = model.touch(offset);
+      const Failure failure =
+          guarded([&] { seen = *const_cast<const volatile std::byte*>(p + offset); });
+      ASSERT_EQ(failure.error, expected_error)
+          << failure.message() << " at " << offset << " of " << data.size();
+      if (expected_error != 0) break;
+      ASSERT_EQ(seen, model.at(offset)) << "at " << offset << " of " << data.size();
+      // A copy across borders, as far as the window reaches.
+      const std::uint64_t window_end = std::min<std::uint64_t>(model.next * kB, data.size());
+      if (offset < window_end && random() % 4 == 0) {
+        const std::size_t bytes = 1 + random() % (window_end - offset);
+        std::vector<std::byte> copy(bytes);
+        std::memcpy(copy.data(), p + offset, bytes);
+        ASSERT_EQ(std::memcmp(copy.data(), data.data() + offset, bytes), 0);
+      }
+      ASSERT_LE(pool.statistics().blocks_in_use, comeback + 1);
+    }
+    EXPECT_EQ(stream.failure().error, expected_error);
+    if (expected_error != 0) {
+      EXPECT_EQ(stream.failure().offset, last_offset);
+      const Failure again =
+          guarded([&] { (void)*const_cast<const volatile std::byte*>(p + 60 * kB); });
+      EXPECT_EQ(again.error, expected_error) << "the first error stays";
+    }
+  }
+  EXPECT_EQ(pool.statistics().blocks_in_use, 0u);
+  EXPECT_EQ(script->taken, script->released);
+}
+
+TEST(StreamModel, InputStreamAgainstAnArray) {
+  auto random = test::test_random(1);
+  for (int i = 0; i < cases() && !HasFailure(); ++i) run_input_case(random);
+}
+
+void run_output_case(std::mt19937_64& random) {
+  const std::uint64_t comeback = random() % 4;
+  constexpr std::uint64_t kMost = 40 * kB;
+  auto script = std::make_shared<SinkScript>();
+  script->may_skip = random() % 3 != 0;
+  script->data.resize(kMost);
+  BlockPool pool({.pool_bytes = (comeback + 1 + random() % 3) * kB, .block_bytes = kB});
+  std::vector<std::byte> expected(kMost);
+  std::vector<bool> written(kMost);
+  std::uint64_t next = 0;
+  std::uint64_t handed_over = 0;  // as far as the model knows
+  std::vector<bool> touched(kMost / kB);
+  int expected_error = 0;
+  bool finished = false;
+  std::uint64_t length = 0;
+  {
+    OutputStream<std::byte> stream(std::make_unique<MemorySink>(pool, comeback + 1, script),
+                                   {.comeback_blocks = comeback, .reserve_bytes = kMost});
+    std::byte* p = stream.data();
+    for (int step = 0; step < 60 && expected_error == 0; ++step) {
+      const std::uint64_t floor = next > comeback + 1 ? next - comeback - 1 : 0;
+      const std::uint64_t newest = next == 0 ? 0 : (next - 1) * kB;
+      std::uint64_t offset;
+      switch (random() % 6) {
+        case 0:
+          offset = newest + kB;
+          break;
+        case 1:
+          offset = newest + random() % (script->may_skip ? 5 * kB : 2 * kB);
+          break;
+        case 2:
+          offset = floor * kB + random() % ((comeback + 1) * kB);
+          break;
+        case 3:
+          offset = random() % 30 == 0 && floor > 0 ? floor * kB - 1 : newest;
+          break;
+        default:
+          offset = newest + random() % kB;
+      }
+      offset = std::min<std::uint64_t>(offset, kMost - 1);
+      const std::uint64_t index = offset / kB;
+      const std::size_t bytes = 1 + random() % std::min<std::uint64_t>(kB - offset % kB, 3000);
+      if (index < floor) {
+        expected_error = EFAULT;
+      } else if (index >= next) {
+        // Blocks that leave the window untouched are skipped, which this sink may not allow.
+        const std::uint64_t new_floor = index + 1 > comeback + 1 ? index - comeback : 0;
+        for (std::uint64_t i = handed_over; i < new_floor; ++i) {
+          if (!touched[i] && !script->may_skip) expected_error = EINVAL;
+        }
+        handed_over = std::max(handed_over, new_floor);
+        next = index + 1;
+      }
+      const auto bytes_to_write = random_bytes(random, bytes);
+      const Failure failure =
+          guarded([&] { std::memcpy(p + offset, bytes_to_write.data(), bytes); });
+      ASSERT_EQ(failure.error, expected_error) << failure.message();
+      if (expected_error != 0) break;
+      touched[index] = true;
+      std::copy(bytes_to_write.begin(), bytes_to_write.end(), expected.begin() + offset);
+      std::fill(written.begin() + offset, written.begin() + offset + bytes, true);
+      ASSERT_LE(pool.statistics().blocks_in_use, comeback + 1);
+    }
+    if (expected_error == 0 && random() % 8 != 0) {
+      const std::uint64_t end = next * kB;
+      length = end == 0 ? 0 : end - random() % (std::min<std::uint64_t>(end, 2 * kB));
+      int finish_error = 0;
+      if (handed_over * kB > length) {
+        finish_error = EINVAL;
+      } else {
+        for (std::uint64_t i = handed_over; i < (length + kB - 1) / kB; ++i) {
+          if (!touched[i] && !script->may_skip) finish_error = EINVAL;
+        }
+      }
+      try {
+        stream.finish(length);
+        EXPECT_EQ(finish_error, 0);
+        finished = true;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code().value(), finish_error) << error.what();
+      }
+      if (finished) {
+        const Failure late = guarded([&] { *const_cast<volatile std::byte*>(p) = std::byte{1}; });
+        EXPECT_EQ(late.error, EFAULT) << "nothing may be written after the end";
+      }
+    }
+  }
+  EXPECT_EQ(pool.statistics().blocks_in_use, 0u);
+  EXPECT_EQ(script->abandoned, !finished);
+  EXPECT_TRUE(script->in_order);
+  if (finished) {
+    EXPECT_EQ(script->finished_at, length);
+    EXPECT_EQ(script->completed + script->skipped, (length + kB - 1) / kB);
+    for (std::uint64_t i = 0; i < length; ++i) {
+      if (written[i]) {
+        ASSERT_EQ(script->data[i], expected[i]) << "at " << i << " of " << length;
+      }
+    }
+  }
+}
+
+TEST(StreamModel, OutputStreamAgainstAnArray) {
+  auto random = test::test_random(2);
+  for (int i = 0; i < cases() && !HasFailure(); ++i) run_output_case(random);
+}
+
+// prefault() makes ranges fit for system calls, wherever the window is.
+TEST(StreamModel, PrefaultedRangesServeSystemCalls) {
+  auto random = test::test_random(3);
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  for (int i = 0; i < cases() / 10; ++i) {
+    const std::uint64_t comeback = random() % 3;
+    const auto data = random_bytes(random, 1 + random_length(random));
+    BlockPool pool({.pool_bytes = 2 * (comeback + 1) * kB, .block_bytes = kB});
+    InputStream<std::byte> input(std::make_unique<MemorySource>(pool, comeback + 1, data),
+                                 {.comeback_blocks = comeback});
+    auto script = std::make_shared<SinkScript>();
+    script->data.resize(64 * kB);
+    OutputStream<std::byte> output(std::make_unique<MemorySink>(pool, comeback + 1, script),
+                                   {.comeback_blocks = comeback, .reserve_bytes = 64 * kB});
+    for (std::uint64_t at = 0; at < data.size();) {
+      const std::uint64_t in_block = kB - at % kB + comeback * kB;
+      const std::size_t bytes =
+          std::min<std::uint64_t>({data.size() - at, in_block, 1 + random() % (2 * kB)});
+      input.prefault(at, bytes);
+      output.prefault(at, bytes);
+      ASSERT_EQ(write(pipe_ends[1], input.data() + at, bytes), static_cast<ssize_t>(bytes));
+      ASSERT_EQ(read(pipe_ends[0], output.data() + at, bytes), static_cast<ssize_t>(bytes));
+      at += bytes;
+    }
+    output.finish(data.size());
+    ASSERT_EQ(std::memcmp(script->data.data(), data.data(), data.size()), 0);
+  }
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+}
+
+}  // namespace
+}  // namespace vortex
