@@ -18,7 +18,7 @@ import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree
 
-KEPT_LINES = 400
+KEPT_LINES, KEPT_COLUMNS = 400, 2000
 
 
 class Counts:
@@ -59,14 +59,19 @@ def read_cases(folder):
     return cases
 
 
+def name_of(run):
+    return run["name"].split(" / ")[-1]
+
+
 def print_output(flavour, run):
-    print(f"---- {flavour}: {run['name']}: {run['result']} (exit status {run['returncode']}) ----")
+    print(f"---- {flavour}: {name_of(run)}: {run['result']} (exit status {run['returncode']}) ----")
     for stream in ("stdout", "stderr"):
         lines = run.get(stream, "").splitlines()
         if len(lines) > KEPT_LINES:
             print(f"[{len(lines) - KEPT_LINES} lines left out]")
-        print("\n".join(lines[-KEPT_LINES:]))
-    print(f"---- end of {run['name']} ----")
+        for line in lines[-KEPT_LINES:]:
+            print(line[:KEPT_COLUMNS])
+    print(f"---- end of {name_of(run)} ----")
 
 
 def add_to_totals(totals, counts):
@@ -88,7 +93,7 @@ def report_suites(flavour, folder, output, totals):
     suites = collections.defaultdict(Counts)
     skips = []
     for run in runs:
-        name = run["name"].split(" / ")[-1]
+        name = name_of(run)
         suite = suites[suite_of.get(name, "?")]
         suite.seconds += run["duration"]
         good = run["result"] in ("OK", "EXPECTEDFAIL")

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Installs the library into an empty folder and builds a program against what is there.
+
+  install_test.py SOURCE_ROOT BUILD_ROOT ENGINE COMPILER...
+
+Checks that the pkg-config file is enough to build and run the consumer with the shared and with the
+static library, that every installed header compiles alone, that the library brings no allocator
+and no symbols beside its own, and that the native engine leaves no libsigsegv behind.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def run(command, **options):
+    """The output of a command; a failure ends the test with what the command printed."""
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, **options)
+    if done.returncode != 0:
+        print(f"failed ({done.returncode}): {' '.join(map(str, command))}\n{done.stdout}")
+        sys.exit(1)
+    return done.stdout
+
+
+def expect(condition, what):
+    if not condition:
+        print(f"wrong: {what}")
+        sys.exit(1)
+
+
+class Installation:
+    def __init__(self, build_root, folder):
+        self.root = folder / "root"
+        environment = dict(os.environ, DESTDIR=str(self.root))
+        run(["meson", "install", "-C", build_root, "--no-rebuild", "--quiet"], env=environment)
+        pkg_config_files = list(self.root.rglob("vortex.pc"))
+        expect(len(pkg_config_files) == 1, f"one vortex.pc is installed, not {pkg_config_files}")
+        self.library_folder = pkg_config_files[0].parent.parent
+        self.environment = dict(os.environ, PKG_CONFIG_PATH=str(pkg_config_files[0].parent),
+                                PKG_CONFIG_SYSROOT_DIR=str(self.root))
+        self.headers = sorted(self.root.rglob("include/vortex-streams/**/*.h"))
+
+    def pkg_config(self, *options):
+        return run(["pkg-config", *options, "vortex"], env=self.environment).split()
+
+
+def needed_libraries(file):
+    return re.findall(r"NEEDED.*\[([^\]]+)\]", run(["readelf", "-d", file]))
+
+
+def check_headers(installation, compiler, folder):
+    expect(installation.headers, "headers are installed")
+    flags = installation.pkg_config("--cflags")
+    for header in installation.headers:
+        name = header.relative_to(next(
+            parent for parent in header.parents if parent.name == "vortex-streams"))
+        file = folder / "header.cc"
+        file.write_text(f'#include "{name}"\n')
+        run([*compiler, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+             "-fsyntax-only", *flags, file])
+
+
+def check_shared(installation, compiler, source, folder, engine):
+    program = folder / "shared"
+    run([*compiler, "-std=c++20", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", source,
+         *installation.pkg_config("--cflags", "--libs"), "-o", program])
+    libraries = needed_libraries(program)
+    ours = [name for name in libraries if name.startswith("libvortex.so.")]
+    expect(ours, f"the program needs libvortex.so.N; it needs {libraries}")
+    expect("libsigsegv.so.2" not in libraries, "the engine is the library's business, not ours")
+    print(run([program],
+              env=dict(os.environ, LD_LIBRARY_PATH=str(installation.library_folder))).strip())
+
+    library = installation.library_folder / ours[0]
+    theirs = needed_libraries(library)
+    expect(not any("jemalloc" in name for name in theirs), f"no allocator in {theirs}")
+    symbols = run(["nm", "-D", "-C", "--defined-only", library]).splitlines()
+    names = [line.split(" ", 2)[2] for line in symbols]
+    foreign = [name for name in names if "vortex::" not in name and not name.startswith("vtx_")
+               and name != "VORTEX"]
+    expect(len(names) > 50 and not foreign, f"{len(names)} symbols, not ours: {foreign[:10]}")
+    with_sigsegv = any(name.startswith("libsigsegv") for name in theirs)
+    expect(with_sigsegv == (engine == "libsigsegv"), f"engine {engine}, but it needs {theirs}")
+
+
+def check_static(installation, compiler, source, folder, engine):
+    flags = installation.pkg_config("--static", "--cflags", "--libs")
+    expect(("-lsigsegv" in flags) == (engine == "libsigsegv"), f"engine {engine}, flags {flags}")
+    program = folder / "static"
+    run([*compiler, "-std=c++20", "-O2", "-static", source, *flags, "-o", program])
+    expect(not needed_libraries(program), "the static program needs no shared library")
+    print(run([program]).strip())
+
+
+def main():
+    source_root, build_root = map(pathlib.Path, sys.argv[1:3])
+    engine, compiler = sys.argv[3], sys.argv[4:]
+    source = source_root / "tests" / "project" / "consumer" / "consumer.cc"
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        installation = Installation(build_root, folder)
+        check_headers(installation, compiler, folder)
+        check_shared(installation, compiler, source, folder, engine)
+        check_static(installation, compiler, source, folder, engine)
+        print(f"installed: {len(installation.headers)} headers, engine {engine}")
+
+
+if __name__ == "__main__":
+    main()
