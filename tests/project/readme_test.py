@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Does what the README says, and compares.
+
+  readme_test.py SOURCE_ROOT BUILD_ROOT
+
+- Every command in a shell block of the README is run, in the order given. `meson install` goes to an
+  empty folder. `./dev test` is what runs this test, so inside it that one command has been run
+  already; in a run of `meson test` alone it is left out.
+- Every C++ block with a main() is compiled with the README's own compile line, and what it prints is
+  compared with its comments `// prints: ...`.
+- Every message that the table of requirements quotes occurs in the sources, word for word.
+- Every header that the map names is installed, and of the rooms in the map every installed header is
+  there.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
+BUILD_ROOT = pathlib.Path(sys.argv[2]).resolve()
+README = (SOURCE_ROOT / "README.md").read_text(encoding="utf-8")
+# Headers that others include and nobody needs to know.
+NOT_IN_THE_MAP = {"vortex/block.h", "vortex/fault.h", "vortex/futex.h", "vortex/line_buffer.h",
+                  "vortex/region_table.h", "vortex/thread_state.h"}
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def section(title):
+    return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README,
+                     re.MULTILINE | re.DOTALL).group(1)
+
+
+def run(command, **options):
+    done = subprocess.run(command, shell=True, executable="/bin/bash", stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                          check=False, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"failed ({done.returncode}): {command}\n{done.stdout}")
+    return done.stdout
+
+
+def sources_as_one_text():
+    """The sources with adjacent string literals joined, as the compiler sees them."""
+    text = ""
+    for pattern in ("vortex/*", "io/*", "sort/*", "cli/*", "meson.build", "*/meson.build"):
+        for path in sorted(SOURCE_ROOT.glob(pattern)):
+            if path.is_file():
+                text += path.read_text(encoding="utf-8") + "\n"
+    return re.sub(r'"\s*\n?\s*"', "", text).replace('\\"', '"')
+
+
+class Readme(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
+        cls.destination = cls.folder / "root"
+        cls.commands = [line.strip() for block in blocks("sh") for line in block.splitlines()
+                        if line.strip() and not line.startswith("#")]
+
+    def environment(self):
+        libraries = [path.parent for path in self.destination.rglob("libvortex.so")]
+        return dict(
+            os.environ,
+            DESTDIR=str(self.destination),
+            PKG_CONFIG_PATH=":".join(str(path / "pkgconfig") for path in libraries),
+            PKG_CONFIG_SYSROOT_DIR=str(self.destination),
+            LD_LIBRARY_PATH=":".join(map(str, libraries)))
+
+    def compile_line(self):
+        lines = [line for line in self.commands if "pkg-config" in line]
+        self.assertEqual(len(lines), 1, "the README has one compile line")
+        return lines[0]
+
+    def test_1_commands_run(self):
+        self.assertIn("./dev test", self.commands)
+        self.assertIn("./dev demo", self.commands)
+        for command in self.commands:
+            if command == self.compile_line():
+                continue  # The next test runs it on the examples.
+            if command == "./dev test":
+                continue
+            words = shlex.split(command)
+            known = words[0] == "./dev" or words[:2] == ["meson", "install"]
+            self.assertTrue(known, f"this test does not know whether it may run: {command}")
+            run(command, cwd=SOURCE_ROOT, env=self.environment())
+
+    def test_2_examples_compile_and_print_what_they_say(self):
+        programs = [code for code in blocks("cpp") if "int main(" in code]
+        self.assertTrue(programs)
+        arguments = shlex.split(self.compile_line().replace("$(", "").replace(")", ""))
+        source = next(word for word in arguments if word.endswith(".cc"))
+        program = arguments[arguments.index("-o") + 1]
+        for code in programs:
+            (self.folder / source).write_text(code)
+            line = self.compile_line().replace("g++", "g++ -Wall -Wextra -Wpedantic -Werror", 1)
+            run(line, cwd=self.folder, env=self.environment())
+            output = run(f"./{program}", cwd=self.folder, env=self.environment())
+            promised = re.findall(r"// prints: (.*)", code)
+            self.assertEqual(output.splitlines(), promised)
+
+    def test_3_quoted_messages_are_in_the_sources(self):
+        sources = sources_as_one_text()
+        rows = [line for line in section("Requirements, and what you see without them").splitlines()
+                if line.startswith("|")][2:]
+        quotes = [quote for row in rows for quote in re.findall(r"`([^`]+)`", row.split("|")[2])]
+        self.assertGreater(len(quotes), 10)
+        for quote in quotes:
+            if not quote.startswith(("Meson version is", "but project requires")):
+                self.assertTrue(quote in sources, f"no source says: {quote}")
+
+    def test_4_map_of_headers_is_whole(self):
+        named = set(re.findall(r"`([a-z]+/\w+\.h)`", section("Map of the headers")))
+        installed = {str(path).split("/vortex-streams/")[1]
+                     for path in self.destination.rglob("include/vortex-streams/**/*.h")}
+        self.assertEqual(named - installed, set(), "in the map, but not installed")
+        rooms = {name.split("/")[0] for name in named}
+        missing = {name for name in installed - named - NOT_IN_THE_MAP
+                   if name.split("/")[0] in rooms}
+        self.assertEqual(missing, set(), "installed: add them to the README's map of headers")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
