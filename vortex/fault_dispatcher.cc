@@ -121,6 +121,27 @@ void forward(int signal, siginfo_t* info, void* context) noexcept {
   thread.forwarding = passed_back ? outer : nullptr;
 }
 
+// The thread sanitizer wraps handlers and runs them with every signal blocked, against their flags:
+// a fault inside a fault would end the process, and so would the next one after leaving the
+// handler.
+#if defined(__SANITIZE_THREAD__)
+#define VORTEX_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define VORTEX_THREAD_SANITIZER
+#endif
+#endif
+#ifdef VORTEX_THREAD_SANITIZER
+constexpr bool kHandlersRunBlocked = true;
+#else
+constexpr bool kHandlersRunBlocked = false;
+#endif
+
+// Blocks the signals that were blocked where the fault happened, and no others.
+void restore_mask(const ucontext_t* context) noexcept {
+  pthread_sigmask(SIG_SETMASK, &context->uc_sigmask, nullptr);
+}
+
 // A stream could not serve the fault. Returns only to let the process end.
 void fail(const Failure& failure, int signal, siginfo_t* info, void* context) noexcept {
   Shared& state = shared();
@@ -145,6 +166,7 @@ void fail(const Failure& failure, int signal, siginfo_t* info, void* context) no
 
 void trampoline(int signal, siginfo_t* info, void* context) noexcept {
   const int saved_errno = errno;
+  if constexpr (kHandlersRunBlocked) restore_mask(static_cast<const ucontext_t*>(context));
   Region* region = nullptr;
   Shared& state = shared();
   if (!sent_by_somebody(info)) {
