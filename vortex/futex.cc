@@ -85,7 +85,8 @@ bool FutexSemaphore::try_acquire() noexcept {
   if (closed()) return false;
   std::uint32_t count = count_.load(std::memory_order_relaxed);
   while (count > 0) {
-    if (count_.compare_exchange_weak(count, count - 1, std::memory_order_acquire)) return true;
+    // A unit taken meanwhile may be the one with which close() wakes sleepers.
+    if (count_.compare_exchange_weak(count, count - 1, std::memory_order_acquire)) return !closed();
   }
   return false;
 }
