@@ -1,0 +1,25 @@
+// Choosing a backend.
+#pragma once
+
+#include <memory>
+
+#include "io/disk.h"
+#include "io/uring_disk.h"
+
+namespace vortex {
+
+enum class DiskBackend : std::uint8_t {
+  kBest,  // io_uring, or threads where it is refused
+  kUring,
+  kThreads,
+};
+
+struct OpenDiskOptions : UringDiskOptions {
+  DiskBackend backend = DiskBackend::kBest;
+};
+
+// With kBest, a refusal of io_uring is no error: the statistics of the disk say why it is served by
+// threads. Throws Error when the backend that was asked for cannot be had.
+std::unique_ptr<Disk> open_disk(const OpenDiskOptions& options = {});
+
+}  // namespace vortex

@@ -1,0 +1,14 @@
+// The system call behind an attempt.
+#pragma once
+
+#include <cstdint>
+
+#include "io/request.h"
+
+namespace vortex {
+
+// Carries out the attempt with preadv or pwritev (readv or writev where the descriptor cannot seek)
+// and returns the bytes moved or a negative errno value. Keeps errno.
+std::int64_t transfer(const Attempt& attempt) noexcept;
+
+}  // namespace vortex

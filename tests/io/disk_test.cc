@@ -1,0 +1,459 @@
+// One suite for all backends of Disk.
+#include "io/disk.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/open_disk.h"
+#include "io/paced_disk.h"
+#include "io/simulated_disk.h"
+#include "io/thread_disk.h"
+#include "io/uring_disk.h"
+#include "tests/support/random_seed.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct OneThread {
+  static constexpr bool kThreadSafe = true;
+  std::unique_ptr<Disk> make(DiskOptions options) { return std::make_unique<ThreadDisk>(options); }
+};
+
+struct FourThreads {
+  static constexpr bool kThreadSafe = true;
+  std::unique_ptr<Disk> make(DiskOptions options) {
+    options.depth = 4;
+    return std::make_unique<ThreadDisk>(options);
+  }
+};
+
+template <Completions kCompletions>
+struct Uring {
+  static constexpr bool kThreadSafe = true;
+  std::unique_ptr<Disk> make(DiskOptions options) {
+    UringDiskOptions for_uring;
+    static_cast<DiskOptions&>(for_uring) = std::move(options);
+    for_uring.completions = kCompletions;
+    try {
+      return std::make_unique<UringDisk>(for_uring);
+    } catch (const Error& error) {
+      refusal = error.what();
+      return nullptr;
+    }
+  }
+  std::string refusal;
+};
+
+struct VirtualTime {
+  static constexpr bool kThreadSafe = false;
+  std::unique_ptr<Disk> make(DiskOptions options) {
+    return std::make_unique<SimulatedDisk>(
+        clock,
+        ServiceModel{.read_bytes_per_s = 1'000'000, .write_bytes_per_s = 500'000, .seek_ns = 1000},
+        options);
+  }
+  VirtualClock clock;
+};
+
+struct RealTime {
+  static constexpr bool kThreadSafe = true;
+  std::unique_ptr<Disk> make(DiskOptions options) {
+    return std::make_unique<PacedDisk>(
+        ServiceModel{
+            .read_bytes_per_s = 4'000'000'000, .write_bytes_per_s = 4'000'000'000, .seek_ns = 100},
+        options);
+  }
+};
+
+Bytes random_bytes(std::mt19937_64& random, std::size_t count) {
+  Bytes bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+template <typename Backend>
+class DiskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    file = memfd_create("disk_test", MFD_CLOEXEC);
+    ASSERT_GE(file, 0);
+  }
+  void TearDown() override { close(file); }
+
+  std::unique_ptr<Disk> make(std::shared_ptr<FaultPlan> faults = nullptr) {
+    DiskOptions options;
+    options.faults = std::move(faults);
+    return backend.make(options);
+  }
+
+  void put(const Bytes& bytes) {
+    ASSERT_EQ(pwrite(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  }
+  Bytes contents(std::size_t size) {
+    Bytes bytes(size);
+    EXPECT_EQ(pread(file, bytes.data(), size, 0), static_cast<ssize_t>(size));
+    return bytes;
+  }
+
+  void prepare(Request& request, Operation operation, std::uint64_t offset, std::byte* memory,
+               std::size_t bytes) const {
+    request.operation = operation;
+    request.file = file;
+    request.offset = offset;
+    request.set_memory(memory, bytes);
+  }
+
+  // Writes a random permutation of requests of all shapes, then reads others, and compares with
+  // what plain system calls say.
+  void shuffle_bytes(Disk& disk, std::size_t alignment) {
+    constexpr std::size_t kUnit = 512;
+    constexpr std::size_t kUnits = 600;
+    const Bytes wanted = random_bytes(random, kUnit * kUnits);
+    put(Bytes(wanted.size()));
+    Bytes memory(wanted.size());
+    for (const Operation operation : {Operation::kWrite, Operation::kRead}) {
+      memory = operation == Operation::kWrite ? wanted : Bytes(wanted.size());
+      std::vector<std::pair<std::size_t, std::size_t>> ranges;  // in units
+      for (std::size_t at = 0; at < kUnits;) {
+        const std::size_t size = std::min<std::size_t>(random() % 40 + 1, kUnits - at);
+        ranges.emplace_back(at, size);
+        at += size;
+      }
+      std::shuffle(ranges.begin(), ranges.end(), random);
+      std::deque<Request> requests(ranges.size());
+      for (std::size_t i = 0; i < ranges.size(); ++i) {
+        Request& request = requests[i];
+        const auto [at, size] = ranges[i];
+        prepare(request, operation, at * kUnit, memory.data() + at * kUnit, size * kUnit);
+        request.alignment = alignment;
+        if (size <= kMostPieces && random() % 2 == 0) {
+          request.piece_bytes = kUnit;
+          request.piece_count = static_cast<unsigned>(size);
+          for (std::size_t k = 0; k < size; ++k) {
+            request.pieces[k] = memory.data() + (at + k) * kUnit;
+          }
+        }
+        disk.submit(request, random() % 2 == 0);
+      }
+      std::vector<std::size_t> order(requests.size());
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), random);
+      for (std::size_t i : order) {
+        ASSERT_TRUE(disk.wait(requests[i]));
+        ASSERT_EQ(requests[i].error, 0);
+        ASSERT_EQ(requests[i].bytes_done, requests[i].bytes);
+      }
+      ASSERT_EQ(operation == Operation::kWrite ? contents(wanted.size()) : memory, wanted);
+    }
+    const DiskStatistics statistics = disk.statistics();
+    EXPECT_EQ(statistics.read_bytes, wanted.size());
+    EXPECT_EQ(statistics.written_bytes, wanted.size());
+    EXPECT_EQ(statistics.failures, 0u);
+    EXPECT_FALSE(statistics.backend.empty());
+  }
+
+  std::mt19937_64 random = test::test_random();
+  Backend backend;
+  int file = -1;
+};
+
+// Each test begins with this, so that a machine without io_uring says so.
+#define MAKE_DISK(...)                                                        \
+  const auto disk = this->make(__VA_ARGS__);                                  \
+  if (disk == nullptr) GTEST_SKIP() << "io_uring is refused on this machine"; \
+  static_assert(true)
+
+using Backends = testing::Types<OneThread, FourThreads, Uring<Completions::kByWaiters>,
+                                Uring<Completions::kByThread>, VirtualTime, RealTime>;
+
+class BackendNames {
+ public:
+  template <typename T>
+  static std::string GetName(int index) {
+    constexpr std::array kNames{"OneThread",     "FourThreads", "UringByWaiters",
+                                "UringByThread", "VirtualTime", "RealTime"};
+    return kNames[static_cast<std::size_t>(index)];
+  }
+};
+TYPED_TEST_SUITE(DiskTest, Backends, BackendNames);
+
+TYPED_TEST(DiskTest, MovesEveryByte) {
+  MAKE_DISK();
+  this->shuffle_bytes(*disk, 1);
+}
+
+TYPED_TEST(DiskTest, MovesEveryByteThroughShortTransfersAndInterruptions) {
+  for (const std::size_t alignment : {1, 512}) {
+    const auto faults = std::make_shared<RandomFaults>(
+        this->random(),
+        RandomFaults::Rates{
+            .short_transfer = 0.3, .interrupted = 0.1, .try_again = 0.1, .late = 0.2});
+    MAKE_DISK(faults);
+    this->shuffle_bytes(*disk, alignment);
+    const DiskStatistics statistics = disk->statistics();
+    EXPECT_GT(statistics.injected_faults, 0u);
+    EXPECT_GT(statistics.retries, 0u);
+    EXPECT_GT(statistics.short_transfers, 0u);
+  }
+}
+
+TYPED_TEST(DiskTest, AReadEndsWhereTheFileEnds) {
+  constexpr std::size_t kLength = 3 * 512 + 100;
+  this->put(random_bytes(this->random, kLength));
+  for (const std::size_t alignment : {1, 512}) {
+    for (const std::size_t least : {std::size_t{0}, kLength}) {
+      MAKE_DISK();
+      Bytes memory(8 * 512);
+      Request request;
+      this->prepare(request, Operation::kRead, 0, memory.data(), memory.size());
+      request.alignment = alignment;
+      request.least_bytes = least;
+      disk->submit(request);
+      ASSERT_TRUE(disk->wait(request));
+      EXPECT_EQ(request.error, 0);
+      EXPECT_EQ(request.bytes_done, kLength);
+      memory.resize(kLength);
+      EXPECT_EQ(memory, this->contents(kLength));
+      // With the length known, one attempt is enough.
+      if (least != 0) {
+        EXPECT_EQ(disk->statistics().attempts, 1u);
+      }
+    }
+  }
+}
+
+TYPED_TEST(DiskTest, AReadBeyondTheEndMovesNothing) {
+  this->put(Bytes(100));
+  MAKE_DISK();
+  Bytes memory(512);
+  Request request;
+  this->prepare(request, Operation::kRead, 512, memory.data(), memory.size());
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, 0);
+  EXPECT_EQ(request.bytes_done, 0u);
+}
+
+// The error at attempt k, for every k: that request and no other fails, with that error.
+TYPED_TEST(DiskTest, OneErrorFailsOneRequest) {
+  constexpr std::size_t kRequests = 12;
+  for (const int error : {EIO, ENOSPC}) {
+    for (std::size_t k = 0; k < kRequests; ++k) {
+      MAKE_DISK(std::make_shared<FaultAt>(
+          k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error}));
+      const Bytes wanted = random_bytes(this->random, kRequests * 512);
+      this->put(Bytes(wanted.size()));
+      Bytes memory = wanted;
+      std::array<Request, kRequests> requests;
+      for (std::size_t i = 0; i < kRequests; ++i) {
+        this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+        disk->submit(requests[i]);
+      }
+      std::size_t failed = 0;
+      for (std::size_t i = 0; i < kRequests; ++i) {
+        ASSERT_TRUE(disk->wait(requests[i]));
+        const Bytes part(wanted.begin() + static_cast<std::ptrdiff_t>(i * 512),
+                         wanted.begin() + static_cast<std::ptrdiff_t>((i + 1) * 512));
+        Bytes written(512);
+        ASSERT_EQ(pread(this->file, written.data(), 512, static_cast<off_t>(i * 512)), 512);
+        if (requests[i].error == 0) {
+          EXPECT_EQ(written, part);
+        } else {
+          EXPECT_EQ(requests[i].error, error);
+          EXPECT_EQ(requests[i].bytes_done, 0u);
+          ++failed;
+        }
+      }
+      EXPECT_EQ(failed, 1u);
+      EXPECT_EQ(disk->statistics().failures, 1u);
+    }
+  }
+}
+
+TYPED_TEST(DiskTest, ATornWriteIsAnErrorThatLeavesAPart) {
+  MAKE_DISK(std::make_shared<FaultAt>(
+      0, PlannedFault{.kind = PlannedFault::Kind::kTorn, .error = EIO, .bytes = 700}));
+  const Bytes wanted = random_bytes(this->random, 2048);
+  this->put(Bytes(wanted.size()));
+  Bytes memory = wanted;
+  Request request;
+  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, EIO);
+  Bytes torn(wanted.begin(), wanted.begin() + 700);
+  torn.resize(wanted.size());
+  EXPECT_EQ(this->contents(wanted.size()), torn);
+}
+
+TYPED_TEST(DiskTest, EndlessInterruptionsBecomeAnError) {
+  MAKE_DISK(std::make_shared<FaultAt>(
+      0, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EAGAIN}, std::nullopt, true));
+  Bytes memory(512);
+  Request request;
+  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, EAGAIN);
+}
+
+TYPED_TEST(DiskTest, ABadDescriptorIsAnError) {
+  MAKE_DISK();
+  Bytes memory(512);
+  Request request;
+  this->prepare(request, Operation::kRead, 0, memory.data(), memory.size());
+  request.file = 1'000'000;
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, EBADF);
+}
+
+// Each completion submits the next request from inside the disk, as a prefetcher does.
+TYPED_TEST(DiskTest, CompletionsAreCalledOnceAndMaySubmit) {
+  MAKE_DISK();
+  struct Chain {
+    Disk* disk;
+    std::array<std::atomic<int>, 64> calls{};
+    std::deque<Request> requests{64};
+  } chain{disk.get()};
+  Bytes memory = random_bytes(this->random, chain.requests.size() * 512);
+  for (std::size_t i = 0; i < chain.requests.size(); ++i) {
+    Request& request = chain.requests[i];
+    this->prepare(request, Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+    request.context = &chain;
+    request.complete = [](Request& done) noexcept {
+      Chain& all = *static_cast<Chain*>(done.context);
+      const std::size_t number = done.offset / 512;
+      all.calls[number].fetch_add(1);
+      if (number + 4 < all.requests.size()) all.disk->submit(all.requests[number + 4]);
+    };
+  }
+  for (std::size_t i = 0; i < 4; ++i) disk->submit(chain.requests[i]);
+  disk->drain();
+  for (const auto& calls : chain.calls) EXPECT_EQ(calls.load(), 1);
+  EXPECT_EQ(this->contents(memory.size()), memory);
+}
+
+TYPED_TEST(DiskTest, ARequestCanBeUsedAgain) {
+  MAKE_DISK();
+  Bytes memory(512);
+  Request request;
+  for (std::size_t i = 0; i < 50; ++i) {
+    memory.assign(512, static_cast<std::byte>(i));
+    this->prepare(request, Operation::kWrite, i * 512, memory.data(), 512);
+    disk->submit(request);
+    ASSERT_TRUE(disk->wait(request));
+    ASSERT_EQ(request.error, 0);
+  }
+  const Bytes all = this->contents(50 * 512);
+  for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<std::byte>(i / 512));
+}
+
+TYPED_TEST(DiskTest, AWaitCanBeStopped) {
+  MAKE_DISK();
+  // Many requests, so that the last is still under way; if it is not, wait() says so.
+  Bytes memory(512 * 200);
+  std::deque<Request> requests(200);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+    disk->submit(requests[i]);
+  }
+  const std::atomic<bool> stop{true};
+  const bool ended = disk->wait(requests.back(), &stop);
+  if (ended) {
+    EXPECT_TRUE(requests.back().done());
+  }
+  disk->drain();
+  for (const Request& request : requests) EXPECT_TRUE(request.done());
+}
+
+TYPED_TEST(DiskTest, ManyThreadsSubmitAndWait) {
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+  const auto faults = std::make_shared<RandomFaults>(
+      this->random(), RandomFaults::Rates{.short_transfer = 0.1, .interrupted = 0.1, .late = 0.1});
+  MAKE_DISK(faults);
+  constexpr std::size_t kThreads = 4, kRounds = 150, kBytes = 1536;
+  Bytes memory = random_bytes(this->random, kThreads * kRounds * kBytes);
+  std::atomic<std::size_t> failures{0};
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::array<Request, 3> ring;
+      for (std::size_t i = 0; i < kRounds; ++i) {
+        Request& request = ring[i % ring.size()];
+        if (request.under_way()) disk->wait(request);
+        if (request.error != 0) ++failures;
+        const std::size_t at = (t * kRounds + i) * kBytes;
+        this->prepare(request, Operation::kWrite, at, memory.data() + at, kBytes);
+        disk->submit(request);
+      }
+      for (Request& request : ring) {
+        disk->wait(request);
+        if (request.error != 0) ++failures;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures.load(), 0u);
+  EXPECT_EQ(this->contents(memory.size()), memory);
+}
+
+// The child must neither wait for requests that are its parent's nor disturb them.
+TYPED_TEST(DiskTest, AForkWithRequestsUnderWayLeavesThemToTheParent) {
+  auto disk = this->make();
+  if (disk == nullptr) GTEST_SKIP() << "io_uring is refused on this machine";
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time has nothing under way by itself";
+  Bytes memory = random_bytes(this->random, 512 * 64);
+  std::deque<Request> requests(64);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+    disk->submit(requests[i]);
+  }
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    disk.reset();
+    _exit(7);
+  }
+  for (Request& request : requests) ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(this->contents(memory.size()), memory);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TYPED_TEST(DiskTest, DestructionWaitsForWhatIsUnderWay) {
+  Bytes memory = random_bytes(this->random, 512 * 64);
+  std::deque<Request> requests(64);
+  {
+    MAKE_DISK();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+      disk->submit(requests[i], true);
+    }
+  }
+  for (const Request& request : requests) EXPECT_TRUE(request.done());
+  EXPECT_EQ(this->contents(memory.size()), memory);
+}
+
+}  // namespace
+}  // namespace vortex
