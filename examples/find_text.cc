@@ -1,7 +1,7 @@
 // Finds a word beyond 10 GiB of text with one call to strstr, in less than 16 MiB of memory.
 //
-// The text is made as strstr reads it: the function below runs inside its page faults (Vortex-A). Build
-// it against an installed library with
+// The text is made as strstr reads it: the function below runs inside its page faults (Vortex-A).
+// Build it against an installed library with
 //   c++ -std=c++20 -O2 find_text.cc $(pkg-config --cflags --libs vortex) -o find_text
 #include <chrono>
 #include <cstdint>
@@ -61,7 +61,9 @@ int main(int argc, char** argv) {
   vortex::BlockPool pool({.pool_bytes = std::size_t{4} << 20});
   auto stream = vortex::input_from_callback<char>(
       pool,
-      [&text](std::span<std::byte> block, std::uint64_t offset) { return text.fill(block, offset); },
+      [&text](std::span<std::byte> block, std::uint64_t offset) {
+        return text.fill(block, offset);
+      },
       {.name = "text"}, text.length());
 
   std::printf("searching %.1f GiB of text for \"%s\" with one strstr()...\n", gib, kWord.data());
