@@ -1,0 +1,429 @@
+// What the streams promise one by one; stream_model_test.cc has the random walks.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/memory_sink.h"
+#include "tests/support/memory_source.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/threads.h"
+#include "vortex/callback_sink.h"
+#include "vortex/callback_source.h"
+#include "vortex/error.h"
+#include "vortex/fault_dispatcher.h"
+#include "vortex/guarded.h"
+#include "vortex/os_memory.h"
+
+namespace vortex {
+namespace {
+
+using test::MemorySink;
+using test::MemorySource;
+using test::SinkScript;
+
+constexpr std::size_t kB = std::size_t{16} << 10;
+
+BlockPoolOptions tiny(std::size_t blocks) { return {.pool_bytes = blocks * kB, .block_bytes = kB}; }
+
+template <typename T>
+T read_at(const T* p) {
+  return *const_cast<const volatile T*>(p);
+}
+
+template <typename Body>
+std::string error_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "'" << text << "' does not mention '" << part << "'";
+}
+
+TEST(InputStream, AComebackLargerThanThePoolIsRefusedWithTheSizeThatWouldDo) {
+  BlockPool pool(tiny(4));
+  const std::string text = error_of([&] {
+    (void)input_from_callback<int>(pool, [](auto block, auto) { return block.size(); },
+                                   {.name = "wide", .comeback_blocks = 7});
+  });
+  EXPECT_TRUE(contains(text, "stream 'wide' needs at least 8 blocks"));
+  EXPECT_TRUE(contains(text, "make the pool at least 128 KiB"));
+  const std::string short_source = error_of([&] {
+    InputStream<int> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(kB)),
+                            {.name = "wide", .comeback_blocks = 2});
+  });
+  EXPECT_TRUE(
+      contains(short_source, "a comeback of 2 blocks needs 3, and its source guarantees 2"));
+}
+
+TEST(InputStream, NoDataIsAStreamToo) {
+  BlockPool pool(tiny(2));
+  for (bool known : {true, false}) {
+    auto script = std::make_shared<test::SourceScript>();
+    script->length_known = known;
+    InputStream<char> stream(
+        std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(), script), {});
+    EXPECT_EQ(stream.size().has_value(), known);
+    EXPECT_EQ(std::strlen(stream.data()), 0u);
+    EXPECT_EQ(stream.size(), 0u);
+    const Failure failure = guarded([&] { (void)read_at(stream.data() + os::page_bytes()); });
+    EXPECT_EQ(failure.error, ERANGE);
+    EXPECT_TRUE(contains(failure.message(), "past the end of the data, which are 0 bytes long"));
+  }
+}
+
+TEST(InputStream, ASourceSetsItsFiller) {
+  class Sevens final : public Source {
+   public:
+    explicit Sevens(BlockPool& pool) : quota_(pool, 1, 1, "sevens") {}
+    BlockPool& pool() noexcept override { return quota_.pool(); }
+    std::size_t blocks_for_stream() const noexcept override { return 1; }
+    Taken take(std::uint64_t index, std::uint64_t) noexcept override {
+      const Block block = quota_.try_take().block;
+      return {block, std::min<std::size_t>(kB, 3 * kB - 100 - index * kB), {}};
+    }
+    void release(std::uint64_t, Block block) noexcept override { quota_.give_back(block); }
+    std::optional<std::uint64_t> length() const noexcept override { return 3 * kB - 100; }
+    void fill(std::byte* begin, std::byte* end, std::uint64_t offset) noexcept override {
+      EXPECT_GE(offset, 3 * kB - 100);
+      std::memset(begin, 7, static_cast<std::size_t>(end - begin));
+    }
+
+   private:
+    BlockQuota quota_;
+  };
+  BlockPool pool(tiny(1));
+  InputStream<char> stream(std::make_unique<Sevens>(pool), {.comeback_blocks = 0});
+  for (std::size_t at = 3 * kB - 100; at < 3 * kB + os::page_bytes(); ++at) {
+    ASSERT_EQ(read_at(stream.data() + at), 7) << at;
+  }
+}
+
+TEST(InputStream, ThreadsThatShareAWindowReadTheSame) {
+  constexpr std::size_t kBlocks = 400;
+  BlockPool pool(tiny(8));
+  auto stream = input_from_callback<std::uint64_t>(
+      pool,
+      [](std::span<std::byte> block, std::uint64_t offset) {
+        auto* words = reinterpret_cast<std::uint64_t*>(block.data());
+        for (std::size_t i = 0; i < block.size() / 8; ++i) words[i] = offset / 8 + i;
+        return block.size();
+      },
+      {.comeback_blocks = 7}, kBlocks * kB);
+  // Each thread reads one word of each block; they wait for each other every four blocks, so all
+  // stay within the window.
+  constexpr std::size_t kThreads = 4;
+  test::SpinBarrier barrier(kThreads);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t block = 0; block < kBlocks; ++block) {
+        if (block % 4 == 0) barrier.arrive_and_wait();
+        const std::size_t at = block * kB / 8 + t;
+        if (read_at(stream.data() + at) != at) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(pool.statistics().placements, kBlocks) << "every block was placed once";
+}
+
+TEST(InputStream, TheFunctionOfVortexAEndsTheDataOrFailsThem) {
+  BlockPool pool(tiny(2));
+  auto ends = input_from_callback<char>(pool, [](std::span<std::byte> block, std::uint64_t offset) {
+    std::memset(block.data(), 'x', block.size());
+    return offset == 2 * kB ? std::size_t{10} : block.size();
+  });
+  EXPECT_EQ(std::strlen(ends.data()), 2 * kB + 10);
+  EXPECT_EQ(ends.length_bytes(), 2 * kB + 10);
+}
+
+TEST(InputStream, AnExceptionInTheFunctionIsTheStreamsError) {
+  BlockPool pool(tiny(2));
+  auto throws =
+      input_from_callback<char>(pool, [](std::span<std::byte> block, std::uint64_t offset) {
+        if (offset == kB) throw std::runtime_error("the tape is torn");
+        return block.size();
+      });
+  (void)read_at(throws.data());
+  const Failure failure = guarded([&] { (void)read_at(throws.data() + kB + 5); });
+  EXPECT_EQ(failure.error, EIO);
+  EXPECT_EQ(failure.offset, kB + 5);
+  EXPECT_EQ(failure.block, 1u);
+  EXPECT_TRUE(contains(failure.message(), "the tape is torn"));
+  EXPECT_TRUE(contains(failure.message(), "window of blocks [0, 2)"));
+  EXPECT_EQ(pool.statistics().blocks_in_use, 1u) << "the block of the failed call is free again";
+}
+
+TEST(InputStream, AFunctionThatFallsShortOfItsLengthIsAnError) {
+  BlockPool pool(tiny(2));
+  auto falls_short = input_from_callback<char>(
+      pool, [](std::span<std::byte> block, std::uint64_t) { return block.size() / 2; }, {},
+      10 * kB);
+  EXPECT_TRUE(contains(guarded([&] { (void)read_at(falls_short.data()); }).message(),
+                       "ended before the length it was given"));
+}
+
+TEST(InputStream, WritingOutsideTheWindowIsAnError) {
+  BlockPool pool(tiny(2));
+  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
+                           {});
+  const Failure failure = guarded([&] { *const_cast<volatile char*>(stream.data()) = 1; });
+#if defined(__x86_64__)
+  EXPECT_EQ(failure.error, EACCES);
+#else
+  EXPECT_EQ(failure.error, 0);
+#endif
+}
+
+TEST(InputStream, APlacedBlockMadeInaccessibleDoesNotFaultForEver) {
+  BlockPool pool(tiny(2));
+  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
+                           {});
+  (void)read_at(stream.data());
+  ASSERT_EQ(mprotect(const_cast<char*>(stream.data()), kB, PROT_NONE), 0);
+  const Failure failure = guarded([&] { (void)read_at(stream.data()); });
+  EXPECT_EQ(failure.error, EFAULT);
+  EXPECT_TRUE(contains(failure.message(), "change its protection"));
+  ASSERT_EQ(mprotect(const_cast<char*>(stream.data()), kB, PROT_READ | PROT_WRITE), 0);
+}
+
+TEST(InputStream, PrefaultSaysWhatItCannotPlace) {
+  BlockPool pool(tiny(2));
+  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
+                           {.name = "in"});
+  EXPECT_TRUE(contains(error_of([&] { stream.prefault(0, 2 * kB + 1); }),
+                       "spans 3 blocks, and the window holds 2"));
+  EXPECT_TRUE(contains(error_of([&] { stream.prefault(4 * kB - 1, 2); }), "the data end at 65536"));
+  stream.prefault(3 * kB, kB);
+  EXPECT_TRUE(
+      contains(error_of([&] { stream.prefault(0, 1); }), "the window has moved on to block 2"));
+  EXPECT_FALSE(stream.failure()) << "a refused request is no error of the stream";
+}
+
+int refuse_moves(os::MemoryCall call) noexcept {
+  return call == os::MemoryCall::kMove ? ENOMEM : 0;
+}
+int refuse_vacates(os::MemoryCall call) noexcept {
+  return call == os::MemoryCall::kVacate ? ENOMEM : 0;
+}
+
+TEST(InputStream, ARefusedMoveIsTheStreamsErrorAndLosesNoBlock) {
+  for (os::FailureHook hook : {&refuse_moves, &refuse_vacates}) {
+    BlockPool pool(tiny(1));
+    {
+      InputStream<char> stream(
+          std::make_unique<MemorySource>(pool, 1, std::vector<std::byte>(4 * kB)),
+          {.comeback_blocks = 0});
+      (void)read_at(stream.data());
+      os::set_failure_hook(hook);
+      const Failure failure = guarded([&] { (void)read_at(stream.data() + kB); });
+      os::set_failure_hook(nullptr);
+      EXPECT_EQ(failure.error, ENOMEM);
+      EXPECT_TRUE(contains(failure.message(), "vm.max_map_count"));
+    }
+    EXPECT_EQ(pool.statistics().blocks_in_use, 0u);
+  }
+}
+
+TEST(OutputStream, WritesAreHandedOverInOrder) {
+  BlockPool pool(tiny(3));
+  auto script = std::make_shared<SinkScript>();
+  script->data.resize(8 * kB);
+  OutputStream<std::uint32_t> stream(std::make_unique<MemorySink>(pool, 3, script),
+                                     {.comeback_blocks = 2});
+  const std::size_t count = 7 * kB / 4 + 3;
+  for (std::size_t i = 0; i < count; ++i) stream.data()[i] = static_cast<std::uint32_t>(i * 3);
+  EXPECT_EQ(script->completed, 5u) << "the window of three blocks is still here";
+  stream.finish(count);
+  EXPECT_EQ(script->completed_bytes, count * 4);
+  EXPECT_TRUE(script->in_order);
+  const auto* words = reinterpret_cast<const std::uint32_t*>(script->data.data());
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(words[i], i * 3);
+}
+
+TEST(OutputStream, FinishChecksItsLength) {
+  BlockPool pool(tiny(1));
+  auto script = std::make_shared<SinkScript>();
+  script->data.resize(8 * kB);
+  OutputStream<char> stream(std::make_unique<MemorySink>(pool, 1, script),
+                            {.name = "out", .comeback_blocks = 0, .reserve_bytes = 8 * kB});
+  stream.data()[0] = 'a';
+  stream.data()[kB] = 'b';
+  EXPECT_TRUE(
+      contains(error_of([&] { stream.finish(kB - 1); }), "16384 bytes have been handed over"));
+  EXPECT_TRUE(
+      contains(error_of([&] { stream.finish(9 * kB); }), "beyond the 131072 that were reserved"));
+  stream.finish(kB + 1);
+  EXPECT_TRUE(contains(error_of([&] { stream.finish(kB + 1); }), "finished already"));
+  EXPECT_TRUE(
+      contains(guarded([&] { stream.data()[kB] = 'c'; }).message(), "touched after finish()"));
+}
+
+TEST(OutputStream, EndsWhereItsReservationDoes) {
+  BlockPool pool(tiny(1));
+  auto script = std::make_shared<SinkScript>();
+  script->data.resize(8 * kB);
+  OutputStream<char> stream(std::make_unique<MemorySink>(pool, 1, script),
+                            {.comeback_blocks = 0, .reserve_bytes = 2 * kB + 4096});
+  const Failure failure = guarded([&] {
+    for (std::size_t i = 0; i < 3 * kB; i += 64) stream.data()[i] = 'x';
+  });
+  EXPECT_EQ(failure.error, ENOSPC);
+  EXPECT_EQ(failure.offset, 2 * kB);
+  EXPECT_TRUE(contains(failure.message(), "raise reserve_bytes"));
+}
+
+TEST(OutputStream, ReadingWhatWasNeverWrittenIsAnError) {
+  BlockPool pool(tiny(2));
+  OutputStream<char> stream(std::make_unique<MemorySink>(pool, 2, std::make_shared<SinkScript>()),
+                            {});
+  const Failure failure = guarded([&] { (void)read_at(stream.data()); });
+#if defined(__x86_64__)
+  EXPECT_EQ(failure.error, EFAULT);
+  EXPECT_TRUE(contains(failure.message(), "never written"));
+#else
+  EXPECT_EQ(failure.error, 0);
+#endif
+}
+
+TEST(OutputStream, WithoutFinishTheSinkKnows) {
+  BlockPool pool(tiny(2));
+  auto script = std::make_shared<SinkScript>();
+  script->data.resize(4 * kB);
+  {
+    OutputStream<char> stream(std::make_unique<MemorySink>(pool, 2, script), {});
+    stream.data()[0] = 'a';
+  }
+  EXPECT_TRUE(script->abandoned);
+  EXPECT_EQ(script->completed, 0u);
+  EXPECT_EQ(script->discarded, 1u);
+}
+
+TEST(OutputStream, TheFunctionOfVortexAGetsEveryByteOnce) {
+  BlockPool pool(tiny(2));
+  std::vector<std::byte> got;
+  got.reserve(10 * kB);
+  auto stream =
+      output_to_callback<char>(pool, [&](std::span<const std::byte> block, std::uint64_t offset) {
+        EXPECT_EQ(offset, got.size());
+        got.insert(got.end(), block.begin(), block.end());
+      });
+  const std::size_t length = 5 * kB + 123;
+  for (std::size_t i = 0; i < length; ++i) stream.data()[i] = static_cast<char>(i % 251);
+  stream.finish(length);
+  ASSERT_EQ(got.size(), length);
+  for (std::size_t i = 0; i < length; ++i) ASSERT_EQ(got[i], static_cast<std::byte>(i % 251));
+}
+
+TEST(OutputStream, AnExceptionInTheFunctionIsTheStreamsError) {
+  BlockPool pool(tiny(1));
+  auto stream = output_to_callback<char>(
+      pool, [](std::span<const std::byte>, std::uint64_t) { throw std::runtime_error("no paper"); },
+      {.comeback_blocks = 0});
+  stream.data()[0] = 'a';
+  EXPECT_TRUE(contains(guarded([&] { stream.data()[kB] = 'b'; }).message(), "no paper"));
+  EXPECT_TRUE(contains(error_of([&] { stream.finish(kB); }), "no paper"));
+}
+
+TEST(StreamDeathTest, AForkedChildIsToldThatItHasNoStreams) {
+  BlockPool pool(tiny(2));
+  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
+                           {});
+  (void)read_at(stream.data());
+  // This style forks; the child runs the statement.
+  testing::FLAGS_gtest_death_test_style = "fast";
+  EXPECT_DEATH((void)read_at(stream.data()), "does not inherit streams");
+  EXPECT_DEATH((void)read_at(stream.data() + kB), "does not inherit streams");
+}
+
+TEST(Stream, AForkedChildMayUseStreamsOfItsOwnAndEnd) {
+  auto pool = std::make_unique<BlockPool>(tiny(2));
+  auto stream = std::make_unique<InputStream<char>>(
+      std::make_unique<MemorySource>(*pool, 2, std::vector<std::byte>(4 * kB, std::byte{'p'})),
+      InputStreamOptions{});
+  EXPECT_EQ(read_at(stream->data()), 'p');
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    {
+      BlockPool own_pool(tiny(2));
+      InputStream<char> own(std::make_unique<MemorySource>(
+                                own_pool, 2, std::vector<std::byte>(4 * kB, std::byte{'c'})),
+                            {});
+      for (std::size_t at = 0; at < 4 * kB; at += 1000) {
+        if (read_at(own.data() + at) != 'c') _exit(1);
+      }
+    }
+    stream.reset();
+    pool.reset();
+    _exit(0);
+  }
+  for (std::size_t at = 0; at < 4 * kB; at += 1000) EXPECT_EQ(read_at(stream->data() + at), 'p');
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Reservations of a terabyte and blocks in use must not make a core dump that never ends.
+TEST(StreamDeathTest, CoreDumpsLeaveStreamsOut) {
+  if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is in its core dumps";
+  std::string pattern;
+  std::getline(std::ifstream("/proc/sys/kernel/core_pattern"), pattern);
+  if (pattern != "core") {
+    GTEST_SKIP() << "kernel.core_pattern is '" << pattern
+                 << "': the kernel writes no core file here";
+  }
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("vortex-core-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit unlimited{std::size_t{1} << 30, std::size_t{1} << 30};
+    if (chdir(folder.c_str()) != 0 || setrlimit(RLIMIT_CORE, &unlimited) != 0) _exit(1);
+    BlockPool pool({.pool_bytes = std::size_t{256} << 20, .warming = Warming::kEager});
+    auto stream = input_from_callback<char>(
+        pool, [](auto block, auto) { return block.size(); }, {}, std::uint64_t{1} << 39);
+    (void)read_at(stream.data());
+    std::abort();
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  std::uintmax_t core_bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    core_bytes += std::min<std::uintmax_t>(entry.file_size(), std::uintmax_t{1} << 40);
+  }
+  std::filesystem::remove_all(folder);
+  if (!WCOREDUMP(status))
+    GTEST_SKIP() << "the kernel wrote no core file (its limit or file system)";
+  EXPECT_GT(core_bytes, 0u);
+  EXPECT_LT(core_bytes, std::uintmax_t{64} << 20) << "the pool alone is 256 MiB";
+}
+
+}  // namespace
+}  // namespace vortex
