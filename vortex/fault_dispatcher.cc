@@ -138,7 +138,7 @@ constexpr bool kHandlersRunBlocked = false;
 #endif
 
 // Blocks the signals that were blocked where the fault happened, and no others.
-void restore_mask(const ucontext_t* context) noexcept {
+[[maybe_unused]] void restore_mask(const ucontext_t* context) noexcept {
   pthread_sigmask(SIG_SETMASK, &context->uc_sigmask, nullptr);
 }
 
