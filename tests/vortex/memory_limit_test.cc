@@ -8,7 +8,6 @@
 #include <span>
 
 #include "tests/support/random_seed.h"
-#include "tests/support/sanitizers.h"
 #include "vortex/callback_sink.h"
 #include "vortex/callback_source.h"
 #include "vortex/process_memory.h"
@@ -32,8 +31,6 @@ struct Shape {
 class MemoryLimit : public testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
-    if (test::kShadowMemory)
-      GTEST_SKIP() << "a sanitizer's shadow memory grows with every address touched";
     ASSERT_TRUE(reset_peak_resident());
     before_ = process_memory();
   }
