@@ -49,6 +49,12 @@ std::byte* map(std::byte* address, std::size_t bytes, int protection, int flags,
   return *error != 0 ? nullptr : reinterpret_cast<std::byte*>(result);
 }
 
+int protect(std::byte* address, std::size_t bytes, int protection) noexcept {
+  int error = injected(MemoryCall::kProtect);
+  if (error == 0) kernel(&error, SYS_mprotect, address, bytes, protection);
+  return error;
+}
+
 }  // namespace
 
 void set_failure_hook(FailureHook hook) noexcept {
@@ -91,6 +97,14 @@ int populate(std::byte* address, std::size_t bytes) noexcept {
     *reinterpret_cast<volatile unsigned char*>(address + at) = 0;
   }
   return 0;
+}
+
+int forbid_access(std::byte* address, std::size_t bytes) noexcept {
+  return protect(address, bytes, PROT_NONE);
+}
+
+int allow_access(std::byte* address, std::size_t bytes) noexcept {
+  return protect(address, bytes, PROT_READ | PROT_WRITE);
 }
 
 int advise(std::byte* address, std::size_t bytes, int advice) noexcept {

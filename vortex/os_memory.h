@@ -9,7 +9,7 @@
 
 namespace vortex::os {
 
-enum class MemoryCall { kMap, kMove, kVacate, kPopulate, kUnmap };
+enum class MemoryCall { kMap, kMove, kVacate, kPopulate, kUnmap, kProtect };
 
 // Address space without memory (PROT_NONE, not accounted). nullptr and *error on failure.
 std::byte* reserve(std::size_t bytes, int* error) noexcept;
@@ -29,6 +29,11 @@ int vacate(std::byte* address, std::size_t bytes) noexcept;
 
 // Makes every page of the range present and writable. Returns 0 or an errno value.
 int populate(std::byte* address, std::size_t bytes) noexcept;
+
+// Forbids (PROT_NONE) or allows every access to pages that stay where they are. A range of whole huge
+// pages keeps them whole. Returns 0 or an errno value.
+int forbid_access(std::byte* address, std::size_t bytes) noexcept;
+int allow_access(std::byte* address, std::size_t bytes) noexcept;
 
 int advise(std::byte* address, std::size_t bytes, int advice) noexcept;
 int unmap(std::byte* address, std::size_t bytes) noexcept;
