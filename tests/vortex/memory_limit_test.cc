@@ -42,7 +42,7 @@ class MemoryLimit : public testing::TestWithParam<Shape> {
     EXPECT_LE(grown, pool.pool_bytes() + kAllowed)
         << "peak " << now.peak_resident_bytes << ", before " << before_.resident_bytes
         << ", page tables " << now.page_table_bytes << ", before " << before_.page_table_bytes;
-    EXPECT_EQ(pool.statistics().peak_blocks_in_use, GetParam().comeback + 1);
+    EXPECT_LE(pool.statistics().peak_blocks_in_use, GetParam().comeback + 1);
   }
 
   BlockPoolOptions pool_options() const {
@@ -75,11 +75,7 @@ TEST_P(MemoryLimit, ReadingWithJumpsOverHundredsOfGiB) {
   for (std::uint64_t at = 0; at < length; at += random() % (64 * kMiB)) {
     (void)*const_cast<const volatile std::byte*>(stream.data() + at);
   }
-  const ProcessMemory now = process_memory();
-  EXPECT_LE(now.peak_resident_bytes - before_.resident_bytes + now.page_table_bytes -
-                before_.page_table_bytes,
-            pool.pool_bytes() + kAllowed)
-      << "page tables " << now.page_table_bytes << ", before " << before_.page_table_bytes;
+  expect_within(pool);
 }
 
 TEST_P(MemoryLimit, Writing) {
@@ -92,6 +88,36 @@ TEST_P(MemoryLimit, Writing) {
   for (std::uint64_t at = 0; at < length; at += 4096) stream.data()[at] = std::byte{1};
   stream.finish(length);
   EXPECT_EQ(drained, length);
+  expect_within(pool);
+}
+
+// Throws everything away, and does not mind what was never written.
+class Nowhere final : public Sink {
+ public:
+  Nowhere(BlockPool& pool, std::size_t blocks) : quota_(pool, blocks, blocks, "nowhere") {}
+  BlockPool& pool() noexcept override { return quota_.pool(); }
+  std::size_t blocks_for_stream() const noexcept override { return quota_.minimum(); }
+  Taken take(std::uint64_t) noexcept override { return {quota_.try_take().block, {}}; }
+  Status complete(std::uint64_t, Block block, std::size_t) noexcept override {
+    quota_.give_back(block);
+    return {};
+  }
+  Status skip(std::uint64_t, std::uint64_t) noexcept override { return {}; }
+  void discard(Block block) noexcept override { quota_.give_back(block); }
+
+ private:
+  BlockQuota quota_;
+};
+
+TEST_P(MemoryLimit, WritingWithJumpsOverHundredsOfGiB) {
+  BlockPool pool(pool_options());
+  const std::uint64_t length = 600 * kGiB;
+  OutputStream<std::byte> stream(std::make_unique<Nowhere>(pool, GetParam().comeback + 1),
+                                 {.comeback_blocks = GetParam().comeback});
+  auto random = test::test_random();
+  for (std::uint64_t at = 0; at < length; at += random() % (64 * kMiB)) {
+    stream.data()[at] = std::byte{1};
+  }
   expect_within(pool);
 }
 
