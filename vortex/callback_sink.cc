@@ -10,6 +10,10 @@ CallbackSink::CallbackSink(BlockPool& pool, std::size_t blocks, DrainFunction dr
     : quota_(pool, blocks, blocks, "stream '" + name + "'"),
       drain_function_(std::move(drain_function)) {}
 
+CallbackSink::~CallbackSink() {
+  if (draining_) quota_.give_back(draining_);
+}
+
 Sink::Taken CallbackSink::take(std::uint64_t /*index*/) noexcept {
   const auto [block, error] = quota_.try_take();
   if (error != 0) return {{}, {error, "no block left in the pool"}};
@@ -18,6 +22,7 @@ Sink::Taken CallbackSink::take(std::uint64_t /*index*/) noexcept {
 
 Status CallbackSink::complete(std::uint64_t index, Block block, std::size_t bytes) noexcept {
   Status status;
+  draining_ = block;
   try {
     drain_function_({pool().home(block), bytes}, index * pool().block_bytes());
   } catch (const std::exception& exception) {
@@ -27,7 +32,7 @@ Status CallbackSink::complete(std::uint64_t index, Block block, std::size_t byte
   } catch (...) {
     status = {EIO, "the function that takes the blocks threw an exception"};
   }
-  quota_.give_back(block);
+  quota_.give_back(std::exchange(draining_, Block{}));
   return status;
 }
 

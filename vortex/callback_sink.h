@@ -24,6 +24,7 @@ class CallbackSink final : public Sink {
   // cannot.
   CallbackSink(BlockPool& pool, std::size_t blocks, DrainFunction drain_function,
                const std::string& name);
+  ~CallbackSink() override;
 
   BlockPool& pool() noexcept override { return quota_.pool(); }
   std::size_t blocks_for_stream() const noexcept override { return quota_.minimum(); }
@@ -34,6 +35,9 @@ class CallbackSink final : public Sink {
  private:
   BlockQuota quota_;
   DrainFunction drain_function_;
+  // The block the function reads at present. Still set at the end if the function never returned,
+  // because a stream that it touched failed inside vortex::guarded().
+  Block draining_;
   LineBuffer<160> exception_text_;
 };
 

@@ -12,6 +12,10 @@ CallbackSource::CallbackSource(BlockPool& pool, std::size_t blocks, FillFunction
       fill_function_(std::move(fill_function)),
       length_(length_bytes.value_or(kUnknown)) {}
 
+CallbackSource::~CallbackSource() {
+  if (filling_) quota_.give_back(filling_);
+}
+
 std::optional<std::uint64_t> CallbackSource::length() const noexcept {
   const std::uint64_t length = length_.load(std::memory_order_acquire);
   if (length == kUnknown) return std::nullopt;
@@ -29,6 +33,7 @@ Source::Taken CallbackSource::take(std::uint64_t index, std::uint64_t /*floor*/)
   std::size_t written = 0;
   const char* cause = "the function that fills the blocks threw an exception";
   bool threw = false;
+  filling_ = block;
   try {
     written = std::min(fill_function_({pool().home(block), wanted}, offset), wanted);
   } catch (const std::exception& exception) {
@@ -39,6 +44,7 @@ Source::Taken CallbackSource::take(std::uint64_t index, std::uint64_t /*floor*/)
   } catch (...) {
     threw = true;
   }
+  filling_ = {};
   if (!threw && written < wanted && length != kUnknown) {
     cause = "the function that fills the blocks ended before the length it was given";
     threw = true;

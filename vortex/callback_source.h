@@ -29,6 +29,7 @@ class CallbackSource final : public Source {
   // asked for more. Throws Error(ENOMEM) when the pool cannot guarantee them.
   CallbackSource(BlockPool& pool, std::size_t blocks, FillFunction fill_function,
                  std::optional<std::uint64_t> length_bytes, const std::string& name);
+  ~CallbackSource() override;
 
   BlockPool& pool() noexcept override { return quota_.pool(); }
   std::size_t blocks_for_stream() const noexcept override { return quota_.minimum(); }
@@ -41,6 +42,9 @@ class CallbackSource final : public Source {
 
   BlockQuota quota_;
   FillFunction fill_function_;
+  // The block the function fills at present. Still set at the end if the function never returned,
+  // because a stream that it read failed inside vortex::guarded().
+  Block filling_;
   std::atomic<std::uint64_t> length_;
   LineBuffer<160> exception_text_;
 };
