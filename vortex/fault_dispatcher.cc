@@ -5,12 +5,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "vortex/diagnostics.h"
+#include "vortex/earlier_handler.h"
 #include "vortex/error.h"
 #include "vortex/fault_engine.h"
 #include "vortex/guarded.h"
@@ -27,6 +30,7 @@ struct FaultFrame {
   Fault fault;
   Region* region;
   FaultFrame* outer;
+  std::size_t place;  // of the trampoline that got it
   int signal;
   siginfo_t* info;
   void* context;
@@ -34,18 +38,16 @@ struct FaultFrame {
 
 namespace {
 
-// An action of the program's, as it was when ours replaced it.
-struct EarlierAction {
-  struct sigaction action {};
-  std::atomic<bool> spent{false};  // SA_RESETHAND: it has had its one call
+// Ours is the handler that the kernel calls, in one of several places: a reclaim() takes the next
+// one, and each has its own function. Whoever was put in front of ours remembers the function it
+// replaced, and passes on to it (or puts it back) what it does not want; that has to end up with
+// those who were there before it, not with itself.
+constexpr std::size_t kPlaces = 8;
 
-  bool is_default() const noexcept {
-    return spent.load(std::memory_order_relaxed) ||
-           ((action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL);
-  }
-  bool is_ignored() const noexcept {
-    return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
-  }
+struct KeptHandler {
+  explicit KeptHandler(const struct sigaction& action) : handler(action) {}
+  EarlierHandler handler;
+  KeptHandler* next = nullptr;
 };
 
 // Everything the signal handler reads. Never destroyed: faults may come while the process exits.
@@ -54,8 +56,14 @@ struct Shared {
   FutexMutex mutex;  // start, stop, reclaim
   std::atomic<const FaultEngine*> engine{nullptr};
   Engine engine_kind = Engine::kNative;
-  std::atomic<EarlierAction*> earlier{nullptr};  // called for faults that are not ours
-  std::atomic<EarlierAction*> first{nullptr};    // before the first reclaim()
+  std::array<std::atomic<EarlierHandler*>, kPlaces> behind{};  // whom each place passes faults to
+  std::atomic<std::size_t> first_place{0};                     // the one start() took
+  std::size_t last_place = 0;                                  // the one taken last
+  KeptHandler* kept = nullptr;
+  // The thread sanitizer wraps handlers and runs them with every signal blocked, against their
+  // flags: a fault inside a fault would end the process, and so would the next one after leaving
+  // the handler.
+  std::atomic<bool> restore_mask{false};
   std::atomic<std::uint64_t> served{0};
   std::atomic<std::uint64_t> failed{0};
   std::atomic<std::uint64_t> forwarded{0};
@@ -66,120 +74,72 @@ std::atomic<Shared*> shared_state{nullptr};
 
 Shared& shared() noexcept { return *shared_state.load(std::memory_order_acquire); }
 
-// Sent by kill() or the like, as opposed to raised by the processor.
-bool sent_by_somebody(const siginfo_t* info) noexcept { return info->si_code <= 0; }
-
-void run_default_action(int signal, siginfo_t* info) noexcept {
-  struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  sigaction(signal, &action, nullptr);
-  // A fault comes again when the instruction does. A signal that was sent has to be sent again; it
-  // is delivered when this handler returns at the latest.
-  if (sent_by_somebody(info)) {
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
-  }
-}
-
-void call_earlier(EarlierAction& earlier, int signal, siginfo_t* info, void* context) noexcept {
-  if (earlier.is_default() || (earlier.is_ignored() && !sent_by_somebody(info))) {
-    run_default_action(signal, info);  // the kernel does not let a fault be ignored either
-    return;
-  }
-  if (earlier.is_ignored()) return;
-  const struct sigaction& action = earlier.action;
-  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 &&
-      earlier.spent.exchange(true, std::memory_order_relaxed)) {
-    run_default_action(signal, info);
-    return;
-  }
-  sigset_t blocked = action.sa_mask;
-  if ((action.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, signal);
-  sigset_t before;
-  pthread_sigmask(SIG_BLOCK, &blocked, &before);
-  if ((action.sa_flags & SA_SIGINFO) != 0) {
-    action.sa_sigaction(signal, info, context);
-  } else {
-    action.sa_handler(signal);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
 // A fault (or a signal) that is none of ours.
-void forward(int signal, siginfo_t* info, void* context) noexcept {
+void forward(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
   Shared& state = shared();
-  ThreadState& thread = thread_state();
   state.forwarded.fetch_add(1, std::memory_order_relaxed);
-  // After reclaim() the handler in the middle may call us again with what we passed to it: then
-  // this frame lies below the recorded one. (A record above it is what a longjmp left behind.)
-  void* const frame = __builtin_frame_address(0);
-  void* const outer = thread.forwarding;
-  const bool passed_back = outer != nullptr && frame < outer;
-  EarlierAction* earlier =
-      (passed_back ? state.first : state.earlier).load(std::memory_order_acquire);
-  thread.forwarding = frame;
-  call_earlier(*earlier, signal, info, context);
-  thread.forwarding = passed_back ? outer : nullptr;
-}
-
-// The thread sanitizer wraps handlers and runs them with every signal blocked, against their flags:
-// a fault inside a fault would end the process, and so would the next one after leaving the
-// handler.
-#if defined(__SANITIZE_THREAD__)
-#define VORTEX_THREAD_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define VORTEX_THREAD_SANITIZER
-#endif
-#endif
-#ifdef VORTEX_THREAD_SANITIZER
-constexpr bool kHandlersRunBlocked = true;
-#else
-constexpr bool kHandlersRunBlocked = false;
-#endif
-
-// Blocks the signals that were blocked where the fault happened, and no others.
-[[maybe_unused]] void restore_mask(const ucontext_t* context) noexcept {
-  pthread_sigmask(SIG_SETMASK, &context->uc_sigmask, nullptr);
+  // Handlers that pass a fault on may do so in a circle, for instance one that was there before us
+  // and installs itself once more. A fault that arrives a second time while it is being forwarded
+  // (the same signal frame, further down the stack; a record of a handler that left by longjmp lies
+  // at the same height or further down itself) goes to the handler from before start(), and the
+  // third time to nobody.
+  Forwarding& forwarding = thread_state().forwarding;
+  const Forwarding before = forwarding;
+  const auto* const frame = static_cast<const std::byte*>(__builtin_frame_address(0));
+  const bool again = context == before.context && frame < before.frame;
+  forwarding = again ? before : Forwarding{context, frame, 0};
+  if ((forwarding.places & (1U << place)) != 0) {
+    place = state.first_place.load(std::memory_order_relaxed);
+  }
+  if ((forwarding.places & (1U << place)) != 0) {
+    run_default_action(signal, info);
+  } else {
+    forwarding.places |= 1U << place;
+    state.behind[place].load(std::memory_order_acquire)->deliver(signal, info, context);
+  }
+  forwarding = before;
 }
 
 // A stream could not serve the fault. Returns only to let the process end.
-void fail(const Failure& failure, int signal, siginfo_t* info, void* context) noexcept {
+void fail(const Failure& failure, const FaultFrame& frame) noexcept {
   Shared& state = shared();
   state.failed.fetch_add(1, std::memory_order_relaxed);
   ThreadState& thread = thread_state();
   if (GuardFrame* guard = thread.guard; guard != nullptr) {
-    // The record may belong to a stream that is about to go; the guard keeps a copy.
     guard->failure = failure;
     while (thread.fault != guard->fault) {
-      FaultFrame* frame = thread.fault;
-      thread.fault = frame->outer;
-      frame->region->server().abandon(guard->failure);
-      frame->region->unpin();
+      FaultFrame* outer = thread.fault;
+      thread.fault = outer->outer;
+      outer->region->server().abandon(guard->failure);
+      outer->region->unpin();
     }
     siglongjmp(guard->target, 1);
   }
   write_line(failure.line().view());
-  forward(signal, info, context);
+  forward(frame.place, frame.signal, frame.info, frame.context);
   // A handler that returned expects the access to work now. It never will.
-  run_default_action(signal, info);
+  run_default_action(frame.signal, frame.info);
 }
 
-void trampoline(int signal, siginfo_t* info, void* context) noexcept {
+void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
   const int saved_errno = errno;
-  if constexpr (kHandlersRunBlocked) restore_mask(static_cast<const ucontext_t*>(context));
-  Region* region = nullptr;
   Shared& state = shared();
+  const auto* const machine = static_cast<const ucontext_t*>(context);
+  if (state.restore_mask.load(std::memory_order_relaxed)) {
+    pthread_sigmask(SIG_SETMASK, &machine->uc_sigmask, nullptr);
+  }
+  Region* region = nullptr;
   if (!sent_by_somebody(info)) {
     region = state.regions.pin(static_cast<const std::byte*>(info->si_addr));
   }
   if (region == nullptr) {
-    forward(signal, info, context);
+    forward(place, signal, info, context);
   } else {
     ThreadState& thread = thread_state();
-    FaultFrame frame{{static_cast<std::byte*>(info->si_addr),
-                      access_of(static_cast<const ucontext_t*>(context))},
+    FaultFrame frame{{static_cast<std::byte*>(info->si_addr), access_of(machine)},
                      region,
                      thread.fault,
+                     place,
                      signal,
                      info,
                      context};
@@ -189,17 +149,72 @@ void trampoline(int signal, siginfo_t* info, void* context) noexcept {
   errno = saved_errno;
 }
 
-void install_trampoline(struct sigaction* before) {
-  struct sigaction action {};
-  action.sa_sigaction = &trampoline;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  if (sigaction(SIGSEGV, &action, before) != 0)
-    throw Error(errno, "cannot install a SIGSEGV handler");
+using Trampoline = void (*)(int, siginfo_t*, void*);
+
+template <std::size_t kPlace>
+void trampoline(int signal, siginfo_t* info, void* context) noexcept {
+  handle_signal(kPlace, signal, info, context);
 }
 
-bool is_trampoline(const struct sigaction& action) noexcept {
-  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &trampoline;
+constexpr std::array<Trampoline, kPlaces> kTrampolines =
+    []<std::size_t... kPlace>(std::index_sequence<kPlace...>) {
+  return std::array<Trampoline, kPlaces>{&trampoline<kPlace>...};
+}
+(std::make_index_sequence<kPlaces>());
+
+// The place whose trampoline this is; kPlaces when it is none of ours.
+std::size_t place_of(const struct sigaction& action) noexcept {
+  if ((action.sa_flags & SA_SIGINFO) == 0) return kPlaces;
+  return static_cast<std::size_t>(
+      std::find(kTrampolines.begin(), kTrampolines.end(), action.sa_sigaction) -
+      kTrampolines.begin());
+}
+
+struct sigaction installed_action() noexcept {
+  struct sigaction action {};
+  sigaction(SIGSEGV, nullptr, &action);
+  return action;
+}
+
+// Actions are kept for ever, so each is kept once.
+EarlierHandler& keep(const struct sigaction& action) {
+  Shared& state = shared();
+  for (KeptHandler* kept = state.kept; kept != nullptr; kept = kept->next) {
+    if (kept->handler.equals(action)) return kept->handler;
+  }
+  auto* kept = new KeptHandler(action);
+  kept->next = std::exchange(state.kept, kept);
+  return kept->handler;
+}
+
+// The place that was out of use longest, from now on in front of `handler`.
+std::size_t next_place(EarlierHandler& handler) {
+  Shared& state = shared();
+  const std::size_t first = state.first_place.load(std::memory_order_relaxed);
+  do {
+    state.last_place = (state.last_place + 1) % kPlaces;
+  } while (state.last_place == first);
+  state.behind[state.last_place].store(&handler, std::memory_order_release);
+  return state.last_place;
+}
+
+void install_trampoline(std::size_t place) {
+  struct sigaction action {};
+  action.sa_sigaction = kTrampolines[place];
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  if (sigaction(SIGSEGV, &action, nullptr) != 0) {
+    throw Error(errno, "cannot install a SIGSEGV handler");
+  }
+  // Sanitizers that replace sigaction() tell us what we want to hear; the kernel tells the truth.
+  struct {
+    void* handler;
+    unsigned long flags;
+    void* restorer;
+    std::uint64_t mask;
+  } kernel{};
+  const bool known = syscall(SYS_rt_sigaction, SIGSEGV, nullptr, &kernel, sizeof kernel.mask) == 0;
+  shared().restore_mask.store(known && kernel.mask != 0, std::memory_order_relaxed);
 }
 
 // A child gets a copy of the calling thread only: locks of other threads must be free when it is
@@ -255,10 +270,11 @@ void serve_pinned_fault() noexcept {
     frame.region->unpin();
     return;
   }
+  // The record may belong to a stream that goes as soon as its region is let go.
   const Failure copy = *failure;
   thread.fault = frame.outer;
   frame.region->unpin();
-  fail(copy, frame.signal, frame.info, frame.context);
+  fail(copy, frame);
 }
 
 FaultDispatcher::FaultDispatcher() {
@@ -297,37 +313,34 @@ void FaultDispatcher::start(Engine engine) {
     throw Error(ENOTSUP, "this build has no libsigsegv engine (it was made with -Dengine=native)");
 #endif
   }
-  auto* earlier = new EarlierAction;
-  sigaction(SIGSEGV, nullptr, &earlier->action);
-  // Before the engine may install anything: from then on a fault must find whom to call.
-  state.earlier.store(earlier, std::memory_order_release);
-  state.first.store(earlier, std::memory_order_release);
+  const struct sigaction before = installed_action();
+  EarlierHandler& earlier = keep(before);
   chosen->prepare();
+  if (chosen->owns(before)) {
+    throw Error(EBUSY,
+                "the program handles SIGSEGV with libsigsegv, which has room for one user: build "
+                "vortex with -Dengine=native");
+  }
+  const std::size_t place = next_place(earlier);
+  state.first_place.store(place, std::memory_order_relaxed);
   state.engine.store(chosen, std::memory_order_release);
   state.engine_kind = engine;
-  install_trampoline(nullptr);
+  install_trampoline(place);
 }
 
 void FaultDispatcher::stop() {
   Shared& state = shared();
   std::lock_guard lock(state.mutex);
-  const FaultEngine* engine = state.engine.load(std::memory_order_relaxed);
-  if (engine == nullptr) return;
+  if (state.engine.load(std::memory_order_relaxed) == nullptr) return;
   if (state.regions.size() != 0) throw Error(EBUSY, "streams still need their faults served");
-  struct sigaction now {};
-  sigaction(SIGSEGV, nullptr, &now);
-  if (!is_trampoline(now)) {
+  const struct sigaction now = installed_action();
+  const std::size_t place = place_of(now);
+  if (place == kPlaces) {
     throw Error(EBUSY,
                 "SIGSEGV is handled by " + name_of(now) + ", which was installed after vortex");
   }
-  // The EarlierAction stays allocated: another thread may be inside the trampoline right now.
-  EarlierAction* earlier = state.earlier.load(std::memory_order_relaxed);
-  struct sigaction restored = earlier->action;
-  if (earlier->spent.load(std::memory_order_relaxed)) {
-    restored = {};
-    restored.sa_handler = SIG_DFL;
-  }
-  sigaction(SIGSEGV, &restored, nullptr);
+  const struct sigaction earlier = state.behind[place].load(std::memory_order_relaxed)->restored();
+  sigaction(SIGSEGV, &earlier, nullptr);
   state.engine.store(nullptr, std::memory_order_release);
 }
 
@@ -349,23 +362,23 @@ void FaultDispatcher::remove(Region& region) {
 
 std::string FaultDispatcher::handler_in_front() const {
   if (!running()) return {};
-  struct sigaction now {};
-  sigaction(SIGSEGV, nullptr, &now);
-  return is_trampoline(now) ? std::string() : name_of(now);
+  const struct sigaction now = installed_action();
+  return place_of(now) != kPlaces ? std::string() : name_of(now);
 }
 
 void FaultDispatcher::reclaim() {
   Shared& state = shared();
   std::lock_guard lock(state.mutex);
-  if (state.engine.load(std::memory_order_relaxed) == nullptr) return;
-  auto* in_front = new EarlierAction;
-  sigaction(SIGSEGV, nullptr, &in_front->action);
-  if (is_trampoline(in_front->action)) {
-    delete in_front;
-    return;
+  const FaultEngine* engine = state.engine.load(std::memory_order_relaxed);
+  if (engine == nullptr) return;
+  const struct sigaction in_front = installed_action();
+  if (place_of(in_front) != kPlaces) return;
+  if (engine->owns(in_front)) {
+    throw Error(EBUSY,
+                "the program has begun to handle SIGSEGV with libsigsegv, which has room for one "
+                "user: build vortex with -Dengine=native");
   }
-  state.earlier.store(in_front, std::memory_order_release);
-  install_trampoline(nullptr);
+  install_trampoline(next_place(keep(in_front)));
 }
 
 FaultDispatcher::Statistics FaultDispatcher::statistics() const noexcept {

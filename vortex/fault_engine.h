@@ -12,6 +12,9 @@ struct FaultEngine {
   // overwrites with the trampoline at once. Throws Error.
   void (*prepare)();
   void (*deliver)(int signal, siginfo_t* info, void* context) noexcept;
+  // Whether the action is the engine's own handler, on behalf of somebody else: the engine cannot
+  // serve both.
+  bool (*owns)(const struct sigaction& action) noexcept;
 };
 
 const FaultEngine& native_engine() noexcept;

@@ -37,12 +37,20 @@ void deliver(int signal, siginfo_t* info, void* context) noexcept {
   }
 }
 
+bool owns(const struct sigaction& action) noexcept {
+  const bool with_info = (action.sa_flags & SA_SIGINFO) != 0;
+  if (with_info != ((libsigsegv_action.sa_flags & SA_SIGINFO) != 0)) return false;
+  return with_info ? action.sa_sigaction == libsigsegv_action.sa_sigaction
+                   : action.sa_handler == libsigsegv_action.sa_handler;
+}
+
 }  // namespace
 
 const FaultEngine& libsigsegv_engine() noexcept {
   static constexpr FaultEngine kEngine = {
       .prepare = &prepare,
       .deliver = &deliver,
+      .owns = &owns,
   };
   return kEngine;
 }

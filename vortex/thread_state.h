@@ -1,6 +1,7 @@
 // What the fault handler keeps for each thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace vortex {
@@ -8,13 +9,20 @@ namespace vortex {
 struct FaultFrame;
 struct GuardFrame;
 
+// A fault that is none of ours, while a handler from before ours has it.
+struct Forwarding {
+  const void* context = nullptr;     // the signal frame
+  const std::byte* frame = nullptr;  // our stack frame when it first came by
+  std::uint32_t places = 0;          // bit i: it has come by trampoline i
+};
+
 // Lives in the initial TLS block (never allocated on first touch, which could call malloc inside
 // the handler), hence the model attribute on every declaration.
 struct ThreadState {
   FaultFrame* fault = nullptr;  // innermost fault being served by this thread
   GuardFrame* guard = nullptr;  // innermost vortex::guarded() of this thread
   std::int32_t thread_id = 0;   // kernel id; 0: not asked yet
-  void* forwarding = nullptr;   // stack frame that is calling a handler from before ours
+  Forwarding forwarding;
 };
 
 #if defined(__GNUC__)
