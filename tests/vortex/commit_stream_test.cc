@@ -1,0 +1,218 @@
+// Vortex-B: one array for both threads, guards between them.
+#include "vortex/commit_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include "tests/support/sanitizers.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+#include "vortex/process_memory.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::uint64_t kB = std::uint64_t{16} << 10;
+constexpr std::uint64_t kWords = kB / sizeof(std::uint64_t);
+
+CommitStreamOptions small(std::size_t n, std::size_t l, std::size_t m) {
+  return {.block_bytes = kB,
+          .read_ahead_blocks = n,
+          .writer_comeback_blocks = l,
+          .reader_comeback_blocks = m,
+          .reserve_bytes = std::uint64_t{1} << 34};
+}
+
+std::uint64_t word_at(std::uint64_t i) { return (i + 1) * 0x9e3779b97f4a7c15; }
+
+// Both threads use one address, and page protection is what keeps them apart, which the thread
+// sanitizer cannot see.
+__attribute__((no_sanitize("thread"))) void write_words(volatile std::uint64_t* out,
+                                                        std::uint64_t begin, std::uint64_t end) {
+  for (std::uint64_t i = begin; i < end; ++i) out[i] = word_at(i);
+}
+
+__attribute__((no_sanitize("thread"))) std::uint64_t first_wrong(const volatile std::uint64_t* in,
+                                                                 std::uint64_t begin,
+                                                                 std::uint64_t end) {
+  while (begin < end && in[begin] == word_at(begin)) ++begin;
+  return begin;
+}
+
+__attribute__((no_sanitize("thread"))) std::uint64_t word_in(const volatile std::uint64_t* in,
+                                                             std::uint64_t at) {
+  return in[at];
+}
+
+template <typename Body>
+int error_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.code().value();
+  }
+  return 0;
+}
+
+class CommitStreamWindows : public ::testing::TestWithParam<std::tuple<int, int, int>> {};
+
+INSTANTIATE_TEST_SUITE_P(NLM, CommitStreamWindows,
+                         ::testing::Combine(::testing::Values(1, 2, 5), ::testing::Values(0, 1, 3),
+                                            ::testing::Values(0, 1, 2)));
+
+TEST_P(CommitStreamWindows, LengthsAroundBlockBorders) {
+  const auto [n, l, m] = GetParam();
+  for (const std::uint64_t words : {std::uint64_t{0}, std::uint64_t{1}, kWords - 1, kWords,
+                                    kWords + 1, 4 * kWords, 20 * kWords, 20 * kWords + 3}) {
+    CommitStream<std::uint64_t> stream(small(n, l, m));
+    std::thread producer([&] {
+      write_words(stream.writer_data(), 0, words);
+      stream.finish(words);
+    });
+    const std::uint64_t* in = stream.reader_data();
+    EXPECT_EQ(first_wrong(in, 0, words), words);
+    producer.join();
+    EXPECT_EQ(stream.length_bytes(), words * sizeof(std::uint64_t));
+    EXPECT_EQ(word_in(in, words), 0u) << "the terminator";
+  }
+}
+
+TEST_P(CommitStreamWindows, ComebacksOfBothSides) {
+  const auto [n, l, m] = GetParam();
+  constexpr std::uint64_t kBlocks = 36;
+  const std::uint64_t group = static_cast<std::uint64_t>(l) + 1;
+  CommitStream<std::uint64_t> stream(small(n, l, m));
+  std::thread producer([&stream, group] {
+    for (std::uint64_t first = 0; first < kBlocks; first += group) {
+      for (std::uint64_t i = group; i-- > 0;) {
+        write_words(stream.writer_data(), (first + i) * kWords, (first + i + 1) * kWords);
+      }
+    }
+    stream.finish(kBlocks * kWords);
+  });
+  const std::uint64_t* in = stream.reader_data();
+  for (std::uint64_t block = 0; block < kBlocks; ++block) {
+    for (std::uint64_t back = 0; back <= std::min<std::uint64_t>(m, block); ++back) {
+      const std::uint64_t begin = (block - back) * kWords;
+      ASSERT_EQ(first_wrong(in, begin, begin + kWords), begin + kWords);
+    }
+  }
+  producer.join();
+}
+
+TEST(CommitStreamTest, AReaderThatOvertakesTheWriterWaits) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "this processor does not tell reads from writes";
+#endif
+  CommitStream<std::uint64_t> stream(small(2, 0, 0));
+  write_words(stream.writer_data(), 0, kWords + 1);
+  const std::uint64_t* in = stream.reader_data();
+  std::atomic<bool> read{false};
+  std::thread consumer([&] {
+    EXPECT_EQ(first_wrong(in, 7 * kWords, 8 * kWords), 8 * kWords);
+    read = true;
+  });
+  EXPECT_FALSE(read);
+  write_words(stream.writer_data(), kWords + 1, 9 * kWords);
+  stream.finish(9 * kWords);
+  consumer.join();
+}
+
+TEST(CommitStreamTest, TouchesOutsideTheWindowsAreErrorsThatPrintThem) {
+  {
+    CommitStream<std::uint64_t> stream(small(4, 1, 0));
+    write_words(stream.writer_data(), 0, 4 * kWords);
+    // Guards are where completed blocks begin.
+    const Failure failure = guarded([&] { write_words(stream.writer_data(), kWords, kWords + 1); });
+    EXPECT_EQ(failure.error, EFAULT);
+    EXPECT_NE(failure.message().find("window of blocks [2, 4)"), std::string::npos)
+        << failure.message();
+  }
+  {
+    CommitStream<std::uint64_t> stream(small(8, 0, 1));
+    write_words(stream.writer_data(), 0, 8 * kWords);
+    const std::uint64_t* in = stream.reader_data();
+    EXPECT_EQ(first_wrong(in, 0, 5 * kWords), 5 * kWords);
+    const Failure failure = guarded([&] { word_in(in, 2 * kWords); });
+    EXPECT_EQ(failure.error, EFAULT);
+    EXPECT_NE(failure.message().find("window of blocks [3, 5)"), std::string::npos)
+        << failure.message();
+  }
+  {
+    CommitStream<std::uint64_t> stream(small(4, 0, 0));
+    write_words(stream.writer_data(), 0, 1);
+    const Failure failure =
+        guarded([&] { write_words(stream.writer_data(), 2 * kWords, 2 * kWords + 1); });
+    EXPECT_EQ(failure.error, EINVAL) << failure.message();
+  }
+}
+
+TEST(CommitStreamTest, LengthsThatCannotBeAreRefused) {
+  CommitStream<std::uint64_t> stream(small(4, 0, 0));
+  write_words(stream.writer_data(), 0, 3 * kWords);
+  EXPECT_EQ(error_of([&] { stream.finish(kWords); }), EINVAL);
+  EXPECT_EQ(error_of([&] { stream.finish(4 * kWords); }), EINVAL);
+  stream.finish(3 * kWords);
+  EXPECT_EQ(error_of([&] { stream.finish(3 * kWords); }), EALREADY);
+}
+
+TEST(CommitStreamTest, OptionsThatCannotWorkAreRefused) {
+  EXPECT_EQ(error_of([] { CommitStream<int> stream(small(0, 1, 1)); }), EINVAL);
+  CommitStreamOptions odd = small(1, 1, 1);
+  odd.block_bytes = 5000;
+  EXPECT_EQ(error_of([&] { CommitStream<int> stream(odd); }), EINVAL);
+}
+
+TEST(CommitStreamTest, CancelWakesTheWriter) {
+  CommitStream<std::uint64_t> stream(small(2, 0, 0));
+  Failure failure;
+  std::thread producer(
+      [&] { failure = guarded([&] { write_words(stream.writer_data(), 0, 100 * kWords); }); });
+  stream.reader_data();
+  stream.cancel(ETIME, "took too long");
+  producer.join();
+  EXPECT_EQ(failure.error, ETIME) << failure.message();
+}
+
+TEST(CommitStreamTest, CancelWakesTheReader) {
+  CommitStream<std::uint64_t> stream(small(2, 0, 0));
+  std::atomic<bool> started{false};
+  int error = 0;
+  std::thread consumer([&] {
+    started = true;
+    error = error_of([&] { stream.reader_data(); });
+  });
+  while (!started) std::this_thread::yield();
+  stream.cancel(EPIPE, "the writer is gone");
+  consumer.join();
+  EXPECT_EQ(error, EPIPE);
+}
+
+TEST(CommitStreamTest, MemoryIsTheBlocksAndNothingElse) {
+  if (test::kShadowMemory) GTEST_SKIP() << "shadow memory hides what the process takes";
+  constexpr std::uint64_t kBytes = std::uint64_t{512} << 20;
+  constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
+  const ProcessMemory before = process_memory();
+  ASSERT_TRUE(reset_peak_resident());
+  CommitStream<std::uint64_t> stream({.block_bytes = kBlockBytes, .read_ahead_blocks = 4});
+  constexpr std::uint64_t kCount = kBytes / sizeof(std::uint64_t);
+  std::thread producer([&] {
+    write_words(stream.writer_data(), 0, kCount);
+    stream.finish(kCount);
+  });
+  EXPECT_EQ(first_wrong(stream.reader_data(), 0, kCount), kCount);
+  const ProcessMemory after = process_memory();
+  producer.join();
+  constexpr std::size_t kSlack = std::size_t{1} << 20;  // a stack, page tables
+  EXPECT_LT(after.peak_resident_bytes, before.resident_bytes + 7 * kBlockBytes + kSlack);
+  EXPECT_LT(after.page_table_bytes, before.page_table_bytes + kSlack);
+}
+
+}  // namespace
+}  // namespace vortex
