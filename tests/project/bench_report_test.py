@@ -59,6 +59,19 @@ class BenchReport(unittest.TestCase):
                                aggregate("a", "cv", 0.125)])
         self.assertEqual([(row["time"], row["spread"]) for row in rows], [("4 ns", "12.5 %")])
 
+    def test_rows_stand_in_the_order_of_their_definition(self):
+        _, rows = self.report([entry("b", 1, family_index=1), entry("a/2", 1, family_index=0,
+                               per_family_instance_index=1), entry("a/1", 1, family_index=0)])
+        self.assertEqual([row["benchmark"] for row in rows], ["`a/1`", "`a/2`", "`b`"])
+
+    def test_a_pivot_has_a_column_for_each_value(self):
+        text, _ = self.report([entry("copy/block:128/huge:1", 1, bytes_per_second=3e9),
+                               entry("copy/block:64/huge:1/real_time", 1, bytes_per_second=2e9),
+                               entry("remap/block:64", 1, bytes_per_second=5e9),
+                               entry("other", 1, bytes_per_second=1e9)], "--pivot", "block")
+        self.assertIn("| GB/s at block | 64 | 128 |\n|---|--:|--:|\n"
+                      "| `copy/huge:1` | 2 | 3 |\n| `remap` | 5 |  |\n", text)
+
     def test_a_failed_benchmark_is_named(self):
         text, rows = self.report([entry("a", 0, error_occurred=True, error_message="no memory")])
         self.assertIn("`a` failed: no memory", text)
