@@ -26,8 +26,9 @@ SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
 BUILD_ROOT = pathlib.Path(sys.argv[2]).resolve()
 README = (SOURCE_ROOT / "README.md").read_text(encoding="utf-8")
 # Headers that others include and nobody needs to know.
-NOT_IN_THE_MAP = {"vortex/block.h", "vortex/fault.h", "vortex/futex.h", "vortex/line_buffer.h",
-                  "vortex/region_table.h", "vortex/thread_state.h"}
+NOT_IN_THE_MAP = {"vortex/block.h", "vortex/fault.h", "vortex/futex.h", "vortex/futex_event.h",
+                  "vortex/line_buffer.h", "vortex/pooled_stream.h", "vortex/region_table.h",
+                  "vortex/thread_state.h"}
 
 
 def blocks(language):
@@ -127,7 +128,7 @@ class Readme(unittest.TestCase):
         rooms = {name.split("/")[0] for name in named}
         missing = {name for name in installed - named - NOT_IN_THE_MAP
                    if name.split("/")[0] in rooms}
-        self.assertEqual(missing, set(), "installed: add them to the README's map of headers")
+        self.assertEqual(missing, set(), "installed: add them to the README's map of headers, or to NOT_IN_THE_MAP")
 
 
 if __name__ == "__main__":
