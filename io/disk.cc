@@ -1,11 +1,12 @@
 #include "io/disk.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+
+#include "io/steady_time.h"
 
 namespace vortex {
 namespace {
@@ -32,12 +33,7 @@ Disk::Disk(DiskOptions options, unsigned depth)
 
 bool Disk::inherited() const noexcept { return getpid() != owner_pid_; }
 
-std::uint64_t Disk::now_ns() const noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
+std::uint64_t Disk::now_ns() const noexcept { return steady_now_ns(); }
 
 void Disk::submit(Request& request, bool more_to_come) noexcept {
   request.bytes_done = 0;
@@ -51,9 +47,12 @@ void Disk::submit(Request& request, bool more_to_come) noexcept {
     (request.operation == Operation::kWrite ? writes_ : reads_).push(request);
   }
   pump();
-  if (more_to_come) return;
+  if (!more_to_come) collect();
+}
+
+void Disk::collect() noexcept {
   flush();
-  collect();
+  gather();
 }
 
 Request* Disk::next_to_issue() noexcept {
@@ -92,11 +91,11 @@ void Disk::issue(Request& request) noexcept {
       if (fault.kind == Kind::kLate) request.overtakers_ = fault.overtakers;
       if (fault.kind == Kind::kShort || fault.kind == Kind::kTorn) {
         const bool torn = fault.kind == Kind::kTorn;
-        const std::size_t reported =
-            std::clamp<std::size_t>(fault.bytes, 1, request.attempt_.bytes);
+        std::size_t reported = std::clamp<std::size_t>(fault.bytes, 1, request.attempt_.bytes);
         // Direct I/O cannot be asked for less than whole sectors. What is reported beyond them has
         // not been moved, and must not be relied on.
         const std::size_t moved = reported - reported % request.alignment;
+        if (request.bytes_done + reported >= request.wanted_bytes()) reported = moved;
         request.forced_ = true;
         request.result_ = torn ? -fault.error : static_cast<std::int64_t>(reported);
         if (moved == 0) {

@@ -78,7 +78,7 @@ class Disk {
   bool wait(Request& request, const std::atomic<bool>* stop = nullptr) noexcept;
 
   // Deals with the results that are there, without waiting.
-  virtual void collect() noexcept {}
+  void collect() noexcept;
 
   // Makes every wait() look at its `stop` again.
   void interrupt() noexcept;
@@ -113,6 +113,8 @@ class Disk {
   virtual std::uint64_t now_ns() const noexcept;
   // Everything started is under way when it returns.
   virtual void flush() noexcept {}
+  // Passes results that are there to arrived(), where no thread of the backend does it.
+  virtual void gather() noexcept {}
   // Waits until progress() is no longer `seen`; looks for results itself if nobody else does.
   virtual void await_progress(std::uint32_t seen) noexcept { progress_.wait(seen); }
   // Wakes threads that wait in the kernel for results, because progress was made without one.

@@ -123,32 +123,31 @@ void UringDisk::probe() {
 }
 
 void UringDisk::register_memory(std::byte* begin, std::size_t bytes, std::size_t block_bytes) {
+  std::lock_guard lock(submit_mutex_);
   if (!ranges_possible_) {
     registration_ = "not possible: the kernel has no sparse buffer tables (Linux 5.19)";
     return;
   }
-  const std::size_t chunk_bytes =
-      std::max(kMostRangeBytes / block_bytes, std::size_t{1}) * block_bytes;
-  const unsigned first = range_count_.load(std::memory_order_relaxed);
-  unsigned next = first;
+  bool known = false;
+  for (unsigned i = 0; i < range_count_; ++i) {
+    if (ranges_[i].registration != begin) continue;
+    ++ranges_[i].users;
+    known = true;
+  }
+  if (known) return;
+  const std::size_t blocks = std::max(kMostRangeBytes / block_bytes, std::size_t{1});
+  const std::size_t chunk_bytes = blocks * block_bytes;
   int error = 0;
   for (std::size_t at = 0; at < bytes && error == 0; at += chunk_bytes) {
     const std::size_t size = std::min(chunk_bytes, bytes - at);
-    const iovec memory{begin + at, size};
-    const __u64 tag = 0;
-    if (next == kMostRanges) {
-      error = ENOSPC;
-      break;
-    }
-    const int updated = io_uring_register_buffers_update_tag(&ring_, next, &memory, &tag, 1);
-    if (updated < 0) {
-      error = -updated;
-      break;
-    }
-    ranges_[next++] = {begin + at, begin + at + size, begin};
+    unsigned index = 0;
+    while (index < kMostRanges && ranges_[index].begin != nullptr) ++index;
+    error = index < kMostRanges ? update_range(index, begin + at, size) : ENOSPC;
+    if (error != 0) break;
+    ranges_[index] = {begin + at, begin + at + size, begin, 1};
+    range_count_ = std::max(range_count_, index + 1);
   }
   // What was registered before an error is used all the same.
-  range_count_.store(next, std::memory_order_release);
   if (error == 0) {
     registration_ = format_bytes(bytes) + " registered";
   } else if (error == ENOMEM) {
@@ -161,17 +160,21 @@ void UringDisk::register_memory(std::byte* begin, std::size_t bytes, std::size_t
 
 void UringDisk::unregister_memory(std::byte* begin) noexcept {
   if (inherited()) return;
-  const unsigned count = range_count_.load(std::memory_order_relaxed);
-  for (unsigned i = 0; i < count; ++i) {
-    if (ranges_[i].registration != begin) continue;
-    const iovec nothing{nullptr, 0};
-    const __u64 tag = 0;
-    io_uring_register_buffers_update_tag(&ring_, i, &nothing, &tag, 1);
+  std::lock_guard lock(submit_mutex_);
+  submit_entries();
+  for (unsigned i = 0; i < range_count_; ++i) {
+    if (ranges_[i].registration != begin || --ranges_[i].users > 0) continue;
+    update_range(i, nullptr, 0);
     ranges_[i] = {};
   }
-  unsigned kept = count;
-  while (kept > 0 && ranges_[kept - 1].begin == nullptr) --kept;
-  range_count_.store(kept, std::memory_order_release);
+  while (range_count_ > 0 && ranges_[range_count_ - 1].begin == nullptr) --range_count_;
+}
+
+int UringDisk::update_range(unsigned index, std::byte* begin, std::size_t bytes) noexcept {
+  const iovec memory{begin, bytes};
+  const __u64 tag = 0;
+  const int updated = io_uring_register_buffers_update_tag(&ring_, index, &memory, &tag, 1);
+  return updated < 0 ? -updated : 0;
 }
 
 std::string UringDisk::registration() const { return registration_; }
@@ -179,8 +182,7 @@ std::string UringDisk::registration() const { return registration_; }
 int UringDisk::registered_index(const Attempt& attempt) const noexcept {
   if (attempt.memory_count != 1) return -1;
   auto* const begin = static_cast<std::byte*>(attempt.memory[0].iov_base);
-  const unsigned count = range_count_.load(std::memory_order_acquire);
-  for (unsigned i = 0; i < count; ++i) {
+  for (unsigned i = 0; i < range_count_; ++i) {
     if (begin >= ranges_[i].begin && begin + attempt.bytes <= ranges_[i].end) {
       return static_cast<int>(i);
     }
@@ -200,9 +202,9 @@ io_uring_sqe* UringDisk::next_entry() noexcept {
 
 void UringDisk::start(Request& request) noexcept {
   const Attempt& attempt = request.attempt();
-  const int index = registered_index(attempt);
   const bool read = attempt.operation == Operation::kRead;
   std::lock_guard lock(submit_mutex_);
+  const int index = registered_index(attempt);
   io_uring_sqe* const entry = next_entry();
   if (index >= 0) {
     void* const memory = attempt.memory[0].iov_base;
@@ -265,8 +267,8 @@ void UringDisk::settle_results() noexcept {
   }
 }
 
-void UringDisk::collect() noexcept {
-  if (io_uring_cq_ready(&ring_) == 0 || !results_mutex_.try_lock()) return;
+void UringDisk::gather() noexcept {
+  if (!results_mutex_.try_lock()) return;
   settle_results();
   results_mutex_.unlock();
 }

@@ -36,7 +36,6 @@ class UringDisk final : public Disk {
   // Waits for the requests under way.
   ~UringDisk() override;
 
-  void collect() noexcept override;
   void register_memory(std::byte* begin, std::size_t bytes, std::size_t block_bytes) override;
   void unregister_memory(std::byte* begin) noexcept override;
 
@@ -46,6 +45,7 @@ class UringDisk final : public Disk {
     std::byte* begin = nullptr;
     std::byte* end = nullptr;
     std::byte* registration = nullptr;  // `begin` of the register_memory() call it belongs to
+    unsigned users = 0;
   };
   static constexpr unsigned kMostRanges = 256;
 
@@ -53,12 +53,14 @@ class UringDisk final : public Disk {
   std::string registration() const override;
   void start(Request& request) noexcept override;
   void flush() noexcept override;
+  void gather() noexcept override;
   void await_progress(std::uint32_t seen) noexcept override;
   void wake_waiters() noexcept override;
 
   void probe();
   io_uring_sqe* next_entry() noexcept;
   void submit_entries() noexcept;
+  int update_range(unsigned index, std::byte* begin, std::size_t bytes) noexcept;
   int registered_index(const Attempt& attempt) const noexcept;
   void settle_results() noexcept;
   void wait_in_kernel(std::uint32_t seen) noexcept;
@@ -72,8 +74,8 @@ class UringDisk final : public Disk {
   std::atomic<bool> someone_waits_{false};
 
   bool ranges_possible_ = false;
-  std::array<RegisteredRange, kMostRanges> ranges_;
-  std::atomic<unsigned> range_count_{0};
+  std::array<RegisteredRange, kMostRanges> ranges_;  // changed and searched under submit_mutex_
+  unsigned range_count_ = 0;
   std::string registration_ = "none asked for";
 
   Completions completions_;

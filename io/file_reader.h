@@ -1,0 +1,95 @@
+// A file as an array: `const T*` to all of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/file_source.h"
+#include "vortex/block_pool.h"
+#include "vortex/input_stream.h"
+
+namespace vortex {
+
+struct FileReaderOptions {
+  std::size_t block_bytes = 0;      // 0: 2 MiB, less for files smaller than the pool
+  std::size_t comeback_blocks = 1;  // M: how far the reader may go back
+  std::size_t read_ahead = 4;       // N: requests beyond the block in use
+  std::size_t request_bytes = 0;    // 0: a block, or several small ones
+  Caching caching = Caching::kAuto;
+  Disk* disk = nullptr;  // null: one of its own. Must outlive the reader
+  BlockPool* pool =
+      nullptr;            // null: one of its own, of just the size needed. Must outlive the reader
+  std::string name = {};  // for messages; the path by default
+};
+
+struct FileReaderStatistics {
+  FileSourceStatistics source;
+  std::vector<DiskStatistics> disks;
+  std::string direct;  // "direct I/O", or why not
+  std::size_t pool_bytes = 0;
+};
+
+// The untyped part.
+class FileReaderBase {
+ public:
+  explicit FileReaderBase(const std::string& path, const FileReaderOptions& options = {});
+  // Reads a descriptor that stays its owner's: a file from its beginning, a pipe, socket or
+  // terminal from where it is to its end. Whatever a block holds becomes readable when the block is
+  // full or the data end, so this is not for conversations.
+  explicit FileReaderBase(int descriptor, const FileReaderOptions& options = {});
+  explicit FileReaderBase(std::unique_ptr<FileLayout> layout,
+                          const FileReaderOptions& options = {});
+
+  const std::byte* bytes() const noexcept { return stream_->bytes(); }
+  // Known from the start for files; for pipes, sockets and terminals once the end has been read.
+  std::optional<std::uint64_t> length_bytes() const noexcept { return stream_->length_bytes(); }
+
+  // Places [offset, offset + bytes) for system calls; see InputStreamBase::prefault().
+  void prefault(std::uint64_t offset, std::size_t bytes) { stream_->prefault(offset, bytes); }
+
+  // The stream underneath: failure(), cancel(), statistics() of its faults.
+  InputStreamBase& stream() noexcept { return *stream_; }
+  std::size_t block_bytes() const noexcept { return pool_->block_bytes(); }
+  FileReaderStatistics statistics() const;
+
+ private:
+  std::unique_ptr<BlockPool> own_pool_;
+  BlockPool* pool_ = nullptr;
+  FileSource* source_ = nullptr;  // the stream's
+  std::string direct_;
+  std::unique_ptr<InputStreamBase> stream_;
+};
+
+// FileReader<T>: the Vortex file wrapper of section 6.3.
+//
+//   vortex::FileReader<std::uint64_t> in("numbers");
+//   for (std::uint64_t i = 0; i < in.size(); ++i) sum += in.data()[i];
+//
+// Reading data() waits for the disk inside a page fault, seldom, since blocks are read ahead. After
+// the end come zeros to the end of the page and a page more. An I/O error inside a loop ends the
+// process with a line that says what happened, unless the loop runs in vortex::guarded(). A file
+// that shrinks while it is read is such an error (ENODATA); what is appended to it meanwhile is not
+// read.
+//
+// Constructors throw Error, with the path. One reader thread, or several inside the window.
+template <typename T>
+class FileReader : public FileReaderBase {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "a file holds bytes: the element type of a reader must be trivially copyable");
+
+ public:
+  using FileReaderBase::FileReaderBase;
+
+  const T* data() const noexcept { return reinterpret_cast<const T*>(bytes()); }
+
+  // Whole elements. For descriptors that cannot seek: of what has been found out so far, 0 before
+  // the end has been reached (length_bytes() tells the difference).
+  std::uint64_t size() const noexcept { return length_bytes().value_or(0) / sizeof(T); }
+};
+
+}  // namespace vortex

@@ -1,0 +1,87 @@
+#include "io/file_writer.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "io/single_file.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kSmallestChosenBlock = std::size_t{64} << 10;
+
+std::size_t chosen_block_bytes(const FileWriterOptions& options) {
+  if (options.block_bytes != 0) return options.block_bytes;
+  if (options.expected_bytes == 0) return kDefaultBlockBytes;
+  const std::uint64_t share = options.expected_bytes / (options.write_behind + 1) + 1;
+  return std::clamp<std::size_t>(std::bit_ceil(std::min<std::uint64_t>(share, kDefaultBlockBytes)),
+                                 kSmallestChosenBlock, kDefaultBlockBytes);
+}
+
+BlockFile create(const std::string& path, const FileWriterOptions& options) {
+  CreateOptions for_file;
+  for_file.replace = options.replace;
+  for_file.direct = options.caching != Caching::kBuffered;
+  BlockFile file = BlockFile::create(path, for_file);
+  file.allocate(options.expected_bytes);
+  return file;
+}
+
+std::string name_of(int descriptor, const std::string& name) {
+  return name.empty() ? "descriptor " + std::to_string(descriptor) : name;
+}
+
+}  // namespace
+
+FileWriterBase::FileWriterBase(const std::string& path, const FileWriterOptions& options)
+    : FileWriterBase(std::make_unique<SingleFile>(create(path, options), options.disk), options) {}
+
+FileWriterBase::FileWriterBase(int descriptor, const FileWriterOptions& options)
+    : FileWriterBase(
+          std::make_unique<SingleFile>(
+              BlockFile::borrow(descriptor, name_of(descriptor, options.name), true), options.disk),
+          options) {}
+
+FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
+                               const FileWriterOptions& options) {
+  FileSinkOptions for_sink;
+  for_sink.blocks_for_stream = options.comeback_blocks + 1;
+  for_sink.write_behind = options.write_behind;
+  for_sink.request_bytes = options.request_bytes;
+  for_sink.caching = options.caching;
+  for_sink.sync = options.sync;
+  OutputStreamOptions for_stream;
+  for_stream.name = options.name.empty() ? layout->name() : options.name;
+  for_stream.comeback_blocks = options.comeback_blocks;
+  for_stream.reserve_bytes = options.reserve_bytes;
+  pool_ = options.pool;
+  if (pool_ == nullptr) {
+    BlockPoolOptions for_pool;
+    for_pool.block_bytes = chosen_block_bytes(options);
+    for_pool.pool_bytes =
+        for_pool.block_bytes *
+        FileSink::blocks_needed(for_sink, for_pool.block_bytes, layout->unit_bytes());
+    for_pool.warming = Warming::kOnDemand;
+    for_pool.name = "blocks of '" + layout->name() + "'";
+    own_pool_ = std::make_unique<BlockPool>(for_pool);
+    pool_ = own_pool_.get();
+  }
+  const BlockFile& file = *layout->locate(0, pool_->block_bytes()).file;
+  direct_ = file.direct_descriptor() >= 0 ? "direct I/O" : file.direct_refusal();
+  if (direct_.empty()) direct_ = "not asked for";
+  auto sink = std::make_unique<FileSink>(*pool_, std::move(layout), for_sink);
+  sink_ = sink.get();
+  stream_ = std::make_unique<OutputStreamBase>(std::move(sink), for_stream);
+}
+
+FileWriterStatistics FileWriterBase::statistics() const {
+  FileWriterStatistics result;
+  result.sink = sink_->statistics();
+  for (const Disk* disk : sink_->layout().disks()) result.disks.push_back(disk->statistics());
+  result.direct = direct_;
+  result.pool_bytes = pool_->pool_bytes();
+  return result;
+}
+
+}  // namespace vortex

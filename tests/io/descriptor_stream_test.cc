@@ -1,0 +1,243 @@
+// Streams from and to descriptors that cannot seek.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/socket.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{16} << 10;
+
+std::string random_text(std::mt19937_64& random, std::size_t size) {
+  std::string text(size, '\0');
+  for (char& c : text) c = static_cast<char>('a' + random() % 26);
+  return text;
+}
+
+// Both ends of a pipe or of a pair of sockets.
+struct Ends {
+  explicit Ends(bool socket) {
+    std::array<int, 2> both{};
+    const int error = socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, both.data()) : pipe(both.data());
+    EXPECT_EQ(error, 0);
+    in = both[0];
+    out = both[1];
+  }
+  ~Ends() {
+    if (in >= 0) close(in);
+    close_out();
+  }
+  void close_out() {
+    if (out >= 0) close(out);
+    out = -1;
+  }
+  int in = -1;
+  int out = -1;
+};
+
+void write_all(int descriptor, const std::string& text, std::mt19937_64& random) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = std::min<std::size_t>(text.size() - at, random() % 20'000 + 1);
+    const ssize_t written = write(descriptor, text.data() + at, size);
+    ASSERT_GT(written, 0);
+    at += static_cast<std::size_t>(written);
+  }
+}
+
+std::string read_all(int descriptor) {
+  std::string text;
+  std::array<char, 5000> part;
+  for (ssize_t got; (got = read(descriptor, part.data(), part.size())) > 0;) {
+    text.append(part.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+class Descriptors : public testing::TestWithParam<bool> {
+ protected:
+  Ends ends{GetParam()};
+  std::mt19937_64 random = test::test_random();
+};
+
+TEST_P(Descriptors, AreReadToTheirEnd) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kBlock - 1, kBlock, kBlock + 1,
+                                 4 * kBlock, 90 * kBlock + 4321}) {
+    SCOPED_TRACE(size);
+    Ends pair(GetParam());
+    const std::string text = random_text(random, size);
+    std::thread producer([&] {
+      auto chunks = test::test_random(1);
+      write_all(pair.out, text, chunks);
+      pair.close_out();
+    });
+    FileReader<char> in(pair.in, {.block_bytes = kBlock, .request_bytes = 4 * kBlock});
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < size; ++i) wrong += in.data()[i] != text[i];
+    // A terminator where the text ends, as in any string.
+    EXPECT_EQ(in.data()[size], '\0');
+    producer.join();
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(in.length_bytes(), size);
+    EXPECT_EQ(in.size(), size);
+  }
+}
+
+TEST_P(Descriptors, AReaderMayJump) {
+  const std::string text = random_text(random, 200 * kBlock);
+  std::thread producer([&] {
+    auto chunks = test::test_random(1);
+    write_all(ends.out, text, chunks);
+    ends.close_out();
+  });
+  const FileReader<char> in(ends.in, {.block_bytes = kBlock, .request_bytes = kBlock});
+  std::size_t wrong = 0;
+  for (std::size_t at = 0; at < text.size(); at += random() % (30 * kBlock) + 1) {
+    wrong += in.data()[at] != text[at];
+  }
+  EXPECT_EQ(in.data()[text.size() - 1], text.back());
+  producer.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
+TEST_P(Descriptors, AreWritten) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kBlock, 90 * kBlock + 4321}) {
+    SCOPED_TRACE(size);
+    Ends pair(GetParam());
+    const std::string text = random_text(random, size);
+    std::string got;
+    std::thread consumer([&] { got = read_all(pair.in); });
+    {
+      FileWriter<char> out(pair.out, {.block_bytes = kBlock});
+      for (std::size_t i = 0; i < size; ++i) out.data()[i] = text[i];
+      out.finish(size);
+    }
+    pair.close_out();
+    consumer.join();
+    EXPECT_TRUE(got == text);
+  }
+}
+
+TEST_P(Descriptors, AWaitForTheOtherSideCanBeCancelled) {
+  FileReader<char> in(ends.in, {.block_bytes = kBlock});
+  // The reader may or may not have begun to wait: both must end.
+  std::thread canceller([&] { in.stream().cancel(EINTR, "enough"); });
+  const Failure failure = guarded([&] { (void)*const_cast<const volatile char*>(in.data()); });
+  canceller.join();
+  EXPECT_EQ(failure.error, EINTR) << failure.message();
+}
+
+TEST_P(Descriptors, AReaderThatNobodyFeedsCanBeDestroyed) {
+  const FileReader<char> in(ends.in, {.block_bytes = kBlock});
+}
+
+TEST_P(Descriptors, AnEndThatIsGoneIsAnError) {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  struct sigaction before {};
+  sigaction(SIGPIPE, &ignore, &before);
+  FileWriter<char> out(ends.out, {.block_bytes = kBlock});
+  close(ends.in);
+  ends.in = -1;
+  out.data()[0] = 'x';
+  try {
+    out.finish(1);
+    ADD_FAILURE() << "finish() succeeded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), EPIPE) << error.what();
+  }
+  sigaction(SIGPIPE, &before, nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Descriptors, testing::Bool(), [](const auto& kind) {
+  return std::string(kind.param ? "Sockets" : "Pipes");
+});
+
+TEST(Terminal, IsReadToItsEnd) {
+  int master = -1;
+  int terminal = -1;
+  if (openpty(&master, &terminal, nullptr, nullptr, nullptr) != 0) {
+    GTEST_SKIP() << "no pseudo-terminals here";
+  }
+  const std::string typed = "two lines\nof text\n";
+  const std::string keys = typed + '\4';  // ^D ends the input
+  ASSERT_EQ(write(master, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+  {
+    const FileReader<char> in(terminal, {.block_bytes = kBlock});
+    EXPECT_EQ(std::string(in.data()), typed);
+    EXPECT_EQ(in.length_bytes(), typed.size());
+  }
+  close(terminal);
+  close(master);
+}
+
+TEST(Descriptor, OfAFileIsReadWhereItStands) {
+  const test::TemporaryFolder folder;
+  const int file = open(folder.file("file").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(write(file, "0123456789", 10), 10);
+  ASSERT_EQ(lseek(file, 4, SEEK_SET), 4);
+  {
+    const FileReader<char> in(file, {.block_bytes = kBlock});
+    EXPECT_EQ(std::string(in.data()), "456789");
+  }
+  ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
+  {
+    const FileReader<char> in(file, {.block_bytes = kBlock});
+    EXPECT_EQ(in.size(), 10u);
+    EXPECT_EQ(std::string(in.data()), "0123456789");
+  }
+  close(file);
+}
+
+TEST(Descriptor, OfAFileIsWrittenWhereItStands) {
+  const test::TemporaryFolder folder;
+  const int file = open(folder.file("file").c_str(), O_RDWR | O_CREAT | O_APPEND, 0600);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(write(file, "before ", 7), 7);
+  {
+    FileWriter<char> out(file, {.block_bytes = kBlock});
+    const std::string text = "after";
+    std::copy(text.begin(), text.end(), out.data());
+    out.finish(text.size());
+  }
+  std::array<char, 32> got{};
+  EXPECT_EQ(pread(file, got.data(), got.size(), 0), 12);
+  EXPECT_STREQ(got.data(), "before after");
+  close(file);
+}
+
+TEST(Files, MadeUpOnTheFlyAreReadToTheirEnd) {
+  const FileReader<char> in("/proc/self/status", {.block_bytes = kBlock});
+  EXPECT_EQ(std::string(in.data()).substr(0, 5), "Name:");
+}
+
+TEST(Files, CanBeDevices) {
+  {
+    const FileReader<char> zeros("/dev/zero", {.block_bytes = kBlock});
+    EXPECT_EQ(zeros.data()[10 * kBlock], 0);
+  }
+  FileWriter<char> nowhere("/dev/null", {.block_bytes = kBlock});
+  for (std::size_t i = 0; i < 20 * kBlock; ++i) nowhere.data()[i] = 'x';
+  nowhere.finish(20 * kBlock);
+}
+
+}  // namespace
+}  // namespace vortex

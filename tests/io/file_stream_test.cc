@@ -1,0 +1,469 @@
+// FileReader and FileWriter against plain system calls: sizes, backends, caching, windows, errors.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "io/open_disk.h"
+#include "io/simulated_disk.h"
+#include "io/stream_calls.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{16} << 10;
+
+std::string random_text(std::mt19937_64& random, std::size_t size) {
+  std::string text(size, '\0');
+  for (char& c : text) c = static_cast<char>('a' + random() % 26);
+  return text;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void put(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+// In order and in small pieces. A memmove() of more than the window is no sequential writer: the C
+// library's stores the first bytes last.
+void copy_to(char* to, const std::string& text) {
+  for (std::size_t at = 0; at < text.size(); at += 512) {
+    std::memcpy(to + at, text.data() + at, std::min<std::size_t>(512, text.size() - at));
+  }
+}
+
+void fill(char* to, char value, std::size_t size) { copy_to(to, std::string(size, value)); }
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+enum class Backend { kUring, kThreads, kVirtual };
+
+std::string name_of(Backend backend) {
+  switch (backend) {
+    case Backend::kUring:
+      return "Uring";
+    case Backend::kThreads:
+      return "Threads";
+    default:
+      return "Virtual";
+  }
+}
+
+std::string name_of(Caching caching) {
+  switch (caching) {
+    case Caching::kAuto:
+      return "Auto";
+    case Caching::kDirect:
+      return "Direct";
+    default:
+      return "Buffered";
+  }
+}
+
+// A disk of each kind; kUring falls back to threads where it is refused, as programs do.
+struct TestDisk {
+  explicit TestDisk(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr) {
+    if (backend == Backend::kVirtual) {
+      disk = std::make_unique<SimulatedDisk>(
+          clock, ServiceModel{1'000'000'000, 500'000'000, 100'000}, DiskOptions{.faults = faults});
+      return;
+    }
+    OpenDiskOptions options;
+    options.backend = backend == Backend::kThreads ? DiskBackend::kThreads : DiskBackend::kBest;
+    options.faults = std::move(faults);
+    disk = open_disk(options);
+  }
+  VirtualClock clock;
+  std::unique_ptr<Disk> disk;
+};
+
+using Setting = std::tuple<Backend, Caching, const char*>;  // and the folder
+
+class FileStreams : public testing::TestWithParam<Setting> {
+ protected:
+  FileReaderOptions reading(Disk* disk) const {
+    FileReaderOptions options;
+    options.block_bytes = kBlock;
+    options.request_bytes = 4 * kBlock;
+    options.read_ahead = 3;
+    options.caching = std::get<1>(GetParam());
+    options.disk = disk;
+    return options;
+  }
+  FileWriterOptions writing(Disk* disk) const {
+    FileWriterOptions options;
+    options.block_bytes = kBlock;
+    options.request_bytes = 4 * kBlock;
+    options.write_behind = 3;
+    options.caching = std::get<1>(GetParam());
+    options.disk = disk;
+    return options;
+  }
+  Backend backend() const { return std::get<0>(GetParam()); }
+
+  std::mt19937_64 random = test::test_random();
+  test::TemporaryFolder folder{std::get<2>(GetParam())};
+};
+
+const std::size_t kSizes[] = {
+    0,          1,          4095,           4096,       4097,           kBlock - 1,
+    kBlock,     kBlock + 1, 4 * kBlock - 1, 4 * kBlock, 4 * kBlock + 1, 21 * kBlock + 12345,
+    40 * kBlock};
+
+TEST_P(FileStreams, WriteAndReadEverySize) {
+  for (const std::size_t size : kSizes) {
+    SCOPED_TRACE(size);
+    const std::string text = random_text(random, size);
+    const std::string path = folder.file("file");
+    {
+      TestDisk disk(backend());
+      FileWriter<char> out(path, writing(disk.disk.get()));
+      copy_to(out.data(), text);
+      out.finish(size);
+    }
+    ASSERT_EQ(contents(path), text);
+    TestDisk disk(backend());
+    const FileReader<char> in(path, reading(disk.disk.get()));
+    ASSERT_EQ(in.size(), size);
+    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
+    // Zeros follow, to the end of the page and a page more.
+    const std::size_t filled = (size + 4095) / 4096 * 4096 + 4096;
+    for (std::size_t i = size; i < filled; ++i) ASSERT_EQ(in.data()[i], 0) << i;
+  }
+}
+
+TEST_P(FileStreams, DisturbedTransfersLoseNothing) {
+  for (int round = 0; round < 3; ++round) {
+    const std::string text = random_text(random, 60 * kBlock + random() % kBlock);
+    const std::string path = folder.file("file");
+    const RandomFaults::Rates rates{
+        .short_transfer = 0.3, .interrupted = 0.1, .try_again = 0.1, .late = 0.3};
+    {
+      TestDisk disk(backend(), std::make_shared<RandomFaults>(random(), rates));
+      FileWriter<char> out(path, writing(disk.disk.get()));
+      copy_to(out.data(), text);
+      out.finish(text.size());
+      EXPECT_GT(disk.disk->statistics().injected_faults, 0u);
+    }
+    ASSERT_TRUE(contents(path) == text);
+    TestDisk disk(backend(), std::make_shared<RandomFaults>(random(), rates));
+    const FileReader<char> in(path, reading(disk.disk.get()));
+    for (std::size_t i = 0; i < text.size(); ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
+  }
+}
+
+TEST_P(FileStreams, JumpsAndComebacks) {
+  const std::string text = random_text(random, 200 * kBlock + 77);
+  put(folder.file("file"), text);
+  for (const std::size_t comeback : {0u, 1u, 5u}) {
+    TestDisk disk(backend());
+    FileReaderOptions options = reading(disk.disk.get());
+    options.comeback_blocks = comeback;
+    const FileReader<char> in(folder.file("file"), options);
+    std::size_t newest = 0;
+    for (int i = 0; i < 400; ++i) {
+      const std::size_t lowest = newest > comeback ? newest - comeback : 0;
+      std::size_t block = lowest + random() % (newest - lowest + 2);
+      if (random() % 40 == 0) block = newest + random() % 25;
+      const std::size_t at = block * kBlock + random() % kBlock;
+      if (at >= text.size()) break;
+      ASSERT_EQ(in.data()[at], text[at]);
+      newest = std::max(newest, block);
+    }
+  }
+}
+
+TEST_P(FileStreams, WhatIsJumpedOverBecomesZeros) {
+  const std::string path = folder.file("file");
+  std::string text(70 * kBlock, '\0');
+  {
+    TestDisk disk(backend());
+    FileWriter<char> out(path, writing(disk.disk.get()));
+    std::memset(out.data(), 'x', 10);
+    for (std::size_t block = 0; block < 70; block += 1 + random() % 9) {
+      // A block that is touched is written whole; what it held before is unspecified.
+      fill(out.data() + block * kBlock, 'y', kBlock);
+      std::fill_n(text.begin() + static_cast<std::ptrdiff_t>(block * kBlock), kBlock, 'y');
+    }
+    out.finish(text.size());
+  }
+  ASSERT_TRUE(contents(path) == text);
+}
+
+TEST_P(FileStreams, AnErrorAtEveryRequestOfAReader) {
+  constexpr std::size_t kBlocks = 40;
+  const std::string text = random_text(random, kBlocks * kBlock);
+  put(folder.file("file"), text);
+  for (std::uint64_t k = 0; k < kBlocks / 4; ++k) {
+    TestDisk disk(backend(),
+                  std::make_shared<FaultAt>(
+                      k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO}));
+    FileReader<char> in(folder.file("file"), reading(disk.disk.get()));
+    std::size_t i = 0;
+    bool right = true;
+    const Failure failure = guarded([&] {
+      for (; i < text.size(); ++i) right = right && in.data()[i] == text[i];
+    });
+    EXPECT_TRUE(right);
+    EXPECT_EQ(failure.error, EIO) << failure.message();
+    EXPECT_EQ(i, k * 4 * kBlock) << failure.message();
+    EXPECT_NE(failure.message().find("file"), std::string::npos);
+  }
+}
+
+// No byte under the name, whatever fails and when: EIO, a full disk, a torn write.
+TEST_P(FileStreams, AnErrorAtEveryRequestOfAWriter) {
+  constexpr std::size_t kBlocks = 30;
+  const std::string path = folder.file("file");
+  using Kind = PlannedFault::Kind;
+  for (const PlannedFault fault :
+       {PlannedFault{.kind = Kind::kError, .error = EIO},
+        PlannedFault{.kind = Kind::kError, .error = ENOSPC},
+        PlannedFault{.kind = Kind::kTorn, .error = EIO, .bytes = 5000}}) {
+    for (std::uint64_t k = 0; k < (kBlocks + 3) / 4; ++k) {
+      TestDisk disk(backend(), std::make_shared<FaultAt>(k, fault));
+      {
+        FileWriter<char> out(path, writing(disk.disk.get()));
+        int error = 0;
+        const Failure failure = guarded([&] { fill(out.data(), 'x', kBlocks * kBlock); });
+        error = failure.error;
+        if (error == 0) {
+          try {
+            out.finish(kBlocks * kBlock);
+            ADD_FAILURE() << "finish() succeeded";
+          } catch (const Error& thrown) {
+            error = thrown.code().value();
+            EXPECT_NE(std::string(thrown.what()).find("file"), std::string::npos) << thrown.what();
+          }
+        } else {
+          EXPECT_THROW(out.finish(kBlocks * kBlock), Error);
+        }
+        EXPECT_EQ(error, fault.error);
+      }
+      EXPECT_EQ(folder.entries(), 0u);
+    }
+  }
+}
+
+TEST_P(FileStreams, AFileCutWhileItIsRead) {
+  const std::string text = random_text(random, 64 * kBlock);
+  put(folder.file("file"), text);
+  for (const std::size_t left :
+       {std::size_t{0}, 20 * kBlock, 20 * kBlock + 4097, 63 * kBlock + 1}) {
+    put(folder.file("file"), text);
+    TestDisk disk(backend());
+    FileReader<char> in(folder.file("file"), reading(disk.disk.get()));
+    ASSERT_EQ(truncate(folder.file("file").c_str(), static_cast<off_t>(left)), 0);
+    std::size_t i = 0;
+    bool right = true;
+    const Failure failure = guarded([&] {
+      for (; i < text.size(); ++i) right = right && in.data()[i] == text[i];
+    });
+    EXPECT_TRUE(right);
+    EXPECT_EQ(failure.error, ENODATA) << failure.message();
+    EXPECT_EQ(i, left / kBlock * kBlock);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, FileStreams,
+    testing::Combine(testing::Values(Backend::kUring, Backend::kThreads, Backend::kVirtual),
+                     testing::Values(Caching::kAuto, Caching::kDirect, Caching::kBuffered),
+                     testing::Values("/tmp", "/dev/shm")),
+    [](const auto& setting) {
+      return name_of(std::get<0>(setting.param)) + name_of(std::get<1>(setting.param)) +
+             (std::string(std::get<2>(setting.param)) == "/tmp" ? "OnDisk" : "InMemory");
+    });
+
+class FileNames : public testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text, FileWriterOptions options = {}) {
+    options.block_bytes = kBlock;
+    FileWriter<char> out(path, options);
+    copy_to(out.data(), text);
+    out.finish(text.size());
+  }
+  test::TemporaryFolder folder;
+  std::string path = folder.file("file");
+};
+
+TEST_F(FileNames, AppearOnlyWhenFinished) {
+  {
+    FileWriter<char> out(path, {.block_bytes = kBlock});
+    fill(out.data(), 'x', 50 * kBlock);
+    EXPECT_FALSE(exists(path));
+  }
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST_F(FileNames, WithoutFinishTheOldFileStays) {
+  put(path, "old");
+  {
+    FileWriter<char> out(path, {.block_bytes = kBlock});
+    fill(out.data(), 'x', 50 * kBlock);
+  }
+  EXPECT_EQ(contents(path), "old");
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST_F(FileNames, AnOldFileGivesWayAndPassesItsModeOn) {
+  put(path, "an older and longer text");
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  write(path, "new", {.sync = true});
+  EXPECT_EQ(contents(path), "new");
+  EXPECT_EQ(folder.entries(), 1u);
+  struct stat status {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0640u);
+}
+
+TEST_F(FileNames, AnOldFileCanBeProtected) {
+  put(path, "old");
+  EXPECT_THROW(write(path, "new", {.replace = false}), Error);
+  // It may appear while ours is written.
+  unlink(path.c_str());
+  {
+    FileWriter<char> out(path, {.block_bytes = kBlock, .replace = false});
+    out.data()[0] = 'x';
+    put(path, "other");
+    try {
+      out.finish(1);
+      ADD_FAILURE() << "finish() succeeded";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), EEXIST) << error.what();
+    }
+  }
+  EXPECT_EQ(contents(path), "other");
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST_F(FileNames, ErrorsNameThePath) {
+  try {
+    const FileReader<char> in(folder.file("absent"));
+    ADD_FAILURE() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOENT);
+    EXPECT_NE(std::string(error.what()).find("absent"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(FileReader<char>(folder.path().string()), Error);
+  EXPECT_THROW(FileWriter<char>(folder.file("no/such/folder")), Error);
+}
+
+TEST_F(FileNames, SpaceThatIsNotThereIsMissedAtOnce) {
+  struct statvfs status {};
+  ASSERT_EQ(statvfs(folder.path().c_str(), &status), 0);
+  const std::uint64_t all = std::uint64_t{status.f_blocks} * status.f_frsize;
+  try {
+    const FileWriter<char> out(path, {.expected_bytes = 2 * all});
+    ADD_FAILURE() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOSPC) << error.what();
+  }
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST_F(FileNames, StatisticsSayWhatHappened) {
+  write(path, std::string(100 * kBlock, 'x'));
+  const FileReader<char> in(path, {.block_bytes = kBlock, .caching = Caching::kDirect});
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < in.size(); i += kBlock) count += in.data()[i] == 'x';
+  EXPECT_EQ(count, 100u);
+  const FileReaderStatistics statistics = in.statistics();
+  EXPECT_EQ(statistics.source.bytes, 100 * kBlock);
+  EXPECT_EQ(statistics.source.requests, (100 + 31) / 32u);
+  ASSERT_EQ(statistics.disks.size(), 1u);
+  EXPECT_EQ(statistics.disks[0].reads, statistics.source.requests);
+  EXPECT_EQ(statistics.disks[0].read_bytes, 100 * kBlock);
+  EXPECT_FALSE(statistics.direct.empty());
+  EXPECT_FALSE(statistics.disks[0].backend.empty());
+  EXPECT_FALSE(statistics.disks[0].registration.empty());
+}
+
+// Reading around the cache what is not in it, through it what is.
+TEST_F(FileNames, AutoLooksIntoThePageCache) {
+  put(path, std::string(64 * kBlock, 'x'));
+  const auto cached_requests = [this] {
+    const FileReader<char> in(path, {.block_bytes = kBlock, .request_bytes = 4 * kBlock});
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < in.size(); ++i) count += in.data()[i] == 'x';
+    EXPECT_EQ(count, in.size());
+    const FileReaderStatistics statistics = in.statistics();
+    EXPECT_EQ(statistics.source.requests, 16u);
+    return statistics.direct == "direct I/O" ? static_cast<int>(statistics.source.cached_requests)
+                                             : -1;
+  };
+  const int warm = cached_requests();
+  if (warm < 0) GTEST_SKIP() << "no direct I/O in " << folder.path();
+  EXPECT_EQ(warm, 16);
+  const int file = open(path.c_str(), O_RDONLY);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(fsync(file), 0);
+  ASSERT_EQ(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
+  close(file);
+  EXPECT_EQ(cached_requests(), 0);
+}
+
+// What bare system calls do with stream memory, and what makes it right.
+TEST_F(FileNames, SystemCallsNeedPlacedMemory) {
+  auto random = test::test_random(1);
+  const std::string text = random_text(random, 8 * kBlock);
+  put(path, text);
+  FileReader<char> in(path, {.block_bytes = kBlock, .comeback_blocks = 1});
+  const std::string copy = folder.file("copy");
+  const int file = open(copy.c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_GE(file, 0);
+
+  // Nothing placed: EFAULT.
+  errno = 0;
+  EXPECT_EQ(::write(file, in.data(), 100), -1);
+  EXPECT_EQ(errno, EFAULT);
+  // The first block placed: a short count and no error.
+  in.prefault(0, 1);
+  EXPECT_EQ(::write(file, in.data(), 2 * kBlock), static_cast<ssize_t>(kBlock));
+  // Both placed: whole.
+  in.prefault(kBlock, kBlock);
+  EXPECT_EQ(pwrite(file, in.data(), 2 * kBlock, 0), static_cast<ssize_t>(2 * kBlock));
+  // A window of two blocks cannot hold three.
+  EXPECT_THROW(in.prefault(0, 3 * kBlock), Error);
+  // The helper places part after part.
+  ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
+  write_from_stream(file, in.stream(), 0, in.size());
+  EXPECT_TRUE(contents(copy) == text);
+  EXPECT_THROW(write_from_stream(file, in.stream(), in.size() - 10, 20), Error);
+
+  FileWriter<char> out(folder.file("third"), {.block_bytes = kBlock});
+  ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
+  errno = 0;
+  EXPECT_EQ(::read(file, out.data(), 100), -1);
+  EXPECT_EQ(errno, EFAULT);
+  ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
+  EXPECT_EQ(read_into_stream(file, out.stream(), 0, 1 << 30), text.size());
+  out.finish(text.size());
+  EXPECT_TRUE(contents(folder.file("third")) == text);
+  close(file);
+}
+
+}  // namespace
+}  // namespace vortex
