@@ -1,0 +1,45 @@
+#include "sort/merge_buffers.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace vortex {
+
+std::size_t default_prefetch_blocks(std::size_t read_buffers, unsigned disks) noexcept {
+  const std::size_t two_a_disk = 2 * std::size_t{disks};
+  if (read_buffers <= two_a_disk) return std::max<std::size_t>(read_buffers, 1);
+  return two_a_disk + (read_buffers - two_a_disk) * 3 / 10;
+}
+
+std::size_t default_write_blocks(std::size_t buffers, unsigned disks) noexcept {
+  if (buffers < 2) return buffers;
+  return std::min(std::max(buffers / 4, 2 * std::size_t{disks}), buffers - 1);
+}
+
+std::uint64_t default_merge_block_bytes(std::uint64_t memory_bytes, std::uint64_t runs,
+                                        unsigned disks) noexcept {
+  const std::uint64_t blocks = runs + 4 * std::uint64_t{disks};
+  return std::bit_floor(memory_bytes / blocks) / 2;
+}
+
+unsigned merge_passes(std::uint64_t runs, std::uint64_t merge_order) noexcept {
+  unsigned passes = 0;
+  for (; runs > 1; ++passes) runs = (runs + merge_order - 1) / merge_order;
+  return passes;
+}
+
+std::uint64_t smallest_merge_order(std::uint64_t runs, std::uint64_t largest_order) noexcept {
+  const unsigned passes = merge_passes(runs, largest_order);
+  std::uint64_t low = 2, high = std::max<std::uint64_t>(largest_order, 2);
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (merge_passes(runs, middle) <= passes) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+}  // namespace vortex

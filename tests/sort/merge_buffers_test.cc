@@ -1,0 +1,84 @@
+#include "sort/merge_buffers.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+
+namespace vortex::test {
+namespace {
+
+// Run counts, merge orders and passes as Barve and Vitter print them, Tables 1 and 2.
+struct Column {
+  std::uint64_t runs;
+  std::uint64_t srm_order;
+  unsigned srm_passes;
+  unsigned dsm_passes;
+};
+
+constexpr std::uint64_t kLargestOrder = 19;  // section 5.3.2
+
+void expect_table(const std::array<Column, 10>& table, std::uint64_t dsm_order) {
+  for (const Column& column : table) {
+    EXPECT_EQ(smallest_merge_order(column.runs, kLargestOrder), column.srm_order);
+    EXPECT_EQ(merge_passes(column.runs, column.srm_order), column.srm_passes);
+    EXPECT_EQ(merge_passes(column.runs, dsm_order), column.dsm_passes);
+  }
+}
+
+TEST(MergeBuffers, OrdersAndPassesOfTable1) {
+  expect_table({{{12, 12, 1, 3},
+                 {24, 5, 2, 3},
+                 {36, 6, 2, 4},
+                 {47, 7, 2, 4},
+                 {59, 8, 2, 4},
+                 {71, 9, 2, 4},
+                 {82, 10, 2, 5},
+                 {94, 10, 2, 5},
+                 {106, 11, 2, 5},
+                 {117, 11, 2, 5}}},
+               3);
+}
+
+TEST(MergeBuffers, OrdersAndPassesOfTable2) {
+  expect_table({{{7, 7, 1, 2},
+                 {14, 14, 1, 2},
+                 {20, 5, 2, 2},
+                 {27, 6, 2, 3},
+                 {33, 6, 2, 3},
+                 {40, 7, 2, 3},
+                 {46, 7, 2, 3},
+                 {53, 8, 2, 3},
+                 {60, 8, 2, 3},
+                 {66, 9, 2, 3}}},
+               5);
+}
+
+TEST(MergeBuffers, SmallestOrderIsSmallest) {
+  for (std::uint64_t runs = 1; runs < 400; ++runs) {
+    for (std::uint64_t largest = 2; largest < 40; ++largest) {
+      const std::uint64_t order = smallest_merge_order(runs, largest);
+      EXPECT_EQ(merge_passes(runs, order), merge_passes(runs, largest));
+      EXPECT_LE(order, largest);
+      if (order > 2) {
+        EXPECT_GT(merge_passes(runs, order - 1), merge_passes(runs, largest));
+      }
+    }
+  }
+}
+
+TEST(MergeBuffers, SplitsOfThePaper) {
+  EXPECT_EQ(default_prefetch_blocks(116, 8), 16U + 30U);
+  EXPECT_EQ(default_prefetch_blocks(16, 8), 16U);
+  EXPECT_EQ(default_prefetch_blocks(5, 8), 5U);
+  EXPECT_EQ(default_prefetch_blocks(0, 8), 1U);
+  EXPECT_EQ(default_write_blocks(188, 8), 47U);
+  EXPECT_EQ(default_write_blocks(40, 8), 16U);
+  EXPECT_EQ(default_write_blocks(10, 8), 9U);
+  EXPECT_EQ(default_write_blocks(1, 8), 1U);
+  // 512 MiB, 64 runs, 8 disks: 4 MiB would just do.
+  EXPECT_EQ(default_merge_block_bytes(std::uint64_t{512} << 20, 64, 8), std::uint64_t{2} << 20);
+}
+
+}  // namespace
+}  // namespace vortex::test
