@@ -82,11 +82,9 @@ bool FutexMutex::held_by_me() const noexcept {
 }
 
 bool FutexSemaphore::try_acquire() noexcept {
-  if (closed()) return false;
   std::uint32_t count = count_.load(std::memory_order_relaxed);
-  while (count > 0) {
-    // A unit taken meanwhile may be the one with which close() wakes sleepers.
-    if (count_.compare_exchange_weak(count, count - 1, std::memory_order_acquire)) return !closed();
+  while (count != 0 && (count & kClosed) == 0) {
+    if (count_.compare_exchange_weak(count, count - 1, std::memory_order_acquire)) return true;
   }
   return false;
 }
@@ -119,9 +117,7 @@ void FutexSemaphore::release(std::uint32_t count) noexcept {
 }
 
 void FutexSemaphore::close() noexcept {
-  closed_.store(true, std::memory_order_seq_cst);
-  // A waiter between its look at closed_ and its sleep must find the word changed.
-  count_.fetch_add(1, std::memory_order_seq_cst);
+  count_.fetch_or(kClosed, std::memory_order_acq_rel);
   ErrnoKeeper keeper;
   futex_wake(count_, INT_MAX);
 }

@@ -42,15 +42,16 @@ class FutexSemaphore {
   bool try_acquire() noexcept;
   void release(std::uint32_t count = 1) noexcept;
   void close() noexcept;
-  bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  bool closed() const noexcept { return (count_.load(std::memory_order_acquire) & kClosed) != 0; }
 
   // How often acquire() had to sleep.
   std::uint64_t sleeps() const noexcept { return sleeps_.load(std::memory_order_relaxed); }
 
  private:
+  // In one word with the count, on which waiters sleep: a closed semaphore's word is never 0.
+  static constexpr std::uint32_t kClosed = std::uint32_t{1} << 31;
   std::atomic<std::uint32_t> count_;
   std::atomic<std::uint32_t> sleepers_{0};
-  std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> sleeps_{0};
 };
 
