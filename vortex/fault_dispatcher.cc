@@ -60,6 +60,7 @@ struct Shared {
   std::atomic<std::size_t> first_place{0};                     // the one start() took
   std::size_t last_place = 0;                                  // the one taken last
   KeptHandler* kept = nullptr;
+  const EarlierHandler* warned_of = nullptr;
   // The thread sanitizer wraps handlers and runs them with every signal blocked, against their
   // flags: a fault inside a fault would end the process, and so would the next one after leaving
   // the handler.
@@ -254,6 +255,22 @@ std::string name_of(const struct sigaction& action) {
   return std::string(info.dli_sname != nullptr ? info.dli_sname : "a function") + " (" + file + ")";
 }
 
+// Says once for each handler what it may break. A stream that is about to be used is where somebody
+// still reads it.
+void warn_of_handler_in_front() {
+  Shared& state = shared();
+  const struct sigaction now = installed_action();
+  if (place_of(now) != kPlaces) return;
+  {
+    std::lock_guard lock(state.mutex);
+    if (state.warned_of != nullptr && state.warned_of->equals(now)) return;
+    state.warned_of = &keep(now);
+  }
+  write_line("vortex: SIGSEGV is handled by " + name_of(now) +
+             ", which was installed after vortex; streams work only if it passes their faults on "
+             "(FaultDispatcher::reclaim() puts vortex in front again)");
+}
+
 }  // namespace
 
 bool has_pinned_fault() noexcept { return thread_state().fault != nullptr; }
@@ -313,14 +330,8 @@ void FaultDispatcher::start(Engine engine) {
     throw Error(ENOTSUP, "this build has no libsigsegv engine (it was made with -Dengine=native)");
 #endif
   }
-  const struct sigaction before = installed_action();
-  EarlierHandler& earlier = keep(before);
+  EarlierHandler& earlier = keep(installed_action());
   chosen->prepare();
-  if (chosen->owns(before)) {
-    throw Error(EBUSY,
-                "the program handles SIGSEGV with libsigsegv, which has room for one user: build "
-                "vortex with -Dengine=native");
-  }
   const std::size_t place = next_place(earlier);
   state.first_place.store(place, std::memory_order_relaxed);
   state.engine.store(chosen, std::memory_order_release);
@@ -353,6 +364,7 @@ Engine FaultDispatcher::engine() const noexcept { return shared().engine_kind; }
 void FaultDispatcher::add(Region& region) {
   if (!running()) start();
   shared().regions.add(region);
+  warn_of_handler_in_front();
 }
 
 void FaultDispatcher::remove(Region& region) {

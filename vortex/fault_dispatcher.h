@@ -21,7 +21,9 @@ enum class Engine { kLibsigsegv, kNative };
 // that other threads have meanwhile; only the default action and SIG_IGN are restored like that.)
 //
 // The handler is installed with SA_NODEFER, because a callback that runs inside a fault may read
-// another stream, and without SA_ONSTACK: docs/decisions.md has the reasons.
+// another stream, and without SA_ONSTACK, and blocks no other signals: docs/decisions.md has the
+// reasons. So handlers of other signals may interrupt a fault; they must not touch streams, since
+// the code they interrupt may hold a stream's or a pool's lock.
 //
 // Thread-safe. Nothing here may be called inside a fault.
 class FaultDispatcher {
@@ -42,7 +44,8 @@ class FaultDispatcher {
   bool running() const noexcept;
   Engine engine() const noexcept;
 
-  // Registers a region. Throws Error(EEXIST) when it overlaps another.
+  // Registers a region. Throws Error(EEXIST) when it overlaps another. When somebody has installed
+  // a handler after ours, a line on stderr names it, once for each such handler.
   void add(Region& region);
   // Removes it and waits until no thread serves a fault in it. Whoever calls has already woken
   // those.
@@ -54,7 +57,10 @@ class FaultDispatcher {
   std::string handler_in_front() const;
 
   // Puts our handler in front again; the one found there is called for faults that are not ours.
-  // When it passes faults on to us in turn, they go to the handler that was there at first.
+  // When it passes them on to the handler that it replaced, or puts that back, they go to those who
+  // were there before. Works for seven such handlers at a time; the faults that an eighth passes on
+  // go straight to the one from before start(). Throws Error(EBUSY) when the handler found is
+  // libsigsegv's and so is our engine.
   void reclaim();
 
   struct Statistics {

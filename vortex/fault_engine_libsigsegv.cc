@@ -21,12 +21,30 @@ int on_fault(void* /*address*/, int /*serious*/) {
   return 1;
 }
 
+bool owns(const struct sigaction& action) noexcept {
+  const bool with_info = (action.sa_flags & SA_SIGINFO) != 0;
+  if (with_info != ((libsigsegv_action.sa_flags & SA_SIGINFO) != 0)) return false;
+  return with_info ? action.sa_sigaction == libsigsegv_action.sa_sigaction
+                   : action.sa_handler == libsigsegv_action.sa_handler;
+}
+
+// A signal that somebody sends between the two steps of an installation, here and in the
+// trampoline's, is lost; a fault is not.
 void prepare() {
+  struct sigaction before {};
+  sigaction(SIGSEGV, nullptr, &before);
   if (sigsegv_install_handler(&on_fault) != 0) {
     throw Error(ENOTSUP,
                 "libsigsegv cannot catch faults on this system; build with -Dengine=native");
   }
   sigaction(SIGSEGV, nullptr, &libsigsegv_action);
+  if (owns(before)) {
+    // Its one user has been overwritten, which nothing can undo.
+    sigsegv_deinstall_handler();
+    throw Error(EBUSY,
+                "the program handled SIGSEGV with libsigsegv, which has room for one user: build "
+                "vortex with -Dengine=native");
+  }
 }
 
 void deliver(int signal, siginfo_t* info, void* context) noexcept {
@@ -35,13 +53,6 @@ void deliver(int signal, siginfo_t* info, void* context) noexcept {
   } else {
     libsigsegv_action.sa_handler(signal);
   }
-}
-
-bool owns(const struct sigaction& action) noexcept {
-  const bool with_info = (action.sa_flags & SA_SIGINFO) != 0;
-  if (with_info != ((libsigsegv_action.sa_flags & SA_SIGINFO) != 0)) return false;
-  return with_info ? action.sa_sigaction == libsigsegv_action.sa_sigaction
-                   : action.sa_handler == libsigsegv_action.sa_handler;
 }
 
 }  // namespace

@@ -17,33 +17,7 @@
 
 #include "vortex/fault_dispatcher.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define VORTEX_UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define VORTEX_UNDER_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define VORTEX_UNDER_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define VORTEX_UNDER_ASAN 1
-#endif
-#endif
-
 namespace vortex::test {
-
-#ifdef VORTEX_UNDER_TSAN
-inline constexpr bool kUnderTsan = true;
-#else
-inline constexpr bool kUnderTsan = false;
-#endif
-#ifdef VORTEX_UNDER_ASAN
-inline constexpr bool kUnderAsan = true;
-#else
-inline constexpr bool kUnderAsan = false;
-#endif
 
 struct LibsigsegvEngine {
   static constexpr Engine kEngine = Engine::kLibsigsegv;
