@@ -102,6 +102,8 @@ class InputStream : public InputStreamBase {
 
  public:
   using InputStreamBase::InputStreamBase;
+  // While this is still an InputStream for those who wait inside its faults.
+  ~InputStream() override { close(); }
 
   // The array. Valid while the stream lives; reading it may wait inside a page fault.
   const T* data() const noexcept { return reinterpret_cast<const T*>(bytes()); }

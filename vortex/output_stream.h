@@ -96,6 +96,8 @@ class OutputStream : public OutputStreamBase {
 
  public:
   using OutputStreamBase::OutputStreamBase;
+  // While this is still an OutputStream for those who wait inside its faults.
+  ~OutputStream() override { close(); }
 
   // The array. Valid until finish(); writing it may wait inside a page fault.
   T* data() noexcept { return reinterpret_cast<T*>(bytes()); }

@@ -25,7 +25,8 @@ void Stream::open() {
 
 void Stream::close() noexcept {
   if (!open_) return;
-  if (!region_.inherited()) {
+  was_inherited_ = region_.inherited();
+  if (!was_inherited_) {
     stopping_.store(true, std::memory_order_release);
     wake();
   }

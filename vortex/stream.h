@@ -84,7 +84,7 @@ class Stream : private FaultServer {
   const Reservation& reservation() const noexcept { return reservation_; }
 
   // True in a forked child: nothing of the stream is there but this object.
-  bool inherited() const noexcept { return open_ && region_.inherited(); }
+  bool inherited() const noexcept { return open_ ? region_.inherited() : was_inherited_; }
 
   // The lock under which handle_fault() runs, for calls from outside that change the same state.
   // Never hold it while touching stream memory.
@@ -114,6 +114,7 @@ class Stream : private FaultServer {
   std::atomic<bool> stopping_{false};
   Failure failure_;
   bool open_ = false;
+  bool was_inherited_ = false;  // when it was closed
   std::atomic<std::uint64_t> faults_{0};
   std::atomic<std::uint64_t> spurious_{0};
   // The last spurious fault, and how often it came in a row.
