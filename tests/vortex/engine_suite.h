@@ -70,12 +70,13 @@ class EngineTest : public ::testing::Test {
     }
     dispatcher().stop();
     original_ = current_action();
+    set_up_ = true;
     dispatcher().start(EngineType::kEngine);
     ASSERT_EQ(dispatcher().engine(), EngineType::kEngine);
   }
 
   void TearDown() override {
-    if (!FaultDispatcher::compiled_in(EngineType::kEngine)) return;
+    if (!set_up_) return;
     dispatcher().stop();
     sigaction(SIGSEGV, &original_, nullptr);
   }
@@ -89,6 +90,7 @@ class EngineTest : public ::testing::Test {
 
  private:
   struct sigaction original_ {};
+  bool set_up_ = false;
 };
 
 // Anonymous pages that cannot be touched until somebody allows it.

@@ -1,0 +1,257 @@
+// No allocation in the fault handler: it may have interrupted malloc itself. This program brings a
+// heap of its own, which ends the process when it is called inside a fault.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/support/memory_sink.h"
+#include "tests/support/memory_source.h"
+#include "tests/support/sanitizers.h"
+#include "tests/vortex/engine_suite.h"
+#include "vortex/callback_sink.h"
+#include "vortex/callback_source.h"
+#include "vortex/guarded.h"
+#include "vortex/input_stream.h"
+#include "vortex/output_stream.h"
+
+namespace {
+
+// Set around the instructions that fault. Initial TLS, like the library's own.
+__attribute__((tls_model("initial-exec"))) constinit thread_local bool faulting = false;
+constinit thread_local std::size_t allocations = 0;
+
+}  // namespace
+
+#if !defined(VORTEX_TEST_ASAN) && !defined(VORTEX_TEST_TSAN) && defined(__GLIBC__)
+#define VORTEX_TEST_OWN_HEAP 1
+
+// glibc's allocator under the names that it keeps for this purpose.
+extern "C" {
+void* __libc_malloc(std::size_t) noexcept;
+void* __libc_calloc(std::size_t, std::size_t) noexcept;
+void* __libc_realloc(void*, std::size_t) noexcept;
+void* __libc_memalign(std::size_t, std::size_t) noexcept;
+void __libc_free(void*) noexcept;
+}
+
+namespace {
+
+void check() {
+  ++allocations;
+  if (!faulting) return;
+  constexpr char kText[] = "the heap was called inside a fault\n";
+  (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
+  _exit(66);
+}
+
+}  // namespace
+
+// The C++ operators call these.
+extern "C" {
+void* malloc(std::size_t bytes) noexcept {
+  check();
+  return __libc_malloc(bytes);
+}
+void free(void* memory) noexcept {
+  check();
+  __libc_free(memory);
+}
+void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  check();
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) noexcept {
+  check();
+  return __libc_realloc(memory, bytes);
+}
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  check();
+  return __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  check();
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
+  check();
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory == nullptr ? ENOMEM : 0;
+}
+}
+#endif
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kBlockBytes = kLeastBlockBytes;
+constexpr std::size_t kBlocks = 40;
+
+template <typename EngineType>
+class NoAllocation : public test::EngineTest<EngineType> {
+ protected:
+  void SetUp() override {
+#ifndef VORTEX_TEST_OWN_HEAP
+    GTEST_SKIP() << "the sanitizer brings a heap of its own, which cannot be replaced";
+#endif
+    test::EngineTest<EngineType>::SetUp();
+  }
+
+  BlockPool pool_{{.pool_bytes = 8 * kBlockBytes, .block_bytes = kBlockBytes}};
+};
+TYPED_TEST_SUITE(NoAllocation, test::AllEngines, test::EngineNames);
+
+// Touches the blocks of an array, and nothing else.
+void touch_blocks(const char* data, std::size_t count) {
+  faulting = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    (void)*static_cast<const volatile char*>(data + i * kBlockBytes);
+  }
+  faulting = false;
+}
+
+void write_blocks(char* data, std::size_t count) {
+  faulting = true;
+  for (std::size_t i = 0; i < count; ++i) *static_cast<volatile char*>(data + i * kBlockBytes) = 1;
+  faulting = false;
+}
+
+// The heap of this test is the one that the library calls, and it sees what happens in a fault.
+TYPED_TEST(NoAllocation, TheTestNoticesAnAllocation) {
+  const std::size_t before = allocations;
+  auto source = std::make_unique<test::MemorySource>(this->pool_, 2, std::vector<std::byte>(9));
+  EXPECT_GE(allocations, before + 2);
+  EXPECT_EXIT(
+      {
+        auto stream = input_from_callback<char>(
+            this->pool_,
+            [](std::span<std::byte> block, std::uint64_t) {
+              void* volatile memory = std::malloc(block.size());  // not to be optimised away
+              std::free(memory);
+              return block.size();
+            },
+            {}, kBlockBytes);
+        touch_blocks(stream.data(), 1);
+      },
+      ::testing::ExitedWithCode(66), "the heap was called inside a fault");
+}
+
+TYPED_TEST(NoAllocation, InputStream) {
+  InputStream<char> stream(std::make_unique<test::MemorySource>(
+                               this->pool_, 2, test::patterned_bytes(kBlocks * kBlockBytes - 1000)),
+                           {});
+  touch_blocks(stream.data(), kBlocks);
+  // The filler behind a last block that has no room for it.
+  InputStream<char> whole(
+      std::make_unique<test::MemorySource>(this->pool_, 2, test::patterned_bytes(2 * kBlockBytes)),
+      {});
+  touch_blocks(whole.data(), 3);
+}
+
+TYPED_TEST(NoAllocation, OutputStream) {
+  auto script = std::make_shared<test::SinkScript>();
+  script->data.resize(kBlocks * kBlockBytes);
+  OutputStream<char> stream(std::make_unique<test::MemorySink>(this->pool_, 2, script),
+                            {.reserve_bytes = 2 * kBlocks * kBlockBytes, .least_reserve_bytes = 1});
+  write_blocks(stream.data(), kBlocks);
+  stream.finish(kBlocks * kBlockBytes);
+}
+
+TYPED_TEST(NoAllocation, Callbacks) {
+  auto input = input_from_callback<char>(
+      this->pool_,
+      [](std::span<std::byte> block, std::uint64_t) {
+        block[0] = std::byte{1};
+        return block.size();
+      },
+      {}, kBlocks * kBlockBytes);
+  auto output = output_to_callback<char>(
+      this->pool_, [](std::span<const std::byte>, std::uint64_t) {},
+      {.reserve_bytes = 2 * kBlocks * kBlockBytes, .least_reserve_bytes = 1});
+  touch_blocks(input.data(), kBlocks);
+  write_blocks(output.data(), kBlocks);
+  output.finish(kBlocks * kBlockBytes);
+}
+
+TYPED_TEST(NoAllocation, BlocksPopulatedInsideTheFault) {
+  BlockPool pool(
+      {.pool_bytes = 4 * kBlockBytes, .block_bytes = kBlockBytes, .warming = Warming::kOnDemand});
+  InputStream<char> stream(
+      std::make_unique<test::MemorySource>(pool, 4, test::patterned_bytes(kBlocks * kBlockBytes)),
+      {.comeback_blocks = 3});
+  touch_blocks(stream.data(), kBlocks);
+}
+
+// A thread whose first act is a fault: nothing of its thread-local storage may be made there.
+TYPED_TEST(NoAllocation, FirstActOfAThread) {
+  InputStream<char> stream(std::make_unique<test::MemorySource>(
+                               this->pool_, 2, test::patterned_bytes(kBlocks * kBlockBytes)),
+                           {});
+  std::thread([data = stream.data()] { touch_blocks(data, kBlocks); }).join();
+}
+
+// The other way out: an error, and the jump back into guarded().
+TYPED_TEST(NoAllocation, AFailure) {
+  auto script = std::make_shared<test::SourceScript>();
+  script->fail_at = 3;
+  InputStream<char> stream(
+      std::make_unique<test::MemorySource>(this->pool_, 2,
+                                           test::patterned_bytes(kBlocks * kBlockBytes), script),
+      {});
+  faulting = true;
+  const Failure failure = guarded([&] { touch_blocks(stream.data(), kBlocks); });
+  faulting = false;
+  EXPECT_EQ(failure.error, EIO);
+}
+
+// A failure inside a fault that is inside another.
+TYPED_TEST(NoAllocation, AFailureOfAnInnerStream) {
+  auto script = std::make_shared<test::SourceScript>();
+  script->fail_at = 3;
+  InputStream<char> inner(std::make_unique<test::MemorySource>(
+                              this->pool_, 2, test::patterned_bytes(kBlocks * kBlockBytes), script),
+                          {});
+  auto outer = input_from_callback<char>(
+      this->pool_,
+      [&inner](std::span<std::byte> block, std::uint64_t offset) {
+        std::memcpy(block.data(), inner.data() + offset, block.size());
+        return block.size();
+      },
+      {}, kBlocks * kBlockBytes);
+  faulting = true;
+  const Failure failure = guarded([&] { touch_blocks(outer.data(), kBlocks); });
+  faulting = false;
+  EXPECT_EQ(failure.error, EIO);
+}
+
+// The line, and the way to the earlier handler.
+TYPED_TEST(NoAllocation, TheEndOfTheProcess) {
+  EXPECT_EXIT(
+      {
+        this->start_behind(test::action_of(SIG_DFL));
+        auto script = std::make_shared<test::SourceScript>();
+        script->fail_at = 0;
+        InputStream<char> stream(std::make_unique<test::MemorySource>(
+                                     this->pool_, 2, test::patterned_bytes(kBlockBytes), script),
+                                 {});
+        touch_blocks(stream.data(), 1);
+      },
+      ::testing::KilledBySignal(SIGSEGV), "^vortex: stream 'input': the test says so.*\n$");
+}
+
+// A fault of nobody's.
+TYPED_TEST(NoAllocation, ForwardingAFault) {
+  this->start_behind(
+      test::action_of([](int, siginfo_t* info, void*) { test::Pages::allow(info->si_addr); }));
+  test::Pages pages(1);
+  write_blocks(reinterpret_cast<char*>(pages.begin()), 1);
+}
+
+}  // namespace
+}  // namespace vortex
