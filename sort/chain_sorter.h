@@ -1,0 +1,367 @@
+// Radix sorting of chains: the levels of Algorithm 9 that work in cache.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "sort/chunk_arena.h"
+#include "sort/cpu.h"
+#include "sort/digit.h"
+#include "sort/sample.h"
+#include "sort/small_sort_portable.h"
+#include "sort/write_combiner.h"
+
+namespace vortex {
+
+// How records are compared and how few of them are sorted.
+//   KeyOf     record -> uint32_t or uint64_t, ascending
+//   small     the base case; null: small_sort_stable
+template <typename Record, typename KeyOf>
+struct SortRules {
+  using Bits = decltype(std::declval<KeyOf>()(std::declval<const Record&>()));
+  KeyOf key_of;
+  SmallSort<Record> small = nullptr;
+
+  void sort_few(const Record* in, std::size_t count, Record* out) const noexcept {
+    if (small != nullptr) {
+      small(in, count, out);
+    } else {
+      small_sort_stable(in, count, out, key_of);
+    }
+  }
+};
+
+// Bits that tell `count` records apart until about 64 are left together.
+inline int bits_to_split(std::size_t count) noexcept {
+  constexpr std::size_t kLeave = 96;
+  return count <= kLeave ? 0 : std::bit_width((count - 1) / kLeave);
+}
+
+// Sorts an array by distributing it between itself and `other`, which has as much room, until a few
+// records are left. Keeps the order of equal keys if rules.small does.
+template <typename Record, typename KeyOf>
+class DenseSorter {
+ public:
+  using Bits = typename SortRules<Record, KeyOf>::Bits;
+  static constexpr int kMostBits = 9;
+  // Both arrays fit the second-level cache.
+  static constexpr std::size_t kMost = (std::size_t{192} << 10) / sizeof(Record) >
+                                               4 * kSmallSortMost
+                                           ? (std::size_t{192} << 10) / sizeof(Record)
+                                           : 4 * kSmallSortMost;
+
+  explicit DenseSorter(const SortRules<Record, KeyOf>& rules) : rules_(rules) {}
+
+  // The result is in `other` if `to_other`, else in `array`.
+  void sort(Record* array, std::size_t count, Record* other, bool to_other) const noexcept {
+    if (count <= kSmallSortMost) {
+      rules_.sort_few(array, count, to_other ? other : array);
+      return;
+    }
+    KeyRange<Bits> range{rules_.key_of(array[0]), rules_.key_of(array[0])};
+    for (std::size_t i = 1; i < count; ++i) {
+      const Bits key = rules_.key_of(array[i]);
+      range.low = std::min(range.low, key);
+      range.high = std::max(range.high, key);
+    }
+    if (range.low == range.high) {
+      if (to_other) copy(array, count, other);
+      return;
+    }
+    const auto digit = SliceDigit<Bits>::of(range, std::clamp(bits_to_split(count), 2, kMostBits));
+    std::array<std::uint32_t, (1 << kMostBits) + 1> begins{};
+    for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
+    const unsigned buckets = digit.buckets(range);
+    std::array<Record*, 1 << kMostBits> cursors;
+    for (unsigned i = 0; i < buckets; ++i) {
+      cursors[i] = other + begins[i];
+      begins[i + 1] += begins[i];
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      append(cursors, digit(rules_.key_of(array[i])), array[i]);
+    for (unsigned i = 0; i < buckets; ++i) {
+      sort(other + begins[i], begins[i + 1] - begins[i], array + begins[i], !to_other);
+    }
+  }
+
+  static void copy(const Record* from, std::size_t count, Record* to) noexcept {
+    std::memcpy(static_cast<void*>(to), from, count * sizeof(Record));
+  }
+  template <typename Cursors>
+  [[gnu::always_inline]] static void append(Cursors& cursors, unsigned bucket,
+                                            const Record& record) noexcept {
+    std::memcpy(static_cast<void*>(cursors[bucket]), &record, sizeof(Record));
+    ++cursors[bucket];
+  }
+
+ private:
+  const SortRules<Record, KeyOf>& rules_;
+};
+
+// Where the sorted records go, in order.
+template <typename Record>
+class SortedOutput {
+ public:
+  virtual ~SortedOutput() = default;
+  // Room for the next `count` records; everything before has been written. Null: it cannot be had.
+  virtual Record* room(std::size_t count) noexcept = 0;
+  // They have been written.
+  virtual void written(Record* records, std::size_t count) noexcept = 0;
+};
+
+// Sorts chains of an arena to an output, depth first. Allocates in its constructor only.
+template <typename Record, typename KeyOf>
+class ChainSorter {
+ public:
+  using Bits = typename SortRules<Record, KeyOf>::Bits;
+  using Dense = DenseSorter<Record, KeyOf>;
+  static constexpr int kMostBits = 8;
+  static constexpr std::size_t kSample = 512;
+  // Beyond this depth ranges are measured instead of sampled, so that every level narrows them.
+  static constexpr int kSampledLevels = 6;
+  static constexpr int kMostLevels = kSampledLevels + 32;
+
+  // What the chains of a sort of `count` records leave partly filled at most, and what moving
+  // chunks out of the way of the result needs, in chunks. Deep levels are rare and lists in them
+  // few: a level has no more lists than it has chunks of records.
+  static std::size_t spare_chunks_for(std::size_t count) noexcept {
+    constexpr std::size_t kUsualLevels = 6;
+    const std::size_t lists =
+        std::min<std::size_t>(kMostBuckets, std::size_t{1} << std::min(bits_to_split(count), 8));
+    return kUsualLevels * (lists + 1) + 2 * kMostLevels + 8;
+  }
+
+  ChainSorter(const SortRules<Record, KeyOf>& rules, ChunkArena<Record>& arena,
+              SortedOutput<Record>& output)
+      : rules_(rules),
+        dense_(rules),
+        arena_(arena),
+        output_(output),
+        gathered_(static_cast<Record*>(
+            ::operator new (Dense::kMost * sizeof(Record), std::align_val_t{64}))),
+        sample_(std::make_unique<Bits[]>(kSample)) {}
+
+  // For the level that reads an array or a stream.
+  WriteCombiner<Record>& combiner() noexcept { return combiner_; }
+  Bits* sample() noexcept { return sample_.get(); }
+
+  // Sorts what the level made of `split` and `range` has put into `chains`, and gives the chunks
+  // back. False when the output failed; chains not yet read keep their chunks.
+  bool sort_all(Chain* chains, const Split<Bits>& split, const KeyRange<Bits>& range,
+                std::size_t count, int level = 0) noexcept {
+    const std::size_t expected = 2 * (count / split.buckets) + 1024;
+    for (unsigned i = 0; i < split.buckets; ++i) {
+      if (chains[i].count == 0) continue;
+      const bool even = split.kind == SplitKind::kSlices && chains[i].count <= expected;
+      if (!sort(std::exchange(chains[i], Chain{}), range_of(split, i, range), even, level + 1)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Calls body(digit) with the split's digit.
+  template <typename Body>
+  static void with_digit(const Split<Bits>& split, Body body) {
+    switch (split.kind) {
+      case SplitKind::kSlices:
+        return body(split.slices);
+      case SplitKind::kClamped:
+        return body(split.clamped);
+      case SplitKind::kThreeWay:
+        return body(split.three_way);
+      case SplitKind::kDoubling:
+        return body(split.doubling);
+    }
+  }
+
+  template <typename Digit>
+  auto on_record(Digit digit) const noexcept {
+    return [digit, key_of = rules_.key_of](const Record& record) noexcept {
+      return digit(key_of(record));
+    };
+  }
+
+  // How many bits the next level takes of a job of `count` records: the least depth, then the least
+  // variance (split_plan.h).
+  static int next_bits(std::size_t count) noexcept {
+    const int bits = bits_to_split(count);
+    const int levels = (bits + kMostBits - 1) / kMostBits;
+    return levels <= 1 ? bits : (bits + levels - 1) / levels;
+  }
+
+ private:
+  struct Delete {
+    void operator()(Record* memory) const noexcept {
+      ::operator delete (static_cast<void*>(memory), std::align_val_t{64});
+    }
+  };
+
+  static KeyRange<Bits> range_of(const Split<Bits>& split, unsigned bucket,
+                                 const KeyRange<Bits>& parent) noexcept {
+    KeyRange<Bits> range;
+    with_digit(split, [&](const auto& digit) { range = digit.range_of(bucket, parent); });
+    return range;
+  }
+
+  // Calls body(records, count, next) for the chunks of a chain in order; each is given back
+  // afterwards if `give`.
+  template <bool give, typename Body>
+  void for_each_chunk(const Chain& chain, Body body) noexcept {
+    std::size_t left = chain.count;
+    for (std::uint32_t node = chain.head; left != 0;) {
+      const std::uint32_t next = arena_.next(node);
+      const std::size_t here = std::min(left, ChunkArena<Record>::kChunkRecords);
+      const Record* records = arena_.data(node);
+      body(records, here, left > here ? arena_.data(next) : records);
+      if constexpr (give) arena_.give(node);
+      left -= here;
+      node = next;
+    }
+  }
+
+  // `even`: the keys are expected to be spread over the range.
+  bool sort(const Chain& chain, const KeyRange<Bits>& range, bool even, int level) noexcept {
+    if (range.low == range.high) return copy_out(chain);
+    if (chain.count <= Dense::kMost) return sort_dense(chain, range, even);
+    KeyRange<Bits> held = range;
+    if (level > kSampledLevels) {
+      held = measure(chain);
+      if (held.low == held.high) return copy_out(chain);
+    }
+    const int bits = next_bits(chain.count);
+    const Split<Bits> split = even || level > kSampledLevels
+                                  ? even_split(held, bits)
+                                  : split_by_sample(sample_.get(), take_sample(chain), held, bits);
+    std::array<Chain, kMostBuckets> chains;
+    combiner_.start(arena_, chains.data(), split.buckets);
+    with_digit(split, [&](const auto& digit) {
+      const auto bucket_of = on_record(digit);
+      for_each_chunk<true>(chain,
+                           [&](const Record* records, std::size_t count, const Record* next) {
+                             combiner_.scatter(records, count, next, bucket_of);
+                           });
+    });
+    combiner_.finish();
+    return sort_all(chains.data(), split, held, chain.count, level);
+  }
+
+  // All records of one key.
+  bool copy_out(const Chain& chain) noexcept {
+    bool ok = true;
+    for_each_chunk<true>(chain, [&](const Record* records, std::size_t count, const Record*) {
+      if (!ok) return;
+      // The room may be where the records are: they go through the buffer.
+      Dense::copy(records, count, gathered_.get());
+      Record* const to = output_.room(count);
+      ok = to != nullptr;
+      if (!ok) return;
+      Dense::copy(gathered_.get(), count, to);
+      output_.written(to, count);
+    });
+    return ok;
+  }
+
+  bool sort_dense(const Chain& chain, const KeyRange<Bits>& range, bool even) noexcept {
+    const std::size_t count = chain.count;
+    Record* const gathered = gathered_.get();
+    const int bits = bits_to_split(count);
+    if (!even || bits > Dense::kMostBits || bits == 0) {
+      std::size_t at = 0;
+      for_each_chunk<true>(chain, [&](const Record* records, std::size_t here, const Record*) {
+        Dense::copy(records, here, gathered + at);
+        at += here;
+      });
+      Record* const to = output_.room(count);
+      if (to == nullptr) return false;
+      dense_.sort(gathered, count, to, true);
+      output_.written(to, count);
+      return true;
+    }
+    const auto digit = SliceDigit<Bits>::of(range, bits);
+    const auto bucket_of = on_record(digit);
+    std::array<std::uint32_t, (1 << Dense::kMostBits) + 1> begins{};
+    for_each_chunk<false>(chain, [&](const Record* records, std::size_t here, const Record* next) {
+      constexpr std::size_t kLine = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
+      std::size_t i = 0;
+      for (; i + kLine <= here; i += kLine) {
+        __builtin_prefetch(next + i);
+#pragma GCC unroll 16
+        for (std::size_t k = 0; k < kLine; ++k) ++begins[bucket_of(records[i + k]) + 1];
+      }
+      for (; i < here; ++i) ++begins[bucket_of(records[i]) + 1];
+    });
+    const unsigned buckets = digit.buckets(range);
+    std::array<Record*, 1 << Dense::kMostBits> cursors;
+    for (unsigned i = 0; i < buckets; ++i) {
+      cursors[i] = gathered + begins[i];
+      begins[i + 1] += begins[i];
+    }
+    for_each_chunk<true>(chain, [&](const Record* records, std::size_t here, const Record*) {
+#pragma GCC unroll 4
+      for (std::size_t i = 0; i < here; ++i) {
+        Dense::append(cursors, bucket_of(records[i]), records[i]);
+      }
+    });
+    Record* const to = output_.room(count);
+    if (to == nullptr) return false;
+    for (unsigned i = 0; i < buckets; ++i) {
+      const std::size_t size = begins[i + 1] - begins[i];
+      if (size <= kSmallSortMost) {
+        rules_.sort_few(gathered + begins[i], size, to + begins[i]);
+      } else {
+        dense_.sort(gathered + begins[i], size, to + begins[i], true);
+      }
+    }
+    output_.written(to, count);
+    return true;
+  }
+
+  std::size_t take_sample(const Chain& chain) noexcept {
+    const std::size_t chunks = chain.count / ChunkArena<Record>::kChunkRecords;
+    // Whole chunks only; from each of some, evenly spread, a few records evenly spread in turn.
+    const std::size_t every = std::max<std::size_t>(chunks / kSample, 1);
+    const std::size_t from_each = std::clamp<std::size_t>(
+        kSample / std::max<std::size_t>(chunks, 1), 1, ChunkArena<Record>::kChunkRecords);
+    std::size_t taken = 0, index = 0;
+    std::uint32_t node = chain.head;
+    for (; index < chunks && taken + from_each <= kSample; ++index, node = arena_.next(node)) {
+      if (index % every != 0) continue;
+      const Record* records = arena_.data(node);
+      for (std::size_t i = 0; i < from_each; ++i) {
+        const std::size_t at = (i * ChunkArena<Record>::kChunkRecords / from_each + index) %
+                               ChunkArena<Record>::kChunkRecords;
+        sample_[taken++] = rules_.key_of(records[at]);
+      }
+    }
+    return taken;
+  }
+
+  KeyRange<Bits> measure(const Chain& chain) noexcept {
+    KeyRange<Bits> range{std::numeric_limits<Bits>::max(), 0};
+    for_each_chunk<false>(chain, [&](const Record* records, std::size_t count, const Record*) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const Bits key = rules_.key_of(records[i]);
+        range.low = std::min(range.low, key);
+        range.high = std::max(range.high, key);
+      }
+    });
+    return range;
+  }
+
+  const SortRules<Record, KeyOf>& rules_;
+  Dense dense_;
+  ChunkArena<Record>& arena_;
+  SortedOutput<Record>& output_;
+  WriteCombiner<Record> combiner_;
+  std::unique_ptr<Record[], Delete> gathered_;
+  std::unique_ptr<Bits[]> sample_;
+};
+
+}  // namespace vortex

@@ -1,0 +1,156 @@
+// Which bucket a key goes to: monotone maps from key bits to bucket numbers.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace vortex {
+
+inline constexpr unsigned kMostBuckets = 256;
+
+// The keys a bucket can hold, both ends included.
+template <typename Bits>
+struct KeyRange {
+  Bits low = 0;
+  Bits high = std::numeric_limits<Bits>::max();
+};
+
+// Equal slices of a range that holds every key: the bits at some position, relative to `low`.
+template <typename Bits>
+struct SliceDigit {
+  Bits low = 0;
+  int shift = 0;
+
+  unsigned operator()(Bits key) const noexcept {
+    return static_cast<unsigned>(static_cast<Bits>(key - low) >> shift);
+  }
+
+  // 2^bits slices or fewer. `range` must not be a single key.
+  static SliceDigit of(const KeyRange<Bits>& range, int bits) noexcept {
+    const int width = std::bit_width(static_cast<Bits>(range.high - range.low));
+    return {range.low, std::max(width - bits, 0)};
+  }
+  unsigned buckets(const KeyRange<Bits>& range) const noexcept { return (*this)(range.high) + 1; }
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    const Bits first = static_cast<Bits>(low + (static_cast<Bits>(bucket) << shift));
+    const Bits last = static_cast<Bits>(first + ((Bits{1} << shift) - 1));
+    return {first, last < first ? parent.high : std::min(last, parent.high)};
+  }
+};
+
+// Slices of a range in which most keys lie, taken from a sample; keys outside go to the first or
+// last.
+template <typename Bits>
+struct ClampedDigit {
+  Bits low = 0;
+  int shift = 0;
+  Bits last = 0;
+
+  unsigned operator()(Bits key) const noexcept {
+    const Bits distance = key < low ? Bits{0} : static_cast<Bits>(key - low);
+    return static_cast<unsigned>(std::min<Bits>(distance >> shift, last));
+  }
+
+  static ClampedDigit of(const KeyRange<Bits>& sampled, int bits) noexcept {
+    const auto slice = SliceDigit<Bits>::of(sampled, bits);
+    return {slice.low, slice.shift, static_cast<Bits>(slice(sampled.high))};
+  }
+  unsigned buckets() const noexcept { return static_cast<unsigned>(last) + 1; }
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    const Bits first = static_cast<Bits>(low + (static_cast<Bits>(bucket) << shift));
+    const Bits end = static_cast<Bits>(first + ((Bits{1} << shift) - 1));
+    return {bucket == 0 ? parent.low : first, bucket == last || end < first ? parent.high : end};
+  }
+};
+
+// Below, equal to and above one key that is a large part of all.
+template <typename Bits>
+struct ThreeWayDigit {
+  Bits pivot = 0;
+
+  unsigned operator()(Bits key) const noexcept {
+    return static_cast<unsigned>(key >= pivot) + static_cast<unsigned>(key > pivot);
+  }
+  unsigned buckets() const noexcept { return 3; }
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    if (bucket == 1) return {pivot, pivot};
+    if (bucket == 0) return {parent.low, pivot == 0 ? pivot : static_cast<Bits>(pivot - 1)};
+    return {pivot == std::numeric_limits<Bits>::max() ? pivot : static_cast<Bits>(pivot + 1),
+            parent.high};
+  }
+};
+
+// For keys that crowd at the low end, as ranks of a Zipf distribution do: classes that double in
+// width, each in eight slices, gathered into buckets that the sample fills evenly.
+template <typename Bits>
+struct DoublingDigit {
+  // Eight classes of one key each, then eight a doubling.
+  static constexpr unsigned kClasses = 8 + 8 * (std::numeric_limits<Bits>::digits - 3);
+
+  Bits low = 0;
+  unsigned count = 0;
+  std::array<std::uint8_t, kClasses> bucket_of{};
+
+  static unsigned class_of(Bits distance) noexcept {
+    // With the lowest bits set nothing is below eight; the classes of 0 ... 7 are their own.
+    const int width = std::bit_width(static_cast<Bits>(distance | 7));
+    const unsigned slice = static_cast<unsigned>(distance >> (width - 3 - (width > 3))) & 7;
+    return width <= 3 ? static_cast<unsigned>(distance)
+                      : 8 * static_cast<unsigned>(width - 3) + slice;
+  }
+  static Bits first_of(unsigned index) noexcept {
+    if (index < 8) return index;
+    return static_cast<Bits>(Bits{8 + index % 8} << (index / 8 - 1));
+  }
+
+  unsigned operator()(Bits key) const noexcept {
+    return bucket_of[class_of(key < low ? Bits{0} : static_cast<Bits>(key - low))];
+  }
+  unsigned buckets() const noexcept { return count; }
+
+  // `sorted` holds `size` sampled keys in order.
+  static DoublingDigit of(const Bits* sorted, std::size_t size, unsigned most) noexcept {
+    DoublingDigit digit;
+    digit.low = sorted[0];
+    // A class gets a bucket of its own as soon as the classes since the last border hold their
+    // share.
+    std::size_t at = 0, held = 0;
+    unsigned bucket = 0;
+    for (unsigned index = 0; index < kClasses; ++index) {
+      std::size_t here = 0;
+      while (at < size && class_of(static_cast<Bits>(sorted[at] - digit.low)) == index)
+        ++at, ++here;
+      if (held != 0 && (held + here) * most > size && bucket + 1 < most) {
+        ++bucket;
+        held = 0;
+      }
+      digit.bucket_of[index] = static_cast<std::uint8_t>(bucket);
+      held += here;
+    }
+    digit.count = bucket + 1;
+    return digit;
+  }
+
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    const auto begin = std::lower_bound(bucket_of.begin(), bucket_of.end(), bucket);
+    const auto end = std::upper_bound(bucket_of.begin(), bucket_of.end(), bucket);
+    KeyRange<Bits> range = parent;
+    if (bucket != 0) {
+      range.low =
+          static_cast<Bits>(low + first_of(static_cast<unsigned>(begin - bucket_of.begin())));
+    }
+    if (end != bucket_of.end()) {
+      const Bits next =
+          static_cast<Bits>(low + first_of(static_cast<unsigned>(end - bucket_of.begin())) - 1);
+      // Classes beyond the largest key wrap around.
+      if (next >= range.low) range.high = next;
+    }
+    return range;
+  }
+};
+
+}  // namespace vortex

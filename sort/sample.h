@@ -1,0 +1,92 @@
+// What a sample says about how to split.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "sort/digit.h"
+
+namespace vortex {
+
+enum class SplitKind { kSlices, kClamped, kThreeWay, kDoubling };
+
+template <typename Bits>
+struct Split {
+  SplitKind kind = SplitKind::kSlices;
+  SliceDigit<Bits> slices;
+  ClampedDigit<Bits> clamped;
+  ThreeWayDigit<Bits> three_way;
+  DoublingDigit<Bits> doubling;
+  unsigned buckets = 0;
+};
+
+// All keys of the range in equal slices: right for uniform keys.
+template <typename Bits>
+Split<Bits> even_split(const KeyRange<Bits>& range, int bits) noexcept {
+  Split<Bits> split;
+  split.slices = SliceDigit<Bits>::of(range, bits);
+  split.buckets = split.slices.buckets(range);
+  return split;
+}
+
+// Sorts the sample and chooses: one key that is a quarter of the sample goes into a bucket of its
+// own; otherwise the part of the range in which the sample lies is cut into equal slices, or into
+// slices that double in width if that spreads the sample better. Which keys lie outside the sample
+// does not matter for correctness, only for balance.
+template <typename Bits>
+Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>& range,
+                            int bits) noexcept {
+  std::sort(sample, sample + size);
+  std::size_t most_equal = 0, equal = 0;
+  Split<Bits> split;
+  for (std::size_t i = 0; i < size; ++i) {
+    equal = i != 0 && sample[i] == sample[i - 1] ? equal + 1 : 1;
+    if (equal <= most_equal) continue;
+    most_equal = equal;
+    split.three_way.pivot = sample[i];
+  }
+  if (4 * most_equal >= size) {
+    split.kind = SplitKind::kThreeWay;
+    split.buckets = 3;
+    return split;
+  }
+  const KeyRange<Bits> seen{sample[0], sample[size - 1]};
+  // Uniform keys leave gaps of about 1/size of the range at its ends; within four of those the
+  // whole range is as good and nothing needs clamping.
+  const Bits span = static_cast<Bits>(range.high - range.low);
+  const Bits gap = static_cast<Bits>(span / size * 8);
+  const bool whole = static_cast<Bits>(seen.low - range.low) <= gap &&
+                     static_cast<Bits>(range.high - seen.high) <= gap;
+  split.clamped = ClampedDigit<Bits>::of(seen, bits);
+  std::size_t fullest = 0, run = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    run = i != 0 && split.clamped(sample[i]) == split.clamped(sample[i - 1]) ? run + 1 : 1;
+    fullest = std::max(fullest, run);
+  }
+  const std::size_t even = (size >> bits) + 1;
+  if (fullest > 8 * even) {
+    split.doubling = DoublingDigit<Bits>::of(sample, size, 1u << bits);
+    std::size_t fullest_doubling = 0;
+    run = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      run = i != 0 && split.doubling(sample[i]) == split.doubling(sample[i - 1]) ? run + 1 : 1;
+      fullest_doubling = std::max(fullest_doubling, run);
+    }
+    if (2 * fullest_doubling < fullest) {
+      split.kind = SplitKind::kDoubling;
+      split.buckets = split.doubling.buckets();
+      return split;
+    }
+  }
+  if (whole) {
+    const Split<Bits> slices = even_split(range, bits);
+    split.slices = slices.slices;
+    split.buckets = slices.buckets;
+    return split;
+  }
+  split.kind = SplitKind::kClamped;
+  split.buckets = split.clamped.buckets();
+  return split;
+}
+
+}  // namespace vortex

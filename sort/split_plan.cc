@@ -1,0 +1,56 @@
+#include "sort/split_plan.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "vortex/error.h"
+
+namespace vortex {
+
+std::vector<int> plan_splits(int bits, int most_bits) {
+  if (bits <= 0) return {};
+  const int depth = (bits + most_bits - 1) / most_bits;
+  std::vector<int> splits(static_cast<std::size_t>(depth), bits / depth);
+  for (int i = 0; i < bits % depth; ++i) ++splits[static_cast<std::size_t>(i)];
+  return splits;
+}
+
+std::vector<int> plan_splits(int bits, std::span<const double> speeds) {
+  if (bits <= 0) return {};
+  struct Best {
+    double cost = std::numeric_limits<double>::infinity();
+    int levels = 0;
+    int last = 0;
+  };
+  // best[sum]: the cheapest way to split `sum` bits.
+  std::vector<Best> best(static_cast<std::size_t>(bits) + 1);
+  best[0].cost = 0;
+  for (int sum = 1; sum <= bits; ++sum) {
+    Best& here = best[static_cast<std::size_t>(sum)];
+    for (int b = 1; b <= std::min(sum, static_cast<int>(speeds.size()) - 1); ++b) {
+      const double speed = speeds[static_cast<std::size_t>(b)];
+      const Best& rest = best[static_cast<std::size_t>(sum - b)];
+      if (speed <= 0) continue;
+      const double cost = rest.cost + 1 / speed;
+      if (cost < here.cost || (cost == here.cost && rest.levels + 1 < here.levels)) {
+        here = {cost, rest.levels + 1, b};
+      }
+    }
+  }
+  std::vector<int> splits;
+  for (int sum = bits; sum > 0; sum -= splits.back()) {
+    const Best& here = best[static_cast<std::size_t>(sum)];
+    if (here.last == 0) {
+      throw Error(EINVAL,
+                  "no sequence of the given splits makes " + std::to_string(bits) + " bits");
+    }
+    splits.push_back(here.last);
+  }
+  std::sort(splits.begin(), splits.end(), std::greater<>());
+  return splits;
+}
+
+}  // namespace vortex
