@@ -1,0 +1,147 @@
+// Scattering records to bucket streams through write-combining buffers.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "sort/chunk_arena.h"
+#include "sort/digit.h"
+#include "vortex/bucket_stream.h"
+
+namespace vortex {
+
+// Appends records to buckets in one pass, without counting first (Algorithm 9 of the Vortex paper
+// and its section 5.5). A buffer of 512 bytes is written past the caches when it is full; that is
+// also when the writer knows that a bucket enters a new block, and it opens the block itself: a
+// fault would cost more and could not return an error.
+//
+// The buckets must be empty and begin at their first byte; 512 must be a multiple of the record
+// size.
+template <typename Record>
+class BucketWriter {
+  static_assert(512 % sizeof(Record) == 0);
+
+ public:
+  static constexpr std::size_t kFlush = 512 / sizeof(Record);
+
+  // Allocates. `buckets` must outlive the writer.
+  explicit BucketWriter(std::span<const std::unique_ptr<BucketStream>> buckets)
+      : buckets_(buckets),
+        buffers_(static_cast<Record*>(
+            ::operator new (buckets.size() * kFlush * sizeof(Record), std::align_val_t{4096}))),
+        lists_(buckets.size()) {
+    for (std::size_t i = 0; i < lists_.size(); ++i) {
+      lists_[i].cursor = buffer(i);
+      lists_[i].end = buffer(i) + kFlush;
+      lists_[i].target = lists_[i].opened = begin(i);
+    }
+  }
+
+  // Appends records[0..count). Returns how many it took; less than `count` only when a bucket could
+  // not get a block, with the reason in error(). What was taken is in the buckets or the buffers.
+  template <typename BucketOf>
+  std::size_t scatter(const Record* records, std::size_t count, BucketOf bucket_of) noexcept {
+    constexpr std::size_t kAhead = 2048 / sizeof(Record);
+    constexpr std::size_t kLine = 64 / sizeof(Record);
+    // Prefetching goes past the end of the part, where the next part usually is, and never faults.
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i % kLine == 0) __builtin_prefetch(records + i + kAhead);
+      const unsigned bucket = bucket_of(records[i]);
+      List& list = lists_[bucket];
+      *list.cursor++ = records[i];
+      if (list.cursor == list.end) [[unlikely]] {
+        if (!flush(bucket)) return i + 1;
+      }
+    }
+    return count;
+  }
+
+  // Writes what the buffers hold. Returns 0 or an errno value; may be called again.
+  int finish() noexcept {
+    for (std::size_t i = 0; i < lists_.size(); ++i) {
+      List& list = lists_[i];
+      const auto rest = static_cast<std::size_t>(list.cursor - buffer(i));
+      if (rest == 0) continue;
+      if (!make_room(i)) return error_;
+      std::memcpy(static_cast<void*>(list.target), buffer(i), rest * sizeof(Record));
+      list.target += rest;
+      list.cursor = buffer(i);
+    }
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+    return 0;
+  }
+
+  int error() const noexcept { return error_; }
+  // Records written to a bucket, and those that still are in its buffer.
+  std::size_t count(std::size_t bucket) const noexcept {
+    return static_cast<std::size_t>(lists_[bucket].target - begin(bucket));
+  }
+  std::span<const Record> buffered(std::size_t bucket) const noexcept {
+    return {buffer(bucket), lists_[bucket].cursor};
+  }
+
+ private:
+  struct List {
+    Record* cursor;  // in the buffer
+    Record* end;     // of the buffer
+    Record* target;  // in the bucket
+    Record* opened;  // the bucket can be written up to here
+  };
+  struct Delete {
+    void operator()(Record* memory) const noexcept {
+      ::operator delete (static_cast<void*>(memory), std::align_val_t{4096});
+    }
+  };
+
+  Record* buffer(std::size_t bucket) const noexcept { return buffers_.get() + bucket * kFlush; }
+  Record* begin(std::size_t bucket) const noexcept {
+    return reinterpret_cast<Record*>(buckets_[bucket]->bytes());
+  }
+
+  bool make_room(std::size_t bucket) noexcept {
+    List& list = lists_[bucket];
+    if (list.target != list.opened) return true;
+    BucketStream& stream = *buckets_[bucket];
+    const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(list.opened) -
+                                                   stream.bytes());
+    const std::size_t block_bytes = stream.pool().block_bytes();
+    error_ = stream.open_range(offset, block_bytes);
+    if (error_ == 0) list.opened += block_bytes / sizeof(Record);
+    return error_ == 0;
+  }
+
+  bool flush(std::size_t bucket) noexcept {
+    if (!make_room(bucket)) return false;
+    List& list = lists_[bucket];
+    list.cursor = buffer(bucket);
+#if defined(__SSE2__)
+    const auto* from = reinterpret_cast<const __m128i*>(list.cursor);
+    auto* to = reinterpret_cast<__m128i*>(list.target);
+#pragma GCC unroll 8
+    for (int i = 0; i < 32; ++i) _mm_stream_si128(to + i, _mm_load_si128(from + i));
+#else
+    std::memcpy(static_cast<void*>(list.target), list.cursor, 512);
+#endif
+    list.target += kFlush;
+    return true;
+  }
+
+  std::span<const std::unique_ptr<BucketStream>> buckets_;
+  std::unique_ptr<Record[], Delete> buffers_;
+  std::vector<List> lists_;
+  int error_ = 0;
+};
+
+}  // namespace vortex
