@@ -157,8 +157,10 @@ void BlockFile::look(bool writing) {
   if (S_ISDIR(status.st_mode)) fail(writing ? "write to" : "read", EISDIR);
   if (S_ISREG(status.st_mode)) {
     length_ = static_cast<std::uint64_t>(status.st_size);
+    seekable_ = owned_ || lseek(file_, 0, SEEK_CUR) == 0;
     // Files made up on the fly, as in /proc, say that they are empty.
-    seekable_ = (length_ > 0 || writing) && (owned_ || lseek(file_, 0, SEEK_CUR) == 0);
+    char byte = 0;
+    if (!writing && length_ == 0 && pread(file_, &byte, 1, 0) > 0) seekable_ = false;
     // Output to a borrowed descriptor goes where its position and O_APPEND say.
     if (!owned_ && writing) seekable_ = false;
   } else if (S_ISBLK(status.st_mode) && !writing) {

@@ -93,17 +93,19 @@ void Disk::issue(Request& request) noexcept {
         const bool torn = fault.kind == Kind::kTorn;
         std::size_t reported = std::clamp<std::size_t>(fault.bytes, 1, request.attempt_.bytes);
         // Direct I/O cannot be asked for less than whole sectors. What is reported beyond them has
-        // not been moved, and must not be relied on.
+        // not been moved and must not be relied on; only at the end of the data it would be.
         const std::size_t moved = reported - reported % request.alignment;
         if (request.bytes_done + reported >= request.wanted_bytes()) reported = moved;
-        request.forced_ = true;
-        request.result_ = torn ? -fault.error : static_cast<std::int64_t>(reported);
-        if (moved == 0) {
-          if (!has_ended(request, request.result_)) continue;
-          end(request);
-          return;
+        if (torn || reported > 0) {
+          request.forced_ = true;
+          request.result_ = torn ? -fault.error : static_cast<std::int64_t>(reported);
+          if (moved == 0) {
+            if (!has_ended(request, request.result_)) continue;
+            end(request);
+            return;
+          }
+          request.prepare_attempt(moved);
         }
-        request.prepare_attempt(moved);
       }
     }
     with_backend_.fetch_add(1, std::memory_order_acq_rel);
@@ -118,6 +120,9 @@ void Disk::arrived(Request& request, std::int64_t result) noexcept {
     settle(request, result);
     return;
   }
+  // The kernel hands the request from the thread that issued it to this one; here both say so to
+  // the compiler.
+  with_backend_.load(std::memory_order_acquire);
   // A file may end earlier than the planned fault would have cut the transfer.
   if (request.forced_ && result == static_cast<std::int64_t>(request.attempt_.bytes)) {
     result = request.result_;

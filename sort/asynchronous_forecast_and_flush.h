@@ -15,7 +15,8 @@ namespace vortex {
 // Free buffers go to the disk whose block is needed first. Where none is free, a block that the
 // merge is about to need takes the buffer of the block that is needed last, which is flushed; a
 // block farther away waits until the merge gives a buffer back. "About to need" is one of the next
-// D blocks, the least that keeps all disks busy: flushing for less urgent blocks only reads more.
+// D blocks: flushing for less urgent ones keeps slow disks busier and reads more blocks twice
+// (docs/decisions.md has the figures).
 class AsynchronousForecastAndFlush final : public PrefetchPolicy {
  public:
   // As for the synchronous form: 2R + D where the merge holds one block of each of R runs.
