@@ -407,11 +407,11 @@ Outcome sort_with_blocks(std::uint64_t input_bytes, std::uint64_t block_bytes) {
   const double formation =
       std::max(2 * static_cast<double>(input_bytes) /
                    (kDisks * static_cast<double>(kIbmDisk.read_bytes_per_s)),
-               static_cast<double>(input_bytes / kRecordBytes) * kNsPerRecord * 1e-9);
-  outcome.counters = {
-      {"merge_seconds", outcome.seconds},
-      {"block_KiB", static_cast<double>(block_bytes / kKiB)},
-      {"seconds_per_GiB", (outcome.seconds + formation) / static_cast<double>(input_bytes / kGiB)}};
+               static_cast<double>(input_bytes) / kRecordBytes * kNsPerRecord * 1e-9);
+  const double gib = static_cast<double>(input_bytes) / kGiB;
+  outcome.counters = {{"merge_seconds", outcome.seconds},
+                      {"block_KiB", static_cast<double>(block_bytes) / kKiB},
+                      {"seconds_per_GiB", (outcome.seconds + formation) / gib}};
   outcome.seconds += formation;
   return outcome;
 }
@@ -604,13 +604,14 @@ std::vector<bench::Ratio> ratios() {
   for (const Table& table : kTables) {
     for (const Column& column : table.columns) {
       const std::string argument = "/millions:" + std::to_string(column.millions);
-      const std::string name = table.name;
-      std::string what = "SRM / DSM, " + name + ", " + std::to_string(column.millions) +
-                         " million records; printed: ";
+      const auto named = [&](const char* suffix) { return row(table.name + (suffix + argument)); };
+      std::string what = "DSM's time over SRM's, ";
+      what += table.name;
+      what += argument;
+      what += "; printed: ";
       what += std::to_string(column.dsm_seconds / column.srm_seconds).substr(0, 4);
-      list.push_back({what, row(name + "_srm" + argument), row(name + "_dsm" + argument)});
-      list.push_back({"   asynchronous / synchronous SRM", row(name + "_srm_async" + argument),
-                      row(name + "_srm" + argument)});
+      list.push_back({what, named("_srm"), named("_dsm")});
+      list.push_back({"   asynchronous / synchronous SRM", named("_srm_async"), named("_srm")});
     }
   }
   for (const Workload& workload : workloads()) {
