@@ -119,8 +119,12 @@ def report_suites(flavour, folder, output, totals):
         total.passed += counts.passed
         total.failed += counts.failed
         total.skipped += counts.skipped
+    by_reason = collections.defaultdict(list)
     for name, reason in skips:
-        print(f"        skipped {name}: {reason}")
+        by_reason[reason].append(name)
+    for reason, names in by_reason.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        print(f"        skipped {names[0]}{others}: {reason}")
     if not runs:
         print(pathlib.Path(output).read_text(encoding="utf-8", errors="replace"))
         print(f"{flavour:7} -        1 failed: no test was run")

@@ -97,6 +97,12 @@ class SuiteReport(unittest.TestCase):
         self.assertIn("skipped script: no network here", text)
         self.assertEqual(self.close(), (0, "1 passed, 0 failed, 2 skipped\n"))
 
+    def test_skips_for_one_reason_share_a_line(self):
+        skip = '<testcase status="run" classname="A" name="{}"><skipped>f\nwhy</skipped></testcase>'
+        self.add_run("one", "io", "OK", "".join(skip.format(name) for name in "xyz"))
+        self.assertIn("skipped A.x and 2 more: why\n", self.suites()[1])
+        self.assertEqual(self.close(), (1, "0 passed, 0 failed, 3 skipped\n"))
+
     def test_a_run_without_tests_fails(self):
         status, text = self.suites()
         self.assertEqual(status, 1)

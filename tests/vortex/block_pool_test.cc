@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/sanitizers.h"
 #include "vortex/block_quota.h"
 #include "vortex/error.h"
 #include "vortex/os_memory.h"
@@ -458,6 +459,8 @@ TEST(BlockPool, ForkedChildInheritsNothingAndBreaksNothing) {
   auto quota = std::make_unique<BlockQuota>(*pool, 1, 1, "test");
   const Block block = quota->try_take().block;
   std::memset(pool->home(block), 'p', kSmall);
+  // It does not know that a forked child has no other threads.
+  if (test::kThreadSanitizer) pool->wait_until_warm();
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -370,6 +370,8 @@ TEST(Stream, AForkedChildMayUseStreamsOfItsOwnAndEnd) {
       std::make_unique<MemorySource>(*pool, 2, std::vector<std::byte>(4 * kB, std::byte{'p'})),
       InputStreamOptions{});
   EXPECT_EQ(read_at(stream->data()), 'p');
+  // It does not know that a forked child has no other threads.
+  if (test::kThreadSanitizer) pool->wait_until_warm();
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
