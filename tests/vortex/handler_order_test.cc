@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/memory_source.h"
@@ -69,6 +70,27 @@ void first_faults_and_passes_on(int signal, siginfo_t* info, void* context) {
 void first_puts_back(int signal, siginfo_t*, void*) {
   if (++calls.first > kEndless) _exit(3);
   sigaction(signal, &replaced_by_first, nullptr);
+}
+
+bool blocked_after_passing_on = false;
+
+void first_passes_on_and_looks(int signal, siginfo_t* info, void* context) {
+  ++calls.first;
+  replaced_by_first.sa_sigaction(signal, info, context);
+  sigset_t mask;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  blocked_after_passing_on = sigismember(&mask, SIGSEGV) == 1;
+}
+
+// As many as there are places; each knows whom it replaced.
+constexpr std::size_t kMany = 7;
+int calls_of_many[kMany];
+struct sigaction replaced_by_many[kMany];
+
+template <std::size_t kIndex>
+void one_of_many_passes_on(int signal, siginfo_t* info, void* context) {
+  if (++calls_of_many[kIndex] > kEndless) _exit(3);
+  replaced_by_many[kIndex].sa_sigaction(signal, info, context);
 }
 
 void second_passes_on(int signal, siginfo_t* info, void* context) {
@@ -218,6 +240,29 @@ TYPED_TEST(HandlerOrder, ReclaimTwice) {
   this->expect_calls(1, 1, 1);
 }
 
+TYPED_TEST(HandlerOrder, ReclaimSevenTimes) {
+  std::fill(std::begin(calls_of_many), std::end(calls_of_many), 0);
+  [this]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    ((this->install(&one_of_many_passes_on<kIndex>, &replaced_by_many[kIndex]),
+      dispatcher().reclaim()),
+     ...);
+  }
+  (std::make_index_sequence<kMany>());
+  this->fault();
+  this->expect_calls(1, 0);
+  for (std::size_t i = 0; i < kMany; ++i) EXPECT_EQ(calls_of_many[i], 1) << i;
+  this->expect_streams_work();
+}
+
+// What the handler behind ours was given to block is not blocked for the one in front.
+TYPED_TEST(HandlerOrder, AHandlerThatPassesOnKeepsItsMask) {
+  this->install(&first_passes_on_and_looks, &replaced_by_first, SA_NODEFER);
+  blocked_after_passing_on = true;
+  this->fault();
+  this->expect_calls(1, 1);
+  EXPECT_FALSE(blocked_after_passing_on);
+}
+
 TYPED_TEST(HandlerOrder, AHandlerThatInstallsItselfAgainAndAgain) {
   for (int round = 0; round < 30; ++round) {
     calls = {};
@@ -273,7 +318,7 @@ TYPED_TEST(HandlerOrder, LeavingAHandlerFromAnyDepth) {
   static int round;  // keeps its value when the handler jumps
   for (round = 0; round < kRounds; ++round) {
     if (sigsetjmp(way_out, 1) == 0) {
-      fault_at_depth(round * 7 % 30, [] { HandlerOrder<TypeParam>::fault(); });
+      fault_at_depth(round / 2 * 7 % 30, [] { HandlerOrder<TypeParam>::fault(); });
       ADD_FAILURE() << "a fault was lost";
     }
   }
