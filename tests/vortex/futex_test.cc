@@ -148,6 +148,20 @@ TEST(FutexSemaphore, PingPong) {
   EXPECT_EQ(turns, 2U * kRounds);
 }
 
+TEST(FutexSemaphore, ReleaseWakesAsManyAsItBrings) {
+  constexpr std::uint32_t kWaiters = 4;
+  FutexSemaphore semaphore;
+  std::vector<std::thread> waiters;
+  for (std::uint32_t i = 0; i < kWaiters; ++i) {
+    waiters.emplace_back([&] { EXPECT_TRUE(semaphore.acquire()); });
+  }
+  while (semaphore.sleeps() < kWaiters) std::this_thread::yield();
+  // They are asleep, or about to be and then find the count changed.
+  for (int chance = 0; chance < 1000; ++chance) std::this_thread::yield();
+  semaphore.release(kWaiters);
+  for (std::thread& waiter : waiters) waiter.join();
+}
+
 TEST(FutexSemaphore, CloseWakesAll) {
   constexpr std::size_t kWaiters = 8;
   FutexSemaphore semaphore;
