@@ -32,6 +32,7 @@ class Channel::WritingEnd final : public Sink {
   void abandon() noexcept override {
     channel_->break_off(EPIPE, "the writer ended without finish()");
   }
+  InPlaceHandover* in_place() noexcept override { return channel_->in_place(); }
   void cancel() noexcept override { channel_->close_writing(); }
 
  private:
@@ -56,6 +57,7 @@ class Channel::ReadingEnd final : public Source {
     channel_->put_back(block);
   }
   std::optional<std::uint64_t> length() const noexcept override { return channel_->length(); }
+  InPlaceHandover* in_place() noexcept override { return channel_->in_place(); }
   void cancel() noexcept override { channel_->close_reading(); }
 
  private:
@@ -74,12 +76,36 @@ Channel::Channel(std::shared_ptr<BlockPool> pool, ChannelOptions options)
       length_(options_.length_bytes.value_or(kUnknown)),
       slots_(quota_.minimum()) {
   empty_.reserve(slots_.size());
+  drawn_.reserve(slots_.size());
 }
 
 Channel::~Channel() {
   for (const Block block : empty_) quota_.give_back(block);
   for (const Slot& slot : slots_) {
     if (slot.block) quota_.give_back(slot.block);
+  }
+}
+
+int Channel::place(Block block, std::byte* address) noexcept {
+  std::lock_guard lock(move_mutex_);
+  return pool_->place(block, address);
+}
+
+std::byte* Channel::lowest_placed(std::byte* begin, std::byte* end) noexcept {
+  std::lock_guard lock(move_mutex_);
+  std::byte* lowest = end;
+  for (const Block block : drawn_) {
+    std::byte* const at = pool_->where(block);
+    if (at >= begin && at < lowest) lowest = at;
+  }
+  return lowest;
+}
+
+void Channel::recall(std::byte* begin, std::byte* end) noexcept {
+  std::lock_guard lock(move_mutex_);
+  for (const Block block : drawn_) {
+    std::byte* const at = pool_->where(block);
+    if (at >= begin && at < end) pool_->withdraw(block);
   }
 }
 
@@ -135,6 +161,8 @@ Sink::Taken Channel::take_empty(std::uint64_t index) noexcept {
   // Only the writer draws, so what it may have is there: fewer blocks live than the quota holds.
   const auto [block, error] = quota_.try_take();
   if (error != 0) return {{}, {error, "the system has no memory for a block of the pool"}};
+  std::lock_guard lock(move_mutex_);
+  drawn_.push_back(block);
   return {block, {}};
 }
 

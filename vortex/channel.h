@@ -15,17 +15,34 @@
 #include "vortex/failure.h"
 #include "vortex/futex.h"
 #include "vortex/futex_event.h"
+#include "vortex/in_place_handover.h"
 #include "vortex/line_buffer.h"
 #include "vortex/sink.h"
 #include "vortex/source.h"
 
 namespace vortex {
 
+// Where blocks are when they change hands.
+enum class Handover {
+  // At home: each block moves four times on its way around, and a touch of a block that was handed
+  // over
+  // is an error from that moment on.
+  kAtHome,
+  // Where the last owner had them: each moves twice, straight from the writer's array to the
+  // reader's
+  // and back. Until the other side has taken a block, a writer that still writes to it changes what
+  // the
+  // reader gets, and a reader that still reads it finds what was there; from then on it is an
+  // error.
+  kInPlace,
+};
+
 struct ChannelOptions {
   std::string name = "channel";
   std::size_t read_ahead_blocks = 1;       // N
   std::size_t writer_comeback_blocks = 1;  // L
   std::size_t reader_comeback_blocks = 1;  // M
+  Handover handover = Handover::kAtHome;
   // The length of the data when it is known before they are written; finish() must agree with it.
   std::optional<std::uint64_t> length_bytes = std::nullopt;
 };
@@ -41,7 +58,7 @@ struct ChannelOptions {
 // it needs.
 //
 // The members are for whoever joins the streams. Thread-safe; none may be called inside a fault.
-class Channel {
+class Channel final : private InPlaceHandover {
  public:
   // Throws Error(ENOMEM) when the pool cannot guarantee the blocks.
   Channel(std::shared_ptr<BlockPool> pool, ChannelOptions options);
@@ -87,6 +104,13 @@ class Channel {
   // Why a call must not wait any more, if there is a reason.
   Status stopped(bool end_closed) const noexcept;
 
+  InPlaceHandover* in_place() noexcept {
+    return options_.handover == Handover::kInPlace ? this : nullptr;
+  }
+  int place(Block block, std::byte* address) noexcept override;
+  std::byte* lowest_placed(std::byte* begin, std::byte* end) noexcept override;
+  void recall(std::byte* begin, std::byte* end) noexcept override;
+
   // The writer's side.
   Sink::Taken take_empty(std::uint64_t index) noexcept;
   Status put(std::uint64_t index, Block block, std::size_t bytes) noexcept;
@@ -121,6 +145,11 @@ class Channel {
   LineBuffer<200> broken_cause_;
   int cancel_error_ = 0;
   LineBuffer<200> cancel_cause_;
+
+  // Held while a block moves, so that recall() finds none half-way. The kernel lets one thread of
+  // the process move memory at a time anyway.
+  FutexMutex move_mutex_;
+  std::vector<Block> drawn_;  // all blocks drawn from the pool; guarded by move_mutex_
 
   FutexEvent readable_;  // a block was handed over, or the end came
   FutexEvent writable_;  // the reader moved on, or left

@@ -37,6 +37,7 @@ InputStreamBase::InputStreamBase(std::unique_ptr<Source> source, Options options
     : Stream(options.name, reservation_for(*source, source->pool().block_bytes(), options)),
       source_(std::move(source)),
       pool_(source_->pool()),
+      in_place_(source_->in_place()),
       block_bytes_(pool_.block_bytes()),
       window_blocks_(options.comeback_blocks + 1),
       page_tables_(reservation(), block_bytes_) {
@@ -55,8 +56,21 @@ InputStreamBase::~InputStreamBase() {
   close();
   if (in_child) return;
   for (Slot& slot : slots_) {
-    if (slot.block && pool_.withdraw(slot.block) == 0) source_->release(slot.index, slot.block);
+    if (slot.block && move(slot.block, pool_.home(slot.block)) == 0) {
+      source_->release(slot.index, slot.block);
+    }
   }
+  if (in_place_ != nullptr) in_place_->recall(base(), base() + reservation().bytes());
+}
+
+int InputStreamBase::move(Block block, std::byte* address) noexcept {
+  return in_place_ != nullptr ? in_place_->place(block, address) : pool_.place(block, address);
+}
+
+void InputStreamBase::reclaim_page_tables(std::uint64_t floor) noexcept {
+  std::byte* finished = base() + floor * block_bytes_;
+  if (in_place_ != nullptr) finished = in_place_->lowest_placed(base(), finished);
+  page_tables_.finished_below(finished);
 }
 
 std::uint64_t InputStreamBase::floor() const noexcept {
@@ -97,7 +111,7 @@ bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noe
     std::byte* const start = pool_.where(taken.block);
     source_->fill(start + taken.bytes, start + block_bytes_, index * block_bytes_ + taken.bytes);
   }
-  if (const int error = pool_.place(taken.block, base() + index * block_bytes_)) {
+  if (const int error = move(taken.block, base() + index * block_bytes_)) {
     source_->release(index, taken.block);
     return fail(error, kCannotMoveBlock, offset);
   }
@@ -110,11 +124,14 @@ bool InputStreamBase::release_below(std::uint64_t floor, std::uint64_t offset) n
   for (std::uint64_t index = released_; index < placed_end; ++index) {
     Slot& slot = slot_of(index);
     if (!slot.block || slot.index != index) continue;
-    if (const int error = pool_.withdraw(slot.block)) return fail(error, kCannotMoveBlock, offset);
+    if (in_place_ == nullptr) {
+      if (const int error = pool_.withdraw(slot.block))
+        return fail(error, kCannotMoveBlock, offset);
+    }
     source_->release(index, std::exchange(slot.block, Block{}));
   }
   released_ = std::max(released_, floor);
-  page_tables_.finished_below(base() + released_ * block_bytes_);
+  reclaim_page_tables(released_);
   return true;
 }
 

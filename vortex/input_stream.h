@@ -77,12 +77,15 @@ class InputStreamBase : public Stream {
   };
   Slot& slot_of(std::uint64_t index) noexcept { return slots_[index % window_blocks_]; }
   std::uint64_t floor() const noexcept;
+  int move(Block block, std::byte* address) noexcept;
+  void reclaim_page_tables(std::uint64_t floor) noexcept;
   bool place_block(std::uint64_t index, std::uint64_t offset) noexcept;
   bool release_below(std::uint64_t floor, std::uint64_t offset) noexcept;
   bool serve_end(std::uint64_t offset, std::uint64_t length) noexcept;
 
   std::unique_ptr<Source> source_;
   BlockPool& pool_;
+  InPlaceHandover* in_place_;  // null: blocks change hands at home
   std::size_t block_bytes_;
   std::size_t window_blocks_;   // M + 1
   std::vector<Slot> slots_;     // block `index` is in slot index % window_blocks_

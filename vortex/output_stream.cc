@@ -21,6 +21,7 @@ OutputStreamBase::OutputStreamBase(std::unique_ptr<Sink> sink, Options options)
                                         .least_bytes = options.least_reserve_bytes})),
       sink_(std::move(sink)),
       pool_(sink_->pool()),
+      in_place_(sink_->in_place()),
       block_bytes_(pool_.block_bytes()),
       window_blocks_(options.comeback_blocks + 1),
       page_tables_(reservation(), block_bytes_) {
@@ -39,7 +40,18 @@ OutputStreamBase::~OutputStreamBase() {
   close();
   if (in_child) return;
   drop_all();
+  if (in_place_ != nullptr) in_place_->recall(base(), base() + reservation().bytes());
   if (!finished_) sink_->abandon();
+}
+
+int OutputStreamBase::move(Block block, std::byte* address) noexcept {
+  return in_place_ != nullptr ? in_place_->place(block, address) : pool_.place(block, address);
+}
+
+void OutputStreamBase::reclaim_page_tables(std::uint64_t floor) noexcept {
+  std::byte* finished = base() + floor * block_bytes_;
+  if (in_place_ != nullptr) finished = in_place_->lowest_placed(base(), finished);
+  page_tables_.finished_below(finished);
 }
 
 std::uint64_t OutputStreamBase::floor() const noexcept {
@@ -75,7 +87,7 @@ bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
 bool OutputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
   const Sink::Taken taken = sink_->take(index);
   if (!taken.status.ok()) return fail(taken.status.error, taken.status.cause, offset);
-  if (const int error = pool_.place(taken.block, base() + index * block_bytes_)) {
+  if (const int error = move(taken.block, base() + index * block_bytes_)) {
     sink_->discard(taken.block);
     return fail(error, kCannotMoveBlock, offset);
   }
@@ -91,10 +103,14 @@ bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length
     const bool placed = handed_over_ < placed_end && slot.block && slot.index == handed_over_;
     Status status;
     if (placed) {
-      if (const int error = pool_.withdraw(slot.block))
-        return fail(error, kCannotMoveBlock, offset);
       const std::uint64_t bytes = std::min<std::uint64_t>(
           block_bytes_, length - std::min(length, handed_over_ * block_bytes_));
+      // What follows the end of the data has to be filled, which is done at home.
+      if (in_place_ == nullptr || bytes < block_bytes_) {
+        if (const int error = move(slot.block, pool_.home(slot.block))) {
+          return fail(error, kCannotMoveBlock, offset);
+        }
+      }
       status = sink_->complete(handed_over_, std::exchange(slot.block, Block{}), bytes);
       ++handed_over_;
     } else {
@@ -108,13 +124,13 @@ bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length
     }
     if (!status.ok()) return fail(status.error, status.cause, offset);
   }
-  page_tables_.finished_below(base() + handed_over_ * block_bytes_);
+  reclaim_page_tables(handed_over_);
   return true;
 }
 
 void OutputStreamBase::drop_all() noexcept {
   for (Slot& slot : slots_) {
-    if (slot.block && pool_.withdraw(slot.block) == 0) {
+    if (slot.block && move(slot.block, pool_.home(slot.block)) == 0) {
       sink_->discard(std::exchange(slot.block, Block{}));
     }
   }

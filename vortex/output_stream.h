@@ -70,6 +70,8 @@ class OutputStreamBase : public Stream {
   };
   Slot& slot_of(std::uint64_t index) noexcept { return slots_[index % window_blocks_]; }
   std::uint64_t floor() const noexcept;
+  int move(Block block, std::byte* address) noexcept;
+  void reclaim_page_tables(std::uint64_t floor) noexcept;
   bool place_block(std::uint64_t index, std::uint64_t offset) noexcept;
   // Hands over every block below `floor`; the data end at `length`.
   bool hand_over_below(std::uint64_t floor, std::uint64_t length, std::uint64_t offset) noexcept;
@@ -77,6 +79,7 @@ class OutputStreamBase : public Stream {
 
   std::unique_ptr<Sink> sink_;
   BlockPool& pool_;
+  InPlaceHandover* in_place_;  // null: blocks change hands at home
   std::size_t block_bytes_;
   std::size_t window_blocks_;      // L + 1
   std::vector<Slot> slots_;        // block `index` is in slot index % window_blocks_

@@ -20,6 +20,7 @@ std::shared_ptr<Channel> make_channel(const PipelineOptions& options) {
                                       .read_ahead_blocks = options.read_ahead_blocks,
                                       .writer_comeback_blocks = options.writer_comeback_blocks,
                                       .reader_comeback_blocks = options.reader_comeback_blocks,
+                                      .handover = options.handover,
                                       .length_bytes = options.length_bytes});
 }
 

@@ -8,6 +8,7 @@
 #include "vortex/block.h"
 #include "vortex/block_pool.h"
 #include "vortex/failure.h"
+#include "vortex/in_place_handover.h"
 
 namespace vortex {
 
@@ -58,6 +59,9 @@ class Sink {
 
   // The stream ends without finish(): what was handed over is not a whole.
   virtual void abandon() noexcept {}
+
+  // Not null when whole blocks are completed where they are and take() may return placed ones.
+  virtual InPlaceHandover* in_place() noexcept { return nullptr; }
 
   // Wakes a call that waits, which then returns ECANCELED; from any thread.
   virtual void cancel() noexcept {}

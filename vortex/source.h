@@ -9,6 +9,7 @@
 #include "vortex/block.h"
 #include "vortex/block_pool.h"
 #include "vortex/failure.h"
+#include "vortex/in_place_handover.h"
 
 namespace vortex {
 
@@ -51,6 +52,9 @@ class Source {
     (void)offset;
     std::memset(begin, 0, static_cast<std::size_t>(end - begin));
   }
+
+  // Not null when blocks are released where they are and take() may return placed ones.
+  virtual InPlaceHandover* in_place() noexcept { return nullptr; }
 
   // Wakes a take() that waits, which then returns ECANCELED; from any thread.
   virtual void cancel() noexcept {}

@@ -37,6 +37,7 @@ struct Plan {
   std::size_t n, l, m;
   std::uint64_t words;  // length
   bool known_length;
+  Handover handover;
   End writer_end, reader_end;
   std::uint64_t writer_until, reader_until;  // block at which an irregular end comes
   std::uint64_t writer_seed, reader_seed;
@@ -63,7 +64,11 @@ Plan random_plan(std::mt19937_64& random) {
   const std::uint64_t blocks = 1 + random() % 24;
   plan.words = random() % 3 == 0 ? blocks * kWords : random() % (blocks * kWords) + 1;
   plan.known_length = random() % 2 == 0;
-  plan.writer_end = random_end(random);
+  plan.handover = random() % 2 == 0 ? Handover::kAtHome : Handover::kInPlace;
+  do {
+    plan.writer_end = random_end(random);
+    // In place, a write behind the window may do harm before it is noticed.
+  } while (plan.handover == Handover::kInPlace && plan.writer_end == End::kTouchesOut);
   plan.reader_end = random_end(random);
   plan.writer_until = random() % blocks;
   plan.reader_until = random() % blocks;
@@ -311,6 +316,7 @@ void run_plan(const Plan& plan) {
     PipelineOptions options{.read_ahead_blocks = plan.n,
                             .writer_comeback_blocks = plan.l,
                             .reader_comeback_blocks = plan.m,
+                            .handover = plan.handover,
                             .reserve_bytes = std::uint64_t{1} << 30,
                             .pool = pool};
     if (plan.known_length) options.length_bytes = plan.words * sizeof(std::uint64_t);
@@ -333,7 +339,8 @@ TEST(PipelineModelTest, RandomSchedules) {
     const Plan plan = random_plan(random);
     run_plan(plan);
     ASSERT_FALSE(HasFailure()) << "case " << i << ": N " << plan.n << " L " << plan.l << " M "
-                               << plan.m << ", words " << plan.words << ", writer's end "
+                               << plan.m << (plan.handover == Handover::kInPlace ? " in place" : "")
+                               << ", words " << plan.words << ", writer's end "
                                << static_cast<int>(plan.writer_end) << " after "
                                << plan.writer_until << ", reader's end "
                                << static_cast<int>(plan.reader_end) << " after "

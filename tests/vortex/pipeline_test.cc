@@ -67,22 +67,25 @@ void wait_for_sleep(const Pipeline<T>& pipeline, std::uint64_t sleeps = 1) {
   while (pipeline.channel().sleeps() < sleeps) std::this_thread::yield();
 }
 
-class PipelineWindows : public ::testing::TestWithParam<std::tuple<int, int, int>> {
+class PipelineWindows : public ::testing::TestWithParam<std::tuple<int, int, int, Handover>> {
  protected:
   PipelineOptions options() const {
-    const auto [n, l, m] = GetParam();
-    return small(n, l, m);
+    const auto [n, l, m, handover] = GetParam();
+    PipelineOptions result = small(n, l, m);
+    result.handover = handover;
+    return result;
   }
   std::size_t capacity() const {
-    const auto [n, l, m] = GetParam();
+    const auto [n, l, m, handover] = GetParam();
     return n + l + m + 1;
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(NLM, PipelineWindows,
                          ::testing::Combine(::testing::Values(0, 1, 2, 5),
-                                            ::testing::Values(0, 1, 3),
-                                            ::testing::Values(0, 1, 2)));
+                                            ::testing::Values(0, 1, 3), ::testing::Values(0, 1, 2),
+                                            ::testing::Values(Handover::kAtHome,
+                                                              Handover::kInPlace)));
 
 TEST_P(PipelineWindows, LengthsAroundBlockBorders) {
   for (const std::uint64_t words : {std::uint64_t{0}, std::uint64_t{1}, kWords - 1, kWords,
@@ -109,7 +112,7 @@ TEST_P(PipelineWindows, LengthsAroundBlockBorders) {
 }
 
 TEST_P(PipelineWindows, TheWriterRunsNPlusLBlocksAheadAndNoMore) {
-  const auto [n, l, m] = GetParam();
+  const auto [n, l, m, handover] = GetParam();
   auto pool =
       std::make_shared<BlockPool>(BlockPoolOptions{.pool_bytes = 64 * kB, .block_bytes = kB});
   PipelineOptions chosen = options();
@@ -132,7 +135,7 @@ TEST_P(PipelineWindows, TheWriterRunsNPlusLBlocksAheadAndNoMore) {
 }
 
 TEST_P(PipelineWindows, ReadersThatJumpAndComeBack) {
-  const auto [n, l, m] = GetParam();
+  const auto [n, l, m, handover] = GetParam();
   constexpr std::uint64_t kBlocks = 60;
   for (std::uint64_t stride = 1; stride < 9; ++stride) {
     Pipeline<std::uint64_t> pipeline(options());
@@ -156,7 +159,7 @@ TEST_P(PipelineWindows, ReadersThatJumpAndComeBack) {
 }
 
 TEST_P(PipelineWindows, WritersThatGoBackWithinL) {
-  const auto [n, l, m] = GetParam();
+  const auto [n, l, m, handover] = GetParam();
   constexpr std::uint64_t kBlocks = 48;
   const std::uint64_t group = static_cast<std::uint64_t>(l) + 1;
   Pipeline<std::uint64_t> pipeline(options());
@@ -173,13 +176,19 @@ TEST_P(PipelineWindows, WritersThatGoBackWithinL) {
   producer.join();
 }
 
-TEST(PipelineTest, MemoryIsTheBlocksAndNothingElse) {
+class PipelineMemory : public ::testing::TestWithParam<Handover> {};
+
+INSTANTIATE_TEST_SUITE_P(Handovers, PipelineMemory,
+                         ::testing::Values(Handover::kAtHome, Handover::kInPlace));
+
+TEST_P(PipelineMemory, IsTheBlocksAndNothingElse) {
   if (test::kShadowMemory) GTEST_SKIP() << "shadow memory hides what the process takes";
   constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
   const std::uint64_t bytes = std::uint64_t{test::long_tests() ? 64u : 1u} << 30;
   const ProcessMemory before = process_memory();
   ASSERT_TRUE(reset_peak_resident());
-  Pipeline<std::uint64_t> pipeline({.block_bytes = kBlockBytes, .read_ahead_blocks = 4});
+  Pipeline<std::uint64_t> pipeline(
+      {.block_bytes = kBlockBytes, .read_ahead_blocks = 4, .handover = GetParam()});
   const std::size_t blocks = pipeline.channel().capacity_blocks();
   EXPECT_EQ(blocks, 4u + 1 + 1 + 1);
   const std::uint64_t words = bytes / sizeof(std::uint64_t);
@@ -197,6 +206,46 @@ TEST(PipelineTest, MemoryIsTheBlocksAndNothingElse) {
   constexpr std::size_t kSlack = std::size_t{1} << 20;
   EXPECT_LT(after.peak_resident_bytes, before.resident_bytes + blocks * kBlockBytes + kSlack);
   EXPECT_LT(after.page_table_bytes, before.page_table_bytes + kSlack);
+}
+
+TEST(PipelineTest, InPlaceEndsGoInAnyOrder) {
+  for (const bool writer_first : {false, true}) {
+    PipelineOptions options = small(6, 1, 1);
+    options.handover = Handover::kInPlace;
+    options.pool =
+        std::make_shared<BlockPool>(BlockPoolOptions{.pool_bytes = 16 * kB, .block_bytes = kB});
+    {
+      Pipeline<std::uint64_t> pipeline(options);
+      auto out = std::make_unique<PipelineWriter<std::uint64_t>>(pipeline.writer());
+      auto in = std::make_unique<PipelineReader<std::uint64_t>>(pipeline.reader());
+      write_words(out->data(), 0, 5 * kWords + 1);
+      EXPECT_EQ(first_wrong(in->data(), 0, 3 * kWords), 3 * kWords);
+      write_words(out->data(), 5 * kWords + 1, 7 * kWords);
+      out->finish(7 * kWords);
+      if (writer_first) {
+        out.reset();
+        // What it had handed over at its addresses has come home with it.
+        EXPECT_EQ(first_wrong(in->data(), 3 * kWords, 7 * kWords), 7 * kWords);
+      } else {
+        in.reset();
+      }
+    }
+    EXPECT_EQ(options.pool->statistics().blocks_in_use, 0u);
+    for (std::uint32_t i = 0; i < 16; ++i) EXPECT_TRUE(options.pool->resting(Block{i}));
+  }
+}
+
+TEST(PipelineTest, InPlaceABlockThatTheReaderHasTakenIsGone) {
+  PipelineOptions options = small(6, 0, 1);
+  options.handover = Handover::kInPlace;
+  Pipeline<std::uint64_t> pipeline(options);
+  auto out = pipeline.writer();
+  write_words(out.data(), 0, 3 * kWords);
+  auto in = pipeline.reader();
+  EXPECT_EQ(first_wrong(in.data(), 0, 10), 10u);
+  const Failure failure = guarded([&] { out.data()[0] = 1; });
+  EXPECT_EQ(failure.error, EFAULT) << failure.message();
+  EXPECT_EQ(first_wrong(in.data(), 0, kWords), kWords);
 }
 
 TEST(PipelineTest, ScannersStopAtTheTerminator) {
