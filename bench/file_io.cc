@@ -1,0 +1,641 @@
+// Reading and writing a file: Table 3 of the Vortex paper (section 6.3).
+//
+// A file of 64-bit integers is summed, and written. Every row starts with a cold page cache, and
+// writes end with fsync. The rows of a direction run one after the other, several rounds of them;
+// the medians count.
+//
+//   fstream        std::fstream, a value at a time
+//   fread, fwrite  the same with the C library's buffers
+//   read_1m        read(2), write(2) with 1 MiB
+//   mmap           plain; mmap_sequential: MADV_SEQUENTIAL; mmap_populate: MAP_POPULATE
+//   io_uring       by hand: O_DIRECT, 1 MiB, 4 in flight; io_uring_2m: 2 MiB in registered huge
+//   pages vortex_a       a callback stream that reads or writes 1 MiB directly inside its faults
+//   vortex_b       a commit stream, a second thread moves 1 MiB directly at its other end
+//   vortex_file    FileReader, FileWriter with the paper's settings: 1 MiB, 4 requests, no comeback
+//   vortex_best    the same with the settings found best: 2 MiB, 5 requests, at most 16 MiB in all
+//   fio            the ceiling: the same direct requests without a program that looks at the data
+//
+// Counters: cpu_s processor seconds of the process, peak_MiB its resident peak above the start plus
+// page tables, warm 1 when the page cache could not be dropped first.
+//
+// Options before those of Google Benchmark: --file=PATH (its folder decides the disk), --gib=N (8),
+// --rounds=N (3), --warm (leave the page cache as it is: a file that is cached).
+#include <fcntl.h>
+#include <liburing.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "bench/support/ratios.h"
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "vortex/callback_sink.h"
+#include "vortex/callback_source.h"
+#include "vortex/commit_stream.h"
+#include "vortex/process_memory.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+struct Settings {
+  std::string path = "file_io.data";
+  std::uint64_t bytes = std::uint64_t{8} << 30;
+  int rounds = 3;
+  bool leave_cache = false;
+};
+Settings settings;
+
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+std::uint64_t values() { return settings.bytes / sizeof(std::uint64_t); }
+
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) : descriptor_(open(path.c_str(), flags, 0666)) {
+    if (descriptor_ < 0) fail(path.c_str());
+  }
+  ~Descriptor() { close(descriptor_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  operator int() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+std::uint64_t sum(const std::uint64_t* data, std::size_t count) {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < count; ++i) total += data[i];
+  return total;
+}
+
+void fill(std::uint64_t* data, std::uint64_t first, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) data[i] = first + i;
+}
+
+void sync_file() {
+  const Descriptor file(settings.path, O_RDONLY);
+  if (fsync(file) != 0) fail("fsync");
+}
+
+// True: the file is not in the page cache afterwards.
+bool drop_caches() {
+  sync();
+  if (std::ofstream("/proc/sys/vm/drop_caches") << 3 << std::flush) return true;
+  const Descriptor file(settings.path, O_RDONLY);
+  return posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) == 0;
+}
+
+void write_1m();
+
+// Readers find what the writers leave; before the first of them there is nothing.
+void make_file() {
+  struct stat status {};
+  const bool there = stat(settings.path.c_str(), &status) == 0 &&
+                     static_cast<std::uint64_t>(status.st_size) == settings.bytes;
+  if (!there) write_1m();
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+// Memory on huge pages for rows that would use them.
+struct HugeMemory {
+  explicit HugeMemory(std::size_t size) : bytes(size) {
+    begin = static_cast<std::byte*>(std::aligned_alloc(2 * kMiB, size));
+    if (begin == nullptr) fail("memory");
+    madvise(begin, size, MADV_HUGEPAGE);
+  }
+  ~HugeMemory() { std::free(begin); }
+  HugeMemory(const HugeMemory&) = delete;
+  HugeMemory& operator=(const HugeMemory&) = delete;
+  std::byte* begin = nullptr;
+  std::size_t bytes;
+};
+
+struct AlignedMemory {
+  explicit AlignedMemory(std::size_t size)
+      : begin(static_cast<std::byte*>(std::aligned_alloc(4096, size))) {
+    if (begin == nullptr) fail("memory");
+  }
+  ~AlignedMemory() { std::free(begin); }
+  AlignedMemory(const AlignedMemory&) = delete;
+  AlignedMemory& operator=(const AlignedMemory&) = delete;
+  std::byte* begin;
+};
+
+// ---- Reading: each returns the sum.
+
+std::uint64_t read_fstream() {
+  std::ifstream file(settings.path, std::ios::binary);
+  std::uint64_t total = 0;
+  std::uint64_t value = 0;
+  while (file.read(reinterpret_cast<char*>(&value), sizeof value)) total += value;
+  return total;
+}
+
+std::uint64_t read_fread() {
+  std::FILE* const file = std::fopen(settings.path.c_str(), "rb");
+  if (file == nullptr) fail("fopen");
+  std::uint64_t total = 0;
+  std::uint64_t value = 0;
+  while (std::fread(&value, sizeof value, 1, file) == 1) total += value;
+  std::fclose(file);
+  return total;
+}
+
+std::uint64_t read_1m() {
+  const Descriptor file(settings.path, O_RDONLY);
+  const AlignedMemory memory(kMiB);
+  std::uint64_t total = 0;
+  for (ssize_t got; (got = read(file, memory.begin, kMiB)) > 0;) {
+    total += sum(reinterpret_cast<const std::uint64_t*>(memory.begin),
+                 static_cast<std::size_t>(got) / sizeof(std::uint64_t));
+  }
+  return total;
+}
+
+std::uint64_t read_mapped(int flags, int advice) {
+  const Descriptor file(settings.path, O_RDONLY);
+  void* const memory = mmap(nullptr, settings.bytes, PROT_READ, MAP_SHARED | flags, file, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  if (advice != 0) madvise(memory, settings.bytes, advice);
+  const std::uint64_t total = sum(static_cast<const std::uint64_t*>(memory), values());
+  munmap(memory, settings.bytes);
+  return total;
+}
+
+// A ring that is torn down with the row.
+struct Ring {
+  explicit Ring(unsigned depth) {
+    if (const int error = io_uring_queue_init(depth, &ring, 0)) {
+      throw std::system_error(-error, std::generic_category(), "io_uring");
+    }
+  }
+  ~Ring() { io_uring_queue_exit(&ring); }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  void submit() {
+    if (io_uring_submit(&ring) < 0) fail("io_uring_submit");
+  }
+  // The number of the request that ended.
+  std::uint64_t wait(std::size_t bytes) {
+    io_uring_cqe* result = nullptr;
+    if (io_uring_wait_cqe(&ring, &result) < 0) fail("io_uring_wait_cqe");
+    if (result->res != static_cast<int>(bytes)) throw std::runtime_error("a short transfer");
+    const std::uint64_t number = io_uring_cqe_get_data64(result);
+    io_uring_cqe_seen(&ring, result);
+    return number;
+  }
+  io_uring ring;
+};
+
+// Slots of `block` bytes, `depth` in flight; what has arrived is used in order.
+std::uint64_t read_uring(std::size_t block, unsigned depth, bool fixed) {
+  const Descriptor file(settings.path, O_RDONLY | O_DIRECT);
+  Ring ring(depth);
+  std::unique_ptr<HugeMemory> huge;
+  std::unique_ptr<AlignedMemory> plain;
+  if (fixed) {
+    huge = std::make_unique<HugeMemory>(block * depth);
+  } else {
+    plain = std::make_unique<AlignedMemory>(block * depth);
+  }
+  std::byte* const memory = fixed ? huge->begin : plain->begin;
+  if (fixed) {
+    const iovec all{memory, block * depth};
+    if (io_uring_register_buffers(&ring.ring, &all, 1) != 0) throw std::runtime_error("register");
+  }
+  const std::uint64_t blocks = settings.bytes / block;
+  const auto submit = [&](std::uint64_t number) {
+    io_uring_sqe* const entry = io_uring_get_sqe(&ring.ring);
+    std::byte* const slot = memory + number % depth * block;
+    if (fixed) {
+      io_uring_prep_read_fixed(entry, file, slot, static_cast<unsigned>(block), number * block, 0);
+    } else {
+      io_uring_prep_read(entry, file, slot, static_cast<unsigned>(block), number * block);
+    }
+    io_uring_sqe_set_data64(entry, number);
+    ring.submit();
+  };
+  std::vector<char> arrived(depth, 0);
+  for (std::uint64_t i = 0; i < depth && i < blocks; ++i) submit(i);
+  std::uint64_t total = 0;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    while (!arrived[i % depth]) arrived[ring.wait(block) % depth] = 1;
+    arrived[i % depth] = 0;
+    total += sum(reinterpret_cast<const std::uint64_t*>(memory + i % depth * block), block / 8);
+    if (i + depth < blocks) submit(i + depth);
+  }
+  return total;
+}
+
+std::uint64_t read_vortex_a() {
+  const Descriptor file(settings.path, O_RDONLY | O_DIRECT);
+  BlockPool pool({.pool_bytes = kMiB, .block_bytes = kMiB});
+  const auto stream = input_from_callback<std::uint64_t>(
+      pool,
+      [&](std::span<std::byte> block, std::uint64_t offset) {
+        const ssize_t got = pread(file, block.data(), block.size(), static_cast<off_t>(offset));
+        return got > 0 ? static_cast<std::size_t>(got) : 0;
+      },
+      {.comeback_blocks = 0}, settings.bytes);
+  return sum(stream.data(), values());
+}
+
+std::uint64_t read_vortex_b() {
+  const Descriptor file(settings.path, O_RDONLY | O_DIRECT);
+  CommitStreamOptions options;
+  options.block_bytes = kMiB;
+  options.read_ahead_blocks = 4;
+  options.reader_comeback_blocks = 0;
+  CommitStream<std::uint64_t> stream(options);
+  std::thread producer([&] {
+    auto* const to = reinterpret_cast<volatile std::byte*>(stream.writer_data());
+    for (std::uint64_t at = 0; at < settings.bytes; at += kMiB) {
+      to[at] = std::byte{0};  // a system call does not fault
+      if (pread(file, const_cast<std::byte*>(to + at), kMiB, static_cast<off_t>(at)) !=
+          static_cast<ssize_t>(kMiB)) {
+        std::abort();
+      }
+    }
+    stream.finish(values());
+  });
+  const std::uint64_t total = sum(stream.reader_data(), values());
+  producer.join();
+  return total;
+}
+
+std::uint64_t read_vortex(std::size_t block, std::size_t requests) {
+  const FileReader<std::uint64_t> file(
+      settings.path, {.block_bytes = block, .comeback_blocks = 0, .read_ahead = requests});
+  return sum(file.data(), file.size());
+}
+
+// ---- Writing: each leaves the values 0, 1, 2 … in the file, synced.
+
+void write_fstream() {
+  {
+    std::ofstream file(settings.path, std::ios::binary);
+    for (std::uint64_t i = 0; i < values(); ++i) {
+      file.write(reinterpret_cast<const char*>(&i), sizeof i);
+    }
+  }
+  sync_file();
+}
+
+void write_fwrite() {
+  std::FILE* const file = std::fopen(settings.path.c_str(), "wb");
+  if (file == nullptr) fail("fopen");
+  for (std::uint64_t i = 0; i < values(); ++i) std::fwrite(&i, sizeof i, 1, file);
+  std::fclose(file);
+  sync_file();
+}
+
+void write_1m() {
+  {
+    const Descriptor file(settings.path, O_WRONLY | O_CREAT | O_TRUNC);
+    const AlignedMemory memory(kMiB);
+    for (std::uint64_t at = 0; at < settings.bytes; at += kMiB) {
+      fill(reinterpret_cast<std::uint64_t*>(memory.begin), at / 8, kMiB / 8);
+      if (write(file, memory.begin, kMiB) != static_cast<ssize_t>(kMiB)) fail("write");
+    }
+  }
+  sync_file();
+}
+
+void write_mapped(int flags, int advice) {
+  const Descriptor file(settings.path, O_RDWR | O_CREAT | O_TRUNC);
+  if (ftruncate(file, static_cast<off_t>(settings.bytes)) != 0) fail("ftruncate");
+  void* const memory =
+      mmap(nullptr, settings.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  if (advice != 0) madvise(memory, settings.bytes, advice);
+  fill(static_cast<std::uint64_t*>(memory), 0, values());
+  munmap(memory, settings.bytes);
+  if (fsync(file) != 0) fail("fsync");
+}
+
+void write_uring(std::size_t block, unsigned depth, bool fixed) {
+  const Descriptor file(settings.path, O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT);
+  Ring ring(depth);
+  std::unique_ptr<HugeMemory> huge;
+  std::unique_ptr<AlignedMemory> plain;
+  if (fixed) {
+    huge = std::make_unique<HugeMemory>(block * depth);
+  } else {
+    plain = std::make_unique<AlignedMemory>(block * depth);
+  }
+  std::byte* const memory = fixed ? huge->begin : plain->begin;
+  if (fixed) {
+    const iovec all{memory, block * depth};
+    if (io_uring_register_buffers(&ring.ring, &all, 1) != 0) throw std::runtime_error("register");
+  }
+  const std::uint64_t blocks = settings.bytes / block;
+  std::vector<char> free(depth, 1);
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    while (!free[i % depth]) free[ring.wait(block) % depth] = 1;
+    free[i % depth] = 0;
+    std::byte* const slot = memory + i % depth * block;
+    fill(reinterpret_cast<std::uint64_t*>(slot), i * (block / 8), block / 8);
+    io_uring_sqe* const entry = io_uring_get_sqe(&ring.ring);
+    if (fixed) {
+      io_uring_prep_write_fixed(entry, file, slot, static_cast<unsigned>(block), i * block, 0);
+    } else {
+      io_uring_prep_write(entry, file, slot, static_cast<unsigned>(block), i * block);
+    }
+    io_uring_sqe_set_data64(entry, i);
+    ring.submit();
+  }
+  for (std::uint64_t i = 0; i < depth; ++i) {
+    while (!free[i]) free[ring.wait(block) % depth] = 1;
+  }
+  if (fsync(file) != 0) fail("fsync");
+}
+
+void write_vortex_a() {
+  const Descriptor file(settings.path, O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT);
+  BlockPool pool({.pool_bytes = kMiB, .block_bytes = kMiB});
+  {
+    auto stream = output_to_callback<std::uint64_t>(
+        pool,
+        [&](std::span<const std::byte> block, std::uint64_t offset) {
+          if (pwrite(file, block.data(), block.size(), static_cast<off_t>(offset)) < 0)
+            fail("pwrite");
+        },
+        {.comeback_blocks = 0});
+    fill(stream.data(), 0, values());
+    stream.finish(values());
+  }
+  if (fsync(file) != 0) fail("fsync");
+}
+
+void write_vortex_b() {
+  const Descriptor file(settings.path, O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT);
+  CommitStreamOptions options;
+  options.block_bytes = kMiB;
+  options.read_ahead_blocks = 4;
+  options.writer_comeback_blocks = 0;
+  options.reader_comeback_blocks = 0;
+  CommitStream<std::uint64_t> stream(options);
+  std::thread consumer([&] {
+    auto* const from = reinterpret_cast<const volatile std::byte*>(stream.reader_data());
+    for (std::uint64_t at = 0; at < settings.bytes; at += kMiB) {
+      (void)from[at];  // a system call does not fault
+      if (pwrite(file, const_cast<const std::byte*>(from + at), kMiB, static_cast<off_t>(at)) !=
+          static_cast<ssize_t>(kMiB)) {
+        std::abort();
+      }
+    }
+  });
+  fill(stream.writer_data(), 0, values());
+  stream.finish(values());
+  consumer.join();
+  if (fsync(file) != 0) fail("fsync");
+}
+
+void write_vortex(std::size_t block, std::size_t requests) {
+  FileWriter<std::uint64_t> file(
+      settings.path,
+      {.block_bytes = block, .comeback_blocks = 0, .write_behind = requests, .sync = true});
+  fill(file.data(), 0, values());
+  file.finish(values());
+}
+
+// ---- fio, as a child process. Its own clock counts; 0: there is none, or it failed.
+double fio_bytes_per_s(const char* direction) {
+  const std::string path = settings.path + (direction[0] == 'r' ? "" : ".fio");
+  const std::string command =
+      "fio --name=ceiling --filename='" + path + "' --rw=" + direction +
+      " --bs=1M --iodepth=4 --ioengine=io_uring --direct=1 --end_fsync=1 --size=" +
+      std::to_string(settings.bytes) + " --output-format=terse --terse-version=3 2>/dev/null";
+  std::FILE* const output = popen(command.c_str(), "r");
+  if (output == nullptr) return 0;
+  std::string line;
+  for (int c; (c = std::fgetc(output)) != EOF;) line += static_cast<char>(c);
+  pclose(output);
+  if (direction[0] == 'w') unlink(path.c_str());
+  // KiB/s are field 7 for reading and 48 for writing.
+  std::size_t at = 0;
+  for (int field = 1; field < (direction[0] == 'r' ? 7 : 48); ++field) {
+    at = line.find(';', at);
+    if (at == std::string::npos) return 0;
+    ++at;
+  }
+  return std::strtod(line.c_str() + at, nullptr) * 1024;
+}
+
+class Row {
+ public:
+  explicit Row(benchmark::State& state) : state_(state) {
+    // Memory that earlier rows left with the allocator would hide what this one takes.
+    warm_ = settings.leave_cache || !drop_caches();
+    reset_peak_resident();
+    before_ = process_memory();
+    cpu_ = cpu_seconds();
+  }
+  ~Row() {
+    state_.counters["cpu_s"] = cpu_seconds() - cpu_;
+    const ProcessMemory after = process_memory();
+    state_.counters["peak_MiB"] =
+        static_cast<double>(after.peak_resident_bytes - before_.resident_bytes +
+                            after.page_table_bytes) /
+        static_cast<double>(kMiB);
+    state_.counters["warm"] = warm_ ? 1 : 0;
+    state_.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes));
+  }
+  Row(const Row&) = delete;
+  Row& operator=(const Row&) = delete;
+
+ private:
+  benchmark::State& state_;
+  bool warm_ = false;
+  ProcessMemory before_;
+  double cpu_ = 0;
+};
+
+void add_reader(const std::string& name, const std::function<std::uint64_t()>& read) {
+  benchmark::RegisterBenchmark(("read/" + name).c_str(),
+                               [read](benchmark::State& state) {
+                                 try {
+                                   for (auto _ : state) {
+                                     state.PauseTiming();
+                                     make_file();
+                                     {
+                                       const Row row(state);
+                                       state.ResumeTiming();
+                                       const std::uint64_t n = values();
+                                       if (read() != n / 2 * (n - 1))
+                                         state.SkipWithError("a wrong sum");
+                                       state.PauseTiming();
+                                     }
+                                     state.ResumeTiming();
+                                   }
+                                 } catch (const std::exception& error) {
+                                   state.SkipWithError(error.what());
+                                 }
+                               })
+      ->Iterations(1)
+      ->UseRealTime()
+      ->Unit(benchmark::kSecond);
+}
+
+void add_writer(const std::string& name, const std::function<void()>& write) {
+  benchmark::RegisterBenchmark(
+      ("write/" + name).c_str(),
+      [write](benchmark::State& state) {
+        try {
+          for (auto _ : state) {
+            state.PauseTiming();
+            unlink(settings.path.c_str());
+            { const Descriptor fresh(settings.path, O_WRONLY | O_CREAT); }
+            {
+              const Row row(state);
+              state.ResumeTiming();
+              write();
+              state.PauseTiming();
+            }
+            struct stat status {};
+            if (stat(settings.path.c_str(), &status) != 0 ||
+                static_cast<std::uint64_t>(status.st_size) != settings.bytes) {
+              state.SkipWithError("a file of the wrong length");
+            }
+            state.ResumeTiming();
+          }
+        } catch (const std::exception& error) {
+          state.SkipWithError(error.what());
+        }
+      })
+      ->Iterations(1)
+      ->UseRealTime()
+      ->Unit(benchmark::kSecond);
+}
+
+void add_fio(const char* direction) {
+  benchmark::RegisterBenchmark(
+      (std::string(direction) + "/fio").c_str(),
+      [direction](benchmark::State& state) {
+        for (auto _ : state) {
+          drop_caches();
+          const double rate = fio_bytes_per_s(direction);
+          if (rate == 0) {
+            state.SkipWithError("no fio on this machine");
+            break;
+          }
+          state.SetIterationTime(static_cast<double>(settings.bytes) / rate);
+        }
+        state.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes));
+      })
+      ->Iterations(1)
+      ->UseManualTime()
+      ->Unit(benchmark::kSecond);
+}
+
+void add_rows() {
+  constexpr std::size_t kBestBlock = 2 * kMiB;
+  constexpr std::size_t kBestRequests = 5;
+  add_reader("fstream", read_fstream);
+  add_reader("fread", read_fread);
+  add_reader("read_1m", read_1m);
+  add_reader("mmap", [] { return read_mapped(0, 0); });
+  add_reader("mmap_sequential", [] { return read_mapped(0, MADV_SEQUENTIAL); });
+  add_reader("mmap_populate", [] { return read_mapped(MAP_POPULATE, 0); });
+  add_reader("io_uring", [] { return read_uring(kMiB, 4, false); });
+  add_reader("io_uring_2m", [] { return read_uring(kBestBlock, kBestRequests + 1, true); });
+  add_reader("vortex_a", read_vortex_a);
+  add_reader("vortex_b", read_vortex_b);
+  add_reader("vortex_file", [] { return read_vortex(kMiB, 4); });
+  add_reader("vortex_best", [] { return read_vortex(kBestBlock, kBestRequests); });
+  add_fio("read");
+  add_writer("fstream", write_fstream);
+  add_writer("fwrite", write_fwrite);
+  add_writer("write_1m", write_1m);
+  add_writer("mmap", [] { write_mapped(0, 0); });
+  add_writer("mmap_sequential", [] { write_mapped(0, MADV_SEQUENTIAL); });
+  add_writer("mmap_populate", [] { write_mapped(MAP_POPULATE, 0); });
+  add_writer("io_uring", [] { write_uring(kMiB, 4, false); });
+  add_writer("io_uring_2m", [] { write_uring(kBestBlock, kBestRequests + 1, true); });
+  add_writer("vortex_a", write_vortex_a);
+  add_writer("vortex_b", write_vortex_b);
+  add_writer("vortex_file", [] { write_vortex(kMiB, 4); });
+  add_writer("vortex_best", [] { write_vortex(kBestBlock, kBestRequests); });
+  add_fio("write");
+}
+
+// Takes our own options out of the arguments; true for help.
+void parse(std::vector<std::string>& arguments) {
+  std::vector<std::string> others;
+  for (const std::string& argument : arguments) {
+    const auto value = [&argument](std::string_view option) -> const char* {
+      return argument.compare(0, option.size(), option) == 0 ? argument.c_str() + option.size()
+                                                             : nullptr;
+    };
+    if (const char* path = value("--file=")) {
+      settings.path = path;
+    } else if (const char* size = value("--gib=")) {
+      // Whole requests of all rows.
+      settings.bytes = static_cast<std::uint64_t>(std::atof(size) * 64) << 24;
+    } else if (const char* rounds = value("--rounds=")) {
+      settings.rounds = std::atoi(rounds);
+    } else if (argument == "--warm") {
+      settings.leave_cache = true;
+    } else {
+      others.push_back(argument);
+    }
+  }
+  arguments = others;
+}
+
+}  // namespace
+}  // namespace vortex
+
+int main(int argc, char** argv) {
+  using vortex::settings;
+  std::vector<std::string> arguments(argv, argv + argc);
+  vortex::parse(arguments);
+  arguments.insert(arguments.begin() + 1,
+                   "--benchmark_repetitions=" + std::to_string(settings.rounds));
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  vortex::add_rows();
+  std::vector<vortex::bench::Ratio> ratios;
+  for (const std::string direction : {"read/", "write/"}) {
+    const auto shown = [&direction](const std::string& row) {
+      return direction + row + "/iterations:1/real_time";
+    };
+    for (const char* row : {"vortex_file", "vortex_best"}) {
+      for (const char* peer : {"io_uring", "io_uring_2m", "mmap_sequential"}) {
+        ratios.push_back({direction + row + " against " + peer, shown(row), shown(peer)});
+      }
+    }
+  }
+  const int result =
+      vortex::bench::run_with_ratios(static_cast<int>(pointers.size()), pointers.data(), ratios);
+  unlink(settings.path.c_str());
+  return result;
+}
