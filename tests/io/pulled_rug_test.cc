@@ -1,0 +1,218 @@
+// What is left when the process, or what it relies on, is taken away.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "io/open_disk.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{16} << 10;
+
+// Runs the body in a child process and returns its exit status; the body returns it, too.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Writes and reads a file with the default settings; says what the disk says of itself.
+int write_and_read(const std::string& path, std::string* told) {
+  constexpr std::uint64_t kCount = 200'000;
+  {
+    FileWriter<std::uint64_t> out(path, {.block_bytes = kBlock});
+    for (std::uint64_t i = 0; i < kCount; ++i) out.data()[i] = i * i;
+    out.finish(kCount);
+  }
+  const FileReader<std::uint64_t> in(path, {.block_bytes = kBlock, .caching = Caching::kDirect});
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    if (in.data()[i] != i * i) return 1;
+  }
+  const DiskStatistics statistics = in.statistics().disks[0];
+  *told = statistics.backend + "|" + statistics.fallback + "|" + statistics.registration;
+  return in.size() == kCount ? 0 : 2;
+}
+
+bool told(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return true;
+  std::cerr << "'" << part << "' is not in '" << text << "'\n";
+  return false;
+}
+
+bool uring_works() { return open_disk()->statistics().fallback.empty(); }
+
+// As containers do: io_uring_setup(2) answers `error`.
+bool refuse_io_uring(int error) {
+  std::array<sock_filter, 4> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{program.size(), program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(PulledRug, WithoutIoUringThreadsServeAndSayWhy) {
+  const test::TemporaryFolder folder;
+  for (const int error : {EPERM, ENOSYS}) {
+    EXPECT_EQ(in_child([&] {
+                if (!refuse_io_uring(error)) return 77;
+                std::string text;
+                if (write_and_read(folder.file("file"), &text) != 0) return 1;
+                if (!told(text, "threads|") || !told(text, "io_uring")) return 2;
+                return told(text, "seccomp") ? 0 : 3;
+              }),
+              0);
+  }
+}
+
+TEST(PulledRug, WhatWasAskedForByNameIsNotReplaced) {
+  EXPECT_EQ(in_child([] {
+              if (!refuse_io_uring(EPERM)) return 77;
+              try {
+                OpenDiskOptions options;
+                options.backend = DiskBackend::kUring;
+                open_disk(options);
+              } catch (const Error& error) {
+                return error.code().value() == EPERM ? 0 : 1;
+              }
+              return 2;
+            }),
+            0);
+}
+
+// Without the privilege that overrides the limit.
+bool limit_locked_memory(rlim_t bytes) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> sets{};
+  if (syscall(SYS_capget, &header, sets.data()) != 0) return false;
+  for (auto& set : sets) set.effective = set.permitted = set.inheritable = 0;
+  const rlimit limit{bytes, bytes};
+  return setrlimit(RLIMIT_MEMLOCK, &limit) == 0 && syscall(SYS_capset, &header, sets.data()) == 0;
+}
+
+TEST(PulledRug, WithoutLockedMemoryRequestsGoUnregistered) {
+  if (!uring_works()) GTEST_SKIP() << "io_uring is refused on this machine";
+  const test::TemporaryFolder folder(std::filesystem::path("/dev/shm"));
+  ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
+  EXPECT_EQ(in_child([&] {
+              if (!limit_locked_memory(kBlock)) return 77;
+              std::string text;
+              if (write_and_read(folder.file("file"), &text) != 0) return 1;
+              if (!told(text, "io_uring||")) return 2;
+              return told(text, "RLIMIT_MEMLOCK") ? 0 : 3;
+            }),
+            0);
+}
+
+// The parent kills the child after a random number of blocks that the child says it has written.
+TEST(PulledRug, KilledAtAnyMomentNothingIsUnderTheName) {
+  auto random = test::test_random();
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  constexpr std::uint64_t kBlocks = 64;
+  const int rounds = test::long_tests() ? 400 : 40;
+  int finished = 0;
+  for (int round = 0; round < rounds; ++round) {
+    unlink(path.c_str());
+    std::array<int, 2> progress{};
+    ASSERT_EQ(pipe(progress.data()), 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      close(progress[0]);
+      FileWriter<char> out(path, {.block_bytes = kBlock, .request_bytes = kBlock});
+      for (std::uint64_t block = 0; block < kBlocks; ++block) {
+        for (std::size_t i = 0; i < kBlock; ++i) out.data()[block * kBlock + i] = 'x';
+        if (write(progress[1], "", 1) != 1) _exit(1);
+      }
+      out.finish(kBlocks * kBlock);
+      _exit(0);
+    }
+    close(progress[1]);
+    const std::uint64_t blocks = random() % (kBlocks + 1);
+    char byte = 0;
+    for (std::uint64_t i = 0; i < blocks; ++i) ASSERT_EQ(read(progress[0], &byte, 1), 1);
+    kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    close(progress[0]);
+    // All or nothing, whatever the moment was.
+    std::ifstream file(path, std::ios::binary);
+    if (!file) continue;
+    ++finished;
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    ASSERT_TRUE(text == std::string(kBlocks * kBlock, 'x')) << text.size();
+  }
+  EXPECT_LT(finished, rounds);
+}
+
+// A child that is forked with requests under way has the objects and not the requests: it can drop
+// them, and the parent goes on.
+TEST(PulledRug, ForkWithRequestsUnderWay) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  constexpr std::size_t kBlocks = 100;
+  {
+    auto out = std::make_unique<FileWriter<char>>(
+        path, FileWriterOptions{.block_bytes = kBlock, .request_bytes = kBlock});
+    for (std::size_t i = 0; i < kBlocks / 2 * kBlock; ++i) out->data()[i] = 'x';
+    EXPECT_EQ(in_child([&] {
+                out.reset();
+                return 0;
+              }),
+              0);
+    for (std::size_t i = kBlocks / 2 * kBlock; i < kBlocks * kBlock; ++i) out->data()[i] = 'x';
+    out->finish(kBlocks * kBlock);
+  }
+  auto in = std::make_unique<FileReader<char>>(
+      path, FileReaderOptions{
+                .block_bytes = kBlock, .request_bytes = kBlock, .caching = Caching::kDirect});
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < in->size(); ++i) {
+    if (i == kBlocks / 2 * kBlock) {
+      EXPECT_EQ(in_child([&] {
+                  in.reset();
+                  return 0;
+                }),
+                0);
+    }
+    count += in->data()[i] == 'x';
+  }
+  EXPECT_EQ(count, kBlocks * kBlock);
+}
+
+}  // namespace
+}  // namespace vortex
