@@ -1,0 +1,249 @@
+// Striped files: every strategy, unequal disks, full disks, failing disks.
+#include "io/striped_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "io/simulated_disk.h"
+#include "io/thread_disk.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{16} << 10;
+constexpr std::size_t kUnit = 4 * kBlock;
+
+std::string random_text(std::mt19937_64& random, std::size_t size) {
+  std::string text(size, '\0');
+  for (char& c : text) c = static_cast<char>('a' + random() % 26);
+  return text;
+}
+
+void write_text(FileWriter<char>& out, const std::string& text) {
+  for (std::size_t at = 0; at < text.size(); at += 512) {
+    std::memcpy(out.data() + at, text.data() + at, std::min<std::size_t>(512, text.size() - at));
+  }
+  out.finish(text.size());
+}
+
+class StripedFiles : public testing::TestWithParam<AllocationStrategy> {
+ protected:
+  StripedFileOptions options(std::vector<double> weights = {}) {
+    StripedFileOptions result;
+    result.strategy = GetParam();
+    result.seed = random();
+    result.unit_bytes = kUnit;
+    result.weights = std::move(weights);
+    return result;
+  }
+  std::string path(std::size_t part) const { return folder.file("part" + std::to_string(part)); }
+  std::vector<StripedFile::Part> created(const std::vector<std::unique_ptr<Disk>>& disks) {
+    std::vector<StripedFile::Part> parts;
+    for (std::size_t i = 0; i < disks.size(); ++i) {
+      parts.push_back({disks[i].get(), BlockFile::create(path(i))});
+    }
+    return parts;
+  }
+  std::vector<StripedFile::Part> opened(const std::vector<std::unique_ptr<Disk>>& disks) {
+    std::vector<StripedFile::Part> parts;
+    for (std::size_t i = 0; i < disks.size(); ++i) {
+      parts.push_back({disks[i].get(), BlockFile::open(path(i))});
+    }
+    return parts;
+  }
+  static std::vector<std::unique_ptr<Disk>> thread_disks(std::size_t count) {
+    std::vector<std::unique_ptr<Disk>> disks;
+    for (std::size_t i = 0; i < count; ++i) disks.push_back(std::make_unique<ThreadDisk>());
+    return disks;
+  }
+  void expect_text(StripedFile& file, const std::string& text) {
+    const FileReader<char> in(file.reading_layout(), {.block_bytes = kBlock});
+    ASSERT_EQ(in.size(), text.size());
+    for (std::size_t i = 0; i < text.size(); ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
+    EXPECT_EQ(in.data()[text.size()], 0);
+  }
+
+  std::mt19937_64 random = test::test_random();
+  test::TemporaryFolder folder;
+};
+
+TEST_P(StripedFiles, AreReadAsWritten) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, kBlock, kUnit - 1, kUnit, 40 * kUnit, 37 * kUnit + 12345}) {
+    SCOPED_TRACE(size);
+    const auto disks = thread_disks(3);
+    const std::string text = random_text(random, size);
+    const StripedFileOptions settings = options();
+    {
+      StripedFile file(created(disks), settings);
+      {
+        FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+        write_text(out, text);
+      }
+      EXPECT_EQ(file.length(), size);
+      expect_text(file, text);
+    }
+    // And by whoever knows the options.
+    StripedFile file(opened(disks), settings, size);
+    expect_text(file, text);
+    if (size > 0) {
+      EXPECT_THROW(StripedFile(opened(disks), settings, size - 1), Error);
+    }
+  }
+}
+
+TEST_P(StripedFiles, WeightsDecideTheShares) {
+  const auto disks = thread_disks(4);
+  StripedFile file(created(disks), options({4, 4, 4, 1}));
+  {
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kUnit});
+    write_text(out, random_text(random, 260 * kUnit));
+  }
+  const double tolerance = GetParam() == AllocationStrategy::kFullyRandom ? 30 : 4;
+  for (std::size_t part = 0; part < 3; ++part) {
+    EXPECT_NEAR(static_cast<double>(file.units_of(part)), 80, tolerance);
+  }
+  EXPECT_NEAR(static_cast<double>(file.units_of(3)), 20, tolerance / 2);
+}
+
+TEST_P(StripedFiles, AFullDiskIsLeftOut) {
+  const std::string text = random_text(random, 50 * kUnit + 999);
+  for (const std::uint64_t k : {0, 1, 5}) {
+    std::vector<std::unique_ptr<Disk>> disks = thread_disks(3);
+    const auto full = std::make_shared<FaultAt>(
+        k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC}, Operation::kWrite,
+        true);
+    disks[1] = std::make_unique<ThreadDisk>(DiskOptions{.faults = full});
+    StripedFile file(created(disks), options());
+    {
+      FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+      write_text(out, text);
+    }
+    EXPECT_TRUE(file.left_out(1));
+    EXPECT_FALSE(file.left_out(0) || file.left_out(2));
+    expect_text(file, text);
+  }
+}
+
+TEST_P(StripedFiles, WhenAllDisksAreFullNothingAppears) {
+  const auto full = std::make_shared<FaultAt>(
+      7, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC}, Operation::kWrite,
+      true);
+  std::vector<std::unique_ptr<Disk>> disks;
+  for (int i = 0; i < 3; ++i)
+    disks.push_back(std::make_unique<ThreadDisk>(DiskOptions{.faults = full}));
+  StripedFile file(created(disks), options());
+  {
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    const Failure failure = guarded([&] {
+      for (std::size_t i = 0; i < 80 * kUnit; ++i) out.data()[i] = 'x';
+    });
+    EXPECT_EQ(failure.error, ENOSPC) << failure.message();
+  }
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST_P(StripedFiles, AFailingDiskFailsTheReader) {
+  auto disks = thread_disks(3);
+  const std::string text = random_text(random, 30 * kUnit);
+  const StripedFileOptions settings = options();
+  {
+    StripedFile file(created(disks), settings);
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    write_text(out, text);
+  }
+  disks[2] = std::make_unique<ThreadDisk>(
+      DiskOptions{.faults = std::make_shared<FaultAt>(
+                      3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO})});
+  StripedFile file(opened(disks), settings, text.size());
+  const FileReader<char> in(file.reading_layout(), {.block_bytes = kBlock});
+  bool right = true;
+  std::size_t i = 0;
+  const Failure failure = guarded([&] {
+    for (; i < text.size(); ++i) right = right && in.data()[i] == text[i];
+  });
+  EXPECT_TRUE(right);
+  EXPECT_EQ(failure.error, EIO) << failure.message();
+}
+
+// Exact, on virtual time: D disks are D times as fast as one, and unequal ones give their sum, when
+// they are weighted by speed and enough is read ahead.
+TEST_P(StripedFiles, DisksWorkAtTheSumOfTheirSpeeds) {
+  if (GetParam() == AllocationStrategy::kFullyRandom) {
+    GTEST_SKIP() << "runs of blocks on one disk need more buffers than this test has";
+  }
+  for (const double slow : {1.0, 4.0}) {
+    VirtualClock clock;
+    const ServiceModel model{200'000'000, 200'000'000, 0};
+    ServiceModel slower = model;
+    slower.read_bytes_per_s = slower.write_bytes_per_s =
+        static_cast<std::uint64_t>(200'000'000 / slow);
+    std::vector<std::unique_ptr<Disk>> disks;
+    for (int i = 0; i < 3; ++i) disks.push_back(std::make_unique<SimulatedDisk>(clock, model));
+    disks.push_back(std::make_unique<SimulatedDisk>(clock, slower));
+    const std::size_t size = 1040 * kUnit;
+    StripedFile file(created(disks), options({1, 1, 1, 1 / slow}));
+    std::uint64_t begin = clock.now_ns();
+    {
+      FileWriter<char> out(file.writing_layout(), {.block_bytes = kUnit, .write_behind = 30});
+      for (std::size_t i = 0; i < size; i += 4096) out.data()[i] = 'x';
+      out.finish(size);
+    }
+    const double ideal = static_cast<double>(size) / (600'000'000 + 200'000'000 / slow);
+    EXPECT_LT(ideal / (static_cast<double>(clock.now_ns() - begin) * 1e-9), 1.0001);
+    EXPECT_GT(ideal / (static_cast<double>(clock.now_ns() - begin) * 1e-9), 0.97);
+    begin = clock.now_ns();
+    {
+      const FileReader<char> in(file.reading_layout(), {.block_bytes = kUnit, .read_ahead = 30});
+      std::size_t count = 0;
+      for (std::size_t i = 0; i < size; i += 4096) count += in.data()[i] == 'x';
+      EXPECT_EQ(count, size / 4096);
+    }
+    EXPECT_GT(ideal / (static_cast<double>(clock.now_ns() - begin) * 1e-9), 0.97);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, StripedFiles,
+    testing::Values(AllocationStrategy::kStriping, AllocationStrategy::kSimpleRandomized,
+                    AllocationStrategy::kRandomCyclic, AllocationStrategy::kFullyRandom),
+    [](const auto& strategy) { return std::string(allocation_strategy_name(strategy.param)); });
+
+TEST(StripeWeights, FollowSpeedAndSpace) {
+  using Weights = std::vector<double>;
+  EXPECT_EQ(stripe_weights({4, 1}, {100, 100}, 0), (Weights{4, 1}));
+  EXPECT_EQ(stripe_weights({4, 1}, {100, 0}, 0), (Weights{4, 0}));
+  EXPECT_EQ(stripe_weights({4, 1}, {100, 100}, 50), (Weights{40, 10}));
+  EXPECT_EQ(stripe_weights({4, 1}, {30, 100}, 50), (Weights{30, 20}));
+  // One that overflows makes another overflow.
+  EXPECT_EQ(stripe_weights({4, 2, 2}, {10, 20, 100}, 100), (Weights{10, 20, 70}));
+  EXPECT_EQ(stripe_weights({1, 1}, {30, 70}, 100), (Weights{30, 70}));
+  EXPECT_THROW(stripe_weights({1, 1}, {30, 60}, 100), Error);
+}
+
+TEST(StripedFile, RefusesWhatCannotWork) {
+  EXPECT_THROW(StripedFile({}, {}), Error);
+  const test::TemporaryFolder folder;
+  ThreadDisk disk;
+  std::vector<StripedFile::Part> parts;
+  parts.push_back({&disk, BlockFile::create(folder.file("a"))});
+  StripedFileOptions options;
+  options.weights = {1, 1};
+  EXPECT_THROW(StripedFile(std::move(parts), options), Error);
+}
+
+}  // namespace
+}  // namespace vortex
