@@ -12,6 +12,7 @@ namespace vortex {
 // sort of runs of 8, then branch-free merging.
 template <typename Record, typename Key>
 void small_sort_stable(const Record* in, std::size_t count, Record* out, Key key) noexcept {
+  if (count == 0) return;  // `in` may be null
   constexpr std::size_t kRun = 8;
   // Raw storage: records need not be default-constructible.
   alignas(Record) std::byte storage[2][kSmallSortMost * sizeof(Record)];
