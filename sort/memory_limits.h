@@ -1,0 +1,29 @@
+// How much memory this process may take: the machine's, and the limit of its control group.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace vortex {
+
+struct MemoryLimits {
+  std::uint64_t machine_bytes = 0;    // MemTotal
+  std::uint64_t available_bytes = 0;  // MemAvailable
+  // The lowest limit on the way from the process's control group to the root, if one is set, and
+  // the file that sets it.
+  std::optional<std::uint64_t> group_bytes;
+  std::string group_file;
+
+  // What percentages refer to.
+  std::uint64_t usable_bytes() const noexcept {
+    return group_bytes ? (*group_bytes < machine_bytes ? *group_bytes : machine_bytes)
+                       : machine_bytes;
+  }
+};
+
+// Reads /proc/meminfo and the control groups, version 2 and version 1. What cannot be read counts
+// as no limit. `root` stands before every path; it is empty except in tests.
+MemoryLimits memory_limits(const std::string& root = {});
+
+}  // namespace vortex

@@ -1,0 +1,106 @@
+#include "sort/record_format.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+void check_key(const RecordKey& key, std::size_t record_bytes) {
+  const std::string context = "key '" + to_string(key) + "': ";
+  if (key.length == 0) throw Error(EINVAL, context + "the length is 0");
+  if (key.type.kind != KeyKind::kBytes && key.length != key.type.bytes) {
+    throw Error(EINVAL, context + "the length does not fit the type");
+  }
+  if (key.offset > record_bytes || key.length > record_bytes - key.offset) {
+    throw Error(EINVAL, context + "bytes " + std::to_string(key.offset) + " to " +
+                            std::to_string(key.offset + key.length - 1) +
+                            " do not lie inside a record of " + std::to_string(record_bytes) +
+                            " bytes");
+  }
+}
+
+int compare_key(const RecordKey& key, const std::byte* left, const std::byte* right) noexcept {
+  if (key.type.kind == KeyKind::kBytes) {
+    return std::memcmp(left + key.offset, right + key.offset, key.length);
+  }
+  const std::uint64_t a = to_ordered_bits(load_bits(left + key.offset, key.type), key.type);
+  const std::uint64_t b = to_ordered_bits(load_bits(right + key.offset, key.type), key.type);
+  return static_cast<int>(a > b) - static_cast<int>(a < b);
+}
+
+// Writes the bytes of one key in the order that memcmp() looks at them, at most `room` of them.
+void normalise_key(const RecordKey& key, const std::byte* record, std::byte* to,
+                   std::size_t room) noexcept {
+  if (key.type.kind == KeyKind::kBytes) {
+    std::memcpy(to, record + key.offset, std::min(room, key.length));
+  } else {
+    const std::uint64_t bits = to_ordered_bits(load_bits(record + key.offset, key.type), key.type);
+    for (std::size_t i = 0; i < std::min(room, key.length); ++i) {
+      to[i] = static_cast<std::byte>(bits >> (8 * (key.length - 1 - i)));
+    }
+  }
+  if (key.descending) {
+    for (std::size_t i = 0; i < std::min(room, key.length); ++i) to[i] = ~to[i];
+  }
+}
+
+}  // namespace
+
+RecordFormat::RecordFormat(std::size_t record_bytes, std::vector<RecordKey> keys)
+    : record_bytes_(record_bytes), keys_(std::move(keys)) {
+  if (record_bytes == 0 || record_bytes > kMostRecordBytes) {
+    throw Error(EINVAL, "a record of " + std::to_string(record_bytes) +
+                            " bytes: records have 1 to " + std::to_string(kMostRecordBytes) +
+                            " bytes");
+  }
+  if (keys_.empty()) keys_.push_back({.offset = 0, .length = record_bytes, .type = {}});
+  for (const RecordKey& key : keys_) {
+    check_key(key, record_bytes);
+    normalised_bytes_ += key.length;
+  }
+}
+
+RecordFormat RecordFormat::reversed() const {
+  RecordFormat result = *this;
+  for (RecordKey& key : result.keys_) key.descending = !key.descending;
+  return result;
+}
+
+int RecordFormat::compare(const std::byte* left, const std::byte* right) const noexcept {
+  for (const RecordKey& key : keys_) {
+    const int order = compare_key(key, left, right);
+    if (order != 0) return key.descending ? (order < 0 ? 1 : -1) : order;
+  }
+  return 0;
+}
+
+std::uint64_t RecordFormat::leading_bits(const std::byte* record) const noexcept {
+  std::byte leading[8] = {};
+  std::size_t used = 0;
+  for (const RecordKey& key : keys_) {
+    if (used == sizeof leading) break;
+    normalise_key(key, record, leading + used, sizeof leading - used);
+    used += std::min(key.length, sizeof leading - used);
+  }
+  return load_bits(leading, {KeyKind::kUnsigned, 8, ByteOrder::kBigEndian});
+}
+
+void RecordFormat::normalise(const std::byte* record, std::byte* normalised) const noexcept {
+  for (const RecordKey& key : keys_) {
+    normalise_key(key, record, normalised, key.length);
+    normalised += key.length;
+  }
+}
+
+std::string to_string(const RecordFormat& format) {
+  std::string text = "records of " + std::to_string(format.record_bytes()) + " bytes by";
+  for (const RecordKey& key : format.keys()) text.append(" ").append(to_string(key));
+  return text;
+}
+
+}  // namespace vortex

@@ -1,0 +1,73 @@
+// The machine's memory and the limits of control groups, read from made-up files.
+#include "sort/memory_limits.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/support/temporary_folder.h"
+
+namespace vortex {
+namespace {
+
+class MemoryLimitsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write("/proc/meminfo", "MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    400 kB\n");
+  }
+
+  void write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = folder_.path().string() + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+
+  MemoryLimits limits() const { return memory_limits(folder_.path().string()); }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(MemoryLimitsTest, WithoutGroupsTheMachineIsTheLimit) {
+  EXPECT_EQ(limits().machine_bytes, 1000U << 10);
+  EXPECT_EQ(limits().available_bytes, 400U << 10);
+  EXPECT_FALSE(limits().group_bytes);
+  EXPECT_EQ(limits().usable_bytes(), 1000U << 10);
+}
+
+TEST_F(MemoryLimitsTest, TheLowestGroupOnTheWayUpCounts) {
+  write("/proc/self/cgroup", "0::/a/b/c\n");
+  write("/sys/fs/cgroup/a/b/c/memory.max", "max\n");
+  write("/sys/fs/cgroup/a/b/memory.max", "4096\n");
+  write("/sys/fs/cgroup/a/memory.max", "8192\n");
+  ASSERT_TRUE(limits().group_bytes);
+  EXPECT_EQ(*limits().group_bytes, 4096U);
+  EXPECT_TRUE(limits().group_file.ends_with("/sys/fs/cgroup/a/b/memory.max"));
+  EXPECT_EQ(limits().usable_bytes(), 4096U);
+}
+
+TEST_F(MemoryLimitsTest, VersionOneAndItsWordForNoLimit) {
+  write("/proc/self/cgroup", "5:cpu:/x\n4:memory:/jobs/7\n0::/\n");
+  write("/sys/fs/cgroup/memory/jobs/7/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_FALSE(limits().group_bytes);
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "12288\n");
+  ASSERT_TRUE(limits().group_bytes);
+  EXPECT_EQ(*limits().group_bytes, 12288U);
+}
+
+TEST_F(MemoryLimitsTest, ALimitBeyondTheMachineIsNoLimit) {
+  write("/proc/self/cgroup", "0::/a\n");
+  write("/sys/fs/cgroup/a/memory.max", "1073741824\n");
+  EXPECT_EQ(limits().usable_bytes(), 1000U << 10);
+}
+
+TEST(MemoryLimits, OfThisMachineAgreeWithSysconf) {
+  const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
+  const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(memory_limits().machine_bytes, pages * page_bytes);
+}
+
+}  // namespace
+}  // namespace vortex
