@@ -19,6 +19,7 @@ BELONGS_TO = {
     "CLI/": ["cli"],
     "fmt/": ["cli"],
     "nlohmann/": ["cli"],
+    "xxhash.h": ["cli"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

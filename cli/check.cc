@@ -1,0 +1,187 @@
+// vortex check: are the records of files in order?
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "cli/byte_size.h"
+#include "cli/order_check.h"
+#include "cli/order_summary_json.h"
+#include "cli/record_form.h"
+#include "cli/verbs.h"
+#include "io/file_reader.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex::cli {
+namespace {
+
+RecordFormat format_of(const CheckOptions& options) {
+  if (!options.form.empty() && !(options.record.empty() && options.keys.empty())) {
+    throw Error(EINVAL, "--form says what --record and --key say; give one or the other");
+  }
+  if (options.record.empty() && !options.keys.empty()) {
+    throw Error(EINVAL, "--key needs --record: how long is a record?");
+  }
+  const auto directed = [&](RecordFormat format) {
+    return options.reverse ? format.reversed() : format;
+  };
+  if (options.record.empty()) {
+    return directed(
+        record_format(parse_record_form(options.form.empty() ? "records" : options.form)));
+  }
+  std::vector<RecordKey> keys;
+  for (const std::string& key : options.keys) keys.push_back(parse_record_key(key));
+  return directed(RecordFormat(parse_size(options.record, "--record"), std::move(keys)));
+}
+
+FileReader<std::byte> open_input(const std::string& path, const RecordFormat& format) {
+  FileReaderOptions for_reader;
+  // A step of the check and a record fit in a block, so that a window of two holds either.
+  if (2 * format.record_bytes() > kLeastBlockBytes) for_reader.block_bytes = kDefaultBlockBytes;
+  if (path != "-") return FileReader<std::byte>(path, for_reader);
+  for_reader.name = "standard input";
+  return FileReader<std::byte>(STDIN_FILENO, for_reader);
+}
+
+[[noreturn]] void refuse_length(const std::string& path, std::uint64_t length,
+                                std::size_t record_bytes) {
+  throw Error(EINVAL, fmt::format("'{}' has {} bytes, which is no multiple of the record's {}",
+                                  path, length, record_bytes));
+}
+
+// A pipe tells its length at its end: until then, each block that begins is whole.
+std::uint64_t readable_bytes(FileReader<std::byte>& input, std::uint64_t done) {
+  if (const auto length = input.length_bytes()) return *length;
+  const std::uint64_t block_bytes = input.block_bytes();
+  const std::uint64_t begin = (done + block_bytes - 1) / block_bytes * block_bytes;
+  const volatile std::byte& touched = input.data()[begin];
+  static_cast<void>(std::byte{touched});
+  return input.length_bytes().value_or(begin + block_bytes);
+}
+
+OrderSummary check_file(const std::string& path, const RecordFormat& format) {
+  const std::size_t record_bytes = format.record_bytes();
+  FileReader<std::byte> input = open_input(path, format);
+  if (const auto length = input.length_bytes(); length && *length % record_bytes != 0) {
+    refuse_length(path, *length, record_bytes);
+  }
+  OrderCheck order(format);
+  std::uint64_t done = 0;
+  guarded([&] {
+    for (;;) {
+      const std::uint64_t records = (readable_bytes(input, done) - done) / record_bytes;
+      order.add(input.data() + done, records);
+      done += records * record_bytes;
+      if (const auto length = input.length_bytes(); length && *length - done < record_bytes) break;
+    }
+  }).throw_if_failed();
+  if (*input.length_bytes() != done) refuse_length(path, *input.length_bytes(), record_bytes);
+  return order.summary();
+}
+
+OrderReport check_files(const CheckOptions& options) {
+  OrderReport report{.format = format_of(options), .files = {}, .summary = {}};
+  const auto started = std::chrono::steady_clock::now();
+  for (const std::string& path : options.inputs) {
+    const OrderSummary summary = check_file(path, report.format);
+    report.files.push_back({path, summary.records});
+    report.summary = join(report.format, report.summary, summary);
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+  report.seconds = took.count();
+  return report;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) throw Error(errno, "cannot read the summary '" + path + "'");
+  return text;
+}
+
+OrderReport combine_summaries(const CheckOptions& options) {
+  if (!options.form.empty() || !options.record.empty() || !options.keys.empty() ||
+      options.reverse) {
+    throw Error(EINVAL,
+                "--combine takes the format from the summaries; leave out --form, --record, "
+                "--key and --reverse");
+  }
+  std::optional<OrderReport> whole;
+  for (const std::string& path : options.inputs) {
+    OrderReport part = order_report_from_json(text_of(path), fmt::format("'{}'", path));
+    if (!whole) {
+      whole = std::move(part);
+      whole->seconds = 0;
+      continue;
+    }
+    if (!(part.format == whole->format)) {
+      throw Error(EINVAL,
+                  fmt::format("'{}' is about {}, '{}' about {}", path, to_string(part.format),
+                              options.inputs.front(), to_string(whole->format)));
+    }
+    whole->summary = join(whole->format, whole->summary, part.summary);
+    whole->files.insert(whole->files.end(), part.files.begin(), part.files.end());
+  }
+  return std::move(*whole);
+}
+
+// Where the first record lies that belongs before its predecessor.
+std::string describe_descent(const OrderReport& report) {
+  std::uint64_t record = *report.summary.first_descent;
+  std::string path;
+  for (const OrderReport::File& file : report.files) {
+    path = file.path;
+    if (record < file.records) break;
+    record -= file.records;
+  }
+  return fmt::format("record {} of '{}' (byte {}) belongs before the record before it", record,
+                     path, record * report.format.record_bytes());
+}
+
+void print(const OrderReport& report) {
+  const OrderSummary& summary = report.summary;
+  const std::uint64_t bytes = summary.records * report.format.record_bytes();
+  fmt::print("format     {}\nrecords    {}\nbytes      {} ({})\nchecksum   {}\nduplicates {}\n",
+             to_string(report.format), summary.records, bytes, format_bytes(bytes),
+             checksum_text(summary.checksum), summary.duplicates);
+  if (report.seconds > 0) {
+    fmt::print("time       {:.3f} s, {:.2f} GB/s\n", report.seconds,
+               static_cast<double>(bytes) / std::max(report.seconds, 1e-9) / 1e9);
+  }
+  if (summary.sorted()) {
+    fmt::print("sorted     yes\n");
+  } else {
+    fmt::print("sorted     no, {} {}\n", summary.descents,
+               summary.descents == 1 ? "place" : "places");
+  }
+}
+
+}  // namespace
+
+int check(const CheckOptions& options) {
+  const OrderReport report = options.combine ? combine_summaries(options) : check_files(options);
+  if (options.json) {
+    fmt::print("{}", to_json(report));
+  } else {
+    print(report);
+  }
+  if (!report.summary.sorted()) {
+    fmt::print(stderr, "vortex check: not sorted: {}\n", describe_descent(report));
+    return kExitNotSorted;
+  }
+  if (options.unique && report.summary.duplicates != 0) {
+    fmt::print(stderr, "vortex check: not unique: {} records have the key of the record before\n",
+               report.summary.duplicates);
+    return kExitNotSorted;
+  }
+  return kExitGood;
+}
+
+}  // namespace vortex::cli

@@ -1,0 +1,122 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <system_error>
+
+#include "cli/verbs.h"
+
+namespace vortex::cli {
+namespace {
+
+constexpr const char* kVersion = "vortex " VORTEX_VERSION;
+
+void add_gen(CLI::App& program, GenOptions& options) {
+  CLI::App& verb = *program.add_subcommand("gen", "Make a file of records");
+  verb.add_option("OUT", options.output, "The file to be, or - for standard output")->required();
+  verb.add_option("-n,--records", options.records,
+                  "How many records the whole has (k, M, G: powers of 1024; kB, MB: of 1000)");
+  verb.add_option("--bytes", options.bytes, "As many records as fit in so many bytes");
+  verb.add_option("--form", options.form,
+                  "records: 100 bytes, binary, a key of 10 bytes, as in the sort benchmark; ascii: "
+                  "the same in printable characters; pairs: key and number, u64 each; or numbers: "
+                  "u8 ... u64, i8 ... i64, f32, f64, with le or be behind")
+      ->capture_default_str();
+  verb.add_option("--distribution", options.distribution,
+                  "records and ascii: uniform, skewed; pairs and numbers: uniform, zipf, sorted, "
+                  "reversed, nearly-sorted, organ-pipe, few, equal")
+      ->capture_default_str();
+  verb.add_option("--distinct", options.distinct,
+                  "How many values zipf (by default 1M) and few (16) choose from");
+  verb.add_option("--seed", options.seed, "The same seed gives the same records")
+      ->capture_default_str();
+  verb.add_option("--part", options.part,
+                  "K/N: only the K-th of N parts; joined in order they are the whole");
+  verb.add_flag("--sync", options.sync, "Return when data and name have reached the disk");
+  verb.add_flag("--json", options.json, "Print the result as JSON");
+}
+
+void add_check(CLI::App& program, CheckOptions& options) {
+  CLI::App& verb = *program.add_subcommand(
+      "check", "Tell whether files, one after the other, are sorted (exit code 0) or not (1)");
+  verb.add_option("IN", options.inputs, "Files, or - for standard input; with --combine, summaries")
+      ->required();
+  verb.add_option("--form", options.form,
+                  "What `vortex gen` calls it: records (the default), ascii, pairs, u32be, ...");
+  verb.add_option("--record", options.record, "Length of a record in bytes");
+  verb.add_option("--key", options.keys,
+                  "OFFSET:LENGTH[:TYPE][:desc] with a type of bytes (the default), u8 ... u64, "
+                  "i8 ... i64, f32, f64, with le (the default) or be behind; may be repeated; "
+                  "without it the whole record is the key")
+      ->allow_extra_args(false);
+  verb.add_flag("-r,--reverse", options.reverse, "Turn the order of all keys round");
+  verb.add_flag("-u,--unique", options.unique, "Equal keys count as not sorted");
+  verb.add_flag("--combine", options.combine,
+                "Join summaries of consecutive parts, made with --json");
+  verb.add_flag("--json", options.json, "Print the summary as JSON, for people and for --combine");
+}
+
+void add_info(CLI::App& program, InfoOptions& options) {
+  CLI::App& verb =
+      *program.add_subcommand("info", "Tell what this machine offers, and why not more");
+  verb.add_option("DIR", options.folders, "Folders whose disks are looked at (default: this one)");
+  verb.add_flag("--json", options.json, "Print it as JSON");
+}
+
+// Errors of the user's making say all in their message; what errno would add, says nothing.
+std::string message_of(const std::system_error& error) {
+  const std::string message = error.what();
+  const std::string suffix = ": " + error.code().message();
+  if (error.code().value() == EINVAL && message.ends_with(suffix)) {
+    return message.substr(0, message.size() - suffix.size());
+  }
+  return message;
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App program(
+      "Streams of records through virtual memory: make them, check them, and see what the machine "
+      "can do.",
+      "vortex");
+  program.set_version_flag("--version", kVersion);
+  program.require_subcommand(1);
+  program.footer(
+      "Exit codes: 0 done, 1 not sorted, 2 an error. `vortex VERB --help` has the options.");
+  GenOptions for_gen;
+  CheckOptions for_check;
+  InfoOptions for_info;
+  add_gen(program, for_gen);
+  add_check(program, for_check);
+  add_info(program, for_info);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return program.exit(success);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "vortex: %s (see --help)\n", error.what());
+    return kExitError;
+  }
+  if (program.got_subcommand("gen")) return gen(for_gen);
+  if (program.got_subcommand("check")) return check(for_check);
+  return info(for_info);
+}
+
+}  // namespace
+
+int run(int argc, char** argv) noexcept {
+  try {
+    const int code = parse_and_run(argc, argv);
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
+    return code;
+  } catch (const std::system_error& error) {
+    std::fprintf(stderr, "vortex: %s\n", message_of(error).c_str());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "vortex: %s\n", error.what());
+  }
+  return kExitError;
+}
+
+}  // namespace vortex::cli

@@ -1,0 +1,49 @@
+// What the program `vortex` does: each verb with its options, as the command line fills them in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace vortex::cli {
+
+// Exit codes of the program.
+inline constexpr int kExitGood = 0;
+inline constexpr int kExitNotSorted = 1;
+inline constexpr int kExitError = 2;
+
+struct GenOptions {
+  std::string output;
+  std::string form = "records";
+  std::string distribution = "uniform";
+  std::string records;   // how many; or
+  std::string bytes;     // as many as fit in so much
+  std::string distinct;  // empty: as the distribution likes
+  std::string part;      // K/N; empty: all
+  std::uint64_t seed = 1;
+  bool sync = false;
+  bool json = false;
+};
+
+struct CheckOptions {
+  std::vector<std::string> inputs;
+  std::string form;  // empty: from the other two, or "records"
+  std::string record;
+  std::vector<std::string> keys;
+  bool reverse = false;
+  bool unique = false;
+  bool combine = false;
+  bool json = false;
+};
+
+struct InfoOptions {
+  std::vector<std::string> folders;
+  bool json = false;
+};
+
+// Each returns the exit code and throws vortex::Error.
+int gen(const GenOptions& options);
+int check(const CheckOptions& options);
+int info(const InfoOptions& options);
+
+}  // namespace vortex::cli

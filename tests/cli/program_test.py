@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Runs the program from end to end, and compares with what Python makes of the same files.
+
+  program_test.py PROGRAM
+"""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def run_vortex(self, *arguments, code=0, **options):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, check=False,
+                              capture_output=True, **options)
+        self.assertEqual(done.returncode, code,
+                         f"{arguments}: {done.stdout[-500:]} {done.stderr.decode()}")
+        return done
+
+    def refusal(self, *arguments, **options):
+        """The one line that an error prints."""
+        done = self.run_vortex(*arguments, code=2, **options)
+        lines = done.stderr.decode().splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertTrue(lines[0].startswith("vortex: "), lines)
+        self.assertEqual(done.stdout, b"")
+        return lines[0]
+
+    def gen(self, name, *arguments):
+        return json.loads(self.run_vortex("gen", name, *arguments, "--json").stdout)
+
+    def check(self, *arguments, code=0, **options):
+        return json.loads(self.run_vortex("check", *arguments, "--json", code=code,
+                                          **options).stdout)
+
+    def records(self, name, length):
+        data = (self.folder / name).read_bytes()
+        self.assertEqual(len(data) % length, 0)
+        return [data[at:at + length] for at in range(0, len(data), length)]
+
+    def sort_file(self, name, to, length, key):
+        records = sorted(self.records(name, length), key=key)
+        (self.folder / to).write_bytes(b"".join(records))
+        return records
+
+
+class Gen(Program):
+    def test_parts_joined_are_the_whole(self):
+        for form in ("records", "ascii", "pairs", "u32be"):
+            whole = self.gen("whole", "-n", 10007, "--form", form, "--seed", 5)
+            data, checksum = b"", 0
+            for k in (1, 2, 3):
+                part = self.gen("part", "-n", 10007, "--form", form, "--seed", 5, "--part", f"{k}/3")
+                data += (self.folder / "part").read_bytes()
+                checksum += int(part["checksum"], 16)
+            self.assertEqual(data, (self.folder / "whole").read_bytes())
+            self.assertEqual(f"{checksum % 2**64:016x}", whole["checksum"])
+
+    def test_standard_output_is_the_file(self):
+        self.gen("file", "--bytes", "5MiB")
+        done = self.run_vortex("gen", "-", "--bytes", "5MiB")
+        self.assertEqual(done.stdout, (self.folder / "file").read_bytes())
+        self.assertIn("checksum", done.stderr.decode())
+
+    def test_no_records_make_an_empty_file(self):
+        self.assertEqual(self.gen("none", "-n", 0)["checksum"], "0" * 16)
+        self.assertEqual((self.folder / "none").read_bytes(), b"")
+        self.assertTrue(self.check("none")["sorted"])
+
+    def test_errors(self):
+        self.assertIn("--records or --bytes", self.refusal("gen", "x"))
+        self.assertIn("--records or --bytes", self.refusal("gen", "x", "-n", 1, "--bytes", 1))
+        self.assertIn("no distribution 'gauss'",
+                      self.refusal("gen", "x", "-n", 1, "--distribution", "gauss"))
+        self.assertIn("'zipf' is one of numbers",
+                      self.refusal("gen", "x", "-n", 1, "--distribution", "zipf"))
+        self.assertIn("no type 'u7'", self.refusal("gen", "x", "-n", 1, "--form", "u7"))
+        self.assertIn("K/N", self.refusal("gen", "x", "-n", 1, "--part", "3/2"))
+        self.assertIn("'1.5k'", self.refusal("gen", "x", "-n", "1.5k"))
+        self.assertIn("no/such/folder", self.refusal("gen", "no/such/folder/x", "-n", 1))
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Check(Program):
+    def test_sorting_by_python_keeps_the_checksum(self):
+        for form, length in (("records", 100), ("ascii", 100)):
+            for distribution in ("uniform", "skewed"):
+                made = self.gen("in", "-n", 30000, "--form", form, "--distribution", distribution)
+                self.assertFalse(self.check("in", code=1)["sorted"])
+                records = self.sort_file("in", "out", length, lambda record: record[:10])
+                found = self.check("out")
+                self.assertTrue(found["sorted"])
+                self.assertEqual(found["records"], 30000)
+                self.assertEqual(found["checksum"], made["checksum"])
+                keys = [record[:10] for record in records]
+                self.assertEqual(found["duplicates"], len(keys) - len(set(keys)))
+                self.assertEqual(found["first"], records[0].hex())
+                self.assertEqual(found["last"], records[-1].hex())
+
+    def test_numbers_and_several_keys(self):
+        made = self.gen("in", "-n", 20000, "--form", "u32", "--distribution", "few")
+        # Records of 8 bytes: a number, descending, then a signed one in the other byte order.
+        self.sort_file("in", "out", 8, lambda record: (
+            -int.from_bytes(record[:4], "little"), int.from_bytes(record[4:], "big", signed=True)))
+        keys = ("--record", 8, "--key", "0:4:u32:desc", "--key", "4:4:i32be")
+        found = self.check("out", *keys)
+        self.assertEqual(found["keys"], ["0:4:u32le:desc", "4:4:i32be"])
+        self.assertEqual(self.check("out", *keys, "-r", code=1)["sorted"], False)
+        self.assertEqual(self.check("out", "--form", "u32", code=1)["checksum"], made["checksum"])
+        self.run_vortex("check", "out", *keys, "--unique", code=1)
+
+    def test_the_first_descent_is_named(self):
+        numbers = list(range(100000))
+        numbers[77777] = 5
+        numbers[88888] = 6
+        (self.folder / "x").write_bytes(b"".join(n.to_bytes(4, "big") for n in numbers))
+        done = self.run_vortex("check", "x", "--record", "4", "--json", code=1)
+        self.assertIn("record 77777 of 'x' (byte 311108)", done.stderr.decode())
+        found = json.loads(done.stdout)
+        self.assertEqual((found["first_descent"], found["descents"]), (77777, 2))
+        # In two files, one after the other, it is counted from the beginning of its own.
+        data = (self.folder / "x").read_bytes()
+        (self.folder / "a").write_bytes(data[:4 * 60000])
+        (self.folder / "b").write_bytes(data[4 * 60000:])
+        done = self.run_vortex("check", "a", "b", "--record", "4", code=1)
+        self.assertIn("record 17777 of 'b' (byte 71108)", done.stderr.decode())
+
+    def test_parts_combine(self):
+        source = random.Random(3)
+        made = self.gen("in", "-n", 5000, "--form", "u16be")
+        self.sort_file("in", "out", 2, lambda record: record)
+        data = (self.folder / "out").read_bytes()
+        cuts = [0, *sorted(2 * source.randrange(5000) for _ in range(5)), len(data)]
+        parts = []
+        for i, (begin, end) in enumerate(zip(cuts, cuts[1:])):
+            (self.folder / f"part{i}").write_bytes(data[begin:end])
+            summary = self.run_vortex("check", f"part{i}", "--form", "u16be", "--json").stdout
+            (self.folder / f"part{i}.json").write_bytes(summary)
+            parts.append(f"part{i}.json")
+        whole = self.check("out", "--form", "u16be")
+        joined = self.check("--combine", *parts)
+        self.assertEqual(joined["checksum"], made["checksum"])
+        for name in ("records", "checksum", "duplicates", "descents", "first", "last", "sorted"):
+            self.assertEqual(joined[name], whole[name], name)
+        done = self.run_vortex("check", "--combine", *reversed(parts), code=1)
+        self.assertIn("belongs before", done.stderr.decode())
+
+    def test_pipes(self):
+        for records in (0, 1, 20971, 20972, 62914, 200000):
+            made = self.gen("in", "-n", records, "--form", "records")
+            with open(self.folder / "in", "rb") as file:
+                producer = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE)
+                found = json.loads(subprocess.run(
+                    [PROGRAM, "check", "-", "--json"], stdin=producer.stdout, check=False,
+                    capture_output=True).stdout)
+                producer.stdout.close()
+                producer.wait()
+            self.assertEqual(found["checksum"], made["checksum"])
+            self.assertEqual(found["records"], records)
+        # Whole blocks of 2 MiB, and then a record that is cut off.
+        data = bytes(4 << 20)
+        for extra in (0, 1, 7):
+            done = subprocess.run([PROGRAM, "check", "-", "--record", "8", "--json"],
+                                  input=data + bytes(extra), check=False, capture_output=True)
+            self.assertEqual(done.returncode, 0 if extra == 0 else 2, done.stderr)
+
+    def test_long_records(self):
+        for length in (3, 9000, 100_003, 1 << 20):
+            source = random.Random(length)
+            records = sorted(source.randbytes(length) for _ in range(9))
+            (self.folder / "x").write_bytes(b"".join(records))
+            self.assertEqual(self.check("x", "--record", length)["records"], 9)
+            (self.folder / "x").write_bytes(b"".join(reversed(records)))
+            self.assertEqual(self.check("x", "--record", length, code=1)["descents"], 8)
+
+    def test_errors(self):
+        (self.folder / "x").write_bytes(bytes(250))
+        line = self.refusal("check", "x")
+        self.assertIn("'x' has 250 bytes", line)
+        self.assertIn("100", line)
+        self.assertIn("missing", self.refusal("check", "missing"))
+        self.assertIn("is no summary", self.refusal("check", "--combine", "x"))
+        self.assertIn("no-summary", self.refusal("check", "--combine", "no-summary"))
+        self.assertIn("key '95:10:bytes'",
+                      self.refusal("check", "x", "--record", 100, "--key", "95:10"))
+        self.assertIn("--record", self.refusal("check", "x", "--key", "0:1"))
+        self.assertIn("one or the other",
+                      self.refusal("check", "x", "--form", "u8", "--record", 1))
+        self.assertIn("--combine", self.refusal("check", "--combine", "x", "--form", "u8"))
+
+    def test_a_full_device_is_an_error(self):
+        self.gen("x", "-n", 1)
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, "check", self.folder / "x"], stdout=full, check=False,
+                                  stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(len(done.stderr.decode().splitlines()), 1)
+
+
+class Info(Program):
+    def test_agrees_with_the_system(self):
+        report = json.loads(self.run_vortex("info", "--json", self.folder).stdout)
+        self.assertIn(os.uname().release, report["system"]["kernel"]["value"])
+        self.assertEqual(report["processor"]["cores for this process"]["value"],
+                         len(os.sched_getaffinity(0)))
+        self.assertEqual(report["memory"]["machine"]["value"],
+                         os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        self.assertEqual(report["pages"]["vm.max_map_count"]["value"],
+                         pathlib.Path("/proc/sys/vm/max_map_count").read_text().strip())
+        self.assertIn(report["disks"]["backend"]["value"], ("io_uring", "threads"))
+        if report["disks"]["backend"]["value"] == "threads":
+            self.assertTrue(report["disks"]["backend"]["note"])
+        folder = report[f"folder {self.folder}"]
+        self.assertTrue(folder["direct I/O"]["value"] or folder["direct I/O"]["note"])
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_for_people(self):
+        text = self.run_vortex("info").stdout.decode()
+        for group in ("system", "processor", "memory", "pages", "disks", "folder ."):
+            self.assertIn(f"\n{group}\n", "\n" + text)
+
+    def test_errors(self):
+        self.assertIn("missing", self.refusal("info", "missing"))
+
+
+class CommandLine(Program):
+    def test_help_names_what_there_is(self):
+        text = self.run_vortex("--help").stdout.decode()
+        for verb in ("gen", "check", "info"):
+            self.assertIn(verb, text)
+            self.assertIn("--json", self.run_vortex(verb, "--help").stdout.decode())
+        self.assertTrue(self.run_vortex("--version").stdout.startswith(b"vortex "))
+
+    def test_errors(self):
+        for arguments in ((), ("frobnicate",), ("gen",), ("check",), ("gen", "x", "--nonsense"),
+                          ("gen", "x", "--seed", "y", "-n", "1")):
+            self.assertTrue(self.refusal(*arguments))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
