@@ -392,6 +392,7 @@ VORTEX_NETWORK_TARGET bool sort_pair64(const Pair64* in, std::size_t count, Pair
 
 VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t count,
                                          std::uint64_t* out) noexcept {
+  if (count == 0) return;  // no record, no pointer
   if (count > 64) {
     sort_u64<16>(in, count, out);
   } else if (count > 32) {
@@ -403,6 +404,7 @@ VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t co
 
 VORTEX_AVX512 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count,
                                          std::uint32_t* out) noexcept {
+  if (count == 0) return;  // no record, no pointer
   if (count > 64) {
     sort_u32<8>(in, count, out);
   } else {
@@ -412,6 +414,7 @@ VORTEX_AVX512 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t co
 
 VORTEX_AVX512 void small_sort_pair64_avx512(const Pair64* in, std::size_t count,
                                             Pair64* out) noexcept {
+  if (count == 0) return;  // no record, no pointer
   const bool sorted = count > 64   ? sort_pair64<16>(in, count, out)
                       : count > 32 ? sort_pair64<8>(in, count, out)
                                    : sort_pair64<4>(in, count, out);

@@ -52,12 +52,14 @@ TEST(RegionTable, BoundsAreExact) {
 
 TEST(RegionTable, TheWholeAddressSpace) {
   RegionTable table;
-  Region low(nullptr, 4096, nobody);
+  auto* const bottom = reinterpret_cast<std::byte*>(std::uintptr_t{1});  // null has no offsets
+  Region low(bottom, 4095, nobody);
   auto* const top = reinterpret_cast<std::byte*>(~std::uintptr_t{0} - 4096);
   Region high(top, 4096, nobody);
   table.add(low);
   table.add(high);
-  EXPECT_EQ(table.pin(nullptr), &low);
+  EXPECT_EQ(table.pin(nullptr), nullptr);
+  EXPECT_EQ(table.pin(bottom), &low);
   EXPECT_EQ(table.pin(top + 4095), &high);
   EXPECT_EQ(table.pin(top + 4096), nullptr);
   EXPECT_EQ(table.pin(top - 1), nullptr);
