@@ -135,9 +135,9 @@ class BoundedQueue {
 };
 
 enum class Refill {
-  kInline,  // all of the iterator in the caller's loop, as in the paper: the compiler then keeps
-            // the caller's vectors in memory, because the queue's calls would destroy them in
-            // registers
+  kInline,     // all of the iterator in the caller's loop, as in the paper: the compiler then keeps
+               // the caller's vectors in memory, because the queue's calls would destroy them in
+               // registers
   kOutOfLine,  // what somebody does who has found that out
 };
 
