@@ -223,6 +223,7 @@ void UringDisk::start(Request& request) noexcept {
                          attempt.offset);
   }
   io_uring_sqe_set_data(entry, &request);
+  submitted_.fetch_add(1, std::memory_order_release);  // the last look at the request
 }
 
 void UringDisk::flush() noexcept {
@@ -243,6 +244,7 @@ void UringDisk::submit_entries() noexcept {
 }
 
 void UringDisk::settle_results() noexcept {
+  submitted_.load(std::memory_order_acquire);
   // Copied out first: settling one result may submit, and the kernel then adds others.
   struct Result {
     Request* request;

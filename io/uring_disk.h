@@ -40,6 +40,10 @@ class UringDisk final : public Disk {
   void unregister_memory(std::byte* begin) noexcept override;
 
  private:
+  // The kernel orders a submission before its result, which the language does not know: what was
+  // read of a request to submit it comes before what its result writes, on whatever thread.
+  std::atomic<std::uint64_t> submitted_{0};
+
   // A range known to the kernel, addressed by where it was when it was registered.
   struct RegisteredRange {
     std::byte* begin = nullptr;
