@@ -1,0 +1,144 @@
+// The order of records of bytes, as the parts of an external sort see it.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "sort/record_format.h"
+#include "sort/record_key.h"
+
+namespace vortex {
+
+// An order of records that are record_bytes() bytes at any address:
+//   less(a, b)             a strict weak order over whole records;
+//   leading_bits(a)        if leading_bits(a) < leading_bits(b), then less(a, b);
+//   leading_bits_decide()  whether equal bits mean equal records.
+// Immutable and cheap to copy; its functions may be called by several threads at a time and must
+// not throw.
+template <typename O>
+concept RecordOrder = std::copy_constructible<O> &&
+    requires(const O& order, const std::byte* record) {
+  { order.record_bytes() }
+  noexcept->std::same_as<std::size_t>;
+  { order.less(record, record) }
+  noexcept->std::same_as<bool>;
+  { order.leading_bits(record) }
+  noexcept->std::same_as<std::uint64_t>;
+  { order.leading_bits_decide() }
+  noexcept->std::same_as<bool>;
+};
+
+// Something that records are appended to; append() copies one record.
+template <typename Output>
+concept RecordOutput = requires(Output& output, const std::byte* record) {
+  output.append(record);
+};
+
+// The order that a format's keys give. The usual first keys, 8 bytes or more, are read inline.
+class FormatOrder {
+ public:
+  explicit FormatOrder(RecordFormat format) : format_(std::move(format)) {
+    const RecordKey& first = format_.keys().front();
+    const bool swaps = std::endian::native == std::endian::little;
+    offset_ = first.offset;
+    if (first.descending) flip_ = ~std::uint64_t{0};
+    if (first.type.kind == KeyKind::kBytes) {
+      if (first.length < 8) return;
+      shape_ = swaps ? Shape::kSwapped : Shape::kPlain;
+      return;
+    }
+    if (first.length != 8) return;
+    const bool swapped = (first.type.byte_order == ByteOrder::kBigEndian) == swaps;
+    if (first.type.kind == KeyKind::kFloat) {
+      shape_ = swapped ? Shape::kSwappedFloat : Shape::kPlainFloat;
+      return;
+    }
+    shape_ = swapped ? Shape::kSwapped : Shape::kPlain;
+    if (first.type.kind == KeyKind::kSigned) flip_ ^= kSign;
+  }
+
+  const RecordFormat& format() const noexcept { return format_; }
+  std::size_t record_bytes() const noexcept { return format_.record_bytes(); }
+
+  std::uint64_t leading_bits(const std::byte* record) const noexcept {
+    if (shape_ == Shape::kOther) return format_.leading_bits(record);
+    std::uint64_t bits;
+    std::memcpy(&bits, record + offset_, sizeof bits);
+    if (shape_ == Shape::kSwapped || shape_ == Shape::kSwappedFloat) bits = __builtin_bswap64(bits);
+    if (shape_ == Shape::kPlainFloat || shape_ == Shape::kSwappedFloat) {
+      // Negative numbers: all bits flipped; others: the sign bit set.
+      bits ^= (bits & kSign) != 0 ? ~std::uint64_t{0} : kSign;
+    }
+    return bits ^ flip_;
+  }
+  bool leading_bits_decide() const noexcept { return format_.leading_bits_decide(); }
+
+  bool less(const std::byte* left, const std::byte* right) const noexcept {
+    const std::uint64_t a = leading_bits(left);
+    const std::uint64_t b = leading_bits(right);
+    if (a != b || leading_bits_decide()) return a < b;
+    return format_.compare(left, right) < 0;
+  }
+
+ private:
+  static constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  // How the first key is read: as 8 bytes in the processor's order, or the other, or by the format.
+  enum class Shape : std::uint8_t { kOther, kPlain, kSwapped, kPlainFloat, kSwappedFloat };
+
+  RecordFormat format_;
+  std::size_t offset_ = 0;
+  std::uint64_t flip_ = 0;
+  Shape shape_ = Shape::kOther;
+};
+
+// The order of a comparator `less(const T&, const T&)` over records of type T. It must not throw.
+template <typename T, typename Less = std::less<T>>
+class ComparatorOrder {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "records are moved as bytes: they must be trivially copyable");
+  static_assert(std::predicate<const Less&, const T&, const T&>,
+                "the comparator must be callable, as a constant, with two records");
+
+ public:
+  explicit ComparatorOrder(Less less = {}) : less_(std::move(less)) {}
+
+  std::size_t record_bytes() const noexcept { return sizeof(T); }
+  std::uint64_t leading_bits(const std::byte* /*record*/) const noexcept { return 0; }
+  bool leading_bits_decide() const noexcept { return false; }
+
+  bool less(const std::byte* left, const std::byte* right) const noexcept {
+    const Record a(left);
+    const Record b(right);
+    return std::invoke(less_, a.get(), b.get());
+  }
+
+ private:
+  // A record at an address that does not suit its type is copied to one that does.
+  class Record {
+   public:
+    explicit Record(const std::byte* bytes) noexcept : at_(bytes) {
+      if (reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) != 0) [[unlikely]] {
+        std::memcpy(copy_, bytes, sizeof(T));
+        at_ = copy_;
+      }
+    }
+    Record(const Record&) = delete;
+    Record& operator=(const Record&) = delete;
+    const T& get() const noexcept { return *std::launder(reinterpret_cast<const T*>(at_)); }
+
+   private:
+    alignas(T) std::byte copy_[sizeof(T)];
+    const std::byte* at_;
+  };
+
+  Less less_;
+};
+
+}  // namespace vortex
