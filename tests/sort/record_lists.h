@@ -1,0 +1,126 @@
+// Records of bytes in many shapes, and what a stable sort makes of them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "sort/record_order.h"
+
+namespace vortex::test {
+
+enum class Shape {
+  kRandom,
+  kSorted,
+  kReversed,
+  kEqual,
+  kFewValues,
+  kSkewed,
+  kHugeAndRest,
+  kDrifting
+};
+inline constexpr Shape kShapes[] = {Shape::kRandom,      Shape::kSorted,    Shape::kReversed,
+                                    Shape::kEqual,       Shape::kFewValues, Shape::kSkewed,
+                                    Shape::kHugeAndRest, Shape::kDrifting};
+
+// `count` records one after the other.
+struct RecordList {
+  std::size_t record_bytes = 0;
+  std::vector<std::byte> bytes;
+
+  std::size_t count() const { return bytes.size() / record_bytes; }
+  const std::byte* at(std::size_t index) const { return bytes.data() + index * record_bytes; }
+};
+
+// Collects what is appended.
+struct RecordCollector {
+  explicit RecordCollector(std::size_t record_bytes) : list{record_bytes, {}} {}
+  void append(const std::byte* record) {
+    list.bytes.insert(list.bytes.end(), record, record + list.record_bytes);
+  }
+  RecordList list;
+};
+
+template <RecordOrder O>
+RecordList stably_sorted(const O& order, const RecordList& list) {
+  std::vector<std::size_t> indices(list.count());
+  std::iota(indices.begin(), indices.end(), std::size_t{0});
+  std::stable_sort(indices.begin(), indices.end(), [&](std::size_t a, std::size_t b) {
+    return order.less(list.at(a), list.at(b));
+  });
+  RecordCollector sorted(list.record_bytes);
+  sorted.list.bytes.reserve(list.bytes.size());
+  for (const std::size_t index : indices) sorted.append(list.at(index));
+  return sorted.list;
+}
+
+// The number that a record begins with, in big-endian order in its first bytes; what it has no
+// bytes for is lost. What lies behind is random, so that equal keys can be told apart.
+template <typename Random>
+RecordList make_records(Shape shape, std::size_t record_bytes, std::size_t count, Random& random) {
+  RecordList list{record_bytes, std::vector<std::byte>(record_bytes * count)};
+  for (std::byte& byte : list.bytes) byte = static_cast<std::byte>(random());
+  const std::uint64_t step = count == 0 ? 0 : ~std::uint64_t{0} / count;
+  const std::uint64_t constant = random();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t number = random();
+    switch (shape) {
+      case Shape::kRandom:
+        break;
+      case Shape::kSorted:
+        number = i * step;
+        break;
+      case Shape::kReversed:
+        number = (count - i) * step;
+        break;
+      case Shape::kEqual:
+        number = constant;
+        break;
+      case Shape::kFewValues:
+        number = (number % 5) << 61;
+        break;
+      case Shape::kSkewed:
+        number >>= number % 64;
+        break;
+      case Shape::kHugeAndRest:
+        if (number % 16 != 0) number = constant;
+        break;
+      case Shape::kDrifting:
+        number = i * step + number % 64 * step;
+        break;
+    }
+    for (std::size_t at = 0; at < std::min<std::size_t>(8, record_bytes); ++at) {
+      list.bytes[i * record_bytes + at] = static_cast<std::byte>(number >> (56 - 8 * at));
+    }
+  }
+  return list;
+}
+
+// Keys of many kinds for records of one size.
+template <typename Random>
+RecordFormat random_format(std::size_t record_bytes, Random& random) {
+  const bool descending = random() % 2 == 0;
+  std::vector<RecordKey> keys;
+  switch (random() % 4) {
+    case 0:  // the whole record
+      break;
+    case 1:  // decided by the leading bits
+      keys.push_back({0, std::min<std::size_t>(record_bytes, 1 + random() % 8), {}, descending});
+      break;
+    case 2:
+      keys.push_back({0, std::min<std::size_t>(record_bytes, 1 + random() % 12), {}, descending});
+      keys.push_back({record_bytes - 1, 1, {}, !descending});
+      break;
+    case 3:  // nothing of what make_records() put there
+      if (record_bytes > 8)
+        keys.push_back({8, std::min<std::size_t>(record_bytes - 8, 10), {}, false});
+      break;
+  }
+  return RecordFormat(record_bytes, keys);
+}
+
+}  // namespace vortex::test
