@@ -1,0 +1,250 @@
+#include "sort/run_formation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tests/sort/record_lists.h"
+#include "tests/support/random_seed.h"
+#include "vortex/block_pool.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+using test::RecordCollector;
+using test::RecordList;
+using test::Shape;
+
+constexpr std::size_t kBlock = std::size_t{16} << 10;
+
+struct Memory {
+  explicit Memory(std::size_t blocks)
+      : pool({.pool_bytes = blocks * kBlock, .block_bytes = kBlock, .warming = Warming::kOnDemand}),
+        streams(pool, blocks) {}
+  BlockPool pool;
+  StreamPool streams;
+};
+
+std::size_t least_scratch(std::size_t blocks, std::size_t record_bytes) {
+  return least_sort_scratch_bytes(blocks * kBlock / record_bytes);
+}
+
+RecordList part_of(const RecordList& list, std::size_t first, std::size_t count) {
+  const auto begin = list.bytes.begin() + static_cast<std::ptrdiff_t>(first * list.record_bytes);
+  return {list.record_bytes,
+          {begin, begin + static_cast<std::ptrdiff_t>(count * list.record_bytes)}};
+}
+
+// Emits the run that holds the `count` records of `list` from `first` on, and checks it.
+template <RecordOrder O>
+void expect_run(RunFormation<O>& runs, const O& order, StreamPool& streams, const RecordList& list,
+                std::size_t first, std::size_t count) {
+  ASSERT_EQ(runs.records(), count);
+  RecordCollector out(list.record_bytes);
+  runs.emit(out);
+  EXPECT_EQ(runs.records(), 0u);
+  ASSERT_EQ(streams.blocks_in_use(), 0u);
+  ASSERT_TRUE(out.list.bytes == stably_sorted(order, part_of(list, first, count)).bytes)
+      << "records " << first << " to " << first + count;
+}
+
+// Pushes all of `list`, `most_at_once` records or fewer at a time, in as many runs as it takes.
+// Returns how many.
+template <RecordOrder O, typename Random>
+void expect_runs(const O& order, const RecordList& list, std::size_t blocks,
+                 RunFormationOptions options, std::size_t most_at_once, Random& random,
+                 std::size_t* full_runs) {
+  Memory memory(blocks);
+  {
+    RunFormation<O> runs(order, memory.streams, options);
+    std::size_t first = 0, pushed = 0;
+    *full_runs = 0;
+    while (pushed < list.count()) {
+      const std::size_t here =
+          std::min(list.count() - pushed,
+                   most_at_once < 3 ? most_at_once : 1 + std::size_t{random() % most_at_once});
+      const std::size_t taken = runs.push(list.at(pushed), here);
+      ASSERT_LE(taken, here);
+      pushed += taken;
+      ASSERT_EQ(runs.records(), pushed - first);
+      if (taken == here) continue;
+      // A full run: every block is in use, and less than a block of each bucket is empty.
+      ASSERT_EQ(memory.streams.blocks_in_use(), blocks);
+      ASSERT_GT((pushed - first) * list.record_bytes, (blocks - runs.buckets()) * kBlock);
+      ++*full_runs;
+      ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, first, pushed - first));
+      first = pushed;
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, first, pushed - first));
+  }
+  EXPECT_EQ(memory.pool.statistics().blocks_in_use, 0u);
+}
+
+TEST(RunFormation, LikeStableSort) {
+  auto random = test::test_random();
+  std::size_t runs_of_all = 0;
+  for (const std::size_t record_bytes :
+       {1u, 2u, 3u, 4u, 8u, 12u, 16u, 24u, 31u, 32u, 64u, 100u, 128u, 129u, 500u, 1000u}) {
+    for (const Shape shape : test::kShapes) {
+      const std::size_t blocks = 1 + random() % 30;
+      // At most about four runs.
+      const std::size_t count = random() % (4 * blocks * kBlock / record_bytes) % 20000;
+      const RecordList list = test::make_records(shape, record_bytes, count, random);
+      const FormatOrder order(test::random_format(record_bytes, random));
+      const std::size_t least = least_scratch(blocks, record_bytes);
+      const RunFormationOptions options = {
+          .buckets = 1 + static_cast<unsigned>(random() % 100),
+          .scratch_bytes = random() % 2 == 0 ? least : least + random() % (1 << 20)};
+      SCOPED_TRACE(to_string(order.format()) + ", " + std::to_string(count) + " of shape " +
+                   std::to_string(static_cast<int>(shape)) + ", blocks " + std::to_string(blocks) +
+                   ", buckets " + std::to_string(options.buckets) + ", scratch " +
+                   std::to_string(options.scratch_bytes));
+      std::size_t full_runs = 0;
+      const std::size_t most_at_once = random() % 4 == 0 ? 1 : 1 + random() % 4000;
+      ASSERT_NO_FATAL_FAILURE(
+          expect_runs(order, list, blocks, options, most_at_once, random, &full_runs));
+      runs_of_all += full_runs;
+    }
+  }
+  EXPECT_GT(runs_of_all, 20u);
+}
+
+TEST(RunFormation, AtEveryFillLevel) {
+  auto random = test::test_random();
+  for (const std::size_t record_bytes : {1000u, 3000u, 16384u}) {
+    for (const std::size_t blocks : {1u, 2u, 5u, 9u}) {
+      Memory memory(blocks);
+      const FormatOrder order(RecordFormat(record_bytes, {{0, 2, {}, false}}));
+      RunFormation<FormatOrder> runs(
+          order, memory.streams,
+          {.buckets = 3, .scratch_bytes = least_scratch(blocks, record_bytes)});
+      const RecordList list = test::make_records(Shape::kRandom, record_bytes,
+                                                 blocks * kBlock / record_bytes + 1, random);
+      bool full = false;
+      for (std::size_t count = 0; count <= list.count() && !full; ++count) {
+        const std::size_t taken = runs.push(list.at(0), count);
+        full = taken < count;
+        ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, 0, taken));
+      }
+      EXPECT_TRUE(full);
+    }
+  }
+}
+
+// A full pool stays full: what was refused is refused again, and is the first of the next run.
+TEST(RunFormation, FullIsFull) {
+  auto random = test::test_random();
+  Memory memory(8);
+  const FormatOrder order(RecordFormat(100, {{0, 10, {}, false}}));
+  RunFormation<FormatOrder> runs(order, memory.streams, {.buckets = 2, .scratch_bytes = 1 << 16});
+  const RecordList list = test::make_records(Shape::kRandom, 100, 3000, random);
+  const std::size_t taken = runs.push(list.at(0), 3000);
+  ASSERT_LT(taken, 8 * kBlock / 100);
+  EXPECT_EQ(runs.push(list.at(taken), 1), 0u);
+  EXPECT_EQ(runs.push(list.at(taken), 3000 - taken), 0u);
+  ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, 0, taken));
+  const std::size_t again = runs.push(list.at(taken), 3000 - taken);
+  EXPECT_GT(again, 0u);
+  ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, taken, again));
+}
+
+TEST(RunFormation, ByComparator) {
+  auto random = test::test_random();
+  struct Pair {
+    std::uint64_t key;
+    std::uint64_t value;
+  };
+  const auto by_low_bits = [](const Pair& a, const Pair& b) { return a.key % 999 < b.key % 999; };
+  const ComparatorOrder<Pair, decltype(by_low_bits)> order(by_low_bits);
+  const RecordList list = test::make_records(Shape::kRandom, 16, 50000, random);
+  for (const std::size_t scratch : {least_scratch(24, 16), std::size_t{1} << 20}) {
+    std::size_t full_runs = 0;
+    ASSERT_NO_FATAL_FAILURE(expect_runs(order, list, 24, {.buckets = 6, .scratch_bytes = scratch},
+                                        7000, random, &full_runs));
+    EXPECT_GE(full_runs, 1u);
+  }
+}
+
+// The pool keeps nothing of a run that is never emitted, nor of one whose output fails.
+TEST(RunFormation, GivesBackWhatIsNotEmitted) {
+  auto random = test::test_random();
+  Memory memory(8);
+  const FormatOrder order(RecordFormat(8));
+  const RecordList list = test::make_records(Shape::kRandom, 8, 9000, random);
+  {
+    RunFormation<FormatOrder> runs(order, memory.streams, {.scratch_bytes = 1 << 16});
+    EXPECT_EQ(runs.push(list.at(0), 9000), 9000u);
+    EXPECT_GT(memory.streams.blocks_in_use(), 0u);
+  }
+  EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+  struct Failing {
+    void append(const std::byte*) {
+      if (++appended == 5000) throw Error(EIO, "the test says so");
+    }
+    int appended = 0;
+  };
+  {
+    RunFormation<FormatOrder> runs(order, memory.streams, {.scratch_bytes = 1 << 16});
+    EXPECT_EQ(runs.push(list.at(0), 9000), 9000u);
+    Failing out;
+    EXPECT_THROW(runs.emit(out), Error);
+  }
+  EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+}
+
+// Memory flows: when a bucket has been emitted, its blocks are in the pool again.
+TEST(RunFormation, GivesBackBucketByBucket) {
+  auto random = test::test_random();
+  Memory memory(64);
+  const FormatOrder order(RecordFormat(16));
+  RunFormation<FormatOrder> runs(order, memory.streams, {.buckets = 16, .scratch_bytes = 1 << 18});
+  struct Watching {
+    void append(const std::byte*) {
+      ++appended;
+      if (appended == 25000) in_use_halfway = streams.blocks_in_use();
+    }
+    StreamPool& streams;
+    std::size_t appended = 0;
+    std::size_t in_use_halfway = 0;
+  };
+  // The first run is split by its sample, the second by the first.
+  for (int run = 0; run < 2; ++run) {
+    const RecordList list = test::make_records(Shape::kRandom, 16, 50000, random);
+    ASSERT_EQ(runs.push(list.at(0), list.count()), list.count());
+    const std::size_t in_use = memory.streams.blocks_in_use();
+    Watching out{memory.streams};
+    runs.emit(out);
+    EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+    EXPECT_LT(out.in_use_halfway, in_use * 3 / 4);
+    EXPECT_GT(out.in_use_halfway, in_use / 4);
+  }
+}
+
+TEST(RunFormation, SaysWhatIsWrong) {
+  Memory memory(8);
+  const auto error_of = [&](std::size_t record_bytes, RunFormationOptions options) {
+    try {
+      RunFormation<FormatOrder> runs(FormatOrder(RecordFormat(record_bytes)), memory.streams,
+                                     options);
+    } catch (const Error& error) {
+      return error.code().value();
+    }
+    return 0;
+  };
+  const std::size_t least = least_scratch(8, 100);
+  EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least}), 0);
+  EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least - 1}), ENOMEM);
+  EXPECT_EQ(error_of(100, {.buckets = 0, .scratch_bytes = least}), EINVAL);
+  EXPECT_EQ(error_of(100, {.buckets = 4097, .scratch_bytes = least}), EINVAL);
+  EXPECT_EQ(error_of(kBlock, {.buckets = 4, .scratch_bytes = least}), 0);
+  EXPECT_EQ(error_of(kBlock + 1, {.buckets = 4, .scratch_bytes = least}), EINVAL);
+  EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace vortex
