@@ -170,6 +170,21 @@ TEST(RunFormation, ByComparator) {
   }
 }
 
+// Leading bits that hardly tell records apart: whole records split the buckets, and are kept at the
+// end of a scratch that sorting uses to the last byte.
+TEST(RunFormation, SplitByWholeRecords) {
+  auto random = test::test_random();
+  const FormatOrder order(RecordFormat(16));
+  const RecordList list = test::make_records(Shape::kFewValues, 16, 250000, random);
+  const std::size_t least = least_scratch(100, 16);
+  for (const std::size_t scratch : {least, least + 24 * 16, std::size_t{1} << 22}) {
+    std::size_t full_runs = 0;
+    ASSERT_NO_FATAL_FAILURE(expect_runs(order, list, 100, {.buckets = 25, .scratch_bytes = scratch},
+                                        7000, random, &full_runs));
+    EXPECT_GE(full_runs, 2u);
+  }
+}
+
 // The pool keeps nothing of a run that is never emitted, nor of one whose output fails.
 TEST(RunFormation, GivesBackWhatIsNotEmitted) {
   auto random = test::test_random();
