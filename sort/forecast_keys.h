@@ -1,0 +1,75 @@
+// What foretells when a merge needs a block: the last key of the block before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "sort/record_order.h"
+
+namespace vortex {
+
+// The key of a record in as few bytes as decide exactly: the leading bits where they do, else the
+// normalised key of a format where it is shorter than the record, else the whole record. They must
+// be exact, for a merge with scarce buffers waits for ever when it needs its blocks in another
+// order than foretold.
+template <RecordOrder O>
+class ForecastKeys {
+ public:
+  explicit ForecastKeys(const O& order) : order_(&order) {
+    bytes_ = order.record_bytes();
+    if (order.leading_bits_decide()) {
+      kind_ = Kind::kBits;
+      bytes_ = sizeof(std::uint64_t);
+    } else if constexpr (requires { order.format().normalised_bytes(); }) {
+      if (order.format().normalised_bytes() < bytes_) {
+        kind_ = Kind::kNormalised;
+        bytes_ = order.format().normalised_bytes();
+      }
+    }
+  }
+
+  // Of one key.
+  std::size_t bytes() const noexcept { return bytes_; }
+
+  void make(const std::byte* record, std::byte* key) const noexcept {
+    switch (kind_) {
+      case Kind::kBits: {
+        const std::uint64_t bits = order_->leading_bits(record);
+        std::memcpy(key, &bits, sizeof bits);
+        return;
+      }
+      case Kind::kNormalised:
+        if constexpr (requires { order_->format(); }) order_->format().normalise(record, key);
+        return;
+      case Kind::kRecord:
+        std::memcpy(key, record, bytes_);
+        return;
+    }
+  }
+
+  bool less(const std::byte* left, const std::byte* right) const noexcept {
+    switch (kind_) {
+      case Kind::kBits: {
+        std::uint64_t a = 0, b = 0;
+        std::memcpy(&a, left, sizeof a);
+        std::memcpy(&b, right, sizeof b);
+        return a < b;
+      }
+      case Kind::kNormalised:
+        return std::memcmp(left, right, bytes_) < 0;
+      case Kind::kRecord:
+        break;
+    }
+    return order_->less(left, right);
+  }
+
+ private:
+  enum class Kind : std::uint8_t { kBits, kNormalised, kRecord };
+
+  const O* order_;
+  Kind kind_ = Kind::kRecord;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace vortex

@@ -1,0 +1,190 @@
+#include "sort/run_store.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "io/open_disk.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+std::unique_ptr<Disk> open_disk_of(const std::string& folder) {
+  OpenDiskOptions options;
+  options.name = "runs in " + folder;
+  return open_disk(options);
+}
+
+}  // namespace
+
+RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
+    : pool_(pool), options_(std::move(options)) {
+  const std::size_t count = options_.folders.size();
+  if (count == 0) throw Error(EINVAL, "a store of runs needs a folder for its temporary files");
+  if (options_.weights.empty()) options_.weights.assign(count, 1.0);
+  if (options_.weights.size() != count) {
+    throw Error(EINVAL, "a store of runs in " + std::to_string(count) + " folders was given " +
+                            std::to_string(options_.weights.size()) + " weights");
+  }
+  // Says what is wrong with the weights before anything is opened.
+  BlockAllocation(options_.strategy, options_.weights, options_.seed, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    auto part = std::make_unique<Part>();
+    part->file = BlockFile::temporary(options_.folders[i], options_.direct);
+    part->direct =
+        part->file.direct_descriptor() >= 0 && pool_.block_bytes() % part->file.alignment() == 0;
+    struct stat status {};
+    if (fstat(part->file.descriptor(), &status) == 0) part->file_system = status.st_dev;
+    part->disk = options_.open_disk ? options_.open_disk(i) : open_disk_of(options_.folders[i]);
+    parts_.push_back(std::move(part));
+  }
+  for (const auto& part : parts_) {
+    part->disk->register_memory(pool_.homes(), pool_.pool_bytes(), pool_.block_bytes());
+  }
+}
+
+RunStore::~RunStore() {
+  if (pool_.inherited()) return;
+  for (const auto& part : parts_) part->disk->unregister_memory(pool_.homes());
+}
+
+BlockAllocation RunStore::next_allocation() {
+  std::uint64_t number = 0;
+  {
+    std::lock_guard lock(mutex_);
+    number = runs_++;
+  }
+  return {options_.strategy, options_.weights, options_.seed, number};
+}
+
+std::uint32_t RunStore::take_slot(unsigned disk) {
+  std::lock_guard lock(mutex_);
+  Part& part = *parts_[disk];
+  std::uint32_t slot = 0;
+  if (!part.free_slots.empty()) {
+    slot = part.free_slots.back();
+    part.free_slots.pop_back();
+  } else {
+    if (part.slots == Run::kFreed) {
+      throw Error(EFBIG, "'" + options_.folders[disk] + "': no more than " +
+                             std::to_string(Run::kFreed) +
+                             " blocks lie in one temporary file: use larger blocks");
+    }
+    // Slots are freed inside faults, where there must be room for them.
+    if (part.free_slots.capacity() <= part.slots) {
+      part.free_slots.reserve(std::max<std::size_t>(64, 2 * part.free_slots.capacity()));
+    }
+    slot = part.slots++;
+  }
+  part.peak_in_use = std::max<std::uint64_t>(part.peak_in_use, part.slots - part.free_slots.size());
+  peak_in_use_ = std::max(peak_in_use_, ++in_use_);
+  return slot;
+}
+
+void RunStore::free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept {
+  Part& part = *parts_[disk];
+  if (punch_hole) {
+    part.file.punch_hole(std::uint64_t{slot} * pool_.block_bytes(), pool_.block_bytes());
+  }
+  std::lock_guard lock(mutex_);
+  part.free_slots.push_back(slot);
+  --in_use_;
+}
+
+void RunStore::submit(Request& request, Operation operation, unsigned disk, std::uint32_t slot,
+                      std::byte* memory, std::size_t bytes, bool more_to_come) noexcept {
+  const Part& part = *parts_[disk];
+  const std::size_t alignment = part.direct ? part.file.alignment() : 1;
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  request.operation = operation;
+  request.file = part.direct ? part.file.direct_descriptor() : part.file.descriptor();
+  request.offset = std::uint64_t{slot} * pool_.block_bytes();
+  request.alignment = alignment;
+  request.set_memory(memory, rounded);
+  request.least_bytes = operation == Operation::kRead ? bytes : 0;
+  if (operation == Operation::kWrite) std::memset(memory + bytes, 0, rounded - bytes);
+  part.disk->submit(request, more_to_come);
+}
+
+std::uint64_t RunStore::free_bytes() const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const bool seen = std::any_of(
+        parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const auto& earlier) { return earlier->file_system == parts_[i]->file_system; });
+    if (!seen) sum += parts_[i]->file.free_bytes();
+  }
+  return sum;
+}
+
+std::uint64_t RunStore::bytes_in_use() const noexcept {
+  std::lock_guard lock(mutex_);
+  return in_use_ * pool_.block_bytes();
+}
+
+std::uint64_t RunStore::peak_bytes_in_use() const noexcept {
+  std::lock_guard lock(mutex_);
+  return peak_in_use_ * pool_.block_bytes();
+}
+
+std::vector<RunStoreDiskStatistics> RunStore::statistics() const {
+  std::vector<RunStoreDiskStatistics> result;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = *parts_[i];
+    RunStoreDiskStatistics one;
+    one.folder = options_.folders[i];
+    one.direct = part.direct;
+    one.disk = part.disk->statistics();
+    std::lock_guard lock(mutex_);
+    one.slots = part.slots;
+    one.slots_in_use = part.slots - part.free_slots.size();
+    one.peak_slots_in_use = part.peak_in_use;
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+Run::~Run() { free_all(); }
+
+Run::Run(Run&& other) noexcept
+    : store(std::exchange(other.store, nullptr)),
+      records(other.records),
+      bytes(other.bytes),
+      allocation(std::move(other.allocation)),
+      slots(std::move(other.slots)),
+      forecast_keys(std::move(other.forecast_keys)) {}
+
+Run& Run::operator=(Run&& other) noexcept {
+  if (this == &other) return *this;
+  free_all();
+  store = std::exchange(other.store, nullptr);
+  records = other.records;
+  bytes = other.bytes;
+  allocation = std::move(other.allocation);
+  slots = std::move(other.slots);
+  forecast_keys = std::move(other.forecast_keys);
+  return *this;
+}
+
+void Run::free_block(std::uint64_t index, bool punch_hole) noexcept {
+  const std::uint32_t slot = std::exchange(slots[index], kFreed);
+  if (slot != kFreed) store->free_slot(allocation.disk(index), slot, punch_hole);
+}
+
+void Run::free_all() noexcept {
+  if (store == nullptr) return;
+  for (std::uint64_t index = 0; index < slots.size(); ++index) free_block(index, false);
+}
+
+std::size_t Run::bytes_of_block(std::uint64_t index) const noexcept {
+  const std::size_t block_bytes = store->block_bytes();
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(block_bytes, bytes - index * block_bytes));
+}
+
+}  // namespace vortex
