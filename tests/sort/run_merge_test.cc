@@ -1,0 +1,547 @@
+// Runs written to disks and merged from them, against std::stable_sort.
+#include "sort/run_merge.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/fault_plan.h"
+#include "io/open_disk.h"
+#include "sort/loser_tree.h"
+#include "sort/record_order.h"
+#include "sort/run_store.h"
+#include "sort/run_writer.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{16} << 10;
+constexpr std::size_t kWriteBehind = 3;
+
+using Bytes = std::vector<std::byte>;
+
+enum class Keys { kRandom, kFew, kAllEqual, kExtreme };
+constexpr Keys kAllKeys[] = {Keys::kRandom, Keys::kFew, Keys::kAllEqual, Keys::kExtreme};
+
+// Sorted records. Keys of few values at the front, and other bytes that tell equal ones apart.
+template <RecordOrder O>
+Bytes sorted_records(const O& order, std::uint64_t count, Keys keys, std::mt19937_64& random) {
+  const std::size_t record_bytes = order.record_bytes();
+  Bytes bytes(count * record_bytes);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  for (std::uint64_t i = 0; i < count && keys != Keys::kRandom; ++i) {
+    std::byte* const record = bytes.data() + i * record_bytes;
+    const std::size_t key_bytes = std::min<std::size_t>(record_bytes, 16);
+    const int few = static_cast<int>(random() % 3);
+    const int extreme = random() % 4 == 0 ? 0 : 0xff;
+    const int value = keys == Keys::kFew ? few : keys == Keys::kAllEqual ? 0xff : extreme;
+    std::memset(record, value, key_bytes);
+  }
+  std::vector<const std::byte*> pointers(count);
+  for (std::uint64_t i = 0; i < count; ++i) pointers[i] = bytes.data() + i * record_bytes;
+  std::stable_sort(pointers.begin(), pointers.end(),
+                   [&](const std::byte* a, const std::byte* b) { return order.less(a, b); });
+  Bytes result;
+  result.reserve(bytes.size());
+  for (const std::byte* record : pointers) {
+    result.insert(result.end(), record, record + record_bytes);
+  }
+  return result;
+}
+
+// What a stable merge of the runs must give.
+template <RecordOrder O>
+Bytes expected_merge(const O& order, const std::vector<Bytes>& runs, bool unique = false) {
+  const std::size_t record_bytes = order.record_bytes();
+  std::vector<const std::byte*> pointers;
+  for (const Bytes& run : runs) {
+    for (std::size_t at = 0; at < run.size(); at += record_bytes) {
+      pointers.push_back(run.data() + at);
+    }
+  }
+  const auto less = [&](const std::byte* a, const std::byte* b) { return order.less(a, b); };
+  std::stable_sort(pointers.begin(), pointers.end(), less);
+  if (unique) {
+    const auto equal = [&](const std::byte* a, const std::byte* b) { return !less(a, b); };
+    pointers.erase(std::unique(pointers.begin(), pointers.end(), equal), pointers.end());
+  }
+  Bytes result;
+  for (const std::byte* record : pointers) {
+    result.insert(result.end(), record, record + record_bytes);
+  }
+  return result;
+}
+
+class MemoryOutput {
+ public:
+  explicit MemoryOutput(std::size_t record_bytes) : record_bytes_(record_bytes) {}
+  void append(const std::byte* record) {
+    bytes_.insert(bytes_.end(), record, record + record_bytes_);
+  }
+  const Bytes& bytes() const { return bytes_; }
+
+ private:
+  std::size_t record_bytes_;
+  Bytes bytes_;
+};
+
+struct StoreShape {
+  unsigned folders = 1;
+  AllocationStrategy strategy = AllocationStrategy::kRandomCyclic;
+  DiskBackend backend = DiskBackend::kThreads;
+  bool direct = false;
+  std::shared_ptr<FaultPlan> faults = nullptr;
+};
+
+// A pool with not one block more than asked for, and a store on it.
+struct House {
+  House(std::size_t blocks, const StoreShape& shape, std::uint64_t seed = 1)
+      : folders(shape.folders),
+        pool({.pool_bytes = blocks * kBlock, .block_bytes = kBlock, .warming = Warming::kOnDemand}),
+        store(pool, options(shape, seed)) {}
+  ~House() {
+    EXPECT_EQ(store.bytes_in_use(), 0U) << "slots are lost";
+    EXPECT_EQ(pool.statistics().blocks_in_use, 0U) << "blocks are lost";
+  }
+
+  RunStoreOptions options(const StoreShape& shape, std::uint64_t seed) {
+    RunStoreOptions options;
+    for (const TemporaryFolder& folder : folders) options.folders.push_back(folder.path().string());
+    options.strategy = shape.strategy;
+    options.direct = shape.direct;
+    options.seed = seed;
+    options.open_disk = [shape](std::size_t index) {
+      OpenDiskOptions disk;
+      disk.name = "disk " + std::to_string(index);
+      disk.backend = shape.backend;
+      disk.depth = shape.backend == DiskBackend::kThreads ? 2 : 0;
+      disk.faults = shape.faults;
+      return open_disk(disk);
+    };
+    return options;
+  }
+
+  std::vector<TemporaryFolder> folders;
+  BlockPool pool;
+  RunStore store;
+};
+
+template <RecordOrder O>
+vortex::Run write_run(const O& order, RunStore& store, const Bytes& records) {
+  RunWriter<O> writer(order, store, kWriteBehind, std::uint64_t{64} << 20);
+  const std::size_t record_bytes = order.record_bytes();
+  const Failure failure = guarded([&] {
+    for (std::size_t at = 0; at < records.size(); at += record_bytes) {
+      writer.append(records.data() + at);
+    }
+  });
+  failure.throw_if_failed();
+  return writer.finish();
+}
+
+std::vector<vortex::Run> write_runs(const RecordOrder auto& order, RunStore& store,
+                                    const std::vector<Bytes>& runs) {
+  std::vector<vortex::Run> result;
+  for (const Bytes& run : runs) result.push_back(write_run(order, store, run));
+  return result;
+}
+
+// Around the borders of blocks, and anything up to `most_bytes`.
+std::uint64_t random_count(std::size_t record_bytes, std::uint64_t most_bytes,
+                           std::mt19937_64& random) {
+  const std::uint64_t most = std::max<std::uint64_t>(most_bytes / record_bytes, 1);
+  const std::uint64_t edges[] = {0,
+                                 1,
+                                 (kBlock - 1) / record_bytes,
+                                 kBlock / record_bytes,
+                                 kBlock / record_bytes + 1,
+                                 2 * kBlock / record_bytes,
+                                 random() % (most + 1),
+                                 random() % (most + 1)};
+  return std::min(edges[random() % std::size(edges)], most);
+}
+
+std::vector<Bytes> random_runs(const RecordOrder auto& order, unsigned count, Keys keys,
+                               std::uint64_t most_bytes, std::mt19937_64& random) {
+  std::vector<Bytes> runs;
+  for (unsigned i = 0; i < count; ++i) {
+    runs.push_back(sorted_records(
+        order, random_count(order.record_bytes(), most_bytes / count, random), keys, random));
+  }
+  return runs;
+}
+
+// A format with keys that leading bits decide, that need the normalised key, or the whole record.
+FormatOrder random_format(std::mt19937_64& random) {
+  constexpr std::size_t kSizes[] = {1, 2, 3, 7, 8, 16, 100, 104, 128, 500, 1000};
+  const std::size_t size =
+      random() % 2 == 0 ? kSizes[random() % std::size(kSizes)] : 1 + random() % 1000;
+  std::vector<RecordKey> keys;
+  if (size >= 12 && random() % 3 == 0) {
+    keys.push_back({.offset = 0, .length = 10, .type = {}});
+  } else if (size >= 12 && random() % 2 == 0) {
+    // Comes at the end of the record, in the next block where it straddles.
+    keys.push_back({.offset = size - 4,
+                    .length = 4,
+                    .type = parse_key_type("u32be", "key"),
+                    .descending = random() % 2 == 0});
+  } else if (random() % 2 == 0) {
+    keys.push_back({.offset = 0, .length = std::min<std::size_t>(size, 3), .type = {}});
+  }
+  return FormatOrder(RecordFormat(size, keys));
+}
+
+class RunMerge : public ::testing::TestWithParam<PrefetchKind> {};
+
+std::string test_name(const ::testing::TestParamInfo<PrefetchKind>& info) {
+  std::string name(prefetch_kind_name(info.param));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(, RunMerge, ::testing::ValuesIn(kAllPrefetchKinds), test_name);
+
+AllocationStrategy random_strategy(std::mt19937_64& random) {
+  constexpr AllocationStrategy kAll[] = {
+      AllocationStrategy::kStriping, AllocationStrategy::kSimpleRandomized,
+      AllocationStrategy::kRandomCyclic, AllocationStrategy::kFullyRandom};
+  return kAll[random() % std::size(kAll)];
+}
+
+TEST_P(RunMerge, GivesWhatAStableSortGives) {
+  auto random = test_random();
+  const unsigned rounds = long_tests() ? 1000 : 40;
+  for (unsigned round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(round);
+    const FormatOrder order = random_format(random);
+    SCOPED_TRACE(to_string(order.format()));
+    const StoreShape shape = {
+        .folders = 1 + static_cast<unsigned>(random() % 4),
+        .strategy = random_strategy(random),
+        .backend = random() % 4 == 0 ? DiskBackend::kBest : DiskBackend::kThreads,
+        .direct = random() % 8 == 0,
+        .faults = nullptr};
+    const auto count = static_cast<unsigned>(round % 5 == 0 ? 1 + random() % 3 : 1 + random() % 40);
+    const std::vector<Bytes> data =
+        random_runs(order, count, kAllKeys[random() % std::size(kAllKeys)],
+                    order.record_bytes() < 8 ? 256 << 10 : 1 << 20, random);
+    const std::size_t least =
+        least_read_buffers(GetParam(), count, shape.folders, kBlock, order.record_bytes());
+    const std::size_t buffers = least + (round % 2 == 0 ? 0 : random() % 20);
+    const std::size_t for_writing =
+        RunWriter<FormatOrder>::blocks_needed(kBlock, order.record_bytes(), kWriteBehind);
+    House house(std::max(buffers, for_writing), shape, random());
+    std::vector<vortex::Run> runs = write_runs(order, house.store, data);
+    std::uint64_t bytes = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      ASSERT_EQ(runs[i].bytes, data[i].size());
+      ASSERT_EQ(runs[i].records, data[i].size() / order.record_bytes());
+      bytes += data[i].size();
+    }
+    MemoryOutput out(order.record_bytes());
+    MergePrefetcherStatistics statistics;
+    std::uint64_t told = 0;
+    RunMergeOptions options;
+    options.kind = GetParam();
+    options.read_buffers = buffers;
+    options.unique = random() % 4 == 0;
+    options.punch_holes = random() % 2 == 0;
+    options.progress = [&](std::uint64_t merged) { told = merged; };
+    options.statistics = &statistics;
+    const std::uint64_t appended = merge_runs(order, house.store, std::move(runs), out, options);
+    ASSERT_EQ(appended, out.bytes().size() / order.record_bytes());
+    ASSERT_TRUE(out.bytes() == expected_merge(order, data, options.unique));
+    ASSERT_EQ(told, bytes);
+    ASSERT_LE(statistics.policy.peak_buffers, buffers);
+    ASSERT_EQ(house.store.bytes_in_use(), 0U);
+  }
+}
+
+struct Pair {
+  std::uint32_t key;
+  std::uint32_t value;
+};
+struct ByKey {
+  bool operator()(const Pair& a, const Pair& b) const noexcept { return a.key < b.key; }
+};
+
+TEST_P(RunMerge, ComparatorsDecideWithoutLeadingBits) {
+  auto random = test_random();
+  const ComparatorOrder<Pair, ByKey> order;
+  for (const Keys keys : kAllKeys) {
+    const std::vector<Bytes> data = random_runs(order, 13, keys, 1 << 20, random);
+    const std::size_t buffers = least_read_buffers(GetParam(), 13, 2, kBlock, sizeof(Pair));
+    House house(std::max<std::size_t>(buffers, 1 + kWriteBehind), {.folders = 2});
+    MemoryOutput out(sizeof(Pair));
+    RunMergeOptions options;
+    options.kind = GetParam();
+    options.read_buffers = buffers;
+    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
+    ASSERT_TRUE(out.bytes() == expected_merge(order, data));
+  }
+}
+
+// Merges of merges, in a pool that is just large enough; the slots of what has been merged are used
+// for what is written.
+TEST_P(RunMerge, SeveralPassesUseSlotsAgain) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(100, {{.offset = 0, .length = 10, .type = {}}}));
+  constexpr unsigned kOrder = 3;
+  constexpr unsigned kDisks = 2;
+  std::vector<Bytes> data = random_runs(order, 20, Keys::kFew, 2 << 20, random);
+  const std::size_t buffers = least_read_buffers(GetParam(), kOrder, kDisks, kBlock, 100) + 2;
+  House house(buffers + RunWriter<FormatOrder>::blocks_needed(kBlock, 100, kWriteBehind),
+              {.folders = kDisks});
+  std::vector<vortex::Run> runs = write_runs(order, house.store, data);
+  const std::uint64_t written = house.store.bytes_in_use();
+  while (runs.size() > 1) {
+    std::vector<vortex::Run> next;
+    for (std::size_t first = 0; first < runs.size(); first += kOrder) {
+      std::vector<vortex::Run> group;
+      for (std::size_t i = first; i < std::min(runs.size(), first + kOrder); ++i) {
+        group.push_back(std::move(runs[i]));
+      }
+      RunMergeOptions options;
+      options.kind = GetParam();
+      options.read_buffers = buffers;
+      RunWriter<FormatOrder> writer(order, house.store, kWriteBehind, std::uint64_t{64} << 20);
+      merge_runs(order, house.store, std::move(group), writer, options);
+      next.push_back(writer.finish());
+    }
+    runs = std::move(next);
+  }
+  EXPECT_LE(house.store.peak_bytes_in_use(), written + 4 * kBlock)
+      << "merging takes hardly more room than the runs themselves";
+  MemoryOutput out(100);
+  RunMergeOptions options;
+  options.kind = GetParam();
+  options.read_buffers = buffers;
+  merge_runs(order, house.store, std::move(runs), out, options);
+  EXPECT_TRUE(out.bytes() == expected_merge(order, data));
+}
+
+TEST_P(RunMerge, DelaysShortTransfersAndInterruptionsDoNoHarm) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(104, {{.offset = 0, .length = 8, .type = {}}}));
+  for (unsigned round = 0; round < 8; ++round) {
+    SCOPED_TRACE(round);
+    RandomFaults::Rates rates;
+    rates.short_transfer = 0.2;
+    rates.interrupted = 0.1;
+    rates.try_again = 0.1;
+    rates.late = 0.3;
+    StoreShape shape = {.folders = 3};
+    shape.faults = std::make_shared<RandomFaults>(random(), rates);
+    shape.backend = round % 2 == 0 ? DiskBackend::kThreads : DiskBackend::kBest;
+    const std::vector<Bytes> data = random_runs(order, 11, Keys::kFew, 1 << 20, random);
+    const std::size_t buffers = least_read_buffers(GetParam(), 11, 3, kBlock, 104) + random() % 8;
+    House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
+    MemoryOutput out(104);
+    RunMergeOptions options;
+    options.kind = GetParam();
+    options.read_buffers = buffers;
+    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
+    ASSERT_TRUE(out.bytes() == expected_merge(order, data));
+  }
+}
+
+// Whichever read fails, the merge ends with the disk's error, and all blocks and slots are free
+// again (House looks).
+TEST_P(RunMerge, AReadThatFailsEndsTheMergeAndLosesNothing) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(100));
+  const std::vector<Bytes> data = random_runs(order, 7, Keys::kRandom, 1 << 20, random);
+  std::uint64_t blocks = 0;
+  for (const Bytes& run : data) blocks += (run.size() + kBlock - 1) / kBlock;
+  for (std::uint64_t number = 0; number < blocks; number += 1 + random() % 5) {
+    SCOPED_TRACE(number);
+    StoreShape shape = {.folders = 2};
+    shape.faults = std::make_shared<FaultAt>(
+        number / 2, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
+        Operation::kRead);
+    const std::size_t buffers = least_read_buffers(GetParam(), 7, 2, kBlock, 100) + 3;
+    House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
+    MemoryOutput out(100);
+    RunMergeOptions options;
+    options.kind = GetParam();
+    options.read_buffers = buffers;
+    try {
+      merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
+      FAIL() << "nobody noticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), EIO);
+      EXPECT_NE(std::string(error.what()).find("reading a temporary file in"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST_P(RunMerge, CanBeCancelled) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(16));
+  std::vector<Bytes> data;
+  for (unsigned i = 0; i < 5; ++i) {
+    data.push_back(sorted_records(order, 10000, Keys::kRandom, random));
+  }
+  const std::size_t buffers = least_read_buffers(GetParam(), 5, 2, kBlock, 16) + 4;
+  House house(buffers, {.folders = 2});
+  MemoryOutput out(16);
+  std::atomic<bool> cancelled{false};
+  RunMergeOptions options;
+  options.kind = GetParam();
+  options.read_buffers = buffers;
+  options.cancelled = &cancelled;
+  options.progress = [&](std::uint64_t merged) {
+    if (merged > 20000 * 16) cancelled = true;
+  };
+  try {
+    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
+    FAIL() << "not cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ECANCELED);
+  }
+  EXPECT_GT(out.bytes().size(), 20000U * 16);
+  EXPECT_LT(out.bytes().size(), 50000U * 16);
+}
+
+TEST_P(RunMerge, SaysHowManyBuffersWouldDo) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(100));
+  const std::vector<Bytes> data(4, sorted_records(order, 500, Keys::kRandom, random));
+  const std::size_t least = least_read_buffers(GetParam(), 4, 1, kBlock, 100);
+  House house(least + 2 + kWriteBehind, {});
+  MemoryOutput out(100);
+  RunMergeOptions options;
+  options.kind = GetParam();
+  options.read_buffers = least - 1;
+  try {
+    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
+    FAIL() << "took " << options.read_buffers << " buffers";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOBUFS);
+    EXPECT_NE(std::string(error.what()).find("at least " + std::to_string(least)),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(RunWriter, AWriteThatFailsIsAnErrorAndLosesNothing) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(100));
+  const Bytes records = sorted_records(order, 3000, Keys::kRandom, random);
+  for (unsigned number = 0; number < 9; ++number) {
+    SCOPED_TRACE(number);
+    StoreShape shape = {.folders = 2};
+    shape.faults = std::make_shared<FaultAt>(
+        number, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC},
+        Operation::kWrite);
+    House house(2 + kWriteBehind, shape);
+    try {
+      write_run(order, house.store, records);
+      FAIL() << "nobody noticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), ENOSPC);
+      EXPECT_NE(std::string(error.what()).find("more room"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(RunWriter, AnUnfinishedRunIsGivenBack) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(100));
+  const Bytes records = sorted_records(order, 3000, Keys::kRandom, random);
+  House house(2 + kWriteBehind, {});
+  {
+    RunWriter<FormatOrder> writer(order, house.store, kWriteBehind);
+    for (std::size_t at = 0; at < records.size(); at += 100) writer.append(records.data() + at);
+    EXPECT_EQ(writer.records(), 3000U);
+    EXPECT_GT(house.store.bytes_in_use(), 0U);
+  }
+  EXPECT_EQ(house.store.bytes_in_use(), 0U);
+}
+
+TEST(RunWriter, RefusesRecordsLargerThanBlocks) {
+  House house(8, {});
+  const FormatOrder order(RecordFormat(kBlock + 1));
+  EXPECT_THROW(RunWriter<FormatOrder>(order, house.store, 2), Error);
+}
+
+// Records of a whole block, and of nearly two thirds: every one of them straddles.
+TEST_P(RunMerge, RecordsAsLargeAsBlocks) {
+  auto random = test_random();
+  for (const std::size_t size : {kBlock, kBlock - 1, kBlock * 2 / 3, kBlock / 2}) {
+    SCOPED_TRACE(size);
+    const FormatOrder order(RecordFormat(size, {{.offset = 0, .length = 10, .type = {}}}));
+    std::vector<Bytes> data;
+    for (unsigned i = 0; i < 6; ++i) {
+      data.push_back(sorted_records(order, random() % 12, Keys::kFew, random));
+    }
+    const std::size_t buffers = least_read_buffers(GetParam(), 6, 3, kBlock, size);
+    House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), {.folders = 3});
+    MemoryOutput out(size);
+    RunMergeOptions options;
+    options.kind = GetParam();
+    options.read_buffers = buffers;
+    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
+    ASSERT_TRUE(out.bytes() == expected_merge(order, data));
+  }
+}
+
+TEST(RunStore, RefusesWhatItCannotUse) {
+  BlockPool pool({.pool_bytes = 4 * kBlock, .block_bytes = kBlock, .warming = Warming::kOnDemand});
+  EXPECT_THROW(RunStore(pool, {}), Error);
+  RunStoreOptions options;
+  options.folders = {"/no/such/folder"};
+  EXPECT_THROW(RunStore(pool, options), Error);
+  TemporaryFolder folder;
+  options.folders = {folder.path().string()};
+  options.weights = {1.0, 2.0};
+  EXPECT_THROW(RunStore(pool, options), Error);
+}
+
+TEST(RunStore, LeavesNothingInTheFolder) {
+  House house(8, {});
+  const FormatOrder order(RecordFormat(100));
+  const vortex::Run run = write_run(order, house.store, Bytes(10000));
+  EXPECT_EQ(house.folders[0].entries(), 0U);
+  EXPECT_GT(house.store.free_bytes(), 0U);
+  const auto statistics = house.store.statistics();
+  ASSERT_EQ(statistics.size(), 1U);
+  EXPECT_EQ(statistics[0].slots_in_use, 1U);
+  EXPECT_EQ(statistics[0].disk.writes, 1U);
+}
+
+TEST(LoserTree, MergesAnyNumberOfInputs) {
+  auto random = test_random();
+  const unsigned rounds = long_tests() ? 5000 : 300;
+  for (unsigned round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(round);
+    const FormatOrder order = random_format(random);
+    std::vector<Bytes> data;
+    std::vector<MergeInput> inputs;
+    const auto count = static_cast<unsigned>(random() % 41);
+    for (unsigned i = 0; i < count; ++i) {
+      data.push_back(
+          sorted_records(order, random() % 12, kAllKeys[random() % std::size(kAllKeys)], random));
+      inputs.push_back({data.back().data(), data.back().size() / order.record_bytes()});
+    }
+    LoserTree<FormatOrder> tree(order, inputs);
+    MemoryOutput out(order.record_bytes());
+    for (tree.start(); !tree.empty(); tree.advance()) out.append(tree.winner());
+    ASSERT_TRUE(out.bytes() == expected_merge(order, data));
+  }
+}
+
+}  // namespace
+}  // namespace vortex::test
