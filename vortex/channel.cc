@@ -169,7 +169,7 @@ Sink::Taken Channel::take_empty(std::uint64_t index) noexcept {
 Status Channel::put(std::uint64_t index, Block block, std::size_t bytes) noexcept {
   {
     std::lock_guard lock(mutex_);
-    if (index < floor_ || reader_left_) {
+    if (index < floor_) {
       empty_.push_back(block);
     } else {
       slot_of(index) = {block, index, bytes};

@@ -25,15 +25,12 @@ namespace vortex {
 // Where blocks are when they change hands.
 enum class Handover {
   // At home: each block moves four times on its way around, and a touch of a block that was handed
-  // over
-  // is an error from that moment on.
+  // over is an error from that moment on.
   kAtHome,
   // Where the last owner had them: each moves twice, straight from the writer's array to the
-  // reader's
-  // and back. Until the other side has taken a block, a writer that still writes to it changes what
-  // the
-  // reader gets, and a reader that still reads it finds what was there; from then on it is an
-  // error.
+  // reader's and back. Until the other side has taken a block, a writer that still writes to it
+  // changes what the reader gets, and a reader that still reads it finds what was there, or zeros
+  // at the moment at which it is taken; from then on it is an error.
   kInPlace,
 };
 

@@ -13,6 +13,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/os_memory.h"
 #include "vortex/process_memory.h"
 
 namespace vortex {
@@ -122,6 +123,30 @@ TEST(CommitStreamTest, AReaderThatOvertakesTheWriterWaits) {
   write_words(stream.writer_data(), kWords + 1, 9 * kWords);
   stream.finish(9 * kWords);
   consumer.join();
+  // What the reader jumped over goes as soon as the writer has left it: all of it, not only the
+  // page that would have been the guard.
+  for (const std::uint64_t page : {0, 1, 3}) {
+    CommitStream<std::uint64_t> other(small(2, 0, 0));
+    std::thread jumper([&] { word_in(other.reader_data(), 7 * kWords); });
+    write_words(other.writer_data(), 0, 9 * kWords);
+    other.finish(9 * kWords);
+    jumper.join();
+    const Failure failure =
+        guarded([&] { word_in(other.writer_data(), 3 * kWords + page * kWords / 4); });
+    EXPECT_EQ(failure.error, EFAULT) << "page " << page << ": " << failure.message();
+  }
+}
+
+TEST(CommitStreamTest, ReadsPastTheEndAreErrors) {
+  const std::uint64_t page_words = os::page_bytes() / sizeof(std::uint64_t);
+  CommitStream<std::uint64_t> stream(small(4, 0, 0));
+  write_words(stream.writer_data(), 0, 2 * kWords);
+  stream.finish(2 * kWords);
+  const std::uint64_t* in = stream.reader_data();
+  EXPECT_EQ(first_wrong(in, 0, 2 * kWords), 2 * kWords);
+  EXPECT_EQ(word_in(in, 2 * kWords + page_words - 1), 0u);
+  const Failure failure = guarded([&] { word_in(in, 2 * kWords + page_words); });
+  EXPECT_EQ(failure.error, ERANGE) << failure.message();
 }
 
 TEST(CommitStreamTest, TouchesOutsideTheWindowsAreErrorsThatPrintThem) {

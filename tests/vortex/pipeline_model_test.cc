@@ -205,7 +205,7 @@ class RandomReader {
       if (plan_.reader_end != End::kRegular && next_ > plan_.reader_until) {
         if (plan_.reader_end == End::kLeaves) return outcome_;
         if (plan_.reader_end == End::kTouchesOut && floor() > 0) {
-          look_at(random_() % floor());
+          look_behind(random_() % floor());
           return outcome_;
         }
         if (plan_.reader_end == End::kCancels && !cancelled_) {
@@ -259,6 +259,17 @@ class RandomReader {
     if (outcome_.failure) return false;
     outcome_.wrong += wrong;
     return true;
+  }
+
+  // A word of a block that was given back. In place it stays readable until the writer takes it,
+  // and reads as zero while it moves; it never shows what the writer puts there.
+  void look_behind(std::uint64_t block) {
+    const std::uint64_t at = block * kWords + random_() % kWords;
+    std::uint64_t word = 0;
+    outcome_.failure = guarded([&] { word = in_[at]; });
+    outcome_.failed_block = block;
+    if (!outcome_.failure && word != 0) outcome_.wrong += word != model_[at];
+    outcome_.wrong += !outcome_.failure && plan_.handover == Handover::kAtHome;
   }
 
   const Plan& plan_;

@@ -402,6 +402,40 @@ TEST(PipelineTest, CancelWakesAReaderThatWaits) {
   EXPECT_EQ(guarded([&] { write_words(out.data(), 0, kWords); }).error, ECANCELED);
 }
 
+TEST(PipelineTest, TheFirstCancelStays) {
+  Pipeline<std::uint64_t> pipeline(small(2, 1, 1));
+  auto out = pipeline.writer();
+  pipeline.cancel(ETIME, "took too long");
+  pipeline.cancel(EIO, "something else");
+  const Failure failure = guarded([&] { write_words(out.data(), 0, 1); });
+  EXPECT_EQ(failure.error, ETIME);
+  EXPECT_NE(failure.message().find("took too long"), std::string::npos) << failure.message();
+}
+
+TEST(PipelineTest, OneEndAloneIsCancelledWhereItWaits) {
+  {
+    Pipeline<std::uint64_t> pipeline(small(2, 1, 1));
+    auto out = pipeline.writer();
+    Failure failure;
+    std::thread producer(
+        [&] { failure = guarded([&] { write_words(out.data(), 0, 100 * kWords); }); });
+    wait_for_sleep(pipeline);
+    out.stream().cancel(ETIME, "the producer took too long");
+    producer.join();
+    EXPECT_EQ(failure.error, ETIME) << failure.message();
+  }
+  {
+    Pipeline<std::uint64_t> pipeline(small(2, 1, 1));
+    auto in = pipeline.reader();
+    Failure failure;
+    std::thread consumer([&] { failure = guarded([&] { first_wrong(in.data(), 0, 1); }); });
+    wait_for_sleep(pipeline);
+    in.stream().cancel(ETIME, "the consumer took too long");
+    consumer.join();
+    EXPECT_EQ(failure.error, ETIME) << failure.message();
+  }
+}
+
 TEST(PipelineTest, TouchesOutsideTheWindowsAreErrorsThatPrintThem) {
   Pipeline<std::uint64_t> pipeline(small(6, 1, 1));
   auto out = pipeline.writer();
