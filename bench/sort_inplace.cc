@@ -93,7 +93,7 @@ void vanishing(benchmark::State& state, Keys keys, int lg) {
   const std::size_t count = std::size_t{1} << lg;
   const std::size_t bytes = count * sizeof(std::uint64_t);
   const std::size_t array_blocks = (bytes + kBlock - 1) / kBlock;
-  const std::size_t blocks = array_blocks + radix_sort_extra_blocks(bytes, kBlock, 7);
+  const std::size_t blocks = array_blocks + radix_sort_extra_blocks(7);
   BlockPool pool(
       {.pool_bytes = blocks * kBlock, .block_bytes = kBlock, .warming = Warming::kEager});
   StreamPool streams(pool, blocks);
@@ -106,7 +106,7 @@ void vanishing(benchmark::State& state, Keys keys, int lg) {
       [&] { report = radix_sort(array, {.first_split_bits = 7}); });
   // The pool is resident from the start: what the sort took of it, and its scratch.
   state.counters["memory"] =
-      static_cast<double>(report.peak_blocks * kBlock + report.scratch_bytes) /
+      static_cast<double>(report.peak_blocks * kBlock + report.working_bytes) /
       static_cast<double>(bytes);
 }
 

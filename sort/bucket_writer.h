@@ -25,14 +25,13 @@ namespace vortex {
 // also when the writer knows that a bucket enters a new block, and it opens the block itself: a
 // fault would cost more and could not return an error.
 //
-// The buckets must be empty and begin at their first byte; 512 must be a multiple of the record
-// size.
+// The buckets must be empty. Records whose size does not divide 512 straddle lines and blocks;
+// their buffers hold a power of two of them and are copied through the caches.
 template <typename Record>
 class BucketWriter {
-  static_assert(512 % sizeof(Record) == 0);
-
  public:
-  static constexpr std::size_t kFlush = 512 / sizeof(Record);
+  static constexpr std::size_t kFlush = ChunkLayout<Record>::kFlushRecords;
+  static constexpr std::size_t kFlushBytes = ChunkLayout<Record>::kFlushBytes;
 
   // Allocates. `buckets` must outlive the writer.
   explicit BucketWriter(std::span<const std::unique_ptr<BucketStream>> buckets)
@@ -43,7 +42,8 @@ class BucketWriter {
     for (std::size_t i = 0; i < lists_.size(); ++i) {
       lists_[i].cursor = buffer(i);
       lists_[i].end = buffer(i) + kFlush;
-      lists_[i].target = lists_[i].opened = begin(i);
+      lists_[i].target = begin(i);
+      lists_[i].opened = buckets[i]->bytes();
     }
   }
 
@@ -52,13 +52,13 @@ class BucketWriter {
   template <typename BucketOf>
   std::size_t scatter(const Record* records, std::size_t count, BucketOf bucket_of) noexcept {
     constexpr std::size_t kAhead = 2048 / sizeof(Record);
-    constexpr std::size_t kLine = 64 / sizeof(Record);
+    constexpr std::size_t kLine = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
     // Prefetching goes past the end of the part, where the next part usually is, and never faults.
     for (std::size_t i = 0; i < count; ++i) {
       if (i % kLine == 0) __builtin_prefetch(records + i + kAhead);
       const unsigned bucket = bucket_of(records[i]);
       List& list = lists_[bucket];
-      *list.cursor++ = records[i];
+      std::memcpy(static_cast<void*>(list.cursor++), records + i, sizeof(Record));
       if (list.cursor == list.end) [[unlikely]] {
         if (!flush(bucket)) return i + 1;
       }
@@ -72,7 +72,7 @@ class BucketWriter {
       List& list = lists_[i];
       const auto rest = static_cast<std::size_t>(list.cursor - buffer(i));
       if (rest == 0) continue;
-      if (!make_room(i)) return error_;
+      if (!make_room(i, rest)) return error_;
       std::memcpy(static_cast<void*>(list.target), buffer(i), rest * sizeof(Record));
       list.target += rest;
       list.cursor = buffer(i);
@@ -94,10 +94,10 @@ class BucketWriter {
 
  private:
   struct List {
-    Record* cursor;  // in the buffer
-    Record* end;     // of the buffer
-    Record* target;  // in the bucket
-    Record* opened;  // the bucket can be written up to here
+    Record* cursor;     // in the buffer
+    Record* end;        // of the buffer
+    Record* target;     // in the bucket
+    std::byte* opened;  // the bucket can be written up to here
   };
   struct Delete {
     void operator()(Record* memory) const noexcept {
@@ -110,32 +110,42 @@ class BucketWriter {
     return reinterpret_cast<Record*>(buckets_[bucket]->bytes());
   }
 
-  bool make_room(std::size_t bucket) noexcept {
+  bool make_room(std::size_t bucket, std::size_t records) noexcept {
     List& list = lists_[bucket];
-    if (list.target != list.opened) return true;
+    const auto* const end = reinterpret_cast<const std::byte*>(list.target + records);
+    if (end <= list.opened) [[likely]]
+      return true;
     BucketStream& stream = *buckets_[bucket];
-    const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(list.opened) -
-                                                   stream.bytes());
     const std::size_t block_bytes = stream.pool().block_bytes();
-    error_ = stream.open_range(offset, block_bytes);
-    if (error_ == 0) list.opened += block_bytes / sizeof(Record);
-    return error_ == 0;
+    while (end > list.opened) {
+      error_ =
+          stream.open_range(static_cast<std::uint64_t>(list.opened - stream.bytes()), block_bytes);
+      if (error_ != 0) return false;
+      list.opened += block_bytes;
+    }
+    return true;
   }
 
   bool flush(std::size_t bucket) noexcept {
-    if (!make_room(bucket)) return false;
+    if (!make_room(bucket, kFlush)) return false;
     List& list = lists_[bucket];
     list.cursor = buffer(bucket);
-#if defined(__SSE2__)
-    const auto* from = reinterpret_cast<const __m128i*>(list.cursor);
-    auto* to = reinterpret_cast<__m128i*>(list.target);
-#pragma GCC unroll 8
-    for (int i = 0; i < 32; ++i) _mm_stream_si128(to + i, _mm_load_si128(from + i));
-#else
-    std::memcpy(static_cast<void*>(list.target), list.cursor, 512);
-#endif
+    copy_flush(list.target, list.cursor);
     list.target += kFlush;
     return true;
+  }
+
+  static void copy_flush(Record* target, const Record* source) noexcept {
+#if defined(__SSE2__)
+    if constexpr (kFlushBytes == 512) {
+      const auto* from = reinterpret_cast<const __m128i*>(source);
+      auto* to = reinterpret_cast<__m128i*>(target);
+#pragma GCC unroll 8
+      for (int i = 0; i < 32; ++i) _mm_stream_si128(to + i, _mm_load_si128(from + i));
+      return;
+    }
+#endif
+    std::memcpy(static_cast<void*>(target), source, kFlushBytes);
   }
 
   std::span<const std::unique_ptr<BucketStream>> buckets_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "sort/chunk_arena.h"
@@ -15,6 +16,7 @@
 #include "sort/digit.h"
 #include "sort/sample.h"
 #include "sort/small_sort_portable.h"
+#include "sort/split_plan.h"
 #include "sort/write_combiner.h"
 
 namespace vortex {
@@ -138,32 +140,79 @@ class ChainSorter {
   }
 
   ChainSorter(const SortRules<Record, KeyOf>& rules, ChunkArena<Record>& arena,
-              SortedOutput<Record>& output)
+              SortedOutput<Record>& output, const SplitSteps& steps = {})
       : rules_(rules),
+        steps_(steps),
         dense_(rules),
         arena_(arena),
         output_(output),
         gathered_(static_cast<Record*>(
             ::operator new (Dense::kMost * sizeof(Record), std::align_val_t{64}))),
+        tail_(static_cast<Record*>(
+            ::operator new (ChunkLayout<Record>::kChunkBytes, std::align_val_t{64}))),
         sample_(std::make_unique<Bits[]>(kSample)) {}
 
-  // For the level that reads an array or a stream.
-  WriteCombiner<Record>& combiner() noexcept { return combiner_; }
-  Bits* sample() noexcept { return sample_.get(); }
+  // What it allocates besides the arena.
+  static constexpr std::size_t kWorkingBytes = Dense::kMost * sizeof(Record) +
+                                               ChunkLayout<Record>::kChunkBytes +
+                                               kMostBuckets * ChunkLayout<Record>::kFlushBytes;
 
-  // Sorts what the level made of `split` and `range` has put into `chains`, and gives the chunks
-  // back. False when the output failed; chains not yet read keep their chunks.
-  bool sort_all(Chain* chains, const Split<Bits>& split, const KeyRange<Bits>& range,
-                std::size_t count, int level = 0) noexcept {
-    const std::size_t expected = 2 * (count / split.buckets) + 1024;
-    for (unsigned i = 0; i < split.buckets; ++i) {
-      if (chains[i].count == 0) continue;
-      const bool even = split.kind == SplitKind::kSlices && chains[i].count <= expected;
-      if (!sort(std::exchange(chains[i], Chain{}), range_of(split, i, range), even, level + 1)) {
-        return false;
-      }
+  // Room for Dense::kMost records, free between sorts.
+  Record* workspace() noexcept { return gathered_.get(); }
+
+  // The keys of kSample records out of `count` >= kSample, evenly spread. Valid until the next
+  // sort.
+  template <typename Codec>
+  std::span<Bits> take_sample(const Record* records, std::size_t count,
+                              const Codec& codec) noexcept {
+    const std::size_t step = count / kSample;
+    for (std::size_t i = 0; i < kSample; ++i) {
+      // One from each slice, at a place that periodic data are unlikely to line up with.
+      const std::size_t at = i * step + (i * 0x9e3779b97f4a7c15) % step;
+      Record record;
+      Dense::copy(records + at, 1, &record);
+      codec.encode(&record, 1);
+      sample_[i] = rules_.key_of(record);
     }
-    return true;
+    return {sample_.get(), kSample};
+  }
+
+  // Sorts more than Dense::kMost records to the output: those of the array whose chunks the arena
+  // has, which it uses up. `range` holds their encoded keys. False when the output failed.
+  template <typename Codec>
+  bool sort_array(Record* array, std::size_t count, const KeyRange<Bits>& range,
+                  const Codec& codec) noexcept {
+    constexpr std::size_t kChunk = ChunkLayout<Record>::kChunkRecords;
+    const auto sample = take_sample(array, count, codec);
+    const Split<Bits> split =
+        split_by_sample(sample.data(), sample.size(), range, next_bits(count));
+    std::array<Chain, kMostBuckets> chains;
+    combiner_.start(arena_, chains.data(), split.buckets);
+    with_digit(split, [&](const auto& digit) {
+      const auto bucket_of = on_record(digit);
+      const std::size_t whole = count / kChunk;
+      for (std::size_t chunk = 0; chunk < whole; ++chunk) {
+        Record* const records = array + chunk * kChunk;
+        codec.encode(records, kChunk);
+        combiner_.scatter(records, kChunk, records + kChunk, bucket_of);
+        arena_.give(static_cast<std::uint32_t>(chunk));
+      }
+      // What fills no chunk is not part of the arena, and the result may go there at any time.
+      const std::size_t rest = count % kChunk;
+      Dense::copy(array + whole * kChunk, rest, tail_.get());
+      codec.encode(tail_.get(), rest);
+      combiner_.scatter(tail_.get(), rest, tail_.get(), bucket_of);
+    });
+    combiner_.finish();
+    return sort_all(chains.data(), split, range, count, 0);
+  }
+
+  // The keys that bucket `bucket` of a split of `parent` can hold.
+  static KeyRange<Bits> range_of(const Split<Bits>& split, unsigned bucket,
+                                 const KeyRange<Bits>& parent) noexcept {
+    KeyRange<Bits> range;
+    with_digit(split, [&](const auto& digit) { range = digit.range_of(bucket, parent); });
+    return range;
   }
 
   // Calls body(digit) with the split's digit.
@@ -188,13 +237,8 @@ class ChainSorter {
     };
   }
 
-  // How many bits the next level takes of a job of `count` records: the least depth, then the least
-  // variance (split_plan.h).
-  static int next_bits(std::size_t count) noexcept {
-    const int bits = bits_to_split(count);
-    const int levels = (bits + kMostBits - 1) / kMostBits;
-    return levels <= 1 ? bits : (bits + levels - 1) / levels;
-  }
+  // How many bits the next level takes of a job of `count` records.
+  int next_bits(std::size_t count) const noexcept { return steps_.next(bits_to_split(count)); }
 
  private:
   struct Delete {
@@ -203,11 +247,19 @@ class ChainSorter {
     }
   };
 
-  static KeyRange<Bits> range_of(const Split<Bits>& split, unsigned bucket,
-                                 const KeyRange<Bits>& parent) noexcept {
-    KeyRange<Bits> range;
-    with_digit(split, [&](const auto& digit) { range = digit.range_of(bucket, parent); });
-    return range;
+  // Sorts what the level made of `split` and `range` has put into `chains`, and gives the chunks
+  // back. False when the output failed; chains not yet read keep their chunks.
+  bool sort_all(Chain* chains, const Split<Bits>& split, const KeyRange<Bits>& range,
+                std::size_t count, int level) noexcept {
+    const std::size_t expected = 2 * (count / split.buckets) + 1024;
+    for (unsigned i = 0; i < split.buckets; ++i) {
+      if (chains[i].count == 0) continue;
+      const bool even = split.kind == SplitKind::kSlices && chains[i].count <= expected;
+      if (!sort(std::exchange(chains[i], Chain{}), range_of(split, i, range), even, level + 1)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   // Calls body(records, count, next) for the chunks of a chain in order; each is given back
@@ -356,11 +408,13 @@ class ChainSorter {
   }
 
   const SortRules<Record, KeyOf>& rules_;
+  const SplitSteps steps_;
   Dense dense_;
   ChunkArena<Record>& arena_;
   SortedOutput<Record>& output_;
   WriteCombiner<Record> combiner_;
   std::unique_ptr<Record[], Delete> gathered_;
+  std::unique_ptr<Record[], Delete> tail_;
   std::unique_ptr<Bits[]> sample_;
 };
 

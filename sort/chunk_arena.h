@@ -37,7 +37,7 @@ struct Chain {
 // Chunks of an array that is being sorted in place, and spare ones. Those of the array join the
 // free ones when they have been read; when the result arrives at a chunk that still holds records
 // of some list, they are moved to a free chunk elsewhere. Everything is allocated by the
-// constructor.
+// constructor and reserve().
 //
 // take() hands out the chunk that was freed last: it is still in cache.
 template <typename Record>
@@ -48,19 +48,39 @@ class ChunkArena {
   // `array` of `array_chunks` chunks (0 chunks: all memory is spare) and `spare_chunks` from
   // `spare`.
   ChunkArena(Record* array, std::size_t array_chunks, Record* spare, std::size_t spare_chunks)
-      : array_(array), array_chunks_(array_chunks) {
-    nodes_.resize(array_chunks + spare_chunks);
+      : spare_(spare), spare_chunks_(spare_chunks) {
+    reserve(array_chunks);
+    rebase(array, array_chunks);
+  }
+
+  // Allocates what rebase() to arrays of up to `array_chunks` chunks needs.
+  void reserve(std::size_t array_chunks) {
+    nodes_.reserve(array_chunks + spare_chunks_);
+    free_.reserve(array_chunks + spare_chunks_);
+    owners_.reserve(array_chunks);
+  }
+
+  // Turns to another array, with all spare chunks free. No larger one than reserve() has been told.
+  void rebase(Record* array, std::size_t array_chunks) noexcept {
+    array_ = array;
+    array_chunks_ = array_chunks;
+    result_chunks_ = 0;
+    nodes_.resize(array_chunks + spare_chunks_);
     owners_.resize(array_chunks);
-    free_.reserve(nodes_.size());
+    free_.clear();
     for (std::size_t i = 0; i < array_chunks; ++i) {
       nodes_[i] = {array + i * kChunkRecords, Chain::kNone, true};
       owners_[i] = static_cast<std::uint32_t>(i);
     }
-    for (std::size_t i = spare_chunks; i-- > 0;) {
-      nodes_[array_chunks + i] = {spare + i * kChunkRecords, Chain::kNone, false};
+    for (std::size_t i = spare_chunks_; i-- > 0;) {
+      nodes_[array_chunks + i] = {spare_ + i * kChunkRecords, Chain::kNone, false};
       free_.push_back(static_cast<std::uint32_t>(array_chunks + i));
     }
+    spare_untouched_ = std::min(spare_untouched_, free_.size());
   }
+
+  // Spare chunks that have been used at some time: the others may have no memory behind them yet.
+  std::size_t spare_chunks_touched() const noexcept { return spare_chunks_ - spare_untouched_; }
 
   Record* data(std::uint32_t node) const noexcept { return nodes_[node].data; }
   std::uint32_t next(std::uint32_t node) const noexcept { return nodes_[node].next; }
@@ -71,6 +91,7 @@ class ChunkArena {
     for (;;) {
       const std::uint32_t node = free_.back();
       free_.pop_back();
+      spare_untouched_ = std::min(spare_untouched_, free_.size());
       if (in_result(node)) continue;
       nodes_[node].live = true;
       nodes_[node].next = Chain::kNone;
@@ -124,8 +145,11 @@ class ChunkArena {
     if (in_array(nodes_[node].data)) owners_[chunk_of(nodes_[node].data)] = node;
   }
 
-  Record* array_;
-  std::size_t array_chunks_;
+  Record* spare_;
+  std::size_t spare_chunks_;
+  std::size_t spare_untouched_ = static_cast<std::size_t>(-1);  // at the bottom of the free ones
+  Record* array_ = nullptr;
+  std::size_t array_chunks_ = 0;
   std::size_t result_chunks_ = 0;
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> owners_;  // node of each chunk of the array

@@ -2,23 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <new>
 
 #include "sort/chain_sorter.h"
 #include "sort/presorted.h"
+#include "sort/record_codec.h"
 
 namespace vortex {
-
-// Changes records on their way in and back on their way out, for base cases that know only unsigned
-// keys in ascending order. This one changes nothing.
-template <typename Record>
-struct NoCodec {
-  void encode(Record*, std::size_t) const noexcept {}
-  void decode(Record*, std::size_t) const noexcept {}
-};
 
 // Sorts ordinary memory. `rules` speak of encoded records. Up to DenseSorter::kMost records it
 // needs as much memory again; beyond that the array is distributed to lists of chunks that reuse
@@ -31,6 +23,15 @@ class InPlaceSort {
   using Rules = SortRules<Record, KeyOf>;
   using Bits = typename Rules::Bits;
   using Sorter = ChainSorter<Record, KeyOf>;
+
+  // What run() takes besides the array.
+  static std::size_t working_bytes(std::size_t count) noexcept {
+    if (count <= kSmallSortMost) return 0;
+    if (count <= Sorter::Dense::kMost) return count * sizeof(Record);
+    constexpr std::size_t kListBytes = 32;  // for each chunk
+    return Sorter::spare_chunks_for(count) * kChunk * sizeof(Record) + Sorter::kWorkingBytes +
+           count / kChunk * kListBytes;
+  }
 
   static void run(Record* array, std::size_t count, const Rules& rules, const Codec& codec = {}) {
     if (count <= kSmallSortMost) {
@@ -95,56 +96,17 @@ class InPlaceSort {
         rules_(rules),
         codec_(codec),
         spare_(allocate(Sorter::spare_chunks_for(count) * kChunk)),
-        tail_(allocate(kChunk)),
         arena_(array, count / kChunk, spare_.get(), Sorter::spare_chunks_for(count)),
         output_(array, arena_, codec_),
         sorter_(rules_, arena_, output_) {}
 
-  void sort() noexcept {
-    const KeyRange<Bits> range;
-    const Split<Bits> split =
-        split_by_sample(sorter_.sample(), take_sample(), range, Sorter::next_bits(count_));
-    std::array<Chain, kMostBuckets> chains;
-    auto& combiner = sorter_.combiner();
-    combiner.start(arena_, chains.data(), split.buckets);
-    Sorter::with_digit(split, [&](const auto& digit) {
-      const auto bucket_of = sorter_.on_record(digit);
-      const std::size_t whole = count_ / kChunk;
-      for (std::size_t chunk = 0; chunk < whole; ++chunk) {
-        Record* const records = array_ + chunk * kChunk;
-        codec_.encode(records, kChunk);
-        combiner.scatter(records, kChunk, records + kChunk, bucket_of);
-        arena_.give(static_cast<std::uint32_t>(chunk));
-      }
-      // What fills no chunk is not part of the arena, and the result may go there at any time.
-      const std::size_t rest = count_ % kChunk;
-      Sorter::Dense::copy(array_ + whole * kChunk, rest, tail_.get());
-      codec_.encode(tail_.get(), rest);
-      combiner.scatter(tail_.get(), rest, tail_.get(), bucket_of);
-    });
-    combiner.finish();
-    sorter_.sort_all(chains.data(), split, range, count_);
-  }
-
-  std::size_t take_sample() noexcept {
-    const std::size_t step = count_ / Sorter::kSample;
-    for (std::size_t i = 0; i < Sorter::kSample; ++i) {
-      // One from each slice, at a place that periodic data are unlikely to line up with.
-      const std::size_t at = i * step + (i * 0x9e3779b97f4a7c15) % step;
-      Record record;
-      Sorter::Dense::copy(array_ + at, 1, &record);
-      codec_.encode(&record, 1);
-      sorter_.sample()[i] = rules_.key_of(record);
-    }
-    return Sorter::kSample;
-  }
+  void sort() noexcept { sorter_.sort_array(array_, count_, KeyRange<Bits>{}, codec_); }
 
   Record* const array_;
   const std::size_t count_;
   const Rules rules_;
   const Codec codec_;
   Memory spare_;
-  Memory tail_;
   ChunkArena<Record> arena_;
   ArrayOutput output_;
   Sorter sorter_;

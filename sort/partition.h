@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,35 +53,15 @@ std::vector<std::uint64_t> partition(VanishingArray<Record>& input,
     const std::uint64_t end = records == count ? input.reserved_bytes() : records * sizeof(Record);
     require(input.give_back_range(0, end));
   };
-  if constexpr (512 % sizeof(Record) == 0) {
-    BucketWriter<Record> writer(buckets);
-    for (std::size_t at = 0; at < count; at += part) {
-      const std::size_t here = std::min(part, count - at);
-      if (writer.scatter(input.data() + at, here, bucket_of) != here) require(writer.error());
-      require(writer.error());
-      give_back_up_to(at + here);
-    }
-    require(writer.finish());
-    for (std::size_t i = 0; i < buckets.size(); ++i) counts[i] = writer.count(i);
-  } else {
-    // Records of odd sizes straddle blocks and cache lines: they are copied one by one.
-    std::vector<std::uint64_t> opened(buckets.size(), 0);
-    for (std::size_t at = 0; at < count; at += part) {
-      const std::size_t here = std::min(part, count - at);
-      for (std::size_t i = at; i < at + here; ++i) {
-        const Record& record = input.data()[i];
-        const std::size_t bucket = bucket_of(record);
-        const std::uint64_t offset = counts[bucket] * sizeof(Record);
-        if (offset + sizeof(Record) > opened[bucket]) {
-          require(buckets[bucket]->open_range(opened[bucket], block_bytes));
-          opened[bucket] += block_bytes;
-        }
-        std::memcpy(buckets[bucket]->bytes() + offset, &record, sizeof(Record));
-        ++counts[bucket];
-      }
-      give_back_up_to(at + here);
-    }
+  BucketWriter<Record> writer(buckets);
+  for (std::size_t at = 0; at < count; at += part) {
+    const std::size_t here = std::min(part, count - at);
+    if (writer.scatter(input.data() + at, here, bucket_of) != here) require(writer.error());
+    require(writer.error());
+    give_back_up_to(at + here);
   }
+  require(writer.finish());
+  for (std::size_t i = 0; i < buckets.size(); ++i) counts[i] = writer.count(i);
   input.clear();
   input.resize(0);
   return counts;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,6 +10,7 @@
 
 #include "sort/in_place_sort.h"
 #include "sort/key.h"
+#include "sort/record_codec.h"
 
 namespace vortex {
 
@@ -21,18 +21,6 @@ struct SortOptions {
 };
 
 namespace detail {
-
-// What tells a kind of key from unsigned numbers in ascending order.
-struct KeyCode {
-  bool is_signed = false;
-  bool is_float = false;
-  bool descending = false;
-};
-
-template <RadixKey K>
-constexpr KeyCode key_code(Order order) noexcept {
-  return {std::signed_integral<K>, std::floating_point<K>, order == Order::kDescending};
-}
 
 // Compiled once, for the processor at hand. `keys` are 4 or 8 bytes long; `pairs` are a key of 8
 // bytes and 8 bytes of value; `half_pairs` a key of 4 and 4 of value, and not stable.

@@ -53,4 +53,38 @@ std::vector<int> plan_splits(int bits, std::span<const double> speeds) {
   return splits;
 }
 
+SplitSteps::SplitSteps() noexcept {
+  for (std::size_t bits = 1; bits < first_.size(); ++bits) {
+    const std::size_t depth = (bits + 7) / 8;
+    first_[bits] = static_cast<std::uint8_t>((bits + depth - 1) / depth);
+  }
+}
+
+SplitSteps::SplitSteps(std::span<const double> speeds) {
+  const auto usable = speeds.first(std::min<std::size_t>(speeds.size(), 9));
+  if (std::none_of(usable.begin() + !usable.empty(), usable.end(),
+                   [](double speed) { return speed > 0; })) {
+    throw Error(EINVAL, "the speeds of splits name none of 1 to 8 bits");
+  }
+  int first = 0;
+  for (int bits = static_cast<int>(first_.size()) + 7; bits > 0; --bits) {
+    try {
+      first = plan_splits(bits, usable).front();
+    } catch (const Error&) {
+      // The plan of the next sum splits finer than needed.
+    }
+    const auto index = static_cast<std::size_t>(bits);
+    if (index < first_.size()) first_[index] = static_cast<std::uint8_t>(first);
+  }
+}
+
+int most_split_bits(std::uint64_t bytes, int levels, int address_bits) noexcept {
+  const std::uint64_t space = std::uint64_t{1} << address_bits;
+  for (int bits = 8; bits > 0; --bits) {
+    const std::uint64_t rooms = (std::uint64_t{1} << bits) * static_cast<std::uint64_t>(levels) + 2;
+    if (bytes <= space / rooms) return bits;
+  }
+  return 0;
+}
+
 }  // namespace vortex

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -19,5 +20,28 @@ std::vector<int> plan_splits(int bits, int most_bits = 8);
 // split in any unit (speeds[0] is ignored, 0: not possible), with ties going to fewer levels.
 // Throws Error(EINVAL) when no sequence has that sum.
 std::vector<int> plan_splits(int bits, std::span<const double> speeds);
+
+// The first split of each plan: what a sort that meets jobs of many sizes asks on every level.
+class SplitSteps {
+ public:
+  // The smallest depth and least variance with splits of at most 8 bits.
+  SplitSteps() noexcept;
+  // By the speeds of 2^b-way splits, b from 1 to 8; where no sequence makes a sum, by the next sum
+  // above that one does. Throws Error(EINVAL) when no speed is above 0.
+  explicit SplitSteps(std::span<const double> speeds);
+
+  int next(int bits) const noexcept { return first_[static_cast<std::size_t>(bits)]; }
+
+ private:
+  std::array<std::uint8_t, 65> first_{};
+};
+
+// Address space on x86-64.
+inline constexpr int kAddressBits = 47;
+
+// The most bits, 8 at most, that a sort of `bytes` bytes may split by when each of its 2^b buckets
+// reserves room for all of them on each of `levels` levels, besides the array and its pool. 0:
+// none.
+int most_split_bits(std::uint64_t bytes, int levels = 1, int address_bits = kAddressBits) noexcept;
 
 }  // namespace vortex

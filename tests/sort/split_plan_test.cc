@@ -42,5 +42,32 @@ TEST(SplitPlan, MinimisesTheSumOfTimes) {
   EXPECT_THROW(plan_splits(3, std::vector<double>{0, 0, 1}), Error);
 }
 
+TEST(SplitPlan, StepsAreTheFirstSplitsOfPlans) {
+  const SplitSteps least;
+  for (int bits = 1; bits <= 64; ++bits) EXPECT_EQ(least.next(bits), plan_splits(bits).front());
+  EXPECT_EQ(least.next(0), 0);
+  // With 3 and 7 bits only: 7 + 3 make 10, 3 + 3 + 3 make 9; 8 bits are split as 9, 2 as 3.
+  const double speeds[] = {0, 0, 0, 1, 0, 0, 0, 2};
+  const SplitSteps steps(speeds);
+  EXPECT_EQ(steps.next(10), 7);
+  EXPECT_EQ(steps.next(9), 3);
+  EXPECT_EQ(steps.next(8), 3);
+  EXPECT_EQ(steps.next(2), 3);
+  EXPECT_EQ(steps.next(0), 0);
+  EXPECT_THROW(SplitSteps(std::span<const double>(speeds, 3)), Error);
+  EXPECT_THROW(SplitSteps(std::span<const double>{}), Error);
+}
+
+TEST(SplitPlan, BucketsFitTheAddressSpace) {
+  // 2^b buckets on each level, the array and its pool.
+  EXPECT_EQ(most_split_bits(0), 8);
+  EXPECT_EQ(most_split_bits((std::uint64_t{1} << 47) / 258), 8);
+  EXPECT_EQ(most_split_bits((std::uint64_t{1} << 47) / 258 + 1), 7);
+  EXPECT_EQ(most_split_bits(std::uint64_t{1} << 40), 6);
+  EXPECT_EQ(most_split_bits(std::uint64_t{1} << 40, 3), 5);
+  EXPECT_EQ(most_split_bits(std::uint64_t{1} << 40, 1, 48), 7);
+  EXPECT_EQ(most_split_bits(std::uint64_t{1} << 46), 0);
+}
+
 }  // namespace
 }  // namespace vortex
