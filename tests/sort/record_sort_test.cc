@@ -59,6 +59,7 @@ TEST(RecordSort, ManyRecords) {
       const RecordList list = test::make_records(shape, 12, 60000, random);
       const FormatOrder order(RecordFormat(12, {{0, 8, {}, false}}));
       ASSERT_NO_FATAL_FAILURE(expect_sorted(order, list, 60000 * 32 + 16));
+      ASSERT_NO_FATAL_FAILURE(expect_sorted(order, list, 60000 * 16 + 16));
       ASSERT_NO_FATAL_FAILURE(expect_sorted(order, list, 60000));
     }
   }
