@@ -1,12 +1,16 @@
 // Runs written to disks and merged from them, against std::stable_sort.
 #include "sort/run_merge.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -323,6 +327,9 @@ TEST_P(RunMerge, SeveralPassesUseSlotsAgain) {
   }
   EXPECT_LE(house.store.peak_bytes_in_use(), written + 4 * kBlock)
       << "merging takes hardly more room than the runs themselves";
+  for (const RunStoreDiskStatistics& disk : house.store.statistics()) {
+    EXPECT_EQ(disk.slots, disk.peak_slots_in_use) << "a free slot was not used again";
+  }
   MemoryOutput out(100);
   RunMergeOptions options;
   options.kind = GetParam();
@@ -520,6 +527,54 @@ TEST(RunStore, LeavesNothingInTheFolder) {
   ASSERT_EQ(statistics.size(), 1U);
   EXPECT_EQ(statistics[0].slots_in_use, 1U);
   EXPECT_EQ(statistics[0].disk.writes, 1U);
+}
+
+// What the nameless files of a folder take on the disk, in bytes.
+std::uint64_t bytes_on_disk(const std::filesystem::path& folder) {
+  std::map<ino_t, std::uint64_t> bytes;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
+    struct stat status {};
+    if (error || target.find(folder.string() + "/") != 0) continue;
+    if (stat(entry.path().c_str(), &status) != 0) continue;
+    bytes[status.st_ino] = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  std::uint64_t sum = 0;
+  for (const auto& [inode, size] : bytes) sum += size;
+  return sum;
+}
+
+TEST(RunMergeSpace, TheLastMergeGivesTheSpaceBackAsItGoes) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(64));
+  std::vector<Bytes> data;
+  for (unsigned i = 0; i < 4; ++i) {
+    data.push_back(sorted_records(order, 20000, Keys::kRandom, random));
+  }
+  const std::size_t buffers = least_read_buffers(PrefetchKind::kOptimal, 4, 1, kBlock, 64) + 4;
+  House house(buffers, {});
+  const BlockFile probe = BlockFile::temporary(house.folders[0].path().string());
+  if (fallocate(probe.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kBlock) != 0) {
+    GTEST_SKIP() << "the file system of " << house.folders[0].path() << " punches no holes";
+  }
+  std::vector<vortex::Run> runs = write_runs(order, house.store, data);
+  const std::uint64_t before = bytes_on_disk(house.folders[0].path());
+  EXPECT_GE(before, 4U * 20000 * 64);
+  MemoryOutput out(64);
+  RunMergeOptions options;
+  options.read_buffers = buffers;
+  options.punch_holes = true;
+  std::uint64_t halfway = 0;
+  options.progress = [&](std::uint64_t merged) {
+    if (halfway == 0 && merged > 2U * 20000 * 64) {
+      halfway = bytes_on_disk(house.folders[0].path());
+    }
+  };
+  merge_runs(order, house.store, std::move(runs), out, options);
+  EXPECT_LT(halfway, before * 2 / 3);
+  EXPECT_LT(bytes_on_disk(house.folders[0].path()), before / 10);
+  EXPECT_TRUE(out.bytes() == expected_merge(order, data));
 }
 
 TEST(LoserTree, MergesAnyNumberOfInputs) {
