@@ -1,0 +1,241 @@
+// A striped file at the sum of its disks' speeds, also when they are unequal.
+//
+// By default four disks of 200 MB/s are simulated in real time over files in memory (PacedDisk),
+// once all equal and once with the last of them 4 times slower. `share` is the rate over the sum of
+// the speeds; `late` counts requests that the simulation served later than its model says, and with
+// any of those the machine was measured instead. `cpu_s` includes what the simulation itself takes.
+//
+// Options before those of Google Benchmark:
+//   --folder=PATH                     where the simulated disks keep their bytes (/dev/shm)
+//   --folders=PATH,PATH,…             real disks instead of simulated ones, one a folder
+//   --read-mbps=N,N,… --write-mbps=…  their speeds: weights, and what the sum is
+//   --mib=N                           size of the file (2048)
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/support/ratios.h"
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "io/open_disk.h"
+#include "io/paced_disk.h"
+#include "io/steady_time.h"
+#include "io/striped_file.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kUnitBytes = std::size_t{1} << 20;
+constexpr double kMegabyte = 1e6;
+
+struct Settings {
+  std::string folder = "/dev/shm";
+  std::vector<std::string> folders;
+  std::vector<double> read_mbps;
+  std::vector<double> write_mbps;
+  std::uint64_t bytes = std::uint64_t{2} << 30;
+};
+Settings settings;
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+// The disks of one row: real ones, or simulated at the given speeds.
+struct Disks {
+  Disks(const std::vector<double>& read_mbps, const std::vector<double>& write_mbps) {
+    for (std::size_t i = 0; i < read_mbps.size(); ++i) {
+      if (!settings.folders.empty()) {
+        OpenDiskOptions options;
+        options.name = settings.folders[i];
+        disks.push_back(open_disk(options));
+        continue;
+      }
+      ServiceModel model;
+      model.read_bytes_per_s = static_cast<std::uint64_t>(read_mbps[i] * kMegabyte);
+      model.write_bytes_per_s = static_cast<std::uint64_t>(write_mbps[i] * kMegabyte);
+      disks.push_back(std::make_unique<PacedDisk>(model));
+    }
+  }
+  std::vector<StripedFile::Part> empty_parts() const {
+    std::vector<StripedFile::Part> parts;
+    for (std::size_t i = 0; i < disks.size(); ++i) {
+      const std::string& folder = settings.folders.empty() ? settings.folder : settings.folders[i];
+      parts.push_back({disks[i].get(), BlockFile::temporary(folder, !settings.folders.empty())});
+    }
+    return parts;
+  }
+  std::uint64_t late() const {
+    std::uint64_t total = 0;
+    for (const auto& disk : disks) total += disk->statistics().late;
+    return total;
+  }
+  std::vector<std::unique_ptr<Disk>> disks;
+};
+
+// Enough requests for every disk to have its next one waiting, and for the slowest to be asked
+// early.
+std::size_t requests(const std::vector<double>& weights) {
+  const double least = *std::min_element(weights.begin(), weights.end());
+  return static_cast<std::size_t>(2 * sum(weights) / least) + 4;
+}
+
+void write_file(StripedFile& file, std::size_t behind) {
+  FileWriter<std::uint64_t> out(file.writing_layout(), {.block_bytes = kUnitBytes,
+                                                        .comeback_blocks = 0,
+                                                        .write_behind = behind,
+                                                        .caching = Caching::kDirect,
+                                                        .sync = true});
+  std::uint64_t* const to = out.data();
+  for (std::uint64_t i = 0; i < settings.bytes / 8; ++i) to[i] = i;
+  out.finish(settings.bytes / 8);
+}
+
+std::uint64_t read_file(StripedFile& file, std::size_t ahead) {
+  const FileReader<std::uint64_t> in(file.reading_layout(), {.block_bytes = kUnitBytes,
+                                                             .comeback_blocks = 0,
+                                                             .read_ahead = ahead,
+                                                             .caching = Caching::kDirect});
+  std::uint64_t total = 0;
+  for (std::uint64_t i = 0; i < in.size(); ++i) total += in.data()[i];
+  return total;
+}
+
+void run(benchmark::State& state, bool writing, AllocationStrategy strategy,
+         const std::vector<double>& read_mbps, const std::vector<double>& write_mbps) {
+  try {
+    const std::vector<double>& mbps = writing ? write_mbps : read_mbps;
+    Disks disks(read_mbps, write_mbps);
+    StripedFileOptions options;
+    options.strategy = strategy;
+    options.weights = mbps;
+    options.seed = 1;
+    options.unit_bytes = kUnitBytes;
+    double cpu = 0;
+    double seconds = 0;
+    for (auto _ : state) {
+      state.PauseTiming();
+      StripedFile file(disks.empty_parts(), options);
+      if (!writing) write_file(file, requests(mbps));
+      cpu -= cpu_seconds();
+      const std::uint64_t begin = steady_now_ns();
+      state.ResumeTiming();
+      if (writing) {
+        write_file(file, requests(mbps));
+      } else {
+        const std::uint64_t n = settings.bytes / 8;
+        if (read_file(file, requests(mbps)) != n / 2 * (n - 1)) state.SkipWithError("a wrong sum");
+      }
+      seconds += static_cast<double>(steady_now_ns() - begin) * 1e-9;
+      cpu += cpu_seconds();
+    }
+    state.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes * state.iterations()));
+    state.counters["share"] = static_cast<double>(settings.bytes) *
+                              static_cast<double>(state.iterations()) / seconds /
+                              (sum(mbps) * kMegabyte);
+    state.counters["late"] = static_cast<double>(disks.late());
+    state.counters["cpu_s"] = cpu;
+    state.counters["pool_MiB"] = static_cast<double>((requests(mbps) + 1) * kUnitBytes) / (1 << 20);
+  } catch (const Error& error) {
+    state.SkipWithError(error.what());
+  }
+}
+
+void add_rows(const std::string& disks, const std::vector<double>& read_mbps,
+              const std::vector<double>& write_mbps) {
+  for (const bool writing : {true, false}) {
+    for (const AllocationStrategy strategy :
+         {AllocationStrategy::kStriping, AllocationStrategy::kSimpleRandomized,
+          AllocationStrategy::kRandomCyclic, AllocationStrategy::kFullyRandom}) {
+      const std::string name = std::string(writing ? "write/" : "read/") + disks + "/" +
+                               std::string(allocation_strategy_name(strategy));
+      benchmark::RegisterBenchmark(
+          name.c_str(),
+          [=](benchmark::State& state) { run(state, writing, strategy, read_mbps, write_mbps); })
+          ->Iterations(1)
+          ->UseRealTime()
+          ->Unit(benchmark::kSecond);
+    }
+  }
+}
+
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    parts.push_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return parts;
+}
+
+std::vector<double> numbers_of(const std::string& list) {
+  std::vector<double> numbers;
+  for (const std::string& part : parts_of(list)) numbers.push_back(std::atof(part.c_str()));
+  return numbers;
+}
+
+std::vector<std::string> without_our_options(int argc, char** argv) {
+  std::vector<std::string> others;
+  for (int i = 0; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const auto value = [&argument](std::string_view option) {
+      return argument.compare(0, option.size(), option) == 0 ? argument.substr(option.size())
+                                                             : std::string();
+    };
+    if (!value("--folder=").empty()) {
+      settings.folder = value("--folder=");
+    } else if (!value("--folders=").empty()) {
+      settings.folders = parts_of(value("--folders="));
+    } else if (!value("--read-mbps=").empty()) {
+      settings.read_mbps = numbers_of(value("--read-mbps="));
+    } else if (!value("--write-mbps=").empty()) {
+      settings.write_mbps = numbers_of(value("--write-mbps="));
+    } else if (!value("--mib=").empty()) {
+      settings.bytes = static_cast<std::uint64_t>(std::atoi(value("--mib=").c_str())) << 20;
+    } else {
+      others.push_back(argument);
+    }
+  }
+  return others;
+}
+
+}  // namespace
+}  // namespace vortex
+
+int main(int argc, char** argv) {
+  using vortex::settings;
+  std::vector<std::string> arguments = vortex::without_our_options(argc, argv);
+  if (settings.folders.empty()) {
+    vortex::add_rows("equal", {200, 200, 200, 200}, {200, 200, 200, 200});
+    vortex::add_rows("one_slow", {200, 200, 200, 50}, {200, 200, 200, 50});
+  } else {
+    if (settings.read_mbps.size() != settings.folders.size() ||
+        settings.write_mbps.size() != settings.folders.size()) {
+      std::fprintf(stderr, "--folders needs as many --read-mbps and --write-mbps\n");
+      return 2;
+    }
+    vortex::add_rows("folders", settings.read_mbps, settings.write_mbps);
+  }
+  // Speeds in real time hardly vary, and each row takes seconds.
+  arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=1");
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  return vortex::bench::run_with_ratios(static_cast<int>(pointers.size()), pointers.data(), {});
+}
