@@ -59,6 +59,7 @@ FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout,
     for_pool.name = "blocks of '" + layout->name() + "'";
     own_pool_ = std::make_unique<BlockPool>(for_pool);
     pool_ = own_pool_.get();
+    for_source.register_pool = true;
   }
   if (layout->length() != 0) {
     const BlockFile& file = *layout->locate(0, pool_->block_bytes()).file;

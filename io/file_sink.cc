@@ -38,6 +38,7 @@ FileSink::FileSink(BlockPool& pool, std::unique_ptr<FileLayout> layout,
       unit_bytes_(group_ * block_bytes_),
       blocks_for_stream_(options.blocks_for_stream),
       caching_(options.caching),
+      registered_(options.register_pool),
       sync_(options.sync),
       quota_(pool, blocks_needed(options, block_bytes_, layout_->unit_bytes()),
              blocks_needed(options, block_bytes_, layout_->unit_bytes()),
@@ -49,8 +50,10 @@ FileSink::FileSink(BlockPool& pool, std::unique_ptr<FileLayout> layout,
                             format_bytes(first.file->alignment()) + ", and blocks of " +
                             format_bytes(block_bytes_) + " are none");
   }
-  for (Disk* disk : layout_->disks()) {
-    disk->register_memory(pool.homes(), pool.pool_bytes(), block_bytes_);
+  if (registered_) {
+    for (Disk* disk : layout_->disks()) {
+      disk->register_memory(pool.homes(), pool.pool_bytes(), block_bytes_);
+    }
   }
 }
 
@@ -63,7 +66,9 @@ FileSink::~FileSink() {
       if (block) quota_.give_back(std::exchange(block, Block{}));
     }
   }
-  for (Disk* disk : layout_->disks()) disk->unregister_memory(pool().homes());
+  if (registered_) {
+    for (Disk* disk : layout_->disks()) disk->unregister_memory(pool().homes());
+  }
 }
 
 void FileSink::discard(Block block) noexcept { quota_.give_back(block); }

@@ -23,6 +23,9 @@ struct FileSinkOptions {
   std::size_t request_bytes = 0;      // 0: a block, or several small ones
   Caching caching = Caching::kAuto;
   bool sync = false;  // finish() returns when the data, and the name, have reached the disk
+  // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
+  // no block has been taken yet.
+  bool register_pool = false;
 };
 
 struct FileSinkStatistics {
@@ -90,6 +93,7 @@ class FileSink final : public Sink {
   std::size_t unit_bytes_;
   std::size_t blocks_for_stream_;
   Caching caching_;
+  bool registered_;
   bool sync_;
   BlockQuota quota_;
   std::vector<Slot> slots_;

@@ -53,6 +53,7 @@ FileSource::FileSource(BlockPool& pool, std::unique_ptr<FileLayout> layout,
       read_ahead_(options.read_ahead),
       blocks_for_stream_(options.blocks_for_stream),
       caching_(options.caching),
+      registered_(options.register_pool),
       quota_(pool, blocks_needed(options, block_bytes_, layout_->unit_bytes()),
              blocks_needed(options, block_bytes_, layout_->unit_bytes()),
              "reader of '" + layout_->name() + "'"),
@@ -67,8 +68,10 @@ FileSource::FileSource(BlockPool& pool, std::unique_ptr<FileLayout> layout,
   if (caching_ == Caching::kBuffered && !layout_->sequential()) {
     posix_fadvise(first.file->descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
   }
-  for (Disk* disk : layout_->disks()) {
-    disk->register_memory(pool.homes(), pool.pool_bytes(), block_bytes_);
+  if (registered_) {
+    for (Disk* disk : layout_->disks()) {
+      disk->register_memory(pool.homes(), pool.pool_bytes(), block_bytes_);
+    }
   }
 }
 
@@ -76,7 +79,9 @@ FileSource::~FileSource() {
   if (pool().inherited()) return;
   layout_->cancel();
   for (Slot& slot : slots_) retire(slot);
-  for (Disk* disk : layout_->disks()) disk->unregister_memory(pool().homes());
+  if (registered_) {
+    for (Disk* disk : layout_->disks()) disk->unregister_memory(pool().homes());
+  }
 }
 
 std::optional<std::uint64_t> FileSource::length() const noexcept {

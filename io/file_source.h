@@ -40,6 +40,9 @@ struct FileSourceOptions {
   std::size_t read_ahead = 4;         // requests beyond the one in use
   std::size_t request_bytes = 0;      // 0: a block, or several small ones
   Caching caching = Caching::kAuto;
+  // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
+  // no block has been taken yet.
+  bool register_pool = false;
 };
 
 struct FileSourceStatistics {
@@ -98,6 +101,7 @@ class FileSource final : public Source {
   std::size_t read_ahead_;
   std::size_t blocks_for_stream_;
   Caching caching_;
+  bool registered_;
   PageCacheProbe page_cache_;
   BlockQuota quota_;
   std::vector<Slot> slots_;

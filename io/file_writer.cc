@@ -66,6 +66,7 @@ FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
     for_pool.name = "blocks of '" + layout->name() + "'";
     own_pool_ = std::make_unique<BlockPool>(for_pool);
     pool_ = own_pool_.get();
+    for_sink.register_pool = true;
   }
   const BlockFile& file = *layout->locate(0, pool_->block_bytes()).file;
   direct_ = file.direct_descriptor() >= 0 ? "direct I/O" : file.direct_refusal();

@@ -43,15 +43,9 @@ RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
     part->disk = options_.open_disk ? options_.open_disk(i) : open_disk_of(options_.folders[i]);
     parts_.push_back(std::move(part));
   }
-  for (const auto& part : parts_) {
-    part->disk->register_memory(pool_.homes(), pool_.pool_bytes(), pool_.block_bytes());
-  }
 }
 
-RunStore::~RunStore() {
-  if (pool_.inherited()) return;
-  for (const auto& part : parts_) part->disk->unregister_memory(pool_.homes());
-}
+RunStore::~RunStore() = default;
 
 BlockAllocation RunStore::next_allocation() {
   std::uint64_t number = 0;

@@ -23,8 +23,10 @@
 #include "io/stream_calls.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/bucket_stream.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/stream_pool.h"
 
 namespace vortex {
 namespace {
@@ -290,6 +292,39 @@ TEST_P(FileStreams, AFileCutWhileItIsRead) {
     EXPECT_EQ(failure.error, ENODATA) << failure.message();
     EXPECT_EQ(i, left / kBlock * kBlock);
   }
+}
+
+// Memory that is registered with the kernel while its block is placed elsewhere is other memory
+// than the block's; requests must not use it.
+TEST(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
+  constexpr std::size_t kLargeBlock = std::size_t{512} << 10;  // a request of one piece
+  std::mt19937_64 random(test::test_seed());
+  const test::TemporaryFolder folder;
+  const std::string text = random_text(random, 9 * kLargeBlock + 123);
+  put((folder.path() / "in").string(), text);
+  BlockPoolOptions for_pool;
+  for_pool.block_bytes = kLargeBlock;
+  for_pool.pool_bytes = 24 * kLargeBlock;
+  BlockPool pool(for_pool);
+  StreamPool buckets(pool, 8);
+  BucketStream bucket(buckets);
+  ASSERT_EQ(bucket.open_range(0, 8 * kLargeBlock), 0);
+  FileReaderOptions for_reader;
+  for_reader.pool = &pool;
+  for_reader.caching = Caching::kDirect;
+  FileReader<char> in((folder.path() / "in").string(), for_reader);
+  FileWriterOptions for_writer;
+  for_writer.pool = &pool;
+  for_writer.caching = Caching::kDirect;
+  FileWriter<char> out((folder.path() / "out").string(), for_writer);
+  // The block that came back last is taken first.
+  ASSERT_EQ(bucket.give_back_range(0, 8 * kLargeBlock), 0);
+  ASSERT_EQ(in.size(), text.size());
+  for (std::size_t at = 0; at < text.size(); at += 512) {
+    std::memcpy(out.data() + at, in.data() + at, std::min<std::size_t>(512, text.size() - at));
+  }
+  out.finish(text.size());
+  EXPECT_TRUE(contents((folder.path() / "out").string()) == text);
 }
 
 INSTANTIATE_TEST_SUITE_P(
