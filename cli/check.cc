@@ -13,7 +13,7 @@
 #include "cli/byte_size.h"
 #include "cli/order_check.h"
 #include "cli/order_summary_json.h"
-#include "cli/record_form.h"
+#include "cli/record_options.h"
 #include "cli/verbs.h"
 #include "io/file_reader.h"
 #include "vortex/error.h"
@@ -21,25 +21,6 @@
 
 namespace vortex::cli {
 namespace {
-
-RecordFormat format_of(const CheckOptions& options) {
-  if (!options.form.empty() && !(options.record.empty() && options.keys.empty())) {
-    throw Error(EINVAL, "--form says what --record and --key say; give one or the other");
-  }
-  if (options.record.empty() && !options.keys.empty()) {
-    throw Error(EINVAL, "--key needs --record: how long is a record?");
-  }
-  const auto directed = [&](RecordFormat format) {
-    return options.reverse ? format.reversed() : format;
-  };
-  if (options.record.empty()) {
-    return directed(
-        record_format(parse_record_form(options.form.empty() ? "records" : options.form)));
-  }
-  std::vector<RecordKey> keys;
-  for (const std::string& key : options.keys) keys.push_back(parse_record_key(key));
-  return directed(RecordFormat(parse_size(options.record, "--record"), std::move(keys)));
-}
 
 FileReader<std::byte> open_input(const std::string& path, const RecordFormat& format) {
   FileReaderOptions for_reader;
@@ -87,7 +68,8 @@ OrderSummary check_file(const std::string& path, const RecordFormat& format) {
 }
 
 OrderReport check_files(const CheckOptions& options) {
-  OrderReport report{.format = format_of(options), .files = {}, .summary = {}};
+  OrderReport report{
+      .format = parse_record_options(options.records, "records"), .files = {}, .summary = {}};
   const auto started = std::chrono::steady_clock::now();
   for (const std::string& path : options.inputs) {
     const OrderSummary summary = check_file(path, report.format);
@@ -107,8 +89,7 @@ std::string text_of(const std::string& path) {
 }
 
 OrderReport combine_summaries(const CheckOptions& options) {
-  if (!options.form.empty() || !options.record.empty() || !options.keys.empty() ||
-      options.reverse) {
+  if (!options.records.empty() || options.records.reverse) {
     throw Error(EINVAL,
                 "--combine takes the format from the summaries; leave out --form, --record, "
                 "--key and --reverse");

@@ -39,13 +39,8 @@ void add_gen(CLI::App& program, GenOptions& options) {
   verb.add_flag("--json", options.json, "Print the result as JSON");
 }
 
-void add_check(CLI::App& program, CheckOptions& options) {
-  CLI::App& verb = *program.add_subcommand(
-      "check", "Tell whether files, one after the other, are sorted (exit code 0) or not (1)");
-  verb.add_option("IN", options.inputs, "Files, or - for standard input; with --combine, summaries")
-      ->required();
-  verb.add_option("--form", options.form,
-                  "What `vortex gen` calls it: records (the default), ascii, pairs, u32be, ...");
+void add_record_options(CLI::App& verb, RecordOptions& options, const char* forms) {
+  verb.add_option("--form", options.form, forms);
   verb.add_option("--record", options.record, "Length of a record in bytes");
   verb.add_option("--key", options.keys,
                   "OFFSET:LENGTH[:TYPE][:desc] with a type of bytes (the default), u8 ... u64, "
@@ -53,6 +48,47 @@ void add_check(CLI::App& program, CheckOptions& options) {
                   "without it the whole record is the key")
       ->allow_extra_args(false);
   verb.add_flag("-r,--reverse", options.reverse, "Turn the order of all keys round");
+}
+
+void add_sort(CLI::App& program, SortOptions& options) {
+  CLI::App& verb = *program.add_subcommand("sort", "Sort files of records, however large");
+  verb.add_option("IN", options.inputs, "Files, or - for standard input")->required();
+  verb.add_option("-o,--output", options.output,
+                  "The file to be, which may be an input, or - for standard output");
+  add_record_options(verb, options.records,
+                     "What `vortex gen` calls it: records, ascii, pairs, u32be, ...");
+  verb.add_flag("-u,--unique", options.unique, "Of records with equal keys keep only the first");
+  verb.add_flag("-s,--stable", options.stable,
+                "Keep the order of records with equal keys (always so)");
+  verb.add_flag("-m,--merge", options.merge, "The inputs are sorted already: only merge them");
+  verb.add_option("-S,--memory", options.memory,
+                  "How much memory to take, a size or a percentage (by default half)");
+  verb.add_option("-T,--disk", options.folders,
+                  "A folder to keep runs in, by default that of the output; may be repeated, a "
+                  "queue of requests each")
+      ->allow_extra_args(false);
+  verb.add_option("--block", options.block,
+                  "Size of the blocks, a power of two (by default what suits the memory)");
+  verb.add_option("--io", options.io, "best, uring or threads")->capture_default_str();
+  verb.add_option("--prefetch", options.prefetch,
+                  "What a merge fetches next: optimal, srm, srm-async, naive, striped")
+      ->capture_default_str();
+  verb.add_option("--seed", options.seed, "Of the random choice of a disk for each block")
+      ->capture_default_str();
+  verb.add_flag("--plan", options.plan, "Print what would be done, and do nothing");
+  verb.add_flag("--progress", options.progress,
+                "Tell how far the sort is where standard error is no terminal, too");
+  verb.add_flag("--json", options.json, "Print a report as JSON");
+  verb.add_flag("-v,--verbose", options.verbose, "Print the plan and what came of it");
+}
+
+void add_check(CLI::App& program, CheckOptions& options) {
+  CLI::App& verb = *program.add_subcommand(
+      "check", "Tell whether files, one after the other, are sorted (exit code 0) or not (1)");
+  verb.add_option("IN", options.inputs, "Files, or - for standard input; with --combine, summaries")
+      ->required();
+  add_record_options(verb, options.records,
+                     "What `vortex gen` calls it: records (the default), ascii, pairs, u32be, ...");
   verb.add_flag("-u,--unique", options.unique, "Equal keys count as not sorted");
   verb.add_flag("--combine", options.combine,
                 "Join summaries of consecutive parts, made with --json");
@@ -78,7 +114,8 @@ std::string message_of(const std::system_error& error) {
 
 int parse_and_run(int argc, char** argv) {
   CLI::App program(
-      "Streams of records through virtual memory: make them, check them, and see what the machine "
+      "Streams of records through virtual memory: make them, sort them, check them, and see what "
+      "the machine "
       "can do.",
       "vortex");
   program.set_version_flag("--version", kVersion);
@@ -86,9 +123,11 @@ int parse_and_run(int argc, char** argv) {
   program.footer(
       "Exit codes: 0 done, 1 not sorted, 2 an error. `vortex VERB --help` has the options.");
   GenOptions for_gen;
+  SortOptions for_sort;
   CheckOptions for_check;
   InfoOptions for_info;
   add_gen(program, for_gen);
+  add_sort(program, for_sort);
   add_check(program, for_check);
   add_info(program, for_info);
   try {
@@ -100,6 +139,7 @@ int parse_and_run(int argc, char** argv) {
     return kExitError;
   }
   if (program.got_subcommand("gen")) return gen(for_gen);
+  if (program.got_subcommand("sort")) return sort(for_sort);
   if (program.got_subcommand("check")) return check(for_check);
   return info(for_info);
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/record_options.h"
+
 namespace vortex::cli {
 
 // Exit codes of the program.
@@ -25,12 +27,28 @@ struct GenOptions {
   bool json = false;
 };
 
+struct SortOptions {
+  std::vector<std::string> inputs;
+  std::string output;
+  RecordOptions records;
+  std::string memory;  // empty: half of what is there
+  std::vector<std::string> folders;
+  std::string block;  // empty: what suits the memory
+  std::string io = "best";
+  std::string prefetch = "optimal";
+  std::uint64_t seed = 1;
+  bool unique = false;
+  bool stable = false;  // every sort is
+  bool merge = false;
+  bool plan = false;
+  bool progress = false;
+  bool json = false;
+  bool verbose = false;
+};
+
 struct CheckOptions {
   std::vector<std::string> inputs;
-  std::string form;  // empty: from the other two, or "records"
-  std::string record;
-  std::vector<std::string> keys;
-  bool reverse = false;
+  RecordOptions records;  // empty: the form "records"
   bool unique = false;
   bool combine = false;
   bool json = false;
@@ -43,6 +61,7 @@ struct InfoOptions {
 
 // Each returns the exit code and throws vortex::Error.
 int gen(const GenOptions& options);
+int sort(const SortOptions& options);
 int check(const CheckOptions& options);
 int info(const InfoOptions& options);
 

@@ -1,0 +1,145 @@
+// vortex sort: files of records in order.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "cli/byte_size.h"
+#include "cli/interrupt.h"
+#include "cli/progress_line.h"
+#include "cli/verbs.h"
+#include "sort/external_sort.h"
+#include "sort/memory_limits.h"
+#include "vortex/error.h"
+#include "vortex/process_memory.h"
+
+namespace vortex::cli {
+namespace {
+
+DiskBackend parse_backend(const std::string& text) {
+  if (text == "best") return DiskBackend::kBest;
+  if (text == "uring") return DiskBackend::kUring;
+  if (text == "threads") return DiskBackend::kThreads;
+  throw Error(EINVAL, "--io '" + text + "': it is best, uring or threads");
+}
+
+// A size, or a percentage of what this process may take at most.
+std::uint64_t parse_memory(const std::string& text) {
+  const MemoryLimits limits = memory_limits();
+  const std::uint64_t usable = limits.usable_bytes();
+  if (text.empty()) return std::min(usable, limits.available_bytes) / 2;
+  if (!text.ends_with('%')) {
+    const std::uint64_t bytes = parse_size(text, "--memory");
+    if (bytes <= usable) return bytes;
+    throw Error(EINVAL, fmt::format("--memory {}: there are {}{}", text, format_bytes(usable),
+                                    limits.group_bytes && *limits.group_bytes == usable
+                                        ? ", says " + limits.group_file
+                                        : std::string()));
+  }
+  unsigned percent = 0;
+  const char* const end = text.data() + text.size() - 1;
+  const auto [stopped, error] = std::from_chars(text.data(), end, percent);
+  if (error != std::errc{} || stopped != end || percent == 0 || percent > 100) {
+    throw Error(EINVAL, "--memory '" + text + "': a percentage is a whole number from 1 to 100");
+  }
+  return usable / 100 * percent;
+}
+
+RecordFormat format_of(const SortOptions& options) {
+  if (options.records.empty()) {
+    throw Error(EINVAL,
+                "how long is a record? Give --record BYTES, or --form; lines of text, whose "
+                "lengths differ, cannot be sorted yet");
+  }
+  return parse_record_options(options.records, "");
+}
+
+ExternalSortOptions external_sort_options(const SortOptions& options) {
+  if (options.output.empty()) {
+    throw Error(EINVAL, "sort needs -o OUT, a file or - for standard output");
+  }
+  if (options.output == "-" && !options.plan && isatty(STDOUT_FILENO) != 0) {
+    throw Error(EINVAL, "standard output is a terminal, which is no place for records");
+  }
+  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
+    throw Error(EINVAL, "standard input can be read once only");
+  }
+  ExternalSortOptions result{.format = format_of(options)};
+  result.inputs = options.inputs;
+  result.output = options.output;
+  result.memory_bytes = parse_memory(options.memory);
+  result.folders = options.folders;
+  if (!options.block.empty()) result.block_bytes = parse_size(options.block, "--block");
+  result.unique = options.unique;
+  result.merge_inputs = options.merge;
+  result.prefetch = parse_prefetch_kind(options.prefetch);
+  result.backend = parse_backend(options.io);
+  result.seed = options.seed;
+  return result;
+}
+
+void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report) {
+  const nlohmann::ordered_json json = {
+      {"kind", "vortex sort"},
+      {"format", to_string(what.format)},
+      {"records_in", report.records_in},
+      {"records_out", report.records_out},
+      {"record_bytes", report.record_bytes},
+      {"memory_bytes", what.memory_bytes},
+      {"block_bytes", report.plan.block_bytes},
+      {"runs", report.runs},
+      {"merges", report.merges},
+      {"passes", report.passes},
+      {"run_bytes", report.run_bytes},
+      {"run_formation_seconds", report.run_formation_seconds},
+      {"merge_seconds", report.merge_seconds},
+      {"seconds", report.seconds},
+      {"peak_resident_bytes", process_memory().peak_resident_bytes},
+  };
+  fmt::print(out, "{}\n", json.dump(2));
+}
+
+void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report) {
+  const std::uint64_t bytes = report.records_in * report.record_bytes;
+  fmt::print(out, "{}", to_string(report.plan));
+  fmt::print(out, "sorted          {} {}, {}\n", report.records_in, to_string(what.format),
+             format_bytes(bytes));
+  if (what.unique) fmt::print(out, "left            {} records\n", report.records_out);
+  fmt::print(out, "runs made       {}, {} on disk in all, {} merges in {} passes\n", report.runs,
+             format_bytes(report.run_bytes), report.merges, report.passes);
+  fmt::print(out, "time            {:.3f} s, {:.0f} MB/s; {:.3f} s forming runs, {:.3f} s behind\n",
+             report.seconds, static_cast<double>(bytes) / std::max(report.seconds, 1e-9) / 1e6,
+             report.run_formation_seconds, report.merge_seconds);
+  fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
+}
+
+}  // namespace
+
+int sort(const SortOptions& options) {
+  ExternalSortOptions what = external_sort_options(options);
+  std::FILE* const out = options.output == "-" ? stderr : stdout;
+  if (options.plan) {
+    fmt::print("{}", to_string(plan_external_sort(what)));
+    return kExitGood;
+  }
+  Interrupt interrupt;
+  what.stop = interrupt.token();
+  try {
+    ProgressLine line(options.progress);
+    if (line.wanted()) what.progress = [&line](const SortProgress& now) { line.show(now); };
+    const ExternalSortReport report = external_sort(what);
+    if (options.json) print_json(out, what, report);
+    if (options.verbose) print(stderr, what, report);
+  } catch (const Error&) {
+    interrupt.end_process_if_requested();
+    throw;
+  }
+  return kExitGood;
+}
+
+}  // namespace vortex::cli

@@ -1,0 +1,55 @@
+#include "sort/sort_output.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "io/single_file.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+constexpr int kMostLinks = 40;
+
+BlockFile open_file(const std::string& path) {
+  if (path == "-") return BlockFile::borrow(STDOUT_FILENO, "standard output", true);
+  return BlockFile::create(followed_links(path));
+}
+
+}  // namespace
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string followed_links(const std::string& path) {
+  struct stat target {};
+  if (stat(path.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return path;
+  std::string followed = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    std::array<char, 4096> buffer{};
+    const ssize_t length = readlink(followed.c_str(), buffer.data(), buffer.size());
+    // Not a link, or nothing there: what is wrong, if anything is, shows when it is opened.
+    if (length < 0) return followed;
+    const std::string next(buffer.data(), static_cast<std::size_t>(length));
+    followed = next.starts_with('/') ? next : folder_of(followed) + "/" + next;
+  }
+  throw Error(ELOOP, "follow '" + path + "'");
+}
+
+SortOutput::SortOutput(const std::string& path) : file_(open_file(path)) {
+  if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name() + "'");
+  if (path != "-" && S_ISREG(identity_.st_mode)) folder_ = folder_of(name());
+}
+
+FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {
+  return FileWriterBase(std::make_unique<SingleFile>(std::move(file_), options.disk), options);
+}
+
+}  // namespace vortex

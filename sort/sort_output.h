@@ -1,0 +1,45 @@
+// Where a sort writes to: nothing is found under the name before everything is there.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "io/block_file.h"
+#include "io/file_writer.h"
+
+namespace vortex {
+
+// The folder that a path's file lies in, as open(2) would look for it.
+std::string folder_of(const std::string& path);
+
+// The path with the symbolic links at its end followed, whether or not there is a file behind the
+// last of them; what is no regular file is left as it is. Throws Error(ELOOP).
+std::string followed_links(const std::string& path);
+
+// A file, device or pipe to be written, open from construction on.
+class SortOutput {
+ public:
+  // "-" is standard output. Throws Error: what open(2) reports.
+  explicit SortOutput(const std::string& path);
+
+  const std::string& name() const noexcept { return file_.name(); }
+  // Of a file that will appear under a name; none for pipes and devices.
+  const std::optional<std::string>& folder() const noexcept { return folder_; }
+  const struct stat& identity() const noexcept { return identity_; }
+
+  // Reserves room in the file system. Throws Error(ENOSPC).
+  void reserve(std::uint64_t bytes) { file_.allocate(bytes); }
+
+  // The writer of this output, once; its finish_bytes() publishes.
+  FileWriterBase open_writer(const FileWriterOptions& options);
+
+ private:
+  BlockFile file_;
+  std::optional<std::string> folder_;
+  struct stat identity_ {};
+};
+
+}  // namespace vortex
