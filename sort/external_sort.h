@@ -36,21 +36,21 @@ struct SortProgress {
 struct ExternalSortOptions {
   // In this order: of records with equal keys, those of an earlier input come first. "-" is
   // standard input.
-  std::vector<std::string> inputs;
-  std::string output;  // "-" is standard output
+  std::vector<std::string> inputs = {};
+  std::string output = {};  // "-" is standard output
   RecordFormat format;
   std::uint64_t memory_bytes = 0;  // for everything: blocks, scratch, tables
   // Where runs are kept, a disk each. Empty: the folder of the output, or the current one.
-  std::vector<std::string> folders;
+  std::vector<std::string> folders = {};
   std::size_t block_bytes = 0;  // 0: what suits the memory
   bool unique = false;          // of records with equal keys, only the first is written
   bool merge_inputs = false;    // every input is sorted already
   PrefetchKind prefetch = PrefetchKind::kOptimal;
   DiskBackend backend = DiskBackend::kBest;
-  std::uint64_t seed = 1;  // which run lies on which disk
-  std::stop_token stop;    // the sort ends with Error(ECANCELED) soon after a request
+  std::uint64_t seed = 1;     // which run lies on which disk
+  std::stop_token stop = {};  // the sort ends with Error(ECANCELED) soon after a request
   // Called about once a megabyte, on the calling thread. May throw, which ends the sort.
-  std::function<void(const SortProgress&)> progress;
+  std::function<void(const SortProgress&)> progress = {};
 };
 
 struct ExternalSortReport {

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -209,6 +210,88 @@ class Check(Program):
         self.assertEqual(len(done.stderr.decode().splitlines()), 1)
 
 
+class Sort(Program):
+    def sort(self, *arguments):
+        return json.loads(self.run_vortex("sort", *arguments, "--json").stdout)
+
+    def test_one_run_many_runs_and_several_passes(self):
+        (self.folder / "a").mkdir()
+        (self.folder / "b").mkdir()
+        for records in (0, 1, 2, 1000, 100000):
+            self.gen("in", "-n", records, "--distribution", "skewed")
+            expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
+            for memory in ("64M", "3M", "1M"):
+                report = self.sort("in", "-o", "out", "--form", "records", "-S", memory,
+                                   "-T", "a", "-T", "b")
+                self.assertEqual((self.folder / "out").read_bytes(), expected)
+                self.assertEqual(report["records_out"], records)
+                self.assertLess(report["peak_resident_bytes"],
+                                report["memory_bytes"] + (32 << 20))
+                if records == 100000:
+                    self.assertEqual(report["runs"] > 1, memory != "64M")
+        self.assertEqual(list((self.folder / "a").iterdir()), [])
+
+    def test_in_place_through_a_link_keeps_mode_and_link(self):
+        self.gen("in", "-n", 5000)
+        expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
+        (self.folder / "in").chmod(0o640)
+        (self.folder / "link").symlink_to("in")
+        self.sort("in", "-o", "link", "--form", "records")
+        self.assertEqual((self.folder / "in").read_bytes(), expected)
+        self.assertEqual((self.folder / "in").stat().st_mode & 0o777, 0o640)
+        self.assertTrue((self.folder / "link").is_symlink())
+        self.assertEqual(sorted(os.listdir(self.folder)), ["in", "link"])
+
+    def test_pipes_keys_unique_and_merge(self):
+        source = random.Random(11)
+        data = b"".join(source.randrange(500).to_bytes(2, "big") + bytes([source.randrange(256)] * 5)
+                        for _ in range(150000))
+        records = [data[at:at + 7] for at in range(0, len(data), 7)]
+        first = {}
+        for record in records:
+            first.setdefault(record[:2], record)
+        for memory in ("32M", "700k"):
+            done = self.run_vortex("sort", "-", "-o", "-", "--record", 7, "--key", "0:2", "-u",
+                                   "-S", memory, input=data)
+            self.assertEqual(done.stdout, b"".join(first[key] for key in sorted(first)))
+        parts = []
+        for part in range(3):
+            here = sorted(records[part::3], key=lambda record: record[:2], reverse=True)
+            (self.folder / f"part{part}").write_bytes(b"".join(here))
+            parts += here
+        self.sort("-m", "part0", "part1", "part2", "-o", "out", "--record", 7, "--key", "0:2", "-r")
+        self.assertEqual((self.folder / "out").read_bytes(),
+                         b"".join(sorted(parts, key=lambda record: record[:2], reverse=True)))
+
+    def test_errors_leave_nothing(self):
+        (self.folder / "x").write_bytes(bytes(250))
+        for arguments, word in (
+                (("x", "-o", "y", "--record", 100), "'x' has 250 bytes"),
+                (("x", "-o", "y"), "lines of text"),
+                (("x", "--record", 10), "-o OUT"),
+                (("x", "-o", "y", "--record", 10, "-T", "missing"), "missing"),
+                (("x", "-o", "y", "--record", 10, "-S", "10k"), "at least"),
+                (("x", "-o", "y", "--record", 10, "--io", "tape"), "--io"),
+                (("x", "-o", "/dev/full", "--record", 10), "space")):
+            self.assertIn(word, self.refusal("sort", *arguments))
+        self.assertEqual(os.listdir(self.folder), ["x"])
+        done = subprocess.run([PROGRAM, "sort", "-", "-o", self.folder / "y", "--record", "100"],
+                              input=bytes(250), capture_output=True, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(os.listdir(self.folder), ["x"])
+
+    def test_an_interrupt_leaves_nothing(self):
+        reader = subprocess.Popen([PROGRAM, "sort", "-", "-o", self.folder / "y", "--record", "100",
+                                   "--progress"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        # From its first word on it waits for input, with its signals in place.
+        self.assertIn(b"reading", reader.stderr.readline())
+        reader.send_signal(signal.SIGINT)
+        self.assertEqual(reader.wait(), -signal.SIGINT)
+        reader.stdin.close()
+        reader.stderr.close()
+        self.assertEqual(os.listdir(self.folder), [])
+
+
 class Info(Program):
     def test_agrees_with_the_system(self):
         report = json.loads(self.run_vortex("info", "--json", self.folder).stdout)
@@ -238,7 +321,7 @@ class Info(Program):
 class CommandLine(Program):
     def test_help_names_what_there_is(self):
         text = self.run_vortex("--help").stdout.decode()
-        for verb in ("gen", "check", "info"):
+        for verb in ("gen", "sort", "check", "info"):
             self.assertIn(verb, text)
             self.assertIn("--json", self.run_vortex(verb, "--help").stdout.decode())
         self.assertTrue(self.run_vortex("--version").stdout.startswith(b"vortex "))
