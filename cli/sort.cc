@@ -28,11 +28,14 @@ DiskBackend parse_backend(const std::string& text) {
   throw Error(EINVAL, "--io '" + text + "': it is best, uring or threads");
 }
 
+// Unless asked for, no more: blocks are populated and pinned ahead, which takes time.
+constexpr std::uint64_t kMostByDefault = std::uint64_t{1} << 30;
+
 // A size, or a percentage of what this process may take at most.
 std::uint64_t parse_memory(const std::string& text) {
   const MemoryLimits limits = memory_limits();
   const std::uint64_t usable = limits.usable_bytes();
-  if (text.empty()) return std::min(usable, limits.available_bytes) / 2;
+  if (text.empty()) return std::min(std::min(usable, limits.available_bytes) / 2, kMostByDefault);
   if (!text.ends_with('%')) {
     const std::uint64_t bytes = parse_size(text, "--memory");
     if (bytes <= usable) return bytes;

@@ -217,17 +217,17 @@ class Sort(Program):
     def test_one_run_many_runs_and_several_passes(self):
         (self.folder / "a").mkdir()
         (self.folder / "b").mkdir()
-        for records in (0, 1, 2, 1000, 100000):
+        for records in (0, 1, 1000, 30000):
             self.gen("in", "-n", records, "--distribution", "skewed")
             expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
-            for memory in ("64M", "3M", "1M"):
+            for memory in ("64M", "1M"):
                 report = self.sort("in", "-o", "out", "--form", "records", "-S", memory,
                                    "-T", "a", "-T", "b")
                 self.assertEqual((self.folder / "out").read_bytes(), expected)
                 self.assertEqual(report["records_out"], records)
                 self.assertLess(report["peak_resident_bytes"],
                                 report["memory_bytes"] + (32 << 20))
-                if records == 100000:
+                if records == 30000:
                     self.assertEqual(report["runs"] > 1, memory != "64M")
         self.assertEqual(list((self.folder / "a").iterdir()), [])
 
