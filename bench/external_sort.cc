@@ -1,0 +1,356 @@
+// Sorting files that are larger than the memory given: ours, STXXL's and GNU sort's.
+//
+// The same records, as a file for each, in uniform random order: 100 bytes with a key of 10 (the
+// sort benchmark's form), u64 keys, pairs of a u64 key and eight bytes more. All rows read the
+// input, write it as runs, read those, and write the output.
+//
+//   vortex     external_sort(), the output synced
+//   stxxl      stxxl::sort of a vector on disk, in place; filling the vector is not timed
+//   gnu_sort   GNU sort, LC_ALL=C, of lines (printable keys, otherwise the same records); only
+//              records of 100 bytes, for it sorts nothing but text. Its output is synced, too
+//
+// Counters: cpu_s processor seconds, peak_MiB the resident peak above the start (of the child, for
+// GNU sort). The page cache is dropped before every row where the system permits; `warm` says where
+// it did not.
+//
+// Options before those of Google Benchmark: --folder=DIR (decides the disk), --mib=N of input
+// (1024), --memory-mib=N (256), --rounds=N (3).
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <stxxl/sort>
+#include <stxxl/vector>
+
+#include "bench/support/ratios.h"
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "io/seeded_random.h"
+#include "sort/external_sort.h"
+#include "sort/record_format.h"
+#include "vortex/process_memory.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+struct Settings {
+  std::string folder = ".";
+  std::uint64_t input_bytes = 1024 * kMiB;
+  std::uint64_t memory_bytes = 256 * kMiB;
+  int rounds = 3;
+};
+Settings settings;
+
+std::string path_of(const std::string& name) { return settings.folder + "/external_sort." + name; }
+
+struct Record100 {
+  static constexpr const char* kName = "records_100";
+  static RecordFormat format() { return RecordFormat(100, {parse_record_key("0:10")}); }
+  static Record100 of(std::uint64_t bits, std::uint64_t index) {
+    Record100 record;
+    // Printable, so that GNU sort takes the same records as lines: ten of 64 characters.
+    for (int i = 0; i < 10; ++i)
+      record.bytes[i] = static_cast<char>(' ' + ((bits >> (6 * i)) & 63));
+    for (int i = 10; i < 98; ++i) {
+      record.bytes[i] = static_cast<char>('A' + ((index >> (i % 8 * 4)) & 15));
+    }
+    record.bytes[98] = '\r';
+    record.bytes[99] = '\n';
+    return record;
+  }
+  bool operator<(const Record100& other) const { return std::memcmp(bytes, other.bytes, 10) < 0; }
+  static Record100 filled(int byte) {
+    Record100 record;
+    std::memset(record.bytes, byte, sizeof record.bytes);
+    return record;
+  }
+  static Record100 least() { return filled(0); }
+  static Record100 most() { return filled(255); }
+
+  char bytes[100];
+};
+
+struct Key64 {
+  static constexpr const char* kName = "u64";
+  static RecordFormat format() { return RecordFormat(8, {parse_record_key("0:8:u64")}); }
+  static Key64 of(std::uint64_t bits, std::uint64_t) { return {bits}; }
+  bool operator<(const Key64& other) const { return key < other.key; }
+  static Key64 least() { return {0}; }
+  static Key64 most() { return {std::numeric_limits<std::uint64_t>::max()}; }
+
+  std::uint64_t key;
+};
+
+struct Pair128 {
+  static constexpr const char* kName = "pairs_16";
+  static RecordFormat format() { return RecordFormat(16, {parse_record_key("0:8:u64")}); }
+  static Pair128 of(std::uint64_t bits, std::uint64_t index) { return {bits, index}; }
+  bool operator<(const Pair128& other) const { return key < other.key; }
+  static Pair128 least() { return {0, 0}; }
+  static Pair128 most() { return {std::numeric_limits<std::uint64_t>::max(), 0}; }
+
+  std::uint64_t key;
+  std::uint64_t payload;
+};
+
+template <typename Record>
+struct StxxlOrder {
+  bool operator()(const Record& left, const Record& right) const { return left < right; }
+  static Record min_value() { return Record::least(); }
+  static Record max_value() { return Record::most(); }
+};
+
+template <typename Record>
+std::uint64_t records() {
+  return settings.input_bytes / sizeof(Record);
+}
+
+template <typename Record>
+Record record(std::uint64_t index) {
+  return Record::of(mix_bits(index * 0x9e3779b97f4a7c15U + 1), index);
+}
+
+template <typename Record>
+std::string input_path() {
+  return path_of(std::string(Record::kName) + ".in");
+}
+
+template <typename Record>
+void make_input() {
+  FileWriterOptions options;
+  options.sync = true;
+  FileWriter<Record> file(input_path<Record>(), options);
+  for (std::uint64_t i = 0; i < records<Record>(); ++i) file.data()[i] = record<Record>(i);
+  file.finish(records<Record>());
+}
+
+bool drop_caches() {
+  sync();
+  return static_cast<bool>(std::ofstream("/proc/sys/vm/drop_caches") << 3 << std::flush);
+}
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+double cpu_seconds(int who) {
+  rusage usage{};
+  getrusage(who, &usage);
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Counts what one row takes.
+class Row {
+ public:
+  Row(benchmark::State& state, int who) : state_(state), who_(who) {
+    warm_ = !drop_caches();
+    reset_peak_resident();
+    before_ = process_memory();
+    cpu_ = cpu_seconds(who);
+  }
+  ~Row() {
+    state_.counters["cpu_s"] = cpu_seconds(who_) - cpu_;
+    if (who_ == RUSAGE_SELF) {
+      const ProcessMemory after = process_memory();
+      state_.counters["peak_MiB"] =
+          static_cast<double>(after.peak_resident_bytes - before_.resident_bytes) / kMiB;
+    } else {
+      rusage usage{};
+      getrusage(RUSAGE_CHILDREN, &usage);
+      state_.counters["peak_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;
+    }
+    if (warm_) state_.counters["warm"] = 1;
+    state_.SetBytesProcessed(static_cast<std::int64_t>(settings.input_bytes));
+  }
+
+ private:
+  benchmark::State& state_;
+  int who_;
+  bool warm_ = false;
+  ProcessMemory before_;
+  double cpu_ = 0;
+};
+
+// A row that does not sort is not worth a time.
+template <typename Record>
+void expect_sorted(benchmark::State& state, const std::string& path) {
+  FileReader<Record> file(path);
+  bool sorted = file.size() == records<Record>();
+  for (std::uint64_t i = 1; sorted && i < file.size(); ++i) {
+    sorted = !(file.data()[i] < file.data()[i - 1]);
+  }
+  if (!sorted) state.SkipWithError("the output is not the input sorted");
+}
+
+template <typename Record>
+void sort_with_vortex(benchmark::State& state) {
+  const std::string output = path_of("out");
+  for (auto _ : state) {
+    const ExternalSortOptions options{.inputs = {input_path<Record>()},
+                                      .output = output,
+                                      .format = Record::format(),
+                                      .memory_bytes = settings.memory_bytes,
+                                      .folders = {settings.folder},
+                                      .stop = {},
+                                      .progress = {}};
+    const Row row(state, RUSAGE_SELF);
+    const ExternalSortReport report = external_sort(options);
+    state.SetIterationTime(report.seconds);
+  }
+  expect_sorted<Record>(state, output);
+  unlink(output.c_str());
+}
+
+template <typename Record>
+void sort_with_stxxl(benchmark::State& state) {
+  constexpr unsigned kBlock = 2 << 20;
+  using Vector = typename stxxl::VECTOR_GENERATOR<Record, 4, 8, kBlock>::result;
+  for (auto _ : state) {
+    Vector vector(records<Record>());
+    typename Vector::bufwriter_type writer(vector.begin());
+    for (std::uint64_t i = 0; i < records<Record>(); ++i) writer << record<Record>(i);
+    writer.finish();
+    vector.flush();
+    {
+      const Row row(state, RUSAGE_SELF);
+      const double begin = stxxl::timestamp();
+      stxxl::sort(vector.begin(), vector.end(), StxxlOrder<Record>(), settings.memory_bytes);
+      vector.flush();
+      state.SetIterationTime(stxxl::timestamp() - begin);
+    }
+    typename Vector::bufreader_type reader(vector);
+    Record last = Record::least();
+    for (; !reader.empty(); ++reader) {
+      if (*reader < last) state.SkipWithError("STXXL's vector is not sorted");
+      last = *reader;
+    }
+  }
+}
+
+void sort_with_gnu(benchmark::State& state) {
+  const std::string output = path_of("out");
+  const std::string memory = std::to_string(settings.memory_bytes / 1024) + "K";
+  const std::string input = input_path<Record100>();
+  for (auto _ : state) {
+    const Row row(state, RUSAGE_CHILDREN);
+    const double begin = stxxl::timestamp();
+    std::array<const char*, 9> arguments = {
+        "sort", "-S",           memory.c_str(), "-T",   settings.folder.c_str(),
+        "-o",   output.c_str(), input.c_str(),  nullptr};
+    std::array<const char*, 3> environment = {"LC_ALL=C", "PATH=/usr/bin:/bin", nullptr};
+    pid_t child = 0;
+    int status =
+        posix_spawnp(&child, "sort", nullptr, nullptr, const_cast<char**>(arguments.data()),
+                     const_cast<char**>(environment.data()));
+    if (status != 0 || waitpid(child, &status, 0) != child || status != 0) {
+      state.SkipWithError("GNU sort failed");
+      break;
+    }
+    const int file = open(output.c_str(), O_RDONLY | O_CLOEXEC);
+    fsync(file);
+    close(file);
+    state.SetIterationTime(stxxl::timestamp() - begin);
+  }
+  expect_sorted<Record100>(state, output);
+  unlink(output.c_str());
+}
+
+std::string row_name(const char* record, const char* sorter) {
+  return std::string(record) + "/" + sorter;
+}
+
+template <typename Record>
+void add_rows(std::vector<bench::Ratio>& ratios) {
+  const auto add = [](const char* sorter, auto* function) {
+    benchmark::RegisterBenchmark(row_name(Record::kName, sorter).c_str(), function)
+        ->Iterations(1)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  };
+  add("vortex", sort_with_vortex<Record>);
+  add("stxxl", sort_with_stxxl<Record>);
+  if constexpr (std::is_same_v<Record, Record100>) add("gnu_sort", sort_with_gnu);
+  for (const char* peer : {"stxxl", "gnu_sort"}) {
+    const auto shown = [](const char* sorter) {
+      return row_name(Record::kName, sorter) + "/iterations:1/manual_time";
+    };
+    ratios.push_back(
+        {std::string(Record::kName) + ": vortex against " + peer, shown("vortex"), shown(peer)});
+  }
+}
+
+// Takes our own options out of the arguments.
+void parse(std::vector<std::string>& arguments) {
+  std::vector<std::string> others;
+  for (const std::string& argument : arguments) {
+    const auto value = [&argument](std::string_view option) -> const char* {
+      return argument.starts_with(option) ? argument.c_str() + option.size() : nullptr;
+    };
+    if (const char* folder = value("--folder=")) {
+      settings.folder = folder;
+    } else if (const char* mib = value("--mib=")) {
+      settings.input_bytes = std::strtoull(mib, nullptr, 10) * kMiB;
+    } else if (const char* memory = value("--memory-mib=")) {
+      settings.memory_bytes = std::strtoull(memory, nullptr, 10) * kMiB;
+    } else if (const char* rounds = value("--rounds=")) {
+      settings.rounds = std::atoi(rounds);
+    } else {
+      others.push_back(argument);
+    }
+  }
+  arguments = others;
+}
+
+// STXXL's disk: one file, reached directly and unlinked at once; its logs go nowhere.
+void configure_stxxl() {
+  setenv("STXXLLOGFILE", "/dev/null", 1);
+  setenv("STXXLERRLOGFILE", "/dev/null", 1);
+  stxxl::disk_config disk(path_of("stxxl"), 3 * settings.input_bytes + 256 * kMiB,
+                          "syscall unlink direct=try");
+  stxxl::config::get_instance()->add_disk(disk);
+}
+
+}  // namespace
+}  // namespace vortex
+
+int main(int argc, char** argv) {
+  using namespace vortex;
+  std::vector<std::string> arguments(argv, argv + argc);
+  parse(arguments);
+  arguments.insert(arguments.begin() + 1,
+                   "--benchmark_repetitions=" + std::to_string(settings.rounds));
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  configure_stxxl();
+  std::vector<bench::Ratio> ratios;
+  add_rows<Record100>(ratios);
+  add_rows<Key64>(ratios);
+  add_rows<Pair128>(ratios);
+  make_input<Record100>();
+  make_input<Key64>();
+  make_input<Pair128>();
+  const int result =
+      bench::run_with_ratios(static_cast<int>(pointers.size()), pointers.data(), ratios);
+  unlink(input_path<Record100>().c_str());
+  unlink(input_path<Key64>().c_str());
+  unlink(input_path<Pair128>().c_str());
+  return result;
+}
