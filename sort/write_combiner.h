@@ -98,15 +98,19 @@ class WriteCombiner {
 
   // In vector registers: for this size compilers prefer `rep movs`, which starts slowly.
   [[gnu::always_inline]] static void copy_flush(Record* to, const Record* from) noexcept {
-    using Words = std::uint64_t __attribute__((vector_size(16), may_alias, aligned(1)));
-    constexpr std::size_t kWords = kFlush * sizeof(Record) / sizeof(Words);
-    auto* target = reinterpret_cast<Words*>(to);
-    const auto* source = reinterpret_cast<const Words*>(from);
+    // Through memcpy, since records of some sizes leave buffers and chunks unaligned.
+    using Words = std::uint64_t __attribute__((vector_size(16)));
+    constexpr std::size_t kBytes = kFlush * sizeof(Record);
+    constexpr std::size_t kWhole = kBytes / sizeof(Words) * sizeof(Words);
+    auto* target = reinterpret_cast<std::byte*>(to);
+    const auto* source = reinterpret_cast<const std::byte*>(from);
 #pragma GCC unroll 8
-    for (std::size_t i = 0; i < kWords; ++i) target[i] = source[i];
-    constexpr std::size_t kDone = kWords * sizeof(Words);
-    std::memcpy(reinterpret_cast<std::byte*>(to) + kDone,
-                reinterpret_cast<const std::byte*>(from) + kDone, kFlush * sizeof(Record) - kDone);
+    for (std::size_t i = 0; i < kWhole; i += sizeof(Words)) {
+      Words words;
+      std::memcpy(&words, source + i, sizeof(Words));
+      std::memcpy(target + i, &words, sizeof(Words));
+    }
+    std::memcpy(target + kWhole, source + kWhole, kBytes - kWhole);
   }
 
   [[gnu::noinline]] void grow(unsigned bucket) noexcept {
