@@ -99,6 +99,11 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
       {"merges", report.merges},
       {"passes", report.passes},
       {"run_bytes", report.run_bytes},
+      {"read_bytes", report.read_bytes},
+      {"written_bytes", report.written_bytes},
+      {"io_bytes", report.io_bytes()},
+      {"least_io_bytes", report.least_io_bytes},
+      {"cpu_seconds", report.cpu_seconds},
       {"run_formation_seconds", report.run_formation_seconds},
       {"merge_seconds", report.merge_seconds},
       {"seconds", report.seconds},
@@ -118,6 +123,9 @@ void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortRe
   fmt::print(out, "time            {:.3f} s, {:.0f} MB/s; {:.3f} s forming runs, {:.3f} s behind\n",
              report.seconds, static_cast<double>(bytes) / std::max(report.seconds, 1e-9) / 1e6,
              report.run_formation_seconds, report.merge_seconds);
+  fmt::print(
+      out, "moved           {} by the disks, {} at least; {:.3f} s of processor time beside\n",
+      format_bytes(report.io_bytes()), format_bytes(report.least_io_bytes), report.cpu_seconds);
   fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -40,6 +41,12 @@ constexpr std::uint64_t kNoteBytes = std::uint64_t{1} << 20;  // between two pro
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double thread_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // Tells how far the sort is, and ends it when that is asked for.
@@ -214,6 +221,7 @@ class ExternalSort {
 
   ExternalSortReport run() {
     const auto begin = Clock::now();
+    const double cpu_begin = thread_cpu_seconds();
     SortOutput output(options_.output);
     expect_no_overwriting(output);
     const bool in_memory = plan_.in_memory() && !options_.merge_inputs;
@@ -242,12 +250,28 @@ class ExternalSort {
       report_.run_formation_seconds = seconds_since(begin);
       if (report_.runs != 0) merge_runs_to(output);
     }
+    count_io();
+    report_.cpu_seconds = thread_cpu_seconds() - cpu_begin;
     report_.seconds = seconds_since(begin);
     report_.merge_seconds = report_.seconds - report_.run_formation_seconds;
     return report_;
   }
 
  private:
+  void count_io() {
+    const auto count = [this](const DiskStatistics& disk) {
+      report_.read_bytes += disk.read_bytes;
+      report_.written_bytes += disk.written_bytes;
+    };
+    count(disk_->statistics());
+    if (store_) {
+      for (const RunStoreDiskStatistics& part : store_->statistics()) count(part.disk);
+    }
+    const std::uint64_t in_runs = report_.runs == 0 ? 0 : report_.records_out;
+    report_.least_io_bytes =
+        (report_.records_in + report_.records_out + 2 * in_runs) * report_.record_bytes;
+  }
+
   std::optional<std::uint64_t> input_bytes() const {
     std::uint64_t bytes = 0;
     for (const auto& input : inputs_) {

@@ -62,9 +62,21 @@ struct ExternalSortReport {
   unsigned merges = 0;          // the last one included
   unsigned passes = 0;          // merges of a record on its way, at most
   std::uint64_t run_bytes = 0;  // written to the folders in all
+  // What the disks moved: inputs, runs and output.
+  std::uint64_t read_bytes = 0;
+  std::uint64_t written_bytes = 0;
+  // What they have to move at least, reading and writing added up: everything once each way where
+  // it is sorted in memory, else twice. Divided by their speed it is the lower bound of the time,
+  // or cpu_seconds where that is more.
+  std::uint64_t least_io_bytes = 0;
+  // Of the sorting thread, disks' threads left out: the time it would take with disks that are
+  // infinitely fast.
+  double cpu_seconds = 0;
   double run_formation_seconds = 0;
   double merge_seconds = 0;  // until the output was complete and synced
   double seconds = 0;
+
+  std::uint64_t io_bytes() const noexcept { return read_bytes + written_bytes; }
 };
 
 // The plan that external_sort() would follow. Opens the inputs, reads nothing, writes nothing.

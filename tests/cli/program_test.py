@@ -228,6 +228,12 @@ class Sort(Program):
                 self.assertEqual(report["records_out"], records)
                 if records == 30000:
                     self.assertEqual(report["runs"] > 1, memory != "64M")
+                # Everything is read and written once, and once more for each pass.
+                passes = report["passes"]
+                self.assertEqual(report["least_io_bytes"], records * 100 * (4 if passes else 2))
+                self.assertGreaterEqual(report["io_bytes"], records * 100 * 2 * (1 + passes))
+                self.assertLessEqual(report["io_bytes"],
+                                     records * 100 * 2 * (1 + passes) + (report["runs"] + 3) * 8192)
         self.assertEqual(list((self.folder / "a").iterdir()), [])
 
     @unittest.skipIf(SANITIZED, "a sanitizer's shadow memory is resident too")
