@@ -186,21 +186,6 @@ dev_t file_system_of(const std::string& folder) {
   return status.st_dev;
 }
 
-// Keeps the memory of a pool registered with a disk.
-class Registration {
- public:
-  Registration(Disk& disk, const BlockPool& pool) : disk_(disk), homes_(pool.homes()) {
-    disk.register_memory(homes_, pool.pool_bytes(), pool.block_bytes());
-  }
-  ~Registration() { disk_.unregister_memory(homes_); }
-  Registration(const Registration&) = delete;
-  Registration& operator=(const Registration&) = delete;
-
- private:
-  Disk& disk_;
-  std::byte* homes_;
-};
-
 // A sort from the opened inputs to the opened output.
 template <RecordOrder O>
 class ExternalSort {
@@ -235,11 +220,8 @@ class ExternalSort {
     for_pool.warming = plan_.in_memory() ? Warming::kOnDemand : Warming::kBackground;
     for_pool.name = "memory of the sort";
     pool_.emplace(for_pool);
-    // Known to the kernel from here on, while every block is at home: registered later, the homes
-    // of blocks that are placed elsewhere would be pinned with other memory behind them.
     disk_ = open_disk(options_.backend);
-    registration_.emplace(*disk_, *pool_);
-    if (!in_memory && !direct_merge) open_store(options_.backend);
+    if (!in_memory && !direct_merge) open_store();
     report_.plan = plan_;
     report_.record_bytes = order_.record_bytes();
 
@@ -361,16 +343,15 @@ class ExternalSort {
     return vortex::open_disk(for_disk);
   }
 
-  void open_store(DiskBackend backend) {
+  void open_store() {
     RunStoreOptions for_store;
     for_store.folders = folders_;
     for_store.seed = options_.seed;
-    for_store.open_disk = [backend](std::size_t) { return open_disk(backend); };
+    for_store.open_disk = [backend = options_.backend](std::size_t) { return open_disk(backend); };
     store_.emplace(*pool_, std::move(for_store));
   }
   RunStore& store() {
-    // Not foreseen, so that blocks are in use by now: a backend that registers no memory.
-    if (!store_) open_store(DiskBackend::kThreads);
+    if (!store_) open_store();
     return *store_;
   }
 
@@ -591,7 +572,6 @@ class ExternalSort {
   SortPlan plan_;
   std::optional<BlockPool> pool_;
   std::unique_ptr<Disk> disk_;  // of the inputs and the output
-  std::optional<Registration> registration_;
   std::optional<RunStore> store_;
   std::vector<Run> runs_;
   ExternalSortReport report_;
