@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "sort/external_sort.h"
+#include "sort/sort_progress.h"
 
 namespace vortex::cli {
 

@@ -89,7 +89,7 @@ ExternalSortOptions external_sort_options(const SortOptions& options) {
 void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report) {
   const nlohmann::ordered_json json = {
       {"kind", "vortex sort"},
-      {"format", to_string(what.format)},
+      {"format", to_string(*what.format)},
       {"records_in", report.records_in},
       {"records_out", report.records_out},
       {"record_bytes", report.record_bytes},
@@ -115,7 +115,7 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
 void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report) {
   const std::uint64_t bytes = report.records_in * report.record_bytes;
   fmt::print(out, "{}", to_string(report.plan));
-  fmt::print(out, "sorted          {} {}, {}\n", report.records_in, to_string(what.format),
+  fmt::print(out, "sorted          {} {}, {}\n", report.records_in, to_string(*what.format),
              format_bytes(bytes));
   if (what.unique) fmt::print(out, "left            {} records\n", report.records_out);
   fmt::print(out, "runs made       {}, {} on disk in all, {} merges in {} passes\n", report.runs,

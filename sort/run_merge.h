@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sort/first_of_equal.h"
 #include "sort/forecast_keys.h"
 #include "sort/loser_tree.h"
 #include "sort/merge_prefetcher.h"
@@ -111,12 +111,11 @@ std::uint64_t merge_runs(const O& order, RunStore& store, std::vector<Run> runs,
     inputs.push_back({streams.back()->data(), runs[i].records});
   }
   LoserTree<O> tree(order, inputs);
-  std::vector<std::byte> last(options.unique ? record_bytes : 0);
+  FirstOfEqual first(order, options.unique, out);
 
   // How many records are merged between two looks at what others want.
   constexpr std::uint64_t kLookEvery = 4096;
   std::uint64_t merged = 0;
-  std::uint64_t appended = 0;
   bool cancelled = false;
   // On every way out, what is left of the runs is not read.
   struct Stop {
@@ -134,15 +133,7 @@ std::uint64_t merge_runs(const O& order, RunStore& store, std::vector<Run> runs,
       }
       const std::uint64_t batch = std::min(kLookEvery, tree.records_left());
       for (std::uint64_t i = 0; i < batch; ++i) {
-        const std::byte* const record = tree.winner();
-        if (!options.unique) {
-          out.append(record);
-          ++appended;
-        } else if (appended == 0 || order.less(last.data(), record)) {
-          out.append(record);
-          std::memcpy(last.data(), record, record_bytes);
-          ++appended;
-        }
+        first.append(tree.winner());
         tree.advance();
       }
       merged += batch;
@@ -152,7 +143,7 @@ std::uint64_t merge_runs(const O& order, RunStore& store, std::vector<Run> runs,
   if (options.statistics != nullptr) *options.statistics = prefetcher.statistics();
   failure.throw_if_failed();
   if (cancelled) throw Error(ECANCELED, "the merge was cancelled");
-  return appended;
+  return first.appended();
 }
 
 }  // namespace vortex

@@ -43,6 +43,13 @@ std::string followed_links(const std::string& path) {
   throw Error(ELOOP, "follow '" + path + "'");
 }
 
+std::string default_run_folder(const std::string& output) {
+  struct stat target {};
+  if (output == "-") return ".";
+  if (stat(output.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return ".";
+  return folder_of(followed_links(output));
+}
+
 SortOutput::SortOutput(const std::string& path) : file_(open_file(path)) {
   if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name() + "'");
   if (path != "-" && S_ISREG(identity_.st_mode)) folder_ = folder_of(name());

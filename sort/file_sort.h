@@ -1,0 +1,278 @@
+// A sort from files to a file.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sort/external_sort_options.h"
+#include "sort/first_of_equal.h"
+#include "sort/forecast_keys.h"
+#include "sort/loser_tree.h"
+#include "sort/pointer_output.h"
+#include "sort/record_order.h"
+#include "sort/run_collection.h"
+#include "sort/run_formation.h"
+#include "sort/sort_files.h"
+#include "sort/sort_watch.h"
+#include "sort/thrifty_plan.h"
+#include "vortex/block_pool.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+#include "vortex/stream_pool.h"
+
+namespace vortex {
+
+// external_sort() by any order of records: opens and plans when it is made, and sorts once. The
+// options outlive it. Throws as external_sort() does.
+template <RecordOrder O>
+class FileSort {
+ public:
+  FileSort(const ExternalSortOptions& options, O order)
+      : options_(options),
+        order_(std::move(order)),
+        record_bytes_(order_.record_bytes()),
+        watch_(options.stop, options.progress),
+        files_(options, record_bytes_),
+        plan_(make_plan()) {}
+  FileSort(const FileSort&) = delete;
+  FileSort& operator=(const FileSort&) = delete;
+
+  const SortPlan& plan() const noexcept { return plan_; }
+
+  ExternalSortReport run() {
+    const auto begin = Clock::now();
+    const double cpu_begin = thread_cpu_seconds();
+    files_.open_output();
+    const bool in_memory = plan_.in_memory() && !options_.merge_inputs;
+    if (in_memory && !options_.unique) files_.reserve_output(*plan_.request.bytes);
+    const bool direct_merge = options_.merge_inputs && files_.inputs() <= plan_.plain_merge_order();
+    if (!in_memory && !direct_merge) files_.expect_room(plan_);
+
+    BlockPoolOptions for_pool;
+    for_pool.block_bytes = plan_.block_bytes;
+    for_pool.pool_bytes = plan_.pool_blocks * plan_.block_bytes;
+    for_pool.warming = plan_.in_memory() ? Warming::kOnDemand : Warming::kBackground;
+    for_pool.name = "memory of the sort";
+    pool_.emplace(for_pool);
+    runs_.emplace(order_, plan_, *pool_, watch_, store_options(), options_.unique);
+    if (!in_memory && !direct_merge) runs_->open();
+    report_.plan = plan_;
+    report_.record_bytes = record_bytes_;
+
+    if (direct_merge) {
+      merge_inputs_to_output();
+    } else {
+      options_.merge_inputs ? merge_inputs_to_runs() : form_runs();
+      report_.run_formation_seconds = seconds_since(begin);
+      if (!runs_->empty()) merge_runs_to_output();
+    }
+    report_.runs = runs_->counts().runs;
+    report_.merges = runs_->counts().merges;
+    report_.passes = runs_->counts().passes;
+    report_.run_bytes = runs_->counts().bytes;
+    count_io();
+    report_.cpu_seconds = thread_cpu_seconds() - cpu_begin;
+    report_.seconds = seconds_since(begin);
+    report_.merge_seconds = report_.seconds - report_.run_formation_seconds;
+    return report_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  static double thread_cpu_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+
+  SortPlan make_plan() const {
+    SortPlanRequest request;
+    request.bytes = files_.input_bytes();
+    request.record_bytes = record_bytes_;
+    request.forecast_bytes = ForecastKeys<O>(order_).bytes();
+    request.memory_bytes = options_.memory_bytes;
+    request.disks = static_cast<unsigned>(files_.folders().size());
+    request.block_bytes = options_.block_bytes;
+    request.prefetch = options_.prefetch;
+    return plan_thriftily(request);
+  }
+
+  RunStoreOptions store_options() const {
+    RunStoreOptions result;
+    result.folders = files_.folders();
+    result.seed = options_.seed;
+    result.direct = options_.caching != Caching::kBuffered;
+    result.open_disk = [this](std::size_t index) {
+      return open_sort_disk(options_.open_disk, options_.backend, files_.folders()[index]);
+    };
+    return result;
+  }
+
+  void count_io() {
+    const auto count = [this](const DiskStatistics& disk) {
+      report_.read_bytes += disk.read_bytes;
+      report_.written_bytes += disk.written_bytes;
+    };
+    count(files_.disk_statistics());
+    for (const RunStoreDiskStatistics& part : runs_->disks()) count(part.disk);
+    const std::uint64_t in_runs = report_.runs == 0 ? 0 : report_.records_out;
+    report_.least_io_bytes =
+        (report_.records_in + report_.records_out + 2 * in_runs) * report_.record_bytes;
+  }
+
+  // `write` is called with a RecordOutput that writes to the output; what it wrote appears.
+  template <typename Write>
+  void write_output(std::size_t write_behind, std::size_t request_bytes, Write write) {
+    FileWriterBase writer = files_.open_writer(*pool_, plan_, write_behind, request_bytes);
+    const StreamStop stop(writer.stream(), watch_.stop());
+    PointerOutput pointer(writer.bytes(), record_bytes_);
+    WatchedOutput to(pointer, record_bytes_, watch_);
+    write(to);
+    watch_.expect_going();
+    files_.expect_inputs_unchanged();
+    report_.records_out = to.bytes() / record_bytes_;
+    writer.finish_bytes(to.bytes());
+  }
+
+  void form_runs() {
+    watch_.begin(SortPhase::kReading, plan_.request.bytes);
+    StreamPool buckets(*pool_, plan_.bucket_blocks, "buckets");
+    RunFormation<O> formation(order_, buckets,
+                              {.buckets = plan_.buckets, .scratch_bytes = plan_.scratch_bytes});
+    const auto emit_to = [&](auto& out) {
+      FirstOfEqual first(order_, options_.unique, out);
+      guarded([&] { formation.emit(first); }).throw_if_failed();
+    };
+    const auto emit_run = [&] { runs_->form(plan_.write_behind, plan_.request_bytes, emit_to); };
+    for (std::size_t i = 0; i < files_.inputs(); ++i) push_all(i, formation, emit_run);
+    if (runs_->empty()) {
+      watch_.begin(SortPhase::kWriting, report_.records_in * record_bytes_);
+      write_output(plan_.write_behind, plan_.request_bytes, emit_to);
+    } else if (formation.records() != 0) {
+      emit_run();
+    }
+  }
+
+  template <typename EmitRun>
+  void push_all(std::size_t index, RunFormation<O>& formation, const EmitRun& emit_run) {
+    FileReaderBase reader =
+        files_.open_reader(index, *pool_, plan_, plan_.read_ahead, plan_.request_bytes);
+    const StreamStop stop(reader.stream(), watch_.stop());
+    const std::uint64_t batch = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes_, 1);
+    std::uint64_t done = 0;
+    for (;;) {
+      std::uint64_t offered = 0;
+      std::size_t taken = 0;
+      guarded([&] {
+        offered = std::min(batch, (readable_bytes(reader, done) - done) / record_bytes_);
+        taken = formation.push(reader.bytes() + done, offered);
+      }).throw_if_failed();
+      done += taken * record_bytes_;
+      report_.records_in += taken;
+      watch_.add(taken * record_bytes_);
+      const auto length = reader.length_bytes();
+      if (taken == offered && length && *length - done < record_bytes_) break;
+      if (taken < offered) emit_run();
+    }
+    if (*reader.length_bytes() != done) files_.input(index).refuse_length(*reader.length_bytes());
+  }
+
+  // What of an input can be read beyond `done` bytes. A pipe tells its length at its end: until
+  // then, each block that begins is whole. Touches the input, so call it inside guarded().
+  static std::uint64_t readable_bytes(FileReaderBase& input, std::uint64_t done) {
+    if (const auto length = input.length_bytes()) return *length;
+    const std::uint64_t block_bytes = input.block_bytes();
+    const std::uint64_t begin = (done + block_bytes - 1) / block_bytes * block_bytes;
+    static_cast<void>(*static_cast<const volatile std::byte*>(input.bytes() + begin));
+    return input.length_bytes().value_or(begin + block_bytes);
+  }
+
+  // Merges the inputs [first, last), which are sorted files, through their plain pointers.
+  template <RecordOutput Output>
+  void merge_inputs(std::size_t first, std::size_t last, Output& out) {
+    std::vector<std::unique_ptr<FileReaderBase>> readers;
+    std::vector<std::unique_ptr<StreamStop>> stops;
+    std::vector<MergeInput> sequences;
+    for (std::size_t i = first; i < last; ++i) {
+      const SortInput& input = files_.input(i);
+      if (!input.length_bytes()) {
+        throw Error(EINVAL, "'" + input.name() +
+                                "' is no file, and merging (-m) needs to know how long its inputs "
+                                "are");
+      }
+      const std::uint64_t records = *input.length_bytes() / record_bytes_;
+      if (records == 0) continue;
+      readers.push_back(std::make_unique<FileReaderBase>(
+          files_.open_reader(i, *pool_, plan_, SortPlan::kPlainReadAhead, plan_.block_bytes)));
+      stops.push_back(std::make_unique<StreamStop>(readers.back()->stream(), watch_.stop()));
+      sequences.push_back({readers.back()->bytes(), records});
+      report_.records_in += records;
+    }
+    LoserTree<O> tree(order_, sequences);
+    FirstOfEqual unique(order_, options_.unique, out);
+    guarded([&] {
+      for (tree.start(); !tree.empty(); tree.advance()) unique.append(tree.winner());
+    }).throw_if_failed();
+  }
+
+  void merge_inputs_to_output() {
+    watch_.begin(SortPhase::kWriting, plan_.request.bytes);
+    write_output(kPlainWriteBehind, plan_.block_bytes,
+                 [&](auto& out) { merge_inputs(0, files_.inputs(), out); });
+    runs_->count_merge_of_inputs(1);
+  }
+
+  void merge_inputs_to_runs() {
+    watch_.begin(SortPhase::kMerging, plan_.request.bytes);
+    const std::uint64_t order = plan_.plain_merge_order();
+    if (order < 2) {
+      throw Error(ENOMEM, "merging with " + format_bytes(options_.memory_bytes) +
+                              " of memory: no two inputs fit; raise it");
+    }
+    unsigned merges = 0;
+    for (std::size_t first = 0; first < files_.inputs(); first += order) {
+      const std::size_t last = std::min<std::size_t>(first + order, files_.inputs());
+      runs_->form(kPlainWriteBehind, plan_.block_bytes, [&](auto& out) {
+        WatchedOutput watched(out, record_bytes_, watch_);
+        merge_inputs(first, last, watched);
+      });
+      ++merges;
+    }
+    runs_->count_merge_of_inputs(merges);
+  }
+
+  void merge_runs_to_output() {
+    runs_->reduce_to(runs_->last_merge_order());
+    watch_.begin(SortPhase::kWriting, runs_->bytes());
+    const MergeBuffers buffers = plan_.merge_buffers(runs_->size());
+    write_output(buffers.write_behind, buffers.request_bytes,
+                 [&](auto& out) { runs_->merge_all(out, buffers.read_buffers); });
+  }
+
+  static constexpr std::size_t kPlainWriteBehind = 2;  // as plain_merge_order() has it
+
+  const ExternalSortOptions& options_;
+  const O order_;
+  const std::size_t record_bytes_;
+  SortWatch watch_;
+  SortFiles files_;
+  const SortPlan plan_;
+  std::optional<BlockPool> pool_;
+  std::optional<RunCollection<O>> runs_;
+  ExternalSortReport report_;
+};
+
+}  // namespace vortex

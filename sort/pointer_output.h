@@ -1,0 +1,25 @@
+// Records copied to where a plain pointer points.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+namespace vortex {
+
+// A RecordOutput over the array of an output stream, whose faults append() may wait in.
+class PointerOutput {
+ public:
+  PointerOutput(std::byte* to, std::size_t record_bytes) noexcept
+      : to_(to), record_bytes_(record_bytes) {}
+
+  void append(const std::byte* record) noexcept {
+    std::memcpy(to_, record, record_bytes_);
+    to_ += record_bytes_;
+  }
+
+ private:
+  std::byte* to_;
+  std::size_t record_bytes_;
+};
+
+}  // namespace vortex

@@ -1,0 +1,163 @@
+// The runs of a sort, from the first to the one that is left.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sort/merge_buffers.h"
+#include "sort/record_order.h"
+#include "sort/run_merge.h"
+#include "sort/run_store.h"
+#include "sort/run_writer.h"
+#include "sort/sort_plan.h"
+#include "sort/sort_watch.h"
+#include "vortex/block_pool.h"
+#include "vortex/error.h"
+
+namespace vortex {
+
+struct RunCounts {
+  std::uint64_t runs = 0;   // that were formed
+  unsigned merges = 0;      // the last one included
+  unsigned passes = 0;      // merges of a record on its way, at most
+  std::uint64_t bytes = 0;  // written to the disks in all
+};
+
+// Keeps runs on disks, in the order in which they were added, and merges them until few enough are
+// left. Neighbours only are merged, so that equal records stay in their order. What it refers to
+// outlives it. One thread at a time; after an exception it can only be destroyed.
+template <RecordOrder O>
+class RunCollection {
+ public:
+  RunCollection(const O& order, const SortPlan& plan, BlockPool& pool, SortWatch& watch,
+                RunStoreOptions for_store, bool unique)
+      : order_(order),
+        plan_(plan),
+        pool_(pool),
+        watch_(watch),
+        for_store_(std::move(for_store)),
+        unique_(unique) {}
+
+  // Opens files and disks, which else the first run does. Throws Error as RunStore does.
+  void open() {
+    if (!store_) store_.emplace(pool_, for_store_);
+  }
+
+  bool empty() const noexcept { return runs_.empty(); }
+  std::size_t size() const noexcept { return runs_.size(); }
+  const RunCounts& counts() const noexcept { return counts_; }
+  std::vector<RunStoreDiskStatistics> disks() const {
+    return store_ ? store_->statistics() : std::vector<RunStoreDiskStatistics>{};
+  }
+
+  // Of the runs that are left.
+  std::uint64_t bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const Run& run : runs_) bytes += run.bytes;
+    return bytes;
+  }
+
+  // Calls `write` with a RecordOutput that writes to a new run, `requests` of `request_bytes` at
+  // once. Throws what `write` throws and what the disks report.
+  template <typename Write>
+  void form(std::size_t requests, std::size_t request_bytes, Write write) {
+    add(requests, request_bytes, write);
+    ++counts_.runs;
+  }
+  // The runs that were formed are the result of a merge.
+  void count_merge_of_inputs(unsigned merges) noexcept {
+    counts_.merges += merges;
+    counts_.passes = 1;
+  }
+
+  // Merges until at most `most` runs are left.
+  void reduce_to(std::uint64_t most) {
+    if (runs_.size() <= most) return;
+    const std::uint64_t largest = plan_.largest_merge_order();
+    if (largest < 2) {
+      throw Error(ENOMEM, "merging with " + format_bytes(plan_.request.memory_bytes) +
+                              " of memory: no two runs fit; raise it");
+    }
+    const std::uint64_t order = smallest_merge_order(runs_.size(), largest);
+    while (runs_.size() > most) {
+      watch_.begin(SortPhase::kMerging, bytes());
+      merge_neighbours(order);
+      ++counts_.passes;
+    }
+  }
+
+  // How many runs the last merge takes at most.
+  std::uint64_t last_merge_order() const {
+    if (runs_.size() < 2) return 1;
+    const std::uint64_t largest = plan_.largest_merge_order();
+    return largest < 2 ? 1 : smallest_merge_order(runs_.size(), largest);
+  }
+
+  // Appends the records of all runs to `out`; the room of the runs is given back as it goes.
+  template <RecordOutput Output>
+  void merge_all(Output& out, std::size_t read_buffers) {
+    ++counts_.merges;
+    ++counts_.passes;
+    merge(std::exchange(runs_, {}), out, read_buffers, true);
+  }
+
+ private:
+  template <typename Write>
+  void add(std::size_t requests, std::size_t request_bytes, Write write) {
+    open();
+    const std::size_t request_blocks = std::max<std::size_t>(request_bytes / plan_.block_bytes, 1);
+    RunWriter<O> writer(order_, *store_, requests * request_blocks);
+    write(writer);
+    Run run = writer.finish();
+    counts_.bytes += run.bytes;
+    runs_.push_back(std::move(run));
+  }
+
+  template <RecordOutput Output>
+  void merge(std::vector<Run> runs, Output& out, std::size_t read_buffers, bool last) {
+    RunMergeOptions options;
+    options.kind = plan_.request.prefetch;
+    options.read_buffers = read_buffers;
+    options.unique = unique_;
+    options.punch_holes = last;
+    options.cancelled = &watch_.stopped();
+    merge_runs(order_, *store_, std::move(runs), out, options);
+  }
+
+  void merge_neighbours(std::uint64_t order) {
+    std::vector<Run> before = std::exchange(runs_, {});
+    for (std::size_t first = 0; first < before.size(); first += order) {
+      watch_.expect_going();
+      std::vector<Run> group;
+      const std::size_t last = std::min<std::size_t>(first + order, before.size());
+      for (std::size_t i = first; i < last; ++i) group.push_back(std::move(before[i]));
+      if (group.size() == 1) {
+        runs_.push_back(std::move(group.front()));
+        continue;
+      }
+      const MergeBuffers buffers = plan_.merge_buffers(group.size());
+      add(buffers.write_behind, buffers.request_bytes, [&](auto& out) {
+        WatchedOutput watched(out, order_.record_bytes(), watch_);
+        merge(std::move(group), watched, buffers.read_buffers, false);
+      });
+      ++counts_.merges;
+    }
+  }
+
+  const O& order_;
+  const SortPlan& plan_;
+  BlockPool& pool_;
+  SortWatch& watch_;
+  const RunStoreOptions for_store_;
+  const bool unique_;
+  std::optional<RunStore> store_;
+  std::vector<Run> runs_;
+  RunCounts counts_;
+};
+
+}  // namespace vortex

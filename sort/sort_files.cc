@@ -1,0 +1,96 @@
+#include "sort/sort_files.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "sort/sort_disk.h"
+#include "sort/sort_room.h"
+#include "vortex/error.h"
+
+namespace vortex {
+
+SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_bytes)
+    : options_(options), folders_(options.folders) {
+  if (options.inputs.empty()) throw Error(EINVAL, "a sort needs an input");
+  for (const std::string& path : options.inputs) {
+    inputs_.push_back(std::make_unique<SortInput>(path, record_bytes));
+  }
+  if (folders_.empty()) folders_.push_back(default_run_folder(options.output));
+  for (const std::string& folder : folders_) file_system_of(folder);
+}
+
+std::optional<std::uint64_t> SortFiles::input_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& input : inputs_) {
+    if (!input->length_bytes()) return std::nullopt;
+    bytes += *input->length_bytes();
+  }
+  return bytes;
+}
+
+void SortFiles::expect_inputs_unchanged() const {
+  for (const auto& input : inputs_) input->expect_unchanged();
+}
+
+void SortFiles::open_output() {
+  output_.emplace(options_.output);
+  expect_no_overwriting();
+  disk_ = open_sort_disk(options_.open_disk, options_.backend, "");
+}
+
+// What is written in place must not be read from there, too.
+void SortFiles::expect_no_overwriting() const {
+  if (output_->folder()) return;
+  const struct stat& to = output_->identity();
+  for (const auto& input : inputs_) {
+    const struct stat& from = input->identity();
+    const bool block_device = S_ISBLK(to.st_mode) && S_ISBLK(from.st_mode);
+    const bool same_file = S_ISREG(to.st_mode) && S_ISREG(from.st_mode) &&
+                           to.st_dev == from.st_dev && to.st_ino == from.st_ino;
+    if ((block_device && to.st_rdev == from.st_rdev) || same_file) {
+      throw Error(EINVAL, "'" + input->name() + "' is an input and would be overwritten as '" +
+                              output_->name() + "'");
+    }
+  }
+}
+
+void SortFiles::expect_room(const SortPlan& plan) const {
+  if (!plan.request.bytes) return;
+  RoomNeeds needs;
+  for (const std::string& folder : folders_) {
+    needs.add(folder, *plan.request.bytes / folders_.size() + plan.block_bytes);
+  }
+  // The last merge gives the room of the runs back as it takes it for the output.
+  if (output_->folder() && !options_.unique && !needs.counted(*output_->folder())) {
+    needs.add(*output_->folder(), *plan.request.bytes);
+  }
+  needs.expect();
+}
+
+FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, const SortPlan& plan,
+                                      std::size_t read_ahead, std::size_t request_bytes) {
+  FileReaderOptions options;
+  options.comeback_blocks = plan.window_blocks - 1;
+  options.read_ahead = read_ahead;
+  options.request_bytes = request_bytes;
+  options.caching = options_.caching;
+  options.disk = disk_.get();
+  options.pool = &pool;
+  return inputs_[input]->open_reader(options);
+}
+
+FileWriterBase SortFiles::open_writer(BlockPool& pool, const SortPlan& plan,
+                                      std::size_t write_behind, std::size_t request_bytes) {
+  FileWriterOptions options;
+  options.comeback_blocks = plan.window_blocks - 1;
+  options.write_behind = write_behind;
+  options.request_bytes = request_bytes;
+  options.caching = options_.caching;
+  options.sync = true;
+  options.disk = disk_.get();
+  options.pool = &pool;
+  return output_->open_writer(options);
+}
+
+}  // namespace vortex

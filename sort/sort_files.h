@@ -1,0 +1,63 @@
+// The files of a sort: inputs to be read, the output to be written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/disk.h"
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "sort/external_sort_options.h"
+#include "sort/sort_input.h"
+#include "sort/sort_output.h"
+#include "sort/sort_plan.h"
+#include "sort/sort_watch.h"
+#include "vortex/block_pool.h"
+
+namespace vortex {
+
+// Inputs and folders, open and looked at from construction on. The options outlive it.
+class SortFiles {
+ public:
+  // Throws Error: EINVAL without inputs, and what SortInput and file_system_of() say.
+  SortFiles(const ExternalSortOptions& options, std::size_t record_bytes);
+
+  std::size_t inputs() const noexcept { return inputs_.size(); }
+  SortInput& input(std::size_t index) const noexcept { return *inputs_[index]; }
+  // Of all inputs; none when one of them is a pipe.
+  std::optional<std::uint64_t> input_bytes() const;
+  void expect_inputs_unchanged() const;
+
+  // For runs.
+  const std::vector<std::string>& folders() const noexcept { return folders_; }
+
+  // Opens the output and the disk. Throws Error: EINVAL when an input would be overwritten before
+  // it has been read, and what SortOutput and disks say.
+  void open_output();
+  // Room for all of it, where the file system can tell. Throws Error(ENOSPC).
+  void reserve_output(std::uint64_t bytes) { output_->reserve(bytes); }
+  // For the runs of all inputs and the output. Throws Error(ENOSPC).
+  void expect_room(const SortPlan& plan) const;
+
+  FileReaderBase open_reader(std::size_t input, BlockPool& pool, const SortPlan& plan,
+                             std::size_t read_ahead, std::size_t request_bytes);
+  FileWriterBase open_writer(BlockPool& pool, const SortPlan& plan, std::size_t write_behind,
+                             std::size_t request_bytes);
+
+  DiskStatistics disk_statistics() const { return disk_->statistics(); }
+
+ private:
+  void expect_no_overwriting() const;
+
+  const ExternalSortOptions& options_;
+  std::vector<std::unique_ptr<SortInput>> inputs_;
+  std::vector<std::string> folders_;
+  std::unique_ptr<Disk> disk_;  // of the inputs and the output
+  std::optional<SortOutput> output_;
+};
+
+}  // namespace vortex
