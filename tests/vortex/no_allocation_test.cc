@@ -1,7 +1,5 @@
-// No allocation in the fault handler: it may have interrupted malloc itself. This program brings a
-// heap of its own, which ends the process when it is called inside a fault.
+// No allocation in the fault handler: this program's heap ends the process when it is called there.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -13,7 +11,7 @@
 
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/watched_heap.h"
 #include "tests/vortex/engine_suite.h"
 #include "vortex/callback_sink.h"
 #include "vortex/callback_source.h"
@@ -21,75 +19,11 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace {
-
-// Set around the instructions that fault; volatile, since the compiler sees no reader between them.
-// Initial TLS, like the library's own.
-__attribute__((tls_model("initial-exec"))) constinit thread_local volatile bool faulting = false;
-constinit thread_local std::size_t allocations = 0;
-
-}  // namespace
-
-#if !defined(VORTEX_TEST_ASAN) && !defined(VORTEX_TEST_TSAN) && defined(__GLIBC__)
-#define VORTEX_TEST_OWN_HEAP 1
-
-// glibc's allocator under the names that it keeps for this purpose.
-extern "C" {
-void* __libc_malloc(std::size_t) noexcept;
-void* __libc_calloc(std::size_t, std::size_t) noexcept;
-void* __libc_realloc(void*, std::size_t) noexcept;
-void* __libc_memalign(std::size_t, std::size_t) noexcept;
-void __libc_free(void*) noexcept;
-}
-
-namespace {
-
-void check() {
-  ++allocations;
-  if (!faulting) return;
-  constexpr char kText[] = "the heap was called inside a fault\n";
-  (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
-  _exit(66);
-}
-
-}  // namespace
-
-// The C++ operators call these.
-extern "C" {
-void* malloc(std::size_t bytes) noexcept {
-  check();
-  return __libc_malloc(bytes);
-}
-void free(void* memory) noexcept {
-  check();
-  __libc_free(memory);
-}
-void* calloc(std::size_t count, std::size_t bytes) noexcept {
-  check();
-  return __libc_calloc(count, bytes);
-}
-void* realloc(void* memory, std::size_t bytes) noexcept {
-  check();
-  return __libc_realloc(memory, bytes);
-}
-void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
-  check();
-  return __libc_memalign(alignment, bytes);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
-  check();
-  return __libc_memalign(alignment, bytes);
-}
-int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
-  check();
-  *memory = __libc_memalign(alignment, bytes);
-  return *memory == nullptr ? ENOMEM : 0;
-}
-}
-#endif
-
 namespace vortex {
 namespace {
+
+using test::allocations;
+using test::faulting;
 
 constexpr std::size_t kBlockBytes = kLeastBlockBytes;
 constexpr std::size_t kBlocks = 40;
@@ -98,9 +32,7 @@ template <typename EngineType>
 class NoAllocation : public test::EngineTest<EngineType> {
  protected:
   void SetUp() override {
-#ifndef VORTEX_TEST_OWN_HEAP
-    GTEST_SKIP() << "the sanitizer brings a heap of its own, which cannot be replaced";
-#endif
+    if (!test::kWatchedHeap) GTEST_SKIP() << test::kNoWatchedHeap;
     test::EngineTest<EngineType>::SetUp();
   }
 
@@ -140,7 +72,7 @@ TYPED_TEST(NoAllocation, TheTestNoticesAnAllocation) {
             {}, kBlockBytes);
         touch_blocks(stream.data(), 1);
       },
-      ::testing::ExitedWithCode(66), "the heap was called inside a fault");
+      ::testing::ExitedWithCode(test::kHeapWasCalled), "the heap was called inside a fault");
 }
 
 TYPED_TEST(NoAllocation, InputStream) {
