@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "io/block_file.h"
 #include "io/disk.h"
@@ -25,7 +25,8 @@ class FileLayout {
 
   // For messages.
   virtual const std::string& name() const noexcept = 0;
-  virtual std::vector<Disk*> disks() const = 0;
+  // Each once.
+  virtual std::span<Disk* const> disks() const noexcept = 0;
   // Of a unit. 0: whatever size the reader or writer likes.
   virtual std::size_t unit_bytes() const noexcept { return 0; }
   // In units of `unit_bytes`, the size agreed on.

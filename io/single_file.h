@@ -15,7 +15,7 @@ class SingleFile final : public FileLayout {
   SingleFile(BlockFile file, Disk* disk);
 
   const std::string& name() const noexcept override { return file_.name(); }
-  std::vector<Disk*> disks() const override { return {disk_}; }
+  std::span<Disk* const> disks() const noexcept override { return {&disk_, 1}; }
   Place locate(std::uint64_t unit, std::size_t unit_bytes) noexcept override;
   bool sequential() const noexcept override { return !file_.seekable(); }
   std::optional<std::uint64_t> length() const noexcept override;

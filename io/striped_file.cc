@@ -74,18 +74,16 @@ std::vector<double> stripe_weights(const std::vector<double>& bytes_per_s,
 // What readers and writers see of a striped file.
 class StripedLayout final : public FileLayout {
  public:
-  StripedLayout(StripedFile& file, bool writing) : file_(file), writing_(writing) {}
-
-  const std::string& name() const noexcept override { return file_.name_; }
-  std::vector<Disk*> disks() const override {
-    std::vector<Disk*> disks;
+  StripedLayout(StripedFile& file, bool writing) : file_(file), writing_(writing) {
     for (const StripedFile::Part& part : file_.parts_) {
-      if (std::find(disks.begin(), disks.end(), part.disk) == disks.end()) {
-        disks.push_back(part.disk);
+      if (std::find(disks_.begin(), disks_.end(), part.disk) == disks_.end()) {
+        disks_.push_back(part.disk);
       }
     }
-    return disks;
   }
+
+  const std::string& name() const noexcept override { return file_.name_; }
+  std::span<Disk* const> disks() const noexcept override { return disks_; }
   std::size_t unit_bytes() const noexcept override { return file_.options_.unit_bytes; }
   Place locate(std::uint64_t unit, std::size_t) noexcept override { return file_.place_of(unit); }
   std::optional<std::uint64_t> length() const noexcept override {
@@ -106,6 +104,7 @@ class StripedLayout final : public FileLayout {
  private:
   StripedFile& file_;
   bool writing_;
+  std::vector<Disk*> disks_;
 };
 
 StripedFile::StripedFile(std::vector<Part> parts, StripedFileOptions options)

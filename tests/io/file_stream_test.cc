@@ -18,9 +18,8 @@
 
 #include "io/file_reader.h"
 #include "io/file_writer.h"
-#include "io/open_disk.h"
-#include "io/simulated_disk.h"
 #include "io/stream_calls.h"
+#include "tests/io/test_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/bucket_stream.h"
@@ -30,6 +29,9 @@
 
 namespace vortex {
 namespace {
+
+using test::Backend;
+using test::TestDisk;
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 
@@ -65,19 +67,6 @@ void fill(char* to, char value, std::size_t size) {
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
-enum class Backend { kUring, kThreads, kVirtual };
-
-std::string name_of(Backend backend) {
-  switch (backend) {
-    case Backend::kUring:
-      return "Uring";
-    case Backend::kThreads:
-      return "Threads";
-    default:
-      return "Virtual";
-  }
-}
-
 std::string name_of(Caching caching) {
   switch (caching) {
     case Caching::kAuto:
@@ -88,23 +77,6 @@ std::string name_of(Caching caching) {
       return "Buffered";
   }
 }
-
-// A disk of each kind; kUring falls back to threads where it is refused, as programs do.
-struct TestDisk {
-  explicit TestDisk(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr) {
-    if (backend == Backend::kVirtual) {
-      disk = std::make_unique<SimulatedDisk>(
-          clock, ServiceModel{1'000'000'000, 500'000'000, 100'000}, DiskOptions{.faults = faults});
-      return;
-    }
-    OpenDiskOptions options;
-    options.backend = backend == Backend::kThreads ? DiskBackend::kThreads : DiskBackend::kBest;
-    options.faults = std::move(faults);
-    disk = open_disk(options);
-  }
-  VirtualClock clock;
-  std::unique_ptr<Disk> disk;
-};
 
 using Setting = std::tuple<Backend, Caching, const char*>;  // and the folder
 
@@ -333,7 +305,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Caching::kAuto, Caching::kDirect, Caching::kBuffered),
                      testing::Values("/tmp", "/dev/shm")),
     [](const auto& setting) {
-      return name_of(std::get<0>(setting.param)) + name_of(std::get<1>(setting.param)) +
+      return test::name_of(std::get<0>(setting.param)) + name_of(std::get<1>(setting.param)) +
              (std::string(std::get<2>(setting.param)) == "/tmp" ? "OnDisk" : "InMemory");
     });
 

@@ -1,0 +1,48 @@
+// A disk of each kind, for tests that run on all of them.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "io/open_disk.h"
+#include "io/paced_disk.h"
+#include "io/simulated_disk.h"
+
+namespace vortex::test {
+
+enum class Backend { kUring, kUringByThread, kThreads, kVirtual, kPaced };
+
+inline constexpr std::array kAllBackends = {Backend::kUring, Backend::kUringByThread,
+                                            Backend::kThreads, Backend::kVirtual, Backend::kPaced};
+
+inline std::string name_of(Backend backend) {
+  constexpr std::array kNames = {"Uring", "UringByThread", "Threads", "Virtual", "Paced"};
+  return kNames[static_cast<std::size_t>(backend)];
+}
+
+// Where io_uring is refused, threads serve instead, as in programs.
+struct TestDisk {
+  explicit TestDisk(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr) {
+    if (backend == Backend::kVirtual) {
+      disk = std::make_unique<SimulatedDisk>(
+          clock, ServiceModel{1'000'000'000, 500'000'000, 100'000}, DiskOptions{.faults = faults});
+      return;
+    }
+    if (backend == Backend::kPaced) {
+      disk = std::make_unique<PacedDisk>(ServiceModel{4'000'000'000, 4'000'000'000, 100},
+                                         DiskOptions{.faults = faults});
+      return;
+    }
+    OpenDiskOptions options;
+    options.backend = backend == Backend::kThreads ? DiskBackend::kThreads : DiskBackend::kBest;
+    if (backend == Backend::kUringByThread) options.completions = Completions::kByThread;
+    options.faults = std::move(faults);
+    disk = open_disk(options);
+  }
+  VirtualClock clock;
+  std::unique_ptr<Disk> disk;
+};
+
+}  // namespace vortex::test
