@@ -1,0 +1,244 @@
+// File systems that are really full: small ones, made for the test, in a mount namespace of its
+// own, so that nothing is left of them however it ends.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "io/striped_file.h"
+#include "tests/io/test_disk.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex {
+namespace {
+
+using test::Backend;
+using test::TestDisk;
+
+constexpr std::size_t kBlock = std::size_t{64} << 10;
+constexpr std::size_t kBlocks = 16;
+constexpr std::size_t kFileSystemBytes = std::size_t{8} << 20;
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+int run(const std::string& command) {
+  return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command + " >/dev/null 2>&1").c_str());
+}
+
+// A small file system; `refusal` says why there is none.
+class SmallFileSystem {
+ public:
+  explicit SmallFileSystem(const std::string& type) {
+    if (geteuid() != 0) {
+      refusal = "mounting a file system needs root";
+    } else if (unshare(CLONE_NEWNS) != 0 ||
+               mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+      refusal = std::string("no mount namespace of its own: ") + std::strerror(errno);
+    } else if (type == "tmpfs") {
+      const std::string size = "size=" + std::to_string(kFileSystemBytes);
+      if (mount("tmpfs", root.c_str(), "tmpfs", 0, size.c_str()) != 0) {
+        refusal = std::string("no tmpfs can be mounted: ") + std::strerror(errno);
+      }
+    } else {
+      const std::string image = folder.file("image");
+      std::ofstream(image).close();
+      if (truncate(image.c_str(), kFileSystemBytes) != 0 ||
+          run("mkfs.ext4 -q -F -m 0 '" + image + "'") != 0 ||
+          run("mount -o loop '" + image + "' '" + root + "'") != 0) {
+        refusal = "no ext4 can be made and mounted with mkfs.ext4 and a loop device";
+      }
+    }
+    mounted_ = refusal.empty();
+  }
+  ~SmallFileSystem() {
+    if (mounted_) umount2(root.c_str(), MNT_DETACH);
+  }
+  SmallFileSystem(const SmallFileSystem&) = delete;
+  SmallFileSystem& operator=(const SmallFileSystem&) = delete;
+
+  std::uint64_t free_bytes() const {
+    struct statvfs status {};
+    EXPECT_EQ(statvfs(root.c_str(), &status), 0);
+    return std::uint64_t{status.f_bavail} * status.f_frsize;
+  }
+  // Another file takes all but so many bytes, or no space at all.
+  void leave(std::uint64_t bytes) const {
+    unlink(file("ballast").c_str());
+    const int ballast = open(file("ballast").c_str(), O_WRONLY | O_CREAT, 0600);
+    ASSERT_GE(ballast, 0);
+    const std::uint64_t free = free_bytes();
+    if (free > bytes) {
+      ASSERT_EQ(posix_fallocate(ballast, 0, static_cast<off_t>(free - bytes)), 0);
+    }
+    close(ballast);
+  }
+  std::string file(const std::string& name) const { return root + "/" + name; }
+
+  const test::TemporaryFolder folder;
+  const std::string root = [this] {
+    std::filesystem::create_directory(folder.path() / "root");
+    return folder.file("root");
+  }();
+  std::string refusal;
+
+ private:
+  bool mounted_ = false;
+};
+
+// What became of an attempt to write kBlocks blocks.
+struct Outcome {
+  int error = 0;
+  std::string message;
+};
+
+Outcome write_blocks(const std::string& path, const FileWriterOptions& options) {
+  try {
+    FileWriter<char> out(path, options);
+    const Failure failure = guarded([&] {
+      for (std::size_t at = 0; at < kBlocks * kBlock; at += 512) {
+        std::memset(out.data() + at, 'x', 512);
+      }
+    });
+    if (failure) return {failure.error, failure.message()};
+    out.finish(kBlocks * kBlock);
+  } catch (const Error& error) {
+    return {error.code().value(), error.what()};
+  }
+  return {};
+}
+
+class FullDisk : public testing::TestWithParam<std::tuple<const char*, Caching, Backend>> {
+ protected:
+  void SetUp() override {
+    if (!system.refusal.empty()) GTEST_SKIP() << system.refusal;
+  }
+  FileWriterOptions options() const {
+    return {.block_bytes = kBlock,
+            .request_bytes = kBlock,
+            .caching = std::get<1>(GetParam()),
+            .sync = true};
+  }
+  SmallFileSystem system{std::get<0>(GetParam())};
+};
+
+// However much room there is, down to none.
+TEST_P(FullDisk, NothingAppearsUnderTheName) {
+  const std::string path = system.file("file");
+  int whole = 0;
+  int refused = 0;
+  for (std::size_t room = 0; room <= kBlocks + 4; ++room) {
+    SCOPED_TRACE(room);
+    system.leave(room * kBlock);
+    TestDisk disk(std::get<2>(GetParam()));
+    FileWriterOptions way = options();
+    way.disk = disk.disk.get();
+    const Outcome outcome = write_blocks(path, way);
+    if (outcome.error == 0) {
+      ++whole;
+      const std::ifstream file(path, std::ios::binary);
+      std::ostringstream text;
+      text << file.rdbuf();
+      EXPECT_TRUE(text.str() == std::string(kBlocks * kBlock, 'x'));
+      ASSERT_EQ(unlink(path.c_str()), 0);
+      continue;
+    }
+    ++refused;
+    EXPECT_EQ(outcome.error, ENOSPC) << outcome.message;
+    EXPECT_NE(outcome.message.find(path), std::string::npos) << outcome.message;
+    // Where room is missing for the first sector already, there is no offset to tell.
+    EXPECT_TRUE(outcome.message.find("at byte ") != std::string::npos ||
+                outcome.message.find("the first sector") != std::string::npos)
+        << outcome.message;
+    EXPECT_FALSE(exists(path));
+  }
+  EXPECT_GE(whole, 1);
+  EXPECT_GE(refused, static_cast<int>(kBlocks) - 1);
+  // All the room is there again.
+  system.leave(kFileSystemBytes);
+  EXPECT_GE(system.free_bytes(), (kBlocks + 4) * kBlock);
+}
+
+TEST_P(FullDisk, TheFileThatWasThereStays) {
+  const std::string path = system.file("file");
+  std::ofstream(path) << "old";
+  system.leave(kBlocks / 2 * kBlock);
+  EXPECT_EQ(write_blocks(path, options()).error, ENOSPC);
+  std::string text;
+  std::ifstream(path) >> text;
+  EXPECT_EQ(text, "old");
+}
+
+// With the size known, before the first byte.
+TEST_P(FullDisk, SpaceThatIsExpectedIsMissedAtOnce) {
+  system.leave(kBlocks / 2 * kBlock);
+  FileWriterOptions way = options();
+  way.expected_bytes = kBlocks * kBlock;
+  try {
+    const FileWriter<char> out(system.file("file"), way);
+    ADD_FAILURE() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOSPC) << error.what();
+    EXPECT_NE(std::string(error.what()).find(system.file("file")), std::string::npos);
+  }
+  EXPECT_FALSE(exists(system.file("file")));
+}
+
+// A striped file goes on with the disks that have room.
+TEST_P(FullDisk, AStripedFileLeavesItOut) {
+  system.leave(2 * kBlock);
+  const test::TemporaryFolder roomy;
+  TestDisk disk(std::get<2>(GetParam()));
+  std::vector<StripedFile::Part> parts;
+  const bool direct = std::get<1>(GetParam()) != Caching::kBuffered;
+  parts.push_back(
+      {disk.disk.get(), BlockFile::create(roomy.file("a"), {.replace = true, .direct = direct})});
+  parts.push_back(
+      {disk.disk.get(), BlockFile::create(system.file("b"), {.replace = true, .direct = direct})});
+  StripedFileOptions striping;
+  striping.unit_bytes = kBlock;
+  StripedFile file(std::move(parts), striping);
+  {
+    FileWriter<char> out(file.writing_layout(), options());
+    for (std::size_t i = 0; i < kBlocks * kBlock; ++i) {
+      out.data()[i] = static_cast<char>('a' + i / kBlock);
+    }
+    out.finish(kBlocks * kBlock);
+  }
+  EXPECT_FALSE(file.left_out(0));
+  EXPECT_TRUE(file.left_out(1));
+  const FileReader<char> in(file.reading_layout(), {.block_bytes = kBlock});
+  for (std::size_t i = 0; i < kBlocks * kBlock; ++i) {
+    ASSERT_EQ(in.data()[i], static_cast<char>('a' + i / kBlock)) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(FileSystems, FullDisk,
+                         testing::Combine(testing::Values("tmpfs", "ext4"),
+                                          testing::Values(Caching::kAuto, Caching::kBuffered),
+                                          testing::Values(Backend::kUring, Backend::kThreads)),
+                         [](const auto& setting) {
+                           return std::string(std::get<0>(setting.param)) +
+                                  (std::get<1>(setting.param) == Caching::kAuto ? "Direct"
+                                                                                : "Buffered") +
+                                  test::name_of(std::get<2>(setting.param));
+                         });
+
+}  // namespace
+}  // namespace vortex
