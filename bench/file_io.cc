@@ -23,11 +23,10 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -37,11 +36,13 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "bench/support/own_options.h"
+#include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "io/file_reader.h"
 #include "io/file_writer.h"
@@ -58,7 +59,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 struct Settings {
   std::string path = "file_io.data";
   std::uint64_t bytes = std::uint64_t{8} << 30;
-  int rounds = 3;
+  std::string rounds = "3";
   bool leave_cache = false;
 };
 Settings settings;
@@ -114,13 +115,6 @@ void make_file() {
   const bool there = stat(settings.path.c_str(), &status) == 0 &&
                      static_cast<std::uint64_t>(status.st_size) == settings.bytes;
   if (!there) write_1m();
-}
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
 // Memory on huge pages for rows that would use them.
@@ -189,68 +183,94 @@ std::uint64_t read_mapped(int flags, int advice) {
   return total;
 }
 
-// A ring that is torn down with the row.
-struct Ring {
-  explicit Ring(unsigned depth) {
-    if (const int error = io_uring_queue_init(depth, &ring, 0)) {
+// io_uring as one would write it by hand: `depth` slots of `block` bytes, on plain memory or in a
+// registered buffer of huge pages, and a ring that is torn down with the row.
+class HandWritten {
+ public:
+  HandWritten(int file, std::size_t block, unsigned depth, bool fixed)
+      : file_(file), block_(block), depth_(depth), fixed_(fixed), ended_(depth, 0) {
+    if (const int error = io_uring_queue_init(depth, &ring_, 0)) {
       throw std::system_error(-error, std::generic_category(), "io_uring");
     }
+    if (!fixed) {
+      plain_ = std::make_unique<AlignedMemory>(block * depth);
+      memory_ = plain_->begin;
+      return;
+    }
+    huge_ = std::make_unique<HugeMemory>(block * depth);
+    memory_ = huge_->begin;
+    const iovec all{memory_, block * depth};
+    if (io_uring_register_buffers(&ring_, &all, 1) != 0) throw std::runtime_error("register");
   }
-  ~Ring() { io_uring_queue_exit(&ring); }
-  Ring(const Ring&) = delete;
-  Ring& operator=(const Ring&) = delete;
+  ~HandWritten() { io_uring_queue_exit(&ring_); }
+  HandWritten(const HandWritten&) = delete;
+  HandWritten& operator=(const HandWritten&) = delete;
 
-  void submit() {
-    if (io_uring_submit(&ring) < 0) fail("io_uring_submit");
+  // The slot of block `number`.
+  std::uint64_t* slot(std::uint64_t number) const {
+    return reinterpret_cast<std::uint64_t*>(memory_ + number % depth_ * block_);
   }
-  // The number of the request that ended.
-  std::uint64_t wait(std::size_t bytes) {
-    io_uring_cqe* result = nullptr;
-    if (io_uring_wait_cqe(&ring, &result) < 0) fail("io_uring_wait_cqe");
-    if (result->res != static_cast<int>(bytes)) throw std::runtime_error("a short transfer");
-    const std::uint64_t number = io_uring_cqe_get_data64(result);
-    io_uring_cqe_seen(&ring, result);
-    return number;
+
+  void read(std::uint64_t number) {
+    io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
+    if (fixed_) {
+      io_uring_prep_read_fixed(entry, file_, slot(number), bytes(), number * block_, 0);
+    } else {
+      io_uring_prep_read(entry, file_, slot(number), bytes(), number * block_);
+    }
+    submit(entry, number);
   }
-  io_uring ring;
+  void write(std::uint64_t number) {
+    io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
+    if (fixed_) {
+      io_uring_prep_write_fixed(entry, file_, slot(number), bytes(), number * block_, 0);
+    } else {
+      io_uring_prep_write(entry, file_, slot(number), bytes(), number * block_);
+    }
+    submit(entry, number);
+  }
+
+  // Waits until the request that was submitted for the slot of block `number` has ended.
+  void wait(std::uint64_t number) {
+    while (!ended_[number % depth_]) {
+      io_uring_cqe* result = nullptr;
+      if (io_uring_wait_cqe(&ring_, &result) < 0) fail("io_uring_wait_cqe");
+      if (result->res != static_cast<int>(block_)) throw std::runtime_error("a short transfer");
+      ended_[io_uring_cqe_get_data64(result) % depth_] = 1;
+      io_uring_cqe_seen(&ring_, result);
+    }
+  }
+
+ private:
+  unsigned bytes() const { return static_cast<unsigned>(block_); }
+  void submit(io_uring_sqe* entry, std::uint64_t number) {
+    ended_[number % depth_] = 0;
+    io_uring_sqe_set_data64(entry, number);
+    if (io_uring_submit(&ring_) < 0) fail("io_uring_submit");
+  }
+
+  int file_;
+  std::size_t block_;
+  unsigned depth_;
+  bool fixed_;
+  std::vector<char> ended_;
+  std::unique_ptr<HugeMemory> huge_;
+  std::unique_ptr<AlignedMemory> plain_;
+  std::byte* memory_ = nullptr;
+  io_uring ring_;
 };
 
-// Slots of `block` bytes, `depth` in flight; what has arrived is used in order.
+// What has arrived is used in order.
 std::uint64_t read_uring(std::size_t block, unsigned depth, bool fixed) {
   const Descriptor file(settings.path, O_RDONLY | O_DIRECT);
-  Ring ring(depth);
-  std::unique_ptr<HugeMemory> huge;
-  std::unique_ptr<AlignedMemory> plain;
-  if (fixed) {
-    huge = std::make_unique<HugeMemory>(block * depth);
-  } else {
-    plain = std::make_unique<AlignedMemory>(block * depth);
-  }
-  std::byte* const memory = fixed ? huge->begin : plain->begin;
-  if (fixed) {
-    const iovec all{memory, block * depth};
-    if (io_uring_register_buffers(&ring.ring, &all, 1) != 0) throw std::runtime_error("register");
-  }
+  HandWritten disk(file, block, depth, fixed);
   const std::uint64_t blocks = settings.bytes / block;
-  const auto submit = [&](std::uint64_t number) {
-    io_uring_sqe* const entry = io_uring_get_sqe(&ring.ring);
-    std::byte* const slot = memory + number % depth * block;
-    if (fixed) {
-      io_uring_prep_read_fixed(entry, file, slot, static_cast<unsigned>(block), number * block, 0);
-    } else {
-      io_uring_prep_read(entry, file, slot, static_cast<unsigned>(block), number * block);
-    }
-    io_uring_sqe_set_data64(entry, number);
-    ring.submit();
-  };
-  std::vector<char> arrived(depth, 0);
-  for (std::uint64_t i = 0; i < depth && i < blocks; ++i) submit(i);
+  for (std::uint64_t i = 0; i < depth && i < blocks; ++i) disk.read(i);
   std::uint64_t total = 0;
   for (std::uint64_t i = 0; i < blocks; ++i) {
-    while (!arrived[i % depth]) arrived[ring.wait(block) % depth] = 1;
-    arrived[i % depth] = 0;
-    total += sum(reinterpret_cast<const std::uint64_t*>(memory + i % depth * block), block / 8);
-    if (i + depth < blocks) submit(i + depth);
+    disk.wait(i);
+    total += sum(disk.slot(i), block / 8);
+    if (i + depth < blocks) disk.read(i + depth);
   }
   return total;
 }
@@ -343,37 +363,15 @@ void write_mapped(int flags, int advice) {
 
 void write_uring(std::size_t block, unsigned depth, bool fixed) {
   const Descriptor file(settings.path, O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT);
-  Ring ring(depth);
-  std::unique_ptr<HugeMemory> huge;
-  std::unique_ptr<AlignedMemory> plain;
-  if (fixed) {
-    huge = std::make_unique<HugeMemory>(block * depth);
-  } else {
-    plain = std::make_unique<AlignedMemory>(block * depth);
-  }
-  std::byte* const memory = fixed ? huge->begin : plain->begin;
-  if (fixed) {
-    const iovec all{memory, block * depth};
-    if (io_uring_register_buffers(&ring.ring, &all, 1) != 0) throw std::runtime_error("register");
-  }
+  HandWritten disk(file, block, depth, fixed);
   const std::uint64_t blocks = settings.bytes / block;
-  std::vector<char> free(depth, 1);
   for (std::uint64_t i = 0; i < blocks; ++i) {
-    while (!free[i % depth]) free[ring.wait(block) % depth] = 1;
-    free[i % depth] = 0;
-    std::byte* const slot = memory + i % depth * block;
-    fill(reinterpret_cast<std::uint64_t*>(slot), i * (block / 8), block / 8);
-    io_uring_sqe* const entry = io_uring_get_sqe(&ring.ring);
-    if (fixed) {
-      io_uring_prep_write_fixed(entry, file, slot, static_cast<unsigned>(block), i * block, 0);
-    } else {
-      io_uring_prep_write(entry, file, slot, static_cast<unsigned>(block), i * block);
-    }
-    io_uring_sqe_set_data64(entry, i);
-    ring.submit();
+    if (i >= depth) disk.wait(i);
+    fill(disk.slot(i), i * (block / 8), block / 8);
+    disk.write(i);
   }
-  for (std::uint64_t i = 0; i < depth; ++i) {
-    while (!free[i]) free[ring.wait(block) % depth] = 1;
+  for (std::uint64_t i = blocks - std::min<std::uint64_t>(depth, blocks); i < blocks; ++i) {
+    disk.wait(i);
   }
   if (fsync(file) != 0) fail("fsync");
 }
@@ -457,10 +455,10 @@ class Row {
     warm_ = settings.leave_cache || !drop_caches();
     reset_peak_resident();
     before_ = process_memory();
-    cpu_ = cpu_seconds();
+    cpu_ = bench::cpu_seconds();
   }
   ~Row() {
-    state_.counters["cpu_s"] = cpu_seconds() - cpu_;
+    state_.counters["cpu_s"] = bench::cpu_seconds() - cpu_;
     const ProcessMemory after = process_memory();
     state_.counters["peak_MiB"] =
         static_cast<double>(after.peak_resident_bytes - before_.resident_bytes +
@@ -587,41 +585,25 @@ void add_rows() {
   add_fio("write");
 }
 
-// Takes our own options out of the arguments; true for help.
-void parse(std::vector<std::string>& arguments) {
-  std::vector<std::string> others;
-  for (const std::string& argument : arguments) {
-    const auto value = [&argument](std::string_view option) -> const char* {
-      return argument.compare(0, option.size(), option) == 0 ? argument.c_str() + option.size()
-                                                             : nullptr;
-    };
-    if (const char* path = value("--file=")) {
-      settings.path = path;
-    } else if (const char* size = value("--gib=")) {
-      // Whole requests of all rows.
-      settings.bytes = static_cast<std::uint64_t>(std::atof(size) * 64) << 24;
-    } else if (const char* rounds = value("--rounds=")) {
-      settings.rounds = std::atoi(rounds);
-    } else if (argument == "--warm") {
-      settings.leave_cache = true;
-    } else {
-      others.push_back(argument);
-    }
-  }
-  arguments = others;
-}
+const bench::OwnOptions kOptions = {
+    {"--file=", [](const std::string& value) { settings.path = value; }},
+    // Whole requests of all rows.
+    {"--gib=",
+     [](const std::string& value) {
+       settings.bytes = static_cast<std::uint64_t>(std::stod(value) * 64) << 24;
+     }},
+    {"--warm", [](const std::string&) { settings.leave_cache = true; }},
+    {"--rounds=", [](const std::string& value) { settings.rounds = value; }},
+};
 
 }  // namespace
 }  // namespace vortex
 
 int main(int argc, char** argv) {
   using vortex::settings;
-  std::vector<std::string> arguments(argv, argv + argc);
-  vortex::parse(arguments);
-  arguments.insert(arguments.begin() + 1,
-                   "--benchmark_repetitions=" + std::to_string(settings.rounds));
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  std::vector<std::string> arguments =
+      vortex::bench::without_own_options({argv, argv + argc}, vortex::kOptions);
+  arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=" + settings.rounds);
   vortex::add_rows();
   std::vector<vortex::bench::Ratio> ratios;
   for (const std::string direction : {"read/", "write/"}) {
@@ -634,8 +616,7 @@ int main(int argc, char** argv) {
       }
     }
   }
-  const int result =
-      vortex::bench::run_with_ratios(static_cast<int>(pointers.size()), pointers.data(), ratios);
+  const int result = vortex::bench::run_with_ratios(std::move(arguments), ratios);
   unlink(settings.path.c_str());
   return result;
 }

@@ -10,8 +10,7 @@
 //   --folders=PATH,PATH,…             real disks instead of simulated ones, one a folder
 //   --read-mbps=N,N,… --write-mbps=…  their speeds: weights, and what the sum is
 //   --mib=N                           size of the file (2048)
-#include <sys/resource.h>
-
+//   --rounds=N                        times each row runs (1); medians
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -19,9 +18,11 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "bench/support/own_options.h"
+#include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "io/file_reader.h"
 #include "io/file_writer.h"
@@ -43,15 +44,9 @@ struct Settings {
   std::vector<double> read_mbps;
   std::vector<double> write_mbps;
   std::uint64_t bytes = std::uint64_t{2} << 30;
+  std::string rounds = "1";  // speeds in real time hardly vary, and each row takes seconds
 };
 Settings settings;
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-}
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -133,7 +128,7 @@ void run(benchmark::State& state, bool writing, AllocationStrategy strategy,
       state.PauseTiming();
       StripedFile file(disks.empty_parts(), options);
       if (!writing) write_file(file, requests(mbps));
-      cpu -= cpu_seconds();
+      cpu -= bench::cpu_seconds();
       const std::uint64_t begin = steady_now_ns();
       state.ResumeTiming();
       if (writing) {
@@ -143,7 +138,7 @@ void run(benchmark::State& state, bool writing, AllocationStrategy strategy,
         if (read_file(file, requests(mbps)) != n / 2 * (n - 1)) state.SkipWithError("a wrong sum");
       }
       seconds += static_cast<double>(steady_now_ns() - begin) * 1e-9;
-      cpu += cpu_seconds();
+      cpu += bench::cpu_seconds();
     }
     state.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes * state.iterations()));
     state.counters["share"] = static_cast<double>(settings.bytes) *
@@ -191,37 +186,22 @@ std::vector<double> numbers_of(const std::string& list) {
   return numbers;
 }
 
-std::vector<std::string> without_our_options(int argc, char** argv) {
-  std::vector<std::string> others;
-  for (int i = 0; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const auto value = [&argument](std::string_view option) {
-      return argument.compare(0, option.size(), option) == 0 ? argument.substr(option.size())
-                                                             : std::string();
-    };
-    if (!value("--folder=").empty()) {
-      settings.folder = value("--folder=");
-    } else if (!value("--folders=").empty()) {
-      settings.folders = parts_of(value("--folders="));
-    } else if (!value("--read-mbps=").empty()) {
-      settings.read_mbps = numbers_of(value("--read-mbps="));
-    } else if (!value("--write-mbps=").empty()) {
-      settings.write_mbps = numbers_of(value("--write-mbps="));
-    } else if (!value("--mib=").empty()) {
-      settings.bytes = static_cast<std::uint64_t>(std::atoi(value("--mib=").c_str())) << 20;
-    } else {
-      others.push_back(argument);
-    }
-  }
-  return others;
-}
+const bench::OwnOptions kOptions = {
+    {"--folder=", [](const std::string& value) { settings.folder = value; }},
+    {"--folders=", [](const std::string& value) { settings.folders = parts_of(value); }},
+    {"--read-mbps=", [](const std::string& value) { settings.read_mbps = numbers_of(value); }},
+    {"--write-mbps=", [](const std::string& value) { settings.write_mbps = numbers_of(value); }},
+    {"--mib=", [](const std::string& value) { settings.bytes = std::stoull(value) << 20; }},
+    {"--rounds=", [](const std::string& value) { settings.rounds = value; }},
+};
 
 }  // namespace
 }  // namespace vortex
 
 int main(int argc, char** argv) {
   using vortex::settings;
-  std::vector<std::string> arguments = vortex::without_our_options(argc, argv);
+  std::vector<std::string> arguments =
+      vortex::bench::without_own_options({argv, argv + argc}, vortex::kOptions);
   if (settings.folders.empty()) {
     vortex::add_rows("equal", {200, 200, 200, 200}, {200, 200, 200, 200});
     vortex::add_rows("one_slow", {200, 200, 200, 50}, {200, 200, 200, 50});
@@ -233,9 +213,6 @@ int main(int argc, char** argv) {
     }
     vortex::add_rows("folders", settings.read_mbps, settings.write_mbps);
   }
-  // Speeds in real time hardly vary, and each row takes seconds.
-  arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=1");
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  return vortex::bench::run_with_ratios(static_cast<int>(pointers.size()), pointers.data(), {});
+  arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=" + settings.rounds);
+  return vortex::bench::run_with_ratios(std::move(arguments), {});
 }

@@ -77,4 +77,10 @@ inline int run_with_ratios(int argc, char** argv, const std::vector<Ratio>& rati
   return 0;
 }
 
+inline int run_with_ratios(std::vector<std::string> arguments, const std::vector<Ratio>& ratios) {
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  return run_with_ratios(static_cast<int>(pointers.size()), pointers.data(), ratios);
+}
+
 }  // namespace vortex::bench

@@ -1,0 +1,32 @@
+// Options of a benchmark's own, before those of Google Benchmark.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace vortex::bench {
+
+// What each option does with its value: "--mib=" has one, "--warm" has none.
+using OwnOptions = std::map<std::string, std::function<void(const std::string& value)>>;
+
+// Carries out those among the arguments and returns the others.
+inline std::vector<std::string> without_own_options(const std::vector<std::string>& arguments,
+                                                    const OwnOptions& options) {
+  std::vector<std::string> others;
+  for (const std::string& argument : arguments) {
+    const std::size_t equals = argument.find('=');
+    const auto option =
+        options.find(equals == std::string::npos ? argument : argument.substr(0, equals + 1));
+    if (option == options.end()) {
+      others.push_back(argument);
+    } else {
+      option->second(argument.substr(option->first.size()));
+    }
+  }
+  return others;
+}
+
+}  // namespace vortex::bench
