@@ -77,6 +77,9 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_option("--seed", options.seed, "Of the random choice of a disk for each block")
       ->capture_default_str();
   verb.add_flag("--plan", options.plan, "Print what would be done, and do nothing");
+  verb.add_flag(
+      "--bound", options.bound,
+      "Measure the disks first; --json and -v tell how close to the least time the sort came");
   verb.add_flag("--progress", options.progress,
                 "Tell how far the sort is where standard error is no terminal, too");
   verb.add_flag("--json", options.json, "Print a report as JSON");

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 
 #include "cli/byte_size.h"
@@ -14,6 +15,7 @@
 #include "cli/progress_line.h"
 #include "cli/verbs.h"
 #include "sort/external_sort.h"
+#include "sort/lower_bound.h"
 #include "sort/memory_limits.h"
 #include "vortex/error.h"
 #include "vortex/process_memory.h"
@@ -86,8 +88,19 @@ ExternalSortOptions external_sort_options(const SortOptions& options) {
   return result;
 }
 
-void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report) {
-  const nlohmann::ordered_json json = {
+double bytes_per_second(const ExternalSortReport& report) {
+  return static_cast<double>(report.records_in * report.record_bytes) /
+         std::max(report.seconds, 1e-9);
+}
+
+// Of what the disks and, were they infinitely fast, the processor would need.
+double share_of_bound(const ExternalSortReport& report, double io_bound_seconds) {
+  return std::max(io_bound_seconds, report.cpu_seconds) / std::max(report.seconds, 1e-9);
+}
+
+void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
+                std::optional<double> io_bound_seconds) {
+  nlohmann::ordered_json json = {
       {"kind", "vortex sort"},
       {"format", to_string(*what.format)},
       {"records_in", report.records_in},
@@ -107,12 +120,18 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
       {"run_formation_seconds", report.run_formation_seconds},
       {"merge_seconds", report.merge_seconds},
       {"seconds", report.seconds},
+      {"bytes_per_second", bytes_per_second(report)},
       {"peak_resident_bytes", process_memory().peak_resident_bytes},
   };
+  if (io_bound_seconds) {
+    json["io_bound_seconds"] = *io_bound_seconds;
+    json["share_of_lower_bound"] = share_of_bound(report, *io_bound_seconds);
+  }
   fmt::print(out, "{}\n", json.dump(2));
 }
 
-void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report) {
+void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
+           std::optional<double> io_bound_seconds) {
   const std::uint64_t bytes = report.records_in * report.record_bytes;
   fmt::print(out, "{}", to_string(report.plan));
   fmt::print(out, "sorted          {} {}, {}\n", report.records_in, to_string(*what.format),
@@ -121,11 +140,15 @@ void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortRe
   fmt::print(out, "runs made       {}, {} on disk in all, {} merges in {} passes\n", report.runs,
              format_bytes(report.run_bytes), report.merges, report.passes);
   fmt::print(out, "time            {:.3f} s, {:.0f} MB/s; {:.3f} s forming runs, {:.3f} s behind\n",
-             report.seconds, static_cast<double>(bytes) / std::max(report.seconds, 1e-9) / 1e6,
-             report.run_formation_seconds, report.merge_seconds);
+             report.seconds, bytes_per_second(report) / 1e6, report.run_formation_seconds,
+             report.merge_seconds);
   fmt::print(
       out, "moved           {} by the disks, {} at least; {:.3f} s of processor time beside\n",
       format_bytes(report.io_bytes()), format_bytes(report.least_io_bytes), report.cpu_seconds);
+  if (io_bound_seconds) {
+    fmt::print(out, "least time      {:.3f} s for the disks, of which the sort comes to {:.0f} %\n",
+               *io_bound_seconds, 100 * share_of_bound(report, *io_bound_seconds));
+  }
   fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
 }
 
@@ -143,9 +166,13 @@ int sort(const SortOptions& options) {
   try {
     ProgressLine line(options.progress);
     if (line.wanted()) what.progress = [&line](const SortProgress& now) { line.show(now); };
+    std::optional<IoLowerBound> disks;
+    if (options.bound) disks.emplace(what);
     const ExternalSortReport report = external_sort(what);
-    if (options.json) print_json(out, what, report);
-    if (options.verbose) print(stderr, what, report);
+    std::optional<double> bound;
+    if (disks) bound = disks->seconds(report);
+    if (options.json) print_json(out, what, report, bound);
+    if (options.verbose) print(stderr, what, report, bound);
   } catch (const Error&) {
     interrupt.end_process_if_requested();
     throw;

@@ -41,6 +41,7 @@ struct SortOptions {
   bool stable = false;  // every sort is
   bool merge = false;
   bool plan = false;
+  bool bound = false;
   bool progress = false;
   bool json = false;
   bool verbose = false;

@@ -243,6 +243,51 @@ class Sort(Program):
             report = self.sort("in", "-o", "out", "--form", "records", "-S", memory)
             self.assertLess(report["peak_resident_bytes"], report["memory_bytes"] + (32 << 20))
 
+    def test_bound_is_reckoned_from_the_disks_and_the_processor(self):
+        self.gen("in", "-n", 20000)
+        report = self.sort("in", "-o", "out", "--form", "records", "-S", "1M", "--bound")
+        self.assertGreater(report["runs"], 1)
+        self.assertGreater(report["io_bound_seconds"], 0)
+        self.assertGreater(report["cpu_seconds"], 0)
+        self.assertAlmostEqual(
+            report["share_of_lower_bound"] * report["seconds"],
+            max(report["io_bound_seconds"], report["cpu_seconds"]), places=6)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["in", "out"])
+        self.assertNotIn("io_bound_seconds", self.sort("in", "-o", "out", "--form", "records"))
+
+    def test_plan_touches_nothing(self):
+        self.gen("in", "-n", 100000)
+        for memory, word in (("64M", "in memory"), ("2M", "merge order")):
+            done = self.run_vortex("sort", "in", "-o", "out", "--form", "records", "-S", memory,
+                                   "--plan")
+            self.assertIn(word, done.stdout.decode())
+            self.assertEqual(os.listdir(self.folder), ["in"])
+        self.assertIn("at least", self.refusal("sort", "in", "-o", "out", "--form", "records", "-S",
+                                               "10k", "--plan"))
+
+    def test_memory_as_a_percentage(self):
+        self.gen("in", "-n", 1000)
+        usable = self.sort("in", "-o", "out", "--form", "records", "-S", "100%")["memory_bytes"]
+        self.assertLessEqual(usable, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        report = self.sort("in", "-o", "out", "--form", "records", "-S", "3%")
+        self.assertLess(abs(report["memory_bytes"] - usable * 0.03), usable * 0.001)
+        self.assertLess(report["peak_resident_bytes"], 256 << 20)  # only what a small input needs
+        for wrong in ("0%", "101%", "x%", "-3%", "%"):
+            self.assertIn("--memory", self.refusal("sort", "in", "-o", "y", "--form", "records",
+                                                   "-S=" + wrong))
+
+    def test_merging_more_inputs_than_fit(self):
+        source = random.Random(12)
+        names, everything = [], []
+        for part in range(60):
+            records = sorted(source.randbytes(16) for _ in range(source.randrange(300)))
+            (self.folder / f"part{part}").write_bytes(b"".join(records))
+            names.append(f"part{part}")
+            everything += records
+        report = self.sort("-m", *names, "-o", "out", "--record", 16, "--block", "16k", "-S", "600k")
+        self.assertGreater(report["passes"], 1)
+        self.assertEqual((self.folder / "out").read_bytes(), b"".join(sorted(everything)))
+
     def test_in_place_through_a_link_keeps_mode_and_link(self):
         self.gen("in", "-n", 5000)
         expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
@@ -292,13 +337,17 @@ class Sort(Program):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertEqual(os.listdir(self.folder), ["x"])
 
-    def test_an_interrupt_leaves_nothing(self):
+    def test_a_signal_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.end_by(number)
+
+    def end_by(self, number):
         reader = subprocess.Popen([PROGRAM, "sort", "-", "-o", self.folder / "y", "--record", "100",
                                    "--progress"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         # From its first word on it waits for input, with its signals in place.
         self.assertIn(b"reading", reader.stderr.readline())
-        reader.send_signal(signal.SIGINT)
-        self.assertEqual(reader.wait(), -signal.SIGINT)
+        reader.send_signal(number)
+        self.assertEqual(reader.wait(), -number)
         reader.stdin.close()
         reader.stderr.close()
         self.assertEqual(os.listdir(self.folder), [])

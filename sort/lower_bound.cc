@@ -1,0 +1,87 @@
+#include "sort/lower_bound.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "io/open_disk.h"
+#include "sort/sort_output.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+struct stat status_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) throw Error(errno, "look at '" + path + "'");
+  return status;
+}
+
+}  // namespace
+
+DiskSpeed IoLowerBound::measured(const std::string& folder) {
+  OpenDiskOptions for_disk;
+  for_disk.name = "disk of " + folder;
+  const std::unique_ptr<Disk> disk = open_disk(for_disk);
+  return measure_disk_speed(*disk, folder);
+}
+
+IoLowerBound::IoLowerBound(const ExternalSortOptions& options, const SpeedOf& speed_of)
+    : merge_only_(options.merge_inputs) {
+  std::map<dev_t, std::string> folders;
+  const auto file_system_of = [&](const std::string& folder) {
+    const dev_t file_system = status_of(folder).st_dev;
+    folders.emplace(file_system, folder);
+    return file_system;
+  };
+  std::vector<std::string> run_folders = options.folders;
+  if (run_folders.empty()) run_folders.push_back(default_run_folder(options.output));
+  // These first: files can be made there in any case.
+  for (const std::string& folder : run_folders) ++run_folders_[file_system_of(folder)];
+  const std::string output = followed_links(options.output);
+  struct stat status {};
+  const bool exists = options.output == "-" || stat(output.c_str(), &status) == 0;
+  if (!exists || S_ISREG(status.st_mode)) output_ = file_system_of(folder_of(output));
+  for (const std::string& path : options.inputs) {
+    if (path == "-") continue;
+    const struct stat input = status_of(path);
+    if (!S_ISREG(input.st_mode)) continue;
+    input_bytes_[file_system_of(folder_of(followed_links(path)))] +=
+        static_cast<std::uint64_t>(input.st_size);
+  }
+  for (const auto& [file_system, folder] : folders) speeds_[file_system] = speed_of(folder);
+}
+
+double IoLowerBound::seconds(const Phase& phase) const {
+  double most = 0;
+  for (const auto& [file_system, traffic] : phase) {
+    most = std::max(most, speeds_.at(file_system).seconds(traffic.read, traffic.written));
+  }
+  return most;
+}
+
+double IoLowerBound::seconds(const ExternalSortReport& report) const {
+  const std::uint64_t bytes = report.records_in * report.record_bytes;
+  const std::uint64_t written = report.records_out * report.record_bytes;
+  Phase first;
+  Phase second;
+  for (const auto& [file_system, length] : input_bytes_) first[file_system].read += length;
+  if (merge_only_) {
+    if (output_) first[*output_].written += written;
+    return seconds(first);
+  }
+  if (report.runs != 0) {
+    std::uint64_t folders = 0;
+    for (const auto& [file_system, count] : run_folders_) folders += count;
+    for (const auto& [file_system, count] : run_folders_) {
+      first[file_system].written += bytes / folders * count;
+      second[file_system].read += bytes / folders * count;
+    }
+  }
+  if (output_) second[*output_].written += written;
+  return seconds(first) + seconds(second);
+}
+
+}  // namespace vortex

@@ -1,0 +1,103 @@
+// The speed of disks whose speed is known.
+#include "io/disk_speed.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "io/fault_plan.h"
+#include "io/open_disk.h"
+#include "io/simulated_disk.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+DiskSpeedOptions on(const VirtualClock& clock) {
+  DiskSpeedOptions options;
+  options.bytes = (std::uint64_t{8} << 20) + 4096;  // the last request is a short one
+  options.now_ns = [&clock] { return clock.now_ns(); };
+  return options;
+}
+
+TEST(DiskSpeed, IsThatOfTheModel) {
+  const test::TemporaryFolder folder;
+  VirtualClock clock;
+  SimulatedDisk disk(clock, {.read_bytes_per_s = 400'000'000, .write_bytes_per_s = 100'000'000});
+  const DiskSpeed speed = measure_disk_speed(disk, folder.path(), on(clock));
+  EXPECT_NEAR(speed.read, 4e8, 1e3);
+  EXPECT_NEAR(speed.write, 1e8, 1e3);
+  EXPECT_NEAR(speed.copy, 0.8e8, 1e3);  // half-duplex: 1 / (1/4 + 1/1)
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST(DiskSpeed, MovesEveryByteOnceForEachOfTheThree) {
+  const test::TemporaryFolder folder;
+  VirtualClock clock;
+  SimulatedDisk disk(clock, {.read_bytes_per_s = 1, .write_bytes_per_s = 1});
+  const DiskSpeedOptions options = on(clock);
+  measure_disk_speed(disk, folder.path(), options);
+  EXPECT_EQ(disk.statistics().read_bytes, 2 * options.bytes);
+  EXPECT_EQ(disk.statistics().written_bytes, 2 * options.bytes);
+  EXPECT_EQ(disk.statistics().failures, 0u);
+}
+
+TEST(DiskSpeed, OfAFileSmallerThanARequest) {
+  const test::TemporaryFolder folder;
+  VirtualClock clock;
+  SimulatedDisk disk(clock, {.read_bytes_per_s = 1000, .write_bytes_per_s = 1000});
+  DiskSpeedOptions options = on(clock);
+  options.bytes = 4096;
+  const DiskSpeed speed = measure_disk_speed(disk, folder.path(), options);
+  EXPECT_NEAR(speed.read, 1000, 1e-3);
+  EXPECT_NEAR(speed.copy, 500, 1e-3);
+}
+
+TEST(DiskSpeed, OfARealDiskIsSomething) {
+  const test::TemporaryFolder folder;
+  DiskSpeedOptions options;
+  options.bytes = std::uint64_t{4} << 20;
+  for (const DiskBackend backend : {DiskBackend::kBest, DiskBackend::kThreads}) {
+    OpenDiskOptions for_disk;
+    for_disk.backend = backend;
+    const std::unique_ptr<Disk> disk = open_disk(for_disk);
+    const DiskSpeed speed = measure_disk_speed(*disk, folder.path(), options);
+    EXPECT_GT(speed.read, 0);
+    EXPECT_GT(speed.write, 0);
+    EXPECT_GT(speed.copy, 0);
+    EXPECT_EQ(folder.entries(), 0u);
+  }
+}
+
+TEST(DiskSpeed, ErrorsAreThrown) {
+  const test::TemporaryFolder folder;
+  VirtualClock clock;
+  SimulatedDisk good(clock, {});
+  DiskSpeedOptions options = on(clock);
+  EXPECT_THROW(measure_disk_speed(good, folder.file("missing"), options), Error);
+  for (std::uint64_t request = 0; request < 36; ++request) {
+    DiskOptions faulty;
+    faulty.faults = std::make_shared<FaultAt>(
+        request, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO});
+    SimulatedDisk disk(clock, {}, faulty);
+    EXPECT_THROW(measure_disk_speed(disk, folder.path(), options), Error) << request;
+    EXPECT_EQ(folder.entries(), 0u);
+  }
+  options.request_bytes = 1000;
+  EXPECT_THROW(measure_disk_speed(good, folder.path(), options), Error);
+}
+
+TEST(DiskSpeed, TimeOfReadingAndWriting) {
+  const DiskSpeed speed = {.read = 200, .write = 100, .copy = 80};
+  EXPECT_DOUBLE_EQ(speed.seconds(0, 0), 0);
+  EXPECT_DOUBLE_EQ(speed.seconds(400, 0), 2);
+  EXPECT_DOUBLE_EQ(speed.seconds(0, 400), 4);
+  EXPECT_DOUBLE_EQ(speed.seconds(160, 160), 2);
+  EXPECT_DOUBLE_EQ(speed.seconds(360, 160), 3);
+  EXPECT_DOUBLE_EQ(speed.seconds(160, 260), 3);
+}
+
+}  // namespace
+}  // namespace vortex
