@@ -271,7 +271,8 @@ class Sort(Program):
         self.assertLessEqual(usable, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         report = self.sort("in", "-o", "out", "--form", "records", "-S", "3%")
         self.assertLess(abs(report["memory_bytes"] - usable * 0.03), usable * 0.001)
-        self.assertLess(report["peak_resident_bytes"], 256 << 20)  # only what a small input needs
+        if not SANITIZED:  # a small input needs little
+            self.assertLess(report["peak_resident_bytes"], 256 << 20)
         for wrong in ("0%", "101%", "x%", "-3%", "%"):
             self.assertIn("--memory", self.refusal("sort", "in", "-o", "y", "--form", "records",
                                                    "-S=" + wrong))
@@ -343,7 +344,8 @@ class Sort(Program):
 
     def end_by(self, number):
         reader = subprocess.Popen([PROGRAM, "sort", "-", "-o", self.folder / "y", "--record", "100",
-                                   "--progress"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+                                   "--progress"], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
         # From its first word on it waits for input, with its signals in place.
         self.assertIn(b"reading", reader.stderr.readline())
         reader.send_signal(number)
