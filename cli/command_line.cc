@@ -39,7 +39,9 @@ void add_gen(CLI::App& program, GenOptions& options) {
   verb.add_flag("--json", options.json, "Print the result as JSON");
 }
 
-void add_record_options(CLI::App& verb, RecordOptions& options, const char* forms) {
+// The options of the verbs that go by an order of records.
+void add_order_options(CLI::App& verb, RecordOptions& options, bool& unique, const char* forms,
+                       const char* meaning_of_unique) {
   verb.add_option("--form", options.form, forms);
   verb.add_option("--record", options.record, "Length of a record in bytes");
   verb.add_option("--key", options.keys,
@@ -48,6 +50,7 @@ void add_record_options(CLI::App& verb, RecordOptions& options, const char* form
                   "without it the whole record is the key")
       ->allow_extra_args(false);
   verb.add_flag("-r,--reverse", options.reverse, "Turn the order of all keys round");
+  verb.add_flag("-u,--unique", unique, meaning_of_unique);
 }
 
 void add_sort(CLI::App& program, SortOptions& options) {
@@ -55,9 +58,9 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_option("IN", options.inputs, "Files, or - for standard input")->required();
   verb.add_option("-o,--output", options.output,
                   "The file to be, which may be an input, or - for standard output");
-  add_record_options(verb, options.records,
-                     "What `vortex gen` calls it: records, ascii, pairs, u32be, ...");
-  verb.add_flag("-u,--unique", options.unique, "Of records with equal keys keep only the first");
+  add_order_options(verb, options.records, options.unique,
+                    "What `vortex gen` calls it: records, ascii, pairs, u32be, ...",
+                    "Of records with equal keys keep only the first");
   verb.add_flag("-s,--stable", options.stable,
                 "Keep the order of records with equal keys (always so)");
   verb.add_flag("-m,--merge", options.merge, "The inputs are sorted already: only merge them");
@@ -91,9 +94,9 @@ void add_check(CLI::App& program, CheckOptions& options) {
       "check", "Tell whether files, one after the other, are sorted (exit code 0) or not (1)");
   verb.add_option("IN", options.inputs, "Files, or - for standard input; with --combine, summaries")
       ->required();
-  add_record_options(verb, options.records,
-                     "What `vortex gen` calls it: records (the default), ascii, pairs, u32be, ...");
-  verb.add_flag("-u,--unique", options.unique, "Equal keys count as not sorted");
+  add_order_options(verb, options.records, options.unique,
+                    "What `vortex gen` calls it: records (the default), ascii, pairs, u32be, ...",
+                    "Equal keys count as not sorted");
   verb.add_flag("--combine", options.combine,
                 "Join summaries of consecutive parts, made with --json");
   verb.add_flag("--json", options.json, "Print the summary as JSON, for people and for --combine");

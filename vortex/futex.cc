@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "vortex/pause.h"
 #include "vortex/thread_state.h"
 
 namespace vortex {
@@ -15,14 +16,6 @@ namespace {
 
 // About two microseconds on current processors: less than a sleep and wake-up costs.
 constexpr int kSpins = 64;
-
-void pause_briefly() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);

@@ -7,19 +7,13 @@
 #include <cerrno>
 #include <climits>
 
+#include "vortex/pause.h"
+
 namespace vortex {
 namespace {
 
 // Some ten microseconds: what a sleep and the wake-up by the other side cost together.
 constexpr int kSpins = 400;
-
-void pause_briefly() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "tests/support/sanitizers.h"
+#include "tests/support/words.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/os_memory.h"
@@ -18,6 +19,8 @@
 
 namespace vortex {
 namespace {
+
+using test::word_at;
 
 constexpr std::uint64_t kB = std::uint64_t{16} << 10;
 constexpr std::uint64_t kWords = kB / sizeof(std::uint64_t);
@@ -29,8 +32,6 @@ CommitStreamOptions small(std::size_t n, std::size_t l, std::size_t m) {
           .reader_comeback_blocks = m,
           .reserve_bytes = std::uint64_t{1} << 34};
 }
-
-std::uint64_t word_at(std::uint64_t i) { return (i + 1) * 0x9e3779b97f4a7c15; }
 
 // Both threads use one address, and page protection is what keeps them apart, which the thread
 // sanitizer cannot see.

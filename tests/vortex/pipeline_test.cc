@@ -20,12 +20,17 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
+#include "tests/support/words.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/process_memory.h"
 
 namespace vortex {
 namespace {
+
+using test::first_wrong;
+using test::word_at;
+using test::write_words;
 
 constexpr std::uint64_t kB = std::uint64_t{16} << 10;
 constexpr std::uint64_t kWords = kB / sizeof(std::uint64_t);
@@ -36,19 +41,6 @@ PipelineOptions small(std::size_t n, std::size_t l, std::size_t m) {
           .writer_comeback_blocks = l,
           .reader_comeback_blocks = m,
           .reserve_bytes = std::uint64_t{1} << 34};
-}
-
-std::uint64_t word_at(std::uint64_t i) { return (i + 1) * 0x9e3779b97f4a7c15; }
-
-void write_words(std::uint64_t* out, std::uint64_t begin, std::uint64_t end) {
-  for (std::uint64_t i = begin; i < end; ++i) out[i] = word_at(i);
-}
-
-// The first word that is not as written, or `end`. Reads even where nobody looks at the result.
-std::uint64_t first_wrong(const volatile std::uint64_t* in, std::uint64_t begin,
-                          std::uint64_t end) {
-  while (begin < end && in[begin] == word_at(begin)) ++begin;
-  return begin;
 }
 
 template <typename Body>
