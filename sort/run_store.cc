@@ -60,9 +60,10 @@ std::uint32_t RunStore::take_slot(unsigned disk) {
   std::lock_guard lock(mutex_);
   Part& part = *parts_[disk];
   std::uint32_t slot = 0;
-  if (!part.free_slots.empty()) {
-    slot = part.free_slots.back();
-    part.free_slots.pop_back();
+  if (auto* const free = part.free_slots.empty() ? &part.to_punch : &part.free_slots;
+      !free->empty()) {
+    slot = free->back();
+    free->pop_back();
   } else {
     if (part.slots == Run::kFreed) {
       throw Error(EFBIG, "'" + options_.folders[disk] + "': no more than " +
@@ -70,24 +71,38 @@ std::uint32_t RunStore::take_slot(unsigned disk) {
                              " blocks lie in one temporary file: use larger blocks");
     }
     // Slots are freed inside faults, where there must be room for them.
-    if (part.free_slots.capacity() <= part.slots) {
-      part.free_slots.reserve(std::max<std::size_t>(64, 2 * part.free_slots.capacity()));
+    for (auto* list : {&part.free_slots, &part.to_punch}) {
+      if (list->capacity() <= part.slots) {
+        list->reserve(std::max<std::size_t>(64, 2 * list->capacity()));
+      }
     }
     slot = part.slots++;
   }
-  part.peak_in_use = std::max<std::uint64_t>(part.peak_in_use, part.slots - part.free_slots.size());
+  part.peak_in_use = std::max(part.peak_in_use, part.in_use());
   peak_in_use_ = std::max(peak_in_use_, ++in_use_);
   return slot;
 }
 
 void RunStore::free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept {
-  Part& part = *parts_[disk];
-  if (punch_hole) {
-    part.file.punch_hole(std::uint64_t{slot} * pool_.block_bytes(), pool_.block_bytes());
-  }
   std::lock_guard lock(mutex_);
-  part.free_slots.push_back(slot);
+  Part& part = *parts_[disk];
+  (punch_hole ? part.to_punch : part.free_slots).push_back(slot);
   --in_use_;
+  if (part.to_punch.size() > part.slots / 16) punch_holes(part);
+}
+
+// Neighbouring slots are one hole.
+void RunStore::punch_holes(Part& part) noexcept {
+  std::sort(part.to_punch.begin(), part.to_punch.end());
+  for (auto begin = part.to_punch.begin(); begin != part.to_punch.end();) {
+    auto end = begin + 1;
+    while (end != part.to_punch.end() && *end == *(end - 1) + 1) ++end;
+    part.file.punch_hole(std::uint64_t{*begin} * block_bytes(),
+                         static_cast<std::uint64_t>(end - begin) * block_bytes());
+    begin = end;
+  }
+  part.free_slots.insert(part.free_slots.end(), part.to_punch.begin(), part.to_punch.end());
+  part.to_punch.clear();
 }
 
 void RunStore::submit(Request& request, Operation operation, unsigned disk, std::uint32_t slot,
@@ -136,7 +151,7 @@ std::vector<RunStoreDiskStatistics> RunStore::statistics() const {
     one.disk = part.disk->statistics();
     std::lock_guard lock(mutex_);
     one.slots = part.slots;
-    one.slots_in_use = part.slots - part.free_slots.size();
+    one.slots_in_use = part.in_use();
     one.peak_slots_in_use = part.peak_in_use;
     result.push_back(std::move(one));
   }

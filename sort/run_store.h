@@ -64,8 +64,9 @@ class RunStore {
   // A slot on a disk. May allocate, so not inside a fault. Throws Error(EFBIG) when there are none
   // left to number.
   std::uint32_t take_slot(unsigned disk);
-  // May be called inside a fault. With `punch_hole`, the file system gets the space back, where it
-  // can take it; worth it when nothing will be written to the slot again.
+  // May be called inside a fault. With `punch_hole`, the file system gets the space back soon,
+  // where it can take it; worth it when nothing will be written to the slot again. That is done for
+  // a sixteenth of the file at a time: it waits for all direct transfers of the file.
   void free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept;
 
   // Begins to move the first `bytes` bytes of a slot; inside a fault too. Writes fill the last
@@ -86,10 +87,15 @@ class RunStore {
     BlockFile file;
     bool direct = false;
     dev_t file_system = 0;
-    std::uint32_t slots = 0;                // ever taken
-    std::vector<std::uint32_t> free_slots;  // always with room for all of them
+    std::uint32_t slots = 0;  // ever taken
+    // Always with room for all slots.
+    std::vector<std::uint32_t> free_slots;
+    std::vector<std::uint32_t> to_punch;  // free, too
+    std::uint64_t in_use() const noexcept { return slots - free_slots.size() - to_punch.size(); }
     std::uint64_t peak_in_use = 0;
   };
+
+  void punch_holes(Part& part) noexcept;
 
   BlockPool& pool_;
   RunStoreOptions options_;
