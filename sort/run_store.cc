@@ -76,6 +76,7 @@ std::uint32_t RunStore::take_slot(unsigned disk) {
         list->reserve(std::max<std::size_t>(64, 2 * list->capacity()));
       }
     }
+    if (part.slots == part.slots_allocated) allocate_more(part);
     slot = part.slots++;
   }
   part.peak_in_use = std::max(part.peak_in_use, part.in_use());
@@ -89,6 +90,21 @@ void RunStore::free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noe
   (punch_hole ? part.to_punch : part.free_slots).push_back(slot);
   --in_use_;
   if (part.to_punch.size() > part.slots / 16) punch_holes(part);
+}
+
+// An eighth more than there is. Writes that let a file grow go one at a time; those to space that
+// it has do not.
+void RunStore::allocate_more(Part& part) noexcept {
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{8} << 20;
+  part.slots_allocated +=
+      std::max<std::uint64_t>(part.slots / 8, (kLeastBytes + block_bytes() - 1) / block_bytes());
+  const std::uint64_t bytes = part.slots_allocated * block_bytes();
+  try {
+    part.file.allocate(bytes);
+    part.file.truncate(bytes);
+  } catch (const Error&) {
+    // Where there is no room for an eighth more, there may be some for less: writes will tell.
+  }
 }
 
 // Neighbouring slots are one hole.

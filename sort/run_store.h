@@ -88,6 +88,7 @@ class RunStore {
     bool direct = false;
     dev_t file_system = 0;
     std::uint32_t slots = 0;  // ever taken
+    std::uint64_t slots_allocated = 0;  // that the file has space for, as far as that could be had
     // Always with room for all slots.
     std::vector<std::uint32_t> free_slots;
     std::vector<std::uint32_t> to_punch;  // free, too
@@ -95,6 +96,7 @@ class RunStore {
     std::uint64_t peak_in_use = 0;
   };
 
+  void allocate_more(Part& part) noexcept;
   void punch_holes(Part& part) noexcept;
 
   BlockPool& pool_;
