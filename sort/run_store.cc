@@ -89,13 +89,15 @@ void RunStore::free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noe
   Part& part = *parts_[disk];
   (punch_hole ? part.to_punch : part.free_slots).push_back(slot);
   --in_use_;
-  if (part.to_punch.size() > part.slots / 16) punch_holes(part);
+  if (part.to_punch.size() > part.slots / 16 || (punch_hole && part.in_use() == 0)) {
+    punch_holes(part);
+  }
 }
 
 // An eighth more than there is. Writes that let a file grow go one at a time; those to space that
 // it has do not.
 void RunStore::allocate_more(Part& part) noexcept {
-  constexpr std::uint64_t kLeastBytes = std::uint64_t{8} << 20;
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
   part.slots_allocated +=
       std::max<std::uint64_t>(part.slots / 8, (kLeastBytes + block_bytes() - 1) / block_bytes());
   const std::uint64_t bytes = part.slots_allocated * block_bytes();
@@ -109,6 +111,12 @@ void RunStore::allocate_more(Part& part) noexcept {
 
 // Neighbouring slots are one hole.
 void RunStore::punch_holes(Part& part) noexcept {
+  // Of a file that is empty, what was allocated ahead goes, too.
+  if (part.in_use() == 0 && part.slots_allocated > part.slots) {
+    part.file.punch_hole(part.slots * block_bytes(),
+                         (part.slots_allocated - part.slots) * block_bytes());
+    part.slots_allocated = part.slots;
+  }
   std::sort(part.to_punch.begin(), part.to_punch.end());
   for (auto begin = part.to_punch.begin(); begin != part.to_punch.end();) {
     auto end = begin + 1;

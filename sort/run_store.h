@@ -87,7 +87,7 @@ class RunStore {
     BlockFile file;
     bool direct = false;
     dev_t file_system = 0;
-    std::uint32_t slots = 0;  // ever taken
+    std::uint32_t slots = 0;            // ever taken
     std::uint64_t slots_allocated = 0;  // that the file has space for, as far as that could be had
     // Always with room for all slots.
     std::vector<std::uint32_t> free_slots;

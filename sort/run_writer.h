@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sort/forecast_keys.h"
+#include "sort/merge_buffers.h"
 #include "sort/record_order.h"
 #include "sort/run_sink.h"
 #include "sort/run_store.h"
@@ -18,11 +19,6 @@
 #include "vortex/output_stream.h"
 
 namespace vortex {
-
-// Blocks that a reader or writer of records holds at once: two where records straddle blocks.
-inline std::size_t blocks_for_records(std::size_t block_bytes, std::size_t record_bytes) noexcept {
-  return block_bytes % record_bytes == 0 ? 1 : 2;
-}
 
 // A RecordOutput whose records become a run. Records must be appended in order. One thread.
 //

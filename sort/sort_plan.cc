@@ -20,8 +20,17 @@ constexpr std::size_t kLeastScratchBytes = std::size_t{64} << 10;
 // order of need, in the order of fetching and in its file.
 constexpr std::uint64_t kBookkeepingBytes = 72;
 
-std::size_t window_blocks(std::size_t block_bytes, std::size_t record_bytes) {
-  return block_bytes % record_bytes == 0 ? 1 : 2;
+// What moving a block costs besides the time for its bytes (faults, moves of the memory, requests),
+// in bytes that could be read and written meanwhile: docs/tuning.md has the measurement.
+constexpr double kBytesLostPerBlock = 36 << 10;
+// A pipe is taken to be so many times the memory.
+constexpr std::uint64_t kAssumedRuns = 32;
+
+// How long the plan takes, in passes over the input with no loss.
+double cost_of(const SortPlan& plan) {
+  const unsigned passes =
+      plan.request.bytes ? plan.passes : merge_passes(kAssumedRuns, plan.merge_order);
+  return (1 + passes) * (1 + kBytesLostPerBlock / static_cast<double>(plan.block_bytes));
 }
 
 // Buckets are sorted by (leading bits, index) pairs of 16 bytes; they are seldom larger than twice
@@ -33,21 +42,8 @@ std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets, std::size_t 
                                 std::max<std::uint64_t>(pool_bytes / 8, kLeastScratchBytes)));
 }
 
-std::size_t reader_blocks(const SortPlan& plan) {
-  FileSourceOptions options;
-  options.blocks_for_stream = plan.window_blocks;
-  options.read_ahead = plan.read_ahead;
-  options.request_bytes = plan.request_bytes;
-  return FileSource::blocks_needed(options, plan.block_bytes);
-}
-
-std::size_t writer_blocks(const SortPlan& plan, std::size_t write_behind,
-                          std::size_t request_bytes) {
-  FileSinkOptions options;
-  options.blocks_for_stream = plan.window_blocks;
-  options.write_behind = write_behind;
-  options.request_bytes = request_bytes;
-  return FileSink::blocks_needed(options, plan.block_bytes);
+unsigned buckets_in(std::size_t blocks) {
+  return static_cast<unsigned>(std::clamp<std::size_t>(blocks / 6, 2, kMostBuckets));
 }
 
 // Divides the pool for run formation; false when it is too small.
@@ -58,11 +54,10 @@ bool divide_for_runs(SortPlan& plan) {
     plan.read_ahead = read_ahead;
     plan.write_behind = write_behind;
     const std::size_t streams =
-        reader_blocks(plan) + writer_blocks(plan, write_behind, request_bytes);
+        plan.reader_blocks() + plan.writer_blocks(write_behind, request_bytes);
     if (plan.pool_blocks <= streams) return false;
     plan.bucket_blocks = plan.pool_blocks - streams;
-    plan.buckets =
-        static_cast<unsigned>(std::clamp<std::size_t>(plan.bucket_blocks / 6, 2, kMostBuckets));
+    plan.buckets = buckets_in(plan.bucket_blocks);
     return plan.bucket_blocks >= plan.pool_blocks / 2 && plan.bucket_blocks >= 2 * plan.buckets;
   };
   // Generous queues first; a small pool does with less.
@@ -78,10 +73,11 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
   SortPlan plan;
   plan.request = request;
   plan.block_bytes = block_bytes;
-  plan.window_blocks = window_blocks(block_bytes, request.record_bytes);
+  plan.window_blocks = blocks_for_records(block_bytes, request.record_bytes);
   const std::uint64_t blocks_on_disk = request.bytes.value_or(0) / block_bytes + 1;
   plan.forecast_memory_bytes = blocks_on_disk * (kBookkeepingBytes + request.forecast_bytes);
-  plan.scratch_bytes = scratch_for(memory_bytes, kMostBuckets, request.record_bytes);
+  plan.scratch_bytes =
+      scratch_for(memory_bytes, buckets_in(memory_bytes / block_bytes), request.record_bytes);
   for (int attempt = 0; attempt < 2; ++attempt) {
     // Sorted in memory, the input is never on disk and needs no forecasts.
     const std::uint64_t beside =
@@ -114,17 +110,10 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
 std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t memory_bytes) {
   if (request.block_bytes != 0) return try_block(request, memory_bytes, request.block_bytes);
   const std::size_t least = std::max(kLeastBlockBytes, std::bit_ceil(request.record_bytes));
-  // 512 blocks: with 64 buckets, a sixteenth of the memory is lost in blocks partly filled.
-  const std::size_t most =
-      std::clamp<std::size_t>(std::bit_floor(memory_bytes / 512 + 1), least, kDefaultBlockBytes);
   std::optional<SortPlan> best;
-  for (std::size_t block = most; block >= least; block /= 2) {
+  for (std::size_t block = least; block <= std::max(least, kDefaultBlockBytes); block *= 2) {
     const auto plan = try_block(request, memory_bytes, block);
-    if (plan && (!best || plan->passes < best->passes)) best = plan;
-  }
-  // With little memory for much data, it takes larger blocks to have fewer of them to remember.
-  for (std::size_t block = 2 * most; !best && block <= kDefaultBlockBytes; block *= 2) {
-    best = try_block(request, memory_bytes, block);
+    if (plan && (!best || cost_of(*plan) < cost_of(*best))) best = plan;
   }
   return best;
 }
@@ -148,6 +137,22 @@ std::uint64_t least_memory(const SortPlanRequest& request, std::uint64_t too_lit
 
 }  // namespace
 
+std::size_t SortPlan::reader_blocks() const {
+  FileSourceOptions options;
+  options.blocks_for_stream = window_blocks;
+  options.read_ahead = read_ahead;
+  options.request_bytes = request_bytes;
+  return FileSource::blocks_needed(options, block_bytes);
+}
+
+std::size_t SortPlan::writer_blocks(std::size_t requests, std::size_t bytes_of_request) const {
+  FileSinkOptions options;
+  options.blocks_for_stream = window_blocks;
+  options.write_behind = requests;
+  options.request_bytes = bytes_of_request;
+  return FileSink::blocks_needed(options, block_bytes);
+}
+
 MergeBuffers SortPlan::merge_buffers(std::uint64_t runs) const {
   const std::size_t held = static_cast<std::size_t>(runs) * window_blocks;
   PrefetchOptions options;
@@ -161,9 +166,7 @@ MergeBuffers SortPlan::merge_buffers(std::uint64_t runs) const {
   buffers.write_behind =
       std::max<std::size_t>(1, default_write_blocks(spare, request.disks) * block_bytes /
                                    std::max(request_bytes, block_bytes));
-  const auto writer = [&] {
-    return writer_blocks(*this, buffers.write_behind, buffers.request_bytes);
-  };
+  const auto writer = [&] { return writer_blocks(buffers.write_behind, buffers.request_bytes); };
   while (writer() + least > pool_blocks && buffers.write_behind > 1) --buffers.write_behind;
   if (writer() + least > pool_blocks) buffers.request_bytes = block_bytes;
   buffers.read_buffers = pool_blocks > writer() ? pool_blocks - writer() : 0;
@@ -178,8 +181,7 @@ std::uint64_t SortPlan::largest_merge_order() const noexcept {
     const std::size_t least =
         minimum_read_buffers(request.prefetch, options, static_cast<std::uint32_t>(runs));
     const std::size_t reading = std::max(least, options.held_blocks + spare);
-    return reading + writer_blocks(*this, std::max<std::size_t>(spare, 1), block_bytes) <=
-           pool_blocks;
+    return reading + writer_blocks(std::max<std::size_t>(spare, 1), block_bytes) <= pool_blocks;
   };
   const auto largest = [&](std::size_t spare) {
     std::uint64_t low = 0, high = pool_blocks + 1;  // fits(low), not fits(high)
@@ -196,7 +198,7 @@ std::uint64_t SortPlan::largest_merge_order() const noexcept {
 }
 
 std::uint64_t SortPlan::plain_merge_order() const noexcept {
-  const std::size_t writer = writer_blocks(*this, 2, block_bytes);
+  const std::size_t writer = writer_blocks(2, block_bytes);
   if (pool_blocks <= writer) return 0;
   return (pool_blocks - writer) / (window_blocks + kPlainReadAhead);
 }

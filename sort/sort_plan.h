@@ -55,6 +55,10 @@ struct SortPlan {
   // The input is read, sorted in memory and written once.
   bool in_memory() const noexcept { return request.bytes && runs <= 1; }
 
+  // Blocks of the pool that the reader of an input takes, and a writer of the output.
+  std::size_t reader_blocks() const;
+  std::size_t writer_blocks(std::size_t requests, std::size_t bytes_of_request) const;
+
   // How a merge of `runs` (2 to largest_merge_order()) divides the pool (SPAA, section 5).
   MergeBuffers merge_buffers(std::uint64_t runs) const;
   std::uint64_t largest_merge_order() const noexcept;
@@ -65,7 +69,8 @@ struct SortPlan {
   static constexpr std::size_t kPlainReadAhead = 2;
 };
 
-// The fewest passes that the memory allows, and of the block sizes that allow it, the largest.
+// Larger blocks take less time for their bytes, and more passes: the block size is the one with
+// which the whole is fastest.
 // Throws Error: ENOMEM when the memory is too small, with the least that would do; EINVAL for a
 // block size that no pool can have or that no record fits into.
 SortPlan plan_sort(const SortPlanRequest& request);

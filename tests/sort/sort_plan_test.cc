@@ -7,8 +7,6 @@
 #include <random>
 #include <string>
 
-#include "io/file_sink.h"
-#include "io/file_source.h"
 #include "sort/merge_buffers.h"
 #include "sort/prefetch_policy.h"
 #include "tests/support/random_seed.h"
@@ -29,23 +27,6 @@ SortPlanRequest request_of(std::uint64_t bytes, std::size_t record_bytes,
   return request;
 }
 
-std::size_t reader_blocks(const SortPlan& plan) {
-  FileSourceOptions options;
-  options.blocks_for_stream = plan.window_blocks;
-  options.read_ahead = plan.read_ahead;
-  options.request_bytes = plan.request_bytes;
-  return FileSource::blocks_needed(options, plan.block_bytes);
-}
-
-std::size_t writer_blocks(const SortPlan& plan, std::size_t write_behind,
-                          std::size_t request_bytes) {
-  FileSinkOptions options;
-  options.blocks_for_stream = plan.window_blocks;
-  options.write_behind = write_behind;
-  options.request_bytes = request_bytes;
-  return FileSink::blocks_needed(options, plan.block_bytes);
-}
-
 // Everything that whoever carries the plan out relies on.
 void expect_consistent(const SortPlan& plan) {
   SCOPED_TRACE(to_string(plan));
@@ -56,7 +37,7 @@ void expect_consistent(const SortPlan& plan) {
   EXPECT_GE(plan.block_bytes, kLeastBlockBytes);
   EXPECT_LE(plan.block_bytes, kMostBlockBytes);
   EXPECT_EQ(plan.window_blocks, plan.block_bytes % request.record_bytes == 0 ? 1U : 2U);
-  EXPECT_EQ(reader_blocks(plan) + writer_blocks(plan, plan.write_behind, plan.request_bytes) +
+  EXPECT_EQ(plan.reader_blocks() + plan.writer_blocks(plan.write_behind, plan.request_bytes) +
                 plan.bucket_blocks,
             plan.pool_blocks);
   EXPECT_GE(plan.buckets, 2U);
@@ -84,7 +65,7 @@ void expect_consistent(const SortPlan& plan) {
               minimum_read_buffers(request.prefetch, options, static_cast<std::uint32_t>(runs)));
     EXPECT_GE(buffers.write_behind, 1U);
     EXPECT_LE(
-        buffers.read_buffers + writer_blocks(plan, buffers.write_behind, buffers.request_bytes),
+        buffers.read_buffers + plan.writer_blocks(buffers.write_behind, buffers.request_bytes),
         plan.pool_blocks);
   }
 }
@@ -92,8 +73,7 @@ void expect_consistent(const SortPlan& plan) {
 TEST(SortPlan, GibibytesOfBenchmarkRecordsInAQuarterOfAGibibyte) {
   const SortPlan plan = plan_sort(request_of(2048 * kMiB, 100, 256 * kMiB));
   expect_consistent(plan);
-  EXPECT_EQ(plan.block_bytes, kMiB / 2);
-  EXPECT_EQ(plan.buckets, 64U);
+  EXPECT_EQ(plan.block_bytes, 2 * kMiB);
   EXPECT_EQ(plan.passes, 1U);
   EXPECT_LE(plan.runs, 13U);
 }
@@ -110,6 +90,16 @@ TEST(SortPlan, LittleMemoryTakesSeveralPasses) {
   const SortPlan plan = plan_sort(request_of(2 * 1024 * kMiB, 8, 8 * kMiB));
   expect_consistent(plan);
   EXPECT_GE(plan.passes, 2U);
+}
+
+TEST(SortPlan, LargerBlocksAreWorthAPassButNotSortingInMemory) {
+  SortPlanRequest request = request_of(1000 * kMiB, 100, 16 * kMiB);
+  const SortPlan large = plan_sort(request);
+  EXPECT_GE(large.block_bytes, 128U << 10);
+  EXPECT_EQ(large.passes, 2U);
+  request.block_bytes = 32 << 10;
+  EXPECT_EQ(plan_sort(request).passes, 1U);
+  EXPECT_TRUE(plan_sort(request_of(1000 * kMiB, 100, 1050 * kMiB)).in_memory());
 }
 
 TEST(SortPlan, AnUnknownLengthIsPlannedForTheLargestMerge) {
