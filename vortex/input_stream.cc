@@ -5,8 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/block_window.h"
-#include "vortex/error.h"
+#include "vortex/move_failure.h"
 #include "vortex/os_memory.h"
 
 namespace vortex {
@@ -34,20 +33,10 @@ Reservation reservation_for(const Source& source, std::size_t block_bytes,
 }  // namespace
 
 InputStreamBase::InputStreamBase(std::unique_ptr<Source> source, Options options)
-    : Stream(options.name, reservation_for(*source, source->pool().block_bytes(), options)),
-      source_(std::move(source)),
-      pool_(source_->pool()),
-      in_place_(source_->in_place()),
-      block_bytes_(pool_.block_bytes()),
-      window_blocks_(options.comeback_blocks + 1),
-      page_tables_(reservation(), block_bytes_) {
-  if (source_->blocks_for_stream() < window_blocks_) {
-    throw Error(EINVAL, "stream '" + name() + "': a comeback of " +
-                            std::to_string(options.comeback_blocks) + " blocks needs " +
-                            std::to_string(window_blocks_) + ", and its source guarantees " +
-                            std::to_string(source_->blocks_for_stream()));
-  }
-  slots_.resize(window_blocks_);
+    : WindowStream(options.name, reservation_for(*source, source->pool().block_bytes(), options),
+                   {"source", source->pool(), source->in_place(), source->blocks_for_stream()},
+                   options.comeback_blocks),
+      source_(std::move(source)) {
   open();
 }
 
@@ -55,45 +44,26 @@ InputStreamBase::~InputStreamBase() {
   const bool in_child = inherited();
   close();
   if (in_child) return;
-  for (Slot& slot : slots_) {
-    if (slot.block && move(slot.block, pool_.home(slot.block)) == 0) {
-      source_->release(slot.index, slot.block);
-    }
-  }
-  if (in_place_ != nullptr) in_place_->recall(base(), base() + reservation().bytes());
+  for_each_placed([this](std::uint64_t index) {
+    if (send_home(index) == 0) source_->release(index, forget(index));
+  });
+  recall_in_place();
 }
-
-int InputStreamBase::move(Block block, std::byte* address) noexcept {
-  return in_place_ != nullptr ? in_place_->place(block, address) : pool_.place(block, address);
-}
-
-void InputStreamBase::reclaim_page_tables(std::uint64_t floor) noexcept {
-  std::byte* finished = base() + floor * block_bytes_;
-  if (in_place_ != nullptr) finished = in_place_->lowest_placed(base(), finished);
-  page_tables_.finished_below(finished);
-}
-
-std::uint64_t InputStreamBase::floor() const noexcept {
-  return next_ > window_blocks_ ? next_ - window_blocks_ : 0;
-}
-
-Stream::Window InputStreamBase::window() const noexcept { return {floor(), next_}; }
 
 bool InputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept {
-  const std::uint64_t index = offset / block_bytes_;
-  const Slot& slot = slot_of(index);
-  if (slot.block && slot.index == index) {
+  const std::uint64_t index = offset / block_bytes();
+  if (placed(index)) {
     note_spurious_fault();
     return true;
   }
   if (access == Access::kWrite) return fail(EACCES, "a write to a stream that is read", offset);
   const auto length = source_->length();
-  if (length && index * block_bytes_ >= *length) return serve_end(offset, *length);
+  if (length && index * block_bytes() >= *length) return serve_end(offset, *length);
   if (index < floor()) {
     return fail(EFAULT, "a read behind the window: raise the comeback (M)", offset);
   }
-  if (index >= next_) {
-    next_ = index + 1;
+  if (index >= next()) {
+    move_on_to(index);
     if (!release_below(floor(), offset)) return false;
   }
   return place_block(index, offset);
@@ -107,28 +77,25 @@ bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noe
     if (length) return serve_end(offset, *length);
     return fail(EIO, "the source ended without saying where", offset);
   }
-  if (taken.bytes < block_bytes_) {
-    std::byte* const start = pool_.where(taken.block);
-    source_->fill(start + taken.bytes, start + block_bytes_, index * block_bytes_ + taken.bytes);
+  if (taken.bytes < block_bytes()) {
+    std::byte* const start = pool().where(taken.block);
+    source_->fill(start + taken.bytes, start + block_bytes(), index * block_bytes() + taken.bytes);
   }
-  if (const int error = move(taken.block, base() + index * block_bytes_)) {
+  if (const int error = place(taken.block, index)) {
     source_->release(index, taken.block);
     return fail(error, kCannotMoveBlock, offset);
   }
-  slot_of(index) = {taken.block, index};
   return true;
 }
 
 bool InputStreamBase::release_below(std::uint64_t floor, std::uint64_t offset) noexcept {
-  const std::uint64_t placed_end = std::min(floor, released_ + window_blocks_);
+  const std::uint64_t placed_end = std::min(floor, released_ + window_blocks());
   for (std::uint64_t index = released_; index < placed_end; ++index) {
-    Slot& slot = slot_of(index);
-    if (!slot.block || slot.index != index) continue;
-    if (in_place_ == nullptr) {
-      if (const int error = pool_.withdraw(slot.block))
-        return fail(error, kCannotMoveBlock, offset);
+    if (!placed(index)) continue;
+    if (!in_place()) {
+      if (const int error = send_home(index)) return fail(error, kCannotMoveBlock, offset);
     }
-    source_->release(index, std::exchange(slot.block, Block{}));
+    source_->release(index, forget(index));
   }
   released_ = std::max(released_, floor);
   reclaim_page_tables(released_);
@@ -158,23 +125,10 @@ bool InputStreamBase::serve_end(std::uint64_t offset, std::uint64_t length) noex
 
 void InputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
   if (bytes == 0) return;
-  const std::uint64_t first = offset / block_bytes_;
-  const std::uint64_t last = (offset + bytes - 1) / block_bytes_;
   {
     std::lock_guard lock(mutex());
-    const auto length = source_->length();
-    const std::uint64_t end = length ? *length : reserved_bytes();
-    check_prefault_range(name(), first, last, floor(), window_blocks_);
-    if (offset + bytes > end) {
-      throw Error(ERANGE, "stream '" + name() + "': cannot place " + std::to_string(bytes) +
-                              " bytes at offset " + std::to_string(offset) + ": the data end at " +
-                              std::to_string(end));
-    }
-    for (std::uint64_t index = first; index <= last; ++index) {
-      const Slot& slot = slot_of(index);
-      if (slot.block && slot.index == index) continue;
-      if (!serve_locked(Access::kRead, std::max(offset, index * block_bytes_))) break;
-    }
+    const std::uint64_t end = source_->length().value_or(reserved_bytes());
+    place_range(offset, bytes, end, "the data end", Access::kRead);
   }
   failure().throw_if_failed();
 }

@@ -7,10 +7,9 @@
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include "vortex/source.h"
-#include "vortex/stream.h"
+#include "vortex/window_stream.h"
 
 namespace vortex {
 
@@ -39,7 +38,7 @@ inline constexpr std::uint64_t kUnknownLengthReservation = std::uint64_t{1} << 4
 //
 // Any thread may read, several at once as long as all stay inside the window. System calls on
 // data() fail with EFAULT or come back short unless prefault() has placed the range.
-class InputStreamBase : public Stream {
+class InputStreamBase : public WindowStream {
  public:
   using Options = InputStreamOptions;
 
@@ -53,9 +52,6 @@ class InputStreamBase : public Stream {
   // Length in bytes, once the source knows it.
   std::optional<std::uint64_t> length_bytes() const noexcept { return source_->length(); }
 
-  std::uint64_t reserved_bytes() const noexcept { return reservation().bytes(); }
-  std::size_t comeback_blocks() const noexcept { return window_blocks_ - 1; }
-
   // Places every block of [offset, offset + bytes) now, waiting for the data as a fault would, so
   // that the range can be given to system calls. It stays placed until the reader touches a block
   // more than M ahead. Throws Error: EINVAL when the range spans more than the window, and the
@@ -67,32 +63,15 @@ class InputStreamBase : public Stream {
  protected:
   bool handle_fault(Access access, std::uint64_t offset) noexcept final;
   void wake() noexcept final { source_->cancel(); }
-  Window window() const noexcept final;
-  std::size_t block_bytes() const noexcept final { return block_bytes_; }
 
  private:
-  struct Slot {
-    Block block;
-    std::uint64_t index = 0;
-  };
-  Slot& slot_of(std::uint64_t index) noexcept { return slots_[index % window_blocks_]; }
-  std::uint64_t floor() const noexcept;
-  int move(Block block, std::byte* address) noexcept;
-  void reclaim_page_tables(std::uint64_t floor) noexcept;
   bool place_block(std::uint64_t index, std::uint64_t offset) noexcept;
   bool release_below(std::uint64_t floor, std::uint64_t offset) noexcept;
   bool serve_end(std::uint64_t offset, std::uint64_t length) noexcept;
 
   std::unique_ptr<Source> source_;
-  BlockPool& pool_;
-  InPlaceHandover* in_place_;  // null: blocks change hands at home
-  std::size_t block_bytes_;
-  std::size_t window_blocks_;   // M + 1
-  std::vector<Slot> slots_;     // block `index` is in slot index % window_blocks_
-  std::uint64_t next_ = 0;      // one more than the highest block touched
   std::uint64_t released_ = 0;  // blocks below are not placed
   bool filler_placed_ = false;  // the page after the end, where the last block has no room for it
-  PageTableReclaimer page_tables_;
 };
 
 // InputStream<T>: `for (std::uint64_t i = 0; i < n; ++i) sum += stream.data()[i];`

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/block_window.h"
 #include "vortex/error.h"
+#include "vortex/move_failure.h"
 
 namespace vortex {
 namespace {
@@ -17,21 +17,12 @@ constexpr std::uint64_t kNoEndYet = std::numeric_limits<std::uint64_t>::max();
 }  // namespace
 
 OutputStreamBase::OutputStreamBase(std::unique_ptr<Sink> sink, Options options)
-    : Stream(options.name, Reservation({.bytes = options.reserve_bytes,
-                                        .least_bytes = options.least_reserve_bytes})),
-      sink_(std::move(sink)),
-      pool_(sink_->pool()),
-      in_place_(sink_->in_place()),
-      block_bytes_(pool_.block_bytes()),
-      window_blocks_(options.comeback_blocks + 1),
-      page_tables_(reservation(), block_bytes_) {
-  if (sink_->blocks_for_stream() < window_blocks_) {
-    throw Error(EINVAL, "stream '" + name() + "': a comeback of " +
-                            std::to_string(options.comeback_blocks) + " blocks needs " +
-                            std::to_string(window_blocks_) + ", and its sink guarantees " +
-                            std::to_string(sink_->blocks_for_stream()));
-  }
-  slots_.resize(window_blocks_);
+    : WindowStream(
+          options.name,
+          Reservation({.bytes = options.reserve_bytes, .least_bytes = options.least_reserve_bytes}),
+          {"sink", sink->pool(), sink->in_place(), sink->blocks_for_stream()},
+          options.comeback_blocks),
+      sink_(std::move(sink)) {
   open();
 }
 
@@ -40,31 +31,14 @@ OutputStreamBase::~OutputStreamBase() {
   close();
   if (in_child) return;
   drop_all();
-  if (in_place_ != nullptr) in_place_->recall(base(), base() + reservation().bytes());
+  recall_in_place();
   if (!finished_) sink_->abandon();
 }
 
-int OutputStreamBase::move(Block block, std::byte* address) noexcept {
-  return in_place_ != nullptr ? in_place_->place(block, address) : pool_.place(block, address);
-}
-
-void OutputStreamBase::reclaim_page_tables(std::uint64_t floor) noexcept {
-  std::byte* finished = base() + floor * block_bytes_;
-  if (in_place_ != nullptr) finished = in_place_->lowest_placed(base(), finished);
-  page_tables_.finished_below(finished);
-}
-
-std::uint64_t OutputStreamBase::floor() const noexcept {
-  return next_ > window_blocks_ ? next_ - window_blocks_ : 0;
-}
-
-Stream::Window OutputStreamBase::window() const noexcept { return {floor(), next_}; }
-
 bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept {
-  const std::uint64_t index = offset / block_bytes_;
+  const std::uint64_t index = offset / block_bytes();
   if (finished_) return fail(EFAULT, "touched after finish()", offset);
-  const Slot& slot = slot_of(index);
-  if (slot.block && slot.index == index) {
+  if (placed(index)) {
     note_spurious_fault();
     return true;
   }
@@ -74,11 +48,11 @@ bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
   if (access == Access::kRead) {
     return fail(EFAULT, "a read of a block that was never written", offset);
   }
-  if (offset - offset % block_bytes_ + block_bytes_ > reserved_bytes()) {
+  if (offset - offset % block_bytes() + block_bytes() > reserved_bytes()) {
     return fail(ENOSPC, "the reservation ends here: raise reserve_bytes", offset);
   }
-  if (index >= next_) {
-    next_ = index + 1;
+  if (index >= next()) {
+    move_on_to(index);
     if (!hand_over_below(floor(), kNoEndYet, offset)) return false;
   }
   return place_block(index, offset);
@@ -87,38 +61,32 @@ bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
 bool OutputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
   const Sink::Taken taken = sink_->take(index);
   if (!taken.status.ok()) return fail(taken.status.error, taken.status.cause, offset);
-  if (const int error = move(taken.block, base() + index * block_bytes_)) {
+  if (const int error = place(taken.block, index)) {
     sink_->discard(taken.block);
     return fail(error, kCannotMoveBlock, offset);
   }
-  slot_of(index) = {taken.block, index};
   return true;
 }
 
 bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length,
                                        std::uint64_t offset) noexcept {
-  const std::uint64_t placed_end = std::min(floor, handed_over_ + window_blocks_);
+  const std::uint64_t placed_end = std::min(floor, handed_over_ + window_blocks());
   while (handed_over_ < floor) {
-    Slot& slot = slot_of(handed_over_);
-    const bool placed = handed_over_ < placed_end && slot.block && slot.index == handed_over_;
     Status status;
-    if (placed) {
+    if (handed_over_ < placed_end && placed(handed_over_)) {
       const std::uint64_t bytes = std::min<std::uint64_t>(
-          block_bytes_, length - std::min(length, handed_over_ * block_bytes_));
+          block_bytes(), length - std::min(length, handed_over_ * block_bytes()));
       // What follows the end of the data has to be filled, which is done at home.
-      if (in_place_ == nullptr || bytes < block_bytes_) {
-        if (const int error = move(slot.block, pool_.home(slot.block))) {
+      if (!in_place() || bytes < block_bytes()) {
+        if (const int error = send_home(handed_over_)) {
           return fail(error, kCannotMoveBlock, offset);
         }
       }
-      status = sink_->complete(handed_over_, std::exchange(slot.block, Block{}), bytes);
+      status = sink_->complete(handed_over_, forget(handed_over_), bytes);
       ++handed_over_;
     } else {
       const std::uint64_t first = handed_over_++;
-      while (handed_over_ < placed_end &&
-             !(slot_of(handed_over_).block && slot_of(handed_over_).index == handed_over_)) {
-        ++handed_over_;
-      }
+      while (handed_over_ < placed_end && !placed(handed_over_)) ++handed_over_;
       if (handed_over_ >= placed_end) handed_over_ = floor;
       status = sink_->skip(first, handed_over_ - first);
     }
@@ -129,11 +97,9 @@ bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length
 }
 
 void OutputStreamBase::drop_all() noexcept {
-  for (Slot& slot : slots_) {
-    if (slot.block && move(slot.block, pool_.home(slot.block)) == 0) {
-      sink_->discard(std::exchange(slot.block, Block{}));
-    }
-  }
+  for_each_placed([this](std::uint64_t index) {
+    if (send_home(index) == 0) sink_->discard(forget(index));
+  });
 }
 
 void OutputStreamBase::finish_bytes(std::uint64_t length) {
@@ -146,13 +112,13 @@ void OutputStreamBase::finish_bytes(std::uint64_t length) {
                               " bytes lies beyond the " + std::to_string(reserved_bytes()) +
                               " that were reserved");
     }
-    if (handed_over_ * block_bytes_ > length) {
+    if (handed_over_ * block_bytes() > length) {
       throw Error(EINVAL, "stream '" + name() + "': an end at " + std::to_string(length) +
                               " bytes comes too late; " +
-                              std::to_string(handed_over_ * block_bytes_) +
+                              std::to_string(handed_over_ * block_bytes()) +
                               " bytes have been handed over already");
     }
-    const std::uint64_t blocks = (length + block_bytes_ - 1) / block_bytes_;
+    const std::uint64_t blocks = (length + block_bytes() - 1) / block_bytes();
     if (hand_over_below(blocks, length, length)) {
       finished_ = true;
       drop_all();
@@ -169,21 +135,9 @@ void OutputStreamBase::finish_bytes(std::uint64_t length) {
 
 void OutputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
   if (bytes == 0) return;
-  const std::uint64_t first = offset / block_bytes_;
-  const std::uint64_t last = (offset + bytes - 1) / block_bytes_;
   {
     std::lock_guard lock(mutex());
-    check_prefault_range(name(), first, last, floor(), window_blocks_);
-    if (offset + bytes > reserved_bytes()) {
-      throw Error(ERANGE, "stream '" + name() + "': cannot place " + std::to_string(bytes) +
-                              " bytes at offset " + std::to_string(offset) +
-                              ": the reservation ends at " + std::to_string(reserved_bytes()));
-    }
-    for (std::uint64_t index = first; index <= last; ++index) {
-      const Slot& slot = slot_of(index);
-      if (slot.block && slot.index == index) continue;
-      if (!serve_locked(Access::kWrite, std::max(offset, index * block_bytes_))) break;
-    }
+    place_range(offset, bytes, reserved_bytes(), "the reservation ends", Access::kWrite);
   }
   failure().throw_if_failed();
 }

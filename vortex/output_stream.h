@@ -6,10 +6,9 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include "vortex/sink.h"
-#include "vortex/stream.h"
+#include "vortex/window_stream.h"
 
 namespace vortex {
 
@@ -30,7 +29,7 @@ struct OutputStreamOptions {
 //
 // One thread writes, or several that together stay inside the window. System calls on data() fail
 // with EFAULT or come back short unless prefault() has placed the range.
-class OutputStreamBase : public Stream {
+class OutputStreamBase : public WindowStream {
  public:
   using Options = OutputStreamOptions;
 
@@ -41,8 +40,6 @@ class OutputStreamBase : public Stream {
   ~OutputStreamBase() override;
 
   std::byte* bytes() noexcept { return base(); }
-  std::uint64_t reserved_bytes() const noexcept { return reservation().bytes(); }
-  std::size_t comeback_blocks() const noexcept { return window_blocks_ - 1; }
 
   // The data end at `length_bytes`: hands over what is left, waits until the sink is done with it,
   // and takes the memory away. Blocks beyond the end are dropped; blocks before it that were never
@@ -60,33 +57,16 @@ class OutputStreamBase : public Stream {
  protected:
   bool handle_fault(Access access, std::uint64_t offset) noexcept final;
   void wake() noexcept final { sink_->cancel(); }
-  Window window() const noexcept final;
-  std::size_t block_bytes() const noexcept final { return block_bytes_; }
 
  private:
-  struct Slot {
-    Block block;
-    std::uint64_t index = 0;
-  };
-  Slot& slot_of(std::uint64_t index) noexcept { return slots_[index % window_blocks_]; }
-  std::uint64_t floor() const noexcept;
-  int move(Block block, std::byte* address) noexcept;
-  void reclaim_page_tables(std::uint64_t floor) noexcept;
   bool place_block(std::uint64_t index, std::uint64_t offset) noexcept;
   // Hands over every block below `floor`; the data end at `length`.
   bool hand_over_below(std::uint64_t floor, std::uint64_t length, std::uint64_t offset) noexcept;
   void drop_all() noexcept;
 
   std::unique_ptr<Sink> sink_;
-  BlockPool& pool_;
-  InPlaceHandover* in_place_;  // null: blocks change hands at home
-  std::size_t block_bytes_;
-  std::size_t window_blocks_;      // L + 1
-  std::vector<Slot> slots_;        // block `index` is in slot index % window_blocks_
-  std::uint64_t next_ = 0;         // one more than the highest block touched
   std::uint64_t handed_over_ = 0;  // blocks below were completed or skipped
   bool finished_ = false;
-  PageTableReclaimer page_tables_;
 };
 
 // OutputStream<T>: `for (std::uint64_t i = 0; i < n; ++i) out.data()[i] = f(i); out.finish(n);`

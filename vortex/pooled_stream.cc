@@ -5,9 +5,9 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/block_window.h"
 #include "vortex/diagnostics.h"
 #include "vortex/error.h"
+#include "vortex/move_failure.h"
 #include "vortex/os_memory.h"
 
 namespace vortex {

@@ -28,7 +28,7 @@ README = (SOURCE_ROOT / "README.md").read_text(encoding="utf-8")
 # Headers that others include and nobody needs to know.
 NOT_IN_THE_MAP = {"vortex/block.h", "vortex/fault.h", "vortex/futex.h", "vortex/futex_event.h",
                   "vortex/in_place_handover.h", "vortex/line_buffer.h", "vortex/pooled_stream.h",
-                  "vortex/region_table.h", "vortex/thread_state.h"}
+                  "vortex/region_table.h", "vortex/thread_state.h", "vortex/window_stream.h"}
 
 
 def blocks(language):
