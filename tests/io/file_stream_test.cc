@@ -208,7 +208,8 @@ TEST_P(FileStreams, AnErrorAtEveryRequestOfAReader) {
     EXPECT_TRUE(right);
     EXPECT_EQ(failure.error, EIO) << failure.message();
     EXPECT_EQ(i, k * 4 * kBlock) << failure.message();
-    EXPECT_NE(failure.message().find("file"), std::string::npos);
+    EXPECT_NE(failure.message().find("file' at byte " + std::to_string(i) + " "), std::string::npos)
+        << failure.message();
   }
 }
 
@@ -411,6 +412,52 @@ TEST_F(FileNames, StatisticsSayWhatHappened) {
   EXPECT_FALSE(statistics.direct.empty());
   EXPECT_FALSE(statistics.disks[0].backend.empty());
   EXPECT_FALSE(statistics.disks[0].registration.empty());
+}
+
+// On virtual time nothing ends before somebody waits for it, so the counts are exact.
+TEST_F(FileNames, WaitsAreCounted) {
+  constexpr std::uint64_t kRequests = 25;
+  const std::string text(kRequests * kBlock, 'x');
+  TestDisk disk(Backend::kVirtual);
+  {
+    FileWriter<char> out(path, {.block_bytes = kBlock,
+                                .comeback_blocks = 0,
+                                .write_behind = 3,
+                                .request_bytes = kBlock,
+                                .disk = disk.disk.get()});
+    copy_to(out.data(), text);
+    out.finish(text.size());
+    const FileWriterStatistics statistics = out.statistics();
+    EXPECT_EQ(statistics.sink.requests, kRequests);
+    EXPECT_EQ(statistics.sink.bytes, text.size());
+    EXPECT_EQ(statistics.sink.waits, kRequests);
+    EXPECT_GT(statistics.sink.waited_ns, 0u);
+    ASSERT_EQ(statistics.disks.size(), 1u);
+    EXPECT_EQ(statistics.disks[0].writes, kRequests);
+    EXPECT_EQ(statistics.disks[0].written_bytes, text.size());
+    EXPECT_EQ(statistics.disks[0].waits, kRequests);
+    EXPECT_EQ(statistics.disks[0].waited_ns, disk.clock.now_ns());
+  }
+  const std::uint64_t written_at = disk.clock.now_ns();
+  const FileReader<char> in(path, {.block_bytes = kBlock,
+                                   .comeback_blocks = 0,
+                                   .read_ahead = 3,
+                                   .request_bytes = kBlock,
+                                   .disk = disk.disk.get()});
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < in.size(); i += kBlock) count += in.data()[i] == 'x';
+  EXPECT_EQ(count, kRequests);
+  const FileReaderStatistics statistics = in.statistics();
+  EXPECT_EQ(statistics.source.requests, kRequests);
+  EXPECT_EQ(statistics.source.bytes, text.size());
+  EXPECT_EQ(statistics.source.waits, kRequests);
+  EXPECT_GT(statistics.source.waited_ns, 0u);
+  ASSERT_EQ(statistics.disks.size(), 1u);
+  EXPECT_EQ(statistics.disks[0].reads, kRequests);
+  EXPECT_EQ(statistics.disks[0].read_bytes, text.size());
+  EXPECT_EQ(statistics.disks[0].waits, 2 * kRequests);
+  EXPECT_EQ(statistics.disks[0].waited_ns, disk.clock.now_ns());
+  EXPECT_GT(disk.clock.now_ns(), written_at);
 }
 
 // Reading around the cache what is not in it, through it what is.

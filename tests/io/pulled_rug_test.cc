@@ -22,10 +22,14 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "io/file_reader.h"
 #include "io/file_writer.h"
 #include "io/open_disk.h"
+#include "io/striped_file.h"
+#include "io/thread_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
@@ -71,11 +75,11 @@ bool told(const std::string& text, const std::string& part) {
 
 bool uring_works() { return open_disk()->statistics().fallback.empty(); }
 
-// As containers do: io_uring_setup(2) answers `error`.
-bool refuse_io_uring(int error) {
+// As containers do: the system call answers `error`.
+bool refuse_call(unsigned number, int error) {
   std::array<sock_filter, 4> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   }};
@@ -83,6 +87,8 @@ bool refuse_io_uring(int error) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
+
+bool refuse_io_uring(int error) { return refuse_call(SYS_io_uring_setup, error); }
 
 TEST(PulledRug, WithoutIoUringThreadsServeAndSayWhy) {
   const test::TemporaryFolder folder;
@@ -135,6 +141,42 @@ TEST(PulledRug, WithoutLockedMemoryRequestsGoUnregistered) {
               return told(text, "RLIMIT_MEMLOCK") ? 0 : 3;
             }),
             0);
+}
+
+// A disk that loses what it has taken says so when it is asked to sync. Whoever does not ask is not
+// told.
+TEST(PulledRug, AFailedSyncLeavesNothingUnderTheName) {
+  const test::TemporaryFolder folder;
+  for (const bool striped : {false, true}) {
+    for (const bool sync : {true, false}) {
+      EXPECT_EQ(in_child([&] {
+                  if (!refuse_call(SYS_fsync, EIO)) return 77;
+                  FileWriterOptions options;
+                  options.block_bytes = kBlock;
+                  options.sync = sync;
+                  ThreadDisk disk;
+                  std::vector<StripedFile::Part> parts;
+                  parts.push_back({&disk, BlockFile::create(folder.file("part"))});
+                  StripedFileOptions striping;
+                  striping.unit_bytes = kBlock;
+                  StripedFile parted(std::move(parts), striping);
+                  auto out = striped ? FileWriter<char>(parted.writing_layout(), options)
+                                     : FileWriter<char>(folder.file("file"), options);
+                  out.data()[0] = 'x';
+                  try {
+                    out.finish(1);
+                  } catch (const Error& error) {
+                    return sync && error.code().value() == EIO ? 0 : 1;
+                  }
+                  return sync ? 2 : 0;
+                }),
+                0)
+          << striped << sync;
+      EXPECT_EQ(folder.entries(), sync ? 0u : 1u);
+      unlink(folder.file("file").c_str());
+      unlink(folder.file("part").c_str());
+    }
+  }
 }
 
 // The parent kills the child after a random number of blocks that the child says it has written.
