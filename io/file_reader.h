@@ -23,7 +23,7 @@ struct FileReaderOptions {
   Caching caching = Caching::kAuto;
   Disk* disk = nullptr;  // null: one of its own. Must outlive the reader
   BlockPool* pool =
-      nullptr;            // null: one of its own, of just the size needed. Must outlive the reader
+      nullptr;            // null: one of its own, of about the size needed. Must outlive the reader
   std::string name = {};  // for messages; the path by default
 };
 

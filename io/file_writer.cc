@@ -1,22 +1,15 @@
 #include "io/file_writer.h"
 
-#include <algorithm>
-#include <bit>
-
+#include "io/own_pool.h"
 #include "io/single_file.h"
-#include "vortex/error.h"
 
 namespace vortex {
 namespace {
 
-constexpr std::size_t kSmallestChosenBlock = std::size_t{64} << 10;
-
 std::size_t chosen_block_bytes(const FileWriterOptions& options) {
   if (options.block_bytes != 0) return options.block_bytes;
   if (options.expected_bytes == 0) return kDefaultBlockBytes;
-  const std::uint64_t share = options.expected_bytes / (options.write_behind + 1) + 1;
-  return std::clamp<std::size_t>(std::bit_ceil(std::min<std::uint64_t>(share, kDefaultBlockBytes)),
-                                 kSmallestChosenBlock, kDefaultBlockBytes);
+  return block_bytes_for(options.expected_bytes, options.write_behind + 1);
 }
 
 BlockFile create(const std::string& path, const FileWriterOptions& options) {
@@ -28,10 +21,6 @@ BlockFile create(const std::string& path, const FileWriterOptions& options) {
   return file;
 }
 
-std::string name_of(int descriptor, const std::string& name) {
-  return name.empty() ? "descriptor " + std::to_string(descriptor) : name;
-}
-
 }  // namespace
 
 FileWriterBase::FileWriterBase(const std::string& path, const FileWriterOptions& options)
@@ -40,7 +29,8 @@ FileWriterBase::FileWriterBase(const std::string& path, const FileWriterOptions&
 FileWriterBase::FileWriterBase(int descriptor, const FileWriterOptions& options)
     : FileWriterBase(
           std::make_unique<SingleFile>(
-              BlockFile::borrow(descriptor, name_of(descriptor, options.name), true), options.disk),
+              BlockFile::borrow(descriptor, descriptor_name(descriptor, options.name), true),
+              options.disk),
           options) {}
 
 FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
@@ -57,20 +47,13 @@ FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
   for_stream.reserve_bytes = options.reserve_bytes;
   pool_ = options.pool;
   if (pool_ == nullptr) {
-    BlockPoolOptions for_pool;
-    for_pool.block_bytes = chosen_block_bytes(options);
-    for_pool.pool_bytes =
-        for_pool.block_bytes *
-        FileSink::blocks_needed(for_sink, for_pool.block_bytes, layout->unit_bytes());
-    for_pool.warming = Warming::kOnDemand;
-    for_pool.name = "blocks of '" + layout->name() + "'";
-    own_pool_ = std::make_unique<BlockPool>(for_pool);
+    const std::size_t block_bytes = chosen_block_bytes(options);
+    own_pool_ = make_own_pool(layout->name(), block_bytes,
+                              FileSink::blocks_needed(for_sink, block_bytes, layout->unit_bytes()));
     pool_ = own_pool_.get();
     for_sink.register_pool = true;
   }
-  const BlockFile& file = *layout->locate(0, pool_->block_bytes()).file;
-  direct_ = file.direct_descriptor() >= 0 ? "direct I/O" : file.direct_refusal();
-  if (direct_.empty()) direct_ = "not asked for";
+  direct_ = direct_io_report(*layout->locate(0, pool_->block_bytes()).file);
   auto sink = std::make_unique<FileSink>(*pool_, std::move(layout), for_sink);
   sink_ = sink.get();
   stream_ = std::make_unique<OutputStreamBase>(std::move(sink), for_stream);

@@ -25,7 +25,7 @@ struct FileWriterOptions {
   std::uint64_t expected_bytes = 0;  // space to reserve now, so that a full disk shows now; 0: none
   Disk* disk = nullptr;              // null: one of its own. Must outlive the writer
   BlockPool* pool =
-      nullptr;  // null: one of its own, of just the size needed. Must outlive the writer
+      nullptr;  // null: one of its own, of about the size needed. Must outlive the writer
   std::uint64_t reserve_bytes = std::uint64_t{1}
                                 << 40;  // address space: the most that can be written
   std::string name = {};                // for messages; the path by default

@@ -47,16 +47,16 @@ std::size_t chosen_block_bytes(const BlockPoolOptions& options) {
   return bytes;
 }
 
-// DONTUNMAP is what keeps a moved block's old address ours; without it no stream is safe.
-void require_safe_moves(const std::string& name, std::byte* from, std::size_t page) {
+// DONTUNMAP is what keeps a moved block's old address ours; without it no stream is safe. Tried on
+// a page of its own: one that was moved out of a block keeps huge pages away from it for good.
+void require_safe_moves(const std::string& name) {
+  const std::size_t page = os::page_bytes();
   int error = 0;
-  std::byte* to = os::reserve(page, &error);
-  if (to == nullptr)
+  std::byte* const both = os::map_memory(nullptr, 2 * page, &error);
+  if (both == nullptr)
     throw Error(error, "pool '" + name + "': cannot map a page to try mremap with");
-  error = os::move_pages(from, to, page);
-  const int undo = error == 0 ? os::move_pages(to, from, page) : 0;
-  os::unmap(to, page);
-  if (error == 0) error = undo;
+  error = os::move_pages(both, both + page, page);
+  os::unmap(both, 2 * page);
   if (error == 0) return;
   if (error == EINVAL || error == ENOSYS) {
     throw Error(error, "pool '" + name +
@@ -88,10 +88,9 @@ BlockPool::BlockPool(const BlockPoolOptions& options)
   // write into a copy and could receive what a disk writes into them.
   os::advise(homes_.begin(), pool_bytes(), MADV_DONTFORK);
   if (!options.in_core_dumps) os::advise(homes_.begin(), pool_bytes(), MADV_DONTDUMP);
-  const bool whole_huge_pages = block_bytes_ % kHugePageBytes == 0;
-  os::advise(homes_.begin(), pool_bytes(),
-             options.huge_pages && whole_huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-  require_safe_moves(name_, homes_.begin(), os::page_bytes());
+  os::advise(homes_.begin(), pool_bytes(), MADV_NOHUGEPAGE);
+  if (options.huge_pages) advise_huge_pages();
+  require_safe_moves(name_);
 
   where_.resize(block_count_);
   warm_blocks_.reserve(block_count_);
@@ -115,6 +114,17 @@ BlockPool::BlockPool(const BlockPoolOptions& options)
       pthread_sigmask(SIG_SETMASK, &before, nullptr);
       break;  // without a thread the takers populate, as on demand
     }
+  }
+}
+
+void BlockPool::advise_huge_pages() noexcept {
+  if (block_bytes_ % kHugePageBytes == 0) {
+    os::advise(homes_.begin(), pool_bytes(), MADV_HUGEPAGE);
+  } else if (kHugePageBytes % block_bytes_ == 0) {
+    // Until they are populated, by whom it may be: registering memory with a disk does it, too.
+    blocks_in_huge_page_ = static_cast<std::uint32_t>(kHugePageBytes / block_bytes_);
+    whole_huge_pages_ = static_cast<std::uint32_t>(pool_bytes() / kHugePageBytes);
+    os::advise(homes_.begin(), whole_huge_pages_ * kHugePageBytes, MADV_HUGEPAGE);
   }
 }
 
@@ -169,7 +179,7 @@ BlockPool::Statistics BlockPool::statistics() const noexcept {
 
 void BlockPool::wait_until_warm() {
   int error = 0;
-  while (warm_one(&error)) {
+  while (warm_some(&error)) {
   }
   stop_warming();
   if (error == 0) return;
@@ -177,26 +187,52 @@ void BlockPool::wait_until_warm() {
                          format_bytes(pool_bytes()) + " of memory; use a smaller pool");
 }
 
-bool BlockPool::warm_one(int* error) noexcept {
-  std::uint32_t index;
+BlockPool::ColdBlocks BlockPool::take_cold() noexcept {
+  if (cold_blocks_.empty()) return {};
+  // Those of a huge page lie together, lowest on top.
+  const std::uint32_t first = cold_blocks_.back();
+  const bool whole = first / blocks_in_huge_page_ < whole_huge_pages_;
+  const std::uint32_t count = whole ? blocks_in_huge_page_ : 1;
+  cold_blocks_.resize(cold_blocks_.size() - count);
+  return {first, count};
+}
+
+void BlockPool::give_back_cold(ColdBlocks blocks) noexcept {
+  while (blocks.count > 0) cold_blocks_.push_back(blocks.first + --blocks.count);
+}
+
+int BlockPool::populate(ColdBlocks blocks) noexcept {
+  std::byte* const begin = home(Block{blocks.first});
+  const std::size_t bytes = blocks.count * block_bytes_;
+  const int error = os::populate(begin, bytes);
+  // The kernel is not to put the pages of moved blocks together again.
+  if (error == 0 && blocks.count > 1) os::advise(begin, bytes, MADV_NOHUGEPAGE);
+  return error;
+}
+
+bool BlockPool::warm_some(int* error) noexcept {
+  ColdBlocks blocks;
   {
     std::lock_guard lock(mutex_);
-    if (cold_blocks_.empty()) return false;
-    index = cold_blocks_.back();
-    cold_blocks_.pop_back();
+    blocks = take_cold();
   }
-  *error = os::populate(home(Block{index}), block_bytes_);
+  if (blocks.count == 0) return false;
+  *error = populate(blocks);
   std::lock_guard lock(mutex_);
-  if (*error == 0) ++populated_;
-  (*error == 0 ? warm_blocks_ : cold_blocks_).push_back(index);
-  return *error == 0;
+  if (*error != 0) {
+    give_back_cold(blocks);
+    return false;
+  }
+  populated_ += blocks.count;
+  while (blocks.count > 0) warm_blocks_.push_back(blocks.first + --blocks.count);
+  return true;
 }
 
 void* BlockPool::warm_in_background(void* pool) noexcept {
   auto* self = static_cast<BlockPool*>(pool);
   // On an error the takers try again and report it.
   int error = 0;
-  while (!self->stop_warming_.load(std::memory_order_relaxed) && self->warm_one(&error)) {
+  while (!self->stop_warming_.load(std::memory_order_relaxed) && self->warm_some(&error)) {
   }
   return nullptr;
 }
@@ -238,7 +274,7 @@ void BlockPool::dismiss(const BlockQuota& quota) noexcept {
 
 BlockGrant BlockPool::take(BlockQuota& quota) noexcept {
   for (bool admitted = false;;) {
-    std::uint32_t cold = Block::kNone;
+    ColdBlocks cold;
     {
       std::lock_guard lock(mutex_);
       if (!admitted) {
@@ -257,23 +293,21 @@ BlockGrant BlockPool::take(BlockQuota& quota) noexcept {
         warm_blocks_.pop_back();
         return {block, 0};
       }
-      if (!cold_blocks_.empty()) {
-        cold = cold_blocks_.back();
-        cold_blocks_.pop_back();
-      }
+      cold = take_cold();
     }
-    if (cold == Block::kNone) {
+    if (cold.count == 0) {
       // The last free block is in the hands of a thread that populates it, for microseconds.
       sched_yield();
       continue;
     }
-    const int error = os::populate(home(Block{cold}), block_bytes_);
+    const int error = populate(cold);
     std::lock_guard lock(mutex_);
     if (error == 0) {
-      ++populated_;
-      return {Block{cold}, 0};
+      populated_ += cold.count;
+      while (cold.count > 1) warm_blocks_.push_back(cold.first + --cold.count);
+      return {Block{cold.first}, 0};
     }
-    cold_blocks_.push_back(cold);
+    give_back_cold(cold);
     const std::size_t held = quota.held() - 1;
     quota.held_.store(held, std::memory_order_relaxed);
     --in_use_;

@@ -35,7 +35,9 @@ struct BlockPoolOptions {
   std::size_t block_bytes = 0;  // a multiple of the page, 16 KiB to 64 MiB; 0: 2 MiB, or the least
                                 // multiple of it with which the pool fits vm.max_map_count
   Warming warming = Warming::kBackground;
-  bool huge_pages = true;      // ask for transparent huge pages (granted only from 2 MiB blocks up)
+  // Ask for transparent huge pages. Blocks below 2 MiB lose them when they are placed, but go on
+  // lying side by side in memory, so that a disk is told of one piece instead of one for each page.
+  bool huge_pages = true;
   bool in_core_dumps = false;  // blocks are left out of core dumps unless asked for
   bool checked_homes =
       false;                  // make a touch of a block's home while it is placed elsewhere a crash
@@ -115,9 +117,19 @@ class BlockPool {
   BlockGrant take(BlockQuota& quota) noexcept;
   void give_back(BlockQuota& quota, Block block) noexcept;
 
-  // Populates one block that never was, and pushes it to `warm_blocks_`. False: none left, or an
+  void advise_huge_pages() noexcept;
+  // Blocks, one after the other, that are populated together.
+  struct ColdBlocks {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+  };
+  // Under `mutex_`. None: a count of 0.
+  ColdBlocks take_cold() noexcept;
+  void give_back_cold(ColdBlocks blocks) noexcept;
+  int populate(ColdBlocks blocks) noexcept;
+  // Populates blocks that never were, and pushes them to `warm_blocks_`. False: none left, or an
   // error.
-  bool warm_one(int* error) noexcept;
+  bool warm_some(int* error) noexcept;
   static void* warm_in_background(void* pool) noexcept;
   void stop_warming() noexcept;
 
@@ -133,6 +145,9 @@ class BlockPool {
   // cache.
   std::vector<std::uint32_t> warm_blocks_;
   std::vector<std::uint32_t> cold_blocks_;  // never populated yet
+  // Blocks below 2 MiB that fill whole huge pages are populated together.
+  std::uint32_t blocks_in_huge_page_ = 1;
+  std::uint32_t whole_huge_pages_ = 0;
   std::size_t in_use_ = 0;
   std::size_t peak_in_use_ = 0;
   std::size_t guaranteed_ = 0;  // sum of minimums

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -55,6 +56,24 @@ std::string flags_of_map(const void* address) {
     }
   }
   return {};
+}
+
+// Bytes of [begin, end) on huge pages.
+std::size_t huge_page_bytes(const std::byte* begin, const std::byte* end) {
+  std::ifstream smaps("/proc/self/smaps");
+  std::string line;
+  std::size_t kilobytes = 0;
+  bool inside = false;
+  while (std::getline(smaps, line)) {
+    unsigned long from = 0, to = 0, count = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2 && line.find(':') > 20) {
+      inside = from >= reinterpret_cast<unsigned long>(begin) &&
+               to <= reinterpret_cast<unsigned long>(end);
+    } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %lu", &count) == 1) {
+      kilobytes += count;
+    }
+  }
+  return kilobytes << 10;
 }
 
 std::size_t map_count() {
@@ -315,6 +334,46 @@ TEST_P(Warmings, EveryBlockIsUsableAtOnceAndWarmInTheEnd) {
 INSTANTIATE_TEST_SUITE_P(All, Warmings,
                          testing::Values(Warming::kBackground, Warming::kEager,
                                          Warming::kOnDemand));
+
+// Blocks of a huge page lie side by side in memory when they have left it, too: a disk is told of
+// one piece and not of one for each page.
+TEST(BlockPool, BlocksOfAllSizesBeginInHugePages) {
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  Reservation control({.bytes = kHugePage});
+  int error = 0;
+  ASSERT_NE(os::map_memory(control.begin(), kHugePage, &error), nullptr);
+  os::advise(control.begin(), kHugePage, MADV_HUGEPAGE);
+  ASSERT_EQ(os::populate(control.begin(), kHugePage), 0);
+  if (huge_page_bytes(control.begin(), control.begin() + kHugePage) == 0) {
+    GTEST_SKIP() << "the system grants no transparent huge pages";
+  }
+  for (const std::size_t block_bytes : {kSmall, kHugePage / 2, kHugePage, 2 * kHugePage}) {
+    SCOPED_TRACE(block_bytes);
+    // And a block more, where a huge page has no room.
+    BlockPool pool({.pool_bytes = 2 * kHugePage + std::min(block_bytes, kHugePage / 2),
+                    .block_bytes = block_bytes,
+                    .warming = Warming::kOnDemand});
+    BlockQuota quota(pool, pool.block_count(), pool.block_count(), "test");
+    std::vector<Block> blocks;
+    for (std::size_t i = 0; i < pool.block_count(); ++i) {
+      const BlockGrant grant = quota.try_take();
+      ASSERT_EQ(grant.error, 0);
+      blocks.push_back(grant.block);
+      if (i > 0) continue;
+      EXPECT_EQ(pool.statistics().blocks_populated,
+                std::max<std::size_t>(1, kHugePage / block_bytes));
+    }
+    EXPECT_EQ(pool.statistics().blocks_populated, pool.block_count());
+    EXPECT_EQ(huge_page_bytes(pool.homes(), pool.homes() + pool.pool_bytes()), 2 * kHugePage);
+    for (Block block : blocks) quota.give_back(block);
+  }
+  // Not asked for.
+  const BlockPool pool({.pool_bytes = 2 * kHugePage,
+                        .block_bytes = kSmall,
+                        .warming = Warming::kEager,
+                        .huge_pages = false});
+  EXPECT_EQ(huge_page_bytes(pool.homes(), pool.homes() + pool.pool_bytes()), 0u);
+}
 
 int failing_call = -1;
 os::MemoryCall failing_kind;
