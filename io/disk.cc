@@ -93,9 +93,11 @@ void Disk::issue(Request& request) noexcept {
         const bool torn = fault.kind == Kind::kTorn;
         std::size_t reported = std::clamp<std::size_t>(fault.bytes, 1, request.attempt_.bytes);
         // Direct I/O cannot be asked for less than whole sectors. What is reported beyond them has
-        // not been moved and must not be relied on; only at the end of the data it would be.
+        // not been moved and must not be relied on; only at the end of the data it would be, and a
+        // second cut in the same place would say that the file ends there.
         const std::size_t moved = reported - reported % request.alignment;
-        if (request.bytes_done + reported >= request.wanted_bytes()) reported = moved;
+        const std::size_t cut_at = request.bytes_done + reported;
+        if (cut_at >= request.wanted_bytes() || cut_at == request.cut_at_) reported = moved;
         if (torn || reported > 0) {
           request.forced_ = true;
           request.result_ = torn ? -fault.error : static_cast<std::int64_t>(reported);

@@ -215,6 +215,29 @@ TYPED_TEST(DiskTest, MovesEveryByteThroughShortTransfersAndInterruptions) {
   }
 }
 
+// Cut twice in the same place inside a sector, which is how a file that ends there would look.
+TYPED_TEST(DiskTest, APlannedCutIsNoEndOfTheFile) {
+  class TwoCuts final : public FaultPlan {
+   public:
+    PlannedFault decide(const Attempt&, std::uint64_t number) noexcept override {
+      if (number > 1) return {};
+      return {.kind = PlannedFault::Kind::kShort, .bytes = number == 0 ? 700U : 700U - 512U};
+    }
+  };
+  const Bytes wanted = random_bytes(this->random, 2048);
+  this->put(wanted);
+  MAKE_DISK(std::make_shared<TwoCuts>());
+  Bytes memory(wanted.size());
+  Request request;
+  this->prepare(request, Operation::kRead, 0, memory.data(), memory.size());
+  request.alignment = 512;
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, 0);
+  EXPECT_EQ(request.bytes_done, wanted.size());
+  EXPECT_EQ(memory, wanted);
+}
+
 TYPED_TEST(DiskTest, AReadEndsWhereTheFileEnds) {
   constexpr std::size_t kLength = 3 * 512 + 100;
   this->put(random_bytes(this->random, kLength));

@@ -144,7 +144,7 @@ TEST_P(NoAllocationIo, Reading) {
     TestDisk disk(GetParam(), faults);
     for (const FileReaderOptions& way : ways_to_read(disk.disk.get())) {
       const FileReader<char> in(path, way);
-      EXPECT_EQ(read_blocks(in.data(), kBlocks).error, 0);
+      ASSERT_EQ(read_blocks(in.data(), kBlocks).error, 0);
       // The page after the end, which the last block has no room for.
       const HeapAtRest rest;
       (void)static_cast<const volatile char*>(in.data())[kBlocks * kBlock];
