@@ -94,7 +94,9 @@ void read_once(const TestFile& file, Caching caching, Totals& totals) {
   std::uint64_t sum = 0;
   {
     const FileReader<std::uint64_t> in(file.path, {.comeback_blocks = 0, .caching = caching});
-    for (std::uint64_t i = 0; i < in.size(); ++i) sum += in.data()[i];
+    const std::uint64_t* const data = in.data();
+    const std::uint64_t size = in.size();
+    for (std::uint64_t i = 0; i < size; ++i) sum += data[i];
     const FileSourceStatistics statistics = in.statistics().source;
     totals.requests += statistics.requests;
     totals.through_cache += statistics.cached_requests;

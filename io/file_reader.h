@@ -68,7 +68,8 @@ class FileReaderBase {
 // FileReader<T>: the Vortex file wrapper of section 6.3.
 //
 //   vortex::FileReader<std::uint64_t> in("numbers");
-//   for (std::uint64_t i = 0; i < in.size(); ++i) sum += in.data()[i];
+//   const std::uint64_t* data = in.data();
+//   for (std::uint64_t i = 0, n = in.size(); i < n; ++i) sum += data[i];
 //
 // Reading data() waits for the disk inside a page fault, seldom, since blocks are read ahead. After
 // the end come zeros to the end of the page and a page more. An I/O error inside a loop ends the
