@@ -7,11 +7,11 @@
 
 namespace vortex {
 
-// Tells whether a range can be read at the speed of memory. Asks cachestat (Linux 6.5, about a
-// microsecond for a megabyte), which counts pages. Where that is missing or not permitted (the
-// caller neither owns the file nor may write it), tries to read a byte at both ends of the range
-// and in the middle with RWF_NOWAIT, which guesses. Where that does not work either, nothing counts
-// as cached.
+// Tells whether a range can be read at the speed of memory. Asks cachestat (Linux 6.5; well below a
+// microsecond where nothing is cached, up to 8 for a megabyte that is), which counts pages. Where
+// that is missing or not permitted (the caller neither owns the file nor may write it), tries to
+// read a byte at both ends of the range and in the middle with RWF_NOWAIT, which guesses. Where
+// that does not work either, nothing counts as cached.
 //
 // Thread-safe, async-signal-safe, keeps errno.
 class PageCacheProbe {
