@@ -47,7 +47,7 @@ class LoserTree {
     for (std::size_t i = 0; i < count; ++i) {
       left_[i] = inputs_[i].records;
       total_ += left_[i];
-      first_round_[count + i] = player(inputs_[i].begin, static_cast<std::uint32_t>(i));
+      first_round_[count + i] = player(inputs_[i].begin, i);
     }
     for (std::size_t node = count; node-- > 1;) {
       Player a = first_round_[2 * node], b = first_round_[2 * node + 1];
@@ -63,14 +63,14 @@ class LoserTree {
 
   // The smallest record left, where it lies; there must be one.
   const std::byte* winner() const noexcept { return winner_.record; }
-  std::uint32_t winner_input() const noexcept { return winner_.input; }
+  std::uint32_t winner_input() const noexcept { return static_cast<std::uint32_t>(winner_.input); }
 
   void advance() noexcept {
     --total_;
     --left_[winner_.input];
     Player current = player(winner_.record + record_bytes_, winner_.input);
     for (std::size_t node = (inputs_.size() + current.input) / 2; node > 0; node /= 2) {
-      if (beats(losers_[node], current)) std::swap(losers_[node], current);
+      exchange_if(beats(losers_[node], current), losers_[node], current);
     }
     winner_ = current;
   }
@@ -79,10 +79,26 @@ class LoserTree {
   struct Player {
     std::uint64_t bits = 0;
     const std::byte* record = nullptr;  // null: the input is exhausted
-    std::uint32_t input = 0;
+    std::uint64_t input = 0;
   };
 
-  Player player(const std::byte* record, std::uint32_t input) const noexcept {
+  // Who wins is as good as random: no branch depends on it.
+  static void exchange_if(bool wanted, Player& a, Player& b) noexcept {
+    const std::uint64_t mask = std::uint64_t{0} - static_cast<std::uint64_t>(wanted);
+    const std::uint64_t bits = (a.bits ^ b.bits) & mask;
+    const std::uint64_t input = (a.input ^ b.input) & mask;
+    const auto a_record = reinterpret_cast<std::uintptr_t>(a.record);
+    const auto b_record = reinterpret_cast<std::uintptr_t>(b.record);
+    const std::uintptr_t record = (a_record ^ b_record) & mask;
+    a.bits ^= bits;
+    b.bits ^= bits;
+    a.input ^= input;
+    b.input ^= input;
+    a.record = reinterpret_cast<const std::byte*>(a_record ^ record);
+    b.record = reinterpret_cast<const std::byte*>(b_record ^ record);
+  }
+
+  Player player(const std::byte* record, std::uint64_t input) const noexcept {
     // Behind every record, those with the largest key too: see beats().
     if (left_[input] == 0) return {std::numeric_limits<std::uint64_t>::max(), nullptr, input};
     static_cast<void>(*static_cast<const volatile std::byte*>(record + record_bytes_ - 1));
@@ -91,7 +107,8 @@ class LoserTree {
 
   // Compares (key, exhausted, input).
   bool beats(const Player& a, const Player& b) const noexcept {
-    if (a.bits != b.bits) return a.bits < b.bits;
+    if (a.bits != b.bits) [[likely]]
+      return a.bits < b.bits;
     if (a.record == nullptr || b.record == nullptr) {
       return a.record != nullptr || (b.record == nullptr && a.input < b.input);
     }

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
+
+#include "sort/copy_record.h"
 
 namespace vortex {
 
@@ -13,7 +14,7 @@ class PointerOutput {
       : to_(to), record_bytes_(record_bytes) {}
 
   void append(const std::byte* record) noexcept {
-    std::memcpy(to_, record, record_bytes_);
+    copy_record(to_, record, record_bytes_);
     to_ += record_bytes_;
   }
 

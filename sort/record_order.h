@@ -80,6 +80,19 @@ class FormatOrder {
   }
   bool leading_bits_decide() const noexcept { return format_.leading_bits_decide(); }
 
+  // Records are nothing but their leading bits, and record_of() makes them of those.
+  bool bits_are_record() const noexcept {
+    return shape_ != Shape::kOther && record_bytes() == sizeof(std::uint64_t);
+  }
+  void record_of(std::uint64_t bits, std::byte* record) const noexcept {
+    bits ^= flip_;
+    if (shape_ == Shape::kPlainFloat || shape_ == Shape::kSwappedFloat) {
+      bits ^= (bits & kSign) != 0 ? kSign : ~std::uint64_t{0};
+    }
+    if (shape_ == Shape::kSwapped || shape_ == Shape::kSwappedFloat) bits = __builtin_bswap64(bits);
+    std::memcpy(record, &bits, sizeof bits);
+  }
+
   bool less(const std::byte* left, const std::byte* right) const noexcept {
     const std::uint64_t a = leading_bits(left);
     const std::uint64_t b = leading_bits(right);

@@ -60,6 +60,23 @@ class RecordSort {
     for (std::size_t i = count_; i > 0; --i) out.append(at(i - 1));
   }
 
+  // Whether the records can be sorted as numbers, where they are.
+  bool are_bits() const noexcept {
+    if constexpr (requires { order_.bits_are_record(); }) {
+      return order_.bits_are_record() && count_ <= kMostIndexPairs &&
+             reinterpret_cast<std::uintptr_t>(records_) % alignof(std::uint64_t) == 0;
+    }
+    return false;
+  }
+  void sort_as_bits(std::uint64_t* spare) const noexcept {
+    if constexpr (requires { order_.bits_are_record(); }) {
+      auto* const bits = reinterpret_cast<std::uint64_t*>(records_);
+      for (std::size_t i = 0; i < count_; ++i) bits[i] = order_.leading_bits(at(i));
+      sort_bits(bits, count_, spare);
+      for (std::size_t i = 0; i < count_; ++i) order_.record_of(bits[i], at(i));
+    }
+  }
+
   // Sorts pairs of the records [first, first + count) by the order and, where that does not decide,
   // their indices, which count from `first`.
   void sort_pairs(std::size_t first, std::size_t count, Pair64* pairs, Pair64* spare) const {
@@ -182,8 +199,9 @@ class RecordSort {
 
 // Appends `count` records to `out` in order; equal ones keep their order. Records that are in order
 // or in strictly descending order already are only read. Otherwise pairs of leading bits and index
-// are sorted in `scratch`, and the records are appended from where they are; where the scratch does
-// not hold a pair for each, pieces are sorted in place that fit, and merged to the output.
+// are sorted in `scratch`, and the records are appended from where they are (records that are
+// nothing but such bits are sorted as numbers, without pairs); where the scratch does not hold a
+// pair for each, pieces are sorted in place that fit, and merged to the output.
 // `records` hold the same records afterwards, in an unspecified order.
 //
 // Uses `scratch` and, besides, a fixed amount of stack; allocates nothing. Throws Error(ENOMEM),
@@ -207,6 +225,11 @@ void sort_records(const O& order, std::byte* records, std::size_t count,
   auto* const pairs = static_cast<Pair64*>(begin);
   const std::size_t room = scratch_bytes / sizeof(Pair64);
 
+  if (sort.are_bits()) {
+    const bool has_spare = count <= scratch_bytes / sizeof(std::uint64_t);
+    sort.sort_as_bits(has_spare ? static_cast<std::uint64_t*>(begin) : nullptr);
+    return sort.append_forwards(out);
+  }
   if (count <= std::min(room, kMostIndexPairs)) {
     sort.sort_pairs(0, count, pairs, 2 * count <= room ? pairs + count : nullptr);
     return sort.append_by(pairs, out);

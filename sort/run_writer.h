@@ -4,12 +4,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "sort/copy_record.h"
 #include "sort/forecast_keys.h"
 #include "sort/merge_buffers.h"
 #include "sort/record_order.h"
@@ -60,7 +60,7 @@ class RunWriter {
 
   void append(const std::byte* record) {
     if (bytes_ + record_bytes_ > border_) next_block();
-    std::memcpy(to_ + bytes_, record, record_bytes_);
+    copy_record(to_ + bytes_, record, record_bytes_);
     bytes_ += record_bytes_;
   }
 

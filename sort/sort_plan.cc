@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <utility>
 
 #include "io/file_sink.h"
 #include "io/file_source.h"
@@ -67,6 +68,12 @@ bool divide_for_runs(SortPlan& plan) {
          divide(plan.block_bytes, 2, 2) || divide(plan.block_bytes, 1, 1);
 }
 
+// Whether a bucket a little larger than the average is too large for the scratch, which is slow.
+bool sorts_in_parts(const SortPlan& plan) {
+  const std::uint64_t bucket_bytes = plan.run_bytes / plan.buckets * 5 / 4;
+  return plan.scratch_bytes < bucket_bytes / plan.request.record_bytes * 16;
+}
+
 // A plan with this memory and block size, if there is one.
 std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t memory_bytes,
                                   std::size_t block_bytes) {
@@ -113,7 +120,10 @@ std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t
   std::optional<SortPlan> best;
   for (std::size_t block = least; block <= std::max(least, kDefaultBlockBytes); block *= 2) {
     const auto plan = try_block(request, memory_bytes, block);
-    if (plan && (!best || cost_of(*plan) < cost_of(*best))) best = plan;
+    if (plan && (!best || std::pair(sorts_in_parts(*plan), cost_of(*plan)) <
+                              std::pair(sorts_in_parts(*best), cost_of(*best)))) {
+      best = plan;
+    }
   }
   return best;
 }
