@@ -96,7 +96,7 @@ std::uint64_t merge_runs(const O& order, RunStore& store, std::vector<Run> runs,
   MergePrefetcher prefetcher(
       store, runs,
       make_prefetch_policy(options.kind, order_of_runs(order, std::span<const Run>(runs)), prefetch,
-                           count),
+                           count, store.block_times()),
       options.punch_holes);
   for (Run& run : runs) run.forecast_keys = {};
 

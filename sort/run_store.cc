@@ -56,6 +56,21 @@ BlockAllocation RunStore::next_allocation() {
   return {options_.strategy, options_.weights, options_.seed, number};
 }
 
+std::vector<unsigned> RunStore::block_times() const {
+  // Of the fastest disk; more would tell speeds apart more exactly, and take longer to plan with.
+  constexpr double kLeastTime = 4;
+  constexpr double kMostTime = 400;
+  const std::vector<double>& weights = options_.weights;
+  const double fastest = *std::max_element(weights.begin(), weights.end());
+  if (fastest == *std::min_element(weights.begin(), weights.end())) return {};
+  std::vector<unsigned> times;
+  for (const double weight : weights) {
+    const double time = weight > 0 ? kLeastTime * fastest / weight : kMostTime;
+    times.push_back(static_cast<unsigned>(std::min(time, kMostTime) + 0.5));
+  }
+  return times;
+}
+
 std::uint32_t RunStore::take_slot(unsigned disk) {
   std::lock_guard lock(mutex_);
   Part& part = *parts_[disk];

@@ -61,6 +61,10 @@ class RunStore {
   // Where the blocks of the next run go.
   BlockAllocation next_allocation();
 
+  // How long each disk takes for a block, in small numbers that go with the weights (see
+  // optimal_prefetch_order()); empty when all weights are equal.
+  std::vector<unsigned> block_times() const;
+
   // A slot on a disk. May allocate, so not inside a fault. Throws Error(EFBIG) when there are none
   // left to number.
   std::uint32_t take_slot(unsigned disk);
