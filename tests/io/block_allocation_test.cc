@@ -110,6 +110,16 @@ TEST(BlockAllocation, SharesFollowTheWeights) {
   }
 }
 
+TEST(BlockAllocation, TheSlowestDiskIsNotForgotten) {
+  for (const double slow : {0.01, 1e-9}) {
+    const BlockAllocation allocation(AllocationStrategy::kStriping, {1, slow, 0}, 1, 0);
+    const std::vector<unsigned> disks =
+        disks_of(allocation, static_cast<unsigned>(allocation.period()));
+    EXPECT_EQ(std::count(disks.begin(), disks.end(), 1U), 1);
+    EXPECT_EQ(std::count(disks.begin(), disks.end(), 2U), 0);
+  }
+}
+
 TEST(BlockAllocation, UnequalSharesAreSpreadEvenly) {
   // A disk four times slower has one slot in thirteen, and every window of thirteen shows it.
   const BlockAllocation allocation(AllocationStrategy::kStriping, {4, 4, 4, 1}, 1, 1);

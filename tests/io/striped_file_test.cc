@@ -135,7 +135,44 @@ TEST_P(StripedFiles, AFullDiskIsLeftOut) {
     EXPECT_TRUE(file.left_out(1));
     EXPECT_FALSE(file.left_out(0) || file.left_out(2));
     expect_text(file, text);
+    if (GetParam() != AllocationStrategy::kStriping || k != 0) continue;
+    // What it would have got, a third, is scattered over both others.
+    EXPECT_GT(file.units_of(0), 19u);
+    EXPECT_GT(file.units_of(2), 19u);
   }
+}
+
+// One without a weight gets what nobody else can take.
+TEST_P(StripedFiles, ADiskOfNoWeightIsTheLastResort) {
+  const std::string text = random_text(random, 20 * kUnit);
+  std::vector<std::unique_ptr<Disk>> disks = thread_disks(2);
+  disks[0] = std::make_unique<ThreadDisk>(
+      DiskOptions{.faults = std::make_shared<FaultAt>(
+                      3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC},
+                      Operation::kWrite, true)});
+  StripedFile file(created(disks), options({1, 0}));
+  {
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    write_text(out, text);
+  }
+  EXPECT_TRUE(file.left_out(0));
+  EXPECT_GE(file.units_of(1), 17u);
+  expect_text(file, text);
+}
+
+TEST_P(StripedFiles, MoreThanTheMostIsRefused) {
+  const auto disks = thread_disks(3);
+  StripedFileOptions settings = options();
+  settings.most_bytes = 5 * kUnit;
+  StripedFile file(created(disks), settings);
+  {
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    const Failure failure = guarded([&] {
+      for (std::size_t i = 0; i < 40 * kUnit; ++i) out.data()[i] = 'x';
+    });
+    EXPECT_EQ(failure.error, ENOSPC) << failure.message();
+  }
+  EXPECT_EQ(folder.entries(), 0u);
 }
 
 TEST_P(StripedFiles, WhenAllDisksAreFullNothingAppears) {
