@@ -1,11 +1,11 @@
 // Filling and reading a vector: Table 6 of the Vortex paper (section 6.5).
 //
-//   std_vector      push_back into a growing vector
-//   rewired         a vector whose memory is a memfd, mapped as it grows (after RUMA), 2 MiB at a
-//   time chained_blocks  push_back into a list of 1 MiB blocks vanishing       a plain loop over a
-//   VanishingArray; memory comes and goes by faults untouched       a plain loop over fresh memory
-//   prefaulted      a plain loop over memory that has been written before: the best that is
-//   possible
+//   std_vector       push_back into a growing vector
+//   rewired          a vector whose memory is a memfd, mapped 2 MiB at a time as it grows (RUMA)
+//   chained_blocks   push_back into a list of 1 MiB blocks
+//   vanishing        a plain loop over a VanishingArray; memory comes and goes by faults
+//   untouched        a plain loop over fresh memory
+//   prefaulted       a plain loop over memory that has been written before: the best there can be
 //
 // Writing stores 16 bytes past the caches wherever the memory is contiguous, reading adds up. The
 // argument is the size in MiB; vanishing has the block size in KiB besides.
@@ -203,9 +203,6 @@ BENCHMARK_CAPTURE(buffer, read_prefaulted, Direction::kRead, true)->Arg(kSize)->
 }  // namespace vortex
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  vortex::bench::RatioReporter reporter;
-  benchmark::RunSpecifiedBenchmarks(&reporter);
   std::vector<vortex::bench::Ratio> ratios;
   for (const char* kib : {"64", "256", "1024", "2048", "4096", "8192"}) {
     for (const char* direction : {"write", "read"}) {
@@ -214,5 +211,5 @@ int main(int argc, char** argv) {
                         std::string("buffer/") + direction + "_prefaulted/512/manual_time"});
     }
   }
-  reporter.print(ratios);
+  return vortex::bench::run_with_ratios(argc, argv, ratios);
 }

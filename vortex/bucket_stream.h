@@ -44,14 +44,12 @@ class BucketStream final : public PooledStream {
   ~BucketStream() override;
 
  protected:
-  bool handle_fault(Access access, std::uint64_t offset) noexcept override;
-  Window window() const noexcept override { return {0, extent()}; }
+  int serve_write(std::uint64_t index) noexcept override;
+  int serve_read(std::uint64_t index, bool at_front) noexcept override;
 
  private:
   static constexpr std::uint64_t kNone = static_cast<std::uint64_t>(-1);
 
-  int serve_write(std::uint64_t index) noexcept;
-  int serve_read(std::uint64_t index, bool at_front) noexcept;
   int leave_entered(std::uint64_t index) noexcept;
   int guard_above(std::uint64_t index) noexcept;
 

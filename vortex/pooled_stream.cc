@@ -49,6 +49,24 @@ void PooledStream::close_and_give_back() noexcept {
   }
 }
 
+bool PooledStream::handle_fault(Access access, std::uint64_t offset) noexcept {
+  const std::uint64_t index = offset / block_bytes_;
+  if (index >= block_limit()) return fail(ENOSPC, cause_of(ENOSPC), offset);
+  const State before = state(index);
+  if (before == State::kOpen) {
+    note_spurious_fault();
+    return true;
+  }
+  if (before == State::kEmpty && access == Access::kRead) {
+    return fail(EFAULT, "a read of what was never written, or has been read already", offset);
+  }
+  // Where the processor does not tell, what is empty is being written and what is guarded read.
+  const bool is_write =
+      access == Access::kWrite || (access == Access::kUnknown && before == State::kEmpty);
+  const int error = is_write ? serve_write(index) : serve_read(index, offset % block_bytes_ == 0);
+  return error == 0 || fail(error, cause_of(error), offset);
+}
+
 int PooledStream::place_empty(std::uint64_t index) noexcept {
   if (index >= block_limit()) return ENOSPC;
   const auto [block, error] = pool_.take();

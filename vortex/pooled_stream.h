@@ -47,6 +47,16 @@ class PooledStream : public Stream {
 
   enum class State : std::uint8_t { kEmpty, kOpen, kGuarded };
 
+  // Tells what a fault is and calls one of the two below; fails the stream when it can be neither,
+  // or when they return an error.
+  bool handle_fault(Access access, std::uint64_t offset) noexcept final;
+  Window window() const noexcept final { return {0, extent()}; }
+
+  // Block `index` is empty or guarded and about to be written / guarded and about to be read, at
+  // its first byte or elsewhere. Each makes it accessible and returns 0 or an errno value.
+  virtual int serve_write(std::uint64_t index) noexcept = 0;
+  virtual int serve_read(std::uint64_t index, bool at_front) noexcept = 0;
+
   std::size_t block_bytes() const noexcept final { return block_bytes_; }
   std::uint64_t block_limit() const noexcept { return reserved_bytes() / block_bytes_; }
   State state(std::uint64_t index) const noexcept { return slots_[index].state; }

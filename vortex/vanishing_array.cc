@@ -14,23 +14,6 @@ VanishingArrayBase::VanishingArrayBase(StreamPool& pool, std::uint64_t capacity_
 
 VanishingArrayBase::~VanishingArrayBase() { close_and_give_back(); }
 
-bool VanishingArrayBase::handle_fault(Access access, std::uint64_t offset) noexcept {
-  const std::uint64_t index = offset / block_bytes();
-  if (index >= block_limit()) return fail(ENOSPC, cause_of(ENOSPC), offset);
-  const State before = state(index);
-  if (before == State::kOpen) {
-    note_spurious_fault();
-    return true;
-  }
-  if (before == State::kEmpty && access == Access::kRead) {
-    return fail(EFAULT, "a read of what was never written, or has been read already", offset);
-  }
-  const bool is_write =
-      access == Access::kWrite || (access == Access::kUnknown && before == State::kEmpty);
-  const int error = is_write ? serve_write(index) : serve_read(index);
-  return error == 0 || fail(error, cause_of(error), offset);
-}
-
 int VanishingArrayBase::serve_write(std::uint64_t index) noexcept {
   const int error = state(index) == State::kEmpty ? place_empty(index) : unguard(index);
   if (error != 0) return error;
@@ -50,7 +33,7 @@ int VanishingArrayBase::serve_write(std::uint64_t index) noexcept {
   return 0;
 }
 
-int VanishingArrayBase::serve_read(std::uint64_t index) noexcept {
+int VanishingArrayBase::serve_read(std::uint64_t index, bool) noexcept {
   if (const int error = unguard(index)) return error;
   const bool continues = reading_ != kNone && index > reading_;
   if (!continues) read_begin_ = index;

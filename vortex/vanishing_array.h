@@ -49,17 +49,14 @@ class VanishingArrayBase : public PooledStream {
   void clear();
 
  protected:
-  bool handle_fault(Access access, std::uint64_t offset) noexcept final;
-  Window window() const noexcept final { return {0, extent()}; }
+  int serve_write(std::uint64_t index) noexcept final;
+  int serve_read(std::uint64_t index, bool at_front) noexcept final;
 
   // Throws Error when `error` is not 0.
   void require(int error, const char* what) const;
 
  private:
   static constexpr std::uint64_t kNone = static_cast<std::uint64_t>(-1);
-
-  int serve_write(std::uint64_t index) noexcept;
-  int serve_read(std::uint64_t index) noexcept;
 
   const std::size_t comeback_blocks_;
   std::uint64_t write_begin_ = kNone;  // blocks [write_begin_, writing_] were opened by the writer
