@@ -14,20 +14,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/support/known_disks.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "io/file_reader.h"
 #include "io/file_writer.h"
-#include "io/open_disk.h"
-#include "io/paced_disk.h"
 #include "io/steady_time.h"
 #include "io/striped_file.h"
 #include "vortex/error.h"
@@ -36,43 +33,26 @@ namespace vortex {
 namespace {
 
 constexpr std::size_t kUnitBytes = std::size_t{1} << 20;
-constexpr double kMegabyte = 1e6;
 
 struct Settings {
-  std::string folder = "/dev/shm";
-  std::vector<std::string> folders;
-  std::vector<double> read_mbps;
-  std::vector<double> write_mbps;
+  bench::KnownDisks disks;
   std::uint64_t bytes = std::uint64_t{2} << 30;
   std::string rounds = "1";  // speeds in real time hardly vary, and each row takes seconds
 };
 Settings settings;
 
-double sum(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
 // The disks of one row: real ones, or simulated at the given speeds.
 struct Disks {
   Disks(const std::vector<double>& read_mbps, const std::vector<double>& write_mbps) {
     for (std::size_t i = 0; i < read_mbps.size(); ++i) {
-      if (!settings.folders.empty()) {
-        OpenDiskOptions options;
-        options.name = settings.folders[i];
-        disks.push_back(open_disk(options));
-        continue;
-      }
-      ServiceModel model;
-      model.read_bytes_per_s = static_cast<std::uint64_t>(read_mbps[i] * kMegabyte);
-      model.write_bytes_per_s = static_cast<std::uint64_t>(write_mbps[i] * kMegabyte);
-      disks.push_back(std::make_unique<PacedDisk>(model));
+      disks.push_back(settings.disks.open(i, {read_mbps, write_mbps}));
     }
   }
   std::vector<StripedFile::Part> empty_parts() const {
     std::vector<StripedFile::Part> parts;
     for (std::size_t i = 0; i < disks.size(); ++i) {
-      const std::string& folder = settings.folders.empty() ? settings.folder : settings.folders[i];
-      parts.push_back({disks[i].get(), BlockFile::temporary(folder, !settings.folders.empty())});
+      parts.push_back({disks[i].get(), BlockFile::temporary(settings.disks.folder_of(i),
+                                                            !settings.disks.simulated())});
     }
     return parts;
   }
@@ -88,7 +68,7 @@ struct Disks {
 // early.
 std::size_t requests(const std::vector<double>& weights) {
   const double least = *std::min_element(weights.begin(), weights.end());
-  return static_cast<std::size_t>(2 * sum(weights) / least) + 4;
+  return static_cast<std::size_t>(2 * bench::sum(weights) / least) + 4;
 }
 
 void write_file(StripedFile& file, std::size_t behind) {
@@ -143,7 +123,7 @@ void run(benchmark::State& state, bool writing, AllocationStrategy strategy,
     state.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes * state.iterations()));
     state.counters["share"] = static_cast<double>(settings.bytes) *
                               static_cast<double>(state.iterations()) / seconds /
-                              (sum(mbps) * kMegabyte);
+                              (bench::sum(mbps) * bench::kMegabyte);
     state.counters["late"] = static_cast<double>(disks.late());
     state.counters["cpu_s"] = cpu;
     state.counters["pool_MiB"] = static_cast<double>((requests(mbps) + 1) * kUnitBytes) / (1 << 20);
@@ -170,48 +150,27 @@ void add_rows(const std::string& disks, const std::vector<double>& read_mbps,
   }
 }
 
-std::vector<std::string> parts_of(const std::string& list) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', at), list.size());
-    parts.push_back(list.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return parts;
-}
-
-std::vector<double> numbers_of(const std::string& list) {
-  std::vector<double> numbers;
-  for (const std::string& part : parts_of(list)) numbers.push_back(std::atof(part.c_str()));
-  return numbers;
-}
-
-const bench::OwnOptions kOptions = {
-    {"--folder=", [](const std::string& value) { settings.folder = value; }},
-    {"--folders=", [](const std::string& value) { settings.folders = parts_of(value); }},
-    {"--read-mbps=", [](const std::string& value) { settings.read_mbps = numbers_of(value); }},
-    {"--write-mbps=", [](const std::string& value) { settings.write_mbps = numbers_of(value); }},
-    {"--mib=", [](const std::string& value) { settings.bytes = std::stoull(value) << 20; }},
-    {"--rounds=", [](const std::string& value) { settings.rounds = value; }},
-};
-
 }  // namespace
 }  // namespace vortex
 
 int main(int argc, char** argv) {
   using vortex::settings;
+  vortex::bench::OwnOptions options = {
+      {"--mib=", [](const std::string& value) { settings.bytes = std::stoull(value) << 20; }},
+      {"--rounds=", [](const std::string& value) { settings.rounds = value; }},
+  };
+  settings.disks.add_to(options);
   std::vector<std::string> arguments =
-      vortex::bench::without_own_options({argv, argv + argc}, vortex::kOptions);
-  if (settings.folders.empty()) {
+      vortex::bench::without_own_options({argv, argv + argc}, options);
+  if (settings.disks.simulated()) {
     vortex::add_rows("equal", {200, 200, 200, 200}, {200, 200, 200, 200});
     vortex::add_rows("one_slow", {200, 200, 200, 50}, {200, 200, 200, 50});
+  } else if (!settings.disks.complete()) {
+    std::fprintf(stderr, "--folders needs as many --read-mbps and --write-mbps\n");
+    return 2;
   } else {
-    if (settings.read_mbps.size() != settings.folders.size() ||
-        settings.write_mbps.size() != settings.folders.size()) {
-      std::fprintf(stderr, "--folders needs as many --read-mbps and --write-mbps\n");
-      return 2;
-    }
-    vortex::add_rows("folders", settings.read_mbps, settings.write_mbps);
+    const vortex::bench::DiskSpeeds& speeds = settings.disks.of_folders;
+    vortex::add_rows("folders", speeds.read_mbps, speeds.write_mbps);
   }
   arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=" + settings.rounds);
   return vortex::bench::run_with_ratios(std::move(arguments), {});

@@ -1,0 +1,86 @@
+// Disks whose speeds are known: simulated in real time, or real ones in folders.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "bench/support/own_options.h"
+#include "io/open_disk.h"
+#include "io/paced_disk.h"
+
+namespace vortex::bench {
+
+inline constexpr double kMegabyte = 1e6;
+
+inline double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+inline std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    parts.push_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return parts;
+}
+
+inline std::vector<double> numbers_of(const std::string& list) {
+  std::vector<double> numbers;
+  for (const std::string& part : parts_of(list)) numbers.push_back(std::atof(part.c_str()));
+  return numbers;
+}
+
+struct DiskSpeeds {
+  std::vector<double> read_mbps;
+  std::vector<double> write_mbps;
+};
+
+// By default disks are simulated over files in memory (PacedDisk), at the speeds asked for.
+struct KnownDisks {
+  std::string folder = "/dev/shm";   // of the simulated disks
+  std::vector<std::string> folders;  // real disks instead of simulated ones, one a folder
+  DiskSpeeds of_folders;
+
+  bool simulated() const { return folders.empty(); }
+  // As many speeds as folders.
+  bool complete() const {
+    return of_folders.read_mbps.size() == folders.size() &&
+           of_folders.write_mbps.size() == folders.size();
+  }
+  const std::string& folder_of(std::size_t index) const {
+    return simulated() ? folder : folders[index];
+  }
+
+  std::unique_ptr<Disk> open(std::size_t index, const DiskSpeeds& speeds) const {
+    if (!simulated()) {
+      OpenDiskOptions options;
+      options.name = folders[index];
+      return open_disk(options);
+    }
+    ServiceModel model;
+    model.read_bytes_per_s = static_cast<std::uint64_t>(speeds.read_mbps[index] * kMegabyte);
+    model.write_bytes_per_s = static_cast<std::uint64_t>(speeds.write_mbps[index] * kMegabyte);
+    return std::make_unique<PacedDisk>(model);
+  }
+
+  // --folder=PATH --folders=PATH,… --read-mbps=N,… --write-mbps=N,…
+  void add_to(OwnOptions& options) {
+    options["--folder="] = [this](const std::string& value) { folder = value; };
+    options["--folders="] = [this](const std::string& value) { folders = parts_of(value); };
+    options["--read-mbps="] = [this](const std::string& value) {
+      of_folders.read_mbps = numbers_of(value);
+    };
+    options["--write-mbps="] = [this](const std::string& value) {
+      of_folders.write_mbps = numbers_of(value);
+    };
+  }
+};
+
+}  // namespace vortex::bench
