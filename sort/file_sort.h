@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sort/external_sort_options.h"
+#include "sort/file_plan.h"
 #include "sort/first_of_equal.h"
 #include "sort/forecast_keys.h"
 #include "sort/loser_tree.h"
@@ -23,7 +24,6 @@
 #include "sort/run_formation.h"
 #include "sort/sort_files.h"
 #include "sort/sort_watch.h"
-#include "sort/thrifty_plan.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
@@ -107,7 +107,9 @@ class FileSort {
     request.disks = static_cast<unsigned>(files_.folders().size());
     request.block_bytes = options_.block_bytes;
     request.prefetch = options_.prefetch;
-    return plan_thriftily(request);
+    if (!options_.merge_inputs) return plan_thriftily(request);
+    const SortPlan plan = plan_thriftily(request);
+    return plan.plain_merge_order() >= files_.inputs() ? plan : plan_input_merge(request);
   }
 
   RunStoreOptions store_options() const {
@@ -173,11 +175,13 @@ class FileSort {
     const StreamStop stop(reader.stream(), watch_.stop());
     const std::uint64_t batch = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes_, 1);
     std::uint64_t done = 0;
+    std::uint64_t readable = 0;
     for (;;) {
       std::uint64_t offered = 0;
       std::size_t taken = 0;
       guarded([&] {
-        offered = std::min(batch, (readable_bytes(reader, done) - done) / record_bytes_);
+        if (readable - done < record_bytes_) readable = readable_bytes(reader, readable);
+        offered = std::min(batch, (readable - done) / record_bytes_);
         taken = formation.push(reader.bytes() + done, offered);
       }).throw_if_failed();
       done += taken * record_bytes_;
@@ -190,14 +194,14 @@ class FileSort {
     if (*reader.length_bytes() != done) files_.input(index).refuse_length(*reader.length_bytes());
   }
 
-  // What of an input can be read beyond `done` bytes. A pipe tells its length at its end: until
-  // then, each block that begins is whole. Touches the input, so call it inside guarded().
-  static std::uint64_t readable_bytes(FileReaderBase& input, std::uint64_t done) {
+  // Up to where an input can be read, more than `done` unless it has ended; `known` is what was
+  // found out before. A pipe tells its length at its end: until then, each block that begins is
+  // whole. Touches the block behind `known`, so call it inside guarded(), and only when all before
+  // that block has been used.
+  static std::uint64_t readable_bytes(FileReaderBase& input, std::uint64_t known) {
     if (const auto length = input.length_bytes()) return *length;
-    const std::uint64_t block_bytes = input.block_bytes();
-    const std::uint64_t begin = (done + block_bytes - 1) / block_bytes * block_bytes;
-    static_cast<void>(*static_cast<const volatile std::byte*>(input.bytes() + begin));
-    return input.length_bytes().value_or(begin + block_bytes);
+    static_cast<void>(*static_cast<const volatile std::byte*>(input.bytes() + known));
+    return input.length_bytes().value_or(known + input.block_bytes());
   }
 
   // Merges the inputs [first, last), which are sorted files, through their plain pointers.
@@ -238,10 +242,6 @@ class FileSort {
   void merge_inputs_to_runs() {
     watch_.begin(SortPhase::kMerging, plan_.request.bytes);
     const std::uint64_t order = plan_.plain_merge_order();
-    if (order < 2) {
-      throw Error(ENOMEM, "merging with " + format_bytes(options_.memory_bytes) +
-                              " of memory: no two inputs fit; raise it");
-    }
     unsigned merges = 0;
     for (std::size_t first = 0; first < files_.inputs(); first += order) {
       const std::size_t last = std::min<std::size_t>(first + order, files_.inputs());
