@@ -1,17 +1,9 @@
-// File systems that are really full: small ones, made for the test, in a mount namespace of its
-// own, so that nothing is left of them however it ends.
-#include <fcntl.h>
+// File systems that are really full.
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -22,6 +14,7 @@
 #include "io/file_writer.h"
 #include "io/striped_file.h"
 #include "tests/io/test_disk.h"
+#include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
@@ -30,6 +23,7 @@ namespace vortex {
 namespace {
 
 using test::Backend;
+using test::SmallFileSystem;
 using test::TestDisk;
 
 constexpr std::size_t kBlock = std::size_t{64} << 10;
@@ -37,70 +31,6 @@ constexpr std::size_t kBlocks = 16;
 constexpr std::size_t kFileSystemBytes = std::size_t{8} << 20;
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-int run(const std::string& command) {
-  return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command + " >/dev/null 2>&1").c_str());
-}
-
-// A small file system; `refusal` says why there is none.
-class SmallFileSystem {
- public:
-  explicit SmallFileSystem(const std::string& type) {
-    if (geteuid() != 0) {
-      refusal = "mounting a file system needs root";
-    } else if (unshare(CLONE_NEWNS) != 0 ||
-               mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
-      refusal = std::string("no mount namespace of its own: ") + std::strerror(errno);
-    } else if (type == "tmpfs") {
-      const std::string size = "size=" + std::to_string(kFileSystemBytes);
-      if (mount("tmpfs", root.c_str(), "tmpfs", 0, size.c_str()) != 0) {
-        refusal = std::string("no tmpfs can be mounted: ") + std::strerror(errno);
-      }
-    } else {
-      const std::string image = folder.file("image");
-      std::ofstream(image).close();
-      if (truncate(image.c_str(), kFileSystemBytes) != 0 ||
-          run("mkfs.ext4 -q -F -m 0 '" + image + "'") != 0 ||
-          run("mount -o loop '" + image + "' '" + root + "'") != 0) {
-        refusal = "no ext4 can be made and mounted with mkfs.ext4 and a loop device";
-      }
-    }
-    mounted_ = refusal.empty();
-  }
-  ~SmallFileSystem() {
-    if (mounted_) umount2(root.c_str(), MNT_DETACH);
-  }
-  SmallFileSystem(const SmallFileSystem&) = delete;
-  SmallFileSystem& operator=(const SmallFileSystem&) = delete;
-
-  std::uint64_t free_bytes() const {
-    struct statvfs status {};
-    EXPECT_EQ(statvfs(root.c_str(), &status), 0);
-    return std::uint64_t{status.f_bavail} * status.f_frsize;
-  }
-  // Another file takes all but so many bytes, or no space at all.
-  void leave(std::uint64_t bytes) const {
-    unlink(file("ballast").c_str());
-    const int ballast = open(file("ballast").c_str(), O_WRONLY | O_CREAT, 0600);
-    ASSERT_GE(ballast, 0);
-    const std::uint64_t free = free_bytes();
-    if (free > bytes) {
-      ASSERT_EQ(posix_fallocate(ballast, 0, static_cast<off_t>(free - bytes)), 0);
-    }
-    close(ballast);
-  }
-  std::string file(const std::string& name) const { return root + "/" + name; }
-
-  const test::TemporaryFolder folder;
-  const std::string root = [this] {
-    std::filesystem::create_directory(folder.path() / "root");
-    return folder.file("root");
-  }();
-  std::string refusal;
-
- private:
-  bool mounted_ = false;
-};
 
 // What became of an attempt to write kBlocks blocks.
 struct Outcome {
@@ -135,7 +65,7 @@ class FullDisk : public testing::TestWithParam<std::tuple<const char*, Caching, 
             .caching = std::get<1>(GetParam()),
             .sync = true};
   }
-  SmallFileSystem system{std::get<0>(GetParam())};
+  SmallFileSystem system{std::get<0>(GetParam()), kFileSystemBytes};
 };
 
 // However much room there is, down to none.

@@ -23,24 +23,26 @@ inline std::string name_of(Backend backend) {
 }
 
 // Where io_uring is refused, threads serve instead, as in programs.
-struct TestDisk {
-  explicit TestDisk(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr) {
-    if (backend == Backend::kVirtual) {
-      disk = std::make_unique<SimulatedDisk>(
-          clock, ServiceModel{1'000'000'000, 500'000'000, 100'000}, DiskOptions{.faults = faults});
-      return;
-    }
-    if (backend == Backend::kPaced) {
-      disk = std::make_unique<PacedDisk>(ServiceModel{4'000'000'000, 4'000'000'000, 100},
-                                         DiskOptions{.faults = faults});
-      return;
-    }
-    OpenDiskOptions options;
-    options.backend = backend == Backend::kThreads ? DiskBackend::kThreads : DiskBackend::kBest;
-    if (backend == Backend::kUringByThread) options.completions = Completions::kByThread;
-    options.faults = std::move(faults);
-    disk = open_disk(options);
+inline std::unique_ptr<Disk> open_test_disk(Backend backend, VirtualClock& clock,
+                                            std::shared_ptr<FaultPlan> faults = nullptr) {
+  if (backend == Backend::kVirtual) {
+    return std::make_unique<SimulatedDisk>(clock, ServiceModel{1'000'000'000, 500'000'000, 100'000},
+                                           DiskOptions{.faults = std::move(faults)});
   }
+  if (backend == Backend::kPaced) {
+    return std::make_unique<PacedDisk>(ServiceModel{4'000'000'000, 4'000'000'000, 100},
+                                       DiskOptions{.faults = std::move(faults)});
+  }
+  OpenDiskOptions options;
+  options.backend = backend == Backend::kThreads ? DiskBackend::kThreads : DiskBackend::kBest;
+  if (backend == Backend::kUringByThread) options.completions = Completions::kByThread;
+  options.faults = std::move(faults);
+  return open_disk(options);
+}
+
+struct TestDisk {
+  explicit TestDisk(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr)
+      : disk(open_test_disk(backend, clock, std::move(faults))) {}
   VirtualClock clock;
   std::unique_ptr<Disk> disk;
 };

@@ -21,11 +21,12 @@ enum class Shape {
   kFewValues,
   kSkewed,
   kHugeAndRest,
-  kDrifting
+  kDrifting,
+  kExtremes
 };
 inline constexpr Shape kShapes[] = {Shape::kRandom,      Shape::kSorted,    Shape::kReversed,
                                     Shape::kEqual,       Shape::kFewValues, Shape::kSkewed,
-                                    Shape::kHugeAndRest, Shape::kDrifting};
+                                    Shape::kHugeAndRest, Shape::kDrifting,  Shape::kExtremes};
 
 // `count` records one after the other.
 struct RecordList {
@@ -91,6 +92,9 @@ RecordList make_records(Shape shape, std::size_t record_bytes, std::size_t count
         break;
       case Shape::kDrifting:
         number = i * step + number % 64 * step;
+        break;
+      case Shape::kExtremes:
+        number = number % 2 == 0 ? 0 : ~std::uint64_t{0};
         break;
     }
     for (std::size_t at = 0; at < std::min<std::size_t>(8, record_bytes); ++at) {

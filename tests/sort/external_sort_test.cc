@@ -1,0 +1,665 @@
+// Files sorted through every path of the external sort, against std::stable_sort.
+#include "sort/external_sort.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/sort/sort_cases.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/small_file_system.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+
+namespace vortex::test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// Inputs and output in one folder, runs in others.
+class Files {
+ public:
+  explicit Files(unsigned run_folders = 1, const std::filesystem::path& where = fast_folder())
+      : folder_(where) {
+    signal(SIGPIPE, SIG_IGN);  // of sorts that end before their input
+    for (unsigned i = 0; i < run_folders; ++i) run_folders_.emplace_back(where);
+    output_ = folder_.file("output");
+  }
+
+  void add_input(Bytes bytes) {
+    paths_.push_back(folder_.file("input " + std::to_string(inputs_.size())));
+    inputs_.push_back(std::move(bytes));
+    write_file(paths_.back(), inputs_.back());
+  }
+  // A pipe with a name, and a thread that writes to it.
+  void add_pipe(Bytes bytes) {
+    paths_.push_back(folder_.file("input " + std::to_string(inputs_.size())));
+    inputs_.push_back(std::move(bytes));
+    ASSERT_EQ(mkfifo(paths_.back().c_str(), 0600), 0);
+    writers_.emplace_back([path = paths_.back(), &bytes = inputs_.back()] {
+      std::ofstream(path, std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()));
+    });
+  }
+  void output_is_an_input() { output_ = paths_.back(); }
+  ~Files() {
+    for (std::thread& writer : writers_) writer.join();
+  }
+
+  ExternalSortOptions options() const {
+    ExternalSortOptions options;
+    options.inputs = paths_;
+    options.output = output_;
+    for (const TemporaryFolder& folder : run_folders_) {
+      options.folders.push_back(folder.path().string());
+    }
+    return options;
+  }
+
+  const std::string& output() const { return output_; }
+  const std::string& path(std::size_t input) const { return paths_[input]; }
+  std::string file(const std::string& name) const { return folder_.file(name); }
+
+  // Nothing is left in the folders, and in that of the output is what was there before, or the
+  // output besides.
+  void expect_nothing_left(bool output_is_there) const {
+    for (const TemporaryFolder& folder : run_folders_) EXPECT_EQ(folder.entries(), 0U);
+    EXPECT_EQ(exists(output_), output_is_there);
+    const bool extra =
+        output_is_there && std::find(paths_.begin(), paths_.end(), output_) == paths_.end();
+    EXPECT_EQ(folder_.entries(), paths_.size() + (extra ? 1 : 0));
+  }
+  void expect_inputs_untouched() const {
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      struct stat status {};
+      ASSERT_EQ(stat(paths_[i].c_str(), &status), 0);
+      if (S_ISREG(status.st_mode) && paths_[i] != output_) {
+        EXPECT_TRUE(read_file(paths_[i]) == inputs_[i]) << paths_[i] << " has changed";
+      }
+    }
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::deque<TemporaryFolder> run_folders_;
+  std::string output_;
+  std::vector<std::string> paths_;
+  std::deque<Bytes> inputs_;
+  std::vector<std::thread> writers_;
+};
+
+int error_of(const std::function<void()>& call, std::string* message = nullptr) {
+  try {
+    call();
+  } catch (const Error& error) {
+    if (message != nullptr) *message = error.what();
+    return error.code().value();
+  }
+  return 0;
+}
+
+// The ways a sort has gone.
+struct Paths {
+  unsigned in_memory = 0;
+  unsigned one_merge = 0;
+  unsigned several_passes = 0;
+  unsigned inputs_merged_at_once = 0;
+  unsigned inputs_merged_to_runs = 0;
+  unsigned of_unknown_length = 0;
+  unsigned unique = 0;
+
+  void note(const ExternalSortOptions& options, const ExternalSortReport& report) {
+    if (options.merge_inputs) {
+      ++(report.runs == 0 ? inputs_merged_at_once : inputs_merged_to_runs);
+    } else {
+      ++(report.runs == 0 ? in_memory : report.passes == 1 ? one_merge : several_passes);
+    }
+    if (!report.plan.request.bytes) ++of_unknown_length;
+    if (options.unique) ++unique;
+  }
+};
+
+class ExternalSort : public ::testing::TestWithParam<PrefetchKind> {};
+
+INSTANTIATE_TEST_SUITE_P(, ExternalSort, ::testing::ValuesIn(kAllPrefetchKinds),
+                         [](const auto& info) {
+                           std::string name(prefetch_kind_name(info.param));
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST_P(ExternalSort, GivesWhatAStableSortGives) {
+  auto random = test_random();
+  Paths paths;
+  const unsigned rounds = long_tests() ? 1500 : 45;
+  for (unsigned round = 0; round < rounds && !HasFatalFailure(); ++round) {
+    SCOPED_TRACE(round);
+    const std::size_t record_bytes = random_record_bytes(random);
+    const FormatOrder order(random_format(record_bytes, random));
+    SCOPED_TRACE(to_string(order.format()));
+    const bool merge_inputs = random() % 4 == 0;
+    const bool pipe = !merge_inputs && random() % 5 == 0;
+    const Shape shape = kShapes[random() % std::size(kShapes)];
+    // Now and then where files are in earnest.
+    Files files(1 + random() % 3,
+                round % 16 == 0 ? std::filesystem::temp_directory_path() : fast_folder());
+    const std::size_t most = std::min<std::size_t>(record_bytes * 50000, std::size_t{3} << 20);
+    const auto inputs = static_cast<unsigned>(merge_inputs ? 1 + random() % 30 : 1 + random() % 3);
+    RecordList all{record_bytes, {}};
+    for (unsigned i = 0; i < inputs; ++i) {
+      RecordList list = make_records(shape, record_bytes,
+                                     random_count(record_bytes, most / inputs, random), random);
+      if (merge_inputs) list = stably_sorted(order, list);
+      all.bytes.insert(all.bytes.end(), list.bytes.begin(), list.bytes.end());
+      pipe&& i == 0 ? files.add_pipe(std::move(list.bytes))
+                    : files.add_input(std::move(list.bytes));
+    }
+    if (!pipe && random() % 8 == 0) files.output_is_an_input();
+
+    ExternalSortOptions options = files.options();
+    options.format = order.format();
+    options.unique = random() % 4 == 0;
+    options.merge_inputs = merge_inputs;
+    options.prefetch = GetParam();
+    options.caching = random() % 4 == 0 ? Caching::kBuffered : Caching::kAuto;
+    options.seed = random();
+    const Backend backend = kAllBackends[random() % kAllBackends.size()];
+    SCOPED_TRACE(name_of(backend));
+    options.open_disk = sort_disks(backend, random() % 3 == 0 ? harmless_faults(random) : nullptr);
+    // A pipe is opened once only: the memory is found out with nothing in it.
+    ExternalSortOptions for_plan = options;
+    if (pipe) for_plan.inputs = {"/dev/zero"};
+    const std::uint64_t least = least_memory([&](std::uint64_t bytes) {
+      for_plan.memory_bytes = bytes;
+      plan_external_sort(for_plan);
+    });
+    constexpr unsigned kShares[] = {10, 10, 11, 14, 20, 40, 160};
+    options.memory_bytes = least * kShares[random() % std::size(kShares)] / 10;
+
+    RecordList expected = stably_sorted(order, all);
+    if (options.unique) expected = firsts_of_equal(order, expected);
+    const ExternalSortReport report = external_sort(options);
+    ASSERT_TRUE(read_file(files.output()) == expected.bytes) << to_string(report.plan);
+    files.expect_inputs_untouched();
+    files.expect_nothing_left(true);
+    EXPECT_EQ(report.records_in, all.count());
+    EXPECT_EQ(report.records_out, expected.count());
+    EXPECT_EQ(report.record_bytes, record_bytes);
+    EXPECT_GE(report.run_bytes, report.runs > 0 ? record_bytes : 0);
+    paths.note(options, report);
+  }
+  EXPECT_GT(paths.in_memory, 0U);
+  EXPECT_GT(paths.one_merge, 0U);
+  EXPECT_GT(paths.several_passes, 0U);
+  EXPECT_GT(paths.inputs_merged_at_once, 0U);
+  EXPECT_GT(paths.inputs_merged_to_runs, 0U);
+  EXPECT_GT(paths.of_unknown_length, 0U);
+  EXPECT_GT(paths.unique, 0U);
+}
+
+struct Pair {
+  std::uint32_t key;
+  std::uint32_t value;
+};
+
+TEST(ExternalSortOfAType, ByItsComparator) {
+  auto random = test_random();
+  for (unsigned round = 0; round < 10; ++round) {
+    std::vector<Pair> pairs(random_count(sizeof(Pair), 2 << 20, random));
+    const std::uint32_t keys = 1 + static_cast<std::uint32_t>(random() % (1U << random() % 32));
+    for (std::uint32_t i = 0; i < pairs.size(); ++i) {
+      pairs[i] = {static_cast<std::uint32_t>(random()) % keys, i};
+    }
+    Files files(2);
+    Bytes bytes(pairs.size() * sizeof(Pair));
+    if (!pairs.empty()) std::memcpy(bytes.data(), pairs.data(), bytes.size());
+    files.add_input(std::move(bytes));
+    ExternalSortOptions options = files.options();
+    options.memory_bytes = (512 + random() % 1024) << 10;
+    // A comparator with state.
+    const bool descending = random() % 2 == 0;
+    const auto less = [descending](const Pair& a, const Pair& b) noexcept {
+      return descending ? b.key < a.key : a.key < b.key;
+    };
+    const SortPlan plan = plan_external_sort<Pair>(options, less);
+    const ExternalSortReport report = external_sort<Pair>(options, less);
+    EXPECT_EQ(report.plan.pool_blocks, plan.pool_blocks);
+    std::stable_sort(pairs.begin(), pairs.end(), less);
+    const Bytes sorted = read_file(files.output());
+    ASSERT_EQ(sorted.size(), pairs.size() * sizeof(Pair));
+    EXPECT_TRUE(pairs.empty() || std::memcmp(sorted.data(), pairs.data(), sorted.size()) == 0);
+  }
+}
+
+TEST(ExternalSortOfAType, UsesOperatorLess) {
+  Files files;
+  const std::vector<std::uint64_t> numbers = {3, ~std::uint64_t{0}, 0, 1, 2};
+  Bytes bytes(numbers.size() * sizeof numbers[0]);
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  files.add_input(std::move(bytes));
+  ExternalSortOptions options = files.options();
+  options.memory_bytes = 1 << 20;
+  external_sort<std::uint64_t>(options);
+  const Bytes sorted = read_file(files.output());
+  const std::vector<std::uint64_t> expected = {0, 1, 2, 3, ~std::uint64_t{0}};
+  ASSERT_EQ(sorted.size(), expected.size() * sizeof expected[0]);
+  EXPECT_EQ(std::memcmp(sorted.data(), expected.data(), sorted.size()), 0);
+}
+
+// A sort through several runs and two passes, small enough to be done hundreds of times.
+struct SmallSort {
+  explicit SmallSort(bool in_memory = false) {
+    auto random = test_random();
+    list = make_records(Shape::kRandom, kRecordBytes, in_memory ? 3000 : 30000, random);
+    files.add_input(list.bytes);
+    options = files.options();
+    options.format = RecordFormat(kRecordBytes, {parse_record_key("0:6")});
+    options.memory_bytes = in_memory ? 4 << 20 : least_memory([&](std::uint64_t bytes) {
+      options.memory_bytes = bytes;
+      plan_external_sort(options);
+    });
+    options.open_disk = sort_disks(Backend::kThreads);
+  }
+  // The error, with everything looked at that must hold then.
+  int run(std::string* message = nullptr) {
+    ExternalSortReport report;
+    const int error = error_of([&] { report = external_sort(options); }, message);
+    files.expect_nothing_left(error == 0);
+    files.expect_inputs_untouched();
+    if (error == 0) {
+      const RecordList expected = stably_sorted(FormatOrder(*options.format), list);
+      EXPECT_TRUE(read_file(files.output()) == expected.bytes);
+      passes = report.passes;
+      unlink(files.output().c_str());
+    }
+    return error;
+  }
+
+  static constexpr std::size_t kRecordBytes = 36;
+  Files files{2};
+  RecordList list;
+  ExternalSortOptions options;
+  unsigned passes = 0;
+};
+
+struct FaultCase {
+  const char* name;
+  PlannedFault fault;
+  Operation operation;
+  bool harmless;
+};
+constexpr FaultCase kFaults[] = {
+    {"ShortRead", {.kind = PlannedFault::Kind::kShort, .bytes = 512}, Operation::kRead, true},
+    {"ShortWrite", {.kind = PlannedFault::Kind::kShort, .bytes = 4096}, Operation::kWrite, true},
+    {"InterruptedRead",
+     {.kind = PlannedFault::Kind::kError, .error = EINTR},
+     Operation::kRead,
+     true},
+    {"InterruptedWrite",
+     {.kind = PlannedFault::Kind::kError, .error = EINTR},
+     Operation::kWrite,
+     true},
+    {"BusyRead", {.kind = PlannedFault::Kind::kError, .error = EAGAIN}, Operation::kRead, true},
+    {"BusyWrite", {.kind = PlannedFault::Kind::kError, .error = EAGAIN}, Operation::kWrite, true},
+    {"LateRead", {.kind = PlannedFault::Kind::kLate, .overtakers = 5}, Operation::kRead, true},
+    {"LateWrite", {.kind = PlannedFault::Kind::kLate, .overtakers = 5}, Operation::kWrite, true},
+    {"FailedRead", {.kind = PlannedFault::Kind::kError, .error = EIO}, Operation::kRead, false},
+    {"FailedWrite", {.kind = PlannedFault::Kind::kError, .error = EIO}, Operation::kWrite, false},
+    {"NoSpace", {.kind = PlannedFault::Kind::kError, .error = ENOSPC}, Operation::kWrite, false},
+    {"TornWrite",
+     {.kind = PlannedFault::Kind::kTorn, .error = EIO, .bytes = 1024},
+     Operation::kWrite,
+     false},
+};
+
+class ExternalSortFaults : public ::testing::TestWithParam<FaultCase> {};
+
+INSTANTIATE_TEST_SUITE_P(, ExternalSortFaults, ::testing::ValuesIn(kFaults),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// Whichever request it happens to, the sort ends well or with the disk's error, and nothing is
+// left. A block that is lost ends the process (BlockQuota looks).
+TEST_P(ExternalSortFaults, HappenToEveryRequest) {
+  const FaultCase& what = GetParam();
+  auto random = test_random(1);
+  for (const bool in_memory : {false, true}) {
+    SmallSort sort(in_memory);
+    const auto all = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
+                                               what.operation);
+    sort.options.open_disk = sort_disks(Backend::kThreads, all);
+    ASSERT_EQ(sort.run(), 0);
+    ASSERT_EQ(sort.passes, in_memory ? 0U : 2U);
+    const std::uint64_t requests = all->attempts();
+    ASSERT_GT(requests, in_memory ? 0U : 50U);
+    const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 8, 1);
+    for (std::uint64_t k = random() % step; k < requests; k += step) {
+      SCOPED_TRACE(k);
+      sort.options.open_disk = sort_disks(random() % 2 == 0 ? Backend::kThreads : Backend::kUring,
+                                          std::make_shared<FaultAt>(k, what.fault, what.operation));
+      std::string message;
+      ASSERT_EQ(sort.run(&message), what.harmless ? 0 : what.fault.error) << message;
+    }
+  }
+}
+
+// The file that is replaced stays as it was when the sort fails, and passes its mode on when not.
+TEST(ExternalSortOutput, WhatIsReplacedIsReplacedAtTheEnd) {
+  SmallSort sort;
+  write_file(sort.files.output(), Bytes(10));
+  ASSERT_EQ(chmod(sort.files.output().c_str(), 0640), 0);
+  sort.options.open_disk = sort_disks(
+      Backend::kThreads,
+      std::make_shared<FaultAt>(3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
+                                Operation::kWrite));
+  EXPECT_EQ(error_of([&] { external_sort(sort.options); }), EIO);
+  EXPECT_TRUE(read_file(sort.files.output()) == Bytes(10));
+  sort.options.open_disk = {};
+  external_sort(sort.options);
+  EXPECT_EQ(read_file(sort.files.output()).size(), sort.list.bytes.size());
+  struct stat status {};
+  ASSERT_EQ(stat(sort.files.output().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640U);
+}
+
+TEST(ExternalSortOutput, ALinkIsKept) {
+  SmallSort sort(true);
+  const std::string link = sort.files.file("link");
+  ASSERT_EQ(symlink("output", link.c_str()), 0);
+  sort.options.output = link;
+  external_sort(sort.options);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(read_file(sort.files.output()).size(), sort.list.bytes.size());
+}
+
+TEST(ExternalSortInput, IsRefusedWhenItIsWrong) {
+  SmallSort sort;
+  const std::string before = sort.files.path(0);
+  const auto error = [&](std::string* message = nullptr) {
+    const int thrown = error_of([&] { external_sort(sort.options); }, message);
+    EXPECT_EQ(error_of([&] { plan_external_sort(sort.options); }), thrown);
+    sort.files.expect_nothing_left(false);
+    return thrown;
+  };
+  std::string message;
+  sort.options.inputs = {};
+  EXPECT_EQ(error(), EINVAL);
+  sort.options.inputs = {sort.files.file("none")};
+  EXPECT_EQ(error(&message), ENOENT);
+  EXPECT_NE(message.find("none"), std::string::npos);
+  sort.options.inputs = {before};
+  sort.options.format = RecordFormat(SmallSort::kRecordBytes + 1);
+  EXPECT_EQ(error(&message), EINVAL);
+  EXPECT_NE(message.find("multiple"), std::string::npos) << message;
+  sort.options.format.reset();
+  EXPECT_EQ(error(), EINVAL);
+  sort.options.format = RecordFormat(SmallSort::kRecordBytes);
+  EXPECT_EQ(error_of([&] {
+              external_sort<Pair>(sort.options, [](const Pair&, const Pair&) { return false; });
+            }),
+            EINVAL);
+  sort.options.memory_bytes = 1000;
+  EXPECT_EQ(error(&message), ENOMEM);
+  EXPECT_NE(message.find("at least"), std::string::npos) << message;
+  sort.options.memory_bytes = 1 << 20;
+  sort.options.folders = {before};
+  EXPECT_EQ(error(), ENOTDIR);
+  sort.options.folders = {sort.files.file("none")};
+  EXPECT_EQ(error(), ENOENT);
+}
+
+// A pipe whose length is no multiple of the record's is found out at its end.
+TEST(ExternalSortInput, APipeThatEndsWithinARecord) {
+  Files files;
+  files.add_pipe(Bytes(1001));
+  ExternalSortOptions options = files.options();
+  options.format = RecordFormat(10);
+  options.memory_bytes = 1 << 20;
+  EXPECT_EQ(error_of([&] { external_sort(options); }), EINVAL);
+  files.expect_nothing_left(false);
+}
+
+enum class Change { kShorter, kLonger, kTouched };
+
+// At the beginning and at the end of the reading, and while the output is written.
+TEST(ExternalSortInput, MustNotChangeMeanwhile) {
+  for (const bool in_memory : {false, true}) {
+    for (const Change change : {Change::kShorter, Change::kLonger, Change::kTouched}) {
+      for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
+        SCOPED_TRACE(static_cast<int>(change) * 10 + static_cast<int>(phase));
+        SmallSort sort(in_memory);
+        const std::string path = sort.files.path(0);
+        // Long ago, so that a change now cannot fall into the same tick of the clock.
+        const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+        ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), long_ago, 0), 0);
+        bool changed = false;
+        sort.options.progress = [&](const SortProgress& now) {
+          if (changed || now.phase != phase) return;
+          changed = true;
+          const auto bytes = static_cast<off_t>(sort.list.bytes.size());
+          switch (change) {
+            case Change::kShorter:
+              ASSERT_EQ(truncate(path.c_str(), bytes / 2), 0);
+              break;
+            case Change::kLonger:
+              ASSERT_EQ(truncate(path.c_str(), bytes + 1), 0);
+              break;
+            case Change::kTouched:
+              ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), nullptr, 0), 0);
+              break;
+          }
+        };
+        std::string message;
+        const int error = error_of([&] { external_sort(sort.options); }, &message);
+        EXPECT_TRUE(changed);
+        const bool cut_short = change == Change::kShorter && phase == SortPhase::kReading;
+        EXPECT_EQ(error, cut_short ? ENODATA : EBUSY) << message;
+        EXPECT_NE(message.find(path), std::string::npos) << message;
+        sort.files.expect_nothing_left(false);
+      }
+    }
+  }
+}
+
+TEST(ExternalSortProgress, EndsTheSortWhenAsked) {
+  std::array<unsigned, 3> stopped_in{};
+  for (unsigned at = 0; at < 12; ++at) {
+    SmallSort sort;
+    std::stop_source stop;
+    sort.options.stop = stop.get_token();
+    unsigned reports = 0;
+    SortPhase last = SortPhase::kReading;
+    sort.options.progress = [&](const SortProgress& now) {
+      last = now.phase;
+      if (reports++ == at) stop.request_stop();
+    };
+    const int error = sort.run();
+    EXPECT_EQ(error, reports > at ? ECANCELED : 0);
+    if (reports > at) ++stopped_in[static_cast<std::size_t>(last)];
+  }
+  for (const unsigned count : stopped_in) EXPECT_GT(count, 0U);
+}
+
+TEST(ExternalSortProgress, MayThrow) {
+  for (const SortPhase phase : {SortPhase::kReading, SortPhase::kMerging, SortPhase::kWriting}) {
+    SmallSort sort;
+    sort.options.progress = [&](const SortProgress& now) {
+      if (now.phase == phase) throw std::runtime_error("enough");
+    };
+    EXPECT_THROW(external_sort(sort.options), std::runtime_error);
+    sort.files.expect_nothing_left(false);
+  }
+}
+
+// A pipe that nobody writes to: the sort waits inside a fault until it is asked to stop.
+TEST(ExternalSortProgress, AWaitForAPipeIsEnded) {
+  Files files;
+  const std::string path = files.file("pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int silent = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(silent, 0);
+  ExternalSortOptions options = files.options();
+  options.inputs = {path};
+  options.format = RecordFormat(10);
+  options.memory_bytes = 1 << 20;
+  std::stop_source stop;
+  options.stop = stop.get_token();
+  std::thread other;
+  options.progress = [&](const SortProgress&) {
+    if (!other.joinable()) other = std::thread([&] { stop.request_stop(); });
+  };
+  EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
+  other.join();
+  close(silent);
+  EXPECT_FALSE(exists(files.output()));
+}
+
+class ExternalSortRoom : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kRecordBytes = 64;
+  static constexpr std::uint64_t kRoom = std::uint64_t{2} << 20;
+
+  void SetUp() override {
+    if (!system_.refusal.empty()) GTEST_SKIP() << system_.refusal;
+  }
+  static Bytes input(std::uint64_t bytes) {
+    auto random = test_random();
+    return make_records(Shape::kRandom, kRecordBytes, bytes / kRecordBytes, random).bytes;
+  }
+  // The error of a sort, and how much had been read by then.
+  int run(ExternalSortOptions options, std::uint64_t* read_bytes) {
+    *read_bytes = 0;
+    options.format = RecordFormat(kRecordBytes);
+    options.progress = [&](const SortProgress& now) {
+      if (now.phase == SortPhase::kReading) *read_bytes = now.bytes;
+    };
+    std::string message;
+    const int error = error_of([&] { external_sort(options); }, &message);
+    EXPECT_EQ(error, ENOSPC) << message;
+    EXPECT_EQ(std::filesystem::exists(system_.file("output")), false);
+    const auto begin = std::filesystem::directory_iterator(system_.root);
+    EXPECT_EQ(std::distance(begin, std::filesystem::directory_iterator()), 0);
+    return error;
+  }
+
+  SmallFileSystem system_{"tmpfs", kRoom};
+};
+
+TEST_F(ExternalSortRoom, TooLittleIsFoundOutBeforeTheStart) {
+  Files files;
+  files.add_input(input(2 * kRoom));
+  std::uint64_t read_bytes = 0;
+  ExternalSortOptions options = files.options();
+  options.memory_bytes = 1 << 20;
+  options.folders = {system_.root};  // for runs
+  EXPECT_EQ(run(options, &read_bytes), ENOSPC);
+  EXPECT_EQ(read_bytes, 0U);
+  options = files.options();
+  options.memory_bytes = 1 << 20;
+  options.output = system_.file("output");  // for the output
+  EXPECT_EQ(run(options, &read_bytes), ENOSPC);
+  EXPECT_EQ(read_bytes, 0U);
+  options.memory_bytes = 16 << 20;  // and when it is sorted in memory
+  EXPECT_EQ(run(options, &read_bytes), ENOSPC);
+  EXPECT_EQ(read_bytes, 0U);
+  files.expect_nothing_left(false);
+}
+
+TEST_F(ExternalSortRoom, TooLittleIsFoundOutOnTheWay) {
+  for (const bool output : {false, true}) {
+    Files files;
+    files.add_pipe(input(2 * kRoom));
+    ExternalSortOptions options = files.options();
+    options.memory_bytes = 1 << 20;
+    if (output) {
+      options.output = system_.file("output");
+    } else {
+      options.folders = {system_.root};
+    }
+    std::uint64_t read_bytes = 0;
+    EXPECT_EQ(run(options, &read_bytes), ENOSPC);
+    EXPECT_GT(read_bytes, 0U);
+    files.expect_nothing_left(false);
+  }
+}
+
+// Hardly more than the data: blocks that have been merged make room for what is written.
+TEST_F(ExternalSortRoom, TheDataOnceAreEnough) {
+  Files files;
+  files.add_input(input(kRoom - (512 << 10)));
+  ExternalSortOptions options = files.options();
+  options.format = RecordFormat(kRecordBytes);
+  options.memory_bytes = 512 << 10;
+  options.folders = {system_.root};
+  options.output = system_.file("output");
+  const ExternalSortReport report = external_sort(options);
+  EXPECT_GT(report.runs, 1U);
+  EXPECT_EQ(read_file(options.output).size(), kRoom - (512 << 10));
+}
+
+// Block devices as inputs and outputs; a loop device stands for them.
+class LoopDevice {
+ public:
+  explicit LoopDevice(const std::string& image) {
+    const std::string path = image + ".device";
+    if (run_command("{ losetup -f --show '" + image + "' > '" + path + "'; }") != 0) return;
+    std::ifstream(path) >> path_;
+  }
+  ~LoopDevice() {
+    if (!path_.empty()) run_command("losetup -d " + path_);
+  }
+  LoopDevice(const LoopDevice&) = delete;
+  LoopDevice& operator=(const LoopDevice&) = delete;
+
+  const std::string& path() const { return path_; }  // empty: there is none
+
+ private:
+  std::string path_;
+};
+
+TEST(ExternalSortDevice, IsReadAndWritten) {
+  auto random = test_random();
+  constexpr std::size_t kRecordBytes = 64;
+  const RecordList list = make_records(Shape::kRandom, kRecordBytes, 32768, random);
+  const TemporaryFolder folder;
+  write_file(folder.file("from"), list.bytes);
+  write_file(folder.file("to"), Bytes(list.bytes.size()));
+  const LoopDevice from(folder.file("from"));
+  const LoopDevice to(folder.file("to"));
+  if (from.path().empty() || to.path().empty()) {
+    GTEST_SKIP() << "no loop device can be had, which takes root and losetup";
+  }
+  for (const std::uint64_t memory_bytes : {std::uint64_t{1} << 20, std::uint64_t{32} << 20}) {
+    ExternalSortOptions options;
+    options.inputs = {from.path()};
+    options.output = to.path();
+    options.folders = {folder.path().string()};
+    options.format = RecordFormat(kRecordBytes);
+    options.memory_bytes = memory_bytes;
+    const ExternalSortReport report = external_sort(options);
+    EXPECT_EQ(report.runs > 0, memory_bytes < list.bytes.size());
+    EXPECT_TRUE(read_file(to.path()) == stably_sorted(FormatOrder(*options.format), list).bytes);
+    EXPECT_TRUE(read_file(from.path()) == list.bytes);
+    options.output = from.path();
+    EXPECT_EQ(error_of([&] { external_sort(options); }), EINVAL) << "it would overwrite its input";
+  }
+}
+
+}  // namespace
+}  // namespace vortex::test

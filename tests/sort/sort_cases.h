@@ -1,0 +1,110 @@
+// Sorts at random, and what they need: disks of all kinds, and what must come out.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "io/fault_plan.h"
+#include "io/virtual_clock.h"
+#include "sort/record_order.h"
+#include "sort/sort_disk.h"
+#include "tests/io/test_disk.h"
+#include "tests/sort/record_lists.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+
+namespace vortex::test {
+
+// Disks for a sort, all of one kind, on one clock and with one plan of faults.
+inline SortDiskFunction sort_disks(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr) {
+  return [backend, faults, clock = std::make_shared<VirtualClock>()](const std::string&) {
+    return open_test_disk(backend, *clock, faults);
+  };
+}
+
+template <typename Random>
+std::shared_ptr<FaultPlan> harmless_faults(Random& random) {
+  return std::make_shared<RandomFaults>(
+      random(), RandomFaults::Rates{
+                    .short_transfer = 0.1, .interrupted = 0.05, .try_again = 0.05, .late = 0.1});
+}
+
+// Where syncing a file costs little, when there is such a place.
+inline std::filesystem::path fast_folder() {
+  return access("/dev/shm", W_OK) == 0 ? std::filesystem::path("/dev/shm")
+                                       : std::filesystem::temp_directory_path();
+}
+
+inline void write_file(const std::string& path, const std::vector<std::byte>& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  ASSERT_TRUE(file.good()) << path;
+}
+
+inline std::vector<std::byte> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::vector<std::byte> bytes(file ? static_cast<std::size_t>(file.tellg()) : 0);
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
+}
+
+inline bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// Anything from 1 to 1000, and what matters more often.
+template <typename Random>
+std::size_t random_record_bytes(Random& random) {
+  constexpr std::size_t kUsual[] = {1, 2, 3, 4, 7, 8, 12, 16, 24, 32, 64, 100, 104, 128, 512, 1000};
+  return random() % 2 == 0 ? kUsual[random() % std::size(kUsual)] : 1 + random() % 1000;
+}
+
+// Up to `most_bytes`, around borders of blocks of 16 KiB more often than not.
+template <typename Random>
+std::size_t random_count(std::size_t record_bytes, std::size_t most_bytes, Random& random) {
+  const std::size_t most = std::max<std::size_t>(most_bytes / record_bytes, 1);
+  std::size_t count = random() % (most + 1);
+  if (random() % 2 == 0) {
+    constexpr std::size_t kBlock = std::size_t{16} << 10;
+    const std::size_t blocks = count * record_bytes / kBlock;
+    count = blocks * kBlock / record_bytes + random() % 3;
+    if (count > 0 && random() % 2 == 0) --count;
+  }
+  return std::min(count, most);
+}
+
+// Of records with equal keys, one behind the other, only the first.
+template <RecordOrder O>
+RecordList firsts_of_equal(const O& order, const RecordList& sorted) {
+  RecordCollector firsts(sorted.record_bytes);
+  for (std::size_t i = 0; i < sorted.count(); ++i) {
+    if (i == 0 || order.less(sorted.at(i - 1), sorted.at(i))) firsts.append(sorted.at(i));
+  }
+  return firsts.list;
+}
+
+// The least memory, to a tenth, with which `plan(memory_bytes)` does not throw Error(ENOMEM).
+template <typename Plan>
+std::uint64_t least_memory(const Plan& plan) {
+  for (std::uint64_t bytes = std::uint64_t{64} << 10;; bytes += bytes / 10) {
+    try {
+      plan(bytes);
+      return bytes;
+    } catch (const Error& error) {
+      if (error.code().value() != ENOMEM) throw;
+    }
+  }
+}
+
+}  // namespace vortex::test

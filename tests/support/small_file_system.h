@@ -1,0 +1,89 @@
+// File systems with little room, made for a test.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/support/temporary_folder.h"
+
+namespace vortex::test {
+
+// Its exit status, as of system(3).
+inline int run_command(const std::string& command) {
+  return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command + " >/dev/null 2>&1").c_str());
+}
+
+// "tmpfs" or "ext4", in a mount namespace of the test's own, so that nothing is left of it however
+// the test ends. `refusal` says why there is none.
+class SmallFileSystem {
+ public:
+  SmallFileSystem(const std::string& type, std::uint64_t bytes) {
+    if (geteuid() != 0) {
+      refusal = "mounting a file system needs root";
+    } else if (unshare(CLONE_NEWNS) != 0 ||
+               mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+      refusal = std::string("no mount namespace of its own: ") + std::strerror(errno);
+    } else if (type == "tmpfs") {
+      const std::string size = "size=" + std::to_string(bytes);
+      if (mount("tmpfs", root.c_str(), "tmpfs", 0, size.c_str()) != 0) {
+        refusal = std::string("no tmpfs can be mounted: ") + std::strerror(errno);
+      }
+    } else {
+      const std::string image = folder.file("image");
+      std::ofstream(image).close();
+      if (truncate(image.c_str(), static_cast<off_t>(bytes)) != 0 ||
+          run_command("mkfs.ext4 -q -F -m 0 '" + image + "'") != 0 ||
+          run_command("mount -o loop '" + image + "' '" + root + "'") != 0) {
+        refusal = "no ext4 can be made and mounted with mkfs.ext4 and a loop device";
+      }
+    }
+    mounted_ = refusal.empty();
+  }
+  ~SmallFileSystem() {
+    if (mounted_) umount2(root.c_str(), MNT_DETACH);
+  }
+  SmallFileSystem(const SmallFileSystem&) = delete;
+  SmallFileSystem& operator=(const SmallFileSystem&) = delete;
+
+  std::uint64_t free_bytes() const {
+    struct statvfs status {};
+    EXPECT_EQ(statvfs(root.c_str(), &status), 0);
+    return std::uint64_t{status.f_bavail} * status.f_frsize;
+  }
+  // Another file takes all but so many bytes, or no space at all.
+  void leave(std::uint64_t bytes) const {
+    unlink(file("ballast").c_str());
+    const int ballast = open(file("ballast").c_str(), O_WRONLY | O_CREAT, 0600);
+    ASSERT_GE(ballast, 0);
+    const std::uint64_t free = free_bytes();
+    if (free > bytes) {
+      ASSERT_EQ(posix_fallocate(ballast, 0, static_cast<off_t>(free - bytes)), 0);
+    }
+    close(ballast);
+  }
+  std::string file(const std::string& name) const { return root + "/" + name; }
+
+  const TemporaryFolder folder;
+  const std::string root = [this] {
+    std::filesystem::create_directory(folder.path() / "root");
+    return folder.file("root");
+  }();
+  std::string refusal;
+
+ private:
+  bool mounted_ = false;
+};
+
+}  // namespace vortex::test
