@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "vortex/error.h"
 
@@ -23,6 +24,11 @@ dev_t file_system_of(const std::string& folder) {
   if (stat(folder.c_str(), &status) != 0) throw Error(errno, "look at '" + folder + "'");
   if (!S_ISDIR(status.st_mode)) throw Error(ENOTDIR, "keep runs in '" + folder + "'");
   return status.st_dev;
+}
+
+std::string temporary_folder() {
+  const char* const folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
 }
 
 void RoomNeeds::add(const std::string& folder, std::uint64_t bytes) {

@@ -12,6 +12,9 @@ namespace vortex {
 // The file system that a folder lies in. Throws Error: ENOTDIR, and what stat(2) reports.
 dev_t file_system_of(const std::string& folder);
 
+// $TMPDIR, or /tmp.
+std::string temporary_folder();
+
 // Adds up what will be written, each file system counted once.
 class RoomNeeds {
  public:

@@ -1,0 +1,134 @@
+// A sort takes the memory that it is given and 32 MiB at most besides: for the program, its
+// libraries, and what does not grow.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "io/file_writer.h"
+#include "io/seeded_random.h"
+#include "sort/external_sort.h"
+#include "sort/sorter.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+struct Setting {
+  const char* name;
+  std::uint64_t memory_bytes;
+  std::uint64_t data_bytes;
+  std::size_t record_bytes;
+  DiskBackend backend;
+};
+constexpr Setting kSettings[] = {
+    {"Records100In8", 8 * kMiB, 24 * kMiB, 100, DiskBackend::kBest},
+    {"Numbers8In16", 16 * kMiB, 32 * kMiB, 8, DiskBackend::kBest},
+    {"Records1000In32", 32 * kMiB, 64 * kMiB, 1000, DiskBackend::kBest},
+    {"ThreadsRecords100In16", 16 * kMiB, 40 * kMiB, 100, DiskBackend::kThreads},
+    {"AllInMemory", 128 * kMiB, 64 * kMiB, 100, DiskBackend::kBest},
+    {"LittleInMuch", 512 * kMiB, 8 * kMiB, 100, DiskBackend::kBest},
+};
+
+std::uint64_t own_peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+// The peak of a child that does the work: the kernel counts it, the child's errors end the test.
+std::uint64_t peak_of(const std::function<void()>& work) {
+  int channel[2];
+  EXPECT_EQ(pipe(channel), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      static_cast<void>(!write(STDERR_FILENO, error.what(), std::string(error.what()).size()));
+      _exit(1);
+    }
+    const std::uint64_t peak = own_peak_bytes();
+    _exit(write(channel[1], &peak, sizeof peak) == sizeof peak ? 0 : 1);
+  }
+  close(channel[1]);
+  std::uint64_t peak = 0;
+  EXPECT_EQ(read(channel[0], &peak, sizeof peak), static_cast<ssize_t>(sizeof peak));
+  close(channel[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return peak;
+}
+
+class SortMemory : public ::testing::TestWithParam<Setting> {
+ protected:
+  void SetUp() override {
+    if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
+  }
+  void expect_within(std::uint64_t peak_bytes) const {
+    RecordProperty("peak_MiB", static_cast<int>(peak_bytes / kMiB));
+    EXPECT_LE(peak_bytes, GetParam().memory_bytes + 32 * kMiB) << peak_bytes / kMiB << " MiB";
+    EXPECT_GT(peak_bytes, std::min(GetParam().memory_bytes, GetParam().data_bytes) / 2);
+  }
+  static std::uint64_t word(std::uint64_t index) { return mix_bits(index + 1); }
+};
+
+INSTANTIATE_TEST_SUITE_P(, SortMemory, ::testing::ValuesIn(kSettings),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(SortMemory, OfFiles) {
+  const TemporaryFolder folder;
+  const std::uint64_t bytes =
+      GetParam().data_bytes / GetParam().record_bytes * GetParam().record_bytes;
+  const auto make_input = [&] {
+    FileWriter<std::uint64_t> file(folder.file("input"));
+    for (std::uint64_t i = 0; i < (bytes + 7) / 8; ++i) file.data()[i] = word(i);
+    file.finish_bytes(bytes);
+  };
+  peak_of(make_input);
+  expect_within(peak_of([&] {
+    ExternalSortOptions options;
+    options.inputs = {folder.file("input")};
+    options.output = folder.file("output");
+    options.format = RecordFormat(GetParam().record_bytes, {parse_record_key("0:8")});
+    options.memory_bytes = GetParam().memory_bytes;
+    options.backend = GetParam().backend;
+    external_sort(options);
+  }));
+}
+
+TEST_P(SortMemory, OfPushedRecords) {
+  const TemporaryFolder folder;
+  expect_within(peak_of([&] {
+    SorterOptions options;
+    options.folders = {folder.path().string()};
+    options.memory_bytes = GetParam().memory_bytes;
+    options.backend = GetParam().backend;
+    const std::size_t record_bytes = GetParam().record_bytes;
+    RecordSorter sorter(options, RecordFormat(record_bytes, {parse_record_key("0:8")}));
+    std::vector<std::byte> record(record_bytes);
+    for (std::uint64_t i = 0; i < GetParam().data_bytes / record_bytes; ++i) {
+      const std::uint64_t number = word(i);
+      std::memcpy(record.data(), &number, sizeof number);
+      sorter.push(record.data());
+    }
+    sorter.sort();
+    for (std::uint64_t i = 1; i < sorter.size(); ++i) {
+      const std::byte* const at = sorter.data() + i * record_bytes;
+      if (std::memcmp(at - record_bytes, at, 8) > 0) throw std::runtime_error("not sorted");
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace vortex::test

@@ -1,0 +1,518 @@
+// Records pushed and read back in order, against std::stable_sort.
+#include "sort/sorter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sort/prefetch_kind.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/threads.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex::test {
+namespace {
+
+// Folders for runs, in which nothing may be left.
+class RunFolders {
+ public:
+  explicit RunFolders(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) folders_.emplace_back(fast_folder());
+  }
+  ~RunFolders() {
+    for (const TemporaryFolder& folder : folders_) EXPECT_EQ(folder.entries(), 0U);
+  }
+  std::vector<std::string> paths() const {
+    std::vector<std::string> paths;
+    for (const TemporaryFolder& folder : folders_) paths.push_back(folder.path().string());
+    return paths;
+  }
+
+ private:
+  std::deque<TemporaryFolder> folders_;
+};
+
+template <std::size_t kBytes>
+struct Record {
+  std::array<unsigned char, kBytes> bytes;
+};
+// By the first byte alone, so that there are equal ones, or by all.
+struct ByFirst {
+  template <std::size_t kBytes>
+  bool operator()(const Record<kBytes>& a, const Record<kBytes>& b) const noexcept {
+    return descending ? b.bytes[0] < a.bytes[0] : a.bytes[0] < b.bytes[0];
+  }
+  bool descending = false;
+};
+struct ByAll {
+  template <std::size_t kBytes>
+  bool operator()(const Record<kBytes>& a, const Record<kBytes>& b) const noexcept {
+    return a.bytes < b.bytes;
+  }
+};
+
+SorterOptions random_options(const RunFolders& folders, std::mt19937_64& random) {
+  SorterOptions options;
+  options.folders = folders.paths();
+  options.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
+  options.caching = random() % 4 == 0 ? Caching::kBuffered : Caching::kAuto;
+  options.open_disk = sort_disks(kAllBackends[random() % kAllBackends.size()],
+                                 random() % 3 == 0 ? harmless_faults(random) : nullptr);
+  options.seed = random();
+  return options;
+}
+
+// What has been seen of the ways through a sorter.
+struct Paths {
+  unsigned in_memory = 0;
+  unsigned one_merge = 0;
+  unsigned several_passes = 0;
+
+  void note(const RunCounts& counts) {
+    ++(counts.runs == 0 ? in_memory : counts.passes == 1 ? one_merge : several_passes);
+  }
+};
+
+// Sorts `list` in as little memory as may be, or some more.
+template <RecordOrder O>
+void sort_and_compare(const O& order, const RecordList& list, SorterOptions options, Paths& paths,
+                      std::mt19937_64& random) {
+  options.memory_bytes = least_memory([&](std::uint64_t bytes) {
+    options.memory_bytes = bytes;
+    ByteSorter<O>(options, order);
+  });
+  constexpr unsigned kShares[] = {10, 10, 11, 15, 20, 40, 160};
+  options.memory_bytes = options.memory_bytes * kShares[random() % std::size(kShares)] / 10;
+  ByteSorter<O> sorter(options, order);
+  for (std::size_t at = 0; at < list.count();) {
+    const std::size_t count = std::min<std::size_t>(1 + random() % 3000, list.count() - at);
+    if (random() % 2 == 0) {
+      sorter.push(list.at(at), count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) sorter.push(list.at(at + i));
+    }
+    at += count;
+  }
+  ASSERT_EQ(sorter.size(), list.count());
+  sorter.sort();
+  ASSERT_EQ(sorter.size(), list.count());
+  paths.note(sorter.counts());
+  const RecordList expected = stably_sorted(order, list);
+  const std::byte* const array = sorter.bytes();
+  for (std::size_t i = 0; i < list.count(); ++i) {
+    ASSERT_EQ(std::memcmp(array + i * list.record_bytes, expected.at(i), list.record_bytes), 0)
+        << "record " << i << " of " << list.count() << '\n'
+        << to_string(sorter.plan());
+    // Back a block: what was read is still there.
+    const std::size_t block = sorter.plan().block_bytes / list.record_bytes;
+    if (block > 0 && i >= block && i % 1000 == 0) {
+      const std::size_t back = i - block + 1;
+      ASSERT_EQ(std::memcmp(array + back * list.record_bytes, expected.at(back), list.record_bytes),
+                0);
+    }
+  }
+}
+
+TEST(Sorter, RecordsOfAFormatComeAsAStableSortGivesThem) {
+  auto random = test_random();
+  Paths paths;
+  const unsigned rounds = long_tests() ? 3000 : 120;
+  for (unsigned round = 0; round < rounds && !::testing::Test::HasFatalFailure(); ++round) {
+    SCOPED_TRACE(round);
+    const std::size_t record_bytes = random_record_bytes(random);
+    const FormatOrder order(random_format(record_bytes, random));
+    SCOPED_TRACE(to_string(order.format()));
+    const std::size_t most = std::min<std::size_t>(record_bytes * 60000, std::size_t{2} << 20);
+    const RecordList list = make_records(kShapes[random() % std::size(kShapes)], record_bytes,
+                                         random_count(record_bytes, most, random), random);
+    const RunFolders folders(1 + random() % 3);
+    sort_and_compare(order, list, random_options(folders, random), paths, random);
+  }
+  EXPECT_GT(paths.in_memory, 0U);
+  EXPECT_GT(paths.one_merge, 0U);
+  EXPECT_GT(paths.several_passes, 0U);
+}
+
+template <std::size_t kBytes, typename Less>
+void sort_typed(Less less, std::mt19937_64& random) {
+  const RecordList list = make_records(kShapes[random() % std::size(kShapes)], kBytes,
+                                       random_count(kBytes, 1 << 20, random), random);
+  std::vector<Record<kBytes>> expected(list.count());
+  if (!expected.empty()) std::memcpy(expected.data(), list.bytes.data(), list.bytes.size());
+  const std::vector<Record<kBytes>> pushed = expected;
+  std::stable_sort(expected.begin(), expected.end(), less);
+  const RunFolders folders(2);
+  SorterOptions options = random_options(folders, random);
+  options.memory_bytes = std::uint64_t{1} << (19 + random() % 3);
+  Sorter<Record<kBytes>, Less> sorter(options, less);
+  const std::size_t half = pushed.size() / 2;
+  for (std::size_t i = 0; i < half; ++i) sorter.push(pushed[i]);
+  sorter.push(std::span(pushed).subspan(half));
+  sorter.sort();
+  ASSERT_EQ(sorter.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(sorter.data()[i].bytes, expected[i].bytes) << "record " << i;
+  }
+}
+
+TEST(Sorter, RecordsOfATypeComeInTheOrderOfTheirComparator) {
+  auto random = test_random();
+  const unsigned rounds = long_tests() ? 200 : 8;
+  for (unsigned round = 0; round < rounds && !::testing::Test::HasFatalFailure(); ++round) {
+    SCOPED_TRACE(round);
+    sort_typed<1>(ByAll{}, random);
+    sort_typed<4>(ByFirst{}, random);
+    sort_typed<7>(ByFirst{.descending = true}, random);
+    sort_typed<16>(ByAll{}, random);
+    sort_typed<100>(ByFirst{}, random);
+    sort_typed<1000>(ByAll{}, random);
+  }
+}
+
+RecordList random_list(std::size_t record_bytes, std::size_t count, std::mt19937_64& random) {
+  return make_records(Shape::kRandom, record_bytes, count, random);
+}
+
+// A sorter whose records, of 24 bytes, do not fit in memory: several runs.
+constexpr std::size_t kRecordBytes = 24;
+SorterOptions small_options(const RunFolders& folders) {
+  SorterOptions options;
+  options.folders = folders.paths();
+  options.memory_bytes = 512 << 10;
+  return options;
+}
+
+TEST(Sorter, AFewOrNoRecords) {
+  for (std::size_t count = 0; count < 4; ++count) {
+    auto random = test_random();
+    const RunFolders folders(1);
+    RecordSorter sorter(small_options(folders), RecordFormat(kRecordBytes));
+    const RecordList list = random_list(kRecordBytes, count, random);
+    sorter.push(list.bytes);
+    sorter.sort();
+    const RecordList expected = stably_sorted(FormatOrder(RecordFormat(kRecordBytes)), list);
+    EXPECT_EQ(sorter.size(), count);
+    EXPECT_EQ(sorter.data(), sorter.data());
+    if (count > 0) {
+      EXPECT_EQ(std::memcmp(sorter.data(), expected.bytes.data(), expected.bytes.size()), 0);
+      EXPECT_EQ(sorter.data()[expected.bytes.size()], std::byte{0}) << "zeros follow";
+    }
+  }
+}
+
+TEST(Sorter, AReaderMayJumpForward) {
+  auto random = test_random();
+  const RunFolders folders(2);
+  const FormatOrder order{RecordFormat(kRecordBytes)};
+  const RecordList list = random_list(kRecordBytes, 60000, random);
+  const RecordList expected = stably_sorted(order, list);
+  RecordSorter sorter(small_options(folders), order.format());
+  sorter.push(list.bytes);
+  sorter.sort();
+  ASSERT_GT(sorter.counts().runs, 1U);
+  for (std::size_t i = 0; i < list.count(); i += 1 + random() % 5000) {
+    ASSERT_EQ(std::memcmp(sorter.data() + i * kRecordBytes, expected.at(i), kRecordBytes), 0) << i;
+  }
+}
+
+TEST(Sorter, SaysWhatItMayBeAskedFor) {
+  auto random = test_random();
+  const RunFolders folders(1);
+  const auto error_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.code().value();
+    }
+    return 0;
+  };
+  const RecordList list = random_list(kRecordBytes, 10, random);
+  RecordSorter sorter(small_options(folders), RecordFormat(kRecordBytes));
+  EXPECT_EQ(error_of([&] { sorter.data(); }), EINVAL);
+  EXPECT_EQ(error_of([&] { sorter.stream(); }), EINVAL);
+  EXPECT_EQ(error_of([&] { sorter.push(std::span(list.bytes).first(25)); }), EINVAL);
+  EXPECT_EQ(sorter.size(), 0U);
+  sorter.push(list.bytes);
+  sorter.sort();
+  EXPECT_EQ(error_of([&] { sorter.push(list.at(0)); }), EINVAL);
+  EXPECT_EQ(error_of([&] { sorter.push(list.bytes); }), EINVAL);
+  EXPECT_EQ(error_of([&] { sorter.sort(); }), EINVAL);
+  EXPECT_EQ(sorter.size(), 10U);
+
+  SorterOptions options = small_options(folders);
+  const auto make = [&] { RecordSorter(options, RecordFormat(kRecordBytes)); };
+  options.memory_bytes = 1000;
+  EXPECT_EQ(error_of(make), ENOMEM);
+  options = small_options(folders);
+  options.folders = {"/proc/self/exe"};
+  EXPECT_EQ(error_of(make), ENOTDIR);
+  options.folders = {"/there is none"};
+  EXPECT_EQ(error_of(make), ENOENT);
+  options = small_options(folders);
+  options.block_bytes = 12345;
+  EXPECT_EQ(error_of(make), EINVAL);
+}
+
+// Whichever request fails: its error comes out of push(), sort() or the reading, and nothing is
+// left (RunFolders looks; the pool ends the process if a block is lost).
+TEST(Sorter, EveryRequestMayFail) {
+  auto random = test_random();
+  const FormatOrder order{RecordFormat(kRecordBytes)};
+  const RecordList list = random_list(kRecordBytes, 60000, random);
+  const RecordList expected = stably_sorted(order, list);
+  const auto sort_with = [&](const std::shared_ptr<FaultPlan>& faults) {
+    const RunFolders folders(2);
+    SorterOptions options = small_options(folders);
+    options.memory_bytes = 400 << 10;
+    options.open_disk = sort_disks(Backend::kThreads, faults);
+    RecordSorter sorter(options, order.format());
+    int error = 0;
+    try {
+      sorter.push(list.bytes);
+      sorter.sort();
+      bool right = true;
+      guarded([&] {
+        right = std::memcmp(sorter.data(), expected.bytes.data(), expected.bytes.size()) == 0;
+      }).throw_if_failed();
+      EXPECT_TRUE(right);
+      EXPECT_GT(sorter.counts().runs, 2U);
+    } catch (const Error& thrown) {
+      error = thrown.code().value();
+      try {
+        sorter.push(list.at(0));
+        ADD_FAILURE() << "it goes on";
+      } catch (const Error& again) {
+        EXPECT_TRUE(again.code().value() == ENOTRECOVERABLE || again.code().value() == EINVAL);
+      }
+    }
+    return error;
+  };
+  for (const Operation operation : {Operation::kRead, Operation::kWrite}) {
+    constexpr PlannedFault::Kind kNone = PlannedFault::Kind::kNone;
+    const auto all = std::make_shared<FaultAt>(0, PlannedFault{.kind = kNone}, operation);
+    ASSERT_EQ(sort_with(all), 0);
+    const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(all->attempts() / 25, 1);
+    ASSERT_GT(all->attempts(), 20U);
+    for (std::uint64_t k = random() % step; k < all->attempts(); k += step) {
+      SCOPED_TRACE(k);
+      const int error = operation == Operation::kWrite && k % 2 == 0 ? ENOSPC : EIO;
+      EXPECT_EQ(
+          sort_with(std::make_shared<FaultAt>(
+              k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error}, operation)),
+          error);
+    }
+  }
+}
+
+enum class Moment { kBeforePush, kAfterPush, kAfterSort, kWhileReading };
+
+TEST(Sorter, MayGoAtAnyMoment) {
+  auto random = test_random();
+  const RecordList list = random_list(kRecordBytes, 60000, random);
+  for (const std::size_t count : {list.count(), std::size_t{3000}}) {
+    for (const Moment moment :
+         {Moment::kBeforePush, Moment::kAfterPush, Moment::kAfterSort, Moment::kWhileReading}) {
+      for (const Backend backend : {Backend::kUring, Backend::kThreads}) {
+        const RunFolders folders(2);
+        SorterOptions options = small_options(folders);
+        options.open_disk = sort_disks(backend);
+        RecordSorter sorter(options, RecordFormat(kRecordBytes));
+        if (moment == Moment::kBeforePush) continue;
+        sorter.push(std::span(list.bytes).first(count * kRecordBytes));
+        if (moment == Moment::kAfterPush) continue;
+        sorter.sort();
+        if (moment == Moment::kAfterSort) continue;
+        volatile std::byte seen = sorter.data()[count / 2 * kRecordBytes];
+        static_cast<void>(seen);
+      }
+    }
+  }
+}
+
+// A request to stop ends it soon, wherever it is.
+TEST(Sorter, CanBeStopped) {
+  auto random = test_random();
+  const std::size_t count = 200000;
+  const RecordList list = random_list(kRecordBytes, count, random);
+  std::array<unsigned, 3> stopped_in{};
+  for (unsigned at = 0; at < 20; ++at) {
+    SCOPED_TRACE(at);
+    const RunFolders folders(1);
+    std::stop_source stop;
+    unsigned reports = 0;
+    SortPhase last = SortPhase::kReading;
+    SorterOptions options = small_options(folders);
+    options.block_bytes = 64 << 10;
+    options.memory_bytes = 1100 << 10;
+    options.stop = stop.get_token();
+    options.progress = [&](const SortProgress& now) {
+      last = now.phase;
+      if (reports++ == at) stop.request_stop();
+    };
+    int error = 0;
+    {
+      std::optional<RecordSorter> sorter;
+      try {
+        sorter.emplace(options, RecordFormat(kRecordBytes));
+        sorter->push(list.bytes);
+        sorter->sort();
+        guarded([&] {
+          volatile std::byte seen{};
+          for (std::size_t i = 0; i < count; ++i) seen = sorter->data()[i * kRecordBytes];
+          static_cast<void>(seen);
+        }).throw_if_failed();
+      } catch (const Error& thrown) {
+        error = thrown.code().value();
+      }
+    }
+    if (reports > at) {
+      EXPECT_EQ(error, ECANCELED);
+      ++stopped_in[static_cast<std::size_t>(last)];
+    } else {
+      EXPECT_EQ(error, 0);
+    }
+  }
+  EXPECT_GT(stopped_in[0], 0U);
+  EXPECT_GT(stopped_in[1], 0U);
+  EXPECT_GT(stopped_in[2], 0U);
+}
+
+TEST(Sorter, TellsHowFarItIs) {
+  auto random = test_random();
+  const RunFolders folders(1);
+  const RecordList list = random_list(kRecordBytes, 300000, random);
+  SorterOptions options = small_options(folders);
+  std::array<std::uint64_t, 3> bytes{};
+  options.progress = [&](const SortProgress& now) {
+    auto& seen = bytes[static_cast<std::size_t>(now.phase)];
+    if (now.phase != SortPhase::kMerging) {
+      EXPECT_GE(now.bytes, seen);
+    }
+    seen = now.bytes;
+    if (now.phase == SortPhase::kWriting) {
+      EXPECT_EQ(now.phase_bytes, list.bytes.size());
+    }
+  };
+  {
+    RecordSorter sorter(options, RecordFormat(kRecordBytes));
+    sorter.push(list.bytes);
+    sorter.sort();
+    volatile std::byte last = sorter.data()[list.bytes.size() - 1];
+    static_cast<void>(last);
+  }
+  EXPECT_GE(bytes[0] + SortWatch::kNoteBytes, list.bytes.size());
+  EXPECT_GE(bytes[2] + SortWatch::kNoteBytes, list.bytes.size());
+}
+
+// What the progress function throws comes out of the call, or is the failure of the array.
+TEST(Sorter, ProgressMayThrow) {
+  auto random = test_random();
+  const RecordList list = random_list(kRecordBytes, 300000, random);
+  for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
+    const RunFolders folders(1);
+    SorterOptions options = small_options(folders);
+    options.progress = [&](const SortProgress& now) {
+      if (now.phase == phase && now.bytes > 0) throw std::runtime_error("enough");
+    };
+    RecordSorter sorter(options, RecordFormat(kRecordBytes));
+    std::string what;
+    try {
+      sorter.push(list.bytes);
+      sorter.sort();
+      guarded([&] {
+        volatile std::byte last = sorter.data()[list.bytes.size() - 1];
+        static_cast<void>(last);
+      }).throw_if_failed();
+    } catch (const std::exception& error) {
+      what = error.what();
+    }
+    EXPECT_NE(what.find("enough"), std::string::npos) << what;
+  }
+}
+
+TEST(Sorter, SeveralWorkSideBySide) {
+  run_together(3, [](std::size_t thread) {
+    auto random = test_random(thread + 1);
+    const RunFolders folders(1);
+    const FormatOrder order{RecordFormat(kRecordBytes)};
+    const RecordList list = random_list(kRecordBytes, 40000, random);
+    RecordSorter sorter(small_options(folders), order.format());
+    sorter.push(list.bytes);
+    sorter.sort();
+    const RecordList expected = stably_sorted(order, list);
+    EXPECT_EQ(std::memcmp(sorter.data(), expected.bytes.data(), expected.bytes.size()), 0);
+  });
+}
+
+// One sorter reads what another one has sorted, straight from its array.
+TEST(Sorter, TakesWhatAnotherOneGives) {
+  auto random = test_random();
+  const RunFolders folders(2);
+  const FormatOrder forwards{RecordFormat(kRecordBytes)};
+  const FormatOrder backwards(forwards.format().reversed());
+  const RecordList list = random_list(kRecordBytes, 60000, random);
+  RecordSorter first(small_options(folders), forwards.format());
+  first.push(list.bytes);
+  first.sort();
+  RecordSorter second(small_options(folders), backwards.format());
+  second.push(std::span(first.data(), list.bytes.size()));
+  second.sort();
+  const RecordList expected = stably_sorted(backwards, stably_sorted(forwards, list));
+  EXPECT_EQ(std::memcmp(second.data(), expected.bytes.data(), expected.bytes.size()), 0);
+}
+
+// The failure of an array that is pushed is thrown, and the sorter can only go.
+TEST(Sorter, WhatIsPushedMayFail) {
+  auto random = test_random();
+  const RunFolders folders(2);
+  const RecordList list = random_list(kRecordBytes, 60000, random);
+  // The last read, which the last merge does.
+  const auto reads = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
+                                               Operation::kRead);
+  SorterOptions options = small_options(folders);
+  options.open_disk = sort_disks(Backend::kThreads, reads);
+  {
+    RecordSorter whole(options, RecordFormat(kRecordBytes));
+    whole.push(list.bytes);
+    whole.sort();
+    volatile std::byte last = whole.data()[list.bytes.size() - 1];
+    static_cast<void>(last);
+  }
+  options.open_disk = sort_disks(
+      Backend::kThreads,
+      std::make_shared<FaultAt>(reads->attempts() - 1,
+                                PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
+                                Operation::kRead));
+  RecordSorter first(options, RecordFormat(kRecordBytes));
+  first.push(list.bytes);
+  first.sort();
+  RecordSorter second(small_options(folders), RecordFormat(kRecordBytes));
+  try {
+    second.push(std::span(first.data(), list.bytes.size()));
+    FAIL() << "nobody noticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), EIO) << error.what();
+  }
+  try {
+    second.sort();
+    FAIL() << "it goes on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOTRECOVERABLE) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace vortex::test
