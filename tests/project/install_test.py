@@ -72,7 +72,7 @@ def check_shared(installation, compiler, source, folder, engine):
     ours = [name for name in libraries if name.startswith("libvortex.so.")]
     expect(ours, f"the program needs libvortex.so.N; it needs {libraries}")
     expect("libsigsegv.so.2" not in libraries, "the engine is the library's business, not ours")
-    print(run([program],
+    print(run([program, folder],
               env=dict(os.environ, LD_LIBRARY_PATH=str(installation.library_folder))).strip())
 
     library = installation.library_folder / ours[0]
@@ -93,7 +93,7 @@ def check_static(installation, compiler, source, folder, engine):
     program = folder / "static"
     run([*compiler, "-std=c++20", "-O2", "-static", source, *flags, "-o", program])
     expect(not needed_libraries(program), "the static program needs no shared library")
-    print(run([program]).strip())
+    print(run([program, folder]).strip())
 
 
 def main():

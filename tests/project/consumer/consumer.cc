@@ -2,13 +2,63 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <string>
 
+#include "io/file_reader.h"
+#include "io/file_writer.h"
+#include "sort/external_sort.h"
+#include "sort/sorter.h"
 #include "vortex/block_pool.h"
 #include "vortex/callback_sink.h"
 #include "vortex/callback_source.h"
 #include "vortex/guarded.h"
 
-int main() {
+namespace {
+
+struct Point {
+  std::uint32_t x;
+  std::uint32_t y;
+};
+struct ByX {
+  bool operator()(const Point& a, const Point& b) const noexcept { return a.x < b.x; }
+};
+
+// Sorts more than it is given memory for, by a comparator of its own, into `folder`.
+bool sorts(const std::string& folder) {
+  constexpr std::uint32_t kPoints = 300'000;
+  vortex::SorterOptions options;
+  options.memory_bytes = 1 << 20;
+  options.folders = {folder};
+  vortex::Sorter<Point, ByX> sorter(options);
+  for (std::uint32_t i = 0; i < kPoints; ++i) sorter.push({i * 2654435761U % 1000, i});
+  sorter.sort();
+  bool good = sorter.size() == kPoints && sorter.counts().runs > 1;
+  {
+    vortex::FileWriter<Point> file(folder + "/points");
+    for (std::uint32_t i = 0; i < kPoints; ++i) {
+      const Point point = sorter.data()[i];
+      good = good && (i == 0 || !ByX{}(point, sorter.data()[i - 1]));
+      file.data()[i] = {kPoints - point.x, point.y};
+    }
+    file.finish(kPoints);
+  }
+  vortex::ExternalSortOptions files;
+  files.inputs = {folder + "/points"};
+  files.output = folder + "/points";
+  files.memory_bytes = 1 << 20;
+  const vortex::ExternalSortReport report = vortex::external_sort<Point>(files, ByX{});
+  const vortex::FileReader<Point> sorted(files.output);
+  for (std::uint32_t i = 1; i < kPoints; ++i) {
+    good = good && !ByX{}(sorted.data()[i], sorted.data()[i - 1]);
+  }
+  return good && report.runs > 1 && sorted.size() == kPoints;
+}
+
+}  // namespace
+
+// The folder is for files.
+int main(int count, char** arguments) {
+  const bool sorted = sorts(count > 1 ? arguments[1] : ".");
   constexpr std::uint64_t kCount = 3'000'000;
   vortex::BlockPool pool({.pool_bytes = 1 << 20, .block_bytes = 64 << 10});
 
@@ -34,7 +84,7 @@ int main() {
   failure.throw_if_failed();
   output.finish(kCount);
 
-  const bool good = sum == kCount * (kCount - 1) / 2 && drained_bytes == kCount * 8;
+  const bool good = sorted && sum == kCount * (kCount - 1) / 2 && drained_bytes == kCount * 8;
   std::printf("sum %llu, %llu bytes written: %s\n", static_cast<unsigned long long>(sum),
               static_cast<unsigned long long>(drained_bytes), good ? "good" : "WRONG");
   return good ? 0 : 1;
