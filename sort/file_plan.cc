@@ -2,10 +2,38 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
+#include "vortex/block_pool.h"
 #include "vortex/error.h"
 
 namespace vortex {
+namespace {
+
+bool merges_inputs(const SortPlan& plan) {
+  return plan.plain_merge_order() >= 2 && plan.largest_merge_order() >= 2;
+}
+
+// With the blocks that a sort would have, or smaller ones, of which more fit.
+std::optional<SortPlan> try_input_merge(SortPlanRequest request) {
+  SortPlan plan = plan_sort(request);
+  if (merges_inputs(plan)) return plan;
+  if (request.block_bytes != 0) return std::nullopt;
+  request.block_bytes = plan.block_bytes / 2;
+  for (; request.block_bytes >= std::max(kLeastBlockBytes, request.record_bytes);
+       request.block_bytes /= 2) {
+    try {
+      plan = plan_sort(request);
+      if (merges_inputs(plan)) return plan;
+    } catch (const Error&) {
+      // Too small: more blocks on disk to remember than there is memory for.
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 SortPlan plan_thriftily(const SortPlanRequest& request) {
   constexpr std::uint64_t kLittle = std::uint64_t{16} << 20;
@@ -23,13 +51,9 @@ SortPlan plan_thriftily(const SortPlanRequest& request) {
 }
 
 SortPlan plan_input_merge(const SortPlanRequest& request) {
-  const auto merges = [](const SortPlan& plan) {
-    return plan.plain_merge_order() >= 2 && plan.largest_merge_order() >= 2;
-  };
-  const SortPlan plan = plan_sort(request);
-  if (merges(plan)) return plan;
+  if (const auto plan = try_input_merge(request)) return *plan;
   SortPlanRequest larger = request;
-  while (!merges(plan_sort(larger))) larger.memory_bytes += request.memory_bytes / 16;
+  while (!try_input_merge(larger)) larger.memory_bytes += request.memory_bytes / 16;
   throw Error(ENOMEM, "merging with " + format_bytes(request.memory_bytes) +
                           " of memory: no two inputs fit; at least " +
                           format_bytes(larger.memory_bytes) + " are needed");
