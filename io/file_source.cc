@@ -100,12 +100,9 @@ void FileSource::cancel() noexcept {
 
 // Waits until the request of the slot has ended. False: stopped.
 bool FileSource::settle(Slot& slot) noexcept {
-  if (!slot.request.under_way()) return true;
-  if (slot.disk->wait(slot.request, &stopped_)) {
-    note_end(slot);
-    return true;
-  }
-  return false;
+  if (slot.request.under_way() && !slot.disk->wait(slot.request, &stopped_)) return false;
+  note_end(slot);
+  return true;
 }
 
 // Where the length is not known, the first request that comes back short tells it.
@@ -120,10 +117,8 @@ void FileSource::note_end(const Slot& slot) noexcept {
 // Gives the blocks of the slot back, once nobody writes into them any more.
 void FileSource::retire(Slot& slot) noexcept {
   if (slot.unit == kNone) return;
-  if (slot.request.under_way()) {
-    slot.disk->wait(slot.request);
-    note_end(slot);
-  }
+  if (slot.request.under_way()) slot.disk->wait(slot.request);
+  note_end(slot);
   for (Block& block : slot.blocks) {
     if (block) quota_.give_back(std::exchange(block, Block{}));
   }
