@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the examples that copy, count and search a file, and compares with cmp, wc and grep.
+"""Runs the examples that copy, count, search and sort a file, and compares with cmp, wc, grep and
+sort.
 
 usage: file_examples_test.py FOLDER_OF_EXAMPLES FOLDER_OF_TEXTS
 """
@@ -56,6 +57,18 @@ class FileExamples(unittest.TestCase):
                 grep = output("grep", "-F", "-a", word, self.path / name, env={"LC_ALL": "C"})
                 self.assertEqual(ours.stdout, grep.stdout, (name, word))
                 self.assertEqual(ours.returncode, grep.returncode, (name, word))
+
+    def test_sort_as_fold_and_sort_do(self):
+        for name in self.texts:
+            fold = output("fold", "-b", "-w", "80", self.path / name)
+            ordered = output("sort", env={"LC_ALL": "C"}, input=fold.stdout).stdout
+            for memory in ("1", "128"):
+                ours = output(EXAMPLES / "sort_lines", self.path / name, memory,
+                              stderr=subprocess.PIPE)
+                self.assertEqual(ours.returncode, 0, ours.stderr)
+                self.assertEqual(ours.stdout, ordered, (name, memory))
+                on_disk = name in ("once", "many") and memory == "1"
+                self.assertEqual(b" 0 runs" not in ours.stderr, on_disk, (name, ours.stderr))
 
     def test_errors_are_told(self):
         failed = output(EXAMPLES / "copy_file", self.path / "absent", self.path / "copy",
