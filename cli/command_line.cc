@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "cli/verbs.h"
@@ -32,6 +33,7 @@ void add_gen(CLI::App& program, GenOptions& options) {
   verb.add_option("--distinct", options.distinct,
                   "How many values zipf (by default 1M) and few (16) choose from");
   verb.add_option("--seed", options.seed, "The same seed gives the same records")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb.add_option("--part", options.part,
                   "K/N: only the K-th of N parts; joined in order they are the whole");
@@ -78,6 +80,7 @@ void add_sort(CLI::App& program, SortOptions& options) {
                   "What a merge fetches next: optimal, srm, srm-async, naive, striped")
       ->capture_default_str();
   verb.add_option("--seed", options.seed, "Of the random choice of a disk for each block")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb.add_flag("--plan", options.plan, "Print what would be done, and do nothing");
   verb.add_flag(
@@ -109,13 +112,18 @@ void add_info(CLI::App& program, InfoOptions& options) {
   verb.add_flag("--json", options.json, "Print it as JSON");
 }
 
-// Errors of the user's making say all in their message; what errno would add, says nothing.
+// Without what would be said twice: the system's word for an error, where the message has it
+// already or where it says nothing (EINVAL), and the name of the program.
 std::string message_of(const std::system_error& error) {
-  const std::string message = error.what();
-  const std::string suffix = ": " + error.code().message();
-  if (error.code().value() == EINVAL && message.ends_with(suffix)) {
-    return message.substr(0, message.size() - suffix.size());
+  std::string message = error.what();
+  const std::string word = error.code().message();
+  const std::string suffix = ": " + word;
+  if (message.ends_with(suffix)) {
+    const std::string rest = message.substr(0, message.size() - suffix.size());
+    if (error.code().value() == EINVAL || rest.find(word) != std::string::npos) message = rest;
   }
+  constexpr std::string_view kName = "vortex: ";
+  if (message.starts_with(kName)) message.erase(0, kName.size());
   return message;
 }
 

@@ -8,8 +8,9 @@
 namespace vortex::cli {
 namespace {
 
-// What the destructor sends to end the thread.
-constexpr int kEnd = SIGUSR2;
+// What the destructor sends to end the thread, and the thread to wake who made it.
+constexpr int kWake = SIGUSR2;
+constexpr timespec kBetweenWakes = {.tv_sec = 0, .tv_nsec = 50'000'000};
 
 }  // namespace
 
@@ -22,28 +23,37 @@ Interrupt::Interrupt() {
     }
   }
   pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
+  struct sigaction wake {};
+  wake.sa_handler = [](int) {};  // no SA_RESTART: what waits in the kernel comes back with EINTR
+  sigaction(kWake, &wake, &action_before_);
   // Only the thread has it blocked and waits for it.
-  sigaddset(&signals_, kEnd);
+  sigaddset(&signals_, kWake);
   if (const int error = start_masked_thread(&thread_, wait_for_signal, this)) {
+    sigaction(kWake, &action_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     throw Error(error, "start the thread that waits for signals");
   }
 }
 
 Interrupt::~Interrupt() {
-  pthread_kill(thread_, kEnd);
+  pthread_kill(thread_, kWake);
   pthread_join(thread_, nullptr);
+  sigaction(kWake, &action_before_, nullptr);
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
 void* Interrupt::wait_for_signal(void* self) noexcept {
   auto& interrupt = *static_cast<Interrupt*>(self);
   for (;;) {
-    int signal = 0;
-    if (sigwait(&interrupt.signals_, &signal) != 0) continue;
-    if (signal == kEnd) return nullptr;
-    interrupt.received_.store(signal);
-    interrupt.source_.request_stop();
+    const bool requested = interrupt.received_.load() != 0;
+    const int signal = requested ? sigtimedwait(&interrupt.signals_, nullptr, &kBetweenWakes)
+                                 : sigwaitinfo(&interrupt.signals_, nullptr);
+    if (signal == kWake) return nullptr;
+    if (signal > 0) {
+      interrupt.received_.store(signal);
+      interrupt.source_.request_stop();
+    }
+    if (interrupt.received_.load() != 0) pthread_kill(interrupt.maker_, kWake);
   }
 }
 

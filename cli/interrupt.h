@@ -9,8 +9,10 @@
 
 namespace vortex::cli {
 
-// While it lives, SIGINT, SIGTERM and SIGHUP, unless they were ignored, request a stop; nothing is
-// interrupted in the middle. Make it before any other thread, one at a time.
+// While it lives, SIGINT, SIGTERM and SIGHUP, unless they were ignored, request a stop. After one,
+// system calls of the thread that made this are interrupted again and again (EINTR), for one that
+// waits for the other end of a FIFO would never look at the request; disks try again, so that
+// nothing else is cut short. Make it before any other thread, one at a time. Uses SIGUSR2.
 class Interrupt {
  public:
   // Throws Error.
@@ -30,6 +32,8 @@ class Interrupt {
   std::stop_source source_;
   sigset_t signals_{};
   sigset_t mask_before_{};
+  struct sigaction action_before_ {};
+  const pthread_t maker_ = pthread_self();
   std::atomic<int> received_{0};
   pthread_t thread_{};
 };

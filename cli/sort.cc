@@ -1,5 +1,6 @@
 // vortex sort: files of records in order.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,21 +31,26 @@ DiskBackend parse_backend(const std::string& text) {
   throw Error(EINVAL, "--io '" + text + "': it is best, uring or threads");
 }
 
+// What the process takes beside the memory it was told to sort in, at most.
+constexpr std::uint64_t kBeside = std::uint64_t{32} << 20;
+
 // Unless asked for, no more: blocks are populated and pinned ahead, which takes time.
 constexpr std::uint64_t kMostByDefault = std::uint64_t{1} << 30;
 
 // A size, or a percentage of what this process may take at most.
 std::uint64_t parse_memory(const std::string& text) {
   const MemoryLimits limits = memory_limits();
-  const std::uint64_t usable = limits.usable_bytes();
+  const std::uint64_t all = limits.usable_bytes();
+  const std::uint64_t usable = all - std::min(kBeside, all / 4);
   if (text.empty()) return std::min(std::min(usable, limits.available_bytes) / 2, kMostByDefault);
   if (!text.ends_with('%')) {
     const std::uint64_t bytes = parse_size(text, "--memory");
     if (bytes <= usable) return bytes;
-    throw Error(EINVAL, fmt::format("--memory {}: there are {}{}", text, format_bytes(usable),
-                                    limits.group_bytes && *limits.group_bytes == usable
-                                        ? ", says " + limits.group_file
-                                        : std::string()));
+    throw Error(
+        EINVAL,
+        fmt::format("--memory {}: at most {} can be given{}", text, format_bytes(usable),
+                    limits.group_bytes && *limits.group_bytes == all ? ", says " + limits.group_file
+                                                                     : std::string()));
   }
   unsigned percent = 0;
   const char* const end = text.data() + text.size() - 1;
@@ -152,11 +158,20 @@ void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortRe
   fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
 }
 
+// Inputs take three descriptors each, and the usual soft limit is for programs that use select(2).
+void allow_many_open_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 int sort(const SortOptions& options) {
   ExternalSortOptions what = external_sort_options(options);
   std::FILE* const out = options.output == "-" ? stderr : stdout;
+  allow_many_open_files();
   if (options.plan) {
     fmt::print("{}", to_string(plan_external_sort(what)));
     return kExitGood;

@@ -36,11 +36,49 @@ std::string base_of(const std::string& path) {
 
 std::string by_descriptor(int file) { return "/proc/self/fd/" + std::to_string(file); }
 
-// A name in the same folder that nobody else uses, hidden, and telling where it came from.
+// A name in the same folder that nobody else uses, hidden, and telling where it came from, if that
+// is short: the whole may be as long as the file system allows the name of a file to be.
 std::string temporary_name_for(const std::string& path) {
   static std::atomic<unsigned> counter{0};
-  return folder_of(path) + "/." + base_of(path) + "." + std::to_string(getpid()) + "-" +
-         std::to_string(counter.fetch_add(1)) + ".part";
+  constexpr std::size_t kMostOfTheName = 64;
+  return folder_of(path) + "/." + base_of(path).substr(0, kMostOfTheName) + "." +
+         std::to_string(getpid()) + "-" + std::to_string(counter.fetch_add(1)) + ".part";
+}
+
+// Throws what a rename over the file would fail with, while nothing has been done that could be
+// lost.
+void expect_replaceable(const std::string& path, const struct stat& existing) {
+  const auto refuse = [&path](int error, const std::string& reason) {
+    throw Error(error, "replace '" + path + "', " + reason);
+  };
+  struct statx status {};
+  if (statx(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS, &status) == 0) {
+    if ((status.stx_attributes & STATX_ATTR_IMMUTABLE) != 0) refuse(EPERM, "which is immutable");
+    if ((status.stx_attributes & STATX_ATTR_APPEND) != 0) {
+      refuse(EPERM, "to which can only be appended");
+    }
+    if ((status.stx_attributes_mask & status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) {
+      refuse(EBUSY, "on which something is mounted: write beside it, and copy");
+    }
+  }
+  struct stat folder {};
+  const uid_t me = geteuid();
+  if (me != 0 && stat(folder_of(path).c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
+      existing.st_uid != me && folder.st_uid != me) {
+    refuse(EPERM, "somebody else's file in a folder where only owners may (sticky)");
+  }
+}
+
+// Passes owner, group and mode on, as far as the process may: a file that changes its owner does
+// not go on lending that owner's rights.
+bool pass_on(int file, const struct stat& existing) {
+  mode_t mode = existing.st_mode & 07777;
+  struct stat created {};
+  if (fstat(file, &created) != 0) return false;
+  if (created.st_uid != existing.st_uid || created.st_gid != existing.st_gid) {
+    if (fchown(file, existing.st_uid, existing.st_gid) != 0) mode &= 0777;
+  }
+  return fchmod(file, mode) == 0;
 }
 
 struct FreeDeleter {
@@ -108,7 +146,13 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
     return file;
   }
   if (exists && !options.replace) file.fail("create", EEXIST);
+  if (exists) expect_replaceable(path, existing);
   file.file_ = ::open(folder_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, options.mode);
+  // A file without a name gets one by way of /proc.
+  if (file.file_ >= 0 && access(by_descriptor(file.file_).c_str(), F_OK) != 0) {
+    ::close(file.file_);
+    file.file_ = -1;
+  }
   file.unnamed_ = file.file_ >= 0;
   if (!file.unnamed_) {
     file.temporary_name_ = temporary_name_for(path);
@@ -120,7 +164,7 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
       file.fail("create", error);
     }
   }
-  if (exists && fchmod(file.file_, existing.st_mode & 07777) != 0) file.fail("set the mode of");
+  if (exists && !pass_on(file.file_, existing)) file.fail("set the mode of");
   file.to_be_published_ = true;
   file.look(true);
   if (options.direct) file.open_direct(true);
@@ -160,7 +204,8 @@ void BlockFile::look(bool writing) {
     seekable_ = owned_ || lseek(file_, 0, SEEK_CUR) == 0;
     // Files made up on the fly, as in /proc, say that they are empty.
     char byte = 0;
-    if (!writing && length_ == 0 && pread(file_, &byte, 1, 0) > 0) seekable_ = false;
+    // Or that they cannot be read there, which reading in order will tell.
+    if (!writing && length_ == 0 && pread(file_, &byte, 1, 0) != 0) seekable_ = false;
     // Output to a borrowed descriptor goes where its position and O_APPEND say.
     if (!owned_ && writing) seekable_ = false;
   } else if (S_ISBLK(status.st_mode) && !writing) {

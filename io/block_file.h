@@ -11,7 +11,7 @@ namespace vortex {
 struct CreateOptions {
   bool replace = true;   // an existing file of that name gives way at publish(); otherwise EEXIST
   bool direct = true;    // try to reach the file around the page cache
-  unsigned mode = 0666;  // as for open(2); a file that is replaced passes its mode on
+  unsigned mode = 0666;  // as for open(2); a file that is replaced passes mode and owner on
 };
 
 // An open file. Reading and writing happen through Disk with the descriptors; what is here opens,

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -64,7 +65,9 @@ class FileSort {
     for_pool.name = "memory of the sort";
     pool_.emplace(for_pool);
     runs_.emplace(order_, plan_, *pool_, watch_, store_options(), options_.unique);
-    if (!in_memory && !direct_merge) runs_->open();
+    // What is wrong with the folders shows now. But a pipe may hold so little that no run is
+    // written.
+    if (!in_memory && !direct_merge && plan_.request.bytes) runs_->open();
     report_.plan = plan_;
     report_.record_bytes = record_bytes_;
 
@@ -210,6 +213,7 @@ class FileSort {
     std::vector<std::unique_ptr<FileReaderBase>> readers;
     std::vector<std::unique_ptr<StreamStop>> stops;
     std::vector<MergeInput> sequences;
+    std::vector<std::size_t> names;  // of the sequences
     for (std::size_t i = first; i < last; ++i) {
       const SortInput& input = files_.input(i);
       if (!input.length_bytes()) {
@@ -223,13 +227,39 @@ class FileSort {
           files_.open_reader(i, *pool_, plan_, SortPlan::kPlainReadAhead, plan_.block_bytes)));
       stops.push_back(std::make_unique<StreamStop>(readers.back()->stream(), watch_.stop()));
       sequences.push_back({readers.back()->bytes(), records});
+      names.push_back(i);
       report_.records_in += records;
     }
     LoserTree<O> tree(order_, sequences);
     FirstOfEqual unique(order_, options_.unique, out);
+    // A record that comes before the one that was appended last was no head then, or it would have
+    // won: it follows that one in the same input. So what is not sorted shows here, and nowhere
+    // else.
+    std::vector<std::byte> previous(record_bytes_);
+    std::size_t previous_input = sequences.size();
+    std::optional<std::pair<std::size_t, const std::byte*>> out_of_order;
     guarded([&] {
-      for (tree.start(); !tree.empty(); tree.advance()) unique.append(tree.winner());
+      for (tree.start(); !tree.empty(); tree.advance()) {
+        const std::byte* const record = tree.winner();
+        const std::size_t input = tree.winner_input();
+        if (input == previous_input && order_.less(record, previous.data())) {
+          out_of_order = {input, record};
+          return;
+        }
+        std::memcpy(previous.data(), record, record_bytes_);
+        previous_input = input;
+        unique.append(record);
+      }
     }).throw_if_failed();
+    if (out_of_order) {
+      const auto& [input, record] = *out_of_order;
+      const auto offset = static_cast<std::uint64_t>(record - sequences[input].begin);
+      throw Error(EINVAL, "'" + files_.input(names[input]).name() + "' is not sorted: record " +
+                              std::to_string(offset / record_bytes_) + ", at offset " +
+                              std::to_string(offset) +
+                              ", comes before the one in front of it; only sorted inputs can be "
+                              "merged (-m)");
+    }
   }
 
   void merge_inputs_to_output() {

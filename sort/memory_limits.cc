@@ -1,5 +1,7 @@
 #include "sort/memory_limits.h"
 
+#include <unistd.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -67,6 +69,11 @@ MemoryLimits memory_limits(const std::string& root) {
     if (!(words >> name >> kibibytes)) continue;
     if (name == "MemTotal:") limits.machine_bytes = kibibytes << 10;
     if (name == "MemAvailable:") limits.available_bytes = kibibytes << 10;
+  }
+  if (limits.machine_bytes == 0) {  // there is no /proc
+    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    limits.machine_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * page;
+    limits.available_bytes = static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
   }
   read_groups(limits, root);
   return limits;

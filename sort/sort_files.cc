@@ -14,7 +14,14 @@ SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_byte
     : options_(options), folders_(options.folders) {
   if (options.inputs.empty()) throw Error(EINVAL, "a sort needs an input");
   for (const std::string& path : options.inputs) {
-    inputs_.push_back(std::make_unique<SortInput>(path, record_bytes));
+    try {
+      inputs_.push_back(std::make_unique<SortInput>(path, record_bytes));
+    } catch (const Error& error) {
+      if (error.code().value() != EMFILE) throw;
+      throw Error(EMFILE, "'" + path + "' is input " + std::to_string(inputs_.size() + 1) + " of " +
+                              std::to_string(options.inputs.size()) +
+                              ", all of which are open at once: raise the limit (ulimit -n)");
+    }
   }
   if (folders_.empty()) folders_.push_back(default_run_folder(options.output));
   for (const std::string& folder : folders_) file_system_of(folder);

@@ -8,6 +8,8 @@ import json
 import os
 import pathlib
 import random
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -337,6 +339,115 @@ class Sort(Program):
                               input=bytes(250), capture_output=True, check=False)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertEqual(os.listdir(self.folder), ["x"])
+
+    def test_closed_standard_descriptors_stay_closed(self):
+        self.gen("in", "-n", 3000)
+        expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
+        for closed, code in ((2, 0), (0, 0), (1, 0), (None, 0)):
+            def close(closed=closed):
+                for descriptor in (0, 1, 2) if closed is None else (closed,):
+                    os.close(descriptor)
+            done = subprocess.run(
+                [PROGRAM, "sort", "in", "-o", "out", "--form", "records", "-S", "1M", "--progress",
+                 "-v"], cwd=self.folder, check=False, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, preexec_fn=close)
+            self.assertEqual(done.returncode, code, closed)
+            self.assertEqual((self.folder / "out").read_bytes(), expected, closed)
+            (self.folder / "out").unlink()
+        done = subprocess.run([PROGRAM, "sort", "in", "-o", "-", "--form", "records"],
+                              cwd=self.folder, check=False, stderr=subprocess.PIPE,
+                              preexec_fn=lambda: os.close(1))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"standard output", done.stderr)
+        self.assertEqual(os.listdir(self.folder), ["in"])
+
+    def test_owners_keep_what_they_lent(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root gives files away")
+        self.gen("in", "-n", 100)
+        for owner, mode in ((65534, 0o6755), (65534, 0o640), (0, 0o4711)):
+            (self.folder / "out").write_bytes(b"")
+            os.chown(self.folder / "out", owner, owner)
+            (self.folder / "out").chmod(mode)
+            self.sort("in", "-o", "out", "--form", "records")
+            status = (self.folder / "out").stat()
+            self.assertEqual((status.st_uid, status.st_gid, status.st_mode & 0o7777),
+                             (owner, owner, mode))
+
+    def test_what_cannot_be_replaced_is_refused_at_once(self):
+        self.gen("in", "-n", 100)
+        long = "x" * 250
+        (self.folder / long).write_bytes(b"before")
+        self.sort("in", "-o", long, "--form", "records")
+        self.assertEqual((self.folder / long).stat().st_size, 10000)
+        if os.geteuid() != 0:
+            self.skipTest("only root makes files immutable and mounts")
+        (self.folder / "out").write_bytes(b"before")
+        for command, undo, word in (
+                (["chattr", "+i", "out"], ["chattr", "-i", "out"], "immutable"),
+                (["chattr", "+a", "out"], ["chattr", "-a", "out"], "appended"),
+                (["mount", "--bind", "in", "out"], ["umount", "out"], "mounted")):
+            if subprocess.run(command, cwd=self.folder, check=False,
+                              stderr=subprocess.DEVNULL).returncode != 0:
+                print(f"skipped: {command[0]} is not possible here")
+                continue
+            try:
+                # The length of the input is wrong too, which is seen later.
+                self.assertIn(word, self.refusal("sort", "in", "-o", "out", "--record", "10"))
+            finally:
+                subprocess.run(undo, cwd=self.folder, check=True)
+        self.assertEqual((self.folder / "out").read_bytes(), b"before")
+
+    def test_more_inputs_than_open_files_are_usual(self):
+        source = random.Random(13)
+        names, everything = [], []
+        for part in range(500):
+            records = sorted(source.randbytes(8) for _ in range(source.randrange(20)))
+            (self.folder / f"part{part}").write_bytes(b"".join(records))
+            names.append(f"part{part}")
+            everything += records
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        for arguments in (("-m",), ()):
+            self.run_vortex("sort", *arguments, *names, "-o", "out", "--record", 8, "-S", "4M",
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                  (1024, hard)))
+            self.assertEqual((self.folder / "out").read_bytes(), b"".join(sorted(everything)))
+        self.assertIn("ulimit -n", self.refusal(
+            "sort", *names, "-o", "y", "--record", 8,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))))
+
+    def test_merging_what_is_not_sorted_is_refused(self):
+        source = random.Random(14)
+        names = []
+        for part in range(60):
+            records = sorted(source.randbytes(8) for _ in range(300))
+            if part == 33:
+                records[200], records[201] = records[201], records[200]
+            (self.folder / f"part{part}").write_bytes(b"".join(records))
+            names.append(f"part{part}")
+        for memory in ("64M", "600k"):
+            for policy in ("optimal", "srm", "srm-async", "naive", "striped"):
+                message = self.refusal("sort", "-m", *names, "-o", "out", "--record", 8, "-S",
+                                       memory, "--prefetch", policy, "--block", "16k")
+                self.assertIn("'part33' is not sorted", message)
+                self.assertIn("record 201, at offset 1608", message)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_a_signal_ends_who_waits_for_a_fifo(self):
+        os.mkfifo(self.folder / "fifo")
+        self.gen("in", "-n", 100)
+        for arguments in (("fifo", "-o", "out"), ("in", "-o", "fifo")):
+            waiter = subprocess.Popen(
+                [PROGRAM, "sort", *arguments, "--form", "records"], cwd=self.folder,
+                stderr=subprocess.DEVNULL,
+                preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+            # Its second thread is the one that takes the signals.
+            status = pathlib.Path(f"/proc/{waiter.pid}/status")
+            while not re.search(r"^Threads:\s+([2-9]|\d\d)", status.read_text(), re.MULTILINE):
+                self.assertIsNone(waiter.poll())
+            waiter.send_signal(signal.SIGTERM)
+            self.assertEqual(waiter.wait(timeout=60), -signal.SIGTERM)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["fifo", "in"])
 
     def test_a_signal_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
