@@ -5,8 +5,8 @@
 //   vortex         one pass into bucket streams that take the memory of the input
 //   preallocated   one pass into buckets that happen to be large enough: the best that is possible
 //
-// "plain" stores each key where it goes (for vortex: through faults alone), "wc" gathers 512 bytes
-// in a buffer and stores them past the caches. Arguments: b, lg of the number of keys. All memory
+// "plain" stores each key where it goes (for vortex: through faults alone), "wc" gathers 1 KiB in
+// a buffer and stores them past the caches. Arguments: b, lg of the number of keys. All memory
 // has been written before; only `vortex` reads from a vanishing array.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
@@ -24,7 +24,6 @@
 #include "bench/support/ratios.h"
 #include "sort/bucket_writer.h"
 #include "sort/partition.h"
-#include "sort/write_combiner.h"
 #include "vortex/process_memory.h"
 
 #if defined(__SSE2__)
@@ -58,16 +57,21 @@ void scatter_plain(const Key* keys, std::size_t count, Key** to, Digit digit) {
   for (std::size_t i = 0; i < count; ++i) *to[digit(keys[i])]++ = keys[i];
 }
 
+constexpr std::size_t kFlush = BucketWriter<Key>::kFlush;
+
 // The same loop as BucketWriter's, without its question whether a block ends. Buckets begin where
-// 64 divides the address.
+// 64 divides the address. `flushed(bucket)` is called after each flush.
+template <typename Flushed>
 void scatter_wc(const Key* keys, std::size_t count, Key** to, std::size_t ways, Digit digit,
-                Key* buffers) {
+                Key* buffers, Flushed flushed) {
   struct List {
     Key* cursor;
     Key* end;
   };
   std::vector<List> lists(ways);
-  for (std::size_t i = 0; i < ways; ++i) lists[i] = {buffers + 64 * i, buffers + 64 * i + 64};
+  for (std::size_t i = 0; i < ways; ++i) {
+    lists[i] = {buffers + kFlush * i, buffers + kFlush * (i + 1)};
+  }
   for (std::size_t i = 0; i < count; ++i) {
     if (i % 8 == 0) __builtin_prefetch(keys + i + 256);
     const unsigned bucket = digit(keys[i]);
@@ -75,19 +79,20 @@ void scatter_wc(const Key* keys, std::size_t count, Key** to, std::size_t ways, 
     *list.cursor++ = keys[i];
     if (list.cursor != list.end) [[likely]]
       continue;
-    list.cursor -= 64;
+    list.cursor -= kFlush;
 #if defined(__SSE2__)
-    for (int k = 0; k < 64; k += 2) {
+    for (std::size_t k = 0; k < kFlush; k += 2) {
       _mm_stream_si128(reinterpret_cast<__m128i*>(to[bucket] + k),
                        _mm_load_si128(reinterpret_cast<const __m128i*>(list.cursor + k)));
     }
 #else
-    std::memcpy(to[bucket], list.cursor, 512);
+    std::memcpy(to[bucket], list.cursor, BucketWriter<Key>::kFlushBytes);
 #endif
-    to[bucket] += 64;
+    to[bucket] += kFlush;
+    flushed(bucket);
   }
   for (std::size_t i = 0; i < ways; ++i) {
-    const Key* begin = buffers + 64 * i;
+    const Key* begin = buffers + kFlush * i;
     to[i] = std::copy(begin, static_cast<const Key*>(lists[i].cursor), to[i]);
   }
 }
@@ -102,7 +107,7 @@ void into_array(benchmark::State& state, How how, bool combine) {
   const std::size_t room = (count / ways * 9 / 8 + 4096) / 64 * 64;
   const auto in = warm(count);
   const auto out = warm(room * ways);
-  const auto buffers = warm(64 * ways);
+  const auto buffers = warm(kFlush * ways);
   fill(in.get(), count);
   std::vector<Key*> to(ways);
   for ([[maybe_unused]] auto _ : state) {
@@ -118,7 +123,7 @@ void into_array(benchmark::State& state, How how, bool combine) {
       for (std::size_t i = 0; i < ways; ++i) to[i] = out.get() + i * room;
     }
     if (combine) {
-      scatter_wc(in.get(), count, to.data(), ways, digit, buffers.get());
+      scatter_wc(in.get(), count, to.data(), ways, digit, buffers.get(), [](unsigned) {});
     } else {
       scatter_plain(in.get(), count, to.data(), digit);
     }
@@ -128,22 +133,31 @@ void into_array(benchmark::State& state, How how, bool combine) {
 }
 
 void chained_wc(benchmark::State& state) {
-  const auto ways = static_cast<unsigned>(1 << state.range(0));
+  constexpr std::size_t kChunk = ChunkArena<Key>::kChunkRecords;
+  const std::size_t ways = std::size_t{1} << state.range(0);
   const std::size_t count = std::size_t{1} << state.range(1);
   const Digit digit{64 - static_cast<int>(state.range(0))};
-  const std::size_t chunks = count / ChunkArena<Key>::kChunkRecords + ways + 1;
+  const std::size_t chunks = count / kChunk + ways + 1;
   const auto in = warm(count);
-  const auto memory = warm(chunks * ChunkArena<Key>::kChunkRecords);
+  const auto memory = warm(chunks * kChunk);
+  const auto buffers = warm(kFlush * ways);
   fill(in.get(), count);
-  WriteCombiner<Key> combiner;
-  std::vector<Chain> chains(ways);
+  std::vector<Key*> to(ways);
+  std::vector<std::vector<Key*>> chains(ways);
   for ([[maybe_unused]] auto _ : state) {
-    state.PauseTiming();
-    ChunkArena<Key> arena(nullptr, 0, memory.get(), chunks);
-    state.ResumeTiming();
-    combiner.start(arena, chains.data(), ways);
-    combiner.scatter(in.get(), count, in.get(), digit);
-    combiner.finish();
+    Key* free_chunk = memory.get();
+    const auto grow = [&](std::size_t bucket) {
+      chains[bucket].push_back(to[bucket] = free_chunk);
+      free_chunk += kChunk;
+    };
+    for (std::size_t i = 0; i < ways; ++i) {
+      chains[i].clear();
+      grow(i);
+    }
+    scatter_wc(in.get(), count, to.data(), ways, digit, buffers.get(), [&](unsigned bucket) {
+      if (to[bucket] == chains[bucket].back() + kChunk) grow(bucket);
+    });
+    benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
 }
@@ -205,19 +219,14 @@ BENCHMARK_CAPTURE(into_array, preallocated_wc, How::kPreallocated, true)
 }  // namespace vortex
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  vortex::bench::RatioReporter reporter;
-  benchmark::RunSpecifiedBenchmarks(&reporter);
   std::vector<vortex::bench::Ratio> ratios;
   for (const char* tail : {"/6/25", "/7/25", "/8/25"}) {
     const std::string end = tail;
     const std::string vortex = "vortex_s/wc" + end + "/manual_time";
-    ratios.push_back({"vortex wc against preallocated" + end, vortex,
-                      "into_array/preallocated_wc" + end + "/real_time"});
-    ratios.push_back({"vortex wc against two passes" + end, vortex,
-                      "into_array/two_pass_wc" + end + "/real_time"});
-    ratios.push_back(
-        {"vortex wc against chained" + end, vortex, "chained_wc" + end + "/real_time"});
+    for (const char* peer :
+         {"into_array/preallocated_wc", "into_array/two_pass_wc", "chained_wc"}) {
+      ratios.push_back({"vortex wc against " + (peer + end), vortex, peer + end + "/real_time"});
+    }
   }
-  reporter.print(ratios);
+  return vortex::bench::run_with_ratios(argc, argv, ratios);
 }

@@ -21,17 +21,18 @@
 namespace vortex {
 
 // Appends records to buckets in one pass, without counting first (Algorithm 9 of the Vortex paper
-// and its section 5.5). A buffer of 512 bytes is written past the caches when it is full; that is
+// and its section 5.5). A buffer of 1 KiB is written past the caches when it is full; that is
 // also when the writer knows that a bucket enters a new block, and it opens the block itself: a
 // fault would cost more and could not return an error.
 //
-// The buckets must be empty. Records whose size does not divide 512 straddle lines and blocks;
+// The buckets must be empty. Records whose size does not divide 1 KiB straddle lines and blocks;
 // their buffers hold a power of two of them and are copied through the caches.
 template <typename Record>
 class BucketWriter {
  public:
-  static constexpr std::size_t kFlush = ChunkLayout<Record>::kFlushRecords;
-  static constexpr std::size_t kFlushBytes = ChunkLayout<Record>::kFlushBytes;
+  static constexpr std::size_t kFlush =
+      sizeof(Record) >= 1024 ? 1 : ChunkLayout<Record>::floor_power(1024 / sizeof(Record));
+  static constexpr std::size_t kFlushBytes = kFlush * sizeof(Record);
 
   // Allocates. `buckets` must outlive the writer.
   explicit BucketWriter(std::span<const std::unique_ptr<BucketStream>> buckets)
@@ -54,14 +55,16 @@ class BucketWriter {
     constexpr std::size_t kAhead = 2048 / sizeof(Record);
     constexpr std::size_t kLine = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
     // Prefetching goes past the end of the part, where the next part usually is, and never faults.
-    for (std::size_t i = 0; i < count; ++i) {
-      if (i % kLine == 0) __builtin_prefetch(records + i + kAhead);
-      const unsigned bucket = bucket_of(records[i]);
-      List& list = lists_[bucket];
-      std::memcpy(static_cast<void*>(list.cursor++), records + i, sizeof(Record));
-      if (list.cursor == list.end) [[unlikely]] {
-        if (!flush(bucket)) return i + 1;
+    std::size_t i = 0;
+    for (; i + kLine <= count; i += kLine) {
+      __builtin_prefetch(records + i + kAhead);
+#pragma GCC unroll 16
+      for (std::size_t k = 0; k < kLine; ++k) {
+        if (!put(records[i + k], bucket_of)) return i + k + 1;
       }
+    }
+    for (; i < count; ++i) {
+      if (!put(records[i], bucket_of)) return i + 1;
     }
     return count;
   }
@@ -110,6 +113,16 @@ class BucketWriter {
     return reinterpret_cast<Record*>(buckets_[bucket]->bytes());
   }
 
+  template <typename BucketOf>
+  [[gnu::always_inline]] bool put(const Record& record, BucketOf& bucket_of) noexcept {
+    const unsigned bucket = bucket_of(record);
+    List& list = lists_[bucket];
+    Record* const at = list.cursor;
+    std::memcpy(static_cast<void*>(at), &record, sizeof(Record));
+    list.cursor = at + 1;
+    return at + 1 != list.end || flush(bucket);
+  }
+
   bool make_room(std::size_t bucket, std::size_t records) noexcept {
     List& list = lists_[bucket];
     const auto* const end = reinterpret_cast<const std::byte*>(list.target + records);
@@ -137,11 +150,11 @@ class BucketWriter {
 
   static void copy_flush(Record* target, const Record* source) noexcept {
 #if defined(__SSE2__)
-    if constexpr (kFlushBytes == 512) {
+    if constexpr (kFlushBytes == 1024) {
       const auto* from = reinterpret_cast<const __m128i*>(source);
       auto* to = reinterpret_cast<__m128i*>(target);
 #pragma GCC unroll 8
-      for (int i = 0; i < 32; ++i) _mm_stream_si128(to + i, _mm_load_si128(from + i));
+      for (int i = 0; i < 64; ++i) _mm_stream_si128(to + i, _mm_load_si128(from + i));
       return;
     }
 #endif

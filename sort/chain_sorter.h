@@ -11,13 +11,13 @@
 #include <span>
 #include <utility>
 
+#include "sort/chain_writer.h"
 #include "sort/chunk_arena.h"
 #include "sort/cpu.h"
 #include "sort/digit.h"
 #include "sort/sample.h"
 #include "sort/small_sort_portable.h"
 #include "sort/split_plan.h"
-#include "sort/write_combiner.h"
 
 namespace vortex {
 
@@ -51,7 +51,10 @@ template <typename Record, typename KeyOf>
 class DenseSorter {
  public:
   using Bits = typename SortRules<Record, KeyOf>::Bits;
-  static constexpr int kMostBits = 9;
+  // Slices of about this many records: with more, too many hold more than 64, which the vector
+  // kernels sort as if they were 128.
+  static constexpr std::size_t kLeave = 54;
+  static constexpr unsigned kMostSlices = 512;
   // Both arrays fit the second-level cache.
   static constexpr std::size_t kMost = (std::size_t{192} << 10) / sizeof(Record) >
                                                4 * kSmallSortMost
@@ -76,20 +79,30 @@ class DenseSorter {
       if (to_other) copy(array, count, other);
       return;
     }
-    const auto digit = SliceDigit<Bits>::of(range, std::clamp(bits_to_split(count), 2, kMostBits));
-    std::array<std::uint32_t, (1 << kMostBits) + 1> begins{};
-    for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
-    const unsigned buckets = digit.buckets(range);
-    std::array<Record*, 1 << kMostBits> cursors;
-    for (unsigned i = 0; i < buckets; ++i) {
-      cursors[i] = other + begins[i];
-      begins[i + 1] += begins[i];
+    Bits heavy{};
+    if (has_heavy_key(rules_, array, count, &heavy)) {
+      distribute(array, count, other, to_other, ThreeWayDigit<Bits>{heavy}, 3);
+    } else {
+      const auto slices = std::min<std::size_t>(count / kLeave + 1, kMostSlices);
+      const auto digit = ScaledDigit<Bits>::of(range, static_cast<unsigned>(slices));
+      distribute(array, count, other, to_other, digit, digit.buckets(range));
     }
-    for (std::size_t i = 0; i < count; ++i)
-      append(cursors, digit(rules_.key_of(array[i])), array[i]);
-    for (unsigned i = 0; i < buckets; ++i) {
-      sort(other + begins[i], begins[i + 1] - begins[i], array + begins[i], !to_other);
+  }
+
+  // Whether one key seems to be a third of all, from nine of them.
+  static bool has_heavy_key(const SortRules<Record, KeyOf>& rules, const Record* records,
+                            std::size_t count, Bits* heavy = nullptr) noexcept {
+    constexpr std::size_t kLooks = 9;
+    std::array<Bits, kLooks> keys;
+    for (std::size_t i = 0; i < kLooks; ++i) keys[i] = rules.key_of(records[i * count / kLooks]);
+    for (std::size_t i = 0; i + 2 < kLooks; ++i) {
+      int equal = 0;
+      for (std::size_t k = i + 1; k < kLooks; ++k) equal += keys[k] == keys[i];
+      if (equal < 2) continue;
+      if (heavy != nullptr) *heavy = keys[i];
+      return true;
     }
+    return false;
   }
 
   static void copy(const Record* from, std::size_t count, Record* to) noexcept {
@@ -103,6 +116,26 @@ class DenseSorter {
   }
 
  private:
+  // Counts, moves to `other`, and sorts what has come together.
+  template <typename Digit>
+  void distribute(Record* array, std::size_t count, Record* other, bool to_other,
+                  const Digit& digit, unsigned buckets) const noexcept {
+    std::array<std::uint32_t, kMostSlices + 1> begins;
+    std::fill_n(begins.begin(), buckets + 1, 0);
+    for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
+    std::array<Record*, kMostSlices> cursors;
+    for (unsigned i = 0; i < buckets; ++i) {
+      cursors[i] = other + begins[i];
+      begins[i + 1] += begins[i];
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      append(cursors, digit(rules_.key_of(array[i])), array[i]);
+    }
+    for (unsigned i = 0; i < buckets; ++i) {
+      sort(other + begins[i], begins[i + 1] - begins[i], array + begins[i], !to_other);
+    }
+  }
+
   const SortRules<Record, KeyOf>& rules_;
 };
 
@@ -123,11 +156,13 @@ class ChainSorter {
  public:
   using Bits = typename SortRules<Record, KeyOf>::Bits;
   using Dense = DenseSorter<Record, KeyOf>;
-  static constexpr int kMostBits = 8;
   static constexpr std::size_t kSample = 512;
   // Beyond this depth ranges are measured instead of sampled, so that every level narrows them.
   static constexpr int kSampledLevels = 6;
   static constexpr int kMostLevels = kSampledLevels + 32;
+  // The workspace: a chain's records in slices with room to spare, and as much for one that has
+  // more.
+  static constexpr std::size_t kGathered = 3 * Dense::kMost;
 
   // What the chains of a sort of `count` records leave partly filled at most, and what moving
   // chunks out of the way of the result needs, in chunks. Deep levels are rare and lists in them
@@ -147,17 +182,16 @@ class ChainSorter {
         arena_(arena),
         output_(output),
         gathered_(static_cast<Record*>(
-            ::operator new (Dense::kMost * sizeof(Record), std::align_val_t{64}))),
+            ::operator new (kGathered * sizeof(Record), std::align_val_t{64}))),
         tail_(static_cast<Record*>(
             ::operator new (ChunkLayout<Record>::kChunkBytes, std::align_val_t{64}))),
         sample_(std::make_unique<Bits[]>(kSample)) {}
 
   // What it allocates besides the arena.
-  static constexpr std::size_t kWorkingBytes = Dense::kMost * sizeof(Record) +
-                                               ChunkLayout<Record>::kChunkBytes +
-                                               kMostBuckets * ChunkLayout<Record>::kFlushBytes;
+  static constexpr std::size_t kWorkingBytes =
+      kGathered * sizeof(Record) + ChunkLayout<Record>::kChunkBytes;
 
-  // Room for Dense::kMost records, free between sorts.
+  // Room for kGathered records, free between sorts.
   Record* workspace() noexcept { return gathered_.get(); }
 
   // The keys of kSample records out of `count` >= kSample, evenly spread. Valid until the next
@@ -185,25 +219,25 @@ class ChainSorter {
     constexpr std::size_t kChunk = ChunkLayout<Record>::kChunkRecords;
     const auto sample = take_sample(array, count, codec);
     const Split<Bits> split =
-        split_by_sample(sample.data(), sample.size(), range, next_bits(count));
+        split_by_sample(sample.data(), sample.size(), range, 1u << next_bits(count));
     std::array<Chain, kMostBuckets> chains;
-    combiner_.start(arena_, chains.data(), split.buckets);
+    writer_.start(arena_, chains.data(), split.buckets);
     with_digit(split, [&](const auto& digit) {
       const auto bucket_of = on_record(digit);
       const std::size_t whole = count / kChunk;
       for (std::size_t chunk = 0; chunk < whole; ++chunk) {
         Record* const records = array + chunk * kChunk;
         codec.encode(records, kChunk);
-        combiner_.scatter(records, kChunk, records + kChunk, bucket_of);
+        writer_.scatter(records, kChunk, records + kChunk, bucket_of);
         arena_.give(static_cast<std::uint32_t>(chunk));
       }
       // What fills no chunk is not part of the arena, and the result may go there at any time.
       const std::size_t rest = count % kChunk;
       Dense::copy(array + whole * kChunk, rest, tail_.get());
       codec.encode(tail_.get(), rest);
-      combiner_.scatter(tail_.get(), rest, tail_.get(), bucket_of);
+      writer_.scatter(tail_.get(), rest, tail_.get(), bucket_of);
     });
-    combiner_.finish();
+    writer_.finish();
     return sort_all(chains.data(), split, range, count, 0);
   }
 
@@ -221,6 +255,8 @@ class ChainSorter {
     switch (split.kind) {
       case SplitKind::kSlices:
         return body(split.slices);
+      case SplitKind::kScaled:
+        return body(split.scaled);
       case SplitKind::kClamped:
         return body(split.clamped);
       case SplitKind::kThreeWay:
@@ -254,7 +290,8 @@ class ChainSorter {
     const std::size_t expected = 2 * (count / split.buckets) + 1024;
     for (unsigned i = 0; i < split.buckets; ++i) {
       if (chains[i].count == 0) continue;
-      const bool even = split.kind == SplitKind::kSlices && chains[i].count <= expected;
+      const bool slices = split.kind == SplitKind::kSlices || split.kind == SplitKind::kScaled;
+      const bool even = slices && chains[i].count <= expected;
       if (!sort(std::exchange(chains[i], Chain{}), range_of(split, i, range), even, level + 1)) {
         return false;
       }
@@ -287,20 +324,20 @@ class ChainSorter {
       held = measure(chain);
       if (held.low == held.high) return copy_out(chain);
     }
-    const int bits = next_bits(chain.count);
+    const unsigned most = 1u << next_bits(chain.count);
     const Split<Bits> split = even || level > kSampledLevels
-                                  ? even_split(held, bits)
-                                  : split_by_sample(sample_.get(), take_sample(chain), held, bits);
+                                  ? even_split(held, most)
+                                  : split_by_sample(sample_.get(), take_sample(chain), held, most);
     std::array<Chain, kMostBuckets> chains;
-    combiner_.start(arena_, chains.data(), split.buckets);
+    writer_.start(arena_, chains.data(), split.buckets);
     with_digit(split, [&](const auto& digit) {
       const auto bucket_of = on_record(digit);
       for_each_chunk<true>(chain,
                            [&](const Record* records, std::size_t count, const Record* next) {
-                             combiner_.scatter(records, count, next, bucket_of);
+                             writer_.scatter(records, count, next, bucket_of);
                            });
     });
-    combiner_.finish();
+    writer_.finish();
     return sort_all(chains.data(), split, held, chain.count, level);
   }
 
@@ -323,56 +360,74 @@ class ChainSorter {
   bool sort_dense(const Chain& chain, const KeyRange<Bits>& range, bool even) noexcept {
     const std::size_t count = chain.count;
     Record* const gathered = gathered_.get();
-    const int bits = bits_to_split(count);
-    if (!even || bits > Dense::kMostBits || bits == 0) {
-      std::size_t at = 0;
-      for_each_chunk<true>(chain, [&](const Record* records, std::size_t here, const Record*) {
-        Dense::copy(records, here, gathered + at);
-        at += here;
-      });
-      Record* const to = output_.room(count);
-      if (to == nullptr) return false;
-      dense_.sort(gathered, count, to, true);
-      output_.written(to, count);
-      return true;
+    if (even && count > kSmallSortMost &&
+        !Dense::has_heavy_key(rules_, arena_.data(chain.head), first_chunk(chain))) {
+      const auto slices = static_cast<unsigned>(count / Dense::kLeave + 1);
+      const std::size_t room = room_of_slice(count / slices);
+      if (slices <= kMostSlices && slices * room + count <= kGathered &&
+          gather_slices(chain, ScaledDigit<Bits>::of(range, slices), slices, room)) {
+        return sort_slices(count, slices, room);
+      }
     }
-    const auto digit = SliceDigit<Bits>::of(range, bits);
-    const auto bucket_of = on_record(digit);
-    std::array<std::uint32_t, (1 << Dense::kMostBits) + 1> begins{};
+    std::size_t at = 0;
+    for_each_chunk<true>(chain, [&](const Record* records, std::size_t here, const Record*) {
+      Dense::copy(records, here, gathered + at);
+      at += here;
+    });
+    Record* const to = output_.room(count);
+    if (to == nullptr) return false;
+    dense_.sort(gathered, count, to, true);
+    output_.written(to, count);
+    return true;
+  }
+
+  // Room for a slice that is expected to hold `mean` records: an odd number of cache lines, so that
+  // the slices begin in different sets of the cache.
+  static constexpr std::size_t room_of_slice(std::size_t mean) noexcept {
+    return ((mean + mean / 2 + 40) / kLine | 1) * kLine;
+  }
+
+  // Distributes the chain to slices of the workspace without counting first. If each slice has kept
+  // to its room the chain's chunks are given back; otherwise nothing has happened and the result is
+  // false: a slice may overflow into others, for which the workspace has room.
+  bool gather_slices(const Chain& chain, const ScaledDigit<Bits>& digit, unsigned slices,
+                     std::size_t room) noexcept {
+    const auto slice_of = on_record(digit);
+    Record* const begin = gathered_.get();
+    for (unsigned i = 0; i < slices; ++i) cursors_[i] = begin + i * room;
     for_each_chunk<false>(chain, [&](const Record* records, std::size_t here, const Record* next) {
-      constexpr std::size_t kLine = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
       std::size_t i = 0;
       for (; i + kLine <= here; i += kLine) {
         __builtin_prefetch(next + i);
 #pragma GCC unroll 16
-        for (std::size_t k = 0; k < kLine; ++k) ++begins[bucket_of(records[i + k]) + 1];
+        for (std::size_t k = 0; k < kLine; ++k) {
+          Dense::append(cursors_, slice_of(records[i + k]), records[i + k]);
+        }
       }
-      for (; i < here; ++i) ++begins[bucket_of(records[i]) + 1];
+      for (; i < here; ++i) Dense::append(cursors_, slice_of(records[i]), records[i]);
     });
-    const unsigned buckets = digit.buckets(range);
-    std::array<Record*, 1 << Dense::kMostBits> cursors;
-    for (unsigned i = 0; i < buckets; ++i) {
-      cursors[i] = gathered + begins[i];
-      begins[i + 1] += begins[i];
-    }
-    for_each_chunk<true>(chain, [&](const Record* records, std::size_t here, const Record*) {
-#pragma GCC unroll 4
-      for (std::size_t i = 0; i < here; ++i) {
-        Dense::append(cursors, bucket_of(records[i]), records[i]);
-      }
-    });
+    bool fits = true;
+    for (unsigned i = 0; i < slices; ++i) fits &= cursors_[i] <= begin + (i + 1) * room;
+    if (fits) for_each_chunk<true>(chain, [](const Record*, std::size_t, const Record*) {});
+    return fits;
+  }
+
+  bool sort_slices(std::size_t count, unsigned slices, std::size_t room) noexcept {
     Record* const to = output_.room(count);
     if (to == nullptr) return false;
-    for (unsigned i = 0; i < buckets; ++i) {
-      const std::size_t size = begins[i + 1] - begins[i];
-      if (size <= kSmallSortMost) {
-        rules_.sort_few(gathered + begins[i], size, to + begins[i]);
-      } else {
-        dense_.sort(gathered + begins[i], size, to + begins[i], true);
-      }
+    Record* at = to;
+    for (unsigned i = 0; i < slices; ++i) {
+      Record* const slice = gathered_.get() + i * room;
+      const auto size = static_cast<std::size_t>(cursors_[i] - slice);
+      dense_.sort(slice, size, at, true);
+      at += size;
     }
     output_.written(to, count);
     return true;
+  }
+
+  static std::size_t first_chunk(const Chain& chain) noexcept {
+    return std::min(chain.count, ChunkArena<Record>::kChunkRecords);
   }
 
   std::size_t take_sample(const Chain& chain) noexcept {
@@ -407,15 +462,19 @@ class ChainSorter {
     return range;
   }
 
+  static constexpr unsigned kMostSlices = Dense::kMostSlices;
+  static constexpr std::size_t kLine = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
+
   const SortRules<Record, KeyOf>& rules_;
   const SplitSteps steps_;
   Dense dense_;
   ChunkArena<Record>& arena_;
   SortedOutput<Record>& output_;
-  WriteCombiner<Record> combiner_;
+  ChainWriter<Record> writer_;
   std::unique_ptr<Record[], Delete> gathered_;
   std::unique_ptr<Record[], Delete> tail_;
   std::unique_ptr<Bits[]> sample_;
+  std::array<Record*, kMostSlices> cursors_;
 };
 
 }  // namespace vortex

@@ -10,7 +10,7 @@
 
 namespace vortex {
 
-// How records are grouped: a chunk holds a whole number of flushes of a write-combining buffer.
+// How records are grouped: chunks of 4 KiB where the size of a record divides them.
 template <typename Record>
 struct ChunkLayout {
   static constexpr std::size_t floor_power(std::size_t n) noexcept {
@@ -18,11 +18,8 @@ struct ChunkLayout {
     while (power * 2 <= n) power *= 2;
     return power;
   }
-  // 512 bytes where the size of a record divides them.
-  static constexpr std::size_t kFlushRecords =
-      sizeof(Record) >= 512 ? 1 : floor_power(512 / sizeof(Record));
-  static constexpr std::size_t kChunkRecords = 8 * kFlushRecords;
-  static constexpr std::size_t kFlushBytes = kFlushRecords * sizeof(Record);
+  static constexpr std::size_t kChunkRecords =
+      sizeof(Record) >= 512 ? 8 : floor_power(4096 / sizeof(Record));
   static constexpr std::size_t kChunkBytes = kChunkRecords * sizeof(Record);
 };
 
@@ -44,6 +41,7 @@ template <typename Record>
 class ChunkArena {
  public:
   static constexpr std::size_t kChunkRecords = ChunkLayout<Record>::kChunkRecords;
+  static constexpr std::size_t kListBytes = 32;  // at most, for each chunk
 
   // `array` of `array_chunks` chunks (0 chunks: all memory is spare) and `spare_chunks` from
   // `spare`.
@@ -81,6 +79,12 @@ class ChunkArena {
 
   // Spare chunks that have been used at some time: the others may have no memory behind them yet.
   std::size_t spare_chunks_touched() const noexcept { return spare_chunks_ - spare_untouched_; }
+
+  // What reserve() has allocated.
+  std::size_t list_bytes() const noexcept {
+    return nodes_.capacity() * sizeof(Node) +
+           (owners_.capacity() + free_.capacity()) * sizeof(std::uint32_t);
+  }
 
   Record* data(std::uint32_t node) const noexcept { return nodes_[node].data; }
   std::uint32_t next(std::uint32_t node) const noexcept { return nodes_[node].next; }

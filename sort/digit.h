@@ -42,6 +42,42 @@ struct SliceDigit {
   }
 };
 
+// Equal slices of a range that holds every key, as many as one likes.
+template <typename Bits>
+struct ScaledDigit {
+  Bits low = 0;
+  int shift = 0;
+  std::uint64_t factor = 0;
+
+  unsigned operator()(Bits key) const noexcept {
+    return static_cast<unsigned>(
+        (static_cast<std::uint64_t>(static_cast<Bits>(key - low) >> shift) * factor) >> 32);
+  }
+
+  // `slices` < 2^16 of them; of a range of fewer keys, some can hold none.
+  static ScaledDigit of(const KeyRange<Bits>& range, unsigned slices) noexcept {
+    const Bits span = static_cast<Bits>(range.high - range.low);
+    // 32 bits of a distance tell the slices apart, and their product with the factor fits 64.
+    const int shift = std::max(static_cast<int>(std::bit_width(span)) - 32, 0);
+    const auto last = static_cast<std::uint64_t>(span >> shift);
+    return {range.low, shift, (std::uint64_t{slices} << 32) / (last + 1)};
+  }
+  unsigned buckets(const KeyRange<Bits>& range) const noexcept { return (*this)(range.high) + 1; }
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    const Bits first = first_of(bucket);
+    const Bits next = first_of(bucket + 1);
+    const auto last = static_cast<Bits>(next - 1);
+    // Behind the last slice the numbers may wrap around.
+    return {first, bucket == (*this)(parent.high) ? parent.high : last};
+  }
+
+ private:
+  Bits first_of(unsigned bucket) const noexcept {
+    const std::uint64_t distance = ((std::uint64_t{bucket} << 32) + factor - 1) / factor;
+    return static_cast<Bits>(low + static_cast<Bits>(static_cast<Bits>(distance) << shift));
+  }
+};
+
 // Slices of a range in which most keys lie, taken from a sample; keys outside go to the first or
 // last.
 template <typename Bits>

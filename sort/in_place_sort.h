@@ -28,9 +28,8 @@ class InPlaceSort {
   static std::size_t working_bytes(std::size_t count) noexcept {
     if (count <= kSmallSortMost) return 0;
     if (count <= Sorter::Dense::kMost) return count * sizeof(Record);
-    constexpr std::size_t kListBytes = 32;  // for each chunk
     return Sorter::spare_chunks_for(count) * kChunk * sizeof(Record) + Sorter::kWorkingBytes +
-           count / kChunk * kListBytes;
+           count / kChunk * ChunkArena<Record>::kListBytes;
   }
 
   static void run(Record* array, std::size_t count, const Rules& rules, const Codec& codec = {}) {

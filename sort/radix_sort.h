@@ -89,8 +89,15 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
       const std::size_t step = count / kSample;
       sample[i] = encoded_key(records[i * step + (i * 0x9e3779b97f4a7c15) % step]);
     }
-    split = split_by_sample(sample.data(), kSample, KeyRange<Bits>{}, plan.bits);
-    buckets = split.kind == SplitKind::kSlices || split.kind == SplitKind::kClamped;
+    // So many buckets fewer that what they leave partly filled and the working memory together are
+    // 2^b blocks.
+    const std::size_t most = std::size_t{1} << plan.bits;
+    const std::size_t block = array.pool().block_bytes();
+    const std::size_t working = Sorting::usual_working_bytes(count, most, plan.steps);
+    const std::size_t besides = 1 + (working + block - 1) / block;
+    split = split_by_sample(sample.data(), kSample, KeyRange<Bits>{},
+                            static_cast<unsigned>(4 * besides <= most ? most - besides : most));
+    buckets = split.kind != SplitKind::kThreeWay;
   }
   if (!buckets) {
     InPlaceSort<Record, KeyOf, Codec>::run(records, count, rules, codec);
@@ -122,14 +129,16 @@ RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t cou
 // Sorts the first size() records of the array by `key(record)`, an integer or floating-point
 // number; always stable. The first level reads the array while its memory flows away into 2^b
 // bucket streams of the same pool; each bucket is then sorted and the result flows back into the
-// array. Keys that a sample finds too uneven for that are sorted by moving chunks within the array
-// (sort.h) instead, and so is an array whose pool has no blocks to spare.
+// array. Keys of which a sample finds one to be a quarter are sorted by moving chunks within the
+// array (sort.h) instead, and so is an array whose pool has no blocks to spare.
 //
-// Memory: n and epsilon. Of the pool at most 2^b blocks beyond those of the array, whatever the
-// keys (two more when records straddle blocks). Besides it 512 bytes a bucket while the buckets
-// fill, and afterwards working memory that does not grow with n: usually 1 to 2 MiB, 8 at most, and
-// 32 bytes for each 4 KiB of the largest bucket. A bucket is sorted straight to its place only when
-// that fits the 2^b blocks, too; otherwise where it is, and then copied.
+// Memory: n and epsilon, and epsilon is at most 2^b blocks: those that the pool gives beyond the
+// array's, the buffers, and the working memory of the deeper levels together. The first level makes
+// some buckets fewer for that. A bucket is sorted straight to its place only while that fits,
+// otherwise where it is, and then copied. The bound does not hold where 2^b blocks are less than
+// four times the working memory (1 to 2 MiB for most records: then that comes on top); keys for
+// which two levels below the first are not enough can add up to 6 MiB, and a bucket more than twice
+// as large as the average 32 bytes for each 4 KiB of it.
 //
 // Throws Error(EINVAL) for the options, Error(ENOMEM) when 2^b buckets that reserve room for all of
 // the array exceed the address space, with nothing moved, or std::bad_alloc. When the system

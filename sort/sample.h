@@ -2,40 +2,48 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 
 #include "sort/digit.h"
 
 namespace vortex {
 
-enum class SplitKind { kSlices, kClamped, kThreeWay, kDoubling };
+enum class SplitKind { kSlices, kScaled, kClamped, kThreeWay, kDoubling };
 
 template <typename Bits>
 struct Split {
   SplitKind kind = SplitKind::kSlices;
   SliceDigit<Bits> slices;
+  ScaledDigit<Bits> scaled;
   ClampedDigit<Bits> clamped;
   ThreeWayDigit<Bits> three_way;
   DoublingDigit<Bits> doubling;
   unsigned buckets = 0;
 };
 
-// All keys of the range in equal slices: right for uniform keys.
+// All keys of the range in at most `most` equal slices: right for uniform keys.
 template <typename Bits>
-Split<Bits> even_split(const KeyRange<Bits>& range, int bits) noexcept {
+Split<Bits> even_split(const KeyRange<Bits>& range, unsigned most) noexcept {
   Split<Bits> split;
-  split.slices = SliceDigit<Bits>::of(range, bits);
-  split.buckets = split.slices.buckets(range);
+  if (std::has_single_bit(most)) {
+    split.slices = SliceDigit<Bits>::of(range, std::countr_zero(most));
+    split.buckets = split.slices.buckets(range);
+  } else {
+    split.kind = SplitKind::kScaled;
+    split.scaled = ScaledDigit<Bits>::of(range, most);
+    split.buckets = split.scaled.buckets(range);
+  }
   return split;
 }
 
 // Sorts the sample and chooses: one key that is a quarter of the sample goes into a bucket of its
 // own; otherwise the part of the range in which the sample lies is cut into equal slices, or into
 // slices that double in width if that spreads the sample better. Which keys lie outside the sample
-// does not matter for correctness, only for balance.
+// does not matter for correctness, only for balance. At most `most` >= 3 buckets.
 template <typename Bits>
 Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>& range,
-                            int bits) noexcept {
+                            unsigned most) noexcept {
   std::sort(sample, sample + size);
   std::size_t most_equal = 0, equal = 0;
   Split<Bits> split;
@@ -57,7 +65,9 @@ Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>
   const Bits gap = static_cast<Bits>(span / size * 8);
   const bool whole = static_cast<Bits>(seen.low - range.low) <= gap &&
                      static_cast<Bits>(range.high - seen.high) <= gap;
-  split.clamped = ClampedDigit<Bits>::of(seen, bits);
+  const int bits = std::bit_width(most) - 1;
+  split.clamped = ClampedDigit<Bits>::of(seen, std::bit_width(most - 1));
+  if (split.clamped.buckets() > most) split.clamped = ClampedDigit<Bits>::of(seen, bits);
   std::size_t fullest = 0, run = 0;
   for (std::size_t i = 0; i < size; ++i) {
     run = i != 0 && split.clamped(sample[i]) == split.clamped(sample[i - 1]) ? run + 1 : 1;
@@ -65,7 +75,7 @@ Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>
   }
   const std::size_t even = (size >> bits) + 1;
   if (fullest > 8 * even) {
-    split.doubling = DoublingDigit<Bits>::of(sample, size, 1u << bits);
+    split.doubling = DoublingDigit<Bits>::of(sample, size, most);
     std::size_t fullest_doubling = 0;
     run = 0;
     for (std::size_t i = 0; i < size; ++i) {
@@ -79,10 +89,7 @@ Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>
     }
   }
   if (whole) {
-    const Split<Bits> slices = even_split(range, bits);
-    split.slices = slices.slices;
-    split.buckets = slices.buckets;
-    return split;
+    return even_split(range, most);
   }
   split.kind = SplitKind::kClamped;
   split.buckets = split.clamped.buckets();

@@ -40,6 +40,19 @@ class VanishingSort {
   using Sorter = ChainSorter<Record, KeyOf>;
   using Bits = typename Rules::Bits;
 
+  // What it will take besides the pool to sort `count` records through about `buckets` buckets,
+  // when none is twice as large as the average and two levels are enough.
+  static std::size_t usual_working_bytes(std::size_t count, std::size_t buckets,
+                                         const SplitSteps& steps) noexcept {
+    const std::size_t bucket = 2 * (count / buckets) + 1;
+    std::size_t bytes = Sorter::kWorkingBytes + buckets * BucketWriter<Record>::kFlushBytes;
+    if (bucket > Sorter::Dense::kMost) {
+      const std::size_t lists = (std::size_t{1} << steps.next(bits_to_split(bucket))) + 1;
+      bytes += lists * kChunkBytes + bucket / kChunk * ChunkArena<Record>::kListBytes;
+    }
+    return bytes;
+  }
+
   // Acquires everything but memory for the list of the chunks of the largest bucket. The array is
   // open. Throws Error or std::bad_alloc.
   VanishingSort(VanishingArrayBase& array, std::size_t count, const Rules& rules,
@@ -70,7 +83,8 @@ class VanishingSort {
 
   // Besides the pool: what has memory behind it by now.
   std::size_t working_bytes() const noexcept {
-    return arena_.spare_chunks_touched() * kChunkBytes + Sorter::kWorkingBytes + writer_bytes();
+    return arena_.spare_chunks_touched() * kChunkBytes + arena_.list_bytes() +
+           Sorter::kWorkingBytes + writer_bytes();
   }
 
   // The most memory in use beyond the blocks of the array and of others, over time. While level 0
@@ -225,7 +239,7 @@ class VanishingSort {
             ? lists - arena_.spare_chunks_touched()
             : 0;
     const std::size_t working = blocks_of(working_bytes() + will_touch * kChunkBytes);
-    return array_.pool().blocks_in_use() + opens + (2 * working <= epsilon_blocks_ ? working : 0) <=
+    return array_.pool().blocks_in_use() + opens + (4 * working <= epsilon_blocks_ ? working : 0) <=
            most_blocks_;
   }
 
