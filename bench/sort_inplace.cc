@@ -1,12 +1,17 @@
-// In-memory sorts of 64-bit keys (Tables 8 to 11 of the Vortex paper, section 6.7).
+// In-memory sorts (Tables 8 to 11 of the Vortex paper, section 6.7).
 //
 //   vortex_sort   vortex::sort on ordinary memory
-//   radix_sort    vortex::radix_sort: a vanishing array through bucket streams (1 MiB blocks)
-//   std_sort, spreadsort (Boost), highway, lsd_radix (out of place)
+//   radix_sort    vortex::radix_sort: a vanishing array through bucket streams. 2^6 of them with
+//                 blocks of 2 MiB, 2^8 for 2^30 records; rows radix_sort_KIB have blocks of that
+//                 size and 2^7 buckets
+//   std_sort, spreadsort (Boost), highway (Debian's), lsd_radix (out of place)
+//   tbb           tbb::parallel_sort, on all processors; the others use one
 //
-// Rows are SORT/KEYS/lg n. Everyone's memory is warmed before, filling it is not timed. The counter
-// `memory` is the peak of the resident size over the size of the keys, where the kernel tells.
-// By default n goes to 2^24; VORTEX_BENCH_LG=27 raises the largest (peers stop at 2^27).
+// Rows are SORT/RECORD/KEYS/lg n. Records are u64 and u32 keys, and pairs of a key and a value of 8
+// (pair) or 4 bytes each (half_pair). Everyone's memory is warmed before, filling it is not timed.
+// The counter `memory` is the peak of the resident size over the size of the records, where the
+// kernel tells; for radix_sort its blocks and its own memory. By default n goes to 2^20;
+// VORTEX_BENCH_LG=27 raises the largest (peers stop at 2^27).
 #include <benchmark/benchmark.h>
 #include <hwy/contrib/sort/vqsort.h>
 #include <sys/mman.h>
@@ -17,11 +22,17 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
+
+#if defined(VORTEX_BENCH_TBB)
+#include <tbb/parallel_sort.h>
+#endif
 
 #include "bench/support/key_distributions.h"
 #include "bench/support/ratios.h"
@@ -34,34 +45,78 @@ namespace {
 
 using bench::Keys;
 
+using Pair = KeyValue<std::uint64_t, std::uint64_t>;
+using HalfPair = KeyValue<std::uint32_t, std::uint32_t>;
+
+// Highway's pairs have the value first.
+template <typename Record>
+struct HighwayRecord {
+  using Type = Record;
+};
+template <>
+struct HighwayRecord<Pair> {
+  using Type = hwy::K64V64;
+};
+template <>
+struct HighwayRecord<HalfPair> {
+  using Type = hwy::K32V32;
+};
+
+template <typename Record>
+auto key_of(const Record& record) {
+  if constexpr (std::is_integral_v<Record>) {
+    return record;
+  } else {
+    return record.key;
+  }
+}
+constexpr auto in_order = [](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
+
+template <typename Record>
+void fill_records(Keys keys, std::span<Record> out) {
+  std::size_t at = 0;
+  bench::for_each_key(keys, out.size(), [&](std::uint64_t key) {
+    if constexpr (sizeof(key_of(out[0])) == 4) key ^= key >> 32;
+    if constexpr (std::is_integral_v<Record>) {
+      out[at] = static_cast<Record>(key);
+    } else {
+      out[at].key = static_cast<decltype(out[at].key)>(key);
+      out[at].value = static_cast<decltype(out[at].value)>(at);
+    }
+    ++at;
+  });
+}
+
 // An array on huge pages where the system grants them, touched.
+template <typename Record>
 class WarmArray {
  public:
-  explicit WarmArray(std::size_t count) : bytes_(count * sizeof(std::uint64_t)) {
+  explicit WarmArray(std::size_t count) : bytes_(count * sizeof(Record)) {
     void* memory =
         mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     madvise(memory, bytes_, MADV_HUGEPAGE);
-    keys_ = {static_cast<std::uint64_t*>(memory), count};
-    std::fill(keys_.begin(), keys_.end(), std::uint64_t{1});
+    records_ = {static_cast<Record*>(memory), count};
+    std::memset(memory, 1, bytes_);
   }
-  ~WarmArray() { munmap(keys_.data(), bytes_); }
+  ~WarmArray() { munmap(records_.data(), bytes_); }
   WarmArray(const WarmArray&) = delete;
   WarmArray& operator=(const WarmArray&) = delete;
-  std::span<std::uint64_t> keys() const { return keys_; }
+  std::span<Record> records() const { return records_; }
 
  private:
   std::size_t bytes_;
-  std::span<std::uint64_t> keys_;
+  std::span<Record> records_;
 };
 
-// Times `sort` alone, checks the result, and reports keys/s and memory.
-void measure(benchmark::State& state, Keys keys, std::span<std::uint64_t> array,
-             const std::function<void()>& fill, const std::function<void()>& sort) {
+// Times `sort` alone, checks the result, and reports records/s and memory.
+template <typename Record>
+void measure(benchmark::State& state, Keys keys, std::span<Record> array,
+             const std::function<void()>& prepare, const std::function<void()>& sort) {
   double memory = 0;
   for ([[maybe_unused]] auto _ : state) {
-    fill();
-    bench::fill_keys(keys, array);
+    prepare();
+    fill_records(keys, array);
     const bool told = reset_peak_resident();
     const std::size_t before = process_memory().resident_bytes;
     const auto start = std::chrono::steady_clock::now();
@@ -72,7 +127,7 @@ void measure(benchmark::State& state, Keys keys, std::span<std::uint64_t> array,
       const double bytes = static_cast<double>(array.size_bytes());
       memory = 1 + static_cast<double>(process_memory().peak_resident_bytes - before) / bytes;
     }
-    if (!std::is_sorted(array.begin(), array.end())) {
+    if (!std::is_sorted(array.begin(), array.end(), in_order)) {
       state.SkipWithError("not sorted");
       return;
     }
@@ -81,105 +136,163 @@ void measure(benchmark::State& state, Keys keys, std::span<std::uint64_t> array,
   state.counters["memory"] = memory;
 }
 
+template <typename Record>
 void ordinary(benchmark::State& state, Keys keys, int lg,
-              const std::function<void(std::span<std::uint64_t>)>& sort) {
-  const WarmArray array(std::size_t{1} << lg);
-  measure(
-      state, keys, array.keys(), [] {}, [&] { sort(array.keys()); });
+              const std::function<void(std::span<Record>)>& sort) {
+  const WarmArray<Record> array(std::size_t{1} << lg);
+  measure<Record>(
+      state, keys, array.records(), [] {}, [&] { sort(array.records()); });
 }
 
-void vanishing(benchmark::State& state, Keys keys, int lg) {
-  constexpr std::size_t kBlock = std::size_t{1} << 20;
+template <typename Record>
+void vanishing(benchmark::State& state, Keys keys, int lg, std::size_t block_bytes, int bits) {
   const std::size_t count = std::size_t{1} << lg;
-  const std::size_t bytes = count * sizeof(std::uint64_t);
-  const std::size_t array_blocks = (bytes + kBlock - 1) / kBlock;
-  const std::size_t blocks = array_blocks + radix_sort_extra_blocks(7);
+  const std::size_t bytes = count * sizeof(Record);
+  const std::size_t array_blocks = (bytes + block_bytes - 1) / block_bytes;
+  const std::size_t blocks = array_blocks + radix_sort_extra_blocks(bits);
   BlockPool pool(
-      {.pool_bytes = blocks * kBlock, .block_bytes = kBlock, .warming = Warming::kEager});
+      {.pool_bytes = blocks * block_bytes, .block_bytes = block_bytes, .warming = Warming::kEager});
   StreamPool streams(pool, blocks);
-  VanishingArray<std::uint64_t> array(streams, count);
+  VanishingArray<Record> array(streams, count);
   array.open_range(0, bytes);
   array.resize(count);
   RadixSortReport report;
-  measure(
+  measure<Record>(
       state, keys, {array.data(), count}, [&] { array.open_range(0, bytes); },
-      [&] { report = radix_sort(array, {.first_split_bits = 7}); });
-  // The pool is resident from the start: what the sort took of it, and its scratch.
+      [&] { report = radix_sort(array, {.first_split_bits = bits}); });
+  // The pool is resident from the start: what the sort took of it, and its own memory.
   state.counters["memory"] =
-      static_cast<double>(report.peak_blocks * kBlock + report.working_bytes) /
+      static_cast<double>(report.peak_blocks * block_bytes + report.working_bytes) /
       static_cast<double>(bytes);
+  state.counters["epsilon_MiB"] = static_cast<double>(report.epsilon_bytes) / (1 << 20);
 }
 
-void lsd_radix(std::span<std::uint64_t> keys) {
-  std::vector<std::uint64_t> other(keys.size());
-  std::vector<std::array<std::size_t, 256>> counts(8);
-  for (const std::uint64_t key : keys) {
-    for (int byte = 0; byte < 8; ++byte) ++counts[byte][key >> 8 * byte & 255];
+template <typename Record>
+void lsd_radix(std::span<Record> records) {
+  constexpr std::size_t kBytes = sizeof(key_of(records[0]));
+  std::vector<Record> other(records.size());
+  std::array<std::array<std::size_t, 256>, kBytes> counts{};
+  for (const Record& record : records) {
+    for (std::size_t byte = 0; byte < kBytes; ++byte) {
+      ++counts[byte][key_of(record) >> 8 * byte & 255];
+    }
   }
-  std::uint64_t* from = keys.data();
-  std::uint64_t* to = other.data();
-  for (int byte = 0; byte < 8; ++byte) {
+  Record* from = records.data();
+  Record* to = other.data();
+  for (std::size_t byte = 0; byte < kBytes; ++byte) {
     std::size_t at = 0;
     for (std::size_t& count : counts[byte]) at += std::exchange(count, at);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      to[counts[byte][from[i] >> 8 * byte & 255]++] = from[i];
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      to[counts[byte][key_of(from[i]) >> 8 * byte & 255]++] = from[i];
     }
     std::swap(from, to);
   }
 }
 
+template <typename Record>
 struct Row {
-  const char* name;
-  std::function<void(std::span<std::uint64_t>)> sort;  // empty: radix_sort
+  std::string name;
+  std::function<void(benchmark::State&, Keys, int lg)> run;
+  int least_lg;
   int most_lg;
 };
+
+template <typename Record>
+std::vector<Row<Record>> rows() {
+  using Span = std::span<Record>;
+  std::vector<Row<Record>> rows;
+  const auto add = [&rows](const char* name, int most_lg, std::function<void(Span)> sort) {
+    const auto run = [sort](benchmark::State& state, Keys keys, int lg) {
+      ordinary<Record>(state, keys, lg, sort);
+    };
+    rows.push_back({name, run, 0, most_lg});
+  };
+  add("vortex_sort", 30, [](Span records) { sort(records); });
+  const auto through_buckets = [](benchmark::State& state, Keys keys, int lg) {
+    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, lg >= 30 ? 8 : 6);
+  };
+  rows.push_back({"radix_sort", through_buckets, 20, 30});
+  add("std_sort", 27, [](Span records) { std::sort(records.begin(), records.end(), in_order); });
+  add("spreadsort", 27, [](Span records) {
+    const auto digits = [](const Record& record, unsigned shift) {
+      return key_of(record) >> shift;
+    };
+    boost::sort::spreadsort::integer_sort(records.begin(), records.end(), digits, in_order);
+  });
+  rows.push_back({"highway",
+                  [](benchmark::State& state, Keys keys, int lg) {
+                    using Theirs = typename HighwayRecord<Record>::Type;
+                    ordinary<Theirs>(state, keys, lg, [](std::span<Theirs> records) {
+                      static hwy::Sorter sorter;
+                      sorter(records.data(), records.size(), hwy::SortAscending());
+                    });
+                  },
+                  0, 27});
+  add("lsd_radix", 27, lsd_radix<Record>);
+#if defined(VORTEX_BENCH_TBB)
+  add("tbb", 27,
+      [](Span records) { tbb::parallel_sort(records.begin(), records.end(), in_order); });
+#endif
+  return rows;
+}
+
+void register_row(const std::string& name, std::function<void(benchmark::State&)> run) {
+  benchmark::RegisterBenchmark(name.c_str(), run)->UseManualTime();
+}
+
+template <typename Record>
+void register_all(const std::string& record, std::span<const Keys> kinds, int largest,
+                  std::vector<bench::Ratio>& ratios) {
+  for (int lg : {10, 14, 17, 20, 24, 27, 30}) {
+    if (lg > largest) continue;
+    for (const Keys keys : kinds) {
+      const std::string tail =
+          "/" + record + "/" + bench::keys_name(keys) + "/" + std::to_string(lg);
+      for (const Row<Record>& row : rows<Record>()) {
+        if (lg < row.least_lg || lg > row.most_lg) continue;
+        register_row(row.name + tail,
+                     [row, keys, lg](benchmark::State& state) { row.run(state, keys, lg); });
+        if (row.name == "vortex_sort") continue;
+        for (const std::string ours : {"vortex_sort", "radix_sort"}) {
+          if (row.name == ours) continue;
+          ratios.push_back({ours + " against " + row.name + tail, ours + tail + "/manual_time",
+                            row.name + tail + "/manual_time"});
+        }
+      }
+    }
+  }
+}
+
+// What blocks of another size cost and save.
+void register_block_sizes(int largest) {
+  for (int lg : {24, 27}) {
+    if (lg > largest) continue;
+    for (std::size_t kib = 64; kib <= 8192; kib *= 2) {
+      register_row("radix_sort_" + std::to_string(kib) + "/u64/uniform/" + std::to_string(lg),
+                   [kib, lg](benchmark::State& state) {
+                     vanishing<std::uint64_t>(state, Keys::kUniform, lg, kib << 10, 7);
+                   });
+    }
+  }
+}
 
 }  // namespace
 }  // namespace vortex
 
 int main(int argc, char** argv) {
   using namespace vortex;
-  benchmark::Initialize(&argc, argv);
   const char* wanted = std::getenv("VORTEX_BENCH_LG");
-  const int largest = wanted != nullptr ? std::atoi(wanted) : 24;
-  const Row rows[] = {
-      {"vortex_sort", [](std::span<std::uint64_t> keys) { sort(keys); }, 30},
-      {"radix_sort", {}, 30},
-      {"std_sort", [](std::span<std::uint64_t> keys) { std::sort(keys.begin(), keys.end()); }, 27},
-      {"spreadsort",
-       [](std::span<std::uint64_t> keys) {
-         boost::sort::spreadsort::integer_sort(keys.begin(), keys.end());
-       },
-       27},
-      {"highway",
-       [](std::span<std::uint64_t> keys) {
-         static hwy::Sorter sorter;
-         sorter(keys.data(), keys.size(), hwy::SortAscending());
-       },
-       27},
-      {"lsd_radix", lsd_radix, 27},
-  };
+  const int largest = wanted != nullptr ? std::atoi(wanted) : 20;
   std::vector<bench::Ratio> ratios;
-  for (int lg : {10, 14, 17, 20, 24, 27, 30}) {
-    if (lg > largest) continue;
-    for (int kind = 0; kind <= static_cast<int>(bench::Keys::kOneBitApart); ++kind) {
-      const auto keys = static_cast<bench::Keys>(kind);
-      const std::string tail = std::string("/") + bench::keys_name(keys) + "/" + std::to_string(lg);
-      for (const Row& row : rows) {
-        if (lg > row.most_lg || (!row.sort && lg < 20)) continue;
-        benchmark::RegisterBenchmark((row.name + tail).c_str(), [row, keys,
-                                                                 lg](benchmark::State& s) {
-          row.sort ? ordinary(s, keys, lg, row.sort) : vanishing(s, keys, lg);
-        })->UseManualTime();
-        if (row.sort && std::string(row.name) != "vortex_sort") {
-          ratios.push_back({"vortex_sort against " + std::string(row.name) + tail,
-                            "vortex_sort" + tail + "/manual_time",
-                            row.name + tail + "/manual_time"});
-        }
-      }
-    }
+  std::vector<Keys> all;
+  for (int kind = 0; kind <= static_cast<int>(Keys::kHugeBucket); ++kind) {
+    all.push_back(static_cast<Keys>(kind));
   }
-  bench::RatioReporter reporter;
-  benchmark::RunSpecifiedBenchmarks(&reporter);
-  reporter.print(ratios);
+  const Keys some[] = {Keys::kUniform, Keys::kZipf, Keys::kSorted};
+  register_all<std::uint64_t>("u64", all, largest, ratios);
+  register_all<std::uint32_t>("u32", some, largest, ratios);
+  register_all<Pair>("pair", some, largest, ratios);
+  register_all<HalfPair>("half_pair", some, largest, ratios);
+  register_block_sizes(largest);
+  return bench::run_with_ratios(argc, argv, ratios);
 }

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
-#include <span>
 
 namespace vortex::bench {
 
@@ -20,55 +19,61 @@ enum class Keys {
   kNearlySorted,
   kSharedPrefix,  // 40 bits
   kOneBitApart,
+  kHugeBucket,  // half of the keys share their first 8 bits
 };
 
 inline const char* keys_name(Keys keys) {
   constexpr const char* kNames[] = {
-      "uniform", "equal",    "few_distinct",  "zipf",          "zipf_ranks",
-      "sorted",  "reversed", "nearly_sorted", "shared_prefix", "one_bit_apart"};
+      "uniform",  "equal",         "few_distinct",  "zipf",          "zipf_ranks", "sorted",
+      "reversed", "nearly_sorted", "shared_prefix", "one_bit_apart", "huge_bucket"};
   return kNames[static_cast<int>(keys)];
 }
 
-// Always the same keys for the same arguments.
-inline void fill_keys(Keys keys, std::span<std::uint64_t> out) {
+// Calls take(key) for each of `count` keys, always the same for the same arguments.
+template <typename Take>
+void for_each_key(Keys keys, std::size_t count, Take take) {
   std::mt19937_64 random(1);
-  const std::size_t count = out.size();
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t word = random();
+    std::uint64_t key = 0;
     switch (keys) {
       case Keys::kUniform:
-        out[i] = word;
+        key = word;
         break;
       case Keys::kEqual:
-        out[i] = 42;
+        key = 42;
         break;
       case Keys::kFewDistinct:
-        out[i] = word % 16 * 0x1111111111111111;
+        key = word % 16 * 0x1111111111111111;
         break;
       case Keys::kZipf:
       case Keys::kZipfRanks: {
         const double uniform = static_cast<double>(word >> 11) * 0x1p-53;
         const auto rank =
             static_cast<std::uint64_t>(std::exp(uniform * std::log(static_cast<double>(count))));
-        out[i] = keys == Keys::kZipf ? rank * 0x9e3779b97f4a7c15 : rank;
+        key = keys == Keys::kZipf ? rank * 0x9e3779b97f4a7c15 : rank;
         break;
       }
       case Keys::kSorted:
-        out[i] = i;
+        key = i;
         break;
       case Keys::kReversed:
-        out[i] = count - i;
+        key = count - i;
         break;
       case Keys::kNearlySorted:
-        out[i] = word % 100 == 0 ? word % count : i;
+        key = word % 100 == 0 ? word % count : i;
         break;
       case Keys::kSharedPrefix:
-        out[i] = 0xabcdef1234000000 | word >> 40;
+        key = 0xabcdef1234000000 | word >> 40;
         break;
       case Keys::kOneBitApart:
-        out[i] = std::uint64_t{1} << word % 64;
+        key = std::uint64_t{1} << word % 64;
+        break;
+      case Keys::kHugeBucket:
+        key = i % 2 == 0 ? word : std::uint64_t{0x2a} << 56 | word >> 8;
         break;
     }
+    take(key);
   }
 }
 
