@@ -69,23 +69,33 @@ class DenseSorter {
       rules_.sort_few(array, count, to_other ? other : array);
       return;
     }
+    Bits heavy{};
+    if (has_heavy_key(rules_, array, count, &heavy) &&
+        sort_around(heavy, array, count, other, to_other)) {
+      return;
+    }
     KeyRange<Bits> range{rules_.key_of(array[0]), rules_.key_of(array[0])};
     for (std::size_t i = 1; i < count; ++i) {
       const Bits key = rules_.key_of(array[i]);
       range.low = std::min(range.low, key);
       range.high = std::max(range.high, key);
     }
-    if (range.low == range.high) {
-      if (to_other) copy(array, count, other);
-      return;
+    const auto slices =
+        static_cast<unsigned>(std::min<std::size_t>(count / kLeave + 1, kMostSlices));
+    const auto digit = ScaledDigit<Bits>::of(range, slices);
+    std::array<std::uint32_t, kMostSlices + 1> begins;
+    std::fill_n(begins.begin(), slices + 1, 0);
+    for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
+    std::array<Record*, kMostSlices> cursors;
+    for (unsigned i = 0; i < slices; ++i) {
+      cursors[i] = other + begins[i];
+      begins[i + 1] += begins[i];
     }
-    Bits heavy{};
-    if (has_heavy_key(rules_, array, count, &heavy)) {
-      distribute(array, count, other, to_other, ThreeWayDigit<Bits>{heavy}, 3);
-    } else {
-      const auto slices = std::min<std::size_t>(count / kLeave + 1, kMostSlices);
-      const auto digit = ScaledDigit<Bits>::of(range, static_cast<unsigned>(slices));
-      distribute(array, count, other, to_other, digit, digit.buckets(range));
+    for (std::size_t i = 0; i < count; ++i) {
+      append(cursors, digit(rules_.key_of(array[i])), array[i]);
+    }
+    for (unsigned i = 0; i < slices; ++i) {
+      sort(other + begins[i], begins[i + 1] - begins[i], array + begins[i], !to_other);
     }
   }
 
@@ -116,24 +126,34 @@ class DenseSorter {
   }
 
  private:
-  // Counts, moves to `other`, and sorts what has come together.
-  template <typename Digit>
-  void distribute(Record* array, std::size_t count, Record* other, bool to_other,
-                  const Digit& digit, unsigned buckets) const noexcept {
-    std::array<std::uint32_t, kMostSlices + 1> begins;
-    std::fill_n(begins.begin(), buckets + 1, 0);
-    for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
-    std::array<Record*, kMostSlices> cursors;
-    for (unsigned i = 0; i < buckets; ++i) {
-      cursors[i] = other + begins[i];
-      begins[i + 1] += begins[i];
-    }
+  // What is less than `heavy`, it, and what is greater: three lists. Nearly all keys are expected
+  // to be equal, so that branches are foreseen and the lists end in registers. False, with nothing
+  // done, where less than an eighth are.
+  bool sort_around(Bits heavy, Record* array, std::size_t count, Record* other,
+                   bool to_other) const noexcept {
+    std::size_t less = 0, equal = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      append(cursors, digit(rules_.key_of(array[i])), array[i]);
+      const Bits key = rules_.key_of(array[i]);
+      less += key < heavy;
+      equal += key == heavy;
     }
-    for (unsigned i = 0; i < buckets; ++i) {
-      sort(other + begins[i], begins[i + 1] - begins[i], array + begins[i], !to_other);
+    if (8 * equal < count) return false;
+    if (equal == count) {
+      if (to_other) copy(array, count, other);
+      return true;
     }
+    Record* below = other;
+    Record* same = other + less;
+    Record* above = same + equal;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Bits key = rules_.key_of(array[i]);
+      Record*& to = key == heavy ? same : key < heavy ? below : above;
+      copy(array + i, 1, to++);
+    }
+    sort(other, less, array, !to_other);
+    if (!to_other) copy(other + less, equal, array + less);
+    sort(other + less + equal, count - less - equal, array + less + equal, !to_other);
+    return true;
   }
 
   const SortRules<Record, KeyOf>& rules_;
@@ -291,7 +311,7 @@ class ChainSorter {
     for (unsigned i = 0; i < split.buckets; ++i) {
       if (chains[i].count == 0) continue;
       const bool slices = split.kind == SplitKind::kSlices || split.kind == SplitKind::kScaled;
-      const bool even = slices && chains[i].count <= expected;
+      const bool even = slices && !split.repeats && chains[i].count <= expected;
       if (!sort(std::exchange(chains[i], Chain{}), range_of(split, i, range), even, level + 1)) {
         return false;
       }

@@ -20,6 +20,7 @@ struct Split {
   ThreeWayDigit<Bits> three_way;
   DoublingDigit<Bits> doubling;
   unsigned buckets = 0;
+  bool repeats = false;  // some keys are much more frequent than others
 };
 
 // All keys of the range in at most `most` equal slices: right for uniform keys.
@@ -53,6 +54,7 @@ Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>
     most_equal = equal;
     split.three_way.pivot = sample[i];
   }
+  split.repeats = 128 * most_equal >= size;
   if (4 * most_equal >= size) {
     split.kind = SplitKind::kThreeWay;
     split.buckets = 3;
@@ -89,7 +91,9 @@ Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>
     }
   }
   if (whole) {
-    return even_split(range, most);
+    Split<Bits> slices = even_split(range, most);
+    slices.repeats = split.repeats;
+    return slices;
   }
   split.kind = SplitKind::kClamped;
   split.buckets = split.clamped.buckets();
