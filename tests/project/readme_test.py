@@ -30,8 +30,9 @@ NOT_IN_THE_MAP = {"vortex/block.h", "vortex/fault.h", "vortex/futex.h", "vortex/
                   "vortex/in_place_handover.h", "vortex/line_buffer.h", "vortex/pooled_stream.h",
                   "vortex/region_table.h", "vortex/thread_state.h", "vortex/window_stream.h",
                   "sort/bucket_splitters.h",
-                  "sort/bucket_writer.h", "sort/chain_sorter.h", "sort/chunk_arena.h",
-                  "sort/cpu.h", "sort/digit.h", "sort/faulting_thread.h", "sort/file_plan.h",
+                  "sort/bucket_writer.h", "sort/chain_sorter.h", "sort/chain_writer.h",
+                  "sort/chunk_arena.h", "sort/copy_record.h", "sort/cpu.h", "sort/digit.h",
+                  "sort/faulting_thread.h", "sort/file_plan.h",
                   "sort/file_sort.h", "sort/first_of_equal.h", "sort/forecast_keys.h",
                   "sort/forecasting_heap.h", "sort/in_place_sort.h", "sort/index_sort.h",
                   "sort/merge_buffers.h", "sort/merge_prefetcher.h", "sort/order_of_need.h",
@@ -40,7 +41,7 @@ NOT_IN_THE_MAP = {"vortex/block.h", "vortex/fault.h", "vortex/futex.h", "vortex/
                   "sort/run_sink.h", "sort/sample.h", "sort/small_sort.h",
                   "sort/small_sort_portable.h", "sort/sort_files.h", "sort/sort_input.h",
                   "sort/sort_output.h", "sort/sort_room.h", "sort/sort_watch.h",
-                  "sort/split_plan.h", "sort/vanishing_sort.h", "sort/write_combiner.h"}
+                  "sort/split_plan.h", "sort/vanishing_sort.h"}
 
 
 def blocks(language):
