@@ -412,6 +412,8 @@ class Sort(Program):
                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
                                                                   (1024, hard)))
             self.assertEqual((self.folder / "out").read_bytes(), b"".join(sorted(everything)))
+        if SANITIZED:
+            return  # The undefined sanitizer needs a descriptor to look at an exception's type.
         self.assertIn("ulimit -n", self.refusal(
             "sort", *names, "-o", "y", "--record", 8,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))))
