@@ -8,18 +8,10 @@
 
 #include "io/open_disk.h"
 #include "sort/sort_output.h"
+#include "sort/sort_room.h"
 #include "vortex/error.h"
 
 namespace vortex {
-namespace {
-
-struct stat status_of(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) throw Error(errno, "look at '" + path + "'");
-  return status;
-}
-
-}  // namespace
 
 DiskSpeed IoLowerBound::measured(const std::string& folder) {
   OpenDiskOptions for_disk;
@@ -31,24 +23,25 @@ DiskSpeed IoLowerBound::measured(const std::string& folder) {
 IoLowerBound::IoLowerBound(const ExternalSortOptions& options, const SpeedOf& speed_of)
     : merge_only_(options.merge_inputs) {
   std::map<dev_t, std::string> folders;
-  const auto file_system_of = [&](const std::string& folder) {
-    const dev_t file_system = status_of(folder).st_dev;
+  const auto measured_in = [&](const std::string& folder) {
+    const dev_t file_system = file_system_of(folder);
     folders.emplace(file_system, folder);
     return file_system;
   };
   std::vector<std::string> run_folders = options.folders;
   if (run_folders.empty()) run_folders.push_back(default_run_folder(options.output));
   // These first: files can be made there in any case.
-  for (const std::string& folder : run_folders) ++run_folders_[file_system_of(folder)];
+  for (const std::string& folder : run_folders) ++run_folders_[measured_in(folder)];
   const std::string output = followed_links(options.output);
   struct stat status {};
   const bool exists = options.output == "-" || stat(output.c_str(), &status) == 0;
-  if (!exists || S_ISREG(status.st_mode)) output_ = file_system_of(folder_of(output));
+  if (!exists || S_ISREG(status.st_mode)) output_ = measured_in(folder_of(output));
   for (const std::string& path : options.inputs) {
     if (path == "-") continue;
-    const struct stat input = status_of(path);
+    struct stat input {};
+    if (stat(path.c_str(), &input) != 0) throw Error(errno, "look at '" + path + "'");
     if (!S_ISREG(input.st_mode)) continue;
-    input_bytes_[file_system_of(folder_of(followed_links(path)))] +=
+    input_bytes_[measured_in(folder_of(followed_links(path)))] +=
         static_cast<std::uint64_t>(input.st_size);
   }
   for (const auto& [file_system, folder] : folders) speeds_[file_system] = speed_of(folder);
