@@ -14,6 +14,7 @@
 #include "io/masked_thread.h"
 #include "vortex/diagnostics.h"
 #include "vortex/error.h"
+#include "vortex/os_memory.h"
 
 namespace vortex {
 namespace {
@@ -55,6 +56,17 @@ std::string memory_lock_limit() {
   return format_bytes(limit.rlim_cur);
 }
 
+int open_ring(unsigned entries, io_uring* ring) noexcept {
+  const int error = -io_uring_queue_init(entries, ring, 0);
+  os::note_mapped();
+  return error;
+}
+
+void close_ring(io_uring* ring) noexcept {
+  os::note_unmapped();
+  io_uring_queue_exit(ring);
+}
+
 }  // namespace
 
 UringDisk::UringDisk(UringDiskOptions options)
@@ -63,19 +75,19 @@ UringDisk::UringDisk(UringDiskOptions options)
     throw Error(EINVAL, "disk '" + name() + "': a depth of " + std::to_string(depth()) +
                             " is too much; io_uring takes up to " + std::to_string(kMostDepth));
   }
-  if (const int error = -io_uring_queue_init(depth() + kSpareEntries, &ring_, 0)) {
+  if (const int error = open_ring(depth() + kSpareEntries, &ring_)) {
     throw Error(error, "disk '" + name() + "': io_uring: " + why_refused(error));
   }
   try {
     probe();
   } catch (...) {
-    io_uring_queue_exit(&ring_);
+    close_ring(&ring_);
     throw;
   }
   ranges_possible_ = io_uring_register_buffers_sparse(&ring_, kMostRanges) == 0;
   if (completions_ == Completions::kByThread) {
     if (const int error = start_masked_thread(&thread_, &UringDisk::run, this)) {
-      io_uring_queue_exit(&ring_);
+      close_ring(&ring_);
       throw Error(error, "disk '" + name() + "': the system refuses a thread for completions");
     }
   }
@@ -90,7 +102,7 @@ UringDisk::~UringDisk() {
     interrupt();
     pthread_join(thread_, nullptr);
   }
-  io_uring_queue_exit(&ring_);
+  close_ring(&ring_);
 }
 
 void UringDisk::probe() {

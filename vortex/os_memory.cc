@@ -22,6 +22,9 @@ namespace {
 
 std::atomic<FailureHook> failure_hook{nullptr};
 
+// How often memory was unmapped: written only for the order that it makes.
+std::atomic<unsigned> unmappings{0};
+
 int injected(MemoryCall call) noexcept {
   FailureHook hook = failure_hook.load(std::memory_order_acquire);
   return hook == nullptr ? 0 : hook(call);
@@ -63,13 +66,19 @@ void set_failure_hook(FailureHook hook) noexcept {
 
 std::byte* reserve(std::size_t bytes, int* error) noexcept {
   *error = injected(MemoryCall::kMap);
-  return *error != 0 ? nullptr : map(nullptr, bytes, PROT_NONE, 0, error);
+  if (*error != 0) return nullptr;
+  std::byte* const address = map(nullptr, bytes, PROT_NONE, 0, error);
+  note_mapped();
+  return address;
 }
 
 std::byte* map_memory(std::byte* address, std::size_t bytes, int* error) noexcept {
   *error = injected(MemoryCall::kMap);
   if (*error != 0) return nullptr;
-  return map(address, bytes, PROT_READ | PROT_WRITE, address != nullptr ? MAP_FIXED : 0, error);
+  const int flags = address != nullptr ? MAP_FIXED : 0;
+  std::byte* const mapped = map(address, bytes, PROT_READ | PROT_WRITE, flags, error);
+  note_mapped();
+  return mapped;
 }
 
 int move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
@@ -117,9 +126,15 @@ int advise(std::byte* address, std::size_t bytes, int advice) noexcept {
 
 int unmap(std::byte* address, std::size_t bytes) noexcept {
   int error = injected(MemoryCall::kUnmap);
-  if (error == 0) kernel(&error, SYS_munmap, address, bytes);
+  if (error != 0) return error;
+  note_unmapped();
+  kernel(&error, SYS_munmap, address, bytes);
   return error;
 }
+
+void note_mapped() noexcept { unmappings.load(std::memory_order_acquire); }
+
+void note_unmapped() noexcept { unmappings.fetch_add(1, std::memory_order_release); }
 
 std::size_t page_bytes() noexcept {
   static const std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

@@ -26,6 +26,7 @@
 #include "io/uring_disk.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
+#include "vortex/os_memory.h"
 
 namespace vortex {
 namespace {
@@ -476,6 +477,30 @@ TYPED_TEST(DiskTest, DestructionWaitsForWhatIsUnderWay) {
   }
   for (const Request& request : requests) EXPECT_TRUE(request.done());
   EXPECT_EQ(this->contents(memory.size()), memory);
+}
+
+// What the disk maps may lie where another thread had memory a moment ago. The kernel alone orders
+// the two; the thread sanitizer reports this test unless it is told (os::note_mapped).
+TYPED_TEST(DiskTest, MayTakeTheAddressesThatAnotherThreadHasGivenBack) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 22;
+  for (std::size_t bytes = 4096; bytes <= kMostBytes; bytes *= 4) {
+    std::atomic<bool> given_back{false};
+    std::thread other([&] {
+      int error = 0;
+      std::byte* const memory = os::map_memory(nullptr, bytes, &error);
+      if (memory != nullptr) {
+        std::memset(memory, 1, bytes);
+        error = os::unmap(memory, bytes);
+      }
+      EXPECT_EQ(error, 0);
+      given_back.store(true, std::memory_order_relaxed);
+    });
+    while (!given_back.load(std::memory_order_relaxed)) std::this_thread::yield();
+    std::unique_ptr<Disk> disk = this->make();
+    if (disk != nullptr) this->shuffle_bytes(*disk, 1);
+    other.join();
+    if (disk == nullptr) GTEST_SKIP() << "io_uring is refused on this machine";
+  }
 }
 
 }  // namespace
