@@ -41,9 +41,9 @@ ExternalSortReport external_sort(const ExternalSortOptions& options);
 // as they lie in memory, ordered by `less(const T&, const T&)`: a strict weak order that must not
 // throw, called on the calling thread alone. options.format must be empty (EINVAL).
 //
-//   vortex::external_sort<Point>({.inputs = {"points"}, .output = "sorted", .memory_bytes = 1 <<
-//   30},
-//                                [](const Point& a, const Point& b) { return a.x < b.x; });
+//   vortex::external_sort<Point>(
+//       {.inputs = {"points"}, .output = "sorted", .memory_bytes = 1 << 30},
+//       [](const Point& a, const Point& b) { return a.x < b.x; });
 //
 // Where keys are numbers or strings of bytes at fixed places, a format is faster: much of the work
 // is then done by integers instead of comparisons.
