@@ -267,7 +267,11 @@ void BlockFile::allocate(std::uint64_t bytes) {
   if (bytes == 0 || !seekable_) return;
   // Asked for too much, file systems first hand out all they have.
   const std::uint64_t free = free_bytes();
-  if (bytes > free) {
+  struct stat status {};
+  if (fstat(file_, &status) != 0) fail("stat");
+  constexpr std::uint64_t kUnitOfStat = 512;
+  const std::uint64_t held = static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
+  if (bytes > free + held) {
     throw Error(ENOSPC, "reserve " + format_bytes(bytes) + " for '" + name_ +
                             "': the file system has " + format_bytes(free) + " left");
   }

@@ -251,7 +251,9 @@ class ByteSorter {
     guarded([&] { formation_->emit(out); }).throw_if_failed();
   }
   void form_run() {
-    runs_.form(plan_.write_behind, plan_.request_bytes, [this](auto& out) { this->emit_to(out); });
+    runs_.form(plan_.write_behind, plan_.request_bytes,
+               formation_->records() * order_.record_bytes(),
+               [this](auto& out) { this->emit_to(out); });
     counts_ = runs_.counts();
   }
 

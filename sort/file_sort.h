@@ -54,9 +54,13 @@ class FileSort {
     const double cpu_begin = thread_cpu_seconds();
     files_.open_output();
     const bool in_memory = plan_.in_memory() && !options_.merge_inputs;
-    if (in_memory && !options_.unique) files_.reserve_output(*plan_.request.bytes);
     const bool direct_merge = options_.merge_inputs && files_.inputs() <= plan_.plain_merge_order();
-    if (!in_memory && !direct_merge) files_.expect_room(plan_);
+    const bool needs_runs = !in_memory && !direct_merge;
+    // How much is left of what need not be unique is known.
+    if (plan_.request.bytes && !options_.unique) {
+      files_.expect_room(*plan_.request.bytes, needs_runs);
+      if (!needs_runs) files_.reserve_output(*plan_.request.bytes);
+    }
 
     BlockPoolOptions for_pool;
     for_pool.block_bytes = plan_.block_bytes;
@@ -67,7 +71,7 @@ class FileSort {
     runs_.emplace(order_, plan_, *pool_, watch_, store_options(), options_.unique);
     // What is wrong with the folders shows now. But a pipe may hold so little that no run is
     // written.
-    if (!in_memory && !direct_merge && plan_.request.bytes) runs_->open();
+    if (needs_runs && plan_.request.bytes) runs_->open();
     report_.plan = plan_;
     report_.record_bytes = record_bytes_;
 
@@ -138,10 +142,13 @@ class FileSort {
         (report_.records_in + report_.records_out + 2 * in_runs) * report_.record_bytes;
   }
 
-  // `write` is called with a RecordOutput that writes to the output; what it wrote appears.
+  // `write` is called with a RecordOutput that writes to the output, `most_bytes` at most; what it
+  // wrote appears.
   template <typename Write>
-  void write_output(std::size_t write_behind, std::size_t request_bytes, Write write) {
-    FileWriterBase writer = files_.open_writer(*pool_, plan_, write_behind, request_bytes);
+  void write_output(std::size_t write_behind, std::size_t request_bytes, std::uint64_t most_bytes,
+                    Write write) {
+    FileWriterBase writer =
+        files_.open_writer(*pool_, plan_, write_behind, request_bytes, most_bytes);
     const StreamStop stop(writer.stream(), watch_.stop());
     PointerOutput pointer(writer.bytes(), record_bytes_);
     WatchedOutput to(pointer, record_bytes_, watch_);
@@ -161,11 +168,15 @@ class FileSort {
       FirstOfEqual first(order_, options_.unique, out);
       guarded([&] { formation.emit(first); }).throw_if_failed();
     };
-    const auto emit_run = [&] { runs_->form(plan_.write_behind, plan_.request_bytes, emit_to); };
+    const auto emit_run = [&] {
+      runs_->form(plan_.write_behind, plan_.request_bytes, formation.records() * record_bytes_,
+                  emit_to);
+    };
     for (std::size_t i = 0; i < files_.inputs(); ++i) push_all(i, formation, emit_run);
     if (runs_->empty()) {
       watch_.begin(SortPhase::kWriting, report_.records_in * record_bytes_);
-      write_output(plan_.write_behind, plan_.request_bytes, emit_to);
+      write_output(plan_.write_behind, plan_.request_bytes, report_.records_in * record_bytes_,
+                   emit_to);
     } else if (formation.records() != 0) {
       emit_run();
     }
@@ -264,7 +275,7 @@ class FileSort {
 
   void merge_inputs_to_output() {
     watch_.begin(SortPhase::kWriting, plan_.request.bytes);
-    write_output(kPlainWriteBehind, plan_.block_bytes,
+    write_output(kPlainWriteBehind, plan_.block_bytes, plan_.request.bytes.value_or(0),
                  [&](auto& out) { merge_inputs(0, files_.inputs(), out); });
     runs_->count_merge_of_inputs(1);
   }
@@ -275,7 +286,10 @@ class FileSort {
     unsigned merges = 0;
     for (std::size_t first = 0; first < files_.inputs(); first += order) {
       const std::size_t last = std::min<std::size_t>(first + order, files_.inputs());
-      runs_->form(kPlainWriteBehind, plan_.block_bytes, [&](auto& out) {
+      std::uint64_t bytes = 0;
+      for (std::size_t i = first; i < last; ++i)
+        bytes += files_.input(i).length_bytes().value_or(0);
+      runs_->form(kPlainWriteBehind, plan_.block_bytes, bytes, [&](auto& out) {
         WatchedOutput watched(out, record_bytes_, watch_);
         merge_inputs(first, last, watched);
       });
@@ -288,7 +302,7 @@ class FileSort {
     runs_->reduce_to(runs_->last_merge_order());
     watch_.begin(SortPhase::kWriting, runs_->bytes());
     const MergeBuffers buffers = plan_.merge_buffers(runs_->size());
-    write_output(buffers.write_behind, buffers.request_bytes,
+    write_output(buffers.write_behind, buffers.request_bytes, runs_->bytes(),
                  [&](auto& out) { runs_->merge_all(out, buffers.read_buffers); });
   }
 

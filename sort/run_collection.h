@@ -56,17 +56,14 @@ class RunCollection {
   }
 
   // Of the runs that are left.
-  std::uint64_t bytes() const noexcept {
-    std::uint64_t bytes = 0;
-    for (const Run& run : runs_) bytes += run.bytes;
-    return bytes;
-  }
+  std::uint64_t bytes() const noexcept { return bytes_of(runs_); }
 
-  // Calls `write` with a RecordOutput that writes to a new run, `requests` of `request_bytes` at
-  // once. Throws what `write` throws and what the disks report.
+  // Calls `write` with a RecordOutput that writes to a new run of `most_bytes` at most, `requests`
+  // of `request_bytes` at once. Throws what `write` throws and what the disks report.
   template <typename Write>
-  void form(std::size_t requests, std::size_t request_bytes, Write write) {
-    add(requests, request_bytes, write);
+  void form(std::size_t requests, std::size_t request_bytes, std::uint64_t most_bytes,
+            Write write) {
+    add(requests, request_bytes, most_bytes, write);
     ++counts_.runs;
   }
   // The runs that were formed are the result of a merge.
@@ -107,11 +104,17 @@ class RunCollection {
   }
 
  private:
+  static std::uint64_t bytes_of(const std::vector<Run>& runs) noexcept {
+    std::uint64_t bytes = 0;
+    for (const Run& run : runs) bytes += run.bytes;
+    return bytes;
+  }
+
   template <typename Write>
-  void add(std::size_t requests, std::size_t request_bytes, Write write) {
+  void add(std::size_t requests, std::size_t request_bytes, std::uint64_t most_bytes, Write write) {
     open();
     const std::size_t request_blocks = std::max<std::size_t>(request_bytes / plan_.block_bytes, 1);
-    RunWriter<O> writer(order_, *store_, requests * request_blocks);
+    RunWriter<O> writer(order_, *store_, requests * request_blocks, most_bytes);
     write(writer);
     Run run = writer.finish();
     counts_.bytes += run.bytes;
@@ -141,7 +144,7 @@ class RunCollection {
         continue;
       }
       const MergeBuffers buffers = plan_.merge_buffers(group.size());
-      add(buffers.write_behind, buffers.request_bytes, [&](auto& out) {
+      add(buffers.write_behind, buffers.request_bytes, bytes_of(group), [&](auto& out) {
         WatchedOutput watched(out, order_.record_bytes(), watch_);
         merge(std::move(group), watched, buffers.read_buffers, false);
       });

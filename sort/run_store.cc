@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "io/open_disk.h"
@@ -47,13 +48,41 @@ RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
 
 RunStore::~RunStore() = default;
 
-BlockAllocation RunStore::next_allocation() {
-  std::uint64_t number = 0;
-  {
-    std::lock_guard lock(mutex_);
-    number = runs_++;
+BlockAllocation RunStore::next_allocation(std::uint64_t most_bytes) {
+  std::lock_guard lock(mutex_);
+  return {options_.strategy, weights_with_room(most_bytes), options_.seed, runs_++};
+}
+
+// Free slots, and what the folder's file system has for each of the folders in it.
+std::uint64_t RunStore::room(const Part& part) const {
+  const auto sharing = std::count_if(parts_.begin(), parts_.end(), [&](const auto& other) {
+    return other->file_system == part.file_system;
+  });
+  return (part.slots_allocated - part.in_use()) * block_bytes() +
+         part.file.free_bytes() / static_cast<std::uint64_t>(sharing);
+}
+
+std::vector<double> RunStore::weights_with_room(std::uint64_t bytes) const {
+  std::vector<std::uint64_t> rooms;
+  for (const auto& part : parts_) rooms.push_back(room(*part));
+  std::vector<double> weights = options_.weights;
+  for (;;) {
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    // Where there is no room anywhere, writes will tell.
+    if (sum <= 0) return options_.weights;
+    // The smallest goes first: without it, the share of the others is larger.
+    std::size_t smallest = weights.size();
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const double share =
+          static_cast<double>(bytes) * weights[i] / sum + static_cast<double>(block_bytes());
+      if (weights[i] > 0 && static_cast<double>(rooms[i]) < share &&
+          (smallest == weights.size() || rooms[i] < rooms[smallest])) {
+        smallest = i;
+      }
+    }
+    if (smallest == weights.size()) return weights;
+    weights[smallest] = 0;
   }
-  return {options_.strategy, options_.weights, options_.seed, number};
 }
 
 std::vector<unsigned> RunStore::block_times() const {
@@ -113,15 +142,20 @@ void RunStore::free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noe
 // it has do not.
 void RunStore::allocate_more(Part& part) noexcept {
   constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
-  part.slots_allocated +=
+  std::uint64_t more =
       std::max<std::uint64_t>(part.slots / 8, (kLeastBytes + block_bytes() - 1) / block_bytes());
-  const std::uint64_t bytes = part.slots_allocated * block_bytes();
-  try {
-    part.file.allocate(bytes);
-    part.file.truncate(bytes);
-  } catch (const Error&) {
-    // Where there is no room for an eighth more, there may be some for less: writes will tell.
+  // Where there is no room for an eighth more, there may be some for less. If not, writes will
+  // tell.
+  for (; more > 0; more /= 2) {
+    const std::uint64_t bytes = (part.slots + more) * block_bytes();
+    try {
+      part.file.allocate(bytes);
+      part.file.truncate(bytes);
+      break;
+    } catch (const Error&) {
+    }
   }
+  part.slots_allocated = part.slots + std::max<std::uint64_t>(more, 1);
 }
 
 // Neighbouring slots are one hole.

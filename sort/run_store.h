@@ -58,8 +58,9 @@ class RunStore {
   Disk& disk(unsigned index) const noexcept { return *parts_[index]->disk; }
   const std::string& folder(unsigned index) const noexcept { return options_.folders[index]; }
 
-  // Where the blocks of the next run go.
-  BlockAllocation next_allocation();
+  // Where the blocks of the next run go, which will have `most_bytes` at most. Folders that have no
+  // room for their share of it are left out.
+  BlockAllocation next_allocation(std::uint64_t most_bytes);
 
   // How long each disk takes for a block, in small numbers that go with the weights (see
   // optimal_prefetch_order()); empty when all weights are equal.
@@ -100,6 +101,8 @@ class RunStore {
     std::uint64_t peak_in_use = 0;
   };
 
+  std::vector<double> weights_with_room(std::uint64_t bytes) const;
+  std::uint64_t room(const Part& part) const;
   void allocate_more(Part& part) noexcept;
   void punch_holes(Part& part) noexcept;
 
@@ -115,7 +118,8 @@ class RunStore {
 // A sorted run: where its blocks are, and what foretells when a merge needs them. Its slots are
 // given back when they are merged, or with the run. Movable.
 struct Run {
-  explicit Run(RunStore& run_store) : store(&run_store), allocation(run_store.next_allocation()) {}
+  explicit Run(RunStore& run_store, std::uint64_t most_bytes = 0)
+      : store(&run_store), allocation(run_store.next_allocation(most_bytes)) {}
   ~Run();
   Run(Run&& other) noexcept;
   Run& operator=(Run&& other) noexcept;

@@ -34,14 +34,15 @@ class RunWriter {
     return blocks_for_records(block_bytes, record_bytes) + (write_behind > 0 ? write_behind : 1);
   }
 
-  // `most_bytes` is address space only. Throws Error: EINVAL for records larger than a block,
+  // `most_bytes` is what the run will have at most: address space, and which folders have room for
+  // it. Throws Error: EINVAL for records larger than a block,
   // ENOMEM when the pool cannot guarantee the blocks or there is no address space left.
   RunWriter(const O& order, RunStore& store, std::size_t write_behind,
             std::uint64_t most_bytes = std::uint64_t{1} << 40)
       : record_bytes_(order.record_bytes()),
         block_bytes_(store.block_bytes()),
         keys_(order),
-        run_(store) {
+        run_(store, most_bytes) {
     if (record_bytes_ == 0 || record_bytes_ > block_bytes_) {
       throw Error(EINVAL, "records of " + format_bytes(record_bytes_) +
                               " do not fit in blocks of " + format_bytes(block_bytes_));
@@ -50,7 +51,8 @@ class RunWriter {
     OutputStreamOptions options;
     options.name = "run";
     options.comeback_blocks = window - 1;
-    options.reserve_bytes = (most_bytes + block_bytes_ - 1) / block_bytes_ * block_bytes_;
+    options.reserve_bytes =
+        std::max<std::uint64_t>((most_bytes + block_bytes_ - 1) / block_bytes_, 1) * block_bytes_;
     options.least_reserve_bytes = std::min(options.reserve_bytes, options.least_reserve_bytes);
     stream_.emplace(std::make_unique<RunSink>(run_, window, write_behind), options);
     to_ = stream_->data();

@@ -62,17 +62,10 @@ void SortFiles::expect_no_overwriting() const {
   }
 }
 
-void SortFiles::expect_room(const SortPlan& plan) const {
-  if (!plan.request.bytes) return;
-  RoomNeeds needs;
-  for (const std::string& folder : folders_) {
-    needs.add(folder, *plan.request.bytes / folders_.size() + plan.block_bytes);
-  }
-  // The last merge gives the room of the runs back as it takes it for the output.
-  if (output_->folder() && !options_.unique && !needs.counted(*output_->folder())) {
-    needs.add(*output_->folder(), *plan.request.bytes);
-  }
-  needs.expect();
+// The last merge gives the room of the runs back as it takes it for the output.
+void SortFiles::expect_room(std::uint64_t bytes, bool runs) const {
+  if (runs) expect_room_for_runs(folders_, bytes);
+  output_->expect_room(bytes);
 }
 
 FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, const SortPlan& plan,
@@ -88,13 +81,15 @@ FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, const 
 }
 
 FileWriterBase SortFiles::open_writer(BlockPool& pool, const SortPlan& plan,
-                                      std::size_t write_behind, std::size_t request_bytes) {
+                                      std::size_t write_behind, std::size_t request_bytes,
+                                      std::uint64_t most_bytes) {
   FileWriterOptions options;
   options.comeback_blocks = plan.window_blocks - 1;
   options.write_behind = write_behind;
   options.request_bytes = request_bytes;
   options.caching = options_.caching;
   options.sync = true;
+  options.reserve_bytes = (most_bytes / plan.block_bytes + 1) * plan.block_bytes;
   options.disk = disk_.get();
   options.pool = &pool;
   return output_->open_writer(options);

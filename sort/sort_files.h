@@ -38,15 +38,16 @@ class SortFiles {
   // Opens the output and the disk. Throws Error: EINVAL when an input would be overwritten before
   // it has been read, and what SortOutput and disks say.
   void open_output();
-  // Room for all of it, where the file system can tell. Throws Error(ENOSPC).
+  // For `bytes` of output, and as many of runs if there will be any. Throws Error(ENOSPC).
+  void expect_room(std::uint64_t bytes, bool runs) const;
+  // Where no room is given back meanwhile. Throws Error(ENOSPC).
   void reserve_output(std::uint64_t bytes) { output_->reserve(bytes); }
-  // For the runs of all inputs and the output. Throws Error(ENOSPC).
-  void expect_room(const SortPlan& plan) const;
 
   FileReaderBase open_reader(std::size_t input, BlockPool& pool, const SortPlan& plan,
                              std::size_t read_ahead, std::size_t request_bytes);
+  // Of `most_bytes` at most.
   FileWriterBase open_writer(BlockPool& pool, const SortPlan& plan, std::size_t write_behind,
-                             std::size_t request_bytes);
+                             std::size_t request_bytes, std::uint64_t most_bytes);
 
   DiskStatistics disk_statistics() const { return disk_->statistics(); }
 

@@ -1,5 +1,7 @@
 #include "sort/sort_output.h"
 
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -53,6 +55,24 @@ std::string default_run_folder(const std::string& output) {
 SortOutput::SortOutput(const std::string& path) : file_(open_file(path)) {
   if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name() + "'");
   if (path != "-" && S_ISREG(identity_.st_mode)) folder_ = folder_of(name());
+}
+
+void SortOutput::expect_room(std::uint64_t bytes) const {
+  std::uint64_t room = 0;
+  if (S_ISBLK(identity_.st_mode)) {
+    if (ioctl(file_.descriptor(), BLKGETSIZE64, &room) != 0) return;
+  } else if (S_ISREG(identity_.st_mode)) {
+    // What a borrowed descriptor's file holds may be overwritten.
+    constexpr std::uint64_t kUnitOfStat = 512;
+    room = file_.free_bytes() + static_cast<std::uint64_t>(identity_.st_blocks) * kUnitOfStat;
+  } else {
+    return;
+  }
+  if (room >= bytes) return;
+  throw Error(ENOSPC, "the output takes " + format_bytes(bytes) + ", and " +
+                          (S_ISBLK(identity_.st_mode) ? "the device '" + name() + "' holds "
+                                                      : "there are for '" + name() + "' ") +
+                          format_bytes(room));
 }
 
 FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {

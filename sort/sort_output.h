@@ -34,6 +34,8 @@ class SortOutput {
   const std::optional<std::string>& folder() const noexcept { return folder_; }
   const struct stat& identity() const noexcept { return identity_; }
 
+  // Throws Error(ENOSPC) when a file system or a device has no room for so many bytes.
+  void expect_room(std::uint64_t bytes) const;
   // Reserves room in the file system. Throws Error(ENOSPC).
   void reserve(std::uint64_t bytes) { file_.allocate(bytes); }
 

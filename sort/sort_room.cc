@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <set>
 
 #include "vortex/error.h"
 
@@ -31,24 +32,19 @@ std::string temporary_folder() {
   return folder != nullptr && *folder != '\0' ? folder : "/tmp";
 }
 
-void RoomNeeds::add(const std::string& folder, std::uint64_t bytes) {
-  Need& need = needs_[file_system_of(folder)];
-  need.folder = folder;
-  need.bytes += bytes;
-}
-
-bool RoomNeeds::counted(const std::string& folder) const {
-  return needs_.contains(file_system_of(folder));
-}
-
-void RoomNeeds::expect() const {
-  for (const auto& [file_system, need] : needs_) {
-    const std::uint64_t room = free_bytes_in(need.folder);
-    if (room >= need.bytes) continue;
-    throw Error(ENOSPC, "the file system of '" + need.folder + "' has " + format_bytes(room) +
-                            " left, and the sort needs at least " + format_bytes(need.bytes) +
-                            " there");
+void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes) {
+  std::set<dev_t> seen;
+  std::uint64_t room = 0;
+  std::string names;
+  for (const std::string& folder : folders) {
+    if (!seen.insert(file_system_of(folder)).second) continue;
+    room += free_bytes_in(folder);
+    names += (names.empty() ? "'" : ", '") + folder + "'";
   }
+  if (room >= bytes) return;
+  throw Error(ENOSPC, "the runs of the sort take at least " + format_bytes(bytes) + ", and " +
+                          names + (seen.size() == 1 ? " has " : " have ") + format_bytes(room) +
+                          " left: name a folder with more room, or several (-T)");
 }
 
 }  // namespace vortex

@@ -4,8 +4,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
 #include <string>
+#include <vector>
 
 namespace vortex {
 
@@ -15,22 +15,8 @@ dev_t file_system_of(const std::string& folder);
 // $TMPDIR, or /tmp.
 std::string temporary_folder();
 
-// Adds up what will be written, each file system counted once.
-class RoomNeeds {
- public:
-  // These throw Error as file_system_of() does.
-  void add(const std::string& folder, std::uint64_t bytes);
-  bool counted(const std::string& folder) const;
-
-  // Throws Error(ENOSPC) that names the folder, what is left there and what is needed.
-  void expect() const;
-
- private:
-  struct Need {
-    std::string folder;
-    std::uint64_t bytes = 0;
-  };
-  std::map<dev_t, Need> needs_;
-};
+// Throws Error(ENOSPC) unless the file systems of the folders, each counted once, have room for so
+// many bytes of runs together.
+void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes);
 
 }  // namespace vortex

@@ -607,6 +607,32 @@ TEST_F(ExternalSortRoom, TooLittleIsFoundOutOnTheWay) {
   }
 }
 
+// A folder that cannot take its share takes what it can, and is left out from there on.
+TEST_F(ExternalSortRoom, AFullFolderIsLeftOut) {
+  for (const PrefetchKind kind : kAllPrefetchKinds) {
+    for (const bool pipe : {false, true}) {
+      SCOPED_TRACE(prefetch_kind_name(kind));
+      Files files;
+      const Bytes bytes = input(5 * kRoom / 2);
+      pipe ? files.add_pipe(bytes) : files.add_input(bytes);
+      ExternalSortOptions options = files.options();
+      options.format = RecordFormat(kRecordBytes);
+      options.memory_bytes = 512 << 10;
+      options.prefetch = kind;
+      options.folders.insert(options.folders.begin(), system_.root);
+      std::uint64_t least_free = kRoom;
+      options.progress = [&](const SortProgress&) {
+        least_free = std::min(least_free, system_.free_bytes());
+      };
+      std::string message;
+      EXPECT_EQ(error_of([&] { external_sort(options); }, &message), 0) << message;
+      EXPECT_LT(least_free, kRoom / 2);
+      EXPECT_TRUE(read_file(options.output) ==
+                  stably_sorted(FormatOrder(*options.format), {kRecordBytes, bytes}).bytes);
+    }
+  }
+}
+
 // Hardly more than the data: blocks that have been merged make room for what is written.
 TEST_F(ExternalSortRoom, TheDataOnceAreEnough) {
   Files files;
@@ -666,6 +692,34 @@ TEST(ExternalSortDevice, IsReadAndWritten) {
     EXPECT_TRUE(read_file(from.path()) == list.bytes);
     options.output = from.path();
     EXPECT_EQ(error_of([&] { external_sort(options); }), EINVAL) << "it would overwrite its input";
+  }
+}
+
+TEST(ExternalSortDevice, ThatIsTooSmallIsRefusedAtOnce) {
+  auto random = test_random();
+  constexpr std::size_t kRecordBytes = 64;
+  const TemporaryFolder folder;
+  const RecordList list = make_records(Shape::kRandom, kRecordBytes, 32768, random);
+  const Bytes before(list.bytes.size() / 2);
+  write_file(folder.file("from"), list.bytes);
+  write_file(folder.file("to"), before);
+  const LoopDevice to(folder.file("to"));
+  if (to.path().empty()) GTEST_SKIP() << "no loop device can be had, which takes root and losetup";
+  for (const bool merge : {false, true}) {
+    for (const std::uint64_t memory_bytes : {std::uint64_t{1} << 20, std::uint64_t{32} << 20}) {
+      ExternalSortOptions options;
+      options.inputs = {folder.file("from")};
+      options.output = to.path();
+      options.merge_inputs = merge;
+      options.folders = {folder.path().string()};
+      options.format = RecordFormat(kRecordBytes);
+      options.memory_bytes = memory_bytes;
+      std::string message;
+      EXPECT_EQ(error_of([&] { external_sort(options); }, &message), ENOSPC);
+      EXPECT_NE(message.find("takes 2 MiB, and the device"), std::string::npos) << message;
+      EXPECT_NE(message.find("holds 1 MiB"), std::string::npos) << message;
+      EXPECT_TRUE(read_file(to.path()) == before);
+    }
   }
 }
 
