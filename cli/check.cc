@@ -82,10 +82,14 @@ OrderReport check_files(const CheckOptions& options) {
 }
 
 std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) throw Error(errno, "cannot read the summary '" + path + "'");
-  return text;
+  try {
+    std::ifstream file(path, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!file.is_open() || file.bad()) throw Error(errno, "read the summary '" + path + "'");
+    return text;
+  } catch (const std::ios_base::failure& error) {  // a folder, for one
+    throw Error(error.code().value(), "read the summary '" + path + "'");
+  }
 }
 
 OrderReport combine_summaries(const CheckOptions& options) {

@@ -1,5 +1,6 @@
 #include "cli/order_summary_json.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -41,32 +42,40 @@ std::vector<std::byte> from_hex(const Json& value, std::size_t bytes) {
   return result;
 }
 
+// nlohmann would make whole numbers of fractions and large ones of negative.
+std::uint64_t count_of(const Json& json, const char* name) {
+  const Json& value = json.at(name);
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  throw Error(EINVAL, std::string("'") + name + "' is " + value.dump() + ", which counts nothing");
+}
+
 OrderReport parse(const std::string& text) {
   const Json json = Json::parse(text);
   if (json.at("kind").get<std::string>() != kKind) throw Error(EINVAL, "it is of another kind");
   std::vector<RecordKey> keys;
   for (const Json& key : json.at("keys")) keys.push_back(parse_record_key(key.get<std::string>()));
-  const auto record_bytes = json.at("record_bytes").get<std::size_t>();
+  const std::uint64_t record_bytes = count_of(json, "record_bytes");
   OrderReport report{.format = RecordFormat(record_bytes, keys), .files = {}, .summary = {}};
   OrderSummary& summary = report.summary;
-  summary.records = json.at("records").get<std::uint64_t>();
+  summary.records = count_of(json, "records");
   summary.checksum = parse_checksum(json.at("checksum").get<std::string>());
-  summary.duplicates = json.at("duplicates").get<std::uint64_t>();
-  summary.descents = json.at("descents").get<std::uint64_t>();
+  summary.duplicates = count_of(json, "duplicates");
+  summary.descents = count_of(json, "descents");
   if (!json.at("first_descent").is_null()) {
-    summary.first_descent = json.at("first_descent").get<std::uint64_t>();
+    summary.first_descent = count_of(json, "first_descent");
   }
   summary.first = from_hex(json.at("first"), record_bytes);
   summary.last = from_hex(json.at("last"), record_bytes);
   std::uint64_t records_in_files = 0;
   for (const Json& file : json.at("files")) {
-    report.files.push_back(
-        {file.at("path").get<std::string>(), file.at("records").get<std::uint64_t>()});
+    report.files.push_back({file.at("path").get<std::string>(), count_of(file, "records")});
     records_in_files += report.files.back().records;
   }
   if (records_in_files != summary.records || summary.first.empty() != (summary.records == 0) ||
       summary.last.empty() != (summary.records == 0) ||
-      summary.first_descent.has_value() != (summary.descents != 0)) {
+      summary.first_descent.has_value() != (summary.descents != 0) ||
+      summary.first_descent.value_or(0) >= std::max<std::uint64_t>(summary.records, 1) ||
+      summary.duplicates + summary.descents >= std::max<std::uint64_t>(summary.records, 1)) {
     throw Error(EINVAL, "its numbers contradict each other");
   }
   return report;

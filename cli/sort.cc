@@ -104,6 +104,39 @@ double share_of_bound(const ExternalSortReport& report, double io_bound_seconds)
   return std::max(io_bound_seconds, report.cpu_seconds) / std::max(report.seconds, 1e-9);
 }
 
+void print_json(const SortPlan& plan) {
+  const auto known = [](bool is_known, std::uint64_t number) {
+    return is_known ? nlohmann::ordered_json(number) : nlohmann::ordered_json();
+  };
+  const bool length_known = plan.request.bytes.has_value();
+  nlohmann::ordered_json json = {
+      {"kind", "vortex sort plan"},
+      {"input_bytes", known(length_known, plan.request.bytes.value_or(0))},
+      {"record_bytes", plan.request.record_bytes},
+      {"memory_bytes", plan.request.memory_bytes},
+      {"block_bytes", plan.block_bytes},
+      {"pool_blocks", plan.pool_blocks},
+      {"buckets", plan.buckets},
+      {"bucket_blocks", plan.bucket_blocks},
+      {"scratch_bytes", plan.scratch_bytes},
+      {"forecast_memory_bytes", plan.forecast_memory_bytes},
+      {"least_run_bytes", plan.run_bytes},
+      {"in_memory", plan.in_memory()},
+  };
+  if (!plan.in_memory()) {
+    const MergeBuffers buffers = plan.merge_buffers(plan.merge_order);
+    json["most_runs"] = known(length_known, plan.runs);
+    json["passes"] = known(length_known, plan.passes);
+    json["merge_order"] = plan.merge_order;
+    json["read_buffers"] = buffers.read_buffers;
+    json["write_requests"] = buffers.write_behind;
+    json["write_request_bytes"] = buffers.request_bytes;
+    json["prefetch"] = prefetch_kind_name(plan.request.prefetch);
+    json["disks"] = plan.request.disks;
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
 void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
                 std::optional<double> io_bound_seconds) {
   nlohmann::ordered_json json = {
@@ -173,7 +206,12 @@ int sort(const SortOptions& options) {
   std::FILE* const out = options.output == "-" ? stderr : stdout;
   allow_many_open_files();
   if (options.plan) {
-    fmt::print("{}", to_string(plan_external_sort(what)));
+    const SortPlan plan = plan_external_sort(what);
+    if (options.json) {
+      print_json(plan);
+    } else {
+      fmt::print("{}", to_string(plan));
+    }
     return kExitGood;
   }
   Interrupt interrupt;

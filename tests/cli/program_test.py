@@ -161,6 +161,22 @@ class Check(Program):
         done = self.run_vortex("check", "--combine", *reversed(parts), code=1)
         self.assertIn("belongs before", done.stderr.decode())
 
+    def test_summaries_that_cannot_be_are_refused(self):
+        self.gen("in", "-n", 100, "--form", "u16", "--distribution", "few")
+        summary = self.check("in", "--form", "u16", code=1)
+        for name, value in (("records", -5), ("records", 1.5), ("duplicates", -1),
+                            ("duplicates", 100), ("descents", 100), ("descents", -1),
+                            ("first_descent", 100), ("first_descent", -1), ("first", "00"),
+                            ("records", "100"), ("record_bytes", -2), ("record_bytes", 2.5)):
+            files = [{"path": "in", "records": value if name == "records" else 100}]
+            (self.folder / "wrong").write_text(json.dumps({**summary, "files": files, name: value}))
+            self.assertIn("'wrong' is no summary", self.refusal("check", "--combine", "wrong"))
+        (self.folder / "right").write_text(json.dumps(summary))
+        self.assertEqual(self.check("--combine", "right", code=1)["duplicates"],
+                         summary["duplicates"])
+        self.assertIn("read the summary '.': Is a directory",
+                      self.refusal("check", "--combine", "."))
+
     def test_pipes(self):
         for records in (0, 1, 20971, 20972, 62914, 200000):
             made = self.gen("in", "-n", records, "--form", "records")
@@ -274,7 +290,21 @@ class Sort(Program):
             done = self.run_vortex("sort", "in", "-o", "out", "--form", "records", "-S", memory,
                                    "--plan")
             self.assertIn(word, done.stdout.decode())
+            plan = self.sort("in", "-o", "out", "--form", "records", "-S", memory, "--plan")
+            self.assertEqual(plan["input_bytes"], 10000000)
+            self.assertEqual(plan["in_memory"], memory == "64M")
+            if memory == "2M":
+                report = json.loads(self.run_vortex(
+                    "sort", "in", "-o", "-", "--form", "records", "-S", memory,
+                    "--json").stderr)
+                self.assertEqual((plan["block_bytes"], plan["passes"]),
+                                 (report["block_bytes"], report["passes"]))
+                self.assertGreaterEqual(plan["most_runs"], report["runs"])
             self.assertEqual(os.listdir(self.folder), ["in"])
+        plan = json.loads(self.run_vortex("sort", "-", "-o", "out", "--form", "records", "--plan",
+                                          "--json", input=b"").stdout)
+        self.assertEqual((plan["input_bytes"], plan["most_runs"], plan["passes"]),
+                         (None, None, None))
         self.assertIn("at least", self.refusal("sort", "in", "-o", "out", "--form", "records", "-S",
                                                "10k", "--plan"))
 
