@@ -64,7 +64,7 @@ Part part_of(std::uint64_t total, const std::string& text) {
 FileWriter<std::byte> open_output(const GenOptions& options, std::uint64_t bytes) {
   FileWriterOptions for_writer;
   for_writer.expected_bytes = bytes;
-  for_writer.reserve_bytes = std::max<std::uint64_t>(for_writer.reserve_bytes, bytes);
+  for_writer.reserve_bytes = (bytes / kDefaultBlockBytes + 1) * kDefaultBlockBytes;
   for_writer.sync = options.sync;
   if (options.output != "-") return FileWriter<std::byte>(options.output, for_writer);
   if (isatty(STDOUT_FILENO) != 0) {

@@ -161,7 +161,9 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
     if (file.file_ < 0) {
       const int error = errno;
       file.temporary_name_.clear();
-      file.fail("create", error);
+      if (error != EACCES) file.fail("create", error);
+      throw Error(error, "create '" + path + "': its folder '" + folder_of(path) +
+                             "' may not be written to");
     }
   }
   if (exists && !pass_on(file.file_, existing)) file.fail("set the mode of");
@@ -178,7 +180,7 @@ BlockFile BlockFile::temporary(const std::string& folder, bool direct) {
   if (file.file_ < 0) {
     const std::string path = temporary_name_for(folder + "/vortex");
     file.file_ = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    if (file.file_ < 0) file.fail("create");
+    if (file.file_ < 0) throw Error(errno, "create a temporary file in '" + folder + "'");
     unlink(path.c_str());
   }
   file.look(true);

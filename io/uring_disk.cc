@@ -31,6 +31,12 @@ std::int64_t without_cancellation(int result) noexcept {
   return result == -ECANCELED ? -EINTR : result;
 }
 
+std::string memory_lock_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "unlimited";
+  return format_bytes(limit.rlim_cur);
+}
+
 std::string why_refused(int error) {
   int disabled = 0;
   std::ifstream("/proc/sys/kernel/io_uring_disabled") >> disabled;
@@ -44,16 +50,11 @@ std::string why_refused(int error) {
     case ENOSYS:
       return "not there: the kernel has none, or a seccomp filter hides it";
     case ENOMEM:
-      return "no memory: on kernels before 5.12 RLIMIT_MEMLOCK counts";
+      return "no memory for the rings: RLIMIT_MEMLOCK is " + memory_lock_limit() +
+             "; raise it (ulimit -l) or use threads";
     default:
       return "refused";
   }
-}
-
-std::string memory_lock_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "unlimited";
-  return format_bytes(limit.rlim_cur);
 }
 
 int open_ring(unsigned entries, io_uring* ring) noexcept {

@@ -19,6 +19,7 @@
 #include "sort/first_of_equal.h"
 #include "sort/forecast_keys.h"
 #include "sort/loser_tree.h"
+#include "sort/memory_limits.h"
 #include "sort/pointer_output.h"
 #include "sort/record_order.h"
 #include "sort/run_collection.h"
@@ -52,6 +53,7 @@ class FileSort {
   ExternalSortReport run() {
     const auto begin = Clock::now();
     const double cpu_begin = thread_cpu_seconds();
+    expect_address_space(plan_.address_space_bytes());
     files_.open_output();
     const bool in_memory = plan_.in_memory() && !options_.merge_inputs;
     const bool direct_merge = options_.merge_inputs && files_.inputs() <= plan_.plain_merge_order();

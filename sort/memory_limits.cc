@@ -1,9 +1,13 @@
 #include "sort/memory_limits.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <sstream>
+
+#include "vortex/error.h"
 
 namespace vortex {
 namespace {
@@ -77,6 +81,20 @@ MemoryLimits memory_limits(const std::string& root) {
   }
   read_groups(limits, root);
   return limits;
+}
+
+void expect_address_space(std::uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const std::uint64_t taken = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  if (taken <= limit.rlim_cur && bytes <= limit.rlim_cur - taken) return;
+  throw Error(ENOMEM, "the sort takes " + format_bytes(bytes) +
+                          " of address space for its streams, beside " + format_bytes(taken) +
+                          " that the process has, and RLIMIT_AS is " +
+                          format_bytes(limit.rlim_cur) +
+                          ": raise it (ulimit -v), or sort with less memory (-S)");
 }
 
 }  // namespace vortex

@@ -22,6 +22,9 @@ struct MemoryLimits {
   }
 };
 
+// Throws Error(ENOMEM) when RLIMIT_AS leaves this process less than so much more address space.
+void expect_address_space(std::uint64_t bytes);
+
 // Reads /proc/meminfo and the control groups, version 2 and version 1. What cannot be read counts
 // as no limit. `root` stands before every path; it is empty except in tests.
 MemoryLimits memory_limits(const std::string& root = {});

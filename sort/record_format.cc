@@ -17,10 +17,9 @@ void check_key(const RecordKey& key, std::size_t record_bytes) {
     throw Error(EINVAL, context + "the length does not fit the type");
   }
   if (key.offset > record_bytes || key.length > record_bytes - key.offset) {
-    throw Error(EINVAL, context + "bytes " + std::to_string(key.offset) + " to " +
-                            std::to_string(key.offset + key.length - 1) +
-                            " do not lie inside a record of " + std::to_string(record_bytes) +
-                            " bytes");
+    throw Error(EINVAL, context + std::to_string(key.length) + " bytes from byte " +
+                            std::to_string(key.offset) + " on do not lie inside a record of " +
+                            std::to_string(record_bytes) + " bytes");
   }
 }
 

@@ -70,8 +70,9 @@ void SortOutput::expect_room(std::uint64_t bytes) const {
   }
   if (room >= bytes) return;
   throw Error(ENOSPC, "the output takes " + format_bytes(bytes) + ", and " +
-                          (S_ISBLK(identity_.st_mode) ? "the device '" + name() + "' holds "
-                                                      : "there are for '" + name() + "' ") +
+                          (S_ISBLK(identity_.st_mode)
+                               ? "the device '" + name() + "' holds "
+                               : "the file system of '" + name() + "' has room for ") +
                           format_bytes(room));
 }
 

@@ -207,6 +207,16 @@ std::uint64_t SortPlan::largest_merge_order() const noexcept {
   return comfortable >= 2 ? comfortable : largest(0);
 }
 
+std::uint64_t SortPlan::address_space_bytes() const noexcept {
+  constexpr std::uint64_t kOfUnknownLength = std::uint64_t{1} << 30;
+  const std::uint64_t input_bytes = request.bytes.value_or(kOfUnknownLength);
+  const std::uint64_t pool_bytes = std::uint64_t{pool_blocks} * block_bytes;
+  const std::uint64_t forming =
+      input_bytes + (buckets + 1) * (std::uint64_t{bucket_blocks} + 1) * block_bytes;
+  const std::uint64_t merging = in_memory() ? 0 : 2 * request.bytes.value_or(0);
+  return pool_bytes + scratch_bytes + std::max(forming, merging);
+}
+
 std::uint64_t SortPlan::plain_merge_order() const noexcept {
   const std::size_t writer = writer_blocks(2, block_bytes);
   if (pool_blocks <= writer) return 0;

@@ -63,6 +63,10 @@ struct SortPlan {
   MergeBuffers merge_buffers(std::uint64_t runs) const;
   std::uint64_t largest_merge_order() const noexcept;
 
+  // What the streams reserve in all: each bucket as much as all of them have, and the files and
+  // runs their lengths.
+  std::uint64_t address_space_bytes() const noexcept;
+
   // Runs that can be merged when each is read on its own, two requests ahead: files that were
   // sorted elsewhere, of which no forecasts exist.
   std::uint64_t plain_merge_order() const noexcept;

@@ -4,6 +4,7 @@
   program_test.py PROGRAM [--sanitized]
 """
 
+import ctypes
 import json
 import os
 import pathlib
@@ -367,6 +368,8 @@ class Sort(Program):
                 (("x", "-o", "y", "--record", 10, "-T", "missing"), "missing"),
                 (("x", "-o", "y", "--record", 10, "-S", "10k"), "at least"),
                 (("x", "-o", "y", "--record", 10, "--io", "tape"), "--io"),
+                (("x", "-o", "y", "--record", 10, "--key", f"{2**64 - 1}:2"),
+                 f"2 bytes from byte {2**64 - 1} on"),
                 (("x", "-o", "/dev/full", "--record", 10), "space")):
             self.assertIn(word, self.refusal("sort", *arguments))
         self.assertEqual(os.listdir(self.folder), ["x"])
@@ -374,6 +377,31 @@ class Sort(Program):
                               input=bytes(250), capture_output=True, check=False)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertEqual(os.listdir(self.folder), ["x"])
+
+    @unittest.skipIf(SANITIZED, "a sanitizer's shadow takes terabytes of address space")
+    def test_little_address_space_is_enough_or_named(self):
+        def limit_address_space():
+            resource.setrlimit(resource.RLIMIT_AS, (160 << 20, 160 << 20))
+        self.run_vortex("gen", "in", "-n", "100k", preexec_fn=limit_address_space)
+        arguments = ("sort", "in", "-o", "out", "--form", "records", "-S")
+        self.run_vortex(*arguments, "2M", preexec_fn=limit_address_space)
+        self.assertTrue(self.check("out")["sorted"])
+        message = self.refusal(*arguments, "64M", preexec_fn=limit_address_space)
+        self.assertIn("RLIMIT_AS is 160 MiB: raise it (ulimit -v), or sort with less memory",
+                      message)
+
+    def test_a_folder_that_may_not_be_written_to_is_named(self):
+        self.gen("in", "-n", 20000)
+        (self.folder / "mine").mkdir(mode=0o555)
+
+        def obey_modes():  # root, too: CAP_DAC_OVERRIDE leaves the bounding set
+            ctypes.CDLL(None).prctl(24, 1)
+        for arguments, word in (
+                (("-o", "mine/out"), "create 'mine/out': its folder 'mine' may not be written to"),
+                (("-o", "out", "-T", "mine", "-S", "1M"), "a temporary file in 'mine'")):
+            self.assertIn(word, self.refusal("sort", "in", *arguments, "--form", "records",
+                                             preexec_fn=obey_modes))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["in", "mine"])
 
     def test_closed_standard_descriptors_stay_closed(self):
         self.gen("in", "-n", 3000)

@@ -76,7 +76,8 @@ TEST(RecordFormat, RefusesKeysThatLieOutside) {
     return "";
   };
   EXPECT_EQ(refused(100, "90:10"), "");
-  EXPECT_NE(refused(100, "91:10").find("bytes 91 to 100 do not lie inside a record of 100 bytes"),
+  EXPECT_NE(refused(100, "91:10")
+                .find("10 bytes from byte 91 on do not lie inside a record of 100 bytes"),
             std::string::npos);
   EXPECT_NE(refused(100, "18446744073709551615:2"), "");
   EXPECT_NE(refused(0, "0:1"), "");
