@@ -478,6 +478,18 @@ void one_each(benchmark::internal::Benchmark* row, const std::vector<std::size_t
   }
 }
 
+// 4 and 8 MiB of memory in blocks of different sizes. A fault that places a run of k ready blocks
+// in one move costs what it costs to place a block k times as large, so the rows of larger blocks
+// bound what runs can gain.
+void equal_memory(benchmark::internal::Benchmark* row) {
+  for (const std::size_t memory : {4 * kMiB, 8 * kMiB}) {
+    for (const std::size_t bytes : {128 * kKiB, 256 * kKiB, 512 * kKiB, kMiB, 2 * kMiB}) {
+      const auto blocks = static_cast<std::int64_t>(memory / bytes);
+      if (blocks != 4) row->Args({static_cast<std::int64_t>(bytes), blocks, 1});
+    }
+  }
+}
+
 // And one stream a core, where the row is at its best.
 void also_all_cores(benchmark::internal::Benchmark* row, std::size_t block_bytes,
                     std::int64_t depth) {
@@ -530,12 +542,14 @@ BENCHMARK_TEMPLATE(transport, VortexC<Handover::kAtHome>)
     ->Name("vortex_c")
     ->Apply([](benchmark::internal::Benchmark* row) {
       one_each(row, kAllSizes, {3, 4});
+      equal_memory(row);
       also_all_cores(row, 2 * kMiB, 4);
     });
 BENCHMARK_TEMPLATE(transport, VortexC<Handover::kInPlace>)
     ->Name("vortex_c_in_place")
     ->Apply([](benchmark::internal::Benchmark* row) {
       one_each(row, kAllSizes, {3, 4});
+      equal_memory(row);
       also_all_cores(row, 2 * kMiB, 4);
     });
 
