@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/fault_plan.h"
@@ -22,6 +23,7 @@
 #include "sort/record_order.h"
 #include "sort/run_store.h"
 #include "sort/run_writer.h"
+#include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
@@ -52,53 +54,22 @@ Bytes sorted_records(const O& order, std::uint64_t count, Keys keys, std::mt1993
     const int value = keys == Keys::kFew ? few : keys == Keys::kAllEqual ? 0xff : extreme;
     std::memset(record, value, key_bytes);
   }
-  std::vector<const std::byte*> pointers(count);
-  for (std::uint64_t i = 0; i < count; ++i) pointers[i] = bytes.data() + i * record_bytes;
-  std::stable_sort(pointers.begin(), pointers.end(),
-                   [&](const std::byte* a, const std::byte* b) { return order.less(a, b); });
-  Bytes result;
-  result.reserve(bytes.size());
-  for (const std::byte* record : pointers) {
-    result.insert(result.end(), record, record + record_bytes);
-  }
-  return result;
+  return stably_sorted(order, {record_bytes, std::move(bytes)}).bytes;
 }
 
 // What a stable merge of the runs must give.
 template <RecordOrder O>
 Bytes expected_merge(const O& order, const std::vector<Bytes>& runs, bool unique = false) {
-  const std::size_t record_bytes = order.record_bytes();
-  std::vector<const std::byte*> pointers;
-  for (const Bytes& run : runs) {
-    for (std::size_t at = 0; at < run.size(); at += record_bytes) {
-      pointers.push_back(run.data() + at);
-    }
+  RecordList all{order.record_bytes(), {}};
+  for (const Bytes& run : runs) all.bytes.insert(all.bytes.end(), run.begin(), run.end());
+  const RecordList sorted = stably_sorted(order, all);
+  if (!unique) return sorted.bytes;
+  RecordCollector kept(order.record_bytes());
+  for (std::size_t i = 0; i < sorted.count(); ++i) {
+    if (i == 0 || order.less(sorted.at(i - 1), sorted.at(i))) kept.append(sorted.at(i));
   }
-  const auto less = [&](const std::byte* a, const std::byte* b) { return order.less(a, b); };
-  std::stable_sort(pointers.begin(), pointers.end(), less);
-  if (unique) {
-    const auto equal = [&](const std::byte* a, const std::byte* b) { return !less(a, b); };
-    pointers.erase(std::unique(pointers.begin(), pointers.end(), equal), pointers.end());
-  }
-  Bytes result;
-  for (const std::byte* record : pointers) {
-    result.insert(result.end(), record, record + record_bytes);
-  }
-  return result;
+  return kept.list.bytes;
 }
-
-class MemoryOutput {
- public:
-  explicit MemoryOutput(std::size_t record_bytes) : record_bytes_(record_bytes) {}
-  void append(const std::byte* record) {
-    bytes_.insert(bytes_.end(), record, record + record_bytes_);
-  }
-  const Bytes& bytes() const { return bytes_; }
-
- private:
-  std::size_t record_bytes_;
-  Bytes bytes_;
-};
 
 struct StoreShape {
   unsigned folders = 1;
@@ -116,6 +87,9 @@ struct House {
         store(pool, options(shape, seed)) {}
   ~House() {
     EXPECT_EQ(store.bytes_in_use(), 0U) << "slots are lost";
+    for (const RunStoreDiskStatistics& disk : store.statistics()) {
+      EXPECT_EQ(disk.slots_in_use, 0U) << "slots are lost in " << disk.folder;
+    }
     EXPECT_EQ(pool.statistics().blocks_in_use, 0U) << "blocks are lost";
   }
 
@@ -206,7 +180,21 @@ FormatOrder random_format(std::mt19937_64& random) {
   return FormatOrder(RecordFormat(size, keys));
 }
 
-class RunMerge : public ::testing::TestWithParam<PrefetchKind> {};
+class RunMerge : public ::testing::TestWithParam<PrefetchKind> {
+ protected:
+  static RunMergeOptions with(std::size_t read_buffers) {
+    return {.kind = GetParam(), .read_buffers = read_buffers};
+  }
+
+  // Writes `data` as runs and merges them.
+  template <RecordOrder O>
+  static Bytes merged(const O& order, House& house, const std::vector<Bytes>& data,
+                      std::size_t read_buffers) {
+    RecordCollector out(order.record_bytes());
+    merge_runs(order, house.store, write_runs(order, house.store, data), out, with(read_buffers));
+    return out.list.bytes;
+  }
+};
 
 std::string test_name(const ::testing::TestParamInfo<PrefetchKind>& info) {
   std::string name(prefetch_kind_name(info.param));
@@ -253,19 +241,17 @@ TEST_P(RunMerge, GivesWhatAStableSortGives) {
       ASSERT_EQ(runs[i].records, data[i].size() / order.record_bytes());
       bytes += data[i].size();
     }
-    MemoryOutput out(order.record_bytes());
+    RecordCollector out(order.record_bytes());
     MergePrefetcherStatistics statistics;
     std::uint64_t told = 0;
-    RunMergeOptions options;
-    options.kind = GetParam();
-    options.read_buffers = buffers;
+    RunMergeOptions options = with(buffers);
     options.unique = random() % 4 == 0;
     options.punch_holes = random() % 2 == 0;
     options.progress = [&](std::uint64_t merged) { told = merged; };
     options.statistics = &statistics;
     const std::uint64_t appended = merge_runs(order, house.store, std::move(runs), out, options);
-    ASSERT_EQ(appended, out.bytes().size() / order.record_bytes());
-    ASSERT_TRUE(out.bytes() == expected_merge(order, data, options.unique));
+    ASSERT_EQ(appended, out.list.bytes.size() / order.record_bytes());
+    ASSERT_TRUE(out.list.bytes == expected_merge(order, data, options.unique));
     ASSERT_EQ(told, bytes);
     ASSERT_LE(statistics.policy.peak_buffers, buffers);
     ASSERT_EQ(house.store.bytes_in_use(), 0U);
@@ -287,12 +273,7 @@ TEST_P(RunMerge, ComparatorsDecideWithoutLeadingBits) {
     const std::vector<Bytes> data = random_runs(order, 13, keys, 1 << 20, random);
     const std::size_t buffers = least_read_buffers(GetParam(), 13, 2, kBlock, sizeof(Pair));
     House house(std::max<std::size_t>(buffers, 1 + kWriteBehind), {.folders = 2});
-    MemoryOutput out(sizeof(Pair));
-    RunMergeOptions options;
-    options.kind = GetParam();
-    options.read_buffers = buffers;
-    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
-    ASSERT_TRUE(out.bytes() == expected_merge(order, data));
+    ASSERT_TRUE(merged(order, house, data, buffers) == expected_merge(order, data));
   }
 }
 
@@ -316,9 +297,7 @@ TEST_P(RunMerge, SeveralPassesUseSlotsAgain) {
       for (std::size_t i = first; i < std::min(runs.size(), first + kOrder); ++i) {
         group.push_back(std::move(runs[i]));
       }
-      RunMergeOptions options;
-      options.kind = GetParam();
-      options.read_buffers = buffers;
+      RunMergeOptions options = with(buffers);
       RunWriter<FormatOrder> writer(order, house.store, kWriteBehind, std::uint64_t{64} << 20);
       merge_runs(order, house.store, std::move(group), writer, options);
       next.push_back(writer.finish());
@@ -330,12 +309,10 @@ TEST_P(RunMerge, SeveralPassesUseSlotsAgain) {
   for (const RunStoreDiskStatistics& disk : house.store.statistics()) {
     EXPECT_EQ(disk.slots, disk.peak_slots_in_use) << "a free slot was not used again";
   }
-  MemoryOutput out(100);
-  RunMergeOptions options;
-  options.kind = GetParam();
-  options.read_buffers = buffers;
+  RecordCollector out(100);
+  RunMergeOptions options = with(buffers);
   merge_runs(order, house.store, std::move(runs), out, options);
-  EXPECT_TRUE(out.bytes() == expected_merge(order, data));
+  EXPECT_TRUE(out.list.bytes == expected_merge(order, data));
 }
 
 TEST_P(RunMerge, DelaysShortTransfersAndInterruptionsDoNoHarm) {
@@ -354,12 +331,7 @@ TEST_P(RunMerge, DelaysShortTransfersAndInterruptionsDoNoHarm) {
     const std::vector<Bytes> data = random_runs(order, 11, Keys::kFew, 1 << 20, random);
     const std::size_t buffers = least_read_buffers(GetParam(), 11, 3, kBlock, 104) + random() % 8;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
-    MemoryOutput out(104);
-    RunMergeOptions options;
-    options.kind = GetParam();
-    options.read_buffers = buffers;
-    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
-    ASSERT_TRUE(out.bytes() == expected_merge(order, data));
+    ASSERT_TRUE(merged(order, house, data, buffers) == expected_merge(order, data));
   }
 }
 
@@ -379,12 +351,8 @@ TEST_P(RunMerge, AReadThatFailsEndsTheMergeAndLosesNothing) {
         Operation::kRead);
     const std::size_t buffers = least_read_buffers(GetParam(), 7, 2, kBlock, 100) + 3;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
-    MemoryOutput out(100);
-    RunMergeOptions options;
-    options.kind = GetParam();
-    options.read_buffers = buffers;
     try {
-      merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
+      merged(order, house, data, buffers);
       FAIL() << "nobody noticed";
     } catch (const Error& error) {
       EXPECT_EQ(error.code().value(), EIO);
@@ -403,11 +371,9 @@ TEST_P(RunMerge, CanBeCancelled) {
   }
   const std::size_t buffers = least_read_buffers(GetParam(), 5, 2, kBlock, 16) + 4;
   House house(buffers, {.folders = 2});
-  MemoryOutput out(16);
+  RecordCollector out(16);
   std::atomic<bool> cancelled{false};
-  RunMergeOptions options;
-  options.kind = GetParam();
-  options.read_buffers = buffers;
+  RunMergeOptions options = with(buffers);
   options.cancelled = &cancelled;
   options.progress = [&](std::uint64_t merged) {
     if (merged > 20000 * 16) cancelled = true;
@@ -418,8 +384,8 @@ TEST_P(RunMerge, CanBeCancelled) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), ECANCELED);
   }
-  EXPECT_GT(out.bytes().size(), 20000U * 16);
-  EXPECT_LT(out.bytes().size(), 50000U * 16);
+  EXPECT_GT(out.list.bytes.size(), 20000U * 16);
+  EXPECT_LT(out.list.bytes.size(), 50000U * 16);
 }
 
 TEST_P(RunMerge, SaysHowManyBuffersWouldDo) {
@@ -428,13 +394,9 @@ TEST_P(RunMerge, SaysHowManyBuffersWouldDo) {
   const std::vector<Bytes> data(4, sorted_records(order, 500, Keys::kRandom, random));
   const std::size_t least = least_read_buffers(GetParam(), 4, 1, kBlock, 100);
   House house(least + 2 + kWriteBehind, {});
-  MemoryOutput out(100);
-  RunMergeOptions options;
-  options.kind = GetParam();
-  options.read_buffers = least - 1;
   try {
-    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
-    FAIL() << "took " << options.read_buffers << " buffers";
+    merged(order, house, data, least - 1);
+    FAIL() << "took " << least - 1 << " buffers";
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), ENOBUFS);
     EXPECT_NE(std::string(error.what()).find("at least " + std::to_string(least)),
@@ -496,12 +458,7 @@ TEST_P(RunMerge, RecordsAsLargeAsBlocks) {
     }
     const std::size_t buffers = least_read_buffers(GetParam(), 6, 3, kBlock, size);
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), {.folders = 3});
-    MemoryOutput out(size);
-    RunMergeOptions options;
-    options.kind = GetParam();
-    options.read_buffers = buffers;
-    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
-    ASSERT_TRUE(out.bytes() == expected_merge(order, data));
+    ASSERT_TRUE(merged(order, house, data, buffers) == expected_merge(order, data));
   }
 }
 
@@ -561,7 +518,7 @@ TEST(RunMergeSpace, TheLastMergeGivesTheSpaceBackAsItGoes) {
   std::vector<vortex::Run> runs = write_runs(order, house.store, data);
   const std::uint64_t before = bytes_on_disk(house.folders[0].path());
   EXPECT_GE(before, 4U * 20000 * 64);
-  MemoryOutput out(64);
+  RecordCollector out(64);
   RunMergeOptions options;
   options.read_buffers = buffers;
   options.punch_holes = true;
@@ -574,7 +531,7 @@ TEST(RunMergeSpace, TheLastMergeGivesTheSpaceBackAsItGoes) {
   merge_runs(order, house.store, std::move(runs), out, options);
   EXPECT_LT(halfway, before * 2 / 3);
   EXPECT_LT(bytes_on_disk(house.folders[0].path()), before / 10);
-  EXPECT_TRUE(out.bytes() == expected_merge(order, data));
+  EXPECT_TRUE(out.list.bytes == expected_merge(order, data));
 }
 
 TEST(LoserTree, MergesAnyNumberOfInputs) {
@@ -592,9 +549,9 @@ TEST(LoserTree, MergesAnyNumberOfInputs) {
       inputs.push_back({data.back().data(), data.back().size() / order.record_bytes()});
     }
     LoserTree<FormatOrder> tree(order, inputs);
-    MemoryOutput out(order.record_bytes());
+    RecordCollector out(order.record_bytes());
     for (tree.start(); !tree.empty(); tree.advance()) out.append(tree.winner());
-    ASSERT_TRUE(out.bytes() == expected_merge(order, data));
+    ASSERT_TRUE(out.list.bytes == expected_merge(order, data));
   }
 }
 
