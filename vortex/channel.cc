@@ -243,9 +243,6 @@ void Channel::leave_reading() noexcept {
   {
     std::lock_guard lock(mutex_);
     reader_left_ = true;
-    for (Slot& slot : slots_) {
-      if (slot.block) empty_.push_back(std::exchange(slot.block, Block{}));
-    }
   }
   writable_.notify();
 }

@@ -150,6 +150,19 @@ TEST(ForecastAndFlush, DoesWhatThePaperSays) {
   EXPECT_GT(drops, 0U) << "no instance flushed anything";
 }
 
+// Section 4.4 asks for m of at least 2R + D, and each block that the merge holds besides is one
+// more.
+TEST(ForecastAndFlush, NeedsTwoBuffersARunAndOneADisk) {
+  const auto least = [](std::size_t held_blocks, std::uint32_t runs) {
+    return ForecastAndFlush::minimum_buffers({.disks = 6, .buffers = 0, .held_blocks = held_blocks},
+                                             runs);
+  };
+  EXPECT_EQ(least(5, 5), 2U * 5 + 6);
+  EXPECT_EQ(least(10, 5), 3U * 5 + 6);
+  // Two of the runs are empty.
+  EXPECT_EQ(least(3, 5), 2U * 5 + 6);
+}
+
 // Worked by hand: one run, three disks, six buffers. The disks 1 and 2 run ahead while the merge
 // uses up what is on disk 0. When 2 is taken, one buffer is free and three blocks could be read: 11
 // is flushed, and 10, which would be the next to be read from the same disk, stays instead.
