@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sort/asynchronous_forecast_and_flush.h"
+#include "sort/disk_lookahead.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/sort/policy_driver.h"
 #include "tests/support/random_seed.h"
@@ -148,6 +150,44 @@ TEST(ForecastAndFlush, DoesWhatThePaperSays) {
     drops += plain.drops();
   }
   EXPECT_GT(drops, 0U) << "no instance flushed anything";
+}
+
+// Blocks become known in their order, are read from the front, and some come back in any order.
+TEST(DiskLookahead, KeepsEachDiskInTheOrderOfNeed) {
+  auto random = test_random();
+  constexpr unsigned kDisks = 3;
+  constexpr Position kBlocks = 400;
+  for (unsigned round = 0; round < 20; ++round) {
+    DiskLookahead lookahead(kDisks, kBlocks);
+    std::vector<std::set<Position>> expected(kDisks);
+    std::vector<std::pair<unsigned, Position>> read;
+    for (Position known = 0; known < kBlocks;) {
+      const auto disk = static_cast<unsigned>(random() % kDisks);
+      switch (random() % 3) {
+        case 0:
+          lookahead.append(disk, known);
+          expected[disk].insert(known++);
+          break;
+        case 1:
+          if (expected[disk].empty()) break;
+          read.emplace_back(disk, lookahead.head(disk));
+          lookahead.remove_head(disk);
+          expected[disk].erase(expected[disk].begin());
+          break;
+        case 2:
+          if (read.empty()) break;
+          std::swap(read[random() % read.size()], read.back());
+          lookahead.put_back(read.back().first, read.back().second);
+          expected[read.back().first].insert(read.back().second);
+          read.pop_back();
+          break;
+      }
+      for (unsigned each = 0; each < kDisks; ++each) {
+        ASSERT_EQ(lookahead.head(each),
+                  expected[each].empty() ? kNoPosition : *expected[each].begin());
+      }
+    }
+  }
 }
 
 // Section 4.4 asks for m of at least 2R + D, and each block that the merge holds besides is one

@@ -240,6 +240,35 @@ TEST(PipelineTest, InPlaceABlockThatTheReaderHasTakenIsGone) {
   EXPECT_EQ(first_wrong(in.data(), 0, kWords), kWords);
 }
 
+// What the reader jumped over lies at the writer's old addresses until the writer needs it, and the
+// page tables there must be left alone so long.
+TEST(PipelineTest, InPlaceBlocksThatWereJumpedOverAreUsedAgain) {
+  // More than 2 MiB of them, which is what page tables are given back by.
+  constexpr std::uint64_t kAhead = 140;
+  constexpr std::uint64_t kBlocks = 4 * kAhead;
+  PipelineOptions options = small(kAhead, 0, 0);
+  options.handover = Handover::kInPlace;
+  Pipeline<std::uint64_t> pipeline(options);
+  auto out = pipeline.writer();
+  auto in = pipeline.reader();
+  const auto write = [&](std::uint64_t begin, std::uint64_t end) {
+    write_words(out.data(), begin * kWords, end * kWords);
+  };
+  const auto expect = [&](std::uint64_t begin, std::uint64_t end) {
+    EXPECT_EQ(first_wrong(in.data(), begin * kWords, end * kWords), end * kWords);
+  };
+  write(0, kAhead);
+  expect(kAhead - 2, kAhead - 1);
+  // A few blocks do all the work, and the others stay where they are.
+  for (std::uint64_t block = kAhead; block < 3 * kAhead; ++block) {
+    write(block, block + 1);
+    expect(block - 1, block);
+  }
+  // Now every block is needed.
+  write(3 * kAhead, kBlocks - 1);
+  expect(3 * kAhead - 1, kBlocks - 2);
+}
+
 TEST(PipelineTest, ScannersStopAtTheTerminator) {
   // A sanitizer's strstr measures the whole string first and then starts again.
   Pipeline<char> pipeline(small(2, 1, test::kShadowMemory ? 6 : 1));
