@@ -282,5 +282,62 @@ TEST(AsynchronousForecastAndFlush, AnIdleDiskWaitsForNoOther) {
   EXPECT_EQ(action.position, 2U);
 }
 
+// Few runs on many disks, where reads that take long hold most of the buffers.
+TEST(AsynchronousForecastAndFlush, DropsABlockOnlyForOneThatIsNeededBefore) {
+  auto random = test_random();
+  std::uint64_t drops = 0;
+  for (unsigned round = 0; round < 300; ++round) {
+    SCOPED_TRACE(round);
+    const auto disks = static_cast<unsigned>(1 + random() % 10);
+    const Runs runs = make_runs(kAllShapes[round % std::size(kAllShapes)],
+                                static_cast<unsigned>(1 + random() % 3), 60, 3, random);
+    const auto count = static_cast<std::uint32_t>(runs.size());
+    const MergeTrace trace =
+        plain_trace(runs, 3, allocations(AllocationStrategy::kFullyRandom, disks, count, random()));
+    const PrefetchOptions options = {
+        .disks = disks, .buffers = 2 * count + disks, .held_blocks = count};
+    AsynchronousForecastAndFlush policy(known_order(trace), options, count,
+                                        static_cast<unsigned>(1 + random() % 3));
+    std::vector<Position> reading;
+    const auto carry_out = [&] {
+      Position dropped = kNoPosition;
+      for (PrefetchAction action;
+           action = policy.next(), action.kind != PrefetchAction::Kind::kNothing;) {
+        if (action.kind == PrefetchAction::Kind::kDrop) {
+          dropped = action.position;
+          ++drops;
+          continue;
+        }
+        EXPECT_LT(action.position, dropped);
+        dropped = kNoPosition;
+        reading.push_back(action.position);
+      }
+    };
+    carry_out();
+    bool released = false;
+    for (std::size_t step = 0; step < trace.steps.size();) {
+      const MergeStep& next = trace.steps[step];
+      if (next.released != kNoPosition && !released) {
+        released = true;
+        policy.released(next.released);
+        carry_out();
+      }
+      const bool waits = next.taken != kNoPosition && !policy.ready(next.taken);
+      if (!reading.empty() && (waits || random() % 8 == 0)) {
+        std::swap(reading[random() % reading.size()], reading.back());
+        policy.fetched(reading.back());
+        reading.pop_back();
+      } else {
+        ASSERT_FALSE(waits) << "stuck";
+        if (next.taken != kNoPosition) policy.taken(next.taken);
+        released = false;
+        ++step;
+      }
+      carry_out();
+    }
+  }
+  EXPECT_GT(drops, 0U);
+}
+
 }  // namespace
 }  // namespace vortex::test
