@@ -146,13 +146,20 @@ int BlockPool::place(Block block, std::byte* address) noexcept {
   if (from == address) return 0;
   std::byte* const at_home = home(block);
   int error = os::move_pages(from, address, block_bytes_);
-  if (error != 0) return error;
+  if (error != 0) {
+    os::reserve_hole(address, block_bytes_);
+    return error;
+  }
   // The kernel left `from` mapped without pages. A home may stay like that: the block comes back to
   // it.
   if (from != at_home || checked_homes_) {
     error = os::vacate(from, block_bytes_);
     if (error != 0) {
-      os::move_pages(address, from, block_bytes_);
+      if (os::move_pages(address, from, block_bytes_) != 0) {
+        fatal("vortex: the kernel moves a block, but neither makes room for it nor takes it back");
+      }
+      // Other threads must not read zeros where the block was for a moment. No map is split.
+      if (os::vacate(address, block_bytes_) != 0) os::forbid_access(address, block_bytes_);
       return error;
     }
   }
@@ -181,7 +188,10 @@ void BlockPool::wait_until_warm() {
   int error = 0;
   while (warm_some(&error)) {
   }
+  // What the thread had in hand may have been refused, and lie with the cold blocks again.
   stop_warming();
+  while (error == 0 && warm_some(&error)) {
+  }
   if (error == 0) return;
   throw Error(error, "pool '" + name_ + "': the system cannot supply " +
                          format_bytes(pool_bytes()) + " of memory; use a smaller pool");
@@ -238,6 +248,7 @@ void* BlockPool::warm_in_background(void* pool) noexcept {
 }
 
 void BlockPool::stop_warming() noexcept {
+  std::lock_guard lock(warmer_mutex_);
   if (!warmer_runs_) return;
   stop_warming_.store(true, std::memory_order_relaxed);
   pthread_join(warmer_, nullptr);

@@ -158,6 +158,7 @@ class BlockPool {
   std::atomic<std::uint64_t> placements_{0};
   std::atomic<std::uint64_t> withdrawals_{0};
   std::atomic<bool> stop_warming_{false};
+  FutexMutex warmer_mutex_;  // who joins the thread
   pthread_t warmer_{};
   bool warmer_runs_ = false;
   int owner_pid_ = 0;

@@ -5,6 +5,7 @@ namespace vortex {
 
 // The cause recorded when the kernel refuses to move a block.
 inline constexpr const char kCannotMoveBlock[] =
-    "the kernel refuses to move a block (ENOMEM: vm.max_map_count is exhausted by maps of others)";
+    "the kernel refuses to move a block (ENOMEM: vm.max_map_count is exhausted by maps of others, "
+    "or RLIMIT_DATA has no room for a second pool)";
 
 }  // namespace vortex

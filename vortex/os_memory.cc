@@ -10,6 +10,9 @@
 #include <cstdint>
 #include <cstdlib>
 
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000  // Linux 4.17
+#endif
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4  // Linux 5.7
 #endif
@@ -42,19 +45,15 @@ long kernel(int* error, long number, Args... args) noexcept {
 
 std::byte* map(std::byte* address, std::size_t bytes, int protection, int flags,
                int* error) noexcept {
-#if defined(SYS_mmap)
-  const long result = kernel(error, SYS_mmap, address, bytes, protection,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0L);
-#else
-  const long result = kernel(error, SYS_mmap2, address, bytes, protection,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0L);
-#endif
+  const long result =
+      kernel(error, SYS_mmap, address, bytes, static_cast<long>(protection),
+             static_cast<long>(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags), -1L, 0L);
   return *error != 0 ? nullptr : reinterpret_cast<std::byte*>(result);
 }
 
 int protect(std::byte* address, std::size_t bytes, int protection) noexcept {
   int error = injected(MemoryCall::kProtect);
-  if (error == 0) kernel(&error, SYS_mprotect, address, bytes, protection);
+  if (error == 0) kernel(&error, SYS_mprotect, address, bytes, static_cast<long>(protection));
   return error;
 }
 
@@ -89,6 +88,11 @@ int move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
   return error;
 }
 
+void reserve_hole(std::byte* address, std::size_t bytes) noexcept {
+  int error = 0;
+  map(address, bytes, PROT_NONE, MAP_FIXED_NOREPLACE, &error);
+}
+
 int vacate(std::byte* address, std::size_t bytes) noexcept {
   int error = injected(MemoryCall::kVacate);
   if (error != 0) return error;
@@ -120,7 +124,7 @@ int advise(std::byte* address, std::size_t bytes, int advice) noexcept {
   int error = 0;
   do {
     kernel(&error, SYS_madvise, address, bytes, static_cast<long>(advice));
-  } while (error == EINTR || error == EAGAIN);
+  } while (error == EINTR);  // EAGAIN is what lasts: the kernel's word for "no more maps"
   return error;
 }
 
@@ -136,10 +140,7 @@ void note_mapped() noexcept { unmappings.load(std::memory_order_acquire); }
 
 void note_unmapped() noexcept { unmappings.fetch_add(1, std::memory_order_release); }
 
-std::size_t page_bytes() noexcept {
-  static const std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
+std::size_t page_bytes() noexcept { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
 std::size_t max_map_count() noexcept {
   constexpr std::size_t kKernelDefault = 65530;

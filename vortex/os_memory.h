@@ -20,8 +20,13 @@ std::byte* map_memory(std::byte* address, std::size_t bytes, int* error) noexcep
 
 // Moves the pages of [from, from + bytes) to [to, to + bytes), replacing what was mapped there. The
 // source stays mapped, without pages, so that at no instant another thread's mmap can take either
-// range (MREMAP_DONTUNMAP). Returns 0 or an errno value; on failure nothing has moved.
+// range (MREMAP_DONTUNMAP). Returns 0 or an errno value; on failure nothing has moved, but the
+// kernel may have unmapped the destination already: see reserve_hole().
 int move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept;
+
+// Makes [address, address + bytes) bare reservation where nothing is mapped there at all, and
+// leaves it as it is otherwise.
+void reserve_hole(std::byte* address, std::size_t bytes) noexcept;
 
 // Turns [address, address + bytes) back into bare reservation, in one step; memory there is freed,
 // and so are the page tables of every 2 MiB and 1 GiB span that the range covers whole.

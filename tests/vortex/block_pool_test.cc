@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -377,6 +379,16 @@ TEST(BlockPool, BlocksOfAllSizesBeginInHugePages) {
 
 int failing_call = -1;
 os::MemoryCall failing_kind;
+// Whether a system call could read there, which no handler notices.
+bool readable(const std::byte* address) {
+  int ends[2];
+  if (pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  const bool result = write(ends[1], address, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return result;
+}
+
 int fail_nth(os::MemoryCall call) noexcept {
   return call == failing_kind && failing_call-- == 0 ? ENOMEM : 0;
 }
@@ -406,6 +418,7 @@ TEST(BlockPool, RefusedCallsLeaveTheBlockWhereItWas) {
         EXPECT_EQ(pool.where(block), from);
         EXPECT_EQ(from[0], std::byte{'x'});
         EXPECT_EQ(from[kSmall - 1], std::byte{'x'});
+        EXPECT_TRUE(to == pool.home(block) || !readable(to)) << "zeros where nothing lies";
         EXPECT_EQ(pool.place(block, to), 0) << "works again";
         EXPECT_EQ(to[0], std::byte{'x'});
       }
@@ -413,6 +426,44 @@ TEST(BlockPool, RefusedCallsLeaveTheBlockWhereItWas) {
   }
   ASSERT_EQ(pool.withdraw(block), 0);
   quota.give_back(block);
+}
+
+// The kernel unmaps the destination before it looks whether there is room for the move.
+TEST(BlockPoolDeathTest, ARefusedMoveLeavesNoHole) {
+  if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's own memory counts against RLIMIT_DATA";
+  const auto body = [] {
+    constexpr std::size_t kBytes = std::size_t{64} << 20;
+    BlockPool pool({.pool_bytes = kBytes, .block_bytes = kBytes, .warming = Warming::kEager});
+    BlockQuota quota(pool, 1, 1, "test");
+    Reservation space({.bytes = kBytes});
+    const Block block = quota.try_take().block;
+    const rlimit before_moves{kBytes, kBytes};
+    if (setrlimit(RLIMIT_DATA, &before_moves) != 0) return 1;
+    if (pool.place(block, space.begin()) != ENOMEM) return 2;
+    if (pool.where(block) != pool.home(block)) return 3;
+    unsigned char resident = 0;
+    if (mincore(space.begin(), 4096, &resident) != 0) return 4;
+    quota.give_back(block);
+    return 0;
+  };
+  EXPECT_EXIT(_exit(body()), ::testing::ExitedWithCode(0), "");
+}
+
+// The thread that warms has the last cold block in hand while somebody waits, and is refused.
+TEST(BlockPool, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
+  static std::atomic<std::thread::id> waiting;
+  for (int round = 0; round < 50; ++round) {
+    waiting.store(std::this_thread::get_id());
+    os::set_failure_hook(+[](os::MemoryCall call) noexcept {
+      if (call != os::MemoryCall::kPopulate) return 0;
+      if (std::this_thread::get_id() == waiting.load()) return 0;
+      return ENOMEM;
+    });
+    BlockPool pool({.pool_bytes = kSmall, .block_bytes = kSmall, .warming = Warming::kBackground});
+    pool.wait_until_warm();
+    os::set_failure_hook(nullptr);
+    EXPECT_EQ(pool.statistics().blocks_populated, 1u);
+  }
 }
 
 TEST(BlockPool, RefusedMemoryIsTheTakersErrorAndNothingIsLost) {
