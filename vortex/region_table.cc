@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <mutex>
 
 #include "vortex/error.h"
@@ -16,7 +17,7 @@ std::atomic<std::uint32_t> fork_generation{0};
 
 }  // namespace
 
-RegionTable::RegionTable() : current_(new Snapshot) {}
+RegionTable::RegionTable() : current_(new Snapshot), spare_(new Snapshot) {}
 
 RegionTable::~RegionTable() { delete current_.load(); }
 
@@ -34,24 +35,26 @@ void RegionTable::add(Region& region) {
                     format_bytes(static_cast<std::uint64_t>(region.end() - region.begin())) +
                     " overlaps one whose faults are already served");
   }
+  spare_->clear();
+  spare_->reserve(now.size() + 1);
   region.generation_ = fork_generation.load(std::memory_order_relaxed);
-  auto next = std::make_unique<Snapshot>();
-  next->reserve(now.size() + 1);
-  next->insert(next->end(), now.begin(), after);
-  next->push_back({region.begin(), region.end(), &region});
-  next->insert(next->end(), after, now.end());
-  publish(std::move(next));
+  spare_->insert(spare_->end(), now.begin(), after);
+  spare_->push_back({region.begin(), region.end(), &region});
+  spare_->insert(spare_->end(), after, now.end());
+  publish_spare();
 }
 
-void RegionTable::remove(Region& region) {
+void RegionTable::remove(Region& region) noexcept {
   std::lock_guard lock(change_mutex_);
-  auto next = std::make_unique<Snapshot>(*current_.load(std::memory_order_relaxed));
-  std::erase_if(*next, [&region](const Entry& entry) { return entry.region == &region; });
-  publish(std::move(next));
+  const Snapshot& now = *current_.load(std::memory_order_relaxed);
+  spare_->clear();
+  std::copy_if(now.begin(), now.end(), std::back_inserter(*spare_),
+               [&region](const Entry& entry) { return entry.region != &region; });
+  publish_spare();
 }
 
-void RegionTable::publish(std::unique_ptr<Snapshot> next) {
-  std::unique_ptr<Snapshot> old(current_.exchange(next.release(), std::memory_order_seq_cst));
+void RegionTable::publish_spare() noexcept {
+  Snapshot* const old = current_.exchange(spare_.release(), std::memory_order_seq_cst);
   // A lookup that still holds `old` entered before the exchange, in either half: one that read
   // turn_ long ago may enter the half that is not current. So both halves are drained, one after
   // the other.
@@ -60,6 +63,7 @@ void RegionTable::publish(std::unique_ptr<Snapshot> next) {
     turn_.store(draining ^ 1, std::memory_order_seq_cst);
     while (lookups_[draining].load(std::memory_order_seq_cst) != 0) sched_yield();
   }
+  spare_.reset(old);
 }
 
 Region* RegionTable::pin(const std::byte* address) noexcept {

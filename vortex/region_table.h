@@ -25,6 +25,9 @@ class Region {
   std::byte* end() const noexcept { return end_; }
   FaultServer& server() const noexcept { return server_; }
 
+  // Keeps wait_until_unpinned() waiting. While it is not certain that the region stays registered,
+  // RegionTable::pin() is the way.
+  void pin() noexcept { pins_.fetch_add(1, std::memory_order_relaxed); }
   void unpin() noexcept { pins_.fetch_sub(1, std::memory_order_release); }
 
   // Waits for the faults being served. Not inside a fault. Returns at once in a forked child, where
@@ -45,7 +48,7 @@ class Region {
 
 // A sorted array of regions that is replaced as a whole. Lookups are wait-free and allocate
 // nothing; changes are serialised, cost a copy of the array, and wait for the lookups of the moment
-// to end.
+// to end. Removing allocates nothing either: streams end while memory is short, too.
 class RegionTable {
  public:
   RegionTable();
@@ -58,7 +61,7 @@ class RegionTable {
 
   // From its return on, no lookup finds the region. Faults that found it before may still be
   // served: Region::wait_until_unpinned() waits for those. Not inside a fault.
-  void remove(Region& region);
+  void remove(Region& region) noexcept;
 
   // The region that holds the address, pinned; null when none does. Wait-free.
   Region* pin(const std::byte* address) noexcept;
@@ -80,10 +83,13 @@ class RegionTable {
   };
   using Snapshot = std::vector<Entry>;
 
-  void publish(std::unique_ptr<Snapshot> next);
+  void publish_spare() noexcept;
 
   mutable FutexMutex change_mutex_;
   std::atomic<Snapshot*> current_;
+  // Where the next change is prepared: the array before the current one. It has room for all
+  // entries but one, which is enough to remove any.
+  std::unique_ptr<Snapshot> spare_;
   // Lookups under way, counted in two halves that take turns: new ones enter the half that is not
   // being waited for, so a change waits only for lookups older than itself.
   std::atomic<unsigned> turn_{0};

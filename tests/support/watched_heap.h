@@ -37,11 +37,15 @@ inline constinit thread_local std::size_t allocations = 0;
 inline constinit std::atomic<bool> all_threads_faulting{false};
 
 inline void check_heap_call() noexcept {
-  ++allocations;
   if (!faulting && !all_threads_faulting.load(std::memory_order_relaxed)) return;
   constexpr char kText[] = "the heap was called inside a fault\n";
   (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
   _exit(kHeapWasCalled);
+}
+
+inline void check_allocation() noexcept {
+  ++allocations;
+  check_heap_call();
 }
 
 // While it lives, no thread of the process may call the heap.
@@ -67,7 +71,7 @@ void __libc_free(void*) noexcept;
 
 // The C++ operators call these.
 void* malloc(std::size_t bytes) noexcept {
-  vortex::test::check_heap_call();
+  vortex::test::check_allocation();
   return __libc_malloc(bytes);
 }
 void free(void* memory) noexcept {
@@ -75,23 +79,23 @@ void free(void* memory) noexcept {
   __libc_free(memory);
 }
 void* calloc(std::size_t count, std::size_t bytes) noexcept {
-  vortex::test::check_heap_call();
+  vortex::test::check_allocation();
   return __libc_calloc(count, bytes);
 }
 void* realloc(void* memory, std::size_t bytes) noexcept {
-  vortex::test::check_heap_call();
+  vortex::test::check_allocation();
   return __libc_realloc(memory, bytes);
 }
 void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
-  vortex::test::check_heap_call();
+  vortex::test::check_allocation();
   return __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
-  vortex::test::check_heap_call();
+  vortex::test::check_allocation();
   return __libc_memalign(alignment, bytes);
 }
 int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
-  vortex::test::check_heap_call();
+  vortex::test::check_allocation();
   *memory = __libc_memalign(alignment, bytes);
   return *memory == nullptr ? ENOMEM : 0;
 }

@@ -87,6 +87,20 @@ TYPED_TEST(NoAllocation, InputStream) {
   touch_blocks(whole.data(), 3);
 }
 
+// Streams end while memory is short, and in destructors.
+TYPED_TEST(NoAllocation, TheEndOfAStream) {
+  std::vector<std::unique_ptr<InputStream<char>>> streams;
+  for (int i = 0; i < 8; ++i) {
+    streams.push_back(std::make_unique<InputStream<char>>(
+        std::make_unique<test::MemorySource>(this->pool_, 1, std::vector<std::byte>(1)),
+        InputStreamOptions{.comeback_blocks = 0}));
+  }
+  const std::size_t before = allocations;
+  for (std::size_t i = 0; i < streams.size(); i += 3) streams[i].reset();
+  streams.clear();
+  EXPECT_EQ(allocations, before);
+}
+
 TYPED_TEST(NoAllocation, OutputStream) {
   auto script = std::make_shared<test::SinkScript>();
   script->data.resize(kBlocks * kBlockBytes);
