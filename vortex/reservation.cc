@@ -56,7 +56,7 @@ Reservation::Reservation(const Options& options) {
     throw Error(EINVAL, "a reservation aligned to " + format_bytes(options.alignment) +
                             ": the alignment must be a power of two and at least a page");
   }
-  if (options.bytes >= kAddressSpaceBytes - options.alignment) {
+  if (options.bytes >= kAddressSpaceBytes - options.alignment - kReservationGuardBytes) {
     throw Error(EINVAL, "a reservation of " + format_bytes(options.bytes) +
                             " is beyond the 128 TiB of address space a process has");
   }
@@ -66,14 +66,17 @@ Reservation::Reservation(const Options& options) {
   std::size_t bytes = round(options.bytes);
   for (;;) {
     int error = 0;
-    const std::size_t padded = bytes + options.alignment - page;
+    const std::size_t padded = bytes + kReservationGuardBytes + options.alignment - page;
     if (std::byte* raw = os::reserve(padded, &error)) {
       begin_ = align_up(raw, options.alignment);
       bytes_ = bytes;
       owner_pid_ = getpid();
       if (begin_ > raw) os::unmap(raw, static_cast<std::size_t>(begin_ - raw));
-      std::byte* padded_end = raw + padded;
-      if (padded_end > end()) os::unmap(end(), static_cast<std::size_t>(padded_end - end()));
+      std::byte* const padded_end = raw + padded;
+      std::byte* const guard_end = begin_ + guarded_bytes();
+      if (padded_end > guard_end) {
+        os::unmap(guard_end, static_cast<std::size_t>(padded_end - guard_end));
+      }
       return;
     }
     if (bytes / 2 < least) throw Error(error, why_refused(options.bytes, least));
@@ -101,7 +104,7 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
 void Reservation::release() noexcept {
   // Blocks are not inherited by a forked child, so the child's copy of the range has holes that its
   // own maps may have taken since: only the process that made the reservation may unmap it.
-  if (begin_ != nullptr && getpid() == owner_pid_) os::unmap(begin_, bytes_);
+  if (begin_ != nullptr && getpid() == owner_pid_) os::unmap(begin_, guarded_bytes());
   begin_ = nullptr;
   bytes_ = 0;
 }

@@ -10,6 +10,10 @@ namespace vortex {
 // entry.
 inline constexpr std::size_t kReservationAlignment = std::size_t{2} << 20;
 
+// Behind every reservation lies so much address space more, where nothing is ever placed: who runs
+// over the end faults there, instead of meeting what somebody else has mapped.
+inline constexpr std::size_t kReservationGuardBytes = std::size_t{2} << 20;
+
 // A range of addresses that faults on every access until blocks are placed in it. It costs one
 // kernel map and no memory. Movable; not thread-safe, but vacate() of disjoint ranges may run at
 // once.
@@ -34,6 +38,10 @@ class Reservation {
   std::byte* begin() const noexcept { return begin_; }
   std::byte* end() const noexcept { return begin_ + bytes_; }
   std::size_t bytes() const noexcept { return bytes_; }
+  // With the guard behind it.
+  std::size_t guarded_bytes() const noexcept {
+    return begin_ == nullptr ? 0 : bytes_ + kReservationGuardBytes;
+  }
 
   // Takes whatever is mapped in [at, at + bytes) away and leaves bare reservation. Returns 0 or an
   // errno value. Async-signal-safe.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "tests/support/sanitizers.h"
 #include "vortex/error.h"
@@ -61,6 +62,22 @@ TEST(Reservation, VacateTakesMemoryAway) {
   EXPECT_EQ(resident & 1, 0);
 }
 
+// Who runs over the end of one must not reach the next.
+TEST(Reservation, NoneBeginsWhereAnotherEnds) {
+  std::vector<Reservation> all;
+  for (int i = 0; i < 20; ++i)
+    all.emplace_back(Reservation::Options{.bytes = std::size_t{4} << 20});
+  for (const Reservation& one : all) {
+    const auto* const guard_end = one.begin() + one.guarded_bytes();
+    EXPECT_EQ(guard_end, one.end() + kReservationGuardBytes);
+    unsigned char resident = 0;
+    EXPECT_EQ(mincore(one.end(), 4096, &resident), 0) << "the guard is mapped";
+    for (const Reservation& other : all) {
+      EXPECT_FALSE(other.begin() >= one.end() && other.begin() < guard_end);
+    }
+  }
+}
+
 TEST(Reservation, MovesWithoutUnmapping) {
   Reservation first({.bytes = 1 << 20});
   std::byte* const begin = first.begin();
@@ -71,8 +88,10 @@ TEST(Reservation, MovesWithoutUnmapping) {
   third = std::move(second);
   unsigned char resident = 0;
   EXPECT_EQ(mincore(third.begin(), 4096, &resident), 0) << "still mapped";
+  std::byte* const end = third.end();
   third = Reservation();
   EXPECT_EQ(mincore(begin, 4096, &resident), -1) << "unmapped with its last owner";
+  EXPECT_EQ(mincore(end, 4096, &resident), -1) << "the guard, too";
 }
 
 using test::kShadowMemory;
