@@ -70,9 +70,9 @@ bool CommitStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
     note_spurious_fault();
     return true;
   }
-  // Without word from the processor, only a guard tells the reader from the writer.
-  const bool reads =
-      access == Access::kUnknown ? state == State::kGuarded : access == Access::kRead;
+  // Without word from the processor, a guard tells the reader from the writer, and so does the end.
+  const bool reads = access == Access::kUnknown ? state == State::kGuarded || length_ != kUnknown
+                                                : access == Access::kRead;
   return reads ? serve_reader(index, offset) : serve_writer(index, offset);
 }
 
@@ -82,9 +82,7 @@ bool CommitStreamBase::serve_writer(std::uint64_t index, std::uint64_t offset) n
   if (index < writer_floor()) {
     return fail(EFAULT, "a touch behind the window: raise the comeback (L)", offset);
   }
-  if ((index + 1) * block_bytes_ > reservation().bytes()) {
-    return fail(ENOSPC, "the reservation ends here: raise reserve_bytes", offset);
-  }
+  if ((index + 1) * block_bytes_ > reservation().bytes()) return handle_overrun(offset);
   if (index >= writer_next_) {
     writer_next_ = index + 1;
     if (!guard_below(writer_floor(), offset)) return false;

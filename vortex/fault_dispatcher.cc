@@ -24,19 +24,15 @@ namespace vortex {
 
 constinit thread_local ThreadState g_thread_state;
 
-// One fault being served by a thread; they nest when a callback inside a fault touches another
-// stream.
-struct FaultFrame {
+namespace {
+
+struct FaultFrame : ServiceFrame {
   Fault fault;
-  Region* region;
-  FaultFrame* outer;
   std::size_t place;  // of the trampoline that got it
   int signal;
   siginfo_t* info;
-  void* context;
+  void* signal_context;
 };
-
-namespace {
 
 // Ours is the handler that the kernel calls, in one of several places: a reclaim() takes the next
 // one, and each has its own function. Whoever was put in front of ours remembers the function it
@@ -101,23 +97,32 @@ void forward(std::size_t place, int signal, siginfo_t* info, void* context) noex
   forwarding = before;
 }
 
+// Leaves every region that was entered in the scope of `guard`, and the handler with them, under
+// the mask of the code that the outermost of their faults interrupted: a handler in front of ours
+// may have blocked signals. `context` is the innermost fault's.
+[[noreturn]] void leave_to(GuardFrame& guard, const void* context) noexcept {
+  ThreadState& thread = thread_state();
+  while (thread.serving != guard.serving) {
+    ServiceFrame* const frame = thread.serving;
+    if (frame->context != nullptr) context = frame->context;
+    thread.serving = frame->outer;
+    frame->region->server().abandon(guard.failure);
+    frame->region->unpin();
+  }
+  pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
+  siglongjmp(guard.target, 1);
+}
+
 // A stream could not serve the fault. Returns only to let the process end.
 void fail(const Failure& failure, const FaultFrame& frame) noexcept {
   Shared& state = shared();
   state.failed.fetch_add(1, std::memory_order_relaxed);
-  ThreadState& thread = thread_state();
-  if (GuardFrame* guard = thread.guard; guard != nullptr) {
+  if (GuardFrame* const guard = thread_state().guard; guard != nullptr) {
     guard->failure = failure;
-    while (thread.fault != guard->fault) {
-      FaultFrame* outer = thread.fault;
-      thread.fault = outer->outer;
-      outer->region->server().abandon(guard->failure);
-      outer->region->unpin();
-    }
-    siglongjmp(guard->target, 1);
+    leave_to(*guard, frame.context);
   }
   write_line(failure.line().view());
-  forward(frame.place, frame.signal, frame.info, frame.context);
+  forward(frame.place, frame.signal, frame.info, frame.signal_context);
   // A handler that returned expects the access to work now. It never will.
   run_default_action(frame.signal, frame.info);
 }
@@ -137,14 +142,13 @@ void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context
     forward(place, signal, info, context);
   } else {
     ThreadState& thread = thread_state();
-    FaultFrame frame{{static_cast<std::byte*>(info->si_addr), access_of(machine)},
-                     region,
-                     thread.fault,
+    FaultFrame frame{{region, thread.serving, context},
+                     {static_cast<std::byte*>(info->si_addr), access_of(machine)},
                      place,
                      signal,
                      info,
                      context};
-    thread.fault = &frame;
+    thread.serving = &frame;
     state.engine.load(std::memory_order_acquire)->deliver(signal, info, context);
   }
   errno = saved_errno;
@@ -273,23 +277,26 @@ void warn_of_handler_in_front() {
 
 }  // namespace
 
-bool has_pinned_fault() noexcept { return thread_state().fault != nullptr; }
+bool has_pinned_fault() noexcept {
+  const ServiceFrame* const frame = thread_state().serving;
+  return frame != nullptr && frame->context != nullptr;
+}
 
 void serve_pinned_fault() noexcept {
   ThreadState& thread = thread_state();
-  FaultFrame& frame = *thread.fault;
+  auto& frame = static_cast<FaultFrame&>(*thread.serving);
   Shared& state = shared();
   const Failure* failure =
       frame.region->inherited() ? &kForkedFailure : frame.region->server().serve(frame.fault);
   if (failure == nullptr) {
     state.served.fetch_add(1, std::memory_order_relaxed);
-    thread.fault = frame.outer;
+    thread.serving = frame.outer;
     frame.region->unpin();
     return;
   }
   // The record may belong to a stream that goes as soon as its region is let go.
   const Failure copy = *failure;
-  thread.fault = frame.outer;
+  thread.serving = frame.outer;
   frame.region->unpin();
   fail(copy, frame);
 }
@@ -316,8 +323,12 @@ FaultDispatcher& FaultDispatcher::instance() {
 }
 
 void FaultDispatcher::start(Engine engine) {
+  std::lock_guard lock(shared().mutex);
+  start_locked(engine);
+}
+
+void FaultDispatcher::start_locked(Engine engine) {
   Shared& state = shared();
-  std::lock_guard lock(state.mutex);
   if (state.engine.load(std::memory_order_relaxed) != nullptr) {
     if (state.engine_kind == engine) return;
     throw Error(EBUSY, "faults are already received by another engine");
@@ -359,15 +370,26 @@ bool FaultDispatcher::running() const noexcept {
   return shared().engine.load(std::memory_order_acquire) != nullptr;
 }
 
-Engine FaultDispatcher::engine() const noexcept { return shared().engine_kind; }
-
-void FaultDispatcher::add(Region& region) {
-  if (!running()) start();
-  shared().regions.add(region);
-  warn_of_handler_in_front();
+Engine FaultDispatcher::engine() const noexcept {
+  std::lock_guard lock(shared().mutex);
+  return shared().engine_kind;
 }
 
-void FaultDispatcher::remove(Region& region) {
+void FaultDispatcher::add(Region& region) {
+  {
+    std::lock_guard lock(shared().mutex);
+    // Under one lock with the region's entry, or a stop() could come between the two.
+    if (!running()) start_locked(default_engine());
+    shared().regions.add(region);
+  }
+  try {
+    warn_of_handler_in_front();
+  } catch (const std::bad_alloc&) {
+    // The region is served with and without the warning.
+  }
+}
+
+void FaultDispatcher::remove(Region& region) noexcept {
   shared().regions.remove(region);
   region.wait_until_unpinned();
 }

@@ -49,7 +49,7 @@ class FaultDispatcher {
   void add(Region& region);
   // Removes it and waits until no thread serves a fault in it. Whoever calls has already woken
   // those.
-  void remove(Region& region);
+  void remove(Region& region) noexcept;
 
   // The handler that somebody installed after ours: "function (library)" as far as the dynamic
   // linker knows, empty when ours is in place. Faults reach us then only if that handler passes
@@ -72,6 +72,7 @@ class FaultDispatcher {
 
  private:
   FaultDispatcher();
+  void start_locked(Engine engine);
 };
 
 }  // namespace vortex

@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 
+#include <atomic>
 #include <utility>
 
 #include "vortex/failure.h"
@@ -10,10 +11,10 @@
 
 namespace vortex {
 
-// One guarded() call of a thread. `fault` is the fault being served when it began: faults nested
-// deeper are abandoned when control comes back here.
+// One guarded() call of a thread. `serving` is the region that the thread was inside of when it
+// began: those nested deeper are abandoned when control comes back here.
 struct GuardFrame {
-  GuardFrame() noexcept : outer(thread_state().guard), fault(thread_state().fault) {
+  GuardFrame() noexcept : outer(thread_state().guard), serving(thread_state().serving) {
     thread_state().guard = this;
   }
   ~GuardFrame() { thread_state().guard = outer; }
@@ -23,7 +24,7 @@ struct GuardFrame {
   sigjmp_buf target;
   Failure failure;
   GuardFrame* outer;
-  FaultFrame* fault;
+  ServiceFrame* serving;
 };
 
 // Runs `body()`. When a fault that a stream cannot serve happens in it on this thread, control
@@ -36,8 +37,13 @@ struct GuardFrame {
 template <typename Body>
 [[nodiscard]] Failure guarded(Body&& body) {
   GuardFrame frame;
-  // The handler runs with the mask of the interrupted code, so there is no mask to restore.
-  if (sigsetjmp(frame.target, 0) == 0) std::forward<Body>(body)();
+  // The mask is not saved, which would be a system call: the handler restores that of the code it
+  // interrupted. The fences keep the body's accesses inside: the compiler knows no other reason.
+  if (sigsetjmp(frame.target, 0) == 0) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    std::forward<Body>(body)();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
   return frame.failure;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <utility>
 
 #include "vortex/move_failure.h"
@@ -62,11 +61,17 @@ bool InputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept
   if (index < floor()) {
     return fail(EFAULT, "a read behind the window: raise the comeback (M)", offset);
   }
+  if ((index + 1) * block_bytes() > reserved_bytes()) return handle_overrun(offset);
   if (index >= next()) {
     move_on_to(index);
     if (!release_below(floor(), offset)) return false;
   }
   return place_block(index, offset);
+}
+
+bool InputStreamBase::handle_overrun(std::uint64_t offset) noexcept {
+  const auto length = source_->length();
+  return length ? serve_end(offset, *length) : WindowStream::handle_overrun(offset);
 }
 
 bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
@@ -126,7 +131,7 @@ bool InputStreamBase::serve_end(std::uint64_t offset, std::uint64_t length) noex
 void InputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
   if (bytes == 0) return;
   {
-    std::lock_guard lock(mutex());
+    ServiceLock lock(*this);
     const std::uint64_t end = source_->length().value_or(reserved_bytes());
     place_range(offset, bytes, end, "the data end", Access::kRead);
   }

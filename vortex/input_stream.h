@@ -62,6 +62,7 @@ class InputStreamBase : public WindowStream {
 
  protected:
   bool handle_fault(Access access, std::uint64_t offset) noexcept final;
+  bool handle_overrun(std::uint64_t offset) noexcept final;
   void wake() noexcept final { source_->cancel(); }
 
  private:

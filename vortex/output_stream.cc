@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
-#include <mutex>
 #include <utility>
 
 #include "vortex/error.h"
@@ -48,9 +47,7 @@ bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
   if (access == Access::kRead) {
     return fail(EFAULT, "a read of a block that was never written", offset);
   }
-  if (offset - offset % block_bytes() + block_bytes() > reserved_bytes()) {
-    return fail(ENOSPC, "the reservation ends here: raise reserve_bytes", offset);
-  }
+  if ((index + 1) * block_bytes() > reserved_bytes()) return handle_overrun(offset);
   if (index >= next()) {
     move_on_to(index);
     if (!hand_over_below(floor(), kNoEndYet, offset)) return false;
@@ -104,7 +101,7 @@ void OutputStreamBase::drop_all() noexcept {
 
 void OutputStreamBase::finish_bytes(std::uint64_t length) {
   {
-    std::lock_guard lock(mutex());
+    ServiceLock lock(*this);
     failure().throw_if_failed();
     if (finished_) throw Error(EALREADY, "stream '" + name() + "' is finished already");
     if (length > reserved_bytes()) {
@@ -136,7 +133,7 @@ void OutputStreamBase::finish_bytes(std::uint64_t length) {
 void OutputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
   if (bytes == 0) return;
   {
-    std::lock_guard lock(mutex());
+    ServiceLock lock(*this);
     place_range(offset, bytes, reserved_bytes(), "the reservation ends", Access::kWrite);
   }
   failure().throw_if_failed();

@@ -51,7 +51,6 @@ void PooledStream::close_and_give_back() noexcept {
 
 bool PooledStream::handle_fault(Access access, std::uint64_t offset) noexcept {
   const std::uint64_t index = offset / block_bytes_;
-  if (index >= block_limit()) return fail(ENOSPC, cause_of(ENOSPC), offset);
   const State before = state(index);
   if (before == State::kOpen) {
     note_spurious_fault();

@@ -5,14 +5,35 @@
 #include <utility>
 
 #include "vortex/diagnostics.h"
+#include "vortex/error.h"
 #include "vortex/fault_dispatcher.h"
 
 namespace vortex {
 
+Stream::ServiceLock::ServiceLock(Stream& stream)
+    : stream_(stream), frame_{&stream.region_, thread_state().serving, nullptr} {
+  if (stream.inherited()) {
+    throw Error(EFAULT, "stream '" + stream.name() +
+                            "': used in a forked child, which does not inherit streams");
+  }
+  if (stream.mutex_.held_by_me()) {
+    throw Error(EDEADLK, "stream '" + stream.name() + "': used by a callback inside its own fault");
+  }
+  stream.mutex_.lock();
+  stream.region_.pin();
+  thread_state().serving = &frame_;
+}
+
+Stream::ServiceLock::~ServiceLock() {
+  thread_state().serving = frame_.outer;
+  stream_.region_.unpin();
+  stream_.mutex_.unlock();
+}
+
 Stream::Stream(std::string name, Reservation reservation)
     : name_(std::move(name)),
       reservation_(std::move(reservation)),
-      region_(reservation_.begin(), reservation_.bytes(), *this) {}
+      region_(reservation_.begin(), reservation_.guarded_bytes(), *this) {}
 
 Stream::~Stream() {
   if (open_) fatal("vortex: a stream's destructor did not call close()");
@@ -68,6 +89,7 @@ void Stream::record(int error, std::string_view cause, std::uint64_t offset,
 bool Stream::serve_locked(Access access, std::uint64_t offset) noexcept {
   if (failed()) return false;
   if (stopping()) return fail(ECANCELED, "destroyed while a thread still used it", offset);
+  if (offset >= reservation_.bytes()) return handle_overrun(offset);
   return handle_fault(access, offset);
 }
 
@@ -88,6 +110,10 @@ const Failure* Stream::serve(const Fault& fault) noexcept {
   }
   faults_.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
+}
+
+bool Stream::handle_overrun(std::uint64_t offset) noexcept {
+  return fail(ENOSPC, "the reservation ends here: raise reserve_bytes", offset);
 }
 
 bool Stream::helpless(std::uint64_t offset) noexcept {

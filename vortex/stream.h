@@ -12,6 +12,7 @@
 #include "vortex/futex.h"
 #include "vortex/region_table.h"
 #include "vortex/reservation.h"
+#include "vortex/thread_state.h"
 
 namespace vortex {
 
@@ -62,6 +63,10 @@ class Stream : private FaultServer {
   // exceptions.
   virtual bool handle_fault(Access access, std::uint64_t offset) noexcept = 0;
 
+  // The same for an offset in the guard behind the reservation, where nothing can be placed: calls
+  // fail() and returns false.
+  virtual bool handle_overrun(std::uint64_t offset) noexcept;
+
   // Wakes a handle_fault() that waits for something; called from another thread, without the lock,
   // after stopping() has become true.
   virtual void wake() noexcept {}
@@ -90,8 +95,24 @@ class Stream : private FaultServer {
   // Never hold it while touching stream memory.
   FutexMutex& mutex() noexcept { return mutex_; }
 
-  // What a fault at base() + offset would do, called outside faults, with the stream locked: serves
-  // unless that has been done. Returns false after an error.
+  // The lock, and the place of this thread, of a call that does from outside what a fault does:
+  // when a callback in it fails in a guarded scope around the call, the stream is abandoned as it
+  // is in a fault. Throws Error: EFAULT in a forked child, EDEADLK inside a fault of the same
+  // stream.
+  class ServiceLock {
+   public:
+    explicit ServiceLock(Stream& stream);
+    ~ServiceLock();
+    ServiceLock(const ServiceLock&) = delete;
+    ServiceLock& operator=(const ServiceLock&) = delete;
+
+   private:
+    Stream& stream_;
+    ServiceFrame frame_;
+  };
+
+  // What a fault at base() + offset would do, called in the scope of a ServiceLock: serves unless
+  // that has been done. Returns false after an error.
   bool serve_locked(Access access, std::uint64_t offset) noexcept;
 
   // handle_fault() found the block placed. A thread for which that does not help, because somebody

@@ -6,8 +6,16 @@
 
 namespace vortex {
 
-struct FaultFrame;
+class Region;
 struct GuardFrame;
+
+// A region that a thread is inside of: because it faulted there, or because a call does what a
+// fault would. They nest when a callback touches another stream.
+struct ServiceFrame {
+  Region* region;  // pinned
+  ServiceFrame* outer;
+  const void* context;  // the signal's; null: a call
+};
 
 // A fault that is none of ours, while a handler from before ours has it.
 struct Forwarding {
@@ -19,9 +27,9 @@ struct Forwarding {
 // Lives in the initial TLS block (never allocated on first touch, which could call malloc inside
 // the handler), hence the model attribute on every declaration.
 struct ThreadState {
-  FaultFrame* fault = nullptr;  // innermost fault being served by this thread
-  GuardFrame* guard = nullptr;  // innermost vortex::guarded() of this thread
-  std::int32_t thread_id = 0;   // kernel id; 0: not asked yet
+  ServiceFrame* serving = nullptr;  // innermost
+  GuardFrame* guard = nullptr;      // innermost vortex::guarded() of this thread
+  std::int32_t thread_id = 0;       // kernel id; 0: not asked yet
   Forwarding forwarding;
 };
 

@@ -157,6 +157,15 @@ int fail_every_move(os::MemoryCall call) noexcept {
   return call == os::MemoryCall::kMove ? ENOMEM : 0;
 }
 
+TEST_F(BucketStreamTest, TheEndOfItsReservationIsItsError) {
+  make_pool(2);
+  BucketStream bucket(*pool_, {.reserve_bytes = 2 * kBlock});
+  volatile std::byte* const end = bucket.bytes() + bucket.reserved_bytes();
+  const Failure failure = guarded([&] { *end = std::byte{1}; });
+  EXPECT_EQ(failure.error, ENOSPC);
+  EXPECT_NE(failure.message().find("raise reserve_bytes"), std::string::npos);
+}
+
 TEST_F(BucketStreamTest, ExplicitCallsReportWhatFailed) {
   make_pool(4);
   auto bucket = make_bucket();

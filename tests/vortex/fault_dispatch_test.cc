@@ -369,6 +369,26 @@ TYPED_TEST(FaultDispatch, StartAndStop) {
 }
 
 // Regions come and go while other threads fault, in regions of theirs and in one that stays.
+// Whoever has a region has a handler, whatever others stop meanwhile.
+TYPED_TEST(FaultDispatch, StopNeverComesBetweenARegionAndItsHandler) {
+  std::atomic<bool> done{false};
+  std::thread stopper([&done] {
+    while (!done) {
+      try {
+        dispatcher().stop();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code().value(), EBUSY);
+      }
+    }
+  });
+  for (int round = 0; round < 2000; ++round) {
+    const TestRegion region(1);
+    EXPECT_TRUE(dispatcher().running());
+  }
+  done = true;
+  stopper.join();
+}
+
 TYPED_TEST(FaultDispatch, RegionsComeAndGoWhileOthersFault) {
   constexpr std::size_t kPages = 64;
   constexpr int kRounds = 300;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -160,7 +161,7 @@ TEST(Guarded, ExceptionsPassThrough) {
   });
   EXPECT_EQ(outer.error, EIO);
   EXPECT_EQ(thread_state().guard, nullptr);
-  EXPECT_EQ(thread_state().fault, nullptr);
+  EXPECT_EQ(thread_state().serving, nullptr);
 }
 
 TEST(Guarded, ThousandFailuresLeaveNothingBehind) {
@@ -178,7 +179,7 @@ TEST(Guarded, ThousandFailuresLeaveNothingBehind) {
     EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << signal;
   }
   EXPECT_EQ(pool.statistics().blocks_in_use, 0U);
-  EXPECT_EQ(thread_state().fault, nullptr);
+  EXPECT_EQ(thread_state().serving, nullptr);
   EXPECT_EQ(thread_state().guard, nullptr);
 }
 
@@ -258,7 +259,7 @@ TEST(Guarded, OuterStreamsAreAbandonedWithTheirCause) {
     // The error is that of the stream where it happened.
     EXPECT_EQ(failure.stream.view(), "inner");
     EXPECT_EQ(failure.error, EIO);
-    EXPECT_EQ(thread_state().fault, nullptr);
+    EXPECT_EQ(thread_state().serving, nullptr);
     for (const Stream* stream :
          {static_cast<const Stream*>(&middle), static_cast<const Stream*>(&outer)}) {
       EXPECT_EQ(stream->failure().error, EIO);
@@ -294,6 +295,76 @@ TEST(Guarded, AnOutputCallbackIsAbandonedToo) {
     EXPECT_EQ(output.failure().error, EIO);
   }
   EXPECT_EQ(pool.statistics().blocks_in_use, 0U);
+}
+
+// Calls run callbacks outside any fault of their own stream, under its lock all the same.
+TEST(Guarded, CallsAreAbandonedLikeFaults) {
+  using Output = OutputStream<char>;
+  const std::vector<std::function<void(Output&)>> calls = {
+      [](Output& output) { output.finish(2 * kBlockBytes); },
+      [](Output& output) { output.prefault(3 * kBlockBytes, 1); }};
+  for (const auto& call : calls) {
+    BlockPool pool(blocks(4));
+    {
+      auto inner = scripted_stream(pool, 8, failing_at(0), "inner");
+      auto output = output_to_callback<char>(
+          pool,
+          [&inner](std::span<const std::byte>, std::uint64_t offset) {
+            touch(inner->data() + offset);
+          },
+          {.name = "output", .reserve_bytes = 64 * kBlockBytes, .least_reserve_bytes = 1});
+      output.data()[0] = 1;
+      output.data()[kBlockBytes] = 1;
+      const Failure failure = guarded([&] { call(output); });
+      EXPECT_EQ(failure.stream.view(), "inner");
+      EXPECT_EQ(output.failure().error, EIO);
+      EXPECT_EQ(thread_state().serving, nullptr);
+      // Nobody hangs at its lock.
+      EXPECT_THROW(call(output), Error);
+      std::thread([&] {
+        EXPECT_EQ(guarded([&] { output.data()[3 * kBlockBytes] = 1; }).error, EIO);
+      }).join();
+    }
+    EXPECT_EQ(pool.statistics().blocks_in_use, 0U);
+  }
+}
+
+TEST(Guarded, APrefaultIsAbandonedLikeAFault) {
+  BlockPool pool(blocks(4));
+  {
+    auto inner = scripted_stream(pool, 8, failing_at(0), "inner");
+    auto outer = input_from_callback<char>(
+        pool,
+        [&inner](std::span<std::byte> block, std::uint64_t offset) {
+          block[0] = static_cast<std::byte>(touch(inner->data() + offset));
+          return block.size();
+        },
+        {.name = "outer"}, 8 * kBlockBytes);
+    EXPECT_EQ(guarded([&] { outer.prefault(0, 1); }).stream.view(), "inner");
+    EXPECT_EQ(outer.failure().error, EIO);
+    EXPECT_THROW(outer.prefault(0, 1), Error);
+  }
+  EXPECT_EQ(pool.statistics().blocks_in_use, 0U);
+}
+
+TEST(Guarded, ACallInsideAFaultOfTheSameStreamIsRefused) {
+  BlockPool pool(blocks(4));
+  InputStreamBase* self = nullptr;
+  int error = 0;
+  auto stream = input_from_callback<char>(
+      pool,
+      [&](std::span<std::byte> block, std::uint64_t) {
+        try {
+          self->prefault(0, 1);
+        } catch (const Error& refused) {
+          error = refused.code().value();
+        }
+        return block.size();
+      },
+      {.name = "own"}, 8 * kBlockBytes);
+  self = &stream;
+  stream.prefault(kBlockBytes, 1);
+  EXPECT_EQ(error, EDEADLK);
 }
 
 // A callback may guard itself, and then decide what its own stream gets.

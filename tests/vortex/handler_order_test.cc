@@ -13,6 +13,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/vortex/engine_suite.h"
 #include "vortex/error.h"
+#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 
 namespace vortex {
@@ -195,6 +196,25 @@ TYPED_TEST(HandlerOrder, AHandlerInFrontThatPassesOn) {
   this->expect_calls(1, 1);
   this->expect_streams_work();
   EXPECT_GT(calls.first, 1);
+}
+
+// Without SA_NODEFER the kernel blocks the signal for the handler in front, and leaving it by a
+// jump must not keep it blocked.
+TYPED_TEST(HandlerOrder, AfterAGuardedFailureBehindAnotherHandlerStreamsWork) {
+  this->install(&first_passes_on, &replaced_by_first, SA_RESTART);
+  BlockPool pool({.pool_bytes = 4 * kLeastBlockBytes, .block_bytes = kLeastBlockBytes});
+  auto script = std::make_shared<test::SourceScript>();
+  script->fail_at = 0;
+  script->failure = {EIO, "broken"};
+  InputStream<char> stream(std::make_unique<test::MemorySource>(
+                               pool, 2, test::patterned_bytes(3 * kLeastBlockBytes), script),
+                           {});
+  const Failure failure = guarded([&] { (void)*static_cast<const volatile char*>(stream.data()); });
+  EXPECT_EQ(failure.error, EIO);
+  sigset_t mask;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  EXPECT_EQ(sigismember(&mask, SIGSEGV), 0);
+  this->expect_streams_work();
 }
 
 TYPED_TEST(HandlerOrder, Reclaim) {

@@ -300,6 +300,53 @@ TEST(OutputStream, EndsWhereItsReservationDoes) {
   EXPECT_TRUE(contains(failure.message(), "raise reserve_bytes"));
 }
 
+// Whole blocks, so that the first touch beyond them lies behind the reservation; two of them, which
+// the system likes to put side by side.
+TEST(OutputStream, EndsWhereAReservationOfWholeBlocksDoes) {
+  constexpr std::size_t kWhole = kReservationAlignment;
+  BlockPool pool(tiny(2));
+  std::vector<std::unique_ptr<OutputStream<char>>> streams;
+  for (int i = 0; i < 2; ++i) {
+    auto script = std::make_shared<SinkScript>();
+    script->data.resize(kB);
+    streams.push_back(std::make_unique<OutputStream<char>>(
+        std::make_unique<MemorySink>(pool, 1, script),
+        OutputStreamOptions{.comeback_blocks = 0, .reserve_bytes = kWhole}));
+  }
+  for (const auto& stream : streams) {
+    const Failure failure =
+        guarded([&] { *static_cast<volatile char*>(stream->data() + kWhole) = 'x'; });
+    EXPECT_EQ(failure.error, ENOSPC);
+    EXPECT_EQ(failure.offset, kWhole);
+    EXPECT_TRUE(contains(failure.message(), "raise reserve_bytes")) << failure.message();
+  }
+}
+
+// 1 TiB is no multiple of this block: the last one would reach over the end.
+TEST(InputStream, NoBlockReachesOverTheEndOfTheReservation) {
+  constexpr std::size_t kOdd = 3 * kB;
+  BlockPool pool({.pool_bytes = 2 * kOdd, .block_bytes = kOdd});
+  auto stream = input_from_callback<char>(
+      pool, [](std::span<std::byte> block, std::uint64_t) { return block.size(); });
+  const std::uint64_t reserved = stream.reserved_bytes();
+  ASSERT_NE(reserved % kOdd, 0u);
+  const std::uint64_t whole = reserved / kOdd * kOdd;
+  EXPECT_EQ(guarded([&] { (void)read_at(stream.data() + whole - 1); }).error, 0);
+  for (const std::uint64_t offset : {whole, reserved - 1, reserved}) {
+    const Failure failure = guarded([&] { (void)read_at(stream.data() + offset); });
+    EXPECT_EQ(failure.error, ENOSPC) << offset;
+    EXPECT_TRUE(contains(failure.message(), "raise reserve_bytes")) << failure.message();
+  }
+}
+
+TEST(InputStream, FarBehindTheDataIsPastTheirEnd) {
+  BlockPool pool(tiny(2));
+  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(10)), {});
+  const Failure failure = guarded([&] { (void)read_at(stream.data() + stream.reserved_bytes()); });
+  EXPECT_EQ(failure.error, ERANGE);
+  EXPECT_TRUE(contains(failure.message(), "10 bytes long")) << failure.message();
+}
+
 TEST(OutputStream, ReadingWhatWasNeverWrittenIsAnError) {
   BlockPool pool(tiny(2));
   OutputStream<char> stream(std::make_unique<MemorySink>(pool, 2, std::make_shared<SinkScript>()),
