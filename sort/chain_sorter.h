@@ -13,8 +13,10 @@
 
 #include "sort/chain_writer.h"
 #include "sort/chunk_arena.h"
+#include "sort/counted_keys.h"
 #include "sort/cpu.h"
 #include "sort/digit.h"
+#include "sort/hot_keys.h"
 #include "sort/sample.h"
 #include "sort/small_sort_portable.h"
 #include "sort/split_plan.h"
@@ -79,6 +81,11 @@ class DenseSorter {
       const Bits key = rules_.key_of(array[i]);
       range.low = std::min(range.low, key);
       range.high = std::max(range.high, key);
+    }
+    if constexpr (kBareKeys<KeyOf>) {
+      if (range.high - range.low < kMostCounters && CountedKeys<Bits>::suits(range, count)) {
+        return count_keys(range, array, count, to_other ? other : array);
+      }
     }
     const auto slices =
         static_cast<unsigned>(std::min<std::size_t>(count / kLeave + 1, kMostSlices));
@@ -156,6 +163,16 @@ class DenseSorter {
     return true;
   }
 
+  static constexpr std::size_t kMostCounters = 2048;
+
+  [[gnu::noinline]] static void count_keys(const KeyRange<Bits>& range, const Record* in,
+                                           std::size_t count, Record* out) noexcept {
+    std::array<std::uint32_t, kMostCounters> counters;
+    CountedKeys<Bits> keys(range, counters.data());
+    keys.add(in, count);
+    keys.write(out, count);
+  }
+
   const SortRules<Record, KeyOf>& rules_;
 };
 
@@ -205,31 +222,17 @@ class ChainSorter {
             ::operator new (kGathered * sizeof(Record), std::align_val_t{64}))),
         tail_(static_cast<Record*>(
             ::operator new (ChunkLayout<Record>::kChunkBytes, std::align_val_t{64}))),
-        sample_(std::make_unique<Bits[]>(kSample)) {}
+        sample_(std::make_unique<Bits[]>(kSample)) {
+    if constexpr (kBare) hot_ = std::make_unique<HotKeys<Bits>>();
+  }
 
   // What it allocates besides the arena.
-  static constexpr std::size_t kWorkingBytes =
-      kGathered * sizeof(Record) + ChunkLayout<Record>::kChunkBytes;
+  static constexpr std::size_t kWorkingBytes = kGathered * sizeof(Record) +
+                                               ChunkLayout<Record>::kChunkBytes +
+                                               (kBareKeys<KeyOf> ? sizeof(HotKeys<Bits>) : 0);
 
   // Room for kGathered records, free between sorts.
   Record* workspace() noexcept { return gathered_.get(); }
-
-  // The keys of kSample records out of `count` >= kSample, evenly spread. Valid until the next
-  // sort.
-  template <typename Codec>
-  std::span<Bits> take_sample(const Record* records, std::size_t count,
-                              const Codec& codec) noexcept {
-    const std::size_t step = count / kSample;
-    for (std::size_t i = 0; i < kSample; ++i) {
-      // One from each slice, at a place that periodic data are unlikely to line up with.
-      const std::size_t at = i * step + (i * 0x9e3779b97f4a7c15) % step;
-      Record record;
-      Dense::copy(records + at, 1, &record);
-      codec.encode(&record, 1);
-      sample_[i] = rules_.key_of(record);
-    }
-    return {sample_.get(), kSample};
-  }
 
   // Sorts more than Dense::kMost records to the output: those of the array whose chunks the arena
   // has, which it uses up. `range` holds their encoded keys. False when the output failed.
@@ -237,28 +240,36 @@ class ChainSorter {
   bool sort_array(Record* array, std::size_t count, const KeyRange<Bits>& range,
                   const Codec& codec) noexcept {
     constexpr std::size_t kChunk = ChunkLayout<Record>::kChunkRecords;
-    const auto sample = take_sample(array, count, codec);
-    const Split<Bits> split =
-        split_by_sample(sample.data(), sample.size(), range, 1u << next_bits(count));
+    const std::size_t whole = count / kChunk;
+    if constexpr (kBare) {
+      if (CountedKeys<Bits>::suits(range, count)) {
+        CountedKeys<Bits> keys(range, counters());
+        codec.encode(array, count);
+        keys.add(array, count);
+        for (std::size_t i = 0; i < whole; ++i) arena_.give(static_cast<std::uint32_t>(i));
+        return write_counted(keys, range, count);
+      }
+    }
+    const Level level = split_by_sample_of(count, range, [&](Bits* to, std::size_t most) noexcept {
+      return take_sample(array, count, codec, to, most);
+    });
     std::array<Chain, kMostBuckets> chains;
-    writer_.start(arena_, chains.data(), split.buckets);
-    with_digit(split, [&](const auto& digit) {
-      const auto bucket_of = on_record(digit);
-      const std::size_t whole = count / kChunk;
+    writer_.start(arena_, chains.data(), level.split.buckets);
+    with_level(level, [&](const auto& bucket_of, const auto& leave_out) {
       for (std::size_t chunk = 0; chunk < whole; ++chunk) {
         Record* const records = array + chunk * kChunk;
         codec.encode(records, kChunk);
-        writer_.scatter(records, kChunk, records + kChunk, bucket_of);
+        writer_.scatter(records, kChunk, records + kChunk, bucket_of, leave_out);
         arena_.give(static_cast<std::uint32_t>(chunk));
       }
       // What fills no chunk is not part of the arena, and the result may go there at any time.
       const std::size_t rest = count % kChunk;
       Dense::copy(array + whole * kChunk, rest, tail_.get());
       codec.encode(tail_.get(), rest);
-      writer_.scatter(tail_.get(), rest, tail_.get(), bucket_of);
+      writer_.scatter(tail_.get(), rest, tail_.get(), bucket_of, leave_out);
     });
     writer_.finish();
-    return sort_all(chains.data(), split, range, count, 0);
+    return sort_level(chains.data(), level, range, count, 0);
   }
 
   // The keys that bucket `bucket` of a split of `parent` can hold.
@@ -303,6 +314,75 @@ class ChainSorter {
     }
   };
 
+  static constexpr bool kBare = kBareKeys<KeyOf>;
+
+  // How the keys of a chain lie in the range that is known of them.
+  enum class Spread {
+    kUnknown,
+    kTight,  // it is narrow
+    kEven,   // and they are expected to be spread over it
+  };
+
+  struct Level {
+    Split<Bits> split;
+    bool counts_hot = false;
+  };
+
+  // take(to, most) takes a sample of at most `most` keys. Where some keys of bare ones are frequent
+  // they become hot: they are counted, and only the others are split.
+  template <typename Take>
+  Level split_by_sample_of(std::size_t count, const KeyRange<Bits>& range, Take take) noexcept {
+    Level level;
+    const std::size_t size = take(sample_.get(), kSample);
+    level.split = split_by_sample(sample_.get(), size, range, 1u << next_bits(count));
+    if constexpr (kBare) {
+      constexpr std::size_t kMostForHot = std::size_t{1} << 23;
+      if (!level.split.repeats || hot_in_use_ || count < 16 * HotKeys<Bits>::kSample ||
+          count > kMostForHot) {
+        return level;
+      }
+      auto* const sample = reinterpret_cast<Bits*>(gathered_.get());
+      const std::size_t looked = take(sample, HotKeys<Bits>::kSample);
+      dense_.sort(gathered_.get(), looked, gathered_.get() + HotKeys<Bits>::kSample, false);
+      const std::size_t others = hot_->choose(sample, looked);
+      if (looked - others < looked / 8) return level;
+      hot_in_use_ = level.counts_hot = true;
+      const std::size_t few = std::min(others, kSample);
+      for (std::size_t i = 0; i < few; ++i) sample_[i] = sample[i * others / few];
+      const int bits = std::max(next_bits(count / looked * others), 2);
+      level.split = few == 0 ? even_split(range, 1u << bits)
+                             : split_by_sample(sample_.get(), few, range, 1u << bits);
+      level.split.repeats = true;
+    }
+    return level;
+  }
+
+  // Calls body(bucket_of, leave_out) with what tells a record's bucket and whether it is counted.
+  template <typename Body>
+  void with_level(const Level& level, Body body) noexcept {
+    with_digit(level.split, [&](const auto& digit) {
+      const auto bucket_of = on_record(digit);
+      if constexpr (kBare) {
+        if (level.counts_hot) {
+          return body(bucket_of, [&hot = *hot_](Bits key) noexcept { return hot.count(key); });
+        }
+      }
+      body(bucket_of, [](const Record&) noexcept { return false; });
+    });
+  }
+
+  bool sort_level(Chain* chains, const Level& level, const KeyRange<Bits>& range, std::size_t count,
+                  int depth) noexcept {
+    bool ok = sort_all(chains, level.split, range, count, depth);
+    if constexpr (kBare) {
+      if (level.counts_hot) {
+        ok = ok && write_hot(hot_->copies_up_to(range.high));
+        hot_in_use_ = false;
+      }
+    }
+    return ok;
+  }
+
   // Sorts what the level made of `split` and `range` has put into `chains`, and gives the chunks
   // back. False when the output failed; chains not yet read keep their chunks.
   bool sort_all(Chain* chains, const Split<Bits>& split, const KeyRange<Bits>& range,
@@ -311,8 +391,11 @@ class ChainSorter {
     for (unsigned i = 0; i < split.buckets; ++i) {
       if (chains[i].count == 0) continue;
       const bool slices = split.kind == SplitKind::kSlices || split.kind == SplitKind::kScaled;
-      const bool even = slices && !split.repeats && chains[i].count <= expected;
-      if (!sort(std::exchange(chains[i], Chain{}), range_of(split, i, range), even, level + 1)) {
+      const bool clamped = split.kind == SplitKind::kClamped && i != 0 && i + 1 != split.buckets;
+      const Spread spread = slices && !split.repeats && chains[i].count <= expected ? Spread::kEven
+                            : slices || clamped                                     ? Spread::kTight
+                                                : Spread::kUnknown;
+      if (!sort(std::exchange(chains[i], Chain{}), range_of(split, i, range), spread, level + 1)) {
         return false;
       }
     }
@@ -335,35 +418,38 @@ class ChainSorter {
     }
   }
 
-  // `even`: the keys are expected to be spread over the range.
-  bool sort(const Chain& chain, const KeyRange<Bits>& range, bool even, int level) noexcept {
-    if (range.low == range.high) return copy_out(chain);
-    if (chain.count <= Dense::kMost) return sort_dense(chain, range, even);
+  bool sort(const Chain& chain, const KeyRange<Bits>& range, Spread spread, int level) noexcept {
+    if (range.low == range.high) return copy_out(chain, range.low);
+    if constexpr (kBare) {
+      if (CountedKeys<Bits>::suits(range, chain.count)) return count_out(chain, range);
+    }
+    if (chain.count <= Dense::kMost) return sort_dense(chain, range, spread);
     KeyRange<Bits> held = range;
     if (level > kSampledLevels) {
       held = measure(chain);
-      if (held.low == held.high) return copy_out(chain);
+      if (held.low == held.high) return copy_out(chain, held.low);
     }
-    const unsigned most = 1u << next_bits(chain.count);
-    const Split<Bits> split = even || level > kSampledLevels
-                                  ? even_split(held, most)
-                                  : split_by_sample(sample_.get(), take_sample(chain), held, most);
+    const Level split =
+        spread == Spread::kEven || level > kSampledLevels
+            ? Level{even_split(held, 1u << next_bits(chain.count))}
+            : split_by_sample_of(chain.count, held, [&](Bits* to, std::size_t most) noexcept {
+                return take_sample(chain, to, most);
+              });
     std::array<Chain, kMostBuckets> chains;
-    writer_.start(arena_, chains.data(), split.buckets);
-    with_digit(split, [&](const auto& digit) {
-      const auto bucket_of = on_record(digit);
+    writer_.start(arena_, chains.data(), split.split.buckets);
+    with_level(split, [&](const auto& bucket_of, const auto& leave_out) {
       for_each_chunk<true>(chain,
                            [&](const Record* records, std::size_t count, const Record* next) {
-                             writer_.scatter(records, count, next, bucket_of);
+                             writer_.scatter(records, count, next, bucket_of, leave_out);
                            });
     });
     writer_.finish();
-    return sort_all(chains.data(), split, held, chain.count, level);
+    return sort_level(chains.data(), split, held, chain.count, level);
   }
 
   // All records of one key.
-  bool copy_out(const Chain& chain) noexcept {
-    bool ok = true;
+  bool copy_out(const Chain& chain, Bits key) noexcept {
+    bool ok = write_hot_below(key);
     for_each_chunk<true>(chain, [&](const Record* records, std::size_t count, const Record*) {
       if (!ok) return;
       // The room may be where the records are: they go through the buffer.
@@ -377,28 +463,81 @@ class ChainSorter {
     return ok;
   }
 
-  bool sort_dense(const Chain& chain, const KeyRange<Bits>& range, bool even) noexcept {
+  std::uint32_t* counters() noexcept {
+    static_assert(kGathered * sizeof(Record) >=
+                  CountedKeys<Bits>::kMostCounters * sizeof(std::uint32_t));
+    return reinterpret_cast<std::uint32_t*>(gathered_.get());
+  }
+  bool count_out(const Chain& chain, const KeyRange<Bits>& range) noexcept {
+    CountedKeys<Bits> keys(range, counters());
+    for_each_chunk<true>(chain, [&](const Record* records, std::size_t count, const Record* next) {
+      for (std::size_t i = 0; i < count; i += kLine) __builtin_prefetch(next + i);
+      keys.add(records, count);
+    });
+    return write_counted(keys, range, chain.count);
+  }
+  bool write_counted(const CountedKeys<Bits>& keys, const KeyRange<Bits>& range,
+                     std::size_t count) noexcept {
+    return write_out(count, range, [&](Record* to) { keys.write(to, count); });
+  }
+
+  // Calls fill(to), which writes `count` sorted records of the range, and writes the hot keys
+  // before and among them.
+  template <typename Fill>
+  bool write_out(std::size_t count, const KeyRange<Bits>& range, Fill fill) noexcept {
+    if (!write_hot_below(range.low)) return false;
+    std::size_t hot = 0;
+    if constexpr (kBare) {
+      if (hot_in_use_) hot = hot_->copies_up_to(range.high);
+    }
+    Record* const to = output_.room(count + hot);
+    if (to == nullptr) return false;
+    fill(to);
+    if constexpr (kBare) {
+      if (hot != 0) hot_->write_among(to, count, hot);
+    }
+    output_.written(to, count + hot);
+    return true;
+  }
+  bool write_hot_below([[maybe_unused]] Bits key) noexcept {
+    if constexpr (kBare) {
+      if (hot_in_use_) return write_hot(hot_->copies_below(key));
+    }
+    return true;
+  }
+  bool write_hot(std::size_t copies) noexcept {
+    if (copies == 0) return true;
+    Record* const to = output_.room(copies);
+    if (to == nullptr) return false;
+    hot_->write(copies, to);
+    output_.written(to, copies);
+    return true;
+  }
+
+  bool sort_dense(const Chain& chain, const KeyRange<Bits>& range, Spread spread) noexcept {
     const std::size_t count = chain.count;
     Record* const gathered = gathered_.get();
-    if (even && count > kSmallSortMost &&
+    if (count > kSmallSortMost &&
         !Dense::has_heavy_key(rules_, arena_.data(chain.head), first_chunk(chain))) {
-      const auto slices = static_cast<unsigned>(count / Dense::kLeave + 1);
+      const auto slices =
+          static_cast<unsigned>(std::min<std::size_t>(count / Dense::kLeave + 1, kMostSlices));
       const std::size_t room = room_of_slice(count / slices);
-      if (slices <= kMostSlices && slices * room + count <= kGathered &&
+      if (spread == Spread::kEven && slices * room + count <= kGathered &&
           gather_slices(chain, ScaledDigit<Bits>::of(range, slices), slices, room)) {
-        return sort_slices(count, slices, room);
+        return write_slices(count, range, slices, [&](unsigned i) { return gathered + i * room; });
       }
+      const KeyRange<Bits> held = spread == Spread::kUnknown ? measure(chain) : range;
+      if (held.low == held.high) return copy_out(chain, held.low);
+      gather_counted_slices(chain, ScaledDigit<Bits>::of(held, slices), slices);
+      return write_slices(count, range, slices,
+                          [&](unsigned i) { return i == 0 ? gathered : cursors_[i - 1]; });
     }
     std::size_t at = 0;
     for_each_chunk<true>(chain, [&](const Record* records, std::size_t here, const Record*) {
       Dense::copy(records, here, gathered + at);
       at += here;
     });
-    Record* const to = output_.room(count);
-    if (to == nullptr) return false;
-    dense_.sort(gathered, count, to, true);
-    output_.written(to, count);
-    return true;
+    return write_out(count, range, [&](Record* to) { dense_.sort(gathered, count, to, true); });
   }
 
   // Room for a slice that is expected to hold `mean` records: an odd number of cache lines, so that
@@ -432,39 +571,79 @@ class ChainSorter {
     return fits;
   }
 
-  bool sort_slices(std::size_t count, unsigned slices, std::size_t room) noexcept {
-    Record* const to = output_.room(count);
-    if (to == nullptr) return false;
-    Record* at = to;
+  // Distributes the chain to slices of the workspace that lie one after the other, and gives its
+  // chunks back.
+  void gather_counted_slices(const Chain& chain, const ScaledDigit<Bits>& digit,
+                             unsigned slices) noexcept {
+    const auto slice_of = on_record(digit);
+    std::array<std::uint32_t, kMostSlices> sizes;
+    std::fill_n(sizes.begin(), slices, 0);
+    for_each_chunk<false>(chain, [&](const Record* records, std::size_t here, const Record* next) {
+      for (std::size_t i = 0; i < here; ++i) {
+        if (i % kLine == 0) __builtin_prefetch(next + i);
+        ++sizes[slice_of(records[i])];
+      }
+    });
+    Record* at = gathered_.get();
     for (unsigned i = 0; i < slices; ++i) {
-      Record* const slice = gathered_.get() + i * room;
-      const auto size = static_cast<std::size_t>(cursors_[i] - slice);
-      dense_.sort(slice, size, at, true);
-      at += size;
+      cursors_[i] = at;
+      at += sizes[i];
     }
-    output_.written(to, count);
-    return true;
+    for_each_chunk<true>(chain, [&](const Record* records, std::size_t here, const Record*) {
+      for (std::size_t i = 0; i < here; ++i) {
+        Dense::append(cursors_, slice_of(records[i]), records[i]);
+      }
+    });
+  }
+
+  // The slices begin at begin_of(slice) and end at their cursors.
+  template <typename BeginOf>
+  bool write_slices(std::size_t count, const KeyRange<Bits>& range, unsigned slices,
+                    BeginOf begin_of) noexcept {
+    return write_out(count, range, [&](Record* at) {
+      for (unsigned i = 0; i < slices; ++i) {
+        Record* const slice = begin_of(i);
+        const auto size = static_cast<std::size_t>(cursors_[i] - slice);
+        dense_.sort(slice, size, at, true);
+        at += size;
+      }
+    });
   }
 
   static std::size_t first_chunk(const Chain& chain) noexcept {
     return std::min(chain.count, ChunkArena<Record>::kChunkRecords);
   }
 
-  std::size_t take_sample(const Chain& chain) noexcept {
+  // Up to `most` keys of the array or chain, evenly spread, to `to`; returns how many.
+  template <typename Codec>
+  std::size_t take_sample(const Record* records, std::size_t count, const Codec& codec, Bits* to,
+                          std::size_t most) const noexcept {
+    const std::size_t step = count / most;
+    for (std::size_t i = 0; i < most; ++i) {
+      // One from each part, at a place that periodic data are unlikely to line up with.
+      const std::size_t at = i * step + (i * 0x9e3779b97f4a7c15) % step;
+      Record record;
+      Dense::copy(records + at, 1, &record);
+      codec.encode(&record, 1);
+      to[i] = rules_.key_of(record);
+    }
+    return most;
+  }
+  std::size_t take_sample(const Chain& chain, Bits* to, std::size_t most) const noexcept {
     const std::size_t chunks = chain.count / ChunkArena<Record>::kChunkRecords;
     // Whole chunks only; from each of some, evenly spread, a few records evenly spread in turn.
-    const std::size_t every = std::max<std::size_t>(chunks / kSample, 1);
-    const std::size_t from_each = std::clamp<std::size_t>(
-        kSample / std::max<std::size_t>(chunks, 1), 1, ChunkArena<Record>::kChunkRecords);
+    const std::size_t every = std::max<std::size_t>(chunks / most, 1);
+    const std::size_t from_each = std::clamp<std::size_t>(most / std::max<std::size_t>(chunks, 1),
+                                                          1, ChunkArena<Record>::kChunkRecords);
     std::size_t taken = 0, index = 0;
     std::uint32_t node = chain.head;
-    for (; index < chunks && taken + from_each <= kSample; ++index, node = arena_.next(node)) {
+    for (; index < chunks && taken + from_each <= most; ++index, node = arena_.next(node)) {
       if (index % every != 0) continue;
       const Record* records = arena_.data(node);
       for (std::size_t i = 0; i < from_each; ++i) {
         const std::size_t at = (i * ChunkArena<Record>::kChunkRecords / from_each + index) %
                                ChunkArena<Record>::kChunkRecords;
-        sample_[taken++] = rules_.key_of(records[at]);
+        to[taken++] = rules_.key_of(records[at]);
       }
     }
     return taken;
@@ -494,6 +673,8 @@ class ChainSorter {
   std::unique_ptr<Record[], Delete> gathered_;
   std::unique_ptr<Record[], Delete> tail_;
   std::unique_ptr<Bits[]> sample_;
+  std::unique_ptr<HotKeys<Bits>> hot_;  // of bare keys
+  bool hot_in_use_ = false;             // some have been counted and are to be written
   std::array<Record*, kMostSlices> cursors_;
 };
 

@@ -32,18 +32,26 @@ class ChainWriter {
     }
   }
 
-  // Appends records[0..count) to their chains. `next` is where reading goes on afterwards.
-  template <typename Digit>
-  void scatter(const Record* records, std::size_t count, const Record* next, Digit digit) noexcept {
+  // Appends records[0..count) to their chains, but not those for which leave_out(record) holds.
+  // `next` is where reading goes on afterwards.
+  template <typename Digit, typename LeaveOut>
+  void scatter(const Record* records, std::size_t count, const Record* next, Digit digit,
+               LeaveOut leave_out) noexcept {
     constexpr std::size_t kGroup = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
     constexpr std::size_t kAhead = kAheadBytes / sizeof(Record) + 1;
     std::size_t i = 0;
     for (; i + kGroup <= count; i += kGroup) {
       __builtin_prefetch(i + kAhead < count ? records + i + kAhead : next + (i + kAhead - count));
 #pragma GCC unroll 16
-      for (std::size_t k = 0; k < kGroup; ++k) put(records[i + k], digit);
+      for (std::size_t k = 0; k < kGroup; ++k) put(records[i + k], digit, leave_out);
     }
-    for (std::size_t rest = count % kGroup; rest != 0; --rest) put(records[count - rest], digit);
+    for (std::size_t rest = count % kGroup; rest != 0; --rest)
+      put(records[count - rest], digit, leave_out);
+  }
+
+  template <typename Digit>
+  void scatter(const Record* records, std::size_t count, const Record* next, Digit digit) noexcept {
+    scatter(records, count, next, digit, [](const Record&) noexcept { return false; });
   }
 
   // Counts what the last chunks of the chains hold.
@@ -56,14 +64,19 @@ class ChainWriter {
   }
 
  private:
-  template <typename Digit>
-  [[gnu::always_inline]] void put(const Record& record, Digit& digit) noexcept {
+  template <typename Digit, typename LeaveOut>
+  [[gnu::always_inline]] void put(const Record& record, Digit& digit,
+                                  LeaveOut& leave_out) noexcept {
     const unsigned bucket = digit(record);
+    const bool left_out = leave_out(record);
     Record* at = cursors_[bucket];
-    if (at == ends_[bucket]) [[unlikely]]
+    if (at == ends_[bucket]) [[unlikely]] {
+      if (left_out) return;
       at = grow(bucket);
+    }
+    // Writing what is left out and staying is a branch less.
     std::memcpy(static_cast<void*>(at), &record, sizeof(Record));
-    cursors_[bucket] = at + 1;
+    cursors_[bucket] = at + (left_out ? 0 : 1);
   }
 
   [[gnu::noinline]] Record* grow(unsigned bucket) noexcept {

@@ -124,23 +124,31 @@ struct ThreeWayDigit {
 // width, each in eight slices, gathered into buckets that the sample fills evenly.
 template <typename Bits>
 struct DoublingDigit {
-  // Eight classes of one key each, then eight a doubling.
-  static constexpr unsigned kClasses = 8 + 8 * (std::numeric_limits<Bits>::digits - 3);
+  // The exponent of a number and three bits behind it, as double has them: numbers below sixteen
+  // have classes of their own, and some classes there none.
+  static constexpr unsigned kClasses = 8 * std::min(std::numeric_limits<Bits>::digits, 63) + 1;
 
   Bits low = 0;
   unsigned count = 0;
   std::array<std::uint8_t, kClasses> bucket_of{};
 
   static unsigned class_of(Bits distance) noexcept {
-    // With the lowest bits set nothing is below eight; the classes of 0 ... 7 are their own.
-    const int width = std::bit_width(static_cast<Bits>(distance | 7));
-    const unsigned slice = static_cast<unsigned>(distance >> (width - 3 - (width > 3))) & 7;
-    return width <= 3 ? static_cast<unsigned>(distance)
-                      : 8 * static_cast<unsigned>(width - 3) + slice;
+    // Converting a signed number is what processors do fast. Clearing the fifth bit and some below
+    // keeps it from being rounded up to the next class.
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+    const std::uint64_t number = std::min<std::uint64_t>(distance, kMost);
+    const auto kept = static_cast<std::int64_t>(number & ~(number >> 4));
+    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(kept));
+    constexpr int kBefore = 8 * 1023 - 1;
+    return static_cast<unsigned>(std::max(static_cast<int>(bits >> 49) - kBefore, 0));
   }
+  // The least number of the class or of those after it.
   static Bits first_of(unsigned index) noexcept {
-    if (index < 8) return index;
-    return static_cast<Bits>(Bits{8 + index % 8} << (index / 8 - 1));
+    if (index == 0) return 0;
+    const unsigned exponent = (index - 1) / 8;
+    const std::uint64_t leading = std::uint64_t{8 + (index - 1) % 8};
+    return static_cast<Bits>(exponent >= 3 ? leading << (exponent - 3)
+                                           : (leading + (7u >> exponent)) >> (3 - exponent));
   }
 
   unsigned operator()(Bits key) const noexcept {

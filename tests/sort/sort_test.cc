@@ -157,6 +157,34 @@ TYPED_TEST(SortKeysTest, EveryDistributionLikeStdSort) {
   });
 }
 
+// Enough keys that the frequent ones are counted: a few of many, all of them, and the least and the
+// greatest of all.
+TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
+  auto random = test::test_random();
+  for (const std::size_t count : {std::size_t{70000}, std::size_t{140001}}) {
+    for (const std::size_t frequent_keys : {3, 20, 600}) {
+      std::vector<std::uint64_t> frequent(frequent_keys);
+      for (std::uint64_t& word : frequent) word = random();
+      frequent[0] = 0;
+      frequent[1] = ~std::uint64_t{0};
+      for (const unsigned others_in_8 : {0u, 1u, 4u, 7u}) {
+        std::vector<TypeParam> values(count);
+        for (TypeParam& value : values) {
+          const std::uint64_t word = random();
+          // The earlier ones are more frequent, as in a Zipf distribution.
+          const std::size_t index = word / 8 % frequent_keys * (word >> 40) >> 24;
+          value = from_word<TypeParam>(word % 8 < others_in_8 ? random() : frequent[index]);
+        }
+        std::vector<TypeParam> expected = values;
+        std::sort(expected.begin(), expected.end(), total_less<TypeParam>);
+        sort(std::span<TypeParam>(values));
+        ASSERT_EQ(std::memcmp(values.data(), expected.data(), count * sizeof(TypeParam)), 0)
+            << count << " keys, " << frequent_keys << " frequent";
+      }
+    }
+  }
+}
+
 // A record that no specialised code knows: 12 bytes, key in the middle.
 struct Odd {
   std::uint16_t before;
