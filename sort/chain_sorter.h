@@ -17,6 +17,7 @@
 #include "sort/cpu.h"
 #include "sort/digit.h"
 #include "sort/hot_keys.h"
+#include "sort/kept_memory.h"
 #include "sort/sample.h"
 #include "sort/small_sort_portable.h"
 #include "sort/split_plan.h"
@@ -56,7 +57,7 @@ class DenseSorter {
   // Slices of about this many records: with more, too many hold more than 64, which the vector
   // kernels sort as if they were 128.
   static constexpr std::size_t kLeave = 54;
-  static constexpr unsigned kMostSlices = 512;
+  static constexpr unsigned kMostSlices = 1024;
   // Both arrays fit the second-level cache.
   static constexpr std::size_t kMost = (std::size_t{192} << 10) / sizeof(Record) >
                                                4 * kSmallSortMost
@@ -211,15 +212,16 @@ class ChainSorter {
     return kUsualLevels * (lists + 1) + 2 * kMostLevels + 8;
   }
 
+  // `few`: its workspace is kept for the thread's next sort.
   ChainSorter(const SortRules<Record, KeyOf>& rules, ChunkArena<Record>& arena,
-              SortedOutput<Record>& output, const SplitSteps& steps = {})
+              SortedOutput<Record>& output, const SplitSteps& steps = {}, bool few = false)
       : rules_(rules),
         steps_(steps),
         dense_(rules),
         arena_(arena),
         output_(output),
-        gathered_(static_cast<Record*>(
-            ::operator new (kGathered * sizeof(Record), std::align_val_t{64}))),
+        workspace_(kGathered * sizeof(Record), few),
+        gathered_(static_cast<Record*>(workspace_.get())),
         tail_(static_cast<Record*>(
             ::operator new (ChunkLayout<Record>::kChunkBytes, std::align_val_t{64}))),
         sample_(std::make_unique<Bits[]>(kSample)) {
@@ -232,7 +234,7 @@ class ChainSorter {
                                                (kBareKeys<KeyOf> ? sizeof(HotKeys<Bits>) : 0);
 
   // Room for kGathered records, free between sorts.
-  Record* workspace() noexcept { return gathered_.get(); }
+  Record* workspace() noexcept { return gathered_; }
 
   // Sorts more than Dense::kMost records to the output: those of the array whose chunks the arena
   // has, which it uses up. `range` holds their encoded keys. False when the output failed.
@@ -341,9 +343,9 @@ class ChainSorter {
           count > kMostForHot) {
         return level;
       }
-      auto* const sample = reinterpret_cast<Bits*>(gathered_.get());
+      auto* const sample = reinterpret_cast<Bits*>(gathered_);
       const std::size_t looked = take(sample, HotKeys<Bits>::kSample);
-      dense_.sort(gathered_.get(), looked, gathered_.get() + HotKeys<Bits>::kSample, false);
+      dense_.sort(gathered_, looked, gathered_ + HotKeys<Bits>::kSample, false);
       const std::size_t others = hot_->choose(sample, looked);
       if (looked - others < looked / 8) return level;
       hot_in_use_ = level.counts_hot = true;
@@ -453,11 +455,11 @@ class ChainSorter {
     for_each_chunk<true>(chain, [&](const Record* records, std::size_t count, const Record*) {
       if (!ok) return;
       // The room may be where the records are: they go through the buffer.
-      Dense::copy(records, count, gathered_.get());
+      Dense::copy(records, count, gathered_);
       Record* const to = output_.room(count);
       ok = to != nullptr;
       if (!ok) return;
-      Dense::copy(gathered_.get(), count, to);
+      Dense::copy(gathered_, count, to);
       output_.written(to, count);
     });
     return ok;
@@ -466,7 +468,7 @@ class ChainSorter {
   std::uint32_t* counters() noexcept {
     static_assert(kGathered * sizeof(Record) >=
                   CountedKeys<Bits>::kMostCounters * sizeof(std::uint32_t));
-    return reinterpret_cast<std::uint32_t*>(gathered_.get());
+    return reinterpret_cast<std::uint32_t*>(gathered_);
   }
   bool count_out(const Chain& chain, const KeyRange<Bits>& range) noexcept {
     CountedKeys<Bits> keys(range, counters());
@@ -516,7 +518,7 @@ class ChainSorter {
 
   bool sort_dense(const Chain& chain, const KeyRange<Bits>& range, Spread spread) noexcept {
     const std::size_t count = chain.count;
-    Record* const gathered = gathered_.get();
+    Record* const gathered = gathered_;
     if (count > kSmallSortMost &&
         !Dense::has_heavy_key(rules_, arena_.data(chain.head), first_chunk(chain))) {
       const auto slices =
@@ -552,7 +554,7 @@ class ChainSorter {
   bool gather_slices(const Chain& chain, const ScaledDigit<Bits>& digit, unsigned slices,
                      std::size_t room) noexcept {
     const auto slice_of = on_record(digit);
-    Record* const begin = gathered_.get();
+    Record* const begin = gathered_;
     for (unsigned i = 0; i < slices; ++i) cursors_[i] = begin + i * room;
     for_each_chunk<false>(chain, [&](const Record* records, std::size_t here, const Record* next) {
       std::size_t i = 0;
@@ -584,7 +586,7 @@ class ChainSorter {
         ++sizes[slice_of(records[i])];
       }
     });
-    Record* at = gathered_.get();
+    Record* at = gathered_;
     for (unsigned i = 0; i < slices; ++i) {
       cursors_[i] = at;
       at += sizes[i];
@@ -670,7 +672,8 @@ class ChainSorter {
   ChunkArena<Record>& arena_;
   SortedOutput<Record>& output_;
   ChainWriter<Record> writer_;
-  std::unique_ptr<Record[], Delete> gathered_;
+  detail::KeptMemory workspace_;
+  Record* const gathered_;
   std::unique_ptr<Record[], Delete> tail_;
   std::unique_ptr<Bits[]> sample_;
   std::unique_ptr<HotKeys<Bits>> hot_;  // of bare keys

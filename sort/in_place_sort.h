@@ -3,17 +3,16 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
-#include <new>
 
 #include "sort/chain_sorter.h"
+#include "sort/kept_memory.h"
 #include "sort/presorted.h"
 #include "sort/record_codec.h"
 
 namespace vortex {
 
-// Sorts ordinary memory. `rules` speak of encoded records. Up to DenseSorter::kMost records it
-// needs as much memory again; beyond that the array is distributed to lists of chunks that reuse
+// Sorts ordinary memory. `rules` speak of encoded records. Up to 512 KiB of them it needs as much
+// memory again; beyond that the array is distributed to lists of chunks that reuse
 // the part already read (the idea of section 5 of the Vortex paper with copies of 4 KiB instead of
 // remapped blocks), and needs some MiB besides. Throws std::bad_alloc before the first record has
 // moved, and nothing afterwards.
@@ -27,7 +26,7 @@ class InPlaceSort {
   // What run() takes besides the array.
   static std::size_t working_bytes(std::size_t count) noexcept {
     if (count <= kSmallSortMost) return 0;
-    if (count <= Sorter::Dense::kMost) return count * sizeof(Record);
+    if (count <= kMostDense) return count * sizeof(Record);
     return Sorter::spare_chunks_for(count) * kChunk * sizeof(Record) + Sorter::kWorkingBytes +
            count / kChunk * ChunkArena<Record>::kListBytes;
   }
@@ -37,7 +36,7 @@ class InPlaceSort {
       codec.encode(array, count);
       rules.sort_few(array, count, array);
       codec.decode(array, count);
-    } else if (count <= Sorter::Dense::kMost) {
+    } else if (count <= kMostDense) {
       sort_dense(array, count, rules, codec);
     } else {
       InPlaceSort(array, count, rules, codec).sort();
@@ -46,23 +45,18 @@ class InPlaceSort {
 
  private:
   static constexpr std::size_t kChunk = ChunkArena<Record>::kChunkRecords;
-
-  struct Free {
-    void operator()(Record* memory) const noexcept {
-      ::operator delete (static_cast<void*>(memory), std::align_val_t{4096});
-    }
-  };
-  using Memory = std::unique_ptr<Record[], Free>;
-
-  static Memory allocate(std::size_t count) {
-    return Memory(
-        static_cast<Record*>(::operator new (count * sizeof(Record), std::align_val_t{4096})));
-  }
+  // Both halves fit the second-level cache.
+  static constexpr std::size_t kMostDense =
+      std::max(std::min((std::size_t{512} << 10) / sizeof(Record),
+                        Sorter::Dense::kMostSlices* Sorter::Dense::kLeave),
+               Sorter::Dense::kMost);
+  // Sorts of fewer records keep their working memory for the next.
+  static constexpr std::size_t kFew = std::size_t{1} << 20;
 
   static void sort_dense(Record* array, std::size_t count, const Rules& rules, const Codec& codec) {
-    const Memory other = allocate(count);
+    const detail::KeptMemory other(count * sizeof(Record), true);
     codec.encode(array, count);
-    DenseSorter<Record, KeyOf>(rules).sort(array, count, other.get(), false);
+    DenseSorter<Record, KeyOf>(rules).sort(array, count, static_cast<Record*>(other.get()), false);
     codec.decode(array, count);
   }
 
@@ -94,10 +88,11 @@ class InPlaceSort {
         count_(count),
         rules_(rules),
         codec_(codec),
-        spare_(allocate(Sorter::spare_chunks_for(count) * kChunk)),
-        arena_(array, count / kChunk, spare_.get(), Sorter::spare_chunks_for(count)),
+        spare_(Sorter::spare_chunks_for(count) * kChunk * sizeof(Record), count < kFew),
+        arena_(array, count / kChunk, static_cast<Record*>(spare_.get()),
+               Sorter::spare_chunks_for(count)),
         output_(array, arena_, codec_),
-        sorter_(rules_, arena_, output_) {}
+        sorter_(rules_, arena_, output_, {}, count < kFew) {}
 
   void sort() noexcept { sorter_.sort_array(array_, count_, KeyRange<Bits>{}, codec_); }
 
@@ -105,7 +100,7 @@ class InPlaceSort {
   const std::size_t count_;
   const Rules rules_;
   const Codec codec_;
-  Memory spare_;
+  detail::KeptMemory spare_;
   ChunkArena<Record> arena_;
   ArrayOutput output_;
   Sorter sorter_;

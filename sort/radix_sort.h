@@ -192,4 +192,16 @@ radix_sort(VanishingArray<T>& array, RadixSortOptions options = {}) {
   }
 }
 
+// The drop-in for the library's own buffer: radix_sort() with the options that every sort has.
+template <typename T, typename KeyFunction>
+requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+void sort(VanishingArray<T>& array, KeyFunction key, SortOptions options = {}) {
+  radix_sort(array, key, {.order = options.order, .stable = options.stable});
+}
+template <typename T>
+requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(VanishingArray<T>& array,
+                                                               SortOptions options = {}) {
+  radix_sort(array, {.order = options.order, .stable = options.stable});
+}
+
 }  // namespace vortex

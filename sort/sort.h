@@ -51,9 +51,11 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of) {
 }  // namespace detail
 
 // Sorts records by `key(record)`, an integer or floating-point number; always stable. The array is
-// sorted where it is: up to 192 KiB of it with as much memory again, beyond that with up to about
-// 8 MiB of extra memory and 1% (for the lists of its 4 KiB chunks). Throws std::bad_alloc, with
-// nothing moved. Thread-safe for different arrays; runs on the calling thread.
+// sorted where it is: up to 512 KiB of it with as much memory again, beyond that with up to about
+// 8 MiB of extra memory and 1% (for the lists of its 4 KiB chunks). What sorts of fewer than 2^20
+// records have used, 1 to 2 MiB mostly, the thread keeps for its next one. Throws std::bad_alloc,
+// with nothing moved. Thread-safe for different arrays; runs on the calling thread. A
+// VanishingArray is sorted by moving its blocks (radix_sort.h).
 template <typename T, typename KeyFunction>
 requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {

@@ -448,5 +448,23 @@ TYPED_TEST(RadixSortFailure, OfAnyMoveLeavesAPermutation) {
   }
 }
 
+// The drop-in takes the library's own buffer, too, with room to move its blocks and without.
+TEST(RadixSortTest, SortTakesAVanishingArray) {
+  auto random = test::test_random();
+  for (const std::size_t extra : {std::size_t{0}, radix_sort_extra_blocks(8)}) {
+    constexpr std::size_t kCount = (std::size_t{1} << 20) + 1234;
+    Fixture<std::uint64_t> f(kCount, 64 << 10, extra);
+    std::vector<std::uint64_t> expected(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) f.array.data()[i] = expected[i] = random();
+    f.array.resize(kCount);
+    sort(f.array, {.order = Order::kDescending});
+    std::sort(expected.begin(), expected.end(), std::greater<>());
+    EXPECT_EQ(f.result(), expected);
+    sort(f.array, [](std::uint64_t word) { return word; });
+    std::reverse(expected.begin(), expected.end());
+    EXPECT_EQ(f.result(), expected);
+  }
+}
+
 }  // namespace
 }  // namespace vortex

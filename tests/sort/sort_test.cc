@@ -161,7 +161,7 @@ TYPED_TEST(SortKeysTest, EveryDistributionLikeStdSort) {
 // greatest of all.
 TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
   auto random = test::test_random();
-  for (const std::size_t count : {std::size_t{70000}, std::size_t{140001}}) {
+  for (const std::size_t count : {70001u}) {
     for (const std::size_t frequent_keys : {3, 20, 600}) {
       std::vector<std::uint64_t> frequent(frequent_keys);
       for (std::uint64_t& word : frequent) word = random();
