@@ -66,8 +66,9 @@ struct SorterOptions {
 // room of the runs is given back as it goes. What fits in memory is never written. The sort is
 // stable. Whatever happens, no file is left behind.
 //
-// The memory is one budget: the pool of blocks, the scratch and the buffer of push(). Of each block
-// of a run, some hundred bytes and a key are kept besides.
+// The memory is one budget: the pool of blocks, the scratch, the buffer of push(), and what is kept
+// of each block of a run: 72 bytes and a key, which is planned for 32 times the memory. What is
+// longer takes that besides.
 //
 // One thread at a time, but for the reading of the array (see InputStream). Uses the SIGSEGV
 // handler. After an exception it can only be destroyed; calls throw Error(ENOTRECOVERABLE).

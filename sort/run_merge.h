@@ -54,25 +54,47 @@ inline std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, uns
 }
 
 // The order in which a merge through plain run pointers needs the blocks of `runs`, computed whole
-// and outside faults, where comparators of users may do as they like.
+// and outside faults, where comparators of users may do as they like, and long keys may be read
+// from the disks. Throws Error when that fails.
 template <RecordOrder O>
 std::unique_ptr<OrderOfNeed> order_of_runs(const O& order, std::span<const Run> runs) {
+  struct LastKey {
+    std::uint32_t run;
+    std::uint32_t block;
+  };
   const ForecastKeys<O> keys(order);
-  std::vector<std::vector<const std::byte*>> pointers(runs.size());
-  std::vector<std::span<const std::byte* const>> last_keys;
+  std::vector<std::vector<LastKey>> last_keys(runs.size());
+  std::vector<std::span<const LastKey>> spans;
   std::vector<BlockAllocation> allocations;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    pointers[i].reserve(runs[i].slots.size());
-    for (std::size_t block = 0; block < runs[i].slots.size(); ++block) {
-      pointers[i].push_back(runs[i].forecast_keys.data() + block * keys.bytes());
+  for (std::uint32_t i = 0; i < runs.size(); ++i) {
+    last_keys[i].reserve(runs[i].slots.size());
+    for (std::uint32_t block = 0; block < runs[i].slots.size(); ++block) {
+      last_keys[i].push_back({i, block});
     }
-    last_keys.emplace_back(pointers[i]);
+    spans.emplace_back(last_keys[i]);
     allocations.push_back(runs[i].allocation);
   }
-  const auto less = [&keys](const std::byte* a, const std::byte* b) { return keys.less(a, b); };
-  ParticipationOrder<const std::byte*, decltype(less)> participation(std::move(last_keys),
-                                                                     std::move(allocations), less);
-  return std::make_unique<KnownOrder>(whole_order(participation));
+  std::vector<std::byte> records(keys.exact() ? 0 : 2 * order.record_bytes());
+  int error = 0;
+  const auto record_of = [&](const LastKey& key, std::size_t place) {
+    std::byte* const record = records.data() + place * order.record_bytes();
+    const int failed = runs[key.run].read_last_record(key.block, order.record_bytes(), record);
+    if (error == 0) error = failed;
+    return record;
+  };
+  const auto key_of = [&](const LastKey& key) {
+    return runs[key.run].forecast_keys.data() + std::size_t{key.block} * keys.bytes();
+  };
+  const auto less = [&](const LastKey& a, const LastKey& b) {
+    if (keys.less(key_of(a), key_of(b))) return true;
+    if (keys.exact() || keys.less(key_of(b), key_of(a))) return false;
+    return order.less(record_of(a, 0), record_of(b, 1));
+  };
+  ParticipationOrder<LastKey, decltype(less)> participation(std::move(spans),
+                                                            std::move(allocations), less);
+  auto known = std::make_unique<KnownOrder>(whole_order(participation));
+  if (error != 0) throw Error(error, "read keys of a run");
+  return known;
 }
 
 // Appends the records of all runs to `out`, in order; equal records come in the order of their

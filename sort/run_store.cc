@@ -1,6 +1,7 @@
 #include "sort/run_store.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -193,6 +194,21 @@ void RunStore::submit(Request& request, Operation operation, unsigned disk, std:
   part.disk->submit(request, more_to_come);
 }
 
+int RunStore::read(unsigned disk, std::uint32_t slot, std::size_t from, std::byte* to,
+                   std::size_t bytes) const noexcept {
+  const int file = parts_[disk]->file.descriptor();
+  auto offset = static_cast<off_t>(std::uint64_t{slot} * block_bytes() + from);
+  while (bytes > 0) {
+    const ssize_t copied = pread(file, to, bytes, offset);
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied <= 0) return copied < 0 ? errno : EIO;
+    to += copied;
+    offset += copied;
+    bytes -= static_cast<std::size_t>(copied);
+  }
+  return 0;
+}
+
 std::uint64_t RunStore::free_bytes() const {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -261,6 +277,24 @@ void Run::free_block(std::uint64_t index, bool punch_hole) noexcept {
 void Run::free_all() noexcept {
   if (store == nullptr) return;
   for (std::uint64_t index = 0; index < slots.size(); ++index) free_block(index, false);
+}
+
+int Run::read_last_record(std::uint64_t index, std::size_t record_bytes,
+                          std::byte* to) const noexcept {
+  const std::size_t block_bytes = store->block_bytes();
+  const std::uint64_t end =
+      std::min(bytes, (index + 1) * block_bytes) / record_bytes * record_bytes;
+  for (std::uint64_t at = end - record_bytes; at < end;) {
+    const std::uint64_t block = at / block_bytes;
+    const std::uint64_t now = std::min(end, (block + 1) * block_bytes) - at;
+    if (const int error =
+            store->read(allocation.disk(block), slots[block], at % block_bytes, to, now)) {
+      return error;
+    }
+    at += now;
+    to += now;
+  }
+  return 0;
 }
 
 std::size_t Run::bytes_of_block(std::uint64_t index) const noexcept {

@@ -79,6 +79,11 @@ class RunStore {
   void submit(Request& request, Operation operation, unsigned disk, std::uint32_t slot,
               std::byte* memory, std::size_t bytes, bool more_to_come) noexcept;
 
+  // Copies bytes of a slot that has been written, at once and through the page cache. Returns 0 or
+  // an errno value. Blocks; any thread.
+  int read(unsigned disk, std::uint32_t slot, std::size_t from, std::byte* to,
+           std::size_t bytes) const noexcept;
+
   // Room that the file systems of all folders have left, each counted once.
   std::uint64_t free_bytes() const;
 
@@ -127,6 +132,10 @@ struct Run {
   // Gives the slot of a block back; inside a fault too.
   void free_block(std::uint64_t index, bool punch_hole) noexcept;
   void free_all() noexcept;
+
+  // Copies the last record that ends in block `index`: the one whose key forecasts. Returns 0 or an
+  // errno value.
+  int read_last_record(std::uint64_t index, std::size_t record_bytes, std::byte* to) const noexcept;
 
   // Of block `index`; all but the last are whole.
   std::size_t bytes_of_block(std::uint64_t index) const noexcept;

@@ -24,7 +24,8 @@ constexpr std::uint64_t kBookkeepingBytes = 72;
 // What moving a block costs besides the time for its bytes (faults, moves of the memory, requests),
 // in bytes that could be read and written meanwhile: docs/tuning.md has the measurement.
 constexpr double kBytesLostPerBlock = 36 << 10;
-// A pipe is taken to be so many times the memory.
+// A pipe is taken to be so many times the memory; the blocks of what is longer are remembered
+// besides, in a ten-thousandth of its bytes or so.
 constexpr std::uint64_t kAssumedRuns = 32;
 
 // How long the plan takes, in passes over the input with no loss.
@@ -81,7 +82,8 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
   plan.request = request;
   plan.block_bytes = block_bytes;
   plan.window_blocks = blocks_for_records(block_bytes, request.record_bytes);
-  const std::uint64_t blocks_on_disk = request.bytes.value_or(0) / block_bytes + 1;
+  const std::uint64_t blocks_on_disk =
+      request.bytes.value_or(kAssumedRuns * memory_bytes) / block_bytes + 1;
   plan.forecast_memory_bytes = blocks_on_disk * (kBookkeepingBytes + request.forecast_bytes);
   plan.scratch_bytes =
       scratch_for(memory_bytes, buckets_in(memory_bytes / block_bytes), request.record_bytes);

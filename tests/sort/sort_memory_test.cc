@@ -2,6 +2,7 @@
 // libraries, and what does not grow.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ struct Setting {
   std::uint64_t data_bytes;
   std::size_t record_bytes;
   DiskBackend backend;
+  const char* key = "0:8";
 };
 constexpr Setting kSettings[] = {
     {"Records100In8", 8 * kMiB, 24 * kMiB, 100, DiskBackend::kBest},
@@ -37,6 +39,8 @@ constexpr Setting kSettings[] = {
     {"ThreadsRecords100In16", 16 * kMiB, 40 * kMiB, 100, DiskBackend::kThreads},
     {"AllInMemory", 128 * kMiB, 64 * kMiB, 100, DiskBackend::kBest},
     {"LittleInMuch", 512 * kMiB, 8 * kMiB, 100, DiskBackend::kBest},
+    {"LongKeysIn16", 16 * kMiB, 64 * kMiB, 64 << 10, DiskBackend::kBest, "0:65536"},
+    {"LongestKeysIn32", 32 * kMiB, 80 * kMiB, 1 << 20, DiskBackend::kBest, "0:1048576"},
 };
 
 std::uint64_t own_peak_bytes() {
@@ -81,6 +85,28 @@ class SortMemory : public ::testing::TestWithParam<Setting> {
     EXPECT_GT(peak_bytes, std::min(GetParam().memory_bytes, GetParam().data_bytes) / 2);
   }
   static std::uint64_t word(std::uint64_t index) { return mix_bits(index + 1); }
+
+  // By a child, whose memory is not that of the sort.
+  static void make_input(const std::string& path) {
+    const std::uint64_t bytes =
+        GetParam().data_bytes / GetParam().record_bytes * GetParam().record_bytes;
+    peak_of([&] {
+      FileWriter<std::uint64_t> file(path);
+      for (std::uint64_t i = 0; i < (bytes + 7) / 8; ++i) file.data()[i] = word(i);
+      file.finish_bytes(bytes);
+    });
+  }
+  static std::uint64_t peak_of_sort(const TemporaryFolder& folder, const std::string& input) {
+    return peak_of([&] {
+      ExternalSortOptions options;
+      options.inputs = {input};
+      options.output = folder.file("output");
+      options.format = RecordFormat(GetParam().record_bytes, {parse_record_key(GetParam().key)});
+      options.memory_bytes = GetParam().memory_bytes;
+      options.backend = GetParam().backend;
+      external_sort(options);
+    });
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(, SortMemory, ::testing::ValuesIn(kSettings),
@@ -88,23 +114,25 @@ INSTANTIATE_TEST_SUITE_P(, SortMemory, ::testing::ValuesIn(kSettings),
 
 TEST_P(SortMemory, OfFiles) {
   const TemporaryFolder folder;
-  const std::uint64_t bytes =
-      GetParam().data_bytes / GetParam().record_bytes * GetParam().record_bytes;
-  const auto make_input = [&] {
-    FileWriter<std::uint64_t> file(folder.file("input"));
-    for (std::uint64_t i = 0; i < (bytes + 7) / 8; ++i) file.data()[i] = word(i);
-    file.finish_bytes(bytes);
-  };
-  peak_of(make_input);
-  expect_within(peak_of([&] {
-    ExternalSortOptions options;
-    options.inputs = {folder.file("input")};
-    options.output = folder.file("output");
-    options.format = RecordFormat(GetParam().record_bytes, {parse_record_key("0:8")});
-    options.memory_bytes = GetParam().memory_bytes;
-    options.backend = GetParam().backend;
-    external_sort(options);
-  }));
+  make_input(folder.file("input"));
+  expect_within(peak_of_sort(folder, folder.file("input")));
+}
+
+TEST_P(SortMemory, OfAPipe) {
+  const TemporaryFolder folder;
+  const std::string input = folder.file("input");
+  const std::string pipe = folder.file("pipe");
+  make_input(input);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const pid_t writer = fork();
+  if (writer == 0) {
+    execlp("cp", "cp", input.c_str(), pipe.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  expect_within(peak_of_sort(folder, pipe));
+  int status = 0;
+  waitpid(writer, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_P(SortMemory, OfPushedRecords) {
@@ -115,7 +143,7 @@ TEST_P(SortMemory, OfPushedRecords) {
     options.memory_bytes = GetParam().memory_bytes;
     options.backend = GetParam().backend;
     const std::size_t record_bytes = GetParam().record_bytes;
-    RecordSorter sorter(options, RecordFormat(record_bytes, {parse_record_key("0:8")}));
+    RecordSorter sorter(options, RecordFormat(record_bytes, {parse_record_key(GetParam().key)}));
     std::vector<std::byte> record(record_bytes);
     for (std::uint64_t i = 0; i < GetParam().data_bytes / record_bytes; ++i) {
       const std::uint64_t number = word(i);
