@@ -83,7 +83,7 @@ OrderReport check_files(const CheckOptions& options) {
 
 std::string text_of(const std::string& path) {
   try {
-    std::ifstream file(path, std::ios::binary);
+    std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(file), {}};
     if (!file.is_open() || file.bad()) throw Error(errno, "read the summary '" + path + "'");
     return text;

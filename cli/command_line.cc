@@ -68,7 +68,8 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_flag("-m,--merge", options.merge, "The inputs are sorted already: only merge them");
   verb.add_option(
       "-S,--memory", options.memory,
-      "How much memory to take, a size or a percentage (by default half of it, at most 1 GiB)");
+      "How much memory to take, a size or a percentage of all there is (by default half of what "
+      "is free, at most 1 GiB)");
   verb.add_option("-T,--disk", options.folders,
                   "A folder to keep runs in, by default that of the output; may be repeated, a "
                   "queue of requests each")

@@ -116,13 +116,22 @@ void print_json(const SortPlan& plan) {
       {"memory_bytes", plan.request.memory_bytes},
       {"block_bytes", plan.block_bytes},
       {"pool_blocks", plan.pool_blocks},
+  };
+  if (plan.merged_inputs != 0) {
+    json["merged_inputs"] = plan.merged_inputs;
+    json["inputs_at_a_time"] = plan.plain_merge_order();
+    json["passes"] = plan.passes;
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  json.update(nlohmann::ordered_json{
       {"buckets", plan.buckets},
       {"bucket_blocks", plan.bucket_blocks},
       {"scratch_bytes", plan.scratch_bytes},
       {"forecast_memory_bytes", plan.forecast_memory_bytes},
       {"least_run_bytes", plan.run_bytes},
       {"in_memory", plan.in_memory()},
-  };
+  });
   if (!plan.in_memory()) {
     const MergeBuffers buffers = plan.merge_buffers(plan.merge_order);
     json["most_runs"] = known(length_known, plan.runs);

@@ -61,6 +61,10 @@ void expect_replaceable(const std::string& path, const struct stat& existing) {
       refuse(EBUSY, "on which something is mounted: write beside it, and copy");
     }
   }
+  // A rename does not ask for that, but whoever took the permission away meant the contents.
+  if (faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) {
+    refuse(errno, "which may not be written to");
+  }
   struct stat folder {};
   const uid_t me = geteuid();
   if (me != 0 && stat(folder_of(path).c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "sort/merge_buffers.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 
@@ -50,8 +51,24 @@ SortPlan plan_thriftily(const SortPlanRequest& request) {
   return plan_sort(request);
 }
 
-SortPlan plan_input_merge(const SortPlanRequest& request) {
-  if (const auto plan = try_input_merge(request)) return *plan;
+namespace {
+
+SortPlan plan_of_input_merge(SortPlan plan, std::uint64_t inputs) {
+  plan.merged_inputs = inputs;
+  const std::uint64_t order = plan.plain_merge_order();
+  plan.runs = (inputs + order - 1) / order;
+  plan.merge_order =
+      plan.runs > 1 ? smallest_merge_order(plan.runs, plan.largest_merge_order()) : 0;
+  plan.passes = 1 + (plan.runs > 1 ? merge_passes(plan.runs, plan.merge_order) : 0);
+  return plan;
+}
+
+}  // namespace
+
+SortPlan plan_input_merge(const SortPlanRequest& request, std::uint64_t inputs) {
+  const SortPlan thrifty = plan_thriftily(request);
+  if (thrifty.plain_merge_order() >= inputs) return plan_of_input_merge(thrifty, inputs);
+  if (const auto plan = try_input_merge(request)) return plan_of_input_merge(*plan, inputs);
   SortPlanRequest larger = request;
   while (!try_input_merge(larger)) larger.memory_bytes += request.memory_bytes / 16;
   throw Error(ENOMEM, "merging with " + format_bytes(request.memory_bytes) +

@@ -9,8 +9,8 @@ namespace vortex {
 // length, or 16 MiB.
 SortPlan plan_thriftily(const SortPlanRequest& request);
 
-// As plan_sort(), for inputs that are merged because they are sorted already: two at a time at
-// least, each read on its own. Throws Error(ENOMEM) with the least that would do.
-SortPlan plan_input_merge(const SortPlanRequest& request);
+// As plan_thriftily(), for `inputs` inputs that are merged because they are sorted already: two at
+// a time at least, each read on its own. Throws Error(ENOMEM) with the least that would do.
+SortPlan plan_input_merge(const SortPlanRequest& request, std::uint64_t inputs);
 
 }  // namespace vortex

@@ -55,9 +55,8 @@ class FileSort {
     const double cpu_begin = thread_cpu_seconds();
     expect_address_space(plan_.address_space_bytes());
     files_.open_output();
-    const bool in_memory = plan_.in_memory() && !options_.merge_inputs;
-    const bool direct_merge = options_.merge_inputs && files_.inputs() <= plan_.plain_merge_order();
-    const bool needs_runs = !in_memory && !direct_merge;
+    const bool direct_merge = options_.merge_inputs && plan_.runs <= 1;
+    const bool needs_runs = !plan_.in_memory() && !direct_merge;
     // How much is left of what need not be unique is known.
     if (plan_.request.bytes && !options_.unique) {
       files_.expect_room(*plan_.request.bytes, needs_runs);
@@ -117,8 +116,8 @@ class FileSort {
     request.block_bytes = options_.block_bytes;
     request.prefetch = options_.prefetch;
     if (!options_.merge_inputs) return plan_thriftily(request);
-    const SortPlan plan = plan_thriftily(request);
-    return plan.plain_merge_order() >= files_.inputs() ? plan : plan_input_merge(request);
+    files_.expect_known_lengths();
+    return plan_input_merge(request, files_.inputs());
   }
 
   RunStoreOptions store_options() const {
@@ -229,11 +228,6 @@ class FileSort {
     std::vector<std::size_t> names;  // of the sequences
     for (std::size_t i = first; i < last; ++i) {
       const SortInput& input = files_.input(i);
-      if (!input.length_bytes()) {
-        throw Error(EINVAL, "'" + input.name() +
-                                "' is no file, and merging (-m) needs to know how long its inputs "
-                                "are");
-      }
       const std::uint64_t records = *input.length_bytes() / record_bytes_;
       if (records == 0) continue;
       readers.push_back(std::make_unique<FileReaderBase>(

@@ -56,7 +56,7 @@ double IoLowerBound::seconds(const Phase& phase) const {
 }
 
 double IoLowerBound::seconds(const ExternalSortReport& report) const {
-  const std::uint64_t bytes = report.records_in * report.record_bytes;
+  // Runs hold that much at least, too.
   const std::uint64_t written = report.records_out * report.record_bytes;
   Phase first;
   Phase second;
@@ -69,8 +69,8 @@ double IoLowerBound::seconds(const ExternalSortReport& report) const {
     std::uint64_t folders = 0;
     for (const auto& [file_system, count] : run_folders_) folders += count;
     for (const auto& [file_system, count] : run_folders_) {
-      first[file_system].written += bytes / folders * count;
-      second[file_system].read += bytes / folders * count;
+      first[file_system].written += written / folders * count;
+      second[file_system].read += written / folders * count;
     }
   }
   if (output_) second[*output_].written += written;

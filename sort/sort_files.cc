@@ -40,6 +40,14 @@ void SortFiles::expect_inputs_unchanged() const {
   for (const auto& input : inputs_) input->expect_unchanged();
 }
 
+void SortFiles::expect_known_lengths() const {
+  for (const auto& input : inputs_) {
+    if (input->length_bytes()) continue;
+    throw Error(EINVAL, "'" + input->name() +
+                            "' is no file, and merging (-m) needs to know how long its inputs are");
+  }
+}
+
 void SortFiles::open_output() {
   output_.emplace(options_.output);
   expect_no_overwriting();

@@ -31,6 +31,8 @@ class SortFiles {
   // Of all inputs; none when one of them is a pipe.
   std::optional<std::uint64_t> input_bytes() const;
   void expect_inputs_unchanged() const;
+  // Throws Error(EINVAL) that names a pipe.
+  void expect_known_lengths() const;
 
   // For runs.
   const std::vector<std::string>& folders() const noexcept { return folders_; }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "io/single_file.h"
+#include "sort/sort_room.h"
 #include "vortex/error.h"
 
 namespace vortex {
@@ -47,9 +48,8 @@ std::string followed_links(const std::string& path) {
 
 std::string default_run_folder(const std::string& output) {
   struct stat target {};
-  if (output == "-") return ".";
-  if (stat(output.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return ".";
-  return folder_of(followed_links(output));
+  const bool stays_no_file = stat(output.c_str(), &target) == 0 && !S_ISREG(target.st_mode);
+  return output == "-" || stays_no_file ? temporary_folder() : folder_of(followed_links(output));
 }
 
 SortOutput::SortOutput(const std::string& path) : file_(open_file(path)) {

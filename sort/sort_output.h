@@ -19,8 +19,8 @@ std::string folder_of(const std::string& path);
 // last of them; what is no regular file is left as it is. Throws Error(ELOOP).
 std::string followed_links(const std::string& path);
 
-// Where the runs of a sort are kept unless it is said: beside its output; the current folder when
-// that is no file.
+// Where the runs of a sort are kept unless it is said: beside its output, or, when that is no file,
+// in temporary_folder().
 std::string default_run_folder(const std::string& output);
 
 // A file, device or pipe to be written, open from construction on.

@@ -262,11 +262,19 @@ std::string to_string(const SortPlan& plan) {
       line("input", plan.request.bytes ? format_bytes(*plan.request.bytes) : "length not known") +
       line("records", format_bytes(plan.request.record_bytes)) +
       line("memory", format_bytes(plan.request.memory_bytes)) +
-      line("blocks", std::to_string(plan.pool_blocks) + " of " + format_bytes(plan.block_bytes)) +
-      line("run formation", std::to_string(plan.buckets) + " buckets on " +
-                                std::to_string(plan.bucket_blocks) + " blocks, " +
-                                format_bytes(plan.scratch_bytes) + " to sort them with") +
-      line("run length", "at least " + format_bytes(plan.run_bytes));
+      line("blocks", std::to_string(plan.pool_blocks) + " of " + format_bytes(plan.block_bytes));
+  if (plan.merged_inputs != 0) {
+    text += line("merging", std::to_string(plan.merged_inputs) + " sorted inputs, at most " +
+                                std::to_string(plan.plain_merge_order()) + " at a time") +
+            line("passes", std::to_string(plan.passes));
+    if (plan.runs <= 1) return text;
+    return text + line("then", "the " + std::to_string(plan.runs) + " runs that they make, " +
+                                   std::to_string(plan.merge_order) + " at a time");
+  }
+  text += line("run formation", std::to_string(plan.buckets) + " buckets on " +
+                                    std::to_string(plan.bucket_blocks) + " blocks, " +
+                                    format_bytes(plan.scratch_bytes) + " to sort them with") +
+          line("run length", "at least " + format_bytes(plan.run_bytes));
   if (plan.in_memory()) return text + line("merging", "none: it fits in memory");
   if (plan.request.bytes) {
     text += line("runs", "at most " + std::to_string(plan.runs)) +

@@ -52,8 +52,12 @@ struct SortPlan {
   unsigned passes = 0;
   std::uint64_t forecast_memory_bytes = 0;
 
+  // Inputs that are sorted already and only merged; then `runs` is what merging them for the first
+  // time leaves, and `passes` counts that, too. 0: they are sorted.
+  std::uint64_t merged_inputs = 0;
+
   // The input is read, sorted in memory and written once.
-  bool in_memory() const noexcept { return request.bytes && runs <= 1; }
+  bool in_memory() const noexcept { return merged_inputs == 0 && request.bytes && runs <= 1; }
 
   // Blocks of the pool that the reader of an input takes, and a writer of the output.
   std::size_t reader_blocks() const;

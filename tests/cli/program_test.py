@@ -175,6 +175,9 @@ class Check(Program):
         (self.folder / "right").write_text(json.dumps(summary))
         self.assertEqual(self.check("--combine", "right", code=1)["duplicates"],
                          summary["duplicates"])
+        piped = self.run_vortex("check", "--combine", "-", code=1,
+                                input=json.dumps(summary).encode())
+        self.assertIn(summary["checksum"], piped.stdout.decode())
         self.assertIn("read the summary '.': Is a directory",
                       self.refusal("check", "--combine", "."))
 
@@ -323,8 +326,15 @@ class Sort(Program):
 
     def test_merging_more_inputs_than_fit(self):
         names, expected = self.sorted_parts(60, 16, 300, seed=12)
-        report = self.sort("-m", *names, "-o", "out", "--record", 16, "--block", "16k", "-S", "600k")
+        arguments = ("-m", *names, "-o", "out", "--record", 16, "--block", "16k", "-S")
+        plan = self.sort(*arguments, "600k", "--plan")
+        report = self.sort(*arguments, "600k")
         self.assertGreater(report["passes"], 1)
+        self.assertEqual(plan["passes"], report["passes"])
+        self.assertEqual(-(-60 // plan["inputs_at_a_time"]), report["runs"])
+        self.assertEqual(self.sort(*arguments, "64M", "--plan")["passes"], 1)
+        self.assertIn("merging         60 sorted inputs, at most", self.run_vortex(
+            "sort", *arguments, "64M", "--plan").stdout.decode())
         self.assertEqual((self.folder / "out").read_bytes(), expected)
 
     def test_in_place_through_a_link_keeps_mode_and_link(self):
@@ -335,6 +345,9 @@ class Sort(Program):
         self.sort("in", "-o", "link", "--form", "records")
         self.assertEqual((self.folder / "in").read_bytes(), expected)
         self.assertEqual((self.folder / "in").stat().st_mode & 0o777, 0o640)
+        self.assertTrue((self.folder / "link").is_symlink())
+        self.gen("link", "-n", 5000)
+        self.assertEqual((self.folder / "in").stat().st_size, 500000)
         self.assertTrue((self.folder / "link").is_symlink())
         self.assertEqual(sorted(os.listdir(self.folder)), ["in", "link"])
 
@@ -402,6 +415,12 @@ class Sort(Program):
             self.assertIn(word, self.refusal("sort", "in", *arguments, "--form", "records",
                                              preexec_fn=obey_modes))
         self.assertEqual(sorted(os.listdir(self.folder)), ["in", "mine"])
+        (self.folder / "kept").write_bytes(b"before")
+        (self.folder / "kept").chmod(0o444)
+        for arguments in (("sort", "in", "-o", "kept", "--form", "records"), ("gen", "kept", "-n", 1)):
+            self.assertIn("replace 'kept', which may not be written to",
+                          self.refusal(*arguments, preexec_fn=obey_modes))
+        self.assertEqual((self.folder / "kept").read_bytes(), b"before")
 
     def test_closed_standard_descriptors_stay_closed(self):
         self.gen("in", "-n", 3000)
