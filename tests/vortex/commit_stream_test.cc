@@ -108,6 +108,28 @@ TEST_P(CommitStreamWindows, ComebacksOfBothSides) {
   producer.join();
 }
 
+TEST_P(CommitStreamWindows, TheWriterRunsNPlusLBlocksAheadAndNoMore) {
+  const auto [n, l, m] = GetParam();
+  const auto ahead = static_cast<std::uint64_t>(n + l);
+  CommitStream<std::uint64_t> stream(small(n, l, m));
+  std::atomic<std::uint64_t> written{0};
+  std::thread producer([&] {
+    const Failure failure = guarded([&] {
+      for (std::uint64_t block = 0; block < 40; ++block) {
+        write_words(stream.writer_data(), block * kWords, (block + 1) * kWords);
+        written.store(block + 1);
+      }
+    });
+    EXPECT_EQ(failure.error, ECANCELED) << failure.message();
+  });
+  while (written.load() < ahead) std::this_thread::yield();
+  // A chance to go on, if it can.
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  stream.cancel(ECANCELED, "seen enough");
+  producer.join();
+  EXPECT_EQ(written.load(), ahead);
+}
+
 TEST(CommitStreamTest, AReaderThatOvertakesTheWriterWaits) {
 #if !defined(__x86_64__)
   GTEST_SKIP() << "this processor does not tell reads from writes";

@@ -80,8 +80,9 @@ INSTANTIATE_TEST_SUITE_P(NLM, PipelineWindows,
                                                               Handover::kInPlace)));
 
 TEST_P(PipelineWindows, LengthsAroundBlockBorders) {
-  for (const std::uint64_t words : {std::uint64_t{0}, std::uint64_t{1}, kWords - 1, kWords,
-                                    kWords + 1, 2 * kWords, 20 * kWords, 20 * kWords + 3}) {
+  for (const std::uint64_t words :
+       {std::uint64_t{0}, std::uint64_t{1}, kWords - 1, kWords, kWords + 1, 2 * kWords,
+        20 * kWords - 1, 20 * kWords, 20 * kWords + 3}) {
     for (const bool known : {false, true}) {
       PipelineOptions chosen = options();
       if (known) chosen.length_bytes = words * sizeof(std::uint64_t);
@@ -198,6 +199,31 @@ TEST_P(PipelineMemory, IsTheBlocksAndNothingElse) {
   constexpr std::size_t kSlack = std::size_t{1} << 20;
   EXPECT_LT(after.peak_resident_bytes, before.resident_bytes + blocks * kBlockBytes + kSlack);
   EXPECT_LT(after.page_table_bytes, before.page_table_bytes + kSlack);
+}
+
+TEST_P(PipelineMemory, BlocksMoveAsOftenAsThePromiseSays) {
+  constexpr std::uint64_t kBlocks = 100;
+  PipelineOptions options = small(2, 1, 1);
+  options.handover = GetParam();
+  options.pool =
+      std::make_shared<BlockPool>(BlockPoolOptions{.pool_bytes = 16 * kB, .block_bytes = kB});
+  Pipeline<std::uint64_t> pipeline(options);
+  auto out = pipeline.writer();
+  auto in = pipeline.reader();
+  for (std::uint64_t block = 0; block < kBlocks; ++block) {
+    write_words(out.data(), block * kWords, (block + 1) * kWords);
+    // With L = 1 the block before the newest has not been handed over yet.
+    if (block >= 2) {
+      EXPECT_EQ(first_wrong(in.data(), (block - 2) * kWords, (block - 1) * kWords),
+                (block - 1) * kWords);
+    }
+  }
+  const BlockPool::Statistics moves = options.pool->statistics();
+  // To the writer's array and to the reader's.
+  EXPECT_EQ(moves.placements, kBlocks + (kBlocks - 2));
+  // And home from each, but for what the two windows hold.
+  const bool at_home = GetParam() == Handover::kAtHome;
+  EXPECT_EQ(moves.withdrawals, at_home ? (kBlocks - 2) + (kBlocks - 4) : 0);
 }
 
 TEST(PipelineTest, InPlaceEndsGoInAnyOrder) {
