@@ -127,10 +127,11 @@ RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t cou
 }  // namespace detail
 
 // Sorts the first size() records of the array by `key(record)`, an integer or floating-point
-// number; always stable. The first level reads the array while its memory flows away into 2^b
-// bucket streams of the same pool; each bucket is then sorted and the result flows back into the
-// array. Keys of which a sample finds one to be a quarter are sorted by moving chunks within the
-// array (sort.h) instead, and so is an array whose pool has no blocks to spare.
+// number, which must not throw and must give the same for the same record; always stable. The first
+// level reads the array while its memory flows away into 2^b bucket streams of the same pool; each
+// bucket is then sorted and the result flows back into the array. Keys of which a sample finds one
+// to be a quarter are sorted by moving chunks within the array (sort.h) instead, and so is an array
+// whose pool has no blocks to spare.
 //
 // Memory: n and epsilon, and epsilon is at most 2^b blocks: those that the pool gives beyond the
 // array's, the buffers, and the working memory of the deeper levels together. The first level makes

@@ -56,6 +56,10 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of) {
 // records have used, 1 to 2 MiB mostly, the thread keeps for its next one. Throws std::bad_alloc,
 // with nothing moved. Thread-safe for different arrays; runs on the calling thread. A
 // VanishingArray is sorted by moving its blocks (radix_sort.h).
+//
+// `key` must not throw and must give the same for the same record. The base case takes 256 records'
+// room on the stack, and chunks hold at least 8 records: of records of a KiB and more, sort their
+// keys with indices instead.
 template <typename T, typename KeyFunction>
 requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {

@@ -12,8 +12,7 @@
 // `Lanes` supplies the instruction set and the record:
 //   kLanes, Vector
 //   exchange(a, b)                          a = min, b = max, lane by lane
-//   exchange_mirrored<G>(a, b)              the same, but the upper half of each group of G lanes
-//   the
+//   exchange_mirrored<G>(a, b)              the same, the upper half of each group of G lanes the
 //                                           other way round
 //   keep_ordered<G>(a, b)                   min in the lower, max in the upper half of each group;
 //                                           b is a with the halves exchanged
