@@ -286,6 +286,8 @@ void UringDisk::gather() noexcept {
   if (!results_mutex_.try_lock()) return;
   settle_results();
   results_mutex_.unlock();
+  // Whoever found the lock taken meanwhile took this thread for one that waits in the kernel.
+  progress_event().advance();
 }
 
 void UringDisk::await_progress(std::uint32_t seen) noexcept {

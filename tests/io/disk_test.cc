@@ -391,6 +391,22 @@ TYPED_TEST(DiskTest, ARequestCanBeUsedAgain) {
   for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<std::byte>(i / 512));
 }
 
+TYPED_TEST(DiskTest, ARequestThatFailedCanBeUsedAgain) {
+  MAKE_DISK(
+      std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO}));
+  Bytes memory = random_bytes(this->random, 512);
+  Request request;
+  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  ASSERT_EQ(request.error, EIO);
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, 0);
+  EXPECT_EQ(request.bytes_done, 512u);
+  EXPECT_EQ(this->contents(512), memory);
+}
+
 TYPED_TEST(DiskTest, AWaitCanBeStopped) {
   MAKE_DISK();
   // Many requests, so that the last is still under way; if it is not, wait() says so.
@@ -438,6 +454,28 @@ TYPED_TEST(DiskTest, ManyThreadsSubmitAndWait) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failures.load(), 0u);
   EXPECT_EQ(this->contents(memory.size()), memory);
+}
+
+// A thread that looks for results in passing is no thread that waits for them: whoever waits must
+// not rely on it.
+TYPED_TEST(DiskTest, NobodyIsLeftWaitingByAThreadThatOnlyLooks) {
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+  MAKE_DISK();
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  for (int round = 0; round < 1000; ++round) {
+    std::byte byte{};
+    Request request;
+    this->prepare(request, Operation::kRead, Request::kSequential, &byte, 1);
+    request.file = ends[0];
+    disk->submit(request);
+    std::thread waiter([&] { disk->wait(request); });
+    for (std::uint64_t looks = this->random() % 2000; looks > 0; --looks) disk->collect();
+    ASSERT_EQ(write(ends[1], "x", 1), 1);
+    waiter.join();
+    ASSERT_EQ(byte, std::byte{'x'});
+  }
+  for (const int end : ends) close(end);
 }
 
 // The child must neither wait for requests that are its parent's nor disturb them.
@@ -501,6 +539,141 @@ TYPED_TEST(DiskTest, MayTakeTheAddressesThatAnotherThreadHasGivenBack) {
     other.join();
     if (disk == nullptr) GTEST_SKIP() << "io_uring is refused on this machine";
   }
+}
+
+// Answers each attempt with the next of the results that it is given.
+class ScriptedDisk final : public Disk {
+ public:
+  explicit ScriptedDisk(std::vector<std::int64_t> results)
+      : Disk(DiskOptions{}, 1), results_(std::move(results)) {}
+  bool all_used() const { return used_ == results_.size(); }
+
+ private:
+  const char* backend() const noexcept override { return "scripted"; }
+  void start(Request& request) noexcept override { arrived(request, results_.at(used_++)); }
+
+  std::vector<std::int64_t> results_;
+  std::size_t used_ = 0;
+};
+
+class WhatResultsMean : public testing::Test {
+ protected:
+  void expect(Operation operation, std::vector<std::int64_t> results, int error,
+              std::size_t bytes_done, std::size_t alignment = 1) {
+    ScriptedDisk disk(std::move(results));
+    expect_on(disk, operation, error, bytes_done, alignment);
+    EXPECT_TRUE(disk.all_used());
+  }
+  void expect_on(ScriptedDisk& disk, Operation operation, int error, std::size_t bytes_done,
+                 std::size_t alignment = 1) {
+    request.operation = operation;
+    request.set_memory(memory.data(), memory.size());
+    request.alignment = alignment;
+    disk.submit(request);
+    ASSERT_TRUE(request.done());
+    EXPECT_EQ(request.error, error);
+    EXPECT_EQ(request.bytes_done, bytes_done);
+  }
+  Bytes memory{2048};
+  Request request;
+};
+
+TEST_F(WhatResultsMean, ADeviceThatTakesNothingIsAnError) {
+  expect(Operation::kWrite, {0}, EIO, 0);
+  expect(Operation::kWrite, {512, 0}, EIO, 512);
+}
+
+TEST_F(WhatResultsMean, NothingReadIsTheEnd) {
+  expect(Operation::kRead, {0}, 0, 0);
+  expect(Operation::kRead, {512, 0}, 0, 512);
+}
+
+TEST_F(WhatResultsMean, WhatIsMissingIsAskedForAgain) {
+  for (const Operation operation : {Operation::kRead, Operation::kWrite}) {
+    expect(operation, {2048}, 0, 2048);
+    expect(operation, {1, 2047}, 0, 2048);
+    expect(operation, {-EINTR, 512, -EAGAIN, 1024, 512}, 0, 2048);
+    // Inside a sector, once: from the beginning of that sector again.
+    expect(operation, {700, 1536}, 0, 2048, 512);
+    expect(operation, {700, 400, 1024, 512}, 0, 2048, 512);
+  }
+}
+
+// As only the end of a file cuts transfers of whole sectors.
+TEST_F(WhatResultsMean, CutTwiceInTheSamePlaceInsideASector) {
+  expect(Operation::kRead, {700, 188}, 0, 700, 512);
+  expect(Operation::kWrite, {700, 188}, EIO, 700, 512);
+}
+
+TEST_F(WhatResultsMean, TheFirstErrorIsKept) {
+  expect(Operation::kWrite, {512, -ENOSPC}, ENOSPC, 512);
+  expect(Operation::kRead, {-EIO}, EIO, 0);
+}
+
+// Of what was learnt about a request, nothing is left when it is submitted again.
+TEST_F(WhatResultsMean, ARequestBeginsAnew) {
+  ScriptedDisk cut({700, 188, 700, 1536});
+  expect_on(cut, Operation::kRead, 0, 700, 512);
+  expect_on(cut, Operation::kRead, 0, 2048, 512);
+
+  std::vector<std::int64_t> results(600, -EAGAIN);
+  results.push_back(-EIO);
+  results.insert(results.end(), 600, -EAGAIN);
+  results.push_back(2048);
+  ScriptedDisk interrupted(results);
+  expect_on(interrupted, Operation::kWrite, EIO, 0);
+  expect_on(interrupted, Operation::kWrite, 0, 2048);
+  EXPECT_TRUE(interrupted.all_used());
+}
+
+// What lies in a registered range, to its last byte, is moved by way of it, and nothing else.
+TEST(RegisteredMemory, IsUsedExactlyWhereItIs) {
+  constexpr std::size_t kBytes = 4096;
+  std::unique_ptr<UringDisk> disk;
+  try {
+    disk = std::make_unique<UringDisk>();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  std::mt19937_64 random = test::test_random();
+  Bytes memory = random_bytes(random, 3 * kBytes);
+  std::byte* const begin = memory.data() + kBytes;
+  const int file = memfd_create("disk_test", MFD_CLOEXEC);
+  ASSERT_GE(file, 0);
+  disk->register_memory(begin, kBytes, kBytes);
+  if (disk->statistics().registration != format_bytes(kBytes) + " registered") {
+    GTEST_SKIP() << disk->statistics().registration;
+  }
+  const auto fixed_attempts = [&](std::ptrdiff_t at, std::size_t bytes) {
+    const std::uint64_t before = disk->statistics().fixed_attempts;
+    Request request;
+    request.operation = Operation::kWrite;
+    request.file = file;
+    request.set_memory(begin + at, bytes);
+    disk->submit(request);
+    EXPECT_TRUE(disk->wait(request));
+    EXPECT_EQ(request.error, 0);
+    EXPECT_EQ(request.bytes_done, bytes);
+    Bytes written(bytes);
+    EXPECT_EQ(pread(file, written.data(), bytes, 0), static_cast<ssize_t>(bytes));
+    EXPECT_TRUE(std::equal(written.begin(), written.end(), begin + at));
+    return disk->statistics().fixed_attempts - before;
+  };
+  constexpr auto kEnd = static_cast<std::ptrdiff_t>(kBytes);
+  EXPECT_EQ(fixed_attempts(0, kBytes), 1u);
+  EXPECT_EQ(fixed_attempts(0, 1), 1u);
+  EXPECT_EQ(fixed_attempts(kEnd - 1, 1), 1u);
+  EXPECT_EQ(fixed_attempts(kEnd - 1, 2), 0u);
+  EXPECT_EQ(fixed_attempts(kEnd, 1), 0u);
+  EXPECT_EQ(fixed_attempts(-1, 2), 0u);
+  EXPECT_EQ(fixed_attempts(-1, kBytes + 2), 0u);
+  // Known as long as somebody needs it.
+  disk->register_memory(begin, kBytes, kBytes);
+  disk->unregister_memory(begin);
+  EXPECT_EQ(fixed_attempts(0, kBytes), 1u);
+  disk->unregister_memory(begin);
+  EXPECT_EQ(fixed_attempts(0, kBytes), 0u);
+  close(file);
 }
 
 }  // namespace
