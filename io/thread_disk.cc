@@ -73,7 +73,7 @@ std::int64_t ThreadDisk::transfer_when_ready(const Attempt& attempt) noexcept {
   std::array<pollfd, 2> both{{{attempt.file, wanted, 0}, {cancel_event_, POLLIN, 0}}};
   if (poll(both.data(), both.size(), -1) < 0) return -errno;
   if (canceled_.load(std::memory_order_acquire)) return -ECANCELED;
-  return transfer(attempt);
+  return transfer_at_once(attempt);
 }
 
 void ThreadDisk::cancel_sequential() noexcept {

@@ -38,6 +38,11 @@ struct Ends {
     std::array<int, 2> both{};
     const int error = socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, both.data()) : pipe(both.data());
     EXPECT_EQ(error, 0);
+    // Little enough that a request does not fit, whatever the system's settings are.
+    const int room = 32 << 10;
+    if (socket) {
+      EXPECT_EQ(setsockopt(both[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+    }
     in = both[0];
     out = both[1];
   }
@@ -146,6 +151,24 @@ TEST_P(Descriptors, AWaitForTheOtherSideCanBeCancelled) {
 
 TEST_P(Descriptors, AReaderThatNobodyFeedsCanBeDestroyed) {
   const FileReader<char> in(ends.in, {.block_bytes = kBlock});
+}
+
+// More than a pipe or a socket holds, and nobody reads.
+TEST_P(Descriptors, AWriterThatNobodyReadsCanBeDestroyed) {
+  FileWriter<char> out(ends.out, {.block_bytes = kBlock, .request_bytes = 32 * kBlock});
+  for (std::size_t i = 0; i < 34 * kBlock; ++i) out.data()[i] = 'x';
+}
+
+TEST_P(Descriptors, AWaitForAReaderCanBeCancelled) {
+  FileWriter<char> out(ends.out,
+                       {.block_bytes = kBlock, .write_behind = 1, .request_bytes = 32 * kBlock});
+  // The writer may or may not have begun to wait: both must end.
+  std::thread canceller([&] { out.stream().cancel(EINTR, "enough"); });
+  const Failure failure = guarded([&] {
+    for (std::size_t i = 0; i < 200 * kBlock; ++i) const_cast<volatile char*>(out.data())[i] = 'x';
+  });
+  canceller.join();
+  EXPECT_EQ(failure.error, EINTR) << failure.message();
 }
 
 TEST_P(Descriptors, AnEndThatIsGoneIsAnError) {
