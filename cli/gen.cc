@@ -16,7 +16,6 @@
 #include "cli/record_generator.h"
 #include "cli/verbs.h"
 #include "io/file_writer.h"
-#include "sort/sort_output.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 
@@ -67,8 +66,7 @@ FileWriter<std::byte> open_output(const GenOptions& options, std::uint64_t bytes
   for_writer.expected_bytes = bytes;
   for_writer.reserve_bytes = (bytes / kDefaultBlockBytes + 1) * kDefaultBlockBytes;
   for_writer.sync = options.sync;
-  if (options.output != "-")
-    return FileWriter<std::byte>(followed_links(options.output), for_writer);
+  if (options.output != "-") return FileWriter<std::byte>(options.output, for_writer);
   if (isatty(STDOUT_FILENO) != 0) {
     throw Error(EINVAL, "standard output is a terminal, which is no place for records");
   }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <utility>
 
+#include "io/path_names.h"
 #include "vortex/error.h"
 
 namespace vortex {
@@ -22,12 +23,6 @@ namespace {
 
 // What file systems that do not tell are content with.
 constexpr std::size_t kUsualAlignment = 4096;
-
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 std::string base_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -51,6 +46,11 @@ void expect_replaceable(const std::string& path, const struct stat& existing) {
   const auto refuse = [&path](int error, const std::string& reason) {
     throw Error(error, "replace '" + path + "', " + reason);
   };
+  struct stat named {};
+  if (stat(path.c_str(), &named) != 0 || named.st_dev != existing.st_dev ||
+      named.st_ino != existing.st_ino) {
+    refuse(ENOENT, "which is open and has no name any more");
+  }
   struct statx status {};
   if (statx(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS, &status) == 0) {
     if ((status.stx_attributes & STATX_ATTR_IMMUTABLE) != 0) refuse(EPERM, "which is immutable");
@@ -85,6 +85,13 @@ bool pass_on(int file, const struct stat& existing) {
   return fchmod(file, mode) == 0;
 }
 
+struct Descriptor {
+  const int number;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
 struct FreeDeleter {
   void operator()(void* memory) const noexcept { std::free(memory); }
 };
@@ -100,6 +107,7 @@ BlockFile& BlockFile::operator=(BlockFile&& other) noexcept {
   close();
   name_ = std::move(other.name_);
   temporary_name_ = std::exchange(other.temporary_name_, {});
+  creator_pid_ = other.creator_pid_;
   to_be_published_ = std::exchange(other.to_be_published_, false);
   unnamed_ = other.unnamed_;
   replace_ = other.replace_;
@@ -114,7 +122,8 @@ BlockFile& BlockFile::operator=(BlockFile&& other) noexcept {
 }
 
 void BlockFile::close() noexcept {
-  if (!temporary_name_.empty()) unlink(temporary_name_.c_str());
+  // A forked child has the object, and its parent goes on with the file.
+  if (!temporary_name_.empty() && getpid() == creator_pid_) unlink(temporary_name_.c_str());
   temporary_name_.clear();
   if (direct_ >= 0) ::close(direct_);
   if (file_ >= 0 && owned_) ::close(file_);
@@ -141,8 +150,11 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
   BlockFile file;
   file.name_ = path;
   file.replace_ = options.replace;
+  file.creator_pid_ = getpid();
   struct stat existing {};
   const bool exists = stat(path.c_str(), &existing) == 0;
+  // What cannot be a name now cannot be one when everything has been written, either.
+  if (!exists && (errno != ENOENT || path.empty())) file.fail("create");
   if (exists && !S_ISREG(existing.st_mode)) {
     file.file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (file.file_ < 0) file.fail("open for writing");
@@ -150,8 +162,11 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
     return file;
   }
   if (exists && !options.replace) file.fail("create", EEXIST);
-  if (exists) expect_replaceable(path, existing);
-  file.file_ = ::open(folder_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, options.mode);
+  // The file gives way, not the links that lead to it.
+  const std::string target = followed_links(path);
+  file.name_ = target;
+  if (exists) expect_replaceable(target, existing);
+  file.file_ = ::open(folder_of(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, options.mode);
   // A file without a name gets one by way of /proc.
   if (file.file_ >= 0 && access(by_descriptor(file.file_).c_str(), F_OK) != 0) {
     ::close(file.file_);
@@ -159,7 +174,7 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
   }
   file.unnamed_ = file.file_ >= 0;
   if (!file.unnamed_) {
-    file.temporary_name_ = temporary_name_for(path);
+    file.temporary_name_ = temporary_name_for(target);
     file.file_ =
         ::open(file.temporary_name_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, options.mode);
     if (file.file_ < 0) {
@@ -302,6 +317,10 @@ bool BlockFile::punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept {
 
 void BlockFile::publish(bool durable) {
   if (!to_be_published_) return;
+  // Before there is a name: without descriptors there will be none.
+  const Descriptor folder{
+      durable ? ::open(folder_of(name_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1};
+  if (durable && folder.number < 0 && errno != EACCES) fail("open the folder of");
   if (unnamed_) {
     const std::string self = by_descriptor(file_);
     if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
@@ -324,11 +343,9 @@ void BlockFile::publish(bool durable) {
   }
   to_be_published_ = false;
   if (!durable) return;
-  const int folder = ::open(folder_of(name_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) fail("open the folder of");
-  const int error = fsync(folder) == 0 ? 0 : errno;
-  ::close(folder);
-  if (error != 0 && error != EINVAL) fail("sync the folder of", error);
+  // A folder that may be written and not read is synced with all its file system.
+  const int synced = folder.number >= 0 ? fsync(folder.number) : syncfs(file_);
+  if (synced != 0 && errno != EINVAL) fail("sync the folder of");
 }
 
 }  // namespace vortex

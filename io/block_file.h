@@ -31,6 +31,7 @@ class BlockFile {
   // Opens for reading; devices and pipes too.
   static BlockFile open(const std::string& path, bool direct = true);
   // Something else than a regular file at `path` (a device, a pipe) is opened for writing as it is.
+  // Symbolic links are followed and stay. What could not be given its name later is refused now.
   static BlockFile create(const std::string& path, const CreateOptions& options = {});
   // Without a name, in a folder; gone when it is closed.
   static BlockFile temporary(const std::string& folder, bool direct = true);
@@ -67,7 +68,8 @@ class BlockFile {
   bool punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept;
 
   // Gives a created file its name, at once and whole. With `durable`, the name too has reached the
-  // disk when this returns. Nothing to do for other files.
+  // disk when this returns; should only that fail, the file has its name all the same. Nothing to
+  // do for other files.
   void publish(bool durable);
 
  private:
@@ -79,6 +81,7 @@ class BlockFile {
 
   std::string name_;            // path, final path or description
   std::string temporary_name_;  // to be removed
+  int creator_pid_ = -1;
   bool to_be_published_ = false;
   bool unnamed_ = false;  // O_TMPFILE
   bool replace_ = true;

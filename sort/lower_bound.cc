@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "io/open_disk.h"
+#include "io/path_names.h"
 #include "sort/sort_output.h"
 #include "sort/sort_room.h"
 #include "vortex/error.h"

@@ -4,11 +4,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <memory>
 #include <utility>
 
+#include "io/path_names.h"
 #include "io/single_file.h"
 #include "sort/sort_room.h"
 #include "vortex/error.h"
@@ -16,35 +16,12 @@
 namespace vortex {
 namespace {
 
-constexpr int kMostLinks = 40;
-
 BlockFile open_file(const std::string& path) {
   if (path == "-") return BlockFile::borrow(STDOUT_FILENO, "standard output", true);
-  return BlockFile::create(followed_links(path));
+  return BlockFile::create(path);
 }
 
 }  // namespace
-
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-std::string followed_links(const std::string& path) {
-  struct stat target {};
-  if (stat(path.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return path;
-  std::string followed = path;
-  for (int links = 0; links < kMostLinks; ++links) {
-    std::array<char, 4096> buffer{};
-    const ssize_t length = readlink(followed.c_str(), buffer.data(), buffer.size());
-    // Not a link, or nothing there: what is wrong, if anything is, shows when it is opened.
-    if (length < 0) return followed;
-    const std::string next(buffer.data(), static_cast<std::size_t>(length));
-    followed = next.starts_with('/') ? next : folder_of(followed) + "/" + next;
-  }
-  throw Error(ELOOP, "follow '" + path + "'");
-}
 
 std::string default_run_folder(const std::string& output) {
   struct stat target {};

@@ -12,13 +12,6 @@
 
 namespace vortex {
 
-// The folder that a path's file lies in, as open(2) would look for it.
-std::string folder_of(const std::string& path);
-
-// The path with the symbolic links at its end followed, whether or not there is a file behind the
-// last of them; what is no regular file is left as it is. Throws Error(ELOOP).
-std::string followed_links(const std::string& path);
-
 // Where the runs of a sort are kept unless it is said: beside its output, or, when that is no file,
 // in temporary_folder().
 std::string default_run_folder(const std::string& output);

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -25,6 +27,7 @@
 #include "vortex/bucket_stream.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/os_memory.h"
 #include "vortex/stream_pool.h"
 
 namespace vortex {
@@ -267,6 +270,103 @@ TEST_P(FileStreams, AFileCutWhileItIsRead) {
   }
 }
 
+TEST_P(FileStreams, WhatIsAppendedMeanwhileIsNotRead) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{4097}, 21 * kBlock + 12345}) {
+    SCOPED_TRACE(size);
+    const std::string text = random_text(random, size);
+    put(folder.file("file"), text);
+    TestDisk disk(backend());
+    const FileReader<char> in(folder.file("file"), reading(disk.disk.get()));
+    std::ofstream(folder.file("file"), std::ios::binary | std::ios::app)
+        << std::string(3 * kBlock, 'z');
+    ASSERT_EQ(in.size(), size);
+    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
+    const std::size_t filled = (size + 4095) / 4096 * 4096 + 4096;
+    for (std::size_t i = size; i < filled; ++i) ASSERT_EQ(in.data()[i], 0) << i;
+  }
+}
+
+// Whole sectors are written; what is in the last one behind the end of the data is nobody's.
+TEST_P(FileStreams, NothingButZerosBehindTheEndReachesTheDisk) {
+  constexpr std::size_t kLength = 5 * kBlock + 100;
+  class Watch final : public FaultPlan {
+   public:
+    PlannedFault decide(const Attempt& attempt, std::uint64_t) noexcept override {
+      std::size_t at = attempt.offset;
+      for (unsigned i = 0; i < attempt.memory_count; ++i) {
+        const auto* const bytes = static_cast<const char*>(attempt.memory[i].iov_base);
+        for (std::size_t k = 0; k < attempt.memory[i].iov_len; ++k, ++at) {
+          beyond += at >= kLength;
+          wrong += bytes[k] != (at < kLength ? 'x' : '\0');
+        }
+      }
+      return {};
+    }
+    std::atomic<std::size_t> beyond{0};
+    std::atomic<std::size_t> wrong{0};
+  };
+  const auto watch = std::make_shared<Watch>();
+  TestDisk disk(backend(), watch);
+  FileWriter<char> out(folder.file("file"), writing(disk.disk.get()));
+  fill(out.data(), 'x', 6 * kBlock);
+  out.finish(kLength);
+  EXPECT_EQ(watch->wrong.load(), 0u);
+  const bool direct = out.statistics().direct == "direct I/O";
+  EXPECT_EQ(watch->beyond.load() > 0, direct);
+  EXPECT_EQ(contents(folder.file("file")), std::string(kLength, 'x'));
+}
+
+// The system refuses memory, once or from then on: the data or ENOMEM, and every block is back in
+// the pool afterwards, which ends the process otherwise.
+std::uint64_t populates_left = 0;
+bool refused_for_good = false;
+int refuse_memory(os::MemoryCall call) noexcept {
+  if (call != os::MemoryCall::kPopulate || (populates_left != 0 && --populates_left != 0)) return 0;
+  populates_left = refused_for_good ? 1 : ~std::uint64_t{0};
+  return ENOMEM;
+}
+
+TEST(FileStreamsWithoutMemory, GiveEveryBlockBack) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  const std::string text(40 * kBlock, 'x');
+  put(path, text);
+  for (const bool for_good : {false, true}) {
+    for (std::uint64_t k = 1; k < 24; ++k) {
+      SCOPED_TRACE(k);
+      TestDisk disk(Backend::kVirtual);
+      refused_for_good = for_good;
+      {
+        const FileReader<char> in(path, {.block_bytes = kBlock,
+                                         .read_ahead = 3,
+                                         .request_bytes = 4 * kBlock,
+                                         .disk = disk.disk.get()});
+        bool right = true;
+        populates_left = k;
+        os::set_failure_hook(&refuse_memory);
+        const Failure failure = guarded([&] {
+          for (std::size_t i = 0; i < text.size(); ++i) right = right && in.data()[i] == 'x';
+        });
+        os::set_failure_hook(nullptr);
+        EXPECT_TRUE(right);
+        EXPECT_TRUE(failure.error == 0 || failure.error == ENOMEM) << failure.message();
+      }
+      FileWriter<char> out(folder.file("copy"), {.block_bytes = kBlock,
+                                                 .write_behind = 3,
+                                                 .request_bytes = 4 * kBlock,
+                                                 .disk = disk.disk.get()});
+      populates_left = k;
+      os::set_failure_hook(&refuse_memory);
+      const Failure failure = guarded([&] { fill(out.data(), 'x', text.size()); });
+      os::set_failure_hook(nullptr);
+      EXPECT_TRUE(failure.error == 0 || failure.error == ENOMEM) << failure.message();
+      if (failure.error != 0) continue;
+      out.finish(text.size());
+      EXPECT_TRUE(contents(folder.file("copy")) == text);
+    }
+  }
+}
+
 // Memory that is registered with the kernel while its block is placed elsewhere is other memory
 // than the block's; requests must not use it.
 TEST(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
@@ -317,6 +417,14 @@ class FileNames : public testing::Test {
     FileWriter<char> out(path, options);
     copy_to(out.data(), text);
     out.finish(text.size());
+  }
+  static int error_of_creating(const std::string& path) {
+    try {
+      const FileWriter<char> out(path, {.block_bytes = kBlock});
+    } catch (const Error& error) {
+      return error.code().value();
+    }
+    return 0;
   }
   test::TemporaryFolder folder;
   std::string path = folder.file("file");
@@ -370,6 +478,81 @@ TEST_F(FileNames, AnOldFileCanBeProtected) {
   }
   EXPECT_EQ(contents(path), "other");
   EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST_F(FileNames, LinksStayAndTheFileBehindThemGivesWay) {
+  put(path, "old");
+  ASSERT_EQ(mkdir(folder.file("below").c_str(), 0700), 0);
+  const std::string link = folder.file("below/link");
+  ASSERT_EQ(symlink("../file", link.c_str()), 0);
+  write(link, "new");
+  EXPECT_EQ(contents(path), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  // To nothing, so far.
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  write(link, "newer");
+  EXPECT_EQ(contents(path), "newer");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(folder.entries(), 2u);
+  // To an open file, as /dev/stdout is one.
+  const int file = open(path.c_str(), O_RDWR);
+  ASSERT_GE(file, 0);
+  const std::string by_descriptor = "/proc/self/fd/" + std::to_string(file);
+  write(by_descriptor, "newest");
+  EXPECT_EQ(contents(path), "newest");
+  EXPECT_EQ(error_of_creating(by_descriptor), ENOENT);  // the file that gave way
+  close(file);
+}
+
+// With nothing lost, that is.
+TEST_F(FileNames, WhatCannotBeANameIsRefusedAtOnce) {
+  put(path, "old");
+  ASSERT_EQ(symlink("loop", folder.file("loop").c_str()), 0);
+  EXPECT_EQ(error_of_creating(""), ENOENT);
+  EXPECT_EQ(error_of_creating(folder.file(std::string(256, 'x'))), ENAMETOOLONG);
+  EXPECT_EQ(error_of_creating(folder.file("no/such/folder")), ENOENT);
+  EXPECT_EQ(error_of_creating(folder.file("file/below")), ENOTDIR);
+  EXPECT_EQ(error_of_creating(folder.path()), EISDIR);
+  EXPECT_EQ(error_of_creating(folder.file("loop")), ELOOP);
+  EXPECT_EQ(folder.entries(), 2u);
+}
+
+TEST_F(FileNames, MayHoldAnyByteAndBeAsLongAsTheyCan) {
+  for (const std::string& name : {std::string(255, 'x'), std::string("a\n\t\"'\\ \x01\xff\xfe"),
+                                  std::string("-"), std::string(" ")}) {
+    write(folder.file(name), "old");
+    write(folder.file(name), "new");
+    EXPECT_EQ(contents(folder.file(name)), "new");
+    const FileReader<char> in(folder.file(name));
+    EXPECT_EQ(std::string(in.data(), in.size()), "new");
+  }
+}
+
+TEST_F(FileNames, AFolderThatTookTheNameMeanwhileStays) {
+  FileWriter<char> out(path, {.block_bytes = kBlock});
+  out.data()[0] = 'x';
+  ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
+  try {
+    out.finish(1);
+    ADD_FAILURE() << "finish() succeeded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), EISDIR) << error.what();
+  }
+  EXPECT_THROW(out.finish(1), Error);
+  EXPECT_TRUE(std::filesystem::is_directory(path));
+}
+
+TEST_F(FileNames, FinishingTwiceIsAnError) {
+  FileWriter<char> out(path, {.block_bytes = kBlock});
+  out.data()[0] = 'x';
+  out.finish(1);
+  try {
+    out.finish(1);
+    ADD_FAILURE() << "finish() succeeded again";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), EALREADY) << error.what();
+  }
+  EXPECT_EQ(contents(path), "x");
 }
 
 TEST_F(FileNames, ErrorsNameThePath) {

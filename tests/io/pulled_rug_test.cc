@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,12 +17,14 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -129,12 +132,14 @@ bool limit_locked_memory(rlim_t bytes) {
   return setrlimit(RLIMIT_MEMLOCK, &limit) == 0 && syscall(SYS_capset, &header, sets.data()) == 0;
 }
 
+// Rings count, too, those that are gone only after a while: there must be room for some, and not
+// for the blocks.
 TEST(PulledRug, WithoutLockedMemoryRequestsGoUnregistered) {
   if (!uring_works()) GTEST_SKIP() << "io_uring is refused on this machine";
   const test::TemporaryFolder folder(std::filesystem::path("/dev/shm"));
   ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
   EXPECT_EQ(in_child([&] {
-              if (!limit_locked_memory(kBlock)) return 77;
+              if (!limit_locked_memory(1 << 20)) return 77;
               std::string text;
               if (write_and_read(folder.file("file"), &text) != 0) return 1;
               if (!told(text, "io_uring||")) return 2;
@@ -177,6 +182,121 @@ TEST(PulledRug, AFailedSyncLeavesNothingUnderTheName) {
       unlink(folder.file("part").c_str());
     }
   }
+}
+
+// As file systems do that have no files without a name.
+bool refuse_nameless_files() {
+  std::array<sock_filter, 6> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{program.size(), program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// Then there is a temporary name, which goes away with the writer, and not with a forked child's
+// copy of it.
+TEST(PulledRug, WithoutNamelessFilesATemporaryNameServes) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  EXPECT_EQ(in_child([&] {
+              if (!refuse_nameless_files()) return 77;
+              auto out = std::make_unique<FileWriter<char>>(path);
+              out->data()[0] = 'x';
+              if (folder.entries() != 1 || access(path.c_str(), F_OK) == 0) return 1;
+              out.reset();
+              if (folder.entries() != 0) return 2;
+              out = std::make_unique<FileWriter<char>>(path);
+              out->data()[0] = 'x';
+              if (in_child([&] {
+                    out.reset();
+                    return 0;
+                  }) != 0) {
+                return 3;
+              }
+              if (folder.entries() != 1) return 4;
+              out->finish(1);
+              if (folder.entries() != 1 || access(path.c_str(), F_OK) != 0) return 5;
+              // Another one, while the first is there.
+              out = std::make_unique<FileWriter<char>>(path, FileWriterOptions{.sync = true});
+              out->finish(0);
+              if (std::filesystem::file_size(path) != 0 || folder.entries() != 1) return 6;
+              unlink(path.c_str());
+              out = std::make_unique<FileWriter<char>>(path, FileWriterOptions{.replace = false});
+              std::ofstream(path) << "other";
+              try {
+                out->finish(0);
+                return 7;
+              } catch (const Error& error) {
+                if (error.code().value() != EEXIST) return 8;
+              }
+              out.reset();
+              return folder.entries() == 1 && std::filesystem::file_size(path) == 5 ? 0 : 9;
+            }),
+            0);
+}
+
+// What finish() still needs it gets before there is a name.
+TEST(PulledRug, WithoutDescriptorsAtTheEndNothingIsUnderTheName) {
+  if (test::kShadowMemory) GTEST_SKIP() << "sanitizers need descriptors of their own";
+  const test::TemporaryFolder folder;
+  EXPECT_EQ(in_child([&] {
+              FileWriter<char> out(folder.file("file"), {.block_bytes = kBlock, .sync = true});
+              out.data()[0] = 'x';
+              const rlimit none{0, 0};
+              if (setrlimit(RLIMIT_NOFILE, &none) != 0) return 77;
+              try {
+                out.finish(1);
+                return 1;
+              } catch (const Error& error) {
+                return error.code().value() == EMFILE ? 0 : 2;
+              }
+            }),
+            0);
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+// The other side of a pipe may take its time, also on kernels that cannot write without waiting.
+TEST(PulledRug, APipeOfAnOldKernel) {
+  EXPECT_EQ(in_child([] {
+              if (!refuse_call(SYS_pwritev2, EOPNOTSUPP)) return 77;
+              std::array<int, 2> ends{};
+              if (pipe(ends.data()) != 0) return 78;
+              std::thread reader([&] {
+                std::array<char, 4096> part;
+                for (std::uint64_t at = 0; ssize_t got = read(ends[0], part.data(), part.size());) {
+                  for (ssize_t i = 0; i < got; ++i, ++at) {
+                    if (part[static_cast<std::size_t>(i)] != static_cast<char>(at % 251)) _exit(3);
+                  }
+                }
+              });
+              {
+                FileWriter<char> out(ends[1], {.block_bytes = kBlock});
+                for (std::size_t i = 0; i < 20 * kBlock; ++i) {
+                  out.data()[i] = static_cast<char>(i % 251);
+                }
+                out.finish(20 * kBlock);
+              }
+              close(ends[1]);
+              reader.join();
+              // And need not come at all.
+              if (pipe(ends.data()) != 0 || write(ends[1], "x", 1) != 1) return 79;
+              FileWriter<char> unread(ends[1],
+                                      {.block_bytes = kBlock, .request_bytes = 8 * kBlock});
+              for (std::size_t i = 0; i < 10 * kBlock; ++i) unread.data()[i] = 'x';
+              // One page holds the byte from before, and the others get full.
+              const int full = fcntl(ends[1], F_GETPIPE_SZ) - 4096 + 1;
+              for (int held = 0; held < full; std::this_thread::yield()) {
+                if (ioctl(ends[0], FIONREAD, &held) != 0) return 80;
+              }
+              return 0;
+            }),
+            0);
 }
 
 // The parent kills the child after a random number of blocks that the child says it has written.
