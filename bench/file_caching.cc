@@ -36,7 +36,6 @@ constexpr std::uint64_t kPart = 8 * kMiB;
 struct Settings {
   std::string path = "file_caching.data";
   std::uint64_t bytes = 1024 * kMiB;
-  std::string rounds = "5";
 };
 Settings settings;
 
@@ -185,7 +184,6 @@ const bench::OwnOptions kOptions = {
     {"--file=", [](const std::string& value) { settings.path = value; }},
     {"--mib=",
      [](const std::string& value) { settings.bytes = std::stoull(value) / 16 * 16 * kMiB; }},
-    {"--rounds=", [](const std::string& value) { settings.rounds = value; }},
 };
 
 }  // namespace
@@ -194,8 +192,7 @@ const bench::OwnOptions kOptions = {
 int main(int argc, char** argv) {
   using vortex::settings;
   std::vector<std::string> arguments =
-      vortex::bench::without_own_options({argv, argv + argc}, vortex::kOptions);
-  arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=" + settings.rounds);
+      vortex::bench::benchmark_arguments(argc, argv, vortex::kOptions, "5");
   vortex::add_rows();
   std::vector<vortex::bench::Ratio> ratios;
   const std::string suffix = "/iterations:1/manual_time";

@@ -60,7 +60,6 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 struct Settings {
   std::string path = "file_io.data";
   std::uint64_t bytes = std::uint64_t{8} << 30;
-  std::string rounds = "3";
   bool leave_cache = false;
 };
 Settings settings;
@@ -605,7 +604,6 @@ const bench::OwnOptions kOptions = {
        settings.bytes = static_cast<std::uint64_t>(std::stod(value) * 64) << 24;
      }},
     {"--warm", [](const std::string&) { settings.leave_cache = true; }},
-    {"--rounds=", [](const std::string& value) { settings.rounds = value; }},
 };
 
 }  // namespace
@@ -614,8 +612,7 @@ const bench::OwnOptions kOptions = {
 int main(int argc, char** argv) {
   using vortex::settings;
   std::vector<std::string> arguments =
-      vortex::bench::without_own_options({argv, argv + argc}, vortex::kOptions);
-  arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=" + settings.rounds);
+      vortex::bench::benchmark_arguments(argc, argv, vortex::kOptions, "3");
   vortex::add_rows();
   std::vector<vortex::bench::Ratio> ratios;
   for (const std::string direction : {"read/", "write/"}) {

@@ -26,7 +26,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -56,7 +55,6 @@ struct Settings {
   bool full_duplex = false;
   std::uint64_t bytes = std::uint64_t{1} << 30;
   std::uint32_t runs = 16;
-  std::string rounds = "1";  // speeds in real time hardly vary, and each row takes seconds
 };
 Settings settings;
 
@@ -251,20 +249,10 @@ int main(int argc, char** argv) {
        [](const std::string& value) {
          settings.runs = static_cast<std::uint32_t>(std::stoul(value));
        }},
-      {"--rounds=", [](const std::string& value) { settings.rounds = value; }},
   };
   settings.disks.add_to(options);
-  std::vector<std::string> arguments =
-      vortex::bench::without_own_options({argv, argv + argc}, options);
-  if (settings.disks.simulated()) {
-    vortex::add_rows("equal", {{200, 200, 200, 200}, {200, 200, 200, 200}});
-    vortex::add_rows("one_slow", {{200, 200, 200, 50}, {200, 200, 200, 50}});
-  } else if (!settings.disks.complete()) {
-    std::fprintf(stderr, "--folders needs as many --read-mbps and --write-mbps\n");
-    return 2;
-  } else {
-    vortex::add_rows("folders", settings.disks.of_folders);
-  }
-  arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=" + settings.rounds);
+  // Speeds in real time hardly vary, and each row takes seconds: one round.
+  std::vector<std::string> arguments = vortex::bench::benchmark_arguments(argc, argv, options, "1");
+  if (!settings.disks.for_each_set(&vortex::add_rows)) return 2;
   return vortex::bench::run_with_ratios(std::move(arguments), {});
 }

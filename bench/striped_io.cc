@@ -13,7 +13,6 @@
 //   --rounds=N                        times each row runs (1); medians
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,7 +36,6 @@ constexpr std::size_t kUnitBytes = std::size_t{1} << 20;
 struct Settings {
   bench::KnownDisks disks;
   std::uint64_t bytes = std::uint64_t{2} << 30;
-  std::string rounds = "1";  // speeds in real time hardly vary, and each row takes seconds
 };
 Settings settings;
 
@@ -132,17 +130,18 @@ void run(benchmark::State& state, bool writing, AllocationStrategy strategy,
   }
 }
 
-void add_rows(const std::string& disks, const std::vector<double>& read_mbps,
-              const std::vector<double>& write_mbps) {
+void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
   for (const bool writing : {true, false}) {
     for (const AllocationStrategy strategy :
          {AllocationStrategy::kStriping, AllocationStrategy::kSimpleRandomized,
           AllocationStrategy::kRandomCyclic, AllocationStrategy::kFullyRandom}) {
       const std::string name = std::string(writing ? "write/" : "read/") + disks + "/" +
                                std::string(allocation_strategy_name(strategy));
-      benchmark::RegisterBenchmark(
-          name.c_str(),
-          [=](benchmark::State& state) { run(state, writing, strategy, read_mbps, write_mbps); })
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [=](benchmark::State& state) {
+                                     run(state, writing, strategy, speeds.read_mbps,
+                                         speeds.write_mbps);
+                                   })
           ->Iterations(1)
           ->UseRealTime()
           ->Unit(benchmark::kSecond);
@@ -157,21 +156,10 @@ int main(int argc, char** argv) {
   using vortex::settings;
   vortex::bench::OwnOptions options = {
       {"--mib=", [](const std::string& value) { settings.bytes = std::stoull(value) << 20; }},
-      {"--rounds=", [](const std::string& value) { settings.rounds = value; }},
   };
   settings.disks.add_to(options);
-  std::vector<std::string> arguments =
-      vortex::bench::without_own_options({argv, argv + argc}, options);
-  if (settings.disks.simulated()) {
-    vortex::add_rows("equal", {200, 200, 200, 200}, {200, 200, 200, 200});
-    vortex::add_rows("one_slow", {200, 200, 200, 50}, {200, 200, 200, 50});
-  } else if (!settings.disks.complete()) {
-    std::fprintf(stderr, "--folders needs as many --read-mbps and --write-mbps\n");
-    return 2;
-  } else {
-    const vortex::bench::DiskSpeeds& speeds = settings.disks.of_folders;
-    vortex::add_rows("folders", speeds.read_mbps, speeds.write_mbps);
-  }
-  arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=" + settings.rounds);
+  // Speeds in real time hardly vary, and each row takes seconds: one round.
+  std::vector<std::string> arguments = vortex::bench::benchmark_arguments(argc, argv, options, "1");
+  if (!settings.disks.for_each_set(&vortex::add_rows)) return 2;
   return vortex::bench::run_with_ratios(std::move(arguments), {});
 }

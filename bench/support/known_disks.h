@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
@@ -49,10 +50,23 @@ struct KnownDisks {
   DiskSpeeds of_folders;
 
   bool simulated() const { return folders.empty(); }
-  // As many speeds as folders.
-  bool complete() const {
-    return of_folders.read_mbps.size() == folders.size() &&
-           of_folders.write_mbps.size() == folders.size();
+
+  // Calls add_rows(name, speeds) for each set of disks: the folders, or four equal disks and four
+  // of which one is slow. False: speeds are missing, as a line says.
+  template <typename AddRows>
+  bool for_each_set(AddRows&& add_rows) const {
+    if (simulated()) {
+      add_rows("equal", DiskSpeeds{{200, 200, 200, 200}, {200, 200, 200, 200}});
+      add_rows("one_slow", DiskSpeeds{{200, 200, 200, 50}, {200, 200, 200, 50}});
+      return true;
+    }
+    if (of_folders.read_mbps.size() != folders.size() ||
+        of_folders.write_mbps.size() != folders.size()) {
+      std::fprintf(stderr, "--folders needs as many --read-mbps and --write-mbps\n");
+      return false;
+    }
+    add_rows("folders", of_folders);
+    return true;
   }
   const std::string& folder_of(std::size_t index) const {
     return simulated() ? folder : folders[index];

@@ -29,4 +29,15 @@ inline std::vector<std::string> without_own_options(const std::vector<std::strin
   return others;
 }
 
+// The arguments for Google Benchmark, of a program whose rows run `rounds` times unless --rounds=N
+// is among them.
+inline std::vector<std::string> benchmark_arguments(int argc, char** argv, OwnOptions options,
+                                                    std::string rounds) {
+  options["--rounds="] = [&rounds](const std::string& value) { rounds = value; };
+  std::vector<std::string> arguments = without_own_options({argv, argv + argc}, options);
+  // First, so that Google Benchmark's own option wins.
+  arguments.insert(arguments.begin() + 1, "--benchmark_repetitions=" + rounds);
+  return arguments;
+}
+
 }  // namespace vortex::bench
