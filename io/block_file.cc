@@ -139,7 +139,7 @@ void BlockFile::fail(const std::string& operation) const { fail(operation, errno
 BlockFile BlockFile::open(const std::string& path, bool direct) {
   BlockFile file;
   file.name_ = path;
-  file.file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  file.file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
   if (file.file_ < 0) file.fail("open");
   file.look(false);
   if (direct) file.open_direct(false);
@@ -156,9 +156,10 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
   // What cannot be a name now cannot be one when everything has been written, either.
   if (!exists && (errno != ENOENT || path.empty())) file.fail("create");
   if (exists && !S_ISREG(existing.st_mode)) {
-    file.file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    file.file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (file.file_ < 0) file.fail("open for writing");
     file.look(true);
+    if (options.direct) file.open_direct(true);  // says why not
     return file;
   }
   if (exists && !options.replace) file.fail("create", EEXIST);
@@ -223,10 +224,14 @@ void BlockFile::look(bool writing) {
   if (S_ISREG(status.st_mode)) {
     length_ = static_cast<std::uint64_t>(status.st_size);
     seekable_ = owned_ || lseek(file_, 0, SEEK_CUR) == 0;
-    // Files made up on the fly, as in /proc, say that they are empty.
+    // Files made up on the fly say that they are empty, as in /proc, or that they have a page, as
+    // in /sys. That they cannot be read there, if so, reading in order will tell.
     char byte = 0;
-    // Or that they cannot be read there, which reading in order will tell.
     if (!writing && length_ == 0 && pread(file_, &byte, 1, 0) != 0) seekable_ = false;
+    if (!writing && length_ > 0 && status.st_blocks == 0 &&
+        pread(file_, &byte, 1, status.st_size - 1) == 0) {
+      seekable_ = false;
+    }
     // Output to a borrowed descriptor goes where its position and O_APPEND say.
     if (!owned_ && writing) seekable_ = false;
   } else if (S_ISBLK(status.st_mode) && !writing) {
@@ -240,7 +245,7 @@ void BlockFile::look(bool writing) {
 
 void BlockFile::open_direct(bool writing) {
   if (!seekable_) {
-    refusal_ = "not a file that can be read at any offset";
+    refusal_ = "not a file that is read and written at any offset";
     return;
   }
   alignment_ = kUsualAlignment;

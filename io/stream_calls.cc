@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "vortex/error.h"
 
 namespace vortex {
 namespace {
+
+std::uint64_t end_of(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  return offset + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - offset);
+}
 
 // What lies within one block can be placed whatever the window is.
 std::size_t part_at(std::uint64_t offset, std::uint64_t end, std::size_t block_bytes) noexcept {
@@ -19,7 +24,7 @@ std::size_t part_at(std::uint64_t offset, std::uint64_t end, std::size_t block_b
 
 void write_from_stream(int descriptor, InputStreamBase& stream, std::uint64_t offset,
                        std::uint64_t bytes) {
-  const std::uint64_t end = offset + bytes;
+  const std::uint64_t end = end_of(offset, bytes);
   const auto length = stream.length_bytes();
   if (length && end > *length) {
     throw Error(ERANGE, "stream '" + stream.name() + "': the data end at byte " +
@@ -42,7 +47,7 @@ void write_from_stream(int descriptor, InputStreamBase& stream, std::uint64_t of
 std::uint64_t read_into_stream(int descriptor, OutputStreamBase& stream, std::uint64_t offset,
                                std::uint64_t bytes) {
   const std::uint64_t begin = offset;
-  const std::uint64_t end = offset + bytes;
+  const std::uint64_t end = end_of(offset, bytes);
   const std::size_t block_bytes = stream.sink().pool().block_bytes();
   while (offset < end) {
     const std::size_t part = part_at(offset, end, block_bytes);

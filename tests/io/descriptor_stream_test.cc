@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -211,6 +212,29 @@ TEST(Terminal, IsReadToItsEnd) {
   close(master);
 }
 
+// A program without one, such as a daemon, would get its hang-ups.
+TEST(Terminal, DoesNotBecomeTheControllingOne) {
+  int master = -1;
+  int terminal = -1;
+  std::array<char, 128> path{};
+  if (openpty(&master, &terminal, path.data(), nullptr, nullptr) != 0) {
+    GTEST_SKIP() << "no pseudo-terminals here";
+  }
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    setsid();
+    const FileReader<char> in(path.data(), {.block_bytes = kBlock});
+    const FileWriter<char> out(path.data(), {.block_bytes = kBlock});
+    _exit(open("/dev/tty", O_RDONLY) < 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  close(terminal);
+  close(master);
+}
+
 TEST(Descriptor, OfAFileIsReadWhereItStands) {
   const test::TemporaryFolder folder;
   const int file = open(folder.file("file").c_str(), O_RDWR | O_CREAT, 0600);
@@ -252,6 +276,30 @@ TEST(Files, MadeUpOnTheFlyAreReadToTheirEnd) {
   EXPECT_EQ(std::string(in.data()).substr(0, 5), "Name:");
 }
 
+TEST(Files, ThatSayTheyAreLongerThanTheyAreAreReadToTheirEnd) {
+  const std::string path = "/sys/devices/system/cpu/possible";
+  if (access(path.c_str(), R_OK) != 0) GTEST_SKIP() << "no " << path;
+  const FileReader<char> in(path, {.block_bytes = kBlock});
+  const std::string text = in.data();
+  ASSERT_FALSE(text.empty());
+  EXPECT_EQ(text.front(), '0');
+  EXPECT_EQ(text.back(), '\n');
+  EXPECT_EQ(in.length_bytes(), text.size());
+}
+
+TEST(Files, ThatAreNothingButAHoleHaveTheirLength) {
+  const test::TemporaryFolder folder;
+  const int file = open(folder.file("file").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(ftruncate(file, 10 * kBlock + 1), 0);
+  const FileReader<char> in(folder.file("file"), {.block_bytes = kBlock});
+  ASSERT_EQ(in.size(), 10 * kBlock + 1);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < in.size(); ++i) wrong += in.data()[i] != 0;
+  EXPECT_EQ(wrong, 0u);
+  close(file);
+}
+
 TEST(Files, CanBeDevices) {
   {
     const FileReader<char> zeros("/dev/zero", {.block_bytes = kBlock});
@@ -260,6 +308,15 @@ TEST(Files, CanBeDevices) {
   FileWriter<char> nowhere("/dev/null", {.block_bytes = kBlock});
   for (std::size_t i = 0; i < 20 * kBlock; ++i) nowhere.data()[i] = 'x';
   nowhere.finish(20 * kBlock);
+  EXPECT_NE(nowhere.statistics().direct.find("at any offset"), std::string::npos);
+  FileWriter<char> full("/dev/full", {.block_bytes = kBlock});
+  full.data()[0] = 'x';
+  try {
+    full.finish(1);
+    ADD_FAILURE() << "finish() succeeded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOSPC) << error.what();
+  }
 }
 
 }  // namespace

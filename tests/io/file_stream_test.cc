@@ -602,6 +602,15 @@ TEST_F(FileNames, WaitsAreCounted) {
   constexpr std::uint64_t kRequests = 25;
   const std::string text(kRequests * kBlock, 'x');
   TestDisk disk(Backend::kVirtual);
+  const auto expect_counts = [&](const auto& of_stream, const auto& of_disks, std::uint64_t waits) {
+    EXPECT_EQ(of_stream.requests, kRequests);
+    EXPECT_EQ(of_stream.bytes, text.size());
+    EXPECT_EQ(of_stream.waits, kRequests);
+    EXPECT_GT(of_stream.waited_ns, 0u);
+    ASSERT_EQ(of_disks.size(), 1u);
+    EXPECT_EQ(of_disks[0].waits, waits);
+    EXPECT_EQ(of_disks[0].waited_ns, disk.clock.now_ns());
+  };
   {
     FileWriter<char> out(path, {.block_bytes = kBlock,
                                 .comeback_blocks = 0,
@@ -611,15 +620,9 @@ TEST_F(FileNames, WaitsAreCounted) {
     copy_to(out.data(), text);
     out.finish(text.size());
     const FileWriterStatistics statistics = out.statistics();
-    EXPECT_EQ(statistics.sink.requests, kRequests);
-    EXPECT_EQ(statistics.sink.bytes, text.size());
-    EXPECT_EQ(statistics.sink.waits, kRequests);
-    EXPECT_GT(statistics.sink.waited_ns, 0u);
-    ASSERT_EQ(statistics.disks.size(), 1u);
+    expect_counts(statistics.sink, statistics.disks, kRequests);
     EXPECT_EQ(statistics.disks[0].writes, kRequests);
     EXPECT_EQ(statistics.disks[0].written_bytes, text.size());
-    EXPECT_EQ(statistics.disks[0].waits, kRequests);
-    EXPECT_EQ(statistics.disks[0].waited_ns, disk.clock.now_ns());
   }
   const std::uint64_t written_at = disk.clock.now_ns();
   const FileReader<char> in(path, {.block_bytes = kBlock,
@@ -631,15 +634,9 @@ TEST_F(FileNames, WaitsAreCounted) {
   for (std::size_t i = 0; i < in.size(); i += kBlock) count += in.data()[i] == 'x';
   EXPECT_EQ(count, kRequests);
   const FileReaderStatistics statistics = in.statistics();
-  EXPECT_EQ(statistics.source.requests, kRequests);
-  EXPECT_EQ(statistics.source.bytes, text.size());
-  EXPECT_EQ(statistics.source.waits, kRequests);
-  EXPECT_GT(statistics.source.waited_ns, 0u);
-  ASSERT_EQ(statistics.disks.size(), 1u);
+  expect_counts(statistics.source, statistics.disks, 2 * kRequests);
   EXPECT_EQ(statistics.disks[0].reads, kRequests);
   EXPECT_EQ(statistics.disks[0].read_bytes, text.size());
-  EXPECT_EQ(statistics.disks[0].waits, 2 * kRequests);
-  EXPECT_EQ(statistics.disks[0].waited_ns, disk.clock.now_ns());
   EXPECT_GT(disk.clock.now_ns(), written_at);
 }
 
@@ -694,6 +691,7 @@ TEST_F(FileNames, SystemCallsNeedPlacedMemory) {
   write_from_stream(file, in.stream(), 0, in.size());
   EXPECT_TRUE(contents(copy) == text);
   EXPECT_THROW(write_from_stream(file, in.stream(), in.size() - 10, 20), Error);
+  EXPECT_THROW(write_from_stream(file, in.stream(), in.size() - 10, ~std::uint64_t{0}), Error);
 
   FileWriter<char> out(folder.file("third"), {.block_bytes = kBlock});
   ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
@@ -701,7 +699,8 @@ TEST_F(FileNames, SystemCallsNeedPlacedMemory) {
   EXPECT_EQ(::read(file, out.data(), 100), -1);
   EXPECT_EQ(errno, EFAULT);
   ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
-  EXPECT_EQ(read_into_stream(file, out.stream(), 0, 1 << 30), text.size());
+  EXPECT_EQ(read_into_stream(file, out.stream(), 0, 100), 100u);
+  EXPECT_EQ(read_into_stream(file, out.stream(), 100, ~std::uint64_t{0}), text.size() - 100);
   out.finish(text.size());
   EXPECT_TRUE(contents(folder.file("third")) == text);
   close(file);
