@@ -182,7 +182,7 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
       const int error = errno;
       file.temporary_name_.clear();
       if (error != EACCES) file.fail("create", error);
-      throw Error(error, "create '" + path + "': its folder '" + folder_of(path) +
+      throw Error(error, "create '" + path + "': its folder '" + folder_of(target) +
                              "' may not be written to");
     }
   }
