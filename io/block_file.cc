@@ -213,6 +213,12 @@ BlockFile BlockFile::borrow(int descriptor, std::string name, bool writing) {
   file.name_ = std::move(name);
   file.file_ = descriptor;
   file.owned_ = false;
+  const int flags = fcntl(descriptor, F_GETFL);
+  if (flags < 0) file.fail("use");
+  // A wait at the wrong end of a pipe would never end.
+  if ((flags & O_ACCMODE) == (writing ? O_RDONLY : O_WRONLY)) {
+    file.fail(writing ? "write to" : "read", EBADF);
+  }
   file.look(writing);
   return file;
 }

@@ -131,7 +131,8 @@ TEST_P(Descriptors, AreWritten) {
     std::string got;
     std::thread consumer([&] { got = read_all(pair.in); });
     {
-      FileWriter<char> out(pair.out, {.block_bytes = kBlock});
+      // There is nothing to sync, which is no error.
+      FileWriter<char> out(pair.out, {.block_bytes = kBlock, .sync = true});
       for (std::size_t i = 0; i < size; ++i) out.data()[i] = text[i];
       out.finish(size);
     }
@@ -170,6 +171,43 @@ TEST_P(Descriptors, AWaitForAReaderCanBeCancelled) {
   });
   canceller.join();
   EXPECT_EQ(failure.error, EINTR) << failure.message();
+}
+
+TEST_P(Descriptors, AWriterMayNotJump) {
+  FileWriter<char> out(ends.out, {.block_bytes = kBlock, .request_bytes = kBlock});
+  const Failure failure = guarded([&] {
+    for (std::size_t i = 0; i < 30; i += 10)
+      const_cast<volatile char*>(out.data())[i * kBlock] = 'x';
+  });
+  EXPECT_EQ(failure.error, ESPIPE) << failure.message();
+}
+
+template <typename Stream>
+int error_of_opening(int descriptor) {
+  try {
+    const Stream stream(descriptor, {.block_bytes = kBlock});
+  } catch (const Error& error) {
+    return error.code().value();
+  }
+  return 0;
+}
+
+// At once: nothing would ever come out of the wrong end of a pipe.
+TEST(Descriptor, OfTheWrongDirectionIsRefused) {
+  const Ends pair(false);
+  EXPECT_EQ(error_of_opening<FileReader<char>>(pair.out), EBADF);
+  EXPECT_EQ(error_of_opening<FileWriter<char>>(pair.in), EBADF);
+  EXPECT_EQ(error_of_opening<FileReader<char>>(1'000'000), EBADF);
+}
+
+TEST(Files, AnErrorIsNoEnd) {
+  const std::string path = "/proc/self/mem";
+  if (access(path.c_str(), R_OK) != 0) GTEST_SKIP() << "no " << path;
+  const FileReader<char> in(path, {.block_bytes = kBlock});
+  // Nothing is at address 0.
+  const Failure failure = guarded([&] { (void)*const_cast<const volatile char*>(in.data()); });
+  EXPECT_EQ(failure.error, EIO) << failure.message();
+  EXPECT_FALSE(in.length_bytes().has_value());
 }
 
 TEST_P(Descriptors, AnEndThatIsGoneIsAnError) {
@@ -305,7 +343,7 @@ TEST(Files, CanBeDevices) {
     const FileReader<char> zeros("/dev/zero", {.block_bytes = kBlock});
     EXPECT_EQ(zeros.data()[10 * kBlock], 0);
   }
-  FileWriter<char> nowhere("/dev/null", {.block_bytes = kBlock});
+  FileWriter<char> nowhere("/dev/null", {.block_bytes = kBlock, .expected_bytes = 20 * kBlock});
   for (std::size_t i = 0; i < 20 * kBlock; ++i) nowhere.data()[i] = 'x';
   nowhere.finish(20 * kBlock);
   EXPECT_NE(nowhere.statistics().direct.find("at any offset"), std::string::npos);

@@ -15,12 +15,14 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "io/file_reader.h"
 #include "io/file_writer.h"
 #include "io/stream_calls.h"
+#include "io/transfer.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
@@ -400,6 +402,79 @@ TEST(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
   EXPECT_TRUE(contents((folder.path() / "out").string()) == text);
 }
 
+// The addresses of one pool are those of the next, and what was registered with the disk is not.
+TEST(FileStreamsOnASharedDisk, OneAfterTheOther) {
+  constexpr std::size_t kLargeBlock = std::size_t{512} << 10;
+  std::mt19937_64 random = test::test_random();
+  const test::TemporaryFolder folder;
+  TestDisk disk(Backend::kUring);
+  for (int round = 0; round < 4; ++round) {
+    const std::string text = random_text(random, 5 * kLargeBlock + 123);
+    {
+      FileWriter<char> out(folder.file("file"),
+                           {.block_bytes = kLargeBlock, .disk = disk.disk.get()});
+      copy_to(out.data(), text);
+      out.finish(text.size());
+    }
+    const FileReader<char> in(
+        folder.file("file"),
+        {.block_bytes = kLargeBlock, .caching = Caching::kDirect, .disk = disk.disk.get()});
+    ASSERT_EQ(in.size(), text.size());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) wrong += in.data()[i] != text[i];
+    ASSERT_EQ(wrong, 0u);
+  }
+  const DiskStatistics statistics = disk.disk->statistics();
+  if (statistics.registration.ends_with(" registered")) {
+    EXPECT_GT(statistics.fixed_attempts, 0u);
+  }
+}
+
+// Keeps what it is given until it is told to carry it out.
+class ReluctantDisk final : public Disk {
+ public:
+  ReluctantDisk() : Disk(DiskOptions{}, 32) {}
+  ~ReluctantDisk() override { EXPECT_TRUE(kept_.empty()); }
+  void carry_out() {
+    while (Request* const request = kept_.pop()) arrived(*request, transfer(request->attempt()));
+  }
+
+ private:
+  const char* backend() const noexcept override { return "reluctant"; }
+  void start(Request& request) noexcept override { kept_.push(request); }
+
+  RequestQueue kept_;
+};
+
+TEST(FileStreamsOnAReluctantDisk, CanBeCancelled) {
+  const test::TemporaryFolder folder;
+  put(folder.file("in"), std::string(40 * kBlock, 'x'));
+  ReluctantDisk disk;
+  FileReader<char> in(folder.file("in"), {.block_bytes = kBlock, .disk = &disk});
+  FileWriter<char> out(folder.file("out"),
+                       {.block_bytes = kBlock, .request_bytes = kBlock, .disk = &disk});
+  for (const bool writing : {false, true}) {
+    // The one that waits may or may not have begun to: both must end.
+    std::thread canceller([&] {
+      if (writing) {
+        out.stream().cancel(EINTR, "enough");
+      } else {
+        in.stream().cancel(EINTR, "enough");
+      }
+    });
+    const Failure failure = guarded([&] {
+      if (writing) {
+        fill(out.data(), 'x', 40 * kBlock);
+      } else {
+        (void)*const_cast<const volatile char*>(in.data());
+      }
+    });
+    canceller.join();
+    EXPECT_EQ(failure.error, EINTR) << failure.message();
+  }
+  disk.carry_out();
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Settings, FileStreams,
     testing::Combine(testing::Values(Backend::kUring, Backend::kThreads, Backend::kVirtual),
@@ -452,12 +527,46 @@ TEST_F(FileNames, WithoutFinishTheOldFileStays) {
 TEST_F(FileNames, AnOldFileGivesWayAndPassesItsModeOn) {
   put(path, "an older and longer text");
   ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  // Only root may, and not everywhere.
+  if (chown(path.c_str(), 1234, 4321) == 0) {
+    ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  }
+  struct stat before {};
+  ASSERT_EQ(stat(path.c_str(), &before), 0);
   write(path, "new", {.sync = true});
   EXPECT_EQ(contents(path), "new");
   EXPECT_EQ(folder.entries(), 1u);
   struct stat status {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0640u);
+  EXPECT_EQ(status.st_uid, before.st_uid);
+  EXPECT_EQ(status.st_gid, before.st_gid);
+}
+
+TEST_F(FileNames, NothingIsLeftOpen) {
+  const auto open_descriptors = [] {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      (void)entry;
+      ++count;
+    }
+    return count;
+  };
+  write(path, "old");
+  const std::size_t before = open_descriptors();
+  for (const Caching caching : {Caching::kAuto, Caching::kBuffered}) {
+    write(path, "new", {.caching = caching, .sync = true});
+    EXPECT_EQ(contents(path), "new");
+    { const FileWriter<char> unfinished(path, {.caching = caching}); }
+    { const FileReader<char> in(path, {.caching = caching}); }
+    { const FileReader<char> in("/dev/zero", {.caching = caching}); }
+    EXPECT_THROW(write(path, "new", {.caching = caching, .replace = false}), Error);
+    EXPECT_THROW(write(path, "new", {.caching = caching, .expected_bytes = ~0ULL}), Error);
+    EXPECT_THROW(FileReader<char>(folder.path().string(), {.caching = caching}), Error);
+    EXPECT_THROW(FileReader<char>(path, {.block_bytes = 1000, .caching = caching}), Error);
+  }
+  for (const Backend backend : test::kAllBackends) TestDisk{backend};
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST_F(FileNames, AnOldFileCanBeProtected) {

@@ -299,6 +299,25 @@ TEST(PulledRug, APipeOfAnOldKernel) {
             0);
 }
 
+// Room that cannot be reserved is no error; room that is refused is one.
+TEST(PulledRug, FileSystemsThatCannotReserveRoom) {
+  const test::TemporaryFolder folder;
+  for (const int error : {EOPNOTSUPP, EIO}) {
+    EXPECT_EQ(in_child([&] {
+                if (!refuse_call(SYS_fallocate, error)) return 77;
+                try {
+                  FileWriter<char> out(folder.file("file"),
+                                       {.block_bytes = kBlock, .expected_bytes = kBlock});
+                  out.finish(0);
+                  return error == EOPNOTSUPP ? 0 : 1;
+                } catch (const Error& thrown) {
+                  return error == EIO && thrown.code().value() == EIO ? 0 : 2;
+                }
+              }),
+              0);
+  }
+}
+
 // The parent kills the child after a random number of blocks that the child says it has written.
 TEST(PulledRug, KilledAtAnyMomentNothingIsUnderTheName) {
   auto random = test::test_random();

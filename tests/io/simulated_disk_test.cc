@@ -58,6 +58,7 @@ TEST(SimulatedDisk, ServesOneRequestAtATimeForAsLongAsTheModelSays) {
   EXPECT_EQ(written.ended_at, 9 * kMillisecond);
   EXPECT_EQ(disk.service().busy_ns(), 9 * kMillisecond);
   EXPECT_EQ(disk.service().seeks(), 2u);
+  EXPECT_EQ(disk.statistics().peak_in_flight, 1u);
   EXPECT_EQ(clock.now_ns(), 9 * kMillisecond);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
@@ -122,9 +123,10 @@ TEST_P(StripedFiles, WeightsDecideTheShares) {
 TEST_P(StripedFiles, AFullDiskIsLeftOut) {
   const std::string text = random_text(random, 50 * kUnit + 999);
   for (const std::uint64_t k : {0, 1, 5}) {
+    const int error = k == 1 ? EDQUOT : ENOSPC;
     std::vector<std::unique_ptr<Disk>> disks = thread_disks(3);
     const auto full = std::make_shared<FaultAt>(
-        k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC}, Operation::kWrite,
+        k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error}, Operation::kWrite,
         true);
     disks[1] = std::make_unique<ThreadDisk>(DiskOptions{.faults = full});
     StripedFile file(created(disks), options());
@@ -163,6 +165,14 @@ TEST_P(StripedFiles, ADiskOfNoWeightIsTheLastResort) {
 TEST_P(StripedFiles, MoreThanTheMostIsRefused) {
   const auto disks = thread_disks(3);
   StripedFileOptions settings = options();
+  for (const std::size_t most : {5 * kUnit, 5 * kUnit + 1}) {
+    settings.most_bytes = most;
+    StripedFile file(created(disks), settings);
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    write_text(out, std::string(most, 'x'));
+    EXPECT_EQ(file.length(), most);
+  }
+  for (std::size_t part = 0; part < 3; ++part) std::filesystem::remove(path(part));
   settings.most_bytes = 5 * kUnit;
   StripedFile file(created(disks), settings);
   {
@@ -280,6 +290,31 @@ TEST(StripedFile, RefusesWhatCannotWork) {
   StripedFileOptions options;
   options.weights = {1, 1};
   EXPECT_THROW(StripedFile(std::move(parts), options), Error);
+
+  const auto refused = [&](BlockFile part, std::size_t unit_bytes) {
+    std::vector<StripedFile::Part> one;
+    one.push_back({&disk, std::move(part)});
+    StripedFileOptions striping;
+    striping.unit_bytes = unit_bytes;
+    try {
+      StripedFile file(std::move(one), striping);
+      // A unit of more blocks than a request holds.
+      const FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), EINVAL) << error.what();
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused(BlockFile::create(folder.file("a")), kMostPieces * kBlock));
+  EXPECT_TRUE(refused(BlockFile::create(folder.file("a")), (kMostPieces + 1) * kBlock));
+  EXPECT_TRUE(refused(BlockFile::create(folder.file("a")), 0));
+  EXPECT_TRUE(refused(BlockFile::create("/dev/null"), kUnit));
+  BlockFile direct = BlockFile::create(folder.file("a"));
+  const std::size_t alignment = direct.alignment();
+  if (alignment > 1) {
+    EXPECT_TRUE(refused(std::move(direct), kUnit + alignment / 2));
+  }
 }
 
 }  // namespace
