@@ -45,16 +45,17 @@ ExternalSortReport external_sort(const ExternalSortOptions& options);
 //       {.inputs = {"points"}, .output = "sorted", .memory_bytes = 1 << 30},
 //       [](const Point& a, const Point& b) { return a.x < b.x; });
 //
-// Where keys are numbers or strings of bytes at fixed places, a format is faster: much of the work
-// is then done by integers instead of comparisons.
+// Numbers (integers of up to 64 bits, float, double) need no comparator: they are sorted by their
+// bits, which is faster and a total order, NaNs included (see RadixKey). Where keys are numbers or
+// strings of bytes at fixed places in larger records, a format is faster than a comparator for the
+// same reason.
 template <typename T, typename Less = std::less<T>>
 ExternalSortReport external_sort(const ExternalSortOptions& options, Less less = {}) {
-  return FileSort(detail::without_format(options), ComparatorOrder<T, Less>(std::move(less))).run();
+  return FileSort(detail::without_format(options), order_of_type<T>(std::move(less))).run();
 }
 template <typename T, typename Less = std::less<T>>
 SortPlan plan_external_sort(const ExternalSortOptions& options, Less less = {}) {
-  return FileSort(detail::without_format(options), ComparatorOrder<T, Less>(std::move(less)))
-      .plan();
+  return FileSort(detail::without_format(options), order_of_type<T>(std::move(less))).plan();
 }
 
 }  // namespace vortex

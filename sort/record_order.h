@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "sort/key.h"
 #include "sort/record_format.h"
 #include "sort/record_key.h"
 
@@ -153,5 +154,33 @@ class ComparatorOrder {
 
   Less less_;
 };
+
+// Whether `Less` puts records of type T, which are numbers, in their usual order.
+template <typename T, typename Less>
+inline constexpr bool kUsualOrderOfNumbers = RadixKey<T> && (std::same_as<Less, std::less<T>> ||
+                                                             std::same_as<Less, std::less<>>);
+
+// The order of records of type T by `Less`. Numbers in their usual order are compared as their bits
+// are, which is faster, and total for floating-point numbers too: NaNs have their places, and -0.0
+// comes before +0.0 (see RadixKey).
+template <typename T, typename Less>
+using OrderOfType =
+    std::conditional_t<kUsualOrderOfNumbers<T, Less>, FormatOrder, ComparatorOrder<T, Less>>;
+
+template <typename T, typename Less>
+OrderOfType<T, Less> order_of_type(Less less) {
+  if constexpr (kUsualOrderOfNumbers<T, Less>) {
+    const KeyKind kind = std::floating_point<T>    ? KeyKind::kFloat
+                         : std::signed_integral<T> ? KeyKind::kSigned
+                                                   : KeyKind::kUnsigned;
+    const ByteOrder byte_order = std::endian::native == std::endian::little
+                                     ? ByteOrder::kLittleEndian
+                                     : ByteOrder::kBigEndian;
+    return FormatOrder(RecordFormat(
+        sizeof(T), {{.offset = 0, .length = sizeof(T), .type = {kind, sizeof(T), byte_order}}}));
+  } else {
+    return ComparatorOrder<T, Less>(std::move(less));
+  }
+}
 
 }  // namespace vortex

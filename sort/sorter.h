@@ -18,7 +18,8 @@ namespace vortex {
 
 // What STXXL calls a sorter. T is trivially copyable; `less(const T&, const T&)` is a strict weak
 // order that must not throw. It is called by whoever pushes and, after sort(), by a thread of the
-// sorter.
+// sorter. Numbers need none: they are sorted by their bits, which is faster and a total order, NaNs
+// included (see RadixKey).
 //
 //   vortex::Sorter<Point, ByX> sorter({.memory_bytes = 256 << 20});
 //   while (...) sorter.push(point);
@@ -27,12 +28,12 @@ namespace vortex {
 //
 // What blocks, what is thrown and what holds afterwards: see ByteSorter.
 template <typename T, typename Less = std::less<T>>
-class Sorter : private ByteSorter<ComparatorOrder<T, Less>> {
-  using Base = ByteSorter<ComparatorOrder<T, Less>>;
+class Sorter : private ByteSorter<OrderOfType<T, Less>> {
+  using Base = ByteSorter<OrderOfType<T, Less>>;
 
  public:
   explicit Sorter(const SorterOptions& options, Less less = {})
-      : Base(options, ComparatorOrder<T, Less>(std::move(less))) {}
+      : Base(options, order_of_type<T>(std::move(less))) {}
 
   using Base::counts;
   using Base::plan;

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <concepts>
 #include <cstring>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -15,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "sort/key.h"
 #include "sort/prefetch_kind.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
@@ -166,6 +170,66 @@ void sort_typed(Less less, std::mt19937_64& random) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_EQ(sorter.data()[i].bytes, expected[i].bytes) << "record " << i;
   }
+}
+
+// Numbers of every kind with all that is odd about them, against a sort of their bits.
+template <typename T>
+class SorterOfNumbers : public ::testing::Test {};
+using Numbers =
+    ::testing::Types<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, std::int8_t,
+                     std::int16_t, std::int32_t, std::int64_t, float, double, char, bool, wchar_t>;
+TYPED_TEST_SUITE(SorterOfNumbers, Numbers);
+
+template <typename T>
+void make_odd_numbers(std::span<T> numbers, std::mt19937_64& random) {
+  using Limits = std::numeric_limits<T>;
+  for (T& number : numbers) {
+    if constexpr (std::same_as<T, bool>) {
+      number = random() % 2 == 0;
+    } else if constexpr (std::floating_point<T>) {
+      const T odd[] = {T{0},
+                       -T{0},
+                       Limits::quiet_NaN(),
+                       -Limits::quiet_NaN(),
+                       Limits::infinity(),
+                       -Limits::infinity(),
+                       Limits::denorm_min(),
+                       -Limits::max()};
+      number = random() % 2 == 0 ? odd[random() % std::size(odd)]
+                                 : static_cast<T>(static_cast<double>(random()) - 0x1p63);
+    } else {
+      const T odd[] = {Limits::min(), Limits::max(), T{0}, static_cast<T>(-1)};
+      number = random() % 4 == 0 ? odd[random() % std::size(odd)] : static_cast<T>(random());
+    }
+  }
+}
+
+template <typename T, typename Less>
+void sort_numbers(std::mt19937_64& random) {
+  // Not a vector: there is none of bool.
+  const std::size_t count = (std::size_t{1} << 20) / sizeof(T);
+  const std::unique_ptr<T[]> pushed = std::make_unique<T[]>(count);
+  make_odd_numbers(std::span<T>(pushed.get(), count), random);
+  std::vector<KeyBits<T>> expected(count);
+  for (std::size_t i = 0; i < count; ++i) expected[i] = to_key_bits(pushed[i]);
+  std::sort(expected.begin(), expected.end());
+  const RunFolders folders(2);
+  SorterOptions options = random_options(folders, random);
+  options.memory_bytes = std::uint64_t{512} << 10;
+  Sorter<T, Less> sorter(options);
+  sorter.push(std::span<const T>(pushed.get(), count));
+  sorter.sort();
+  ASSERT_GT(sorter.counts().runs, 1U);
+  for (std::size_t i = 0; i < count; ++i) {
+    ASSERT_EQ(to_key_bits(sorter.data()[i]), expected[i]) << "number " << i;
+  }
+}
+
+TYPED_TEST(SorterOfNumbers, ComeInTheOrderOfTheirBits) {
+  static_assert(std::same_as<OrderOfType<TypeParam, std::less<TypeParam>>, FormatOrder>);
+  auto random = test_random();
+  sort_numbers<TypeParam, std::less<TypeParam>>(random);
+  sort_numbers<TypeParam, std::less<>>(random);
 }
 
 TEST(Sorter, RecordsOfATypeComeInTheOrderOfTheirComparator) {
