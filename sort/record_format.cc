@@ -10,9 +10,19 @@
 namespace vortex {
 namespace {
 
+bool is_a_number_or_bytes(const KeyType& type) noexcept {
+  if (type.kind == KeyKind::kBytes) return true;
+  const bool small = type.kind != KeyKind::kFloat && (type.bytes == 1 || type.bytes == 2);
+  return small || type.bytes == 4 || type.bytes == 8;
+}
+
 void check_key(const RecordKey& key, std::size_t record_bytes) {
   const std::string context = "key '" + to_string(key) + "': ";
   if (key.length == 0) throw Error(EINVAL, context + "the length is 0");
+  if (!is_a_number_or_bytes(key.type)) {
+    throw Error(EINVAL, context + "no number of this kind has " + std::to_string(key.type.bytes) +
+                            " bytes: integers have 1, 2, 4 or 8, floating-point numbers 4 or 8");
+  }
   if (key.type.kind != KeyKind::kBytes && key.length != key.type.bytes) {
     throw Error(EINVAL, context + "the length does not fit the type");
   }

@@ -85,6 +85,25 @@ TEST(RecordFormat, RefusesKeysThatLieOutside) {
   EXPECT_NE(refused(kMostRecordBytes + 1, "0:1"), "");
 }
 
+TEST(RecordFormat, RefusesNumbersThatThereAreNot) {
+  for (const KeyKind kind : {KeyKind::kUnsigned, KeyKind::kSigned, KeyKind::kFloat}) {
+    for (std::size_t bytes = 0; bytes <= 40; ++bytes) {
+      const bool there_is =
+          bytes == 4 || bytes == 8 || (kind != KeyKind::kFloat && (bytes == 1 || bytes == 2));
+      for (const ByteOrder order : {ByteOrder::kLittleEndian, ByteOrder::kBigEndian}) {
+        const RecordKey key{.offset = 0, .length = bytes, .type = {kind, bytes, order}};
+        int error = 0;
+        try {
+          RecordFormat(64, {key});
+        } catch (const Error& refusal) {
+          error = refusal.code().value();
+        }
+        EXPECT_EQ(error, there_is ? 0 : EINVAL) << to_string(key);
+      }
+    }
+  }
+}
+
 // A record that holds one value, which the oracle compares as the type it is.
 template <typename T>
 std::vector<std::byte> record_of(T value, bool big_endian) {
