@@ -87,7 +87,7 @@ std::uint64_t records_of_run() { return settings.bytes / settings.runs / kRecord
 
 Run write_run(const FormatOrder& order, RunStore& store, std::size_t write_behind, Keys keys,
               std::uint64_t number) {
-  RunWriter<FormatOrder> writer(order, store, write_behind);
+  RunWriter<FormatOrder> writer(order, store, write_behind, records_of_run() * kRecordBytes);
   guarded([&] {
     alignas(8) std::byte record[kRecordBytes] = {};
     std::uint64_t key = 0;
@@ -131,7 +131,7 @@ class Row {
   double merge(bool to_disk) {
     const std::uint64_t begin = steady_now_ns();
     if (to_disk) {
-      RunWriter<FormatOrder> writer(order_, store_, write_behind_);
+      RunWriter<FormatOrder> writer(order_, store_, write_behind_, bytes());
       merge_to(writer);
       const Run merged = writer.finish();
       if (merged.bytes != bytes()) throw Error(EILSEQ, "the merge lost records");

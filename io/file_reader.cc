@@ -38,6 +38,7 @@ FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout,
   InputStreamOptions for_stream;
   for_stream.name = options.name.empty() ? layout->name() : options.name;
   for_stream.comeback_blocks = options.comeback_blocks;
+  if (!layout->length()) for_stream.reserve_bytes = options.unknown_length_bytes;
   pool_ = options.pool;
   if (pool_ == nullptr) {
     const std::size_t block_bytes = chosen_block_bytes(*layout, options);

@@ -23,7 +23,10 @@ struct FileReaderOptions {
   Caching caching = Caching::kAuto;
   Disk* disk = nullptr;  // null: one of its own. Must outlive the reader
   BlockPool* pool =
-      nullptr;            // null: one of its own, of about the size needed. Must outlive the reader
+      nullptr;  // null: one of its own, of about the size needed. Must outlive the reader
+  // Address space for data whose length nobody knows beforehand: more than that cannot be read.
+  // Halved, down to a gigabyte, when the system refuses; see InputStreamBase::reserved_bytes().
+  std::uint64_t unknown_length_bytes = kUnknownLengthReservation;
   std::string name = {};  // for messages; the path by default
 };
 

@@ -1,5 +1,7 @@
 #include "io/file_writer.h"
 
+#include <algorithm>
+
 #include "io/own_pool.h"
 #include "io/single_file.h"
 
@@ -45,6 +47,7 @@ FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
   for_stream.name = options.name.empty() ? layout->name() : options.name;
   for_stream.comeback_blocks = options.comeback_blocks;
   for_stream.reserve_bytes = options.reserve_bytes;
+  for_stream.least_reserve_bytes = std::min(options.least_reserve_bytes, options.reserve_bytes);
   pool_ = options.pool;
   if (pool_ == nullptr) {
     const std::size_t block_bytes = chosen_block_bytes(options);

@@ -28,7 +28,9 @@ struct FileWriterOptions {
       nullptr;  // null: one of its own, of about the size needed. Must outlive the writer
   std::uint64_t reserve_bytes = std::uint64_t{1}
                                 << 40;  // address space: the most that can be written
-  std::string name = {};                // for messages; the path by default
+  std::uint64_t least_reserve_bytes = std::uint64_t{1}
+                                      << 30;  // accepted when the system refuses more
+  std::string name = {};                      // for messages; the path by default
 };
 
 struct FileWriterStatistics {

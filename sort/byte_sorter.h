@@ -253,8 +253,10 @@ class ByteSorter {
   }
   void form_run() {
     runs_.form(plan_.write_behind, plan_.request_bytes,
-               formation_->records() * order_.record_bytes(),
-               [this](auto& out) { this->emit_to(out); });
+               formation_->records() * order_.record_bytes(), [this](auto& out) {
+                 InterruptibleOutput to(out, order_.record_bytes(), watch_);
+                 this->emit_to(to);
+               });
     counts_ = runs_.counts();
   }
 

@@ -26,8 +26,11 @@ struct ExternalSortOptions {
   // What the records are; none for records of a type with a comparator.
   std::optional<RecordFormat> format = {};
   std::uint64_t memory_bytes = 0;  // for everything: blocks, scratch, tables
-  // Where runs are kept, a disk each. Empty: the folder of the output, or,
-  // when that is no file, $TMPDIR or /tmp.
+  // Address space for each input whose length is not known (a pipe). One that is longer ends the
+  // sort with EFBIG. Where the system refuses so much, as much as it gives.
+  std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
+  // Where runs are kept, a disk each. Empty: the folder of the output, or, when that is no file,
+  // $TMPDIR or /tmp.
   std::vector<std::string> folders = {};
   std::size_t block_bytes = 0;  // 0: what suits the memory
   bool unique = false;          // of records with equal keys, only the first is written

@@ -171,7 +171,10 @@ class FileSort {
     };
     const auto emit_run = [&] {
       runs_->form(plan_.write_behind, plan_.request_bytes, formation.records() * record_bytes_,
-                  emit_to);
+                  [&](auto& out) {
+                    InterruptibleOutput to(out, record_bytes_, watch_);
+                    emit_to(to);
+                  });
     };
     for (std::size_t i = 0; i < files_.inputs(); ++i) push_all(i, formation, emit_run);
     if (runs_->empty()) {
@@ -215,8 +218,17 @@ class FileSort {
   // that block has been used.
   static std::uint64_t readable_bytes(FileReaderBase& input, std::uint64_t known) {
     if (const auto length = input.length_bytes()) return *length;
+    const std::uint64_t reserved = input.stream().reserved_bytes();
+    if (reserved - known < input.block_bytes()) refuse_length_of_pipe(input, reserved);
     static_cast<void>(*static_cast<const volatile std::byte*>(input.bytes() + known));
     return input.length_bytes().value_or(known + input.block_bytes());
+  }
+
+  [[noreturn]] static void refuse_length_of_pipe(FileReaderBase& input, std::uint64_t reserved) {
+    throw Error(EFBIG, "'" + input.stream().name() + "' is longer than the " +
+                           format_bytes(reserved) +
+                           " of address space that there are for what does not tell its length: "
+                           "sort a file");
   }
 
   // Merges the inputs [first, last), which are sorted files, through their plain pointers.

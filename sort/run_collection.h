@@ -114,7 +114,7 @@ class RunCollection {
   void add(std::size_t requests, std::size_t request_bytes, std::uint64_t most_bytes, Write write) {
     open();
     const std::size_t request_blocks = std::max<std::size_t>(request_bytes / plan_.block_bytes, 1);
-    RunWriter<O> writer(order_, *store_, requests * request_blocks, most_bytes);
+    RunWriter<O> writer(order_, *store_, requests * request_blocks, most_bytes, watch_.stop());
     write(writer);
     Run run = writer.finish();
     counts_.bytes += run.bytes;

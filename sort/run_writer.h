@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "sort/record_order.h"
 #include "sort/run_sink.h"
 #include "sort/run_store.h"
+#include "sort/sort_watch.h"
 #include "vortex/error.h"
 #include "vortex/output_stream.h"
 
@@ -35,10 +37,11 @@ class RunWriter {
   }
 
   // `most_bytes` is what the run will have at most: address space, and which folders have room for
-  // it. Throws Error: EINVAL for records larger than a block,
-  // ENOMEM when the pool cannot guarantee the blocks or there is no address space left.
-  RunWriter(const O& order, RunStore& store, std::size_t write_behind,
-            std::uint64_t most_bytes = std::uint64_t{1} << 40)
+  // it. A request to stop wakes whoever waits inside append() or finish(): ECANCELED. Throws Error:
+  // EINVAL for records larger than a block, ENOMEM when the pool cannot guarantee the blocks or
+  // there is no address space left.
+  RunWriter(const O& order, RunStore& store, std::size_t write_behind, std::uint64_t most_bytes,
+            const std::stop_token& stop = {})
       : record_bytes_(order.record_bytes()),
         block_bytes_(store.block_bytes()),
         keys_(order),
@@ -53,8 +56,10 @@ class RunWriter {
     options.comeback_blocks = window - 1;
     options.reserve_bytes =
         std::max<std::uint64_t>((most_bytes + block_bytes_ - 1) / block_bytes_, 1) * block_bytes_;
-    options.least_reserve_bytes = std::min(options.reserve_bytes, options.least_reserve_bytes);
+    options.least_reserve_bytes = options.reserve_bytes;
     stream_.emplace(std::make_unique<RunSink>(run_, window, write_behind), options);
+    stop_.emplace(*stream_, stop);
+    most_bytes_ = options.reserve_bytes;
     to_ = stream_->data();
   }
   RunWriter(const RunWriter&) = delete;
@@ -72,6 +77,7 @@ class RunWriter {
   Run finish() {
     if (bytes_ > 0) note_forecast();
     stream_->finish_bytes(bytes_);
+    stop_.reset();
     stream_.reset();
     run_.bytes = bytes_;
     run_.records = records();
@@ -83,6 +89,9 @@ class RunWriter {
   // that may allocate, which the sink, inside a fault, must not.
   void next_block() {
     if (bytes_ > 0) note_forecast();
+    if (border_ == most_bytes_) {
+      throw Error(EFBIG, "a run is longer than the " + format_bytes(most_bytes_) + " announced");
+    }
     const std::uint64_t index = border_ / block_bytes_;
     const unsigned disk = run_.allocation.disk(index);
     run_.slots.push_back(Run::kFreed);
@@ -102,6 +111,8 @@ class RunWriter {
   ForecastKeys<O> keys_;
   Run run_;  // outlives the stream, whose sink writes to its slots
   std::optional<OutputStream<std::byte>> stream_;
+  std::optional<StreamStop> stop_;
+  std::uint64_t most_bytes_ = 0;
   std::byte* to_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::uint64_t border_ = 0;  // end of the block that is being written

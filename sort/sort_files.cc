@@ -85,6 +85,7 @@ FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, const 
   options.caching = options_.caching;
   options.disk = disk_.get();
   options.pool = &pool;
+  options.unknown_length_bytes = options_.most_pipe_bytes;
   return inputs_[input]->open_reader(options);
 }
 
@@ -98,6 +99,7 @@ FileWriterBase SortFiles::open_writer(BlockPool& pool, const SortPlan& plan,
   options.caching = options_.caching;
   options.sync = true;
   options.reserve_bytes = (most_bytes / plan.block_bytes + 1) * plan.block_bytes;
+  options.least_reserve_bytes = options.reserve_bytes;
   options.disk = disk_.get();
   options.pool = &pool;
   return output_->open_writer(options);

@@ -26,6 +26,8 @@ class SortWatch {
   // These throw Error(ECANCELED), and what the progress function throws.
   void begin(SortPhase phase, std::optional<std::uint64_t> phase_bytes);
   void add(std::uint64_t bytes);
+  // Reports again where the sort is: it is busy with something that moves nothing forward.
+  void look() { report(); }
   void expect_going() const;
 
   // As if the token had asked for it.
@@ -53,6 +55,28 @@ class StreamStop {
 
  private:
   std::stop_callback<std::function<void()>> on_stop_;
+};
+
+// Passes records on and lets the watch look now and then, without adding anything.
+template <RecordOutput Output>
+class InterruptibleOutput {
+ public:
+  InterruptibleOutput(Output& out, std::size_t record_bytes, SortWatch& watch) noexcept
+      : out_(out), record_bytes_(record_bytes), watch_(watch) {}
+
+  void append(const std::byte* record) {
+    out_.append(record);
+    bytes_ += record_bytes_;
+    if (bytes_ < SortWatch::kNoteBytes) return;
+    bytes_ = 0;
+    watch_.look();
+  }
+
+ private:
+  Output& out_;
+  std::size_t record_bytes_;
+  SortWatch& watch_;
+  std::uint64_t bytes_ = 0;  // since the last look
 };
 
 // Passes records on and tells the watch.

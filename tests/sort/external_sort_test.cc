@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -443,6 +444,29 @@ TEST(ExternalSortInput, APipeThatEndsWithinARecord) {
   files.expect_nothing_left(false);
 }
 
+// More than there is address space for.
+TEST(ExternalSortInput, APipeThatIsTooLong) {
+  for (const std::size_t record_bytes : {std::size_t{10}, std::size_t{64}}) {
+    for (const std::uint64_t bytes : {std::uint64_t{3} << 20, std::uint64_t{5} << 20}) {
+      SCOPED_TRACE(bytes);
+      Files files;
+      files.add_pipe(Bytes(bytes / record_bytes * record_bytes));
+      ExternalSortOptions options = files.options();
+      options.format = RecordFormat(record_bytes);
+      options.memory_bytes = 1 << 20;
+      options.most_pipe_bytes = std::uint64_t{4} << 20;
+      std::string message;
+      const bool too_long = bytes > options.most_pipe_bytes;
+      EXPECT_EQ(error_of([&] { external_sort(options); }, &message), too_long ? EFBIG : 0);
+      if (too_long) {
+        EXPECT_NE(message.find(files.path(0) + "' is longer than the 4 MiB"), std::string::npos)
+            << message;
+      }
+      files.expect_nothing_left(!too_long);
+    }
+  }
+}
+
 enum class Change { kShorter, kLonger, kTouched };
 
 // At the beginning and at the end of the reading, and while the output is written.
@@ -513,6 +537,84 @@ TEST(ExternalSortProgress, MayThrow) {
     EXPECT_THROW(external_sort(sort.options), std::runtime_error);
     sort.files.expect_nothing_left(false);
   }
+}
+
+// Holds writes back from one on until it is told to go on, and counts them all.
+class HeldWrite final : public FaultPlan {
+ public:
+  explicit HeldWrite(std::uint64_t number) : number_(number) {}
+  PlannedFault decide(const Attempt& attempt, std::uint64_t) noexcept override {
+    if (attempt.operation != Operation::kWrite) return {};
+    const std::uint64_t number = writes_.fetch_add(1);
+    if (number >= number_) {
+      held_.test_and_set();
+      held_.notify_all();
+      go_on_.wait(false);
+    }
+    return {};
+  }
+  void wait_until_held() { held_.wait(false); }
+  void go_on() {
+    go_on_.test_and_set();
+    go_on_.notify_all();
+  }
+  std::uint64_t writes() const { return writes_.load(); }
+
+ private:
+  const std::uint64_t number_;
+  std::atomic<std::uint64_t> writes_{0};
+  std::atomic_flag held_, go_on_;
+};
+
+// The writes under way are waited for, and no others begin.
+TEST(ExternalSortProgress, AStopIsHeardWhileARunIsWritten) {
+  constexpr std::size_t kRecordBytes = 64;
+  constexpr std::uint64_t kBefore = 5;
+  auto random = test_random();
+  Files files;
+  files.add_input(make_records(Shape::kRandom, kRecordBytes, 50000, random).bytes);
+  ExternalSortOptions options = files.options();
+  options.format = RecordFormat(kRecordBytes);
+  options.memory_bytes = 1 << 20;
+  options.block_bytes = 16 << 10;
+  const auto held = std::make_shared<HeldWrite>(kBefore);
+  options.open_disk = sort_disks(Backend::kThreads, held);
+  std::stop_source stop;
+  options.stop = stop.get_token();
+  const SortPlan plan = plan_external_sort(options);
+  const std::uint64_t under_way =
+      plan.write_behind * std::max<std::uint64_t>(plan.request_bytes / plan.block_bytes, 1);
+  const std::uint64_t most = kBefore + under_way + 3;
+  ASSERT_GT(plan.run_bytes / plan.block_bytes, 2 * most) << to_string(plan);
+  std::thread other([&] {
+    held->wait_until_held();
+    stop.request_stop();
+    held->go_on();
+  });
+  EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
+  other.join();
+  EXPECT_LE(held->writes(), most);
+  files.expect_nothing_left(false);
+}
+
+// Who wants to end the sort is asked then, too.
+TEST(ExternalSortProgress, IsReportedWhileARunIsWritten) {
+  constexpr std::size_t kRecordBytes = 64;
+  auto random = test_random();
+  Files files;
+  files.add_input(make_records(Shape::kRandom, kRecordBytes, 200000, random).bytes);
+  ExternalSortOptions options = files.options();
+  options.format = RecordFormat(kRecordBytes);
+  options.memory_bytes = 6 << 20;
+  std::uint64_t last = 0;
+  unsigned again = 0;
+  options.progress = [&](const SortProgress& now) {
+    if (now.phase == SortPhase::kReading && now.bytes == last) ++again;
+    last = now.bytes;
+  };
+  const ExternalSortReport report = external_sort(options);
+  ASSERT_GT(report.runs, 1U);
+  EXPECT_GE(again, report.runs);
 }
 
 // A pipe that nobody writes to: the sort waits inside a fault until it is asked to stop.

@@ -432,7 +432,7 @@ TEST(RunWriter, AnUnfinishedRunIsGivenBack) {
   const Bytes records = sorted_records(order, 3000, Keys::kRandom, random);
   House house(2 + kWriteBehind, {});
   {
-    RunWriter<FormatOrder> writer(order, house.store, kWriteBehind);
+    RunWriter<FormatOrder> writer(order, house.store, kWriteBehind, 3000 * 100);
     for (std::size_t at = 0; at < records.size(); at += 100) writer.append(records.data() + at);
     EXPECT_EQ(writer.records(), 3000U);
     EXPECT_GT(house.store.bytes_in_use(), 0U);
@@ -440,10 +440,25 @@ TEST(RunWriter, AnUnfinishedRunIsGivenBack) {
   EXPECT_EQ(house.store.bytes_in_use(), 0U);
 }
 
+// Beyond the address space that it has reserved nothing would stop it but the end of the process.
+TEST(RunWriter, RefusesMoreThanWasAnnounced) {
+  House house(1 + kWriteBehind, {});
+  const FormatOrder order(RecordFormat(64));
+  const Bytes record(64);
+  RunWriter<FormatOrder> writer(order, house.store, kWriteBehind, 2 * kBlock);
+  for (std::size_t i = 0; i < 2 * kBlock / 64; ++i) writer.append(record.data());
+  try {
+    writer.append(record.data());
+    FAIL() << "longer than announced";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), EFBIG) << error.what();
+  }
+}
+
 TEST(RunWriter, RefusesRecordsLargerThanBlocks) {
   House house(8, {});
   const FormatOrder order(RecordFormat(kBlock + 1));
-  EXPECT_THROW(RunWriter<FormatOrder>(order, house.store, 2), Error);
+  EXPECT_THROW(RunWriter<FormatOrder>(order, house.store, 2, 2 * kBlock), Error);
 }
 
 // Records of a whole block, and of nearly two thirds: every one of them straddles.
