@@ -59,7 +59,7 @@ class FileSort {
     const bool needs_runs = !plan_.in_memory() && !direct_merge;
     // How much is left of what need not be unique is known.
     if (plan_.request.bytes && !options_.unique) {
-      files_.expect_room(*plan_.request.bytes, needs_runs);
+      files_.expect_room(plan_, needs_runs);
       if (!needs_runs) files_.reserve_output(*plan_.request.bytes);
     }
 

@@ -134,7 +134,8 @@ void RunStore::free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noe
   Part& part = *parts_[disk];
   (punch_hole ? part.to_punch : part.free_slots).push_back(slot);
   --in_use_;
-  if (part.to_punch.size() > part.slots / 16 || (punch_hole && part.in_use() == 0)) {
+  if (punch_hole) trim(part);
+  if (part.to_punch.size() > part.slots / kPartFreedAtOnce || (punch_hole && part.in_use() == 0)) {
     punch_holes(part);
   }
 }
@@ -159,14 +160,16 @@ void RunStore::allocate_more(Part& part) noexcept {
   part.slots_allocated = part.slots + std::max<std::uint64_t>(more, 1);
 }
 
+// Gives back what was allocated ahead.
+void RunStore::trim(Part& part) noexcept {
+  if (part.slots_allocated <= part.slots) return;
+  part.file.punch_hole(part.slots * block_bytes(),
+                       (part.slots_allocated - part.slots) * block_bytes());
+  part.slots_allocated = part.slots;
+}
+
 // Neighbouring slots are one hole.
 void RunStore::punch_holes(Part& part) noexcept {
-  // Of a file that is empty, what was allocated ahead goes, too.
-  if (part.in_use() == 0 && part.slots_allocated > part.slots) {
-    part.file.punch_hole(part.slots * block_bytes(),
-                         (part.slots_allocated - part.slots) * block_bytes());
-    part.slots_allocated = part.slots;
-  }
   std::sort(part.to_punch.begin(), part.to_punch.end());
   for (auto begin = part.to_punch.begin(); begin != part.to_punch.end();) {
     auto end = begin + 1;

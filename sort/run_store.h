@@ -71,7 +71,8 @@ class RunStore {
   std::uint32_t take_slot(unsigned disk);
   // May be called inside a fault. With `punch_hole`, the file system gets the space back soon,
   // where it can take it; worth it when nothing will be written to the slot again. That is done for
-  // a sixteenth of the file at a time: it waits for all direct transfers of the file.
+  // a part of the file at a time: it waits for all direct transfers of the file.
+  static constexpr std::uint32_t kPartFreedAtOnce = 16;
   void free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept;
 
   // Begins to move the first `bytes` bytes of a slot; inside a fault too. Writes fill the last
@@ -109,6 +110,7 @@ class RunStore {
   std::vector<double> weights_with_room(std::uint64_t bytes) const;
   std::uint64_t room(const Part& part) const;
   void allocate_more(Part& part) noexcept;
+  void trim(Part& part) noexcept;
   void punch_holes(Part& part) noexcept;
 
   BlockPool& pool_;

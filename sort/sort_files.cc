@@ -2,8 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "sort/run_store.h"
 #include "sort/sort_disk.h"
 #include "sort/sort_room.h"
 #include "vortex/error.h"
@@ -70,10 +72,24 @@ void SortFiles::expect_no_overwriting() const {
   }
 }
 
-// The last merge gives the room of the runs back as it takes it for the output.
-void SortFiles::expect_room(std::uint64_t bytes, bool runs) const {
-  if (runs) expect_room_for_runs(folders_, bytes);
+void SortFiles::expect_room(const SortPlan& plan, bool runs) const {
+  const std::uint64_t bytes = *plan.request.bytes;
+  if (runs) expect_room_for_runs(folders_, bytes + room_beside_runs(plan));
   output_->expect_room(bytes);
+}
+
+// What the output takes of the folders' room while the last merge gives that of the runs back.
+std::uint64_t SortFiles::room_beside_runs(const SortPlan& plan) const {
+  if (!output_->folder()) return 0;
+  const dev_t of_output = file_system_of(*output_->folder());
+  const auto elsewhere = [&](const std::string& folder) {
+    return file_system_of(folder) != of_output;
+  };
+  if (std::any_of(folders_.begin(), folders_.end(), elsewhere)) return 0;
+  if (!punches_holes(folders_.front())) return *plan.request.bytes;
+  // The last block of a run is not full, and of each folder's slots one more is free.
+  return *plan.request.bytes / RunStore::kPartFreedAtOnce +
+         (plan.runs + folders_.size()) * plan.block_bytes;
 }
 
 FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, const SortPlan& plan,

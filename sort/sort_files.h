@@ -40,8 +40,9 @@ class SortFiles {
   // Opens the output and the disk. Throws Error: EINVAL when an input would be overwritten before
   // it has been read, and what SortOutput and disks say.
   void open_output();
-  // For `bytes` of output, and as many of runs if there will be any. Throws Error(ENOSPC).
-  void expect_room(std::uint64_t bytes, bool runs) const;
+  // For as much output as there is input, whose length the plan knows, and as many runs if there
+  // will be any. Throws Error(ENOSPC).
+  void expect_room(const SortPlan& plan, bool runs) const;
   // Where no room is given back meanwhile. Throws Error(ENOSPC).
   void reserve_output(std::uint64_t bytes) { output_->reserve(bytes); }
 
@@ -55,6 +56,7 @@ class SortFiles {
 
  private:
   void expect_no_overwriting() const;
+  std::uint64_t room_beside_runs(const SortPlan& plan) const;
 
   const ExternalSortOptions& options_;
   std::vector<std::unique_ptr<SortInput>> inputs_;

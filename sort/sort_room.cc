@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "io/block_file.h"
 #include "vortex/error.h"
 
 namespace vortex {
@@ -30,6 +31,10 @@ dev_t file_system_of(const std::string& folder) {
 std::string temporary_folder() {
   const char* const folder = std::getenv("TMPDIR");
   return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
+bool punches_holes(const std::string& folder) {
+  return BlockFile::temporary(folder, false).punch_hole(0, std::uint64_t{1} << 20);
 }
 
 void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes) {

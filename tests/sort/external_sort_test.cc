@@ -735,6 +735,34 @@ TEST_F(ExternalSortRoom, AFullFolderIsLeftOut) {
   }
 }
 
+// What the output takes while the room of the runs comes back, a part at a time, is counted.
+TEST_F(ExternalSortRoom, WhatIsAcceptedSuffices) {
+  const std::uint64_t bytes = kRoom / 2;
+  Files files;
+  files.add_input(input(bytes));
+  ExternalSortOptions options = files.options();
+  options.format = RecordFormat(kRecordBytes);
+  options.memory_bytes = 256 << 10;
+  options.folders = {system_.root};
+  options.output = system_.file("output");
+  unsigned accepted = 0;
+  unsigned refused = 0;
+  for (std::uint64_t room = bytes - (64 << 10); room < kRoom; room += 16 << 10) {
+    SCOPED_TRACE(room);
+    system_.leave(room);
+    std::optional<SortPhase> phase;
+    options.progress = [&](const SortProgress& now) { phase = now.phase; };
+    std::string message;
+    const int error = error_of([&] { external_sort(options); }, &message);
+    ++(error == 0 ? accepted : refused);
+    EXPECT_EQ(error, error == 0 ? 0 : ENOSPC) << message;
+    EXPECT_EQ(phase.has_value(), error == 0) << "refused half-way: " << message;
+    unlink(options.output.c_str());
+  }
+  EXPECT_GT(refused, 0U);
+  EXPECT_GT(accepted, 20U);
+}
+
 // Hardly more than the data: blocks that have been merged make room for what is written.
 TEST_F(ExternalSortRoom, TheDataOnceAreEnough) {
   Files files;
