@@ -42,4 +42,13 @@ std::uint64_t smallest_merge_order(std::uint64_t runs, std::uint64_t largest_ord
   return low;
 }
 
+MergePass next_merge_pass(std::uint64_t runs, std::uint64_t most,
+                          std::uint64_t largest_order) noexcept {
+  std::uint64_t left = most;
+  while (runs / largest_order >= left && runs > left * largest_order) left *= largest_order;
+  const std::uint64_t fewer = runs - left;
+  const std::uint64_t groups = (fewer + largest_order - 2) / (largest_order - 1);
+  return {.merged = fewer + groups, .groups = groups};
+}
+
 }  // namespace vortex

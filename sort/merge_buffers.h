@@ -33,4 +33,17 @@ unsigned merge_passes(std::uint64_t runs, std::uint64_t merge_order) noexcept;
 // section 5.3.2).
 std::uint64_t smallest_merge_order(std::uint64_t runs, std::uint64_t largest_order) noexcept;
 
+// A merge pass that leaves as many runs as the passes behind it can take. What need not be merged
+// for that is left alone.
+struct MergePass {
+  std::uint64_t merged = 0;  // runs, neighbours all of them
+  std::uint64_t groups = 0;  // of those, each merged to one run; their sizes differ by one at most
+};
+
+// The next pass on the way from `runs` runs to `most` (at least 1, and less than `runs`) with
+// merges of at most `largest_order` (at least 2) runs: of the ways that take the fewest passes, one
+// that merges the fewest runs. All passes behind it merge everything.
+MergePass next_merge_pass(std::uint64_t runs, std::uint64_t most,
+                          std::uint64_t largest_order) noexcept;
+
 }  // namespace vortex

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -72,7 +73,7 @@ class RunCollection {
     counts_.passes = 1;
   }
 
-  // Merges until at most `most` runs are left.
+  // Merges until at most `most` runs are left, as few of them as that takes.
   void reduce_to(std::uint64_t most) {
     if (runs_.size() <= most) return;
     const std::uint64_t largest = plan_.largest_merge_order();
@@ -80,10 +81,8 @@ class RunCollection {
       throw Error(ENOMEM, "merging with " + format_bytes(plan_.request.memory_bytes) +
                               " of memory: no two runs fit; raise it");
     }
-    const std::uint64_t order = smallest_merge_order(runs_.size(), largest);
     while (runs_.size() > most) {
-      watch_.begin(SortPhase::kMerging, bytes());
-      merge_neighbours(order);
+      merge_neighbours(next_merge_pass(runs_.size(), most, largest));
       ++counts_.passes;
     }
   }
@@ -92,7 +91,7 @@ class RunCollection {
   std::uint64_t last_merge_order() const {
     if (runs_.size() < 2) return 1;
     const std::uint64_t largest = plan_.largest_merge_order();
-    return largest < 2 ? 1 : smallest_merge_order(runs_.size(), largest);
+    return largest < 2 ? 1 : std::min<std::uint64_t>(runs_.size(), largest);
   }
 
   // Appends the records of all runs to `out`; the room of the runs is given back as it goes.
@@ -104,7 +103,7 @@ class RunCollection {
   }
 
  private:
-  static std::uint64_t bytes_of(const std::vector<Run>& runs) noexcept {
+  static std::uint64_t bytes_of(std::span<const Run> runs) noexcept {
     std::uint64_t bytes = 0;
     for (const Run& run : runs) bytes += run.bytes;
     return bytes;
@@ -132,17 +131,19 @@ class RunCollection {
     merge_runs(order_, *store_, std::move(runs), out, options);
   }
 
-  void merge_neighbours(std::uint64_t order) {
+  // The neighbours with the fewest bytes. The others stay as they are.
+  void merge_neighbours(const MergePass& pass) {
     std::vector<Run> before = std::exchange(runs_, {});
-    for (std::size_t first = 0; first < before.size(); first += order) {
+    const std::size_t begin = lightest(before, pass.merged);
+    const std::size_t end = begin + pass.merged;
+    watch_.begin(SortPhase::kMerging, bytes_of(std::span(before).subspan(begin, pass.merged)));
+    for (std::size_t i = 0; i < begin; ++i) runs_.push_back(std::move(before[i]));
+    std::size_t first = begin;
+    for (std::uint64_t groups = pass.groups; groups > 0; --groups) {
       watch_.expect_going();
+      const std::size_t last = first + (end - first + groups - 1) / groups;
       std::vector<Run> group;
-      const std::size_t last = std::min<std::size_t>(first + order, before.size());
-      for (std::size_t i = first; i < last; ++i) group.push_back(std::move(before[i]));
-      if (group.size() == 1) {
-        runs_.push_back(std::move(group.front()));
-        continue;
-      }
+      for (; first < last; ++first) group.push_back(std::move(before[first]));
       const MergeBuffers buffers = plan_.merge_buffers(group.size());
       add(buffers.write_behind, buffers.request_bytes, bytes_of(group), [&](auto& out) {
         WatchedOutput watched(out, order_.record_bytes(), watch_);
@@ -150,6 +151,21 @@ class RunCollection {
       });
       ++counts_.merges;
     }
+    for (std::size_t i = end; i < before.size(); ++i) runs_.push_back(std::move(before[i]));
+  }
+
+  // Where the `count` neighbours with the fewest bytes begin.
+  static std::size_t lightest(const std::vector<Run>& runs, std::size_t count) noexcept {
+    std::uint64_t bytes = bytes_of(std::span(runs).first(count));
+    std::uint64_t least = bytes;
+    std::size_t best = 0;
+    for (std::size_t i = 1; i + count <= runs.size(); ++i) {
+      bytes += runs[i + count - 1].bytes - runs[i - 1].bytes;
+      if (bytes > least) continue;
+      least = bytes;
+      best = i;
+    }
+    return best;
   }
 
   const O& order_;

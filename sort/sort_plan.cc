@@ -28,7 +28,8 @@ constexpr double kBytesLostPerBlock = 36 << 10;
 // besides, in a ten-thousandth of its bytes or so.
 constexpr std::uint64_t kAssumedRuns = 32;
 
-// How long the plan takes, in passes over the input with no loss.
+// How long the plan takes, in passes over the input with no loss. A pass that merges a few runs only
+// counts as a whole one: how many runs there will be is not known so exactly.
 double cost_of(const SortPlan& plan) {
   const unsigned passes =
       plan.request.bytes ? plan.passes : merge_passes(kAssumedRuns, plan.merge_order);
@@ -112,7 +113,7 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     return plan;
   }
   plan.passes = merge_passes(plan.runs, largest);
-  plan.merge_order = smallest_merge_order(plan.runs, largest);
+  plan.merge_order = std::min(plan.runs, largest);
   return plan;
 }
 
@@ -277,8 +278,14 @@ std::string to_string(const SortPlan& plan) {
           line("run length", "at least " + format_bytes(plan.run_bytes));
   if (plan.in_memory()) return text + line("merging", "none: it fits in memory");
   if (plan.request.bytes) {
-    text += line("runs", "at most " + std::to_string(plan.runs)) +
-            line("passes", std::to_string(plan.passes));
+    std::string passes = std::to_string(plan.passes);
+    if (plan.passes > 1) {
+      const MergePass first = next_merge_pass(plan.runs, plan.merge_order, plan.merge_order);
+      if (first.merged < plan.runs) {
+        passes += ", the first of " + std::to_string(first.merged) + " runs only";
+      }
+    }
+    text += line("runs", "at most " + std::to_string(plan.runs)) + line("passes", passes);
   }
   const MergeBuffers buffers = plan.merge_buffers(plan.merge_order);
   return text + line("merge order", std::to_string(plan.merge_order)) +

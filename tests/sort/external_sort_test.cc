@@ -308,6 +308,34 @@ struct SmallSort {
   unsigned passes = 0;
 };
 
+// The runs that one merge cannot take are a few neighbours, and only they are merged before it.
+TEST(ExternalSortMerging, OneRunTooManyMovesLittleMore) {
+  auto random = test_random();
+  constexpr std::size_t kRecordBytes = 64;
+  Files files;
+  files.add_input(make_records(Shape::kRandom, kRecordBytes, 60000, random).bytes);
+  ExternalSortOptions options = files.options();
+  options.format = RecordFormat(kRecordBytes, {parse_record_key("0:2")});
+  options.block_bytes = 16 << 10;
+  bool one_merge = false;
+  bool one_too_many = false;
+  // A plan counts on shorter runs than there will be.
+  options.memory_bytes = 1 << 20;
+  while (plan_external_sort(options).passes == 1) options.memory_bytes -= 8 << 10;
+  for (; !one_too_many; options.memory_bytes -= 8 << 10) {
+    const ExternalSortReport report = external_sort(options);
+    const std::uint64_t bytes = report.records_in * kRecordBytes;
+    one_merge |= report.passes == 1;
+    one_too_many = report.passes == 2;
+    EXPECT_LT(report.run_bytes, one_too_many ? bytes + bytes / 2 : bytes + 1)
+        << report.runs << " runs\n"
+        << to_string(report.plan);
+  }
+  EXPECT_TRUE(one_merge);
+  RecordList list{kRecordBytes, read_file(files.path(0))};
+  EXPECT_TRUE(read_file(files.output()) == stably_sorted(FormatOrder(*options.format), list).bytes);
+}
+
 struct FaultCase {
   const char* name;
   PlannedFault fault;

@@ -67,6 +67,51 @@ TEST(MergeBuffers, SmallestOrderIsSmallest) {
   }
 }
 
+// A whole sort's passes: as many as there must be, all but the first of everything, and that one
+// of no more runs than any other choice of `groups` would take.
+TEST(MergeBuffers, APassMergesNoMoreThanItMust) {
+  for (std::uint64_t runs = 2; runs < 600; ++runs) {
+    for (std::uint64_t largest = 2; largest < 30; ++largest) {
+      for (const std::uint64_t most : {std::uint64_t{1}, std::uint64_t{2}, largest - 1, largest}) {
+        if (most < 1 || most >= runs) continue;
+        SCOPED_TRACE(testing::Message() << runs << " to " << most << " by " << largest);
+        unsigned least_passes = 0;
+        for (std::uint64_t reach = most; reach < runs; reach *= largest) ++least_passes;
+        std::uint64_t left = runs;
+        unsigned passes = 0;
+        for (; left > most; ++passes) {
+          const MergePass pass = next_merge_pass(left, most, largest);
+          ASSERT_GE(pass.groups, 1U);
+          ASSERT_GE(pass.merged, 2 * pass.groups);
+          ASSERT_LE(pass.merged, largest * pass.groups);
+          ASSERT_LE(pass.merged, left);
+          if (passes > 0) {
+            ASSERT_EQ(pass.merged, left);
+          }
+          // With a run less the passes behind would not do.
+          if (passes == 0) {
+            std::uint64_t reach = left - pass.merged + pass.groups;
+            for (unsigned behind = 1; behind < least_passes; ++behind) {
+              reach = (reach + largest - 1) / largest;
+            }
+            ASSERT_EQ(reach, most);
+          }
+          left -= pass.merged - pass.groups;
+        }
+        ASSERT_EQ(left, most);
+        ASSERT_EQ(passes, least_passes);
+      }
+    }
+  }
+}
+
+TEST(MergeBuffers, OneRunTooManyMergesTwo) {
+  EXPECT_EQ(next_merge_pass(58, 57, 57).merged, 2U);
+  EXPECT_EQ(next_merge_pass(59, 57, 57).merged, 3U);
+  EXPECT_EQ(next_merge_pass(57 * 57, 57, 57).merged, 57U * 57U);
+  EXPECT_EQ(next_merge_pass(57 * 57 + 1, 57, 57).merged, 2U);
+}
+
 TEST(MergeBuffers, SplitsOfThePaper) {
   EXPECT_EQ(default_prefetch_blocks(116, 8), 16U + 30U);
   EXPECT_EQ(default_prefetch_blocks(16, 8), 16U);
