@@ -135,8 +135,9 @@ std::uint64_t merge_runs(const O& order, RunStore& store, std::vector<Run> runs,
   LoserTree<O> tree(order, inputs);
   FirstOfEqual first(order, options.unique, out);
 
-  // How many records are merged between two looks at what others want.
-  constexpr std::uint64_t kLookEvery = 4096;
+  // How much is merged between two looks at what others want.
+  constexpr std::uint64_t kLookEveryBytes = std::uint64_t{256} << 10;
+  const std::uint64_t look_every = std::max<std::uint64_t>(kLookEveryBytes / record_bytes, 1);
   std::uint64_t merged = 0;
   bool cancelled = false;
   // On every way out, what is left of the runs is not read.
@@ -153,7 +154,7 @@ std::uint64_t merge_runs(const O& order, RunStore& store, std::vector<Run> runs,
         cancelled = true;
         return;
       }
-      const std::uint64_t batch = std::min(kLookEvery, tree.records_left());
+      const std::uint64_t batch = std::min(look_every, tree.records_left());
       for (std::uint64_t i = 0; i < batch; ++i) {
         first.append(tree.winner());
         tree.advance();

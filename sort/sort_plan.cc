@@ -186,7 +186,7 @@ MergeBuffers SortPlan::merge_buffers(std::uint64_t runs) const {
   return buffers;
 }
 
-std::uint64_t SortPlan::largest_merge_order() const noexcept {
+std::uint64_t SortPlan::largest_merge_order() const {
   const auto fits = [&](std::uint64_t runs, std::size_t spare) {
     PrefetchOptions options;
     options.disks = request.disks;

@@ -65,7 +65,7 @@ struct SortPlan {
 
   // How a merge of `runs` (2 to largest_merge_order()) divides the pool (SPAA, section 5).
   MergeBuffers merge_buffers(std::uint64_t runs) const;
-  std::uint64_t largest_merge_order() const noexcept;
+  std::uint64_t largest_merge_order() const;
 
   // What the streams reserve in all: each bucket as much as all of them have, and the files and
   // runs their lengths.
