@@ -20,6 +20,7 @@
 #include "io/open_disk.h"
 #include "sort/faulting_thread.h"
 #include "sort/forecast_keys.h"
+#include "sort/memory_limits.h"
 #include "sort/pointer_output.h"
 #include "sort/prefetch_kind.h"
 #include "sort/record_order.h"
@@ -185,6 +186,7 @@ class ByteSorter {
     request.disks = static_cast<unsigned>(folders_.size());
     request.block_bytes = options.block_bytes;
     request.prefetch = options.prefetch;
+    request.address_space_bytes = address_space_left();
     return plan_sort(request);
   }
 

@@ -115,6 +115,7 @@ class FileSort {
     request.disks = static_cast<unsigned>(files_.folders().size());
     request.block_bytes = options_.block_bytes;
     request.prefetch = options_.prefetch;
+    request.address_space_bytes = address_space_left();
     if (!options_.merge_inputs) return plan_thriftily(request);
     files_.expect_known_lengths();
     return plan_input_merge(request, files_.inputs());

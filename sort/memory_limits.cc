@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
@@ -11,6 +12,12 @@
 
 namespace vortex {
 namespace {
+
+std::uint64_t address_space_taken() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
 
 // Version 1 says "no limit" with the largest multiple of the page size.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;
@@ -83,18 +90,27 @@ MemoryLimits memory_limits(const std::string& root) {
   return limits;
 }
 
-void expect_address_space(std::uint64_t bytes) {
+std::uint64_t address_space_left() {
+  // Half of what a process on x86-64 has.
+  constexpr std::uint64_t kPlenty = std::uint64_t{1} << 46;
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  const std::uint64_t taken = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  if (taken <= limit.rlim_cur && bytes <= limit.rlim_cur - taken) return;
-  throw Error(ENOMEM, "the sort takes " + format_bytes(bytes) +
-                          " of address space for its streams, beside " + format_bytes(taken) +
-                          " that the process has, and RLIMIT_AS is " +
-                          format_bytes(limit.rlim_cur) +
-                          ": raise it (ulimit -v), or sort with less memory (-S)");
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kPlenty;
+  const std::uint64_t taken = address_space_taken();
+  return std::min<std::uint64_t>(limit.rlim_cur - std::min<std::uint64_t>(taken, limit.rlim_cur),
+                                 kPlenty);
+}
+
+void expect_address_space(std::uint64_t bytes) {
+  if (bytes <= address_space_left()) return;
+  rlimit limit{};
+  const bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  throw Error(
+      ENOMEM,
+      "the sort takes " + format_bytes(bytes) + " of address space for its streams, beside " +
+          format_bytes(address_space_taken()) + " that the process has, and " +
+          (limited ? "RLIMIT_AS is " + format_bytes(limit.rlim_cur) + ": raise it (ulimit -v), or"
+                   : "there are " + format_bytes(address_space_left()) + " for it:") +
+          " sort with less memory (-S)");
 }
 
 }  // namespace vortex

@@ -22,7 +22,11 @@ struct MemoryLimits {
   }
 };
 
-// Throws Error(ENOMEM) when RLIMIT_AS leaves this process less than so much more address space.
+// How much more address space this process may reserve: what RLIMIT_AS leaves, at most half of what
+// the processor has.
+std::uint64_t address_space_left();
+
+// Throws Error(ENOMEM) when that is less than so much.
 void expect_address_space(std::uint64_t bytes);
 
 // Reads /proc/meminfo and the control groups, version 2 and version 1. What cannot be read counts

@@ -54,12 +54,7 @@ class RunFormation {
         scratch_(scratch_memory_.get(), options.scratch_bytes),
         splitters_(order_, buckets_in(options), kept_records(buckets_in(options))),
         buckets_(buckets_in(options)) {
-    const std::uint64_t reserve_bytes = (pool.block_count() + 1) * pool.block_bytes();
-    for (Bucket& bucket : buckets_) {
-      bucket.stream = std::make_unique<BucketStream>(
-          pool, BucketStreamOptions{.name = "bucket of a run", .reserve_bytes = reserve_bytes});
-      bucket.cursor = bucket.stream->bytes();
-    }
+    open_buckets();
     if (buckets_.size() > 1) sample_capacity_ = sample_capacity();
     sampling_ = sample_capacity_ != 0;
   }
@@ -151,6 +146,23 @@ class RunFormation {
                               format_bytes(least) + " at least");
     }
     return options;
+  }
+
+  // Each may have to hold everything.
+  void open_buckets() {
+    const std::uint64_t reserve_bytes = (pool_.block_count() + 1) * pool_.block_bytes();
+    for (Bucket& bucket : buckets_) {
+      try {
+        bucket.stream = std::make_unique<BucketStream>(
+            pool_, BucketStreamOptions{.name = "bucket of a run", .reserve_bytes = reserve_bytes});
+      } catch (const Error& error) {
+        throw Error(error.code().value(),
+                    "each of " + std::to_string(buckets_.size()) +
+                        " buckets reserves as much address space as there is memory, " +
+                        format_bytes(reserve_bytes) + "; less memory or fewer buckets take less");
+      }
+      bucket.cursor = bucket.stream->bytes();
+    }
   }
 
   std::uint64_t most_records() const noexcept {

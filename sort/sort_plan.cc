@@ -15,7 +15,7 @@ namespace vortex {
 namespace {
 
 constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{1} << 46;
-constexpr std::size_t kMostBuckets = 64;
+constexpr std::size_t kLeastBuckets = 2;
 constexpr std::size_t kLeastScratchBytes = std::size_t{64} << 10;
 // What forecasting and the policies keep of each block on disk, besides keys: its place in the
 // order of need, in the order of fetching and in its file.
@@ -45,8 +45,9 @@ std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets, std::size_t 
                                 std::max<std::uint64_t>(pool_bytes / 8, kLeastScratchBytes)));
 }
 
-unsigned buckets_in(std::size_t blocks) {
-  return static_cast<unsigned>(std::clamp<std::size_t>(blocks / 6, 2, kMostBuckets));
+unsigned buckets_in(std::size_t blocks, const SortPlanRequest& request) {
+  return static_cast<unsigned>(std::clamp<std::size_t>(
+      blocks / 6, kLeastBuckets, std::max<std::size_t>(request.most_buckets, kLeastBuckets)));
 }
 
 // Divides the pool for run formation; false when it is too small.
@@ -60,7 +61,7 @@ bool divide_for_runs(SortPlan& plan) {
         plan.reader_blocks() + plan.writer_blocks(write_behind, request_bytes);
     if (plan.pool_blocks <= streams) return false;
     plan.bucket_blocks = plan.pool_blocks - streams;
-    plan.buckets = buckets_in(plan.bucket_blocks);
+    plan.buckets = buckets_in(plan.bucket_blocks, plan.request);
     return plan.bucket_blocks >= plan.pool_blocks / 2 && plan.bucket_blocks >= 2 * plan.buckets;
   };
   // Generous queues first; a small pool does with less.
@@ -86,8 +87,8 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
   const std::uint64_t blocks_on_disk =
       request.bytes.value_or(kAssumedRuns * memory_bytes) / block_bytes + 1;
   plan.forecast_memory_bytes = blocks_on_disk * (kBookkeepingBytes + request.forecast_bytes);
-  plan.scratch_bytes =
-      scratch_for(memory_bytes, buckets_in(memory_bytes / block_bytes), request.record_bytes);
+  plan.scratch_bytes = scratch_for(memory_bytes, buckets_in(memory_bytes / block_bytes, request),
+                                   request.record_bytes);
   for (int attempt = 0; attempt < 2; ++attempt) {
     // Sorted in memory, the input is never on disk and needs no forecasts.
     const std::uint64_t beside =
@@ -243,7 +244,15 @@ SortPlan plan_sort(const SortPlanRequest& request) {
                               " hold no whole record of " + format_bytes(request.record_bytes));
     }
   }
-  if (auto plan = try_memory(request, request.memory_bytes)) return *plan;
+  if (auto plan = try_memory(request, request.memory_bytes)) {
+    if (plan->address_space_bytes() <= request.address_space_bytes ||
+        plan->buckets == kLeastBuckets) {
+      return *plan;
+    }
+    SortPlanRequest fewer = request;
+    fewer.most_buckets = plan->buckets / 2;
+    return plan_sort(fewer);
+  }
   const std::uint64_t enough = least_memory(request, request.memory_bytes);
   throw Error(ENOMEM, "sorting " +
                           (request.bytes ? format_bytes(*request.bytes) : std::string("input")) +

@@ -19,6 +19,10 @@ struct SortPlanRequest {
   unsigned disks = 1;              // for runs
   std::size_t block_bytes = 0;     // 0: what suits the memory
   PrefetchKind prefetch = PrefetchKind::kOptimal;
+  // What streams may reserve. Buckets take most of it, each as much as the memory: where it is
+  // little, there are fewer of them.
+  std::uint64_t address_space_bytes = ~std::uint64_t{0};
+  unsigned most_buckets = 64;
 };
 
 // Blocks for one merge.

@@ -111,6 +111,29 @@ TEST(SortPlan, AnUnknownLengthIsPlannedForTheLargestMerge) {
   EXPECT_EQ(plan.merge_order, plan.largest_merge_order());
 }
 
+// Every bucket reserves as much address space as there is memory.
+TEST(SortPlan, LittleAddressSpaceMakesFewerBuckets) {
+  SortPlanRequest request = request_of(640 * kMiB, 100, 1024 * kMiB);
+  EXPECT_EQ(plan_sort(request).buckets, 64U);
+  request.address_space_bytes = 32 * 1024 * kMiB;
+  for (const bool known : {true, false}) {
+    if (!known) request.bytes.reset();
+    const SortPlan plan = plan_sort(request);
+    expect_consistent(plan);
+    EXPECT_EQ(plan.buckets, 16U);
+    EXPECT_LE(plan.address_space_bytes(), request.address_space_bytes);
+  }
+  request = request_of(4096 * 1024 * kMiB, 100, 2048 * 1024 * kMiB);
+  request.address_space_bytes = std::uint64_t{1} << 46;
+  const SortPlan large = plan_sort(request);
+  expect_consistent(large);
+  EXPECT_LE(large.address_space_bytes(), request.address_space_bytes);
+  // With less than any plan takes, the fewest; whoever carries it out says that it is too little.
+  request = request_of(640 * kMiB, 100, 1024 * kMiB);
+  request.address_space_bytes = 1;
+  EXPECT_EQ(plan_sort(request).buckets, 2U);
+}
+
 TEST(SortPlan, TooLittleMemoryIsRefusedWithTheLeastThatWouldDo) {
   for (const std::size_t record : {1UL, 8UL, 100UL, 1000UL, 65536UL, 1UL << 20}) {
     SortPlanRequest request = request_of(1024 * kMiB, record, 100 << 10);
