@@ -8,8 +8,7 @@
 namespace vortex {
 
 // The occupancy queues of Barve and Vitter, section 4.2: for each disk the known blocks that are
-// still (or, flushed, again) on it, in the order of need. Nothing here
-// allocates.
+// still (or, flushed, again) on it, in the order of need. Nothing here allocates.
 class DiskLookahead {
  public:
   DiskLookahead(unsigned disks, Position blocks)

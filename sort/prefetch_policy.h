@@ -75,8 +75,8 @@ class PrefetchPolicy {
   struct Statistics {
     std::uint64_t fetches = 0;  // blocks read, each time they were
     std::uint64_t drops = 0;    // blocks dropped, each of them read once more
-    std::uint64_t parallel_reads =
-        0;  // synchronous policies: reads of up to one block from each disk
+    // Synchronous policies: reads of up to one block from each disk.
+    std::uint64_t parallel_reads = 0;
     std::size_t peak_buffers = 0;
   };
   const Statistics& statistics() const noexcept { return statistics_; }
