@@ -1,7 +1,10 @@
 #include "io/file_reader.h"
 
+#include <cerrno>
+
 #include "io/own_pool.h"
 #include "io/single_file.h"
+#include "vortex/error.h"
 
 namespace vortex {
 namespace {
@@ -63,6 +66,12 @@ FileReaderStatistics FileReaderBase::statistics() const {
   result.direct = direct_;
   result.pool_bytes = pool_->pool_bytes();
   return result;
+}
+
+std::uint64_t FileReaderBase::known_length_bytes() const {
+  if (const auto length = length_bytes()) return *length;
+  throw Error(ESPIPE,
+              "'" + stream_->name() + "' tells its length at its end, which has not been read yet");
 }
 
 }  // namespace vortex

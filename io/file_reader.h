@@ -48,6 +48,10 @@ class FileReaderBase {
   explicit FileReaderBase(std::unique_ptr<FileLayout> layout,
                           const FileReaderOptions& options = {});
 
+  // Movable, but not assignable: a stream that is replaced would outlive its pool.
+  FileReaderBase(FileReaderBase&&) noexcept = default;
+  FileReaderBase& operator=(FileReaderBase&&) = delete;
+
   const std::byte* bytes() const noexcept { return stream_->bytes(); }
   // Known from the start for files; for pipes, sockets and terminals once the end has been read.
   std::optional<std::uint64_t> length_bytes() const noexcept { return stream_->length_bytes(); }
@@ -59,6 +63,9 @@ class FileReaderBase {
   InputStreamBase& stream() noexcept { return *stream_; }
   std::size_t block_bytes() const noexcept { return pool_->block_bytes(); }
   FileReaderStatistics statistics() const;
+
+ protected:
+  std::uint64_t known_length_bytes() const;
 
  private:
   std::unique_ptr<BlockPool> own_pool_;
@@ -91,9 +98,9 @@ class FileReader : public FileReaderBase {
 
   const T* data() const noexcept { return reinterpret_cast<const T*>(bytes()); }
 
-  // Whole elements. For descriptors that cannot seek: of what has been found out so far, 0 before
-  // the end has been reached (length_bytes() tells the difference).
-  std::uint64_t size() const noexcept { return length_bytes().value_or(0) / sizeof(T); }
+  // Whole elements. Throws Error(ESPIPE) where only the end tells how many there are, and it has
+  // not been reached: length_bytes() is for those who read pipes as well.
+  std::uint64_t size() const { return known_length_bytes() / sizeof(T); }
 };
 
 }  // namespace vortex

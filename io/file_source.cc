@@ -105,12 +105,17 @@ bool FileSource::settle(Slot& slot) noexcept {
   return true;
 }
 
-// Where the length is not known, the first request that comes back short tells it.
+// Where the length is not known, the first request that came back short tells it; those behind it
+// had nothing to read. It need not be the one that a reader who jumps looks at first.
 void FileSource::note_end(const Slot& slot) noexcept {
-  const Request& request = slot.request;
-  if (length_.load(std::memory_order_relaxed) != kNone || request.error != 0) return;
-  if (request.bytes_done < request.bytes) {
-    length_.store(slot.unit * unit_bytes_ + request.bytes_done, std::memory_order_release);
+  if (length_.load(std::memory_order_relaxed) != kNone) return;
+  for (std::uint64_t unit = std::min(lowest_unit_, slot.unit); unit <= slot.unit; ++unit) {
+    const Slot& earlier = slot_of(unit);
+    const Request& request = earlier.request;
+    if (earlier.unit != unit || request.under_way() || request.error != 0) continue;
+    if (request.bytes_done == request.bytes) continue;
+    length_.store(unit * unit_bytes_ + request.bytes_done, std::memory_order_release);
+    return;
   }
 }
 

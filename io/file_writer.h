@@ -50,6 +50,10 @@ class FileWriterBase {
   explicit FileWriterBase(std::unique_ptr<FileLayout> layout,
                           const FileWriterOptions& options = {});
 
+  // Movable, but not assignable: a stream that is replaced would outlive its pool.
+  FileWriterBase(FileWriterBase&&) noexcept = default;
+  FileWriterBase& operator=(FileWriterBase&&) = delete;
+
   std::byte* bytes() noexcept { return stream_->bytes(); }
 
   // The data end after `length` bytes: writes what is left, waits for the disk, cuts the file to

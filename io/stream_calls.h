@@ -14,8 +14,9 @@
 namespace vortex {
 
 // Writes bytes [offset, offset + bytes) of the stream to the descriptor, all of them. Throws Error:
-// the stream's failure, ERANGE beyond the end of the data, or what write(2) reports. Not inside a
-// fault.
+// the stream's failure, EINVAL behind the stream's window, ERANGE beyond the end of the data
+// (before anything is written where the length is known, else before the first block that does not
+// hold all that is wanted of it), or what write(2) reports. Not inside a fault.
 void write_from_stream(int descriptor, InputStreamBase& stream, std::uint64_t offset,
                        std::uint64_t bytes);
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "vortex/error.h"
 #include "vortex/move_failure.h"
 #include "vortex/os_memory.h"
 
@@ -136,6 +137,12 @@ void InputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
     place_range(offset, bytes, end, "the data end", Access::kRead);
   }
   failure().throw_if_failed();
+  // Placing the range may have found out where the data end.
+  const auto length = source_->length();
+  if (length && offset + bytes > *length) {
+    throw Error(ERANGE, "stream '" + name() + "': the data end at byte " + std::to_string(*length) +
+                            ", before " + std::to_string(offset + bytes));
+  }
 }
 
 }  // namespace vortex

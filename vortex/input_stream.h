@@ -54,8 +54,9 @@ class InputStreamBase : public WindowStream {
 
   // Places every block of [offset, offset + bytes) now, waiting for the data as a fault would, so
   // that the range can be given to system calls. It stays placed until the reader touches a block
-  // more than M ahead. Throws Error: EINVAL when the range spans more than the window, and the
-  // stream's failure. Not inside a fault.
+  // more than M ahead. Throws Error: EINVAL when the range spans more than the window or begins
+  // behind it, ERANGE when the data end before it does, and the stream's failure. Not inside a
+  // fault.
   void prefault(std::uint64_t offset, std::size_t bytes);
 
   Source& source() noexcept { return *source_; }

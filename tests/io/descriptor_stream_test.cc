@@ -17,6 +17,7 @@
 
 #include "io/file_reader.h"
 #include "io/file_writer.h"
+#include "io/stream_calls.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
@@ -121,6 +122,48 @@ TEST_P(Descriptors, AReaderMayJump) {
   EXPECT_EQ(in.data()[text.size() - 1], text.back());
   producer.join();
   EXPECT_EQ(wrong, 0u);
+}
+
+// The block that tells where the data end is not the one that the reader looks at.
+TEST_P(Descriptors, AJumpBehindTheEndDoesNotMoveIt) {
+  auto random = test::test_random();
+  for (const std::size_t size : {kBlock + kBlock / 2, kBlock / 2, 3 * kBlock - 1, 2 * kBlock}) {
+    const std::string text = random_text(random, size);
+    Ends ends(GetParam());
+    std::thread feeder([&] {
+      write_all(ends.out, text, random);
+      ends.close_out();
+    });
+    FileReader<char> in(ends.in, {.block_bytes = kBlock, .request_bytes = kBlock});
+    EXPECT_THROW((void)in.size(), Error) << "nobody knows yet";
+    char first = 0;
+    ASSERT_FALSE(guarded([&] { first = in.data()[0]; }));
+    EXPECT_EQ(first, text[0]);
+    const std::size_t behind = (size + kBlock - 1) / kBlock * kBlock;
+    (void)guarded([&] { (void)*static_cast<const volatile char*>(in.data() + behind); });
+    feeder.join();
+    EXPECT_EQ(in.length_bytes(), size);
+    EXPECT_EQ(in.size(), size);
+  }
+}
+
+// The zeros behind the data are no data.
+TEST_P(Descriptors, CallsTakeNothingFromBehindTheEnd) {
+  Ends ends(GetParam());
+  const std::string text(100, 'x');
+  ASSERT_EQ(write(ends.out, text.data(), text.size()), 100);
+  ends.close_out();
+  FileReader<char> in(ends.in, {.block_bytes = kBlock});
+  Ends copy(false);
+  try {
+    write_from_stream(copy.out, in.stream(), 0, 4096);
+    ADD_FAILURE() << "3996 bytes were made up";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ERANGE) << error.what();
+  }
+  write_from_stream(copy.out, in.stream(), 0, in.size());
+  copy.close_out();
+  EXPECT_EQ(read_all(copy.in), text);
 }
 
 TEST_P(Descriptors, AreWritten) {

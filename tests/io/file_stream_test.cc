@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "io/file_reader.h"
@@ -327,6 +328,11 @@ int refuse_memory(os::MemoryCall call) noexcept {
   populates_left = refused_for_good ? 1 : ~std::uint64_t{0};
   return ENOMEM;
 }
+
+static_assert(std::is_move_constructible_v<FileReader<char>>);
+static_assert(!std::is_move_assignable_v<FileReader<char>>);
+static_assert(std::is_move_constructible_v<FileWriter<char>>);
+static_assert(!std::is_move_assignable_v<FileWriter<char>>);
 
 TEST(FileStreamsWithoutMemory, GiveEveryBlockBack) {
   const test::TemporaryFolder folder;
