@@ -307,18 +307,30 @@ void BlockFile::allocate(std::uint64_t bytes) {
     throw Error(ENOSPC, "reserve " + format_bytes(bytes) + " for '" + name_ +
                             "': the file system has " + format_bytes(free) + " left");
   }
-  if (fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0) return;
+  int result = 0;
+  do {
+    result = fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);  // tmpfs gives up when a timer's signal comes
+  if (result == 0) return;
   if (errno == EOPNOTSUPP || errno == ENOSYS) return;
   fail("reserve " + format_bytes(bytes) + " for");
 }
 
 void BlockFile::truncate(std::uint64_t bytes) {
-  if (ftruncate(file_, static_cast<off_t>(bytes)) != 0) fail("truncate");
+  int result = 0;
+  do {
+    result = ftruncate(file_, static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) fail("truncate");
 }
 
 void BlockFile::sync() {
+  int result = 0;
+  do {
+    result = fsync(file_);
+  } while (result != 0 && errno == EINTR);
   // Descriptors that have nothing to sync, such as pipes, say EINVAL.
-  if (fsync(file_) != 0 && errno != EINVAL) fail("sync");
+  if (result != 0 && errno != EINVAL) fail("sync");
 }
 
 bool BlockFile::punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept {

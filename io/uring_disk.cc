@@ -190,7 +190,10 @@ int UringDisk::update_range(unsigned index, std::byte* begin, std::size_t bytes)
   return updated < 0 ? -updated : 0;
 }
 
-std::string UringDisk::registration() const { return registration_; }
+std::string UringDisk::registration() const {
+  std::lock_guard lock(submit_mutex_);
+  return registration_;
+}
 
 int UringDisk::registered_index(const Attempt& attempt) const noexcept {
   if (attempt.memory_count != 1) return -1;

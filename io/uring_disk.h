@@ -71,7 +71,7 @@ class UringDisk final : public Disk {
   static void* run(void* disk) noexcept;
 
   io_uring ring_{};
-  FutexMutex submit_mutex_;  // the submission side of the ring
+  mutable FutexMutex submit_mutex_;  // the submission side of the ring, and the registrations
   unsigned unsubmitted_ = 0;
   FutexMutex
       results_mutex_;  // the completion side; held by the one thread that waits in the kernel
