@@ -4,6 +4,10 @@
 // Vortex paper). This one is no sequential stream at all but a cache: any part of a large computed
 // array may be read at any time, a fixed number of blocks is kept, and the block that was placed
 // longest ago makes room for the next.
+//
+//   g++ -std=c++20 -O2 custom_stream.cc $(pkg-config --cflags --libs vortex) -o custom_stream
+//   ./custom_stream
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <vector>
@@ -30,7 +34,8 @@ class CollatzArray : public vortex::Stream {
   }
 
   ~CollatzArray() override {
-    close();  // first in the destructor: from here on none does
+    close();                  // first in the destructor: from here on none does
+    if (inherited()) return;  // a forked child has no blocks, and other things where they were
     for (const Placed& placed : placed_) {
       if (placed.block && quota_.pool().withdraw(placed.block) == 0) quota_.give_back(placed.block);
     }

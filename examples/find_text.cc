@@ -3,6 +3,7 @@
 // The text is made as strstr reads it: the function below runs inside its page faults (Vortex-A).
 // Build it against an installed library with
 //   c++ -std=c++20 -O2 find_text.cc $(pkg-config --cflags --libs vortex) -o find_text
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

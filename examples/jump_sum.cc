@@ -2,6 +2,9 @@
 //
 // The array holds f(i) at index i and exists only where it is touched: a reader that jumps forward
 // skips blocks, which are never made (section 4.3 of the Vortex paper).
+//
+//   g++ -std=c++20 -O2 jump_sum.cc $(pkg-config --cflags --libs vortex) -o jump_sum
+//   ./jump_sum
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

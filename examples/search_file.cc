@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
       found = true;
       for (const char* c = line; c < at; ++c) std::putchar(*c);
       std::putchar('\n');
+      if (at < end) ++at;  // an empty word is found at the end of the line, too
     }
   } catch (const vortex::Error& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
