@@ -37,6 +37,12 @@ std::vector<std::uint64_t> partition(VanishingArray<Record>& input,
     throw Error(EINVAL, "partition: " + std::to_string(buckets.size()) +
                             " buckets; it makes 2 to " + std::to_string(kMostPartitions));
   }
+  for (const auto& bucket : buckets) {
+    if (&bucket->pool() != &input.pool() || bucket->held_blocks() != 0) {
+      throw Error(EINVAL, "partition of '" + input.name() + "': bucket '" + bucket->name() +
+                              "' is not empty, or not on the pool of the input");
+    }
+  }
   auto require = [&](int error) {
     if (error != 0) {
       throw Error(error, "partition of '" + input.name() +

@@ -149,6 +149,10 @@ RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t cou
 template <typename T, typename KeyFunction>
 requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>> RadixSortReport
 radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options = {}) {
+  static_assert(
+      sizeof(T) <= 1024,
+      "the base case takes 256 records' room on the stack: sort the keys of larger records "
+      "with their places");
   const auto sort_by = [&](auto key_of) {
     return detail::radix_sort_with(array, array.size(), SortRules<T, decltype(key_of)>{key_of},
                                    NoCodec<T>{}, options);

@@ -39,8 +39,11 @@ template <typename Bits>
 class WordCodec {
  public:
   explicit WordCodec(KeyCode code, int key_bits = std::numeric_limits<Bits>::digits)
-      : rotate_(std::numeric_limits<Bits>::digits - key_bits) {
-    const Bits key = static_cast<Bits>(~Bits{0}) << rotate_;
+      // A key that comes first in memory is the lower part of a word, or the upper one already.
+      : rotate_(std::endian::native == std::endian::little
+                    ? std::numeric_limits<Bits>::digits - key_bits
+                    : 0) {
+    const Bits key = static_cast<Bits>(~Bits{0}) << (std::numeric_limits<Bits>::digits - key_bits);
     const Bits sign = kSignBit<Bits>;
     if (code.is_float) when_negative_ = key & ~sign;
     if (code.is_float || code.is_signed) always_ = sign;

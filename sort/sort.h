@@ -10,6 +10,7 @@
 
 #include "sort/in_place_sort.h"
 #include "sort/key.h"
+#include "sort/large_record_sort.h"
 #include "sort/record_codec.h"
 
 namespace vortex {
@@ -45,7 +46,11 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of) {
     case Presorted::kNo:
       break;
   }
-  InPlaceSort<T, KeyOf>::run(records, count, SortRules<T, KeyOf>{key_of});
+  if constexpr (sizeof(T) > kMostCarriedBytes) {
+    sort_by_places(records, count, key_of);
+  } else {
+    InPlaceSort<T, KeyOf>::run(records, count, SortRules<T, KeyOf>{key_of});
+  }
 }
 
 }  // namespace detail
@@ -57,9 +62,8 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of) {
 // with nothing moved. Thread-safe for different arrays; runs on the calling thread. A
 // VanishingArray is sorted by moving its blocks (radix_sort.h).
 //
-// `key` must not throw and must give the same for the same record. The base case takes 256 records'
-// room on the stack, and chunks hold at least 8 records: of records of a KiB and more, sort their
-// keys with indices instead.
+// `key` must not throw and must give the same for the same record. Records of more than 256 bytes
+// take 16 bytes of extra memory each instead: their keys are sorted first.
 template <typename T, typename KeyFunction>
 requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {

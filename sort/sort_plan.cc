@@ -28,8 +28,8 @@ constexpr double kBytesLostPerBlock = 36 << 10;
 // besides, in a ten-thousandth of its bytes or so.
 constexpr std::uint64_t kAssumedRuns = 32;
 
-// How long the plan takes, in passes over the input with no loss. A pass that merges a few runs only
-// counts as a whole one: how many runs there will be is not known so exactly.
+// How long the plan takes, in passes over the input with no loss. A pass that merges a few runs
+// only counts as a whole one: how many runs there will be is not known so exactly.
 double cost_of(const SortPlan& plan) {
   const unsigned passes =
       plan.request.bytes ? plan.passes : merge_passes(kAssumedRuns, plan.merge_order);

@@ -12,6 +12,9 @@ namespace vortex {
 
 std::vector<int> plan_splits(int bits, int most_bits) {
   if (bits <= 0) return {};
+  if (most_bits <= 0) {
+    throw Error(EINVAL, "a level of " + std::to_string(most_bits) + " bits splits nothing");
+  }
   const int depth = (bits + most_bits - 1) / most_bits;
   std::vector<int> splits(static_cast<std::size_t>(depth), bits / depth);
   for (int i = 0; i < bits % depth; ++i) ++splits[static_cast<std::size_t>(i)];

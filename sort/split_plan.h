@@ -13,7 +13,8 @@ namespace vortex {
 inline constexpr int kMostSplitBits = 12;
 
 // The sequence (b0, b1, ...) with the given sum, no b above `most_bits`: the smallest depth and the
-// least variance, larger splits first. Empty for bits <= 0.
+// least variance, larger splits first. Empty for bits <= 0. Throws Error(EINVAL) for most_bits <=
+// 0.
 std::vector<int> plan_splits(int bits, int most_bits = 8);
 
 // The sequence that minimises the sum of 1/s(b), where speeds[b] is the measured speed of a 2^b-way

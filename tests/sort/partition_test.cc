@@ -80,6 +80,28 @@ TYPED_TEST(PartitionTest, LikeVectors) {
   }
 }
 
+TEST(Partition, BucketsAreEmptyAndOnThePoolOfTheInput) {
+  Memory memory(8, 2), elsewhere(8, 2);
+  VanishingArray<std::uint64_t> input(memory.streams, 1 << 16);
+  const std::vector<std::uint64_t> values(kBlock / 8, 1);
+  const auto first = [](std::uint64_t) noexcept { return 0u; };
+  input.load(values);
+  const auto refused = [&](const auto& lists) {
+    try {
+      partition(input, lists, first);
+    } catch (const Error& error) {
+      return error.code().value() == EINVAL;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused(elsewhere.lists));
+  memory.lists[1]->bytes()[0] = std::byte{7};
+  EXPECT_TRUE(refused(memory.lists));
+  EXPECT_EQ(memory.lists[1]->bytes()[0], std::byte{7});
+  EXPECT_EQ(input.size(), values.size());
+  EXPECT_EQ(input.data()[0], 1u) << "nothing has moved";
+}
+
 TEST(Partition, SaysWhatIsWrong) {
   Memory memory(4, 2);
   VanishingArray<std::uint64_t> input(memory.streams, 1 << 16);

@@ -1,6 +1,7 @@
 #include "sort/sort.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cmath>
@@ -191,15 +192,17 @@ struct Odd {
   std::int16_t key;
   std::uint32_t index[2];
 };
+template <std::size_t kRest>
 struct Wide {
   double key;
   std::uint32_t index[2];
-  char rest[84];
+  char rest[kRest];
 };
 void set(Odd& record, std::uint64_t word, std::size_t i) {
   record = {1, from_word<std::int16_t>(word), {static_cast<std::uint32_t>(i), 2}};
 }
-void set(Wide& record, std::uint64_t word, std::size_t i) {
+template <std::size_t kRest>
+void set(Wide<kRest>& record, std::uint64_t word, std::size_t i) {
   record = {static_cast<double>(word), {static_cast<std::uint32_t>(i), 2}, {}};
 }
 template <typename K, typename V>
@@ -208,7 +211,10 @@ void set(KeyValue<K, V>& record, std::uint64_t word, std::size_t i) {
   record.value = static_cast<V>(i);
 }
 std::uint64_t index_of(const Odd& record) { return record.index[0]; }
-std::uint64_t index_of(const Wide& record) { return record.index[0]; }
+template <std::size_t kRest>
+std::uint64_t index_of(const Wide<kRest>& record) {
+  return record.index[0];
+}
 template <typename K, typename V>
 std::uint64_t index_of(const KeyValue<K, V>& record) {
   return static_cast<std::uint64_t>(record.value);
@@ -228,7 +234,7 @@ class SortRecordsTest : public testing::Test {};
 using RecordTypes =
     testing::Types<KeyValue<std::uint64_t, std::uint64_t>, KeyValue<double, std::int64_t>,
                    KeyValue<std::uint32_t, std::uint32_t>, KeyValue<float, std::uint32_t>,
-                   KeyValue<std::int32_t, std::uint64_t>, Odd, Wide>;
+                   KeyValue<std::int32_t, std::uint64_t>, Odd, Wide<84>, Wide<284>>;
 TYPED_TEST_SUITE(SortRecordsTest, RecordTypes);
 
 TYPED_TEST(SortRecordsTest, EveryDistributionLikeStableSort) {
@@ -269,6 +275,32 @@ TYPED_TEST(SortRecordsTest, EveryDistributionLikeStableSort) {
       }
     }
   });
+}
+
+// Whatever their size, records take no room on the stack.
+TEST(Sort, LargeRecordsOnASmallStack) {
+  using Large = Wide<(std::size_t{32} << 10) - 16>;
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, std::size_t{512} << 10), 0);
+  for (const std::size_t count : {std::size_t{3}, std::size_t{700}}) {
+    std::vector<Large> records(count);
+    for (std::size_t i = 0; i < count; ++i) set(records[i], i * 7919 % 31, i);
+    pthread_t thread;
+    const auto body = [](void* argument) -> void* {
+      sort(std::span<Large>(*static_cast<std::vector<Large>*>(argument)), &Large::key);
+      return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, &attributes, body, &records), 0);
+    pthread_join(thread, nullptr);
+    for (std::size_t i = 1; i < count; ++i) {
+      const bool in_order =
+          records[i - 1].key < records[i].key ||
+          (records[i - 1].key == records[i].key && index_of(records[i - 1]) < index_of(records[i]));
+      ASSERT_TRUE(in_order) << i;
+    }
+  }
+  pthread_attr_destroy(&attributes);
 }
 
 TEST(Sort, FindsOutWhatIsInOrder) {

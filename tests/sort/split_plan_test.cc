@@ -18,6 +18,7 @@ TEST(SplitPlan, LeastDepthThenLeastVariance) {
   EXPECT_EQ(plan_splits(9), (std::vector<int>{5, 4}));
   EXPECT_EQ(plan_splits(24), (std::vector<int>{8, 8, 8}));
   EXPECT_TRUE(plan_splits(0).empty());
+  EXPECT_THROW(plan_splits(3, 0), Error);
 }
 
 // All sequences, tried one by one.
