@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import pathlib
+import pty
 import random
 import re
 import resource
@@ -442,6 +443,30 @@ class Sort(Program):
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"standard output", done.stderr)
         self.assertEqual(os.listdir(self.folder), ["in"])
+
+    def test_progress_on_a_terminal_and_silence_elsewhere(self):
+        self.gen("in", "-n", 30000)
+        command = [PROGRAM, "sort", "in", "-o", "out", "--form", "records", "-S", "1M"]
+        terminal, inside = pty.openpty()
+        sorting = subprocess.Popen(command, cwd=self.folder, stderr=inside)
+        os.close(inside)
+        shown = b""
+        try:
+            while part := os.read(terminal, 4096):
+                shown += part
+        except OSError:
+            pass  # how a terminal says that the other side is gone
+        os.close(terminal)
+        self.assertEqual(sorting.wait(), 0)
+        # A line that is written over, and wiped at the end.
+        lines = shown.split(b"\r\x1b[K")
+        self.assertEqual(lines[0], b"")
+        self.assertEqual(lines[-1], b"")
+        self.assertIn(b"reading", lines)
+        self.assertIn(b"writing", lines)
+        self.assertNotIn(b"\n", shown)
+        done = subprocess.run(command, cwd=self.folder, check=False, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
 
     def test_owners_keep_what_they_lent(self):
         if os.geteuid() != 0:
