@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -449,17 +450,30 @@ TEST(BlockPoolDeathTest, ARefusedMoveLeavesNoHole) {
   EXPECT_EXIT(_exit(body()), ::testing::ExitedWithCode(0), "");
 }
 
-// The thread that warms has the last cold block in hand while somebody waits, and is refused.
+// Whether the kernel has put the thread to sleep.
+bool sleeps(pid_t thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(stat)), {});
+  const std::size_t at = text.rfind(") ");
+  return at != std::string::npos && text[at + 2] == 'S';
+}
+
+// The thread that warms has the last cold block in hand while somebody waits for that thread, and
+// is refused then.
 TEST(BlockPool, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
-  static std::atomic<std::thread::id> waiting;
-  for (int round = 0; round < 50; ++round) {
-    waiting.store(std::this_thread::get_id());
+  static pid_t waiting;
+  static std::atomic<bool> in_hand;
+  waiting = gettid();
+  for (int round = 0; round < 20; ++round) {
+    in_hand = false;
     os::set_failure_hook(+[](os::MemoryCall call) noexcept {
-      if (call != os::MemoryCall::kPopulate) return 0;
-      if (std::this_thread::get_id() == waiting.load()) return 0;
+      if (call != os::MemoryCall::kPopulate || gettid() == waiting) return 0;
+      in_hand = true;
+      while (!sleeps(waiting)) std::this_thread::yield();
       return ENOMEM;
     });
     BlockPool pool({.pool_bytes = kSmall, .block_bytes = kSmall, .warming = Warming::kBackground});
+    while (!in_hand) std::this_thread::yield();
     pool.wait_until_warm();
     os::set_failure_hook(nullptr);
     EXPECT_EQ(pool.statistics().blocks_populated, 1u);
