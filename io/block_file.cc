@@ -85,6 +85,16 @@ bool pass_on(int file, const struct stat& existing) {
   return fchmod(file, mode) == 0;
 }
 
+// Repeats what a signal has interrupted: tmpfs gives up allocating when a timer's comes.
+template <typename Call>
+int uninterrupted(Call call) {
+  int result = 0;
+  do {
+    result = call();
+  } while (result != 0 && errno == EINTR);
+  return result;
+}
+
 struct Descriptor {
   const int number;
   ~Descriptor() {
@@ -295,42 +305,34 @@ std::uint64_t BlockFile::free_bytes() const {
   return std::uint64_t{status.f_bavail} * status.f_frsize;
 }
 
-void BlockFile::allocate(std::uint64_t bytes) {
-  if (bytes == 0 || !seekable_) return;
-  // Asked for too much, file systems first hand out all they have.
-  const std::uint64_t free = free_bytes();
+std::uint64_t BlockFile::room_bytes() const {
   struct stat status {};
   if (fstat(file_, &status) != 0) fail("stat");
   constexpr std::uint64_t kUnitOfStat = 512;
-  const std::uint64_t held = static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
-  if (bytes > free + held) {
+  return free_bytes() + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
+}
+
+void BlockFile::allocate(std::uint64_t bytes) {
+  if (bytes == 0 || !seekable_) return;
+  // Asked for too much, file systems first hand out all they have.
+  if (bytes > room_bytes()) {
     throw Error(ENOSPC, "reserve " + format_bytes(bytes) + " for '" + name_ +
-                            "': the file system has " + format_bytes(free) + " left");
+                            "': the file system has " + format_bytes(free_bytes()) + " left");
   }
-  int result = 0;
-  do {
-    result = fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes));
-  } while (result != 0 && errno == EINTR);  // tmpfs gives up when a timer's signal comes
-  if (result == 0) return;
+  const auto length = static_cast<off_t>(bytes);
+  if (uninterrupted([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) return;
   if (errno == EOPNOTSUPP || errno == ENOSYS) return;
   fail("reserve " + format_bytes(bytes) + " for");
 }
 
 void BlockFile::truncate(std::uint64_t bytes) {
-  int result = 0;
-  do {
-    result = ftruncate(file_, static_cast<off_t>(bytes));
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) fail("truncate");
+  const auto length = static_cast<off_t>(bytes);
+  if (uninterrupted([&] { return ftruncate(file_, length); }) != 0) fail("truncate");
 }
 
 void BlockFile::sync() {
-  int result = 0;
-  do {
-    result = fsync(file_);
-  } while (result != 0 && errno == EINTR);
   // Descriptors that have nothing to sync, such as pipes, say EINVAL.
-  if (result != 0 && errno != EINVAL) fail("sync");
+  if (uninterrupted([&] { return fsync(file_); }) != 0 && errno != EINVAL) fail("sync");
 }
 
 bool BlockFile::punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept {

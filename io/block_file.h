@@ -58,6 +58,8 @@ class BlockFile {
 
   // Bytes that the file system still has room for.
   std::uint64_t free_bytes() const;
+  // The same, and what the file holds already: the most that it can have.
+  std::uint64_t room_bytes() const;
 
   // Reserves space for `bytes` bytes from the beginning, so that a full disk shows now. Where the
   // file system cannot, nothing happens.

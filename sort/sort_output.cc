@@ -40,8 +40,7 @@ void SortOutput::expect_room(std::uint64_t bytes) const {
     if (ioctl(file_.descriptor(), BLKGETSIZE64, &room) != 0) return;
   } else if (S_ISREG(identity_.st_mode)) {
     // What a borrowed descriptor's file holds may be overwritten.
-    constexpr std::uint64_t kUnitOfStat = 512;
-    room = file_.free_bytes() + static_cast<std::uint64_t>(identity_.st_blocks) * kUnitOfStat;
+    room = file_.room_bytes();
   } else {
     return;
   }

@@ -276,16 +276,19 @@ TEST(Guarded, OuterStreamsAreAbandonedWithTheirCause) {
   EXPECT_EQ(pool.statistics().blocks_in_use, 0U);
 }
 
+// Its callback touches `inner`.
+OutputStream<char> output_that_touches(BlockPool& pool, InputStream<char>& inner) {
+  return output_to_callback<char>(
+      pool,
+      [&inner](std::span<const std::byte>, std::uint64_t offset) { touch(inner.data() + offset); },
+      {.name = "output", .reserve_bytes = 64 * kBlockBytes, .least_reserve_bytes = 1});
+}
+
 TEST(Guarded, AnOutputCallbackIsAbandonedToo) {
   BlockPool pool(blocks(4));
   {
     auto inner = scripted_stream(pool, 8, failing_at(0), "inner");
-    auto output = output_to_callback<char>(
-        pool,
-        [&inner](std::span<const std::byte>, std::uint64_t offset) {
-          touch(inner->data() + offset);
-        },
-        {.name = "output", .reserve_bytes = 64 * kBlockBytes, .least_reserve_bytes = 1});
+    auto output = output_that_touches(pool, *inner);
     const Failure failure = guarded([&] {
       for (std::size_t i = 0; i < 8; ++i) {
         *static_cast<volatile char*>(output.data() + i * kBlockBytes) = 1;
@@ -307,12 +310,7 @@ TEST(Guarded, CallsAreAbandonedLikeFaults) {
     BlockPool pool(blocks(4));
     {
       auto inner = scripted_stream(pool, 8, failing_at(0), "inner");
-      auto output = output_to_callback<char>(
-          pool,
-          [&inner](std::span<const std::byte>, std::uint64_t offset) {
-            touch(inner->data() + offset);
-          },
-          {.name = "output", .reserve_bytes = 64 * kBlockBytes, .least_reserve_bytes = 1});
+      auto output = output_that_touches(pool, *inner);
       output.data()[0] = 1;
       output.data()[kBlockBytes] = 1;
       const Failure failure = guarded([&] { call(output); });
