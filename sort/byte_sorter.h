@@ -256,7 +256,7 @@ class ByteSorter {
   void form_run() {
     runs_.form(plan_.write_behind, plan_.request_bytes,
                formation_->records() * order_.record_bytes(), [this](auto& out) {
-                 InterruptibleOutput to(out, order_.record_bytes(), watch_);
+                 WatchedOutput to(out, order_.record_bytes(), watch_, Written::kIsCounted);
                  this->emit_to(to);
                });
     counts_ = runs_.counts();

@@ -173,7 +173,7 @@ class FileSort {
     const auto emit_run = [&] {
       runs_->form(plan_.write_behind, plan_.request_bytes, formation.records() * record_bytes_,
                   [&](auto& out) {
-                    InterruptibleOutput to(out, record_bytes_, watch_);
+                    WatchedOutput to(out, record_bytes_, watch_, Written::kIsCounted);
                     emit_to(to);
                   });
     };

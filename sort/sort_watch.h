@@ -57,40 +57,26 @@ class StreamStop {
   std::stop_callback<std::function<void()>> on_stop_;
 };
 
-// Passes records on and lets the watch look now and then, without adding anything.
-template <RecordOutput Output>
-class InterruptibleOutput {
- public:
-  InterruptibleOutput(Output& out, std::size_t record_bytes, SortWatch& watch) noexcept
-      : out_(out), record_bytes_(record_bytes), watch_(watch) {}
-
-  void append(const std::byte* record) {
-    out_.append(record);
-    bytes_ += record_bytes_;
-    if (bytes_ < SortWatch::kNoteBytes) return;
-    bytes_ = 0;
-    watch_.look();
-  }
-
- private:
-  Output& out_;
-  std::size_t record_bytes_;
-  SortWatch& watch_;
-  std::uint64_t bytes_ = 0;  // since the last look
-};
+// Whether records that are written bring the phase further, or have been counted when they came in.
+enum class Written { kCounts, kIsCounted };
 
 // Passes records on and tells the watch.
 template <RecordOutput Output>
 class WatchedOutput {
  public:
-  WatchedOutput(Output& out, std::size_t record_bytes, SortWatch& watch) noexcept
-      : out_(out), record_bytes_(record_bytes), watch_(watch) {}
+  WatchedOutput(Output& out, std::size_t record_bytes, SortWatch& watch,
+                Written written = Written::kCounts) noexcept
+      : out_(out), record_bytes_(record_bytes), watch_(watch), written_(written) {}
 
   void append(const std::byte* record) {
     out_.append(record);
     bytes_ += record_bytes_;
     if (bytes_ - noted_ < SortWatch::kNoteBytes) return;
-    watch_.add(bytes_ - noted_);
+    if (written_ == Written::kCounts) {
+      watch_.add(bytes_ - noted_);
+    } else {
+      watch_.look();
+    }
     noted_ = bytes_;
   }
   std::uint64_t bytes() const noexcept { return bytes_; }
@@ -99,6 +85,7 @@ class WatchedOutput {
   Output& out_;
   std::size_t record_bytes_;
   SortWatch& watch_;
+  Written written_;
   std::uint64_t bytes_ = 0;
   std::uint64_t noted_ = 0;
 };
