@@ -31,7 +31,7 @@
 #include "bench/support/ratios.h"
 #include "io/block_allocation.h"
 #include "sort/in_order_prefetch.h"
-#include "sort/merge_buffers.h"
+#include "sort/merge_passes.h"
 #include "sort/merge_simulation.h"
 #include "sort/merge_trace.h"
 #include "sort/overlap_model.h"

@@ -15,8 +15,8 @@
 #include "cli/interrupt.h"
 #include "cli/progress_line.h"
 #include "cli/verbs.h"
+#include "sort/disk_bound.h"
 #include "sort/external_sort.h"
-#include "sort/lower_bound.h"
 #include "sort/memory_limits.h"
 #include "vortex/error.h"
 #include "vortex/process_memory.h"
@@ -228,7 +228,7 @@ int sort(const SortOptions& options) {
   try {
     ProgressLine line(options.progress);
     if (line.wanted()) what.progress = [&line](const SortProgress& now) { line.show(now); };
-    std::optional<IoLowerBound> disks;
+    std::optional<DiskBound> disks;
     if (options.bound) disks.emplace(what);
     const ExternalSortReport report = external_sort(what);
     std::optional<double> bound;

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "sort/merge_buffers.h"
+#include "sort/merge_passes.h"
 #include "sort/prefetch_order.h"
 
 namespace vortex {

@@ -4,8 +4,9 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
+
+#include "sort/key_code.h"
 
 namespace vortex {
 
@@ -22,43 +23,37 @@ concept RadixKey =
 template <RadixKey K>
 using KeyBits = std::conditional_t<sizeof(K) <= 4, std::uint32_t, std::uint64_t>;
 
-namespace detail {
-template <typename Bits>
-inline constexpr Bits kSignBit = Bits{1} << (std::numeric_limits<Bits>::digits - 1);
+template <RadixKey K>
+constexpr KeyCode key_code(Order order) noexcept {
+  return {std::floating_point<K>    ? KeyKind::kFloat
+          : std::signed_integral<K> ? KeyKind::kSigned
+                                    : KeyKind::kUnsigned,
+          order == Order::kDescending};
 }
 
 // to_key_bits(a) < to_key_bits(b) exactly if a < b (for kDescending: a > b). Branch-free.
 template <Order order = Order::kAscending, RadixKey K>
 constexpr KeyBits<K> to_key_bits(K key) noexcept {
   using Bits = KeyBits<K>;
-  Bits bits{};
+  constexpr KeyEncoder<Bits> kEncoder(key_code<K>(order));
   if constexpr (std::floating_point<K>) {
-    bits = std::bit_cast<Bits>(key);
-    // Negative numbers: all bits flipped; others: the sign bit set.
-    bits ^= static_cast<Bits>(-static_cast<Bits>(bits / detail::kSignBit<Bits>)) |
-            detail::kSignBit<Bits>;
+    return kEncoder.encode(std::bit_cast<Bits>(key));
   } else if constexpr (std::signed_integral<K>) {
-    using Wide = std::make_signed_t<Bits>;
-    bits = static_cast<Bits>(static_cast<Wide>(key)) ^ detail::kSignBit<Bits>;
+    return kEncoder.encode(static_cast<Bits>(static_cast<std::make_signed_t<Bits>>(key)));
   } else {
-    bits = static_cast<Bits>(key);
+    return kEncoder.encode(static_cast<Bits>(key));
   }
-  return order == Order::kAscending ? bits : static_cast<Bits>(~bits);
 }
 
 // The inverse.
 template <RadixKey K, Order order = Order::kAscending>
 constexpr K from_key_bits(KeyBits<K> bits) noexcept {
   using Bits = KeyBits<K>;
-  if constexpr (order == Order::kDescending) bits = static_cast<Bits>(~bits);
+  constexpr KeyEncoder<Bits> kEncoder(key_code<K>(order));
   if constexpr (std::floating_point<K>) {
-    bits ^= static_cast<Bits>(static_cast<Bits>(bits / detail::kSignBit<Bits>) - 1) |
-            detail::kSignBit<Bits>;
-    return std::bit_cast<K>(bits);
-  } else if constexpr (std::signed_integral<K>) {
-    return static_cast<K>(bits ^ detail::kSignBit<Bits>);
+    return std::bit_cast<K>(kEncoder.decode(bits));
   } else {
-    return static_cast<K>(bits);
+    return static_cast<K>(kEncoder.decode(bits));
   }
 }
 
@@ -68,5 +63,8 @@ struct KeyValue {
   Key key;
   Value value;
 };
+
+// A 64-bit key and what it belongs to: 16 bytes, as the kernels sort them.
+using Pair64 = KeyValue<std::uint64_t, std::uint64_t>;
 
 }  // namespace vortex

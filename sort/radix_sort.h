@@ -175,7 +175,7 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value RadixSortReport
 radix_sort(VanishingArray<T>& array, RadixSortOptions options = {}) {
   const std::size_t count = array.size();
   if constexpr (RadixKey<T>) {
-    const detail::KeyCode code = detail::key_code<T>(options.order);
+    const KeyCode code = key_code<T>(options.order);
     if constexpr (sizeof(T) == 8) {
       return detail::radix_sort_keys_64(array, count, code, options);
     } else if constexpr (sizeof(T) == 4) {
@@ -186,7 +186,7 @@ radix_sort(VanishingArray<T>& array, RadixSortOptions options = {}) {
     }
   } else {
     using Key = decltype(T::key);
-    const detail::KeyCode code = detail::key_code<Key>(options.order);
+    const KeyCode code = key_code<Key>(options.order);
     if constexpr (sizeof(Key) == 8 && sizeof(T) == 16) {
       return detail::radix_sort_pairs_64(array, count, code, options);
     } else if constexpr (sizeof(Key) == 4 && sizeof(T) == 8) {

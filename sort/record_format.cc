@@ -33,29 +33,34 @@ void check_key(const RecordKey& key, std::size_t record_bytes) {
   }
 }
 
+// The number at `key`, encoded, in the upper bits.
+std::uint64_t encoded_number(const RecordKey& key, const std::byte* record) noexcept {
+  const std::uint64_t bits = load_bits(record + key.offset, key.type);
+  return key_encoder(key).encode(bits << (64 - 8 * key.type.bytes));
+}
+
+// Descending keys are reversed.
 int compare_key(const RecordKey& key, const std::byte* left, const std::byte* right) noexcept {
   if (key.type.kind == KeyKind::kBytes) {
-    return std::memcmp(left + key.offset, right + key.offset, key.length);
+    const int order = std::memcmp(left + key.offset, right + key.offset, key.length);
+    return key.descending ? -static_cast<int>(order > 0) + static_cast<int>(order < 0) : order;
   }
-  const std::uint64_t a = to_ordered_bits(load_bits(left + key.offset, key.type), key.type);
-  const std::uint64_t b = to_ordered_bits(load_bits(right + key.offset, key.type), key.type);
+  const std::uint64_t a = encoded_number(key, left);
+  const std::uint64_t b = encoded_number(key, right);
   return static_cast<int>(a > b) - static_cast<int>(a < b);
 }
 
 // Writes the bytes of one key in the order that memcmp() looks at them, at most `room` of them.
 void normalise_key(const RecordKey& key, const std::byte* record, std::byte* to,
                    std::size_t room) noexcept {
+  const std::size_t bytes = std::min(room, key.length);
   if (key.type.kind == KeyKind::kBytes) {
-    std::memcpy(to, record + key.offset, std::min(room, key.length));
-  } else {
-    const std::uint64_t bits = to_ordered_bits(load_bits(record + key.offset, key.type), key.type);
-    for (std::size_t i = 0; i < std::min(room, key.length); ++i) {
-      to[i] = static_cast<std::byte>(bits >> (8 * (key.length - 1 - i)));
-    }
+    std::memcpy(to, record + key.offset, bytes);
+    for (std::size_t i = 0; i < bytes && key.descending; ++i) to[i] = ~to[i];
+    return;
   }
-  if (key.descending) {
-    for (std::size_t i = 0; i < std::min(room, key.length); ++i) to[i] = ~to[i];
-  }
+  const std::uint64_t bits = encoded_number(key, record);
+  for (std::size_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(bits >> (56 - 8 * i));
 }
 
 }  // namespace
@@ -83,7 +88,7 @@ RecordFormat RecordFormat::reversed() const {
 int RecordFormat::compare(const std::byte* left, const std::byte* right) const noexcept {
   for (const RecordKey& key : keys_) {
     const int order = compare_key(key, left, right);
-    if (order != 0) return key.descending ? (order < 0 ? 1 : -1) : order;
+    if (order != 0) return order;
   }
   return 0;
 }

@@ -55,14 +55,6 @@ std::size_t parse_number(std::string_view text, const std::string& context,
   return value;
 }
 
-std::uint64_t bits_mask(const KeyType& type) noexcept {
-  return ~std::uint64_t{0} >> (64 - 8 * type.bytes);
-}
-
-std::uint64_t sign_bit(const KeyType& type) noexcept {
-  return std::uint64_t{1} << (8 * type.bytes - 1);
-}
-
 }  // namespace
 
 KeyType parse_key_type(std::string_view text, const std::string& context) {
@@ -141,22 +133,6 @@ void store_bits(std::byte* bytes, const KeyType& type, std::uint64_t bits) noexc
     bytes[to] = static_cast<std::byte>(bits);
     bits >>= 8;
   }
-}
-
-std::uint64_t to_ordered_bits(std::uint64_t bits, const KeyType& type) noexcept {
-  const std::uint64_t sign = sign_bit(type);
-  if (type.kind == KeyKind::kSigned) return bits ^ sign;
-  // Negative numbers grow with smaller bits: all are flipped.
-  if (type.kind == KeyKind::kFloat) return bits ^ ((bits & sign) != 0 ? bits_mask(type) : sign);
-  return bits;
-}
-
-std::uint64_t from_ordered_bits(std::uint64_t ordered, const KeyType& type) noexcept {
-  const std::uint64_t sign = sign_bit(type);
-  if (type.kind == KeyKind::kSigned) return ordered ^ sign;
-  if (type.kind == KeyKind::kFloat)
-    return ordered ^ ((ordered & sign) != 0 ? sign : bits_mask(type));
-  return ordered;
 }
 
 }  // namespace vortex

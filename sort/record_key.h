@@ -6,14 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace vortex {
+#include "sort/key_code.h"
 
-enum class KeyKind : std::uint8_t {
-  kBytes,     // compared as memcmp does
-  kUnsigned,  // integers of 1, 2, 4 or 8 bytes
-  kSigned,
-  kFloat,  // IEEE 754, 4 or 8 bytes
-};
+namespace vortex {
 
 enum class ByteOrder : std::uint8_t { kLittleEndian, kBigEndian };
 
@@ -54,9 +49,11 @@ std::string to_string(const RecordKey& key);
 std::uint64_t load_bits(const std::byte* bytes, const KeyType& type) noexcept;
 void store_bits(std::byte* bytes, const KeyType& type, std::uint64_t bits) noexcept;
 
-// An order-preserving map between the bits of a number (in the low 8 * type.bytes bits) and
-// unsigned integers of the same width, and back.
-std::uint64_t to_ordered_bits(std::uint64_t bits, const KeyType& type) noexcept;
-std::uint64_t from_ordered_bits(std::uint64_t ordered, const KeyType& type) noexcept;
+// Encodes the value of such a number, shifted to the top of a word. For kBytes: the first bytes of
+// the key, loaded as a big-endian number.
+inline KeyEncoder<std::uint64_t> key_encoder(const RecordKey& key) noexcept {
+  return KeyEncoder<std::uint64_t>({key.type.kind, key.descending},
+                                   static_cast<int>(8 * (key.length < 8 ? key.length : 8)));
+}
 
 }  // namespace vortex

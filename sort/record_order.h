@@ -42,55 +42,61 @@ concept RecordOutput = requires(Output& output, const std::byte* record) {
   output.append(record);
 };
 
-// The order that a format's keys give. The usual first keys, 8 bytes or more, are read inline.
+// The order that a format's keys give. The usual first keys are read inline: 8 bytes or more, and
+// numbers of 4 bytes that are the only key.
 class FormatOrder {
  public:
-  explicit FormatOrder(RecordFormat format) : format_(std::move(format)) {
+  explicit FormatOrder(RecordFormat format)
+      : format_(std::move(format)), encoder_(key_encoder(format_.keys().front())) {
     const RecordKey& first = format_.keys().front();
-    const bool swaps = std::endian::native == std::endian::little;
     offset_ = first.offset;
-    if (first.descending) flip_ = ~std::uint64_t{0};
-    if (first.type.kind == KeyKind::kBytes) {
-      if (first.length < 8) return;
+    const bool is_bytes = first.type.kind == KeyKind::kBytes;
+    const bool swaps = (std::endian::native == std::endian::little) ==
+                       (is_bytes || first.type.byte_order == ByteOrder::kBigEndian);
+    if (is_bytes ? first.length >= 8 : first.length == 8) {
       shape_ = swaps ? Shape::kSwapped : Shape::kPlain;
-      return;
+    } else if (!is_bytes && first.length == 4 && format_.keys().size() == 1) {
+      shape_ = swaps ? Shape::kSwappedHalf : Shape::kHalf;
     }
-    if (first.length != 8) return;
-    const bool swapped = (first.type.byte_order == ByteOrder::kBigEndian) == swaps;
-    if (first.type.kind == KeyKind::kFloat) {
-      shape_ = swapped ? Shape::kSwappedFloat : Shape::kPlainFloat;
-      return;
-    }
-    shape_ = swapped ? Shape::kSwapped : Shape::kPlain;
-    if (first.type.kind == KeyKind::kSigned) flip_ ^= kSign;
   }
 
   const RecordFormat& format() const noexcept { return format_; }
   std::size_t record_bytes() const noexcept { return format_.record_bytes(); }
 
   std::uint64_t leading_bits(const std::byte* record) const noexcept {
-    if (shape_ == Shape::kOther) return format_.leading_bits(record);
-    std::uint64_t bits;
-    std::memcpy(&bits, record + offset_, sizeof bits);
-    if (shape_ == Shape::kSwapped || shape_ == Shape::kSwappedFloat) bits = __builtin_bswap64(bits);
-    if (shape_ == Shape::kPlainFloat || shape_ == Shape::kSwappedFloat) {
-      // Negative numbers: all bits flipped; others: the sign bit set.
-      bits ^= (bits & kSign) != 0 ? ~std::uint64_t{0} : kSign;
+    std::uint64_t word = 0;
+    std::uint32_t half = 0;
+    switch (shape_) {
+      case Shape::kPlain:
+        std::memcpy(&word, record + offset_, sizeof word);
+        break;
+      case Shape::kSwapped:
+        std::memcpy(&word, record + offset_, sizeof word);
+        word = __builtin_bswap64(word);
+        break;
+      case Shape::kHalf:
+        std::memcpy(&half, record + offset_, sizeof half);
+        word = std::uint64_t{half} << 32;
+        break;
+      case Shape::kSwappedHalf:
+        std::memcpy(&half, record + offset_, sizeof half);
+        word = std::uint64_t{__builtin_bswap32(half)} << 32;
+        break;
+      case Shape::kOther:
+        return format_.leading_bits(record);
     }
-    return bits ^ flip_;
+    return encoder_.encode(word);
   }
   bool leading_bits_decide() const noexcept { return format_.leading_bits_decide(); }
 
   // Records are nothing but their leading bits, and record_of() makes them of those.
   bool bits_are_record() const noexcept {
-    return shape_ != Shape::kOther && record_bytes() == sizeof(std::uint64_t);
+    return (shape_ == Shape::kPlain || shape_ == Shape::kSwapped) &&
+           record_bytes() == sizeof(std::uint64_t);
   }
   void record_of(std::uint64_t bits, std::byte* record) const noexcept {
-    bits ^= flip_;
-    if (shape_ == Shape::kPlainFloat || shape_ == Shape::kSwappedFloat) {
-      bits ^= (bits & kSign) != 0 ? kSign : ~std::uint64_t{0};
-    }
-    if (shape_ == Shape::kSwapped || shape_ == Shape::kSwappedFloat) bits = __builtin_bswap64(bits);
+    bits = encoder_.decode(bits);
+    if (shape_ == Shape::kSwapped) bits = __builtin_bswap64(bits);
     std::memcpy(record, &bits, sizeof bits);
   }
 
@@ -102,13 +108,13 @@ class FormatOrder {
   }
 
  private:
-  static constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
-  // How the first key is read: as 8 bytes in the processor's order, or the other, or by the format.
-  enum class Shape : std::uint8_t { kOther, kPlain, kSwapped, kPlainFloat, kSwappedFloat };
+  // How the first key is read: as 8 bytes in the processor's order, or the other, or as 4, or by
+  // the format.
+  enum class Shape : std::uint8_t { kOther, kPlain, kSwapped, kHalf, kSwappedHalf };
 
   RecordFormat format_;
+  KeyEncoder<std::uint64_t> encoder_;
   std::size_t offset_ = 0;
-  std::uint64_t flip_ = 0;
   Shape shape_ = Shape::kOther;
 };
 
@@ -170,14 +176,13 @@ using OrderOfType =
 template <typename T, typename Less>
 OrderOfType<T, Less> order_of_type(Less less) {
   if constexpr (kUsualOrderOfNumbers<T, Less>) {
-    const KeyKind kind = std::floating_point<T>    ? KeyKind::kFloat
-                         : std::signed_integral<T> ? KeyKind::kSigned
-                                                   : KeyKind::kUnsigned;
     const ByteOrder byte_order = std::endian::native == std::endian::little
                                      ? ByteOrder::kLittleEndian
                                      : ByteOrder::kBigEndian;
     return FormatOrder(RecordFormat(
-        sizeof(T), {{.offset = 0, .length = sizeof(T), .type = {kind, sizeof(T), byte_order}}}));
+        sizeof(T), {{.offset = 0,
+                     .length = sizeof(T),
+                     .type = {key_code<T>(Order::kAscending).kind, sizeof(T), byte_order}}}));
   } else {
     return ComparatorOrder<T, Less>(std::move(less));
   }

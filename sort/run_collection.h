@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sort/merge_buffers.h"
+#include "sort/merge_passes.h"
 #include "sort/record_order.h"
 #include "sort/run_merge.h"
 #include "sort/run_store.h"

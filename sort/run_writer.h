@@ -12,7 +12,7 @@
 
 #include "sort/copy_record.h"
 #include "sort/forecast_keys.h"
-#include "sort/merge_buffers.h"
+#include "sort/merge_passes.h"
 #include "sort/record_order.h"
 #include "sort/run_sink.h"
 #include "sort/run_store.h"

@@ -11,9 +11,6 @@ namespace vortex {
 
 inline constexpr std::size_t kSmallSortMost = 128;
 
-// A record of 16 bytes with a 64-bit key, as sorted by the kernels.
-using Pair64 = KeyValue<std::uint64_t, std::uint64_t>;
-
 // Sorts `count` <= kSmallSortMost records of `in` to `out`, which may be the same place but not
 // overlap otherwise. Ascending by the unsigned key; records with equal keys in any order. Reads
 // nothing beyond in[count], writes nothing beyond out[count]. Does not allocate.

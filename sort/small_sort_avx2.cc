@@ -159,7 +159,7 @@ VORTEX_NETWORK_TARGET void sort_up_to_128(const Key* in, std::size_t count, Key*
 VORTEX_AVX2 void small_sort_u64_avx2(const std::uint64_t* in, std::size_t count,
                                      std::uint64_t* out) noexcept {
   if (count == 0) return;  // no record, no pointer
-  sort_up_to_128<LanesI64>(in, count, out, detail::kSignBit<std::uint64_t>);
+  sort_up_to_128<LanesI64>(in, count, out, std::uint64_t{1} << 63);
 }
 
 VORTEX_AVX2 void small_sort_u32_avx2(const std::uint32_t* in, std::size_t count,

@@ -89,7 +89,7 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> reco
   [[maybe_unused]] void* const data = records.data();
   [[maybe_unused]] const std::size_t count = records.size();
   if constexpr (RadixKey<T>) {
-    const detail::KeyCode code = detail::key_code<T>(options.order);
+    const KeyCode code = key_code<T>(options.order);
     if constexpr (sizeof(T) == 8) {
       detail::sort_keys_64(data, count, code);
     } else if constexpr (sizeof(T) == 4) {
@@ -102,7 +102,7 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> reco
     using Key = decltype(T::key);
     static_assert(std::is_trivially_copyable_v<T>,
                   "radix sorting moves records as bytes: they must be trivially copyable");
-    const detail::KeyCode code = detail::key_code<Key>(options.order);
+    const KeyCode code = key_code<Key>(options.order);
     if constexpr (sizeof(Key) == 8 && sizeof(T) == 16) {
       detail::sort_pairs_64(data, count, code, options.stable);
       return;

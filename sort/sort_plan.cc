@@ -7,7 +7,7 @@
 
 #include "io/file_sink.h"
 #include "io/file_source.h"
-#include "sort/merge_buffers.h"
+#include "sort/merge_passes.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 

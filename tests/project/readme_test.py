@@ -38,7 +38,7 @@ NOT_IN_THE_MAP = {"vortex/block.h", "vortex/fault.h", "vortex/futex.h", "vortex/
                   "sort/file_sort.h", "sort/first_of_equal.h", "sort/forecast_keys.h",
                   "sort/forecasting_heap.h", "sort/hot_keys.h", "sort/in_place_sort.h",
                   "sort/index_sort.h", "sort/kept_memory.h", "sort/large_record_sort.h",
-                  "sort/merge_buffers.h", "sort/merge_prefetcher.h", "sort/order_of_need.h",
+                  "sort/merge_passes.h", "sort/merge_prefetcher.h", "sort/order_of_need.h",
                   "sort/participation_order.h", "sort/pointer_output.h", "sort/prefetch_policy.h",
                   "sort/presorted.h", "sort/record_codec.h", "sort/run_collection.h",
                   "sort/run_sink.h", "sort/sample.h", "sort/small_sort.h",

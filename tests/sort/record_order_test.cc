@@ -19,9 +19,10 @@ static_assert(RecordOrder<ComparatorOrder<std::uint64_t>>);
 // Every type in both directions, alone and followed by another key, against the format itself.
 TEST(RecordOrder, FormatOrderAgreesWithTheFormat) {
   auto random = test::test_random();
-  const std::vector<std::string> first = {
-      "3:8:u64", "3:8:u64be", "3:8:i64", "3:8:i64be", "3:8:f64",   "3:8:f64be", "3:8",   "3:10",
-      "3:7",     "3:1",       "3:4:u32", "3:4:i32be", "3:4:f32be", "3:2:i16",   "3:1:i8"};
+  const std::vector<std::string> first = {"3:8:u64",   "3:8:u64be", "3:8:i64", "3:8:i64be",
+                                          "3:8:f64",   "3:8:f64be", "3:8",     "3:10",
+                                          "3:7",       "3:1",       "3:4:u32", "3:4:f32",
+                                          "3:4:i32be", "3:4:f32be", "3:2:i16", "3:1:i8"};
   for (const std::string& text : first) {
     for (const char* direction : {"", ":desc"}) {
       for (const bool second : {false, true}) {

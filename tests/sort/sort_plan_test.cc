@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "sort/merge_buffers.h"
+#include "sort/merge_passes.h"
 #include "sort/prefetch_policy.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"

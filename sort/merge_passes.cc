@@ -1,4 +1,4 @@
-#include "sort/merge_buffers.h"
+#include "sort/merge_passes.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // The least time of a sort, with speeds that can be reckoned with by hand.
-#include "sort/lower_bound.h"
+#include "sort/disk_bound.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -17,9 +17,9 @@ namespace {
 
 constexpr DiskSpeed kSpeed = {.read = 200, .write = 100, .copy = 80};
 
-class LowerBound : public ::testing::Test {
+class DiskBoundTest : public ::testing::Test {
  protected:
-  LowerBound() {
+  DiskBoundTest() {
     std::ofstream(folder_.file("in")) << std::string(800, 'x');
     options_.inputs = {folder_.file("in")};
     options_.output = folder_.file("out");
@@ -27,7 +27,7 @@ class LowerBound : public ::testing::Test {
     report_.record_bytes = 10;
   }
   double seconds() {
-    const IoLowerBound bound(options_, [this](const std::string& folder) {
+    const DiskBound bound(options_, [this](const std::string& folder) {
       asked_.push_back(folder);
       return kSpeed;
     });
@@ -40,12 +40,12 @@ class LowerBound : public ::testing::Test {
   std::vector<std::string> asked_;
 };
 
-TEST_F(LowerBound, InMemoryIsReadingThenWriting) {
+TEST_F(DiskBoundTest, InMemoryIsReadingThenWriting) {
   EXPECT_DOUBLE_EQ(seconds(), 800 / 200. + 800 / 100.);
   EXPECT_EQ(asked_, std::vector<std::string>{folder_.path()});
 }
 
-TEST_F(LowerBound, WithRunsItIsTwoCopiesHoweverManyPassesThereWere) {
+TEST_F(DiskBoundTest, WithRunsItIsTwoCopiesHoweverManyPassesThereWere) {
   report_.runs = 5;
   EXPECT_DOUBLE_EQ(seconds(), 2 * 800 / 80.);
   report_.passes = 3;
@@ -54,19 +54,19 @@ TEST_F(LowerBound, WithRunsItIsTwoCopiesHoweverManyPassesThereWere) {
   EXPECT_DOUBLE_EQ(seconds(), 2 * 800 / 80.);
 }
 
-TEST_F(LowerBound, WhatIsDroppedNeedNotBeWritten) {
+TEST_F(DiskBoundTest, WhatIsDroppedNeedNotBeWritten) {
   report_.runs = 5;
   report_.records_out = 8;
   // To the runs neither.
   EXPECT_DOUBLE_EQ(seconds(), 80 / 80. + 720 / 200. + 80 / 80.);
 }
 
-TEST_F(LowerBound, MergingIsOneCopy) {
+TEST_F(DiskBoundTest, MergingIsOneCopy) {
   options_.merge_inputs = true;
   EXPECT_DOUBLE_EQ(seconds(), 800 / 80.);
 }
 
-TEST_F(LowerBound, PipesAndDevicesCountForNothing) {
+TEST_F(DiskBoundTest, PipesAndDevicesCountForNothing) {
   options_.output = "/dev/null";
   options_.folders = {folder_.path()};
   EXPECT_DOUBLE_EQ(seconds(), 800 / 200.);
@@ -78,7 +78,7 @@ TEST_F(LowerBound, PipesAndDevicesCountForNothing) {
   EXPECT_DOUBLE_EQ(seconds(), 800 / 100. + 800 / 200.);
 }
 
-TEST_F(LowerBound, TheSlowestFileSystemDecides) {
+TEST_F(DiskBoundTest, TheSlowestFileSystemDecides) {
   if (!std::filesystem::exists("/dev/shm")) GTEST_SKIP() << "there is no /dev/shm";
   const test::TemporaryFolder memory("/dev/shm");
   struct stat here {};
@@ -88,13 +88,13 @@ TEST_F(LowerBound, TheSlowestFileSystemDecides) {
   if (here.st_dev == there.st_dev) GTEST_SKIP() << "the temporary folder is in /dev/shm too";
   options_.folders = {folder_.path(), memory.path()};
   report_.runs = 5;
-  const IoLowerBound bound(options_, [&](const std::string& folder) {
+  const DiskBound bound(options_, [&](const std::string& folder) {
     return folder == memory.path() ? DiskSpeed{.read = 10, .write = 10, .copy = 10} : kSpeed;
   });
   EXPECT_DOUBLE_EQ(bound.seconds(report_), 400 / 10. + 400 / 10.);
 }
 
-TEST_F(LowerBound, MissingInputsAreErrors) {
+TEST_F(DiskBoundTest, MissingInputsAreErrors) {
   options_.inputs = {folder_.file("missing")};
   EXPECT_THROW(seconds(), Error);
 }

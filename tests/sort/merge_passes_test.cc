@@ -1,4 +1,4 @@
-#include "sort/merge_buffers.h"
+#include "sort/merge_passes.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ void expect_table(const std::array<Column, 10>& table, std::uint64_t dsm_order) 
   }
 }
 
-TEST(MergeBuffers, OrdersAndPassesOfTable1) {
+TEST(MergePasses, OrdersAndPassesOfTable1) {
   expect_table({{{12, 12, 1, 3},
                  {24, 5, 2, 3},
                  {36, 6, 2, 4},
@@ -40,7 +40,7 @@ TEST(MergeBuffers, OrdersAndPassesOfTable1) {
                3);
 }
 
-TEST(MergeBuffers, OrdersAndPassesOfTable2) {
+TEST(MergePasses, OrdersAndPassesOfTable2) {
   expect_table({{{7, 7, 1, 2},
                  {14, 14, 1, 2},
                  {20, 5, 2, 2},
@@ -54,7 +54,7 @@ TEST(MergeBuffers, OrdersAndPassesOfTable2) {
                5);
 }
 
-TEST(MergeBuffers, SmallestOrderIsSmallest) {
+TEST(MergePasses, SmallestOrderIsSmallest) {
   for (std::uint64_t runs = 1; runs < 400; ++runs) {
     for (std::uint64_t largest = 2; largest < 40; ++largest) {
       const std::uint64_t order = smallest_merge_order(runs, largest);
@@ -69,7 +69,7 @@ TEST(MergeBuffers, SmallestOrderIsSmallest) {
 
 // A whole sort's passes: as many as there must be, all but the first of everything, and that one
 // of no more runs than any other choice of `groups` would take.
-TEST(MergeBuffers, APassMergesNoMoreThanItMust) {
+TEST(MergePasses, APassMergesNoMoreThanItMust) {
   for (std::uint64_t runs = 2; runs < 600; ++runs) {
     for (std::uint64_t largest = 2; largest < 30; ++largest) {
       for (const std::uint64_t most : {std::uint64_t{1}, std::uint64_t{2}, largest - 1, largest}) {
@@ -105,14 +105,14 @@ TEST(MergeBuffers, APassMergesNoMoreThanItMust) {
   }
 }
 
-TEST(MergeBuffers, OneRunTooManyMergesTwo) {
+TEST(MergePasses, OneRunTooManyMergesTwo) {
   EXPECT_EQ(next_merge_pass(58, 57, 57).merged, 2U);
   EXPECT_EQ(next_merge_pass(59, 57, 57).merged, 3U);
   EXPECT_EQ(next_merge_pass(57 * 57, 57, 57).merged, 57U * 57U);
   EXPECT_EQ(next_merge_pass(57 * 57 + 1, 57, 57).merged, 2U);
 }
 
-TEST(MergeBuffers, SplitsOfThePaper) {
+TEST(MergePasses, SplitsOfThePaper) {
   EXPECT_EQ(default_prefetch_blocks(116, 8), 16U + 30U);
   EXPECT_EQ(default_prefetch_blocks(16, 8), 16U);
   EXPECT_EQ(default_prefetch_blocks(5, 8), 5U);

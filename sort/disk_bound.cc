@@ -1,4 +1,4 @@
-#include "sort/lower_bound.h"
+#include "sort/disk_bound.h"
 
 #include <sys/stat.h>
 
@@ -14,14 +14,14 @@
 
 namespace vortex {
 
-DiskSpeed IoLowerBound::measured(const std::string& folder) {
+DiskSpeed DiskBound::measured(const std::string& folder) {
   OpenDiskOptions for_disk;
   for_disk.name = "disk of " + folder;
   const std::unique_ptr<Disk> disk = open_disk(for_disk);
   return measure_disk_speed(*disk, folder);
 }
 
-IoLowerBound::IoLowerBound(const ExternalSortOptions& options, const SpeedOf& speed_of)
+DiskBound::DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of)
     : merge_only_(options.merge_inputs) {
   std::map<dev_t, std::string> folders;
   const auto measured_in = [&](const std::string& folder) {
@@ -48,7 +48,7 @@ IoLowerBound::IoLowerBound(const ExternalSortOptions& options, const SpeedOf& sp
   for (const auto& [file_system, folder] : folders) speeds_[file_system] = speed_of(folder);
 }
 
-double IoLowerBound::seconds(const Phase& phase) const {
+double DiskBound::seconds(const Phase& phase) const {
   double most = 0;
   for (const auto& [file_system, traffic] : phase) {
     most = std::max(most, speeds_.at(file_system).seconds(traffic.read, traffic.written));
@@ -56,7 +56,7 @@ double IoLowerBound::seconds(const Phase& phase) const {
   return most;
 }
 
-double IoLowerBound::seconds(const ExternalSortReport& report) const {
+double DiskBound::seconds(const ExternalSortReport& report) const {
   // Runs hold that much at least, too.
   const std::uint64_t written = report.records_out * report.record_bytes;
   Phase first;

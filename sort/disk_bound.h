@@ -22,13 +22,13 @@ namespace vortex {
 //
 // Inputs in the page cache, or a file system spread over the same disk as another, make the bound
 // wrong: the first can be beaten, the second cannot be reached.
-class IoLowerBound {
+class DiskBound {
  public:
   using SpeedOf = std::function<DiskSpeed(const std::string& folder)>;
 
   // Takes the speed of each file system of the sort once, in one of its folders. Blocks for about a
   // second each when they are measured, as by default; throws Error.
-  explicit IoLowerBound(const ExternalSortOptions& options, const SpeedOf& speed_of = measured);
+  explicit DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of = measured);
 
   // For a sort with these options that ended with this report.
   double seconds(const ExternalSortReport& report) const;
