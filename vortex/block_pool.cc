@@ -143,6 +143,7 @@ bool BlockPool::inherited() const noexcept { return getpid() != owner_pid_; }
 
 int BlockPool::place(Block block, std::byte* address) noexcept {
   std::byte* const from = where_[block.index];
+  if (from == nullptr) return ENOMEM;
   if (from == address) return 0;
   std::byte* const at_home = home(block);
   int error = os::move_pages(from, address, block_bytes_);
@@ -156,7 +157,9 @@ int BlockPool::place(Block block, std::byte* address) noexcept {
     error = os::vacate(from, block_bytes_);
     if (error != 0) {
       if (os::move_pages(address, from, block_bytes_) != 0) {
-        fatal("vortex: the kernel moves a block, but neither makes room for it nor takes it back");
+        give_up(block);
+        os::forbid_access(from, block_bytes_);  // where it was there are zeros now
+        return error;
       }
       // Other threads must not read zeros where the block was for a moment. No map is split.
       if (os::vacate(address, block_bytes_) != 0) os::forbid_access(address, block_bytes_);
@@ -175,6 +178,7 @@ BlockPool::Statistics BlockPool::statistics() const noexcept {
   {
     std::lock_guard lock(mutex_);
     result.blocks_in_use = in_use_;
+    result.blocks_lost = lost_;
     result.peak_blocks_in_use = peak_in_use_;
     result.blocks_guaranteed = guaranteed_;
     result.blocks_populated = populated_;
@@ -280,7 +284,7 @@ void BlockPool::dismiss(const BlockQuota& quota) noexcept {
   std::lock_guard lock(mutex_);
   --quotas_;
   guaranteed_ -= quota.minimum();
-  unclaimed_ -= quota.minimum();
+  unclaimed_ -= quota.minimum() - std::min(quota.minimum(), quota.lost());
 }
 
 BlockGrant BlockPool::take(BlockQuota& quota) noexcept {
@@ -328,6 +332,13 @@ BlockGrant BlockPool::take(BlockQuota& quota) noexcept {
 }
 
 void BlockPool::give_back(BlockQuota& quota, Block block) noexcept {
+  if (lost(block)) {
+    // Held for ever, so that nobody is promised it.
+    std::lock_guard lock(mutex_);
+    quota.lost_.store(quota.lost() + 1, std::memory_order_relaxed);
+    ++lost_;
+    return;
+  }
   if (!resting(block)) {
     LineBuffer<256> line;
     line.text("vortex: ").text(quota.user()).text(" gives back block ").number(block.index);

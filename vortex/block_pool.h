@@ -78,21 +78,27 @@ class BlockPool {
   std::byte* home(Block block) const noexcept {
     return homes_.begin() + std::size_t{block.index} * block_bytes_;
   }
-  // Where the block is now: its home or where it was placed.
+  // Where the block is now: its home or where it was placed; null when it is lost.
   std::byte* where(Block block) const noexcept { return where_[block.index]; }
   bool resting(Block block) const noexcept { return where(block) == home(block); }
 
   // Moves the block, from wherever it is, to `address` (block-aligned within a reservation that the
   // caller owns). Contents move with it; nothing is copied. Returns 0 or an errno value; on failure
-  // the block is where it was.
+  // the block is where it was, or lost if the kernel moved it and then refused the rest.
   int place(Block block, std::byte* address) noexcept;
 
-  // Moves the block home and leaves bare reservation behind. Returns 0 or an errno value; on
-  // failure the block is where it was.
+  // Moves the block home and leaves bare reservation behind. Returns and fails like place().
   int withdraw(Block block) noexcept;
 
+  // For a block that the kernel refuses to move home while its user has to go: the block stays
+  // where it is, its memory goes with the reservation that holds it, and the pool has one block
+  // less from now on. It is given back like any other; place() of it fails with ENOMEM.
+  void give_up(Block block) noexcept { where_[block.index] = nullptr; }
+  bool lost(Block block) const noexcept { return where_[block.index] == nullptr; }
+
   struct Statistics {
-    std::size_t blocks_in_use = 0;  // taken by quotas now
+    std::size_t blocks_in_use = 0;  // taken by quotas now, and those lost
+    std::size_t blocks_lost = 0;    // given up, since the kernel refused to move them
     std::size_t peak_blocks_in_use = 0;
     std::size_t blocks_guaranteed = 0;  // sum of the minimums of all quotas
     std::size_t blocks_populated = 0;   // that have memory behind them
@@ -149,6 +155,7 @@ class BlockPool {
   std::uint32_t blocks_in_huge_page_ = 1;
   std::uint32_t whole_huge_pages_ = 0;
   std::size_t in_use_ = 0;
+  std::size_t lost_ = 0;  // of those; they stay in use
   std::size_t peak_in_use_ = 0;
   std::size_t guaranteed_ = 0;  // sum of minimums
   std::size_t unclaimed_ = 0;   // of those, blocks not held at present

@@ -20,9 +20,9 @@ BlockQuota::BlockQuota(BlockPool& pool, std::size_t minimum, std::size_t maximum
 
 BlockQuota::~BlockQuota() {
   if (pool_.inherited()) return;  // a forked child has the counts of another process's memory
-  if (held() != 0) {
+  if (held() != lost()) {
     LineBuffer<256> line;
-    line.text("vortex: ").text(user_).text(" ends while it still holds ").number(held());
+    line.text("vortex: ").text(user_).text(" ends while it still holds ").number(held() - lost());
     line.text(" blocks of pool '").text(pool_.name()).text("'");
     fatal(line.view());
   }

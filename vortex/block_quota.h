@@ -30,11 +30,13 @@ class BlockQuota {
 
   // See BlockGrant.
   BlockGrant try_take() noexcept;
-  // The block must be resting (withdraw it first).
+  // The block must be resting (withdraw it first), or lost (BlockPool::give_up).
   void give_back(Block block) noexcept;
 
   BlockPool& pool() const noexcept { return pool_; }
+  // Blocks taken and not given back, and those that are lost.
   std::size_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
+  std::size_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
   std::size_t minimum() const noexcept { return minimum_; }
   std::size_t maximum() const noexcept { return maximum_; }
   const std::string& user() const noexcept { return user_; }
@@ -46,7 +48,9 @@ class BlockQuota {
   std::size_t minimum_;
   std::size_t maximum_;
   std::string user_;
-  std::atomic<std::size_t> held_{0};  // changed under the pool's lock
+  // Changed under the pool's lock.
+  std::atomic<std::size_t> held_{0};
+  std::atomic<std::size_t> lost_{0};
 };
 
 }  // namespace vortex

@@ -105,7 +105,7 @@ void Channel::recall(std::byte* begin, std::byte* end) noexcept {
   std::lock_guard lock(move_mutex_);
   for (const Block block : drawn_) {
     std::byte* const at = pool_->where(block);
-    if (at >= begin && at < end) pool_->withdraw(block);
+    if (at >= begin && at < end && pool_->withdraw(block) != 0) pool_->give_up(block);
   }
 }
 
@@ -181,7 +181,11 @@ Status Channel::put(std::uint64_t index, Block block, std::size_t bytes) noexcep
 
 void Channel::put_back(Block block) noexcept {
   std::lock_guard lock(mutex_);
-  empty_.push_back(block);
+  if (pool_->lost(block)) {
+    quota_.give_back(block);
+  } else {
+    empty_.push_back(block);
+  }
 }
 
 Status Channel::finish(std::uint64_t length) noexcept {

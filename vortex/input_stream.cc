@@ -44,9 +44,7 @@ InputStreamBase::~InputStreamBase() {
   const bool in_child = inherited();
   close();
   if (in_child) return;
-  for_each_placed([this](std::uint64_t index) {
-    if (send_home(index) == 0) source_->release(index, forget(index));
-  });
+  for_each_placed([this](std::uint64_t index) { source_->release(index, take_back(index)); });
   recall_in_place();
 }
 

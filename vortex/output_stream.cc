@@ -94,9 +94,7 @@ bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length
 }
 
 void OutputStreamBase::drop_all() noexcept {
-  for_each_placed([this](std::uint64_t index) {
-    if (send_home(index) == 0) sink_->discard(forget(index));
-  });
+  for_each_placed([this](std::uint64_t index) { sink_->discard(take_back(index)); });
 }
 
 void OutputStreamBase::finish_bytes(std::uint64_t length) {

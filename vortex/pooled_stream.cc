@@ -5,7 +5,6 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/diagnostics.h"
 #include "vortex/error.h"
 #include "vortex/move_failure.h"
 #include "vortex/os_memory.h"
@@ -43,9 +42,10 @@ void PooledStream::close_and_give_back() noexcept {
   close();
   if (in_child) return;
   for (std::uint64_t index = 0; index < extent_; ++index) {
-    if (state(index) != State::kEmpty && give_back(index) != 0) {
-      fatal("vortex: a stream that ends cannot give its blocks back to their pool");
-    }
+    if (state(index) == State::kEmpty || give_back(index) == 0) continue;
+    const Block block{slots_[index].block_plus_one - 1};
+    pool_.blocks().give_up(block);
+    pool_.give_back(block);
   }
 }
 

@@ -26,8 +26,9 @@ Stream::ServiceLock::ServiceLock(Stream& stream)
 
 Stream::ServiceLock::~ServiceLock() {
   thread_state().serving = frame_.outer;
-  stream_.region_.unpin();
+  // In this order: whoever closes the stream waits for the pin alone, and then destroys the lock.
   stream_.mutex_.unlock();
+  stream_.region_.unpin();
 }
 
 Stream::Stream(std::string name, Reservation reservation)

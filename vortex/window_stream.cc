@@ -39,6 +39,11 @@ int WindowStream::send_home(std::uint64_t index) noexcept {
   return in_place_ != nullptr ? in_place_->place(block, home) : pool_.place(block, home);
 }
 
+Block WindowStream::take_back(std::uint64_t index) noexcept {
+  if (send_home(index) != 0) pool_.give_up(placed(index));
+  return forget(index);
+}
+
 Block WindowStream::forget(std::uint64_t index) noexcept {
   return std::exchange(slots_[index % window_blocks_].block, Block{});
 }

@@ -55,6 +55,9 @@ class WindowStream : public Stream {
   // Each returns 0 or an errno value, with nothing changed.
   int place(Block block, std::uint64_t index) noexcept;
   int send_home(std::uint64_t index) noexcept;
+  // For streams that end: sends a placed block home, or gives it up where the kernel refuses to
+  // move it, and makes its slot free.
+  Block take_back(std::uint64_t index) noexcept;
   // Makes the slot of a placed block free, wherever the block is.
   Block forget(std::uint64_t index) noexcept;
   // The blocks of the window that are placed, in no order.

@@ -26,6 +26,7 @@
 #include "io/transfer.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/bucket_stream.h"
 #include "vortex/error.h"
@@ -333,6 +334,40 @@ static_assert(std::is_move_constructible_v<FileReader<char>>);
 static_assert(!std::is_move_assignable_v<FileReader<char>>);
 static_assert(std::is_move_constructible_v<FileWriter<char>>);
 static_assert(!std::is_move_assignable_v<FileWriter<char>>);
+
+// Code that maps and protects pages one by one uses up what vm.max_map_count allows.
+TEST(FileStreamsWithoutMapsDeathTest, GiveBlocksUpAndReportTheError) {
+  if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer ends a process that has no maps left";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  put(path, std::string(100 * kBlock, 'x'));
+  const auto body = [&] {
+    auto in = std::make_unique<FileReader<char>>(path, FileReaderOptions{.block_bytes = kBlock});
+    auto out = std::make_unique<FileWriter<char>>(folder.file("copy"),
+                                                  FileWriterOptions{.block_bytes = kBlock});
+    if (in->data()[0] != 'x') return 1;
+    out->data()[0] = 'x';
+    const std::size_t page = os::page_bytes();
+    const std::size_t pages = 2 * os::max_map_count() + 1000;
+    int error = 0;
+    std::byte* const pool_of_maps = os::reserve(pages * page, &error);
+    if (pool_of_maps == nullptr) return 2;
+    std::size_t at = 0;
+    while (at < pages && os::allow_access(pool_of_maps + at * page, page) == 0) at += 2;
+    if (at >= pages) return 3;
+    const auto read_on = [&] {
+      for (std::size_t i = 0; i < 100 * kBlock; i += kBlock) {
+        if (in->data()[i] != 'x') _exit(4);
+      }
+    };
+    if (guarded(read_on).error != ENOMEM) return 5;
+    if (guarded([&] { fill(out->data(), 'x', 100 * kBlock); }).error != ENOMEM) return 6;
+    in.reset();
+    out.reset();
+    return 0;
+  };
+  EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
+}
 
 TEST(FileStreamsWithoutMemory, GiveEveryBlockBack) {
   const test::TemporaryFolder folder;

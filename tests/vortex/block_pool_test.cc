@@ -429,6 +429,35 @@ TEST(BlockPool, RefusedCallsLeaveTheBlockWhereItWas) {
   quota.give_back(block);
 }
 
+// It moves the block, makes no room for it where it was, and does not take it back either.
+TEST(BlockPool, ABlockBetweenTwoRefusalsIsLostAndNothingElse) {
+  BlockPool pool({.pool_bytes = 2 * kSmall, .block_bytes = kSmall, .warming = Warming::kEager});
+  {
+    BlockQuota quota(pool, 2, 2, "test");
+    Reservation space({.bytes = 4 * kSmall});
+    const Block lost = quota.try_take().block;
+    ASSERT_EQ(pool.place(lost, space.begin()), 0);
+    static int moves;
+    moves = 0;
+    os::set_failure_hook(+[](os::MemoryCall call) noexcept {
+      const bool back = call == os::MemoryCall::kMove && ++moves == 2;
+      return back || call == os::MemoryCall::kVacate ? ENOMEM : 0;
+    });
+    EXPECT_EQ(pool.place(lost, space.begin() + 2 * kSmall), ENOMEM);
+    os::set_failure_hook(nullptr);
+    EXPECT_TRUE(pool.lost(lost));
+    EXPECT_FALSE(readable(space.begin())) << "zeros where nothing lies";
+    EXPECT_EQ(pool.withdraw(lost), ENOMEM);
+    quota.give_back(lost);
+    const Block other = quota.try_take().block;
+    EXPECT_FALSE(other == lost);
+    EXPECT_EQ(quota.try_take().error, EAGAIN);
+    quota.give_back(other);
+  }
+  EXPECT_EQ(pool.statistics().blocks_lost, 1u);
+  const BlockQuota rest(pool, 1, 1, "rest");
+}
+
 // The kernel unmaps the destination before it looks whether there is room for the move.
 TEST(BlockPoolDeathTest, ARefusedMoveLeavesNoHole) {
   if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's own memory counts against RLIMIT_DATA";

@@ -183,6 +183,25 @@ TEST_F(BucketStreamTest, ExplicitCallsReportWhatFailed) {
   EXPECT_EQ(bucket->held_blocks(), 2u);
 }
 
+TEST_F(BucketStreamTest, BlocksThatCannotComeHomeAreGivenUp) {
+  make_pool(4);
+  {
+    auto bucket = make_bucket();
+    write(*bucket, 0, 3 * kWords, 1);  // the first two are guarded
+    os::set_failure_hook(+[](os::MemoryCall call) noexcept {
+      return call == os::MemoryCall::kProtect ? ENOMEM : 0;
+    });
+    EXPECT_EQ(bucket->give_back_range(0, kBlock), ENOMEM);
+    bucket.reset();  // unable to take the guards away
+    os::set_failure_hook(nullptr);
+  }
+  EXPECT_EQ(blocks_->statistics().blocks_lost, 2u);
+  EXPECT_EQ(pool_->blocks_in_use(), 2u);
+  auto bucket = make_bucket();
+  EXPECT_EQ(bucket->open_range(0, 2 * kBlock), 0);
+  EXPECT_EQ(bucket->open_range(0, 3 * kBlock), EAGAIN);
+}
+
 // The rules once more, said in terms of plain containers: which blocks a bucket holds after a
 // sequence of touches.
 class ModelBucket {

@@ -366,6 +366,34 @@ TEST(Guarded, ACallInsideAFaultOfTheSameStreamIsRefused) {
 }
 
 // A callback may guard itself, and then decide what its own stream gets.
+// A stream with a call that is under way when another thread destroys the stream.
+class Callable final : public Stream {
+ public:
+  Callable() : Stream("callable", Reservation({.bytes = 1 << 20})) { open(); }
+  ~Callable() override { close(); }
+  void call_until_closing(test::Gate& inside) {
+    const ServiceLock lock(*this);
+    inside.open();
+    while (!stopping()) std::this_thread::yield();
+  }
+
+ protected:
+  bool handle_fault(Access, std::uint64_t) noexcept override { return false; }
+};
+
+// The thread sanitizer sees a call that still uses the stream when close() lets it go.
+TEST(Guarded, AStreamMayGoAsSoonAsACallIsOver) {
+  for (int round = 0; round < 100; ++round) {
+    auto stream = std::make_unique<Callable>();
+    test::Gate inside;
+    std::thread caller([&] { stream->call_until_closing(inside); });
+    inside.wait();
+    Callable* const called = stream.release();
+    delete called;
+    caller.join();
+  }
+}
+
 TEST(Guarded, InsideACallback) {
   BlockPool pool(blocks(4));
   auto inner = scripted_stream(pool, 8, failing_at(2), "inner");

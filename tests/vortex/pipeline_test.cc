@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -23,6 +24,7 @@
 #include "tests/support/words.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/os_memory.h"
 #include "vortex/process_memory.h"
 
 namespace vortex {
@@ -293,6 +295,41 @@ TEST(PipelineTest, InPlaceBlocksThatWereJumpedOverAreUsedAgain) {
   // Now every block is needed.
   write(3 * kAhead, kBlocks - 1);
   expect(3 * kAhead - 1, kBlocks - 2);
+}
+
+// Wherever they are when the ends go, and whichever goes first.
+TEST(PipelineTest, BlocksThatCannotComeHomeAreGivenUp) {
+  for (const Handover handover : {Handover::kAtHome, Handover::kInPlace}) {
+    for (const bool writer_first : {false, true}) {
+      PipelineOptions options = small(6, 1, 1);
+      options.handover = handover;
+      options.pool =
+          std::make_shared<BlockPool>(BlockPoolOptions{.pool_bytes = 16 * kB, .block_bytes = kB});
+      {
+        Pipeline<std::uint64_t> pipeline(options);
+        auto out = std::make_unique<PipelineWriter<std::uint64_t>>(pipeline.writer());
+        auto in = std::make_unique<PipelineReader<std::uint64_t>>(pipeline.reader());
+        write_words(out->data(), 0, 5 * kWords);
+        EXPECT_EQ(first_wrong(in->data(), 0, 2 * kWords), 2 * kWords);
+        os::set_failure_hook(+[](os::MemoryCall call) noexcept {
+          return call == os::MemoryCall::kMove ? ENOMEM : 0;
+        });
+        if (writer_first) {
+          out.reset();
+          EXPECT_EQ(guarded([&] { first_wrong(in->data(), 2 * kWords, 3 * kWords); }).error,
+                    ENOMEM);
+        } else {
+          in.reset();
+          EXPECT_NE(guarded([&] { write_words(out->data(), 5 * kWords, 8 * kWords); }).error, 0);
+        }
+      }
+      os::set_failure_hook(nullptr);
+      const auto after = options.pool->statistics();
+      EXPECT_GE(after.blocks_lost, 4u);  // both windows at least
+      EXPECT_EQ(after.blocks_in_use, after.blocks_lost);
+      EXPECT_EQ(after.blocks_guaranteed, 0u);
+    }
+  }
 }
 
 TEST(PipelineTest, ScannersStopAtTheTerminator) {

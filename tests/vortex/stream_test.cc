@@ -252,6 +252,57 @@ TEST(InputStream, ARefusedMoveIsTheStreamsErrorAndLosesNoBlock) {
   }
 }
 
+// A stream that ends while the kernel refuses to move its blocks.
+template <typename Use>
+void expect_lost_blocks(std::size_t count, Use use) {
+  BlockPool pool(tiny(3));
+  {
+    const BlockQuota other(pool, 0, 1, "somebody else");
+    use(pool);
+    os::set_failure_hook(nullptr);
+    EXPECT_EQ(pool.statistics().blocks_lost, count);
+    EXPECT_EQ(pool.statistics().blocks_in_use, count);
+    EXPECT_EQ(pool.statistics().blocks_guaranteed, 0u);
+  }
+  // What is lost is promised to nobody, and the others go on.
+  EXPECT_TRUE(contains(error_of([&] { BlockQuota all(pool, 4 - count, 3, "all"); }),
+                       "of which others hold or are guaranteed " + std::to_string(count)));
+  std::vector<std::byte> data(2 * kB, std::byte{7});
+  InputStream<std::byte> after(std::make_unique<MemorySource>(pool, 3 - count, data),
+                               {.comeback_blocks = 0});
+  EXPECT_EQ(read_at(after.data() + kB), std::byte{7});
+}
+
+TEST(InputStream, BlocksThatCannotComeHomeAreGivenUp) {
+  for (os::FailureHook hook : {&refuse_moves, &refuse_vacates}) {
+    expect_lost_blocks(1, [hook](BlockPool& pool) {
+      InputStream<char> stream(
+          std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
+          {.comeback_blocks = 0});
+      (void)read_at(stream.data());
+      os::set_failure_hook(hook);
+      EXPECT_EQ(guarded([&] { (void)read_at(stream.data() + kB); }).error, ENOMEM);
+    });
+  }
+}
+
+TEST(OutputStream, BlocksThatCannotComeHomeAreGivenUp) {
+  expect_lost_blocks(2, [](BlockPool& pool) {
+    auto script = std::make_shared<SinkScript>();
+    script->data.resize(4 * kB);
+    {
+      OutputStream<char> stream(std::make_unique<MemorySink>(pool, 2, script), {});
+      stream.data()[0] = 'a';
+      stream.data()[kB] = 'b';
+      os::set_failure_hook(&refuse_moves);
+      EXPECT_EQ(guarded([&] { stream.data()[2 * kB] = 'c'; }).error, ENOMEM);
+      EXPECT_THROW(stream.finish(3 * kB), Error);
+    }
+    EXPECT_TRUE(script->abandoned);
+    EXPECT_EQ(script->discarded, 2u);
+  });
+}
+
 TEST(OutputStream, WritesAreHandedOverInOrder) {
   BlockPool pool(tiny(3));
   auto script = std::make_shared<SinkScript>();
