@@ -22,7 +22,8 @@ constexpr std::size_t kLeastScratchBytes = std::size_t{64} << 10;
 constexpr std::uint64_t kBookkeepingBytes = 72;
 
 // What moving a block costs besides the time for its bytes (faults, moves of the memory, requests),
-// in bytes that could be read and written meanwhile: docs/tuning.md has the measurement.
+// in bytes that could be read and written meanwhile. docs/decisions.md, "Blocks are as large as
+// passes allow, and larger", has the measurement.
 constexpr double kBytesLostPerBlock = 36 << 10;
 // A pipe is taken to be so many times the memory; the blocks of what is longer are remembered
 // besides, in a ten-thousandth of its bytes or so.

@@ -21,9 +21,9 @@ enum class Engine { kLibsigsegv, kNative };
 // that other threads have meanwhile; only the default action and SIG_IGN are restored like that.)
 //
 // The handler is installed with SA_NODEFER, because a callback that runs inside a fault may read
-// another stream, and without SA_ONSTACK, and blocks no other signals: docs/decisions.md has the
-// reasons. So handlers of other signals may interrupt a fault; they must not touch streams, since
-// the code they interrupt may hold a stream's or a pool's lock.
+// another stream, and without SA_ONSTACK, and blocks no other signals: the reasons are in
+// docs/decisions.md, "Faults". So handlers of other signals may interrupt a fault; they must not
+// touch streams, since the code they interrupt may hold a stream's or a pool's lock.
 //
 // Thread-safe. Nothing here may be called inside a fault.
 class FaultDispatcher {

@@ -18,8 +18,8 @@ namespace vortex {
 //   open:     accessible,
 //   guarded:  holds data, but every access faults, so that the stream notices reads.
 // A guard is the whole block with its access forbidden: the block stays where it is and a huge page
-// stays whole, which a guard page inside it would split for good. (Design alternatives are in
-// docs/decisions.md.)
+// stays whole, which a guard page inside it would split for good. (The alternatives are in
+// docs/decisions.md, "A guard is a whole block".)
 //
 // Besides faults there are the calls below, for code that knows where its data begin and end and
 // would rather not pay for finding out. They return errno values instead of failing the stream, may

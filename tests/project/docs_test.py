@@ -3,9 +3,11 @@
 
   docs_test.py ROOT
 
-For every Markdown file: links to files and headings resolve; files named in the text exist; the
-commands in shell blocks use verbs, flavours, tests, build options, benchmarks and examples that
-there are.
+For every Markdown file: links to files and headings resolve; files named in the text exist; no
+code span crosses a line; the commands in shell blocks and code spans use verbs, flavours, tests, build
+options, benchmarks and examples that there are. Every file of bench/results/ names its machine and a
+command, and docs/decisions.md links to it. Documents that comments in the code name exist, and so do
+the headings and titles that they quote from them.
 """
 
 import pathlib
@@ -16,6 +18,9 @@ ROOMS = ("vortex", "io", "sort", "cli", "tests", "bench", "examples", "docs", "m
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CODE_SUFFIXES = {".h", ".cc", ".py", ".build", ".in"}
+# `docs/NAME.md`, or `docs/NAME.md, "Title"`, in a comment whose lines have been joined.
+MENTION = re.compile(r'\b(docs/\w+\.md)(?:, "([^"]+)")?')
 PLACEHOLDER = re.compile(r"\b(NAME|ROOM|FILE|FOLDER|FLAVOUR)\b|[*…<>{}]|_test\.cc$")
 MESON_BUILTIN = {"buildtype", "prefix", "libdir", "b_sanitize", "b_lto", "werror", "cpp_args",
                  "default_library", "b_lundef", "strip"}
@@ -82,7 +87,7 @@ def check_links(project, path, text):
 def check_names(project, path, text):
     for code in CODE.findall(FENCE.sub("", text)):
         word = code.strip()
-        if code.startswith("./dev "):
+        if re.match(r"(\w+=\S* )*\./dev ", code):
             yield from check_command(project, code)
         elif re.match(rf"({'|'.join(ROOMS)})/[\w./-]*$", word) and not PLACEHOLDER.search(word):
             if not (project.root / word).exists():
@@ -105,7 +110,7 @@ def check_options(project, command):
 
 
 def check_command(project, command):
-    words = command.split()
+    words = re.sub(r"^(\w+=\S*\s+)+", "", command).split()
     if words[0] == "./dev" and len(words) > 1:
         if words[1] not in project.verbs:
             yield f"`{command}`: no verb {words[1]}"
@@ -137,6 +142,49 @@ def check_shell_blocks(project, path, text):
                     yield from check_command(project, command.strip())
 
 
+def check_code_spans(project, path, text):
+    for line in FENCE.sub("", text).splitlines():
+        if line.count("`") % 2:
+            yield f"a code span crosses a line: {line.strip()}"
+
+
+def check_results(project, path, text):
+    if path.parent != project.root / "bench" / "results" or path.name == "README.md":
+        return
+    if not re.search(r"\bMachine: |same on every machine", text):
+        yield "does not say on which machine it was measured"
+    if not re.search(r"\bCommand: ", text):
+        yield "does not say with which command it was measured"
+    decisions = project.root / "docs" / "decisions.md"
+    links = LINK.findall(decisions.read_text(encoding="utf-8"))
+    if not any((decisions.parent / link.partition("#")[0]).resolve() == path for link in links):
+        yield "docs/decisions.md does not link to it"
+
+
+def check_mentions(project):
+    """What comments in the code say about documents."""
+    for room in (*ROOMS, "meson.build", "dev"):
+        for path in sorted([project.root / room, *(project.root / room).rglob("*")]):
+            if not path.is_file() or (path.suffix not in CODE_SUFFIXES and path.name != "dev"):
+                continue
+            text = re.sub(r"\s*\n\s*(?://|#)?\s*", " ", path.read_text(encoding="utf-8"))
+            for document, title in MENTION.findall(text):
+                other = project.root / document
+                if PLACEHOLDER.search(document):
+                    continue
+                if not other.exists():
+                    yield path, f"{document}: no such file"
+                elif title and title not in titles(other):
+                    yield path, f'{document} has nothing titled "{title}"'
+
+
+def titles(path):
+    """Headings, and what is bold at the beginning of a paragraph, without marks and last stop."""
+    text = path.read_text(encoding="utf-8")
+    found = re.findall(r"^#+ (.*)$", text, re.M) + re.findall(r"^\*\*(.+?)\*\*", text, re.M | re.S)
+    return {re.sub(r"\s+", " ", title).replace("`", "").rstrip(".:") for title in found}
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     project = Project(root)
@@ -144,10 +192,13 @@ def main():
     for path in project.documents():
         documents += 1
         text = path.read_text(encoding="utf-8")
-        for check in (check_links, check_names, check_shell_blocks):
+        for check in (check_links, check_names, check_shell_blocks, check_code_spans, check_results):
             for complaint in check(project, path, text):
                 print(f"{path.relative_to(root)}: {complaint}")
                 errors += 1
+    for path, complaint in check_mentions(project):
+        print(f"{path.relative_to(root)}: {complaint}")
+        errors += 1
     print(f"docs: {documents} documents, {errors} wrong names")
     sys.exit(1 if errors or not documents else 0)
 

@@ -1,5 +1,6 @@
 // Which stack faults are served on: the thread's own, also where it has an alternate signal stack.
-// docs/decisions.md says what that costs, and these tests hold both sides of it.
+// The price is in docs/decisions.md, "Faults are served on the thread's own stack"; these tests
+// hold both sides of it.
 #include <gtest/gtest.h>
 #include <sys/auxv.h>
 
