@@ -2,7 +2,10 @@
 //
 // The same records, as a file for each, in uniform random order: 100 bytes with a key of 10 (the
 // sort benchmark's form), u64 keys, pairs of a u64 key and eight bytes more. All rows read the
-// input, write it as runs, read those, and write the output.
+// input, write it as runs, read those, and write the output. The u64 keys come in two other orders,
+// too: nearly sorted, one in a thousand of them out of its place, and drifting, as what is recorded
+// in time does: each key lies at random within a sixty-fourth of the range that moves with the
+// input.
 //
 //   vortex     external_sort(), the output synced
 //   stxxl      stxxl::sort of a vector on disk, in place; filling the vector is not timed
@@ -89,10 +92,26 @@ struct Record100 {
   char bytes[100];
 };
 
+enum class Arrival : std::uint8_t { kRandom, kNearlySorted, kDrifting };
+
+template <Arrival kArrival>
 struct Key64 {
-  static constexpr const char* kName = "u64";
+  static constexpr const char* kName = kArrival == Arrival::kRandom         ? "u64"
+                                       : kArrival == Arrival::kNearlySorted ? "u64_nearly_sorted"
+                                                                            : "u64_drifting";
   static RecordFormat format() { return RecordFormat(8, {parse_record_key("0:8:u64")}); }
-  static Key64 of(std::uint64_t bits, std::uint64_t) { return {bits}; }
+  static Key64 of(std::uint64_t bits, std::uint64_t index) {
+    const std::uint64_t count = settings.input_bytes / sizeof(Key64);
+    switch (kArrival) {
+      case Arrival::kRandom:
+        return {bits};
+      case Arrival::kNearlySorted:
+        return {bits % 1000 == 0 ? mix_bits(bits) % count : index};
+      case Arrival::kDrifting:
+        return {index + bits % (count / 64 + 1)};
+    }
+    return {};
+  }
   bool operator<(const Key64& other) const { return key < other.key; }
   static Key64 least() { return {0}; }
   static Key64 most() { return {std::numeric_limits<std::uint64_t>::max()}; }
@@ -348,12 +367,17 @@ int main(int argc, char** argv) {
   configure_stxxl();
   std::vector<bench::Ratio> ratios;
   add_rows<Record100>(ratios);
-  add_rows<Key64>(ratios);
+  add_rows<Key64<Arrival::kRandom>>(ratios);
+  add_rows<Key64<Arrival::kNearlySorted>>(ratios);
+  add_rows<Key64<Arrival::kDrifting>>(ratios);
   add_rows<Pair128>(ratios);
   const int result =
       bench::run_with_ratios(static_cast<int>(pointers.size()), pointers.data(), ratios);
-  unlink(input_path<Record100>().c_str());
-  unlink(input_path<Key64>().c_str());
-  unlink(input_path<Pair128>().c_str());
+  for (const std::string& input :
+       {input_path<Record100>(), input_path<Key64<Arrival::kRandom>>(),
+        input_path<Key64<Arrival::kNearlySorted>>(), input_path<Key64<Arrival::kDrifting>>(),
+        input_path<Pair128>()}) {
+    unlink(input.c_str());
+  }
   return result;
 }

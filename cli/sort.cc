@@ -34,17 +34,15 @@ DiskBackend parse_backend(const std::string& text) {
 // What the process takes beside the memory it was told to sort in, at most.
 constexpr std::uint64_t kBeside = std::uint64_t{32} << 20;
 
-// Unless asked for, no more: blocks are populated and pinned ahead, which takes time.
-constexpr std::uint64_t kMostByDefault = std::uint64_t{1} << 30;
-
 // A size, or a percentage of what this process may take at most.
 std::uint64_t parse_memory(const std::string& text) {
   const MemoryLimits limits = memory_limits();
+  if (text.empty()) return default_memory_bytes(limits);
   const std::uint64_t all = limits.usable_bytes();
   const std::uint64_t usable = all - std::min(kBeside, all / 4);
-  if (text.empty()) return std::min(std::min(usable, limits.available_bytes) / 2, kMostByDefault);
   if (!text.ends_with('%')) {
     const std::uint64_t bytes = parse_size(text, "--memory");
+    if (bytes == 0) throw Error(EINVAL, "--memory 0: no sort can do without");
     if (bytes <= usable) return bytes;
     throw Error(
         EINVAL,
@@ -125,9 +123,9 @@ void print_json(const SortPlan& plan) {
     return;
   }
   json.update(nlohmann::ordered_json{
-      {"buckets", plan.buckets},
+      {"buckets", plan.formation.buckets},
       {"bucket_blocks", plan.bucket_blocks},
-      {"scratch_bytes", plan.scratch_bytes},
+      {"scratch_bytes", plan.formation.scratch_bytes},
       {"forecast_memory_bytes", plan.forecast_memory_bytes},
       {"least_run_bytes", plan.run_bytes},
       {"in_memory", plan.in_memory()},
@@ -138,8 +136,8 @@ void print_json(const SortPlan& plan) {
     json["passes"] = known(length_known, plan.passes);
     json["merge_order"] = plan.merge_order;
     json["read_buffers"] = buffers.read_buffers;
-    json["write_requests"] = buffers.write_behind;
-    json["write_request_bytes"] = buffers.request_bytes;
+    json["write_requests"] = buffers.writer.write_behind;
+    json["write_request_bytes"] = buffers.writer.request_bytes;
     json["prefetch"] = prefetch_kind_name(plan.request.prefetch);
     json["disks"] = plan.request.disks;
   }
@@ -214,18 +212,19 @@ int sort(const SortOptions& options) {
   ExternalSortOptions what = external_sort_options(options);
   std::FILE* const out = options.output == "-" ? stderr : stdout;
   allow_many_open_files();
-  if (options.plan) {
-    const SortPlan plan = plan_external_sort(what);
-    if (options.json) {
-      print_json(plan);
-    } else {
-      fmt::print("{}", to_string(plan));
-    }
-    return kExitGood;
-  }
+  // Of the plan, too: what its thread takes of the address space is then gone for both.
   Interrupt interrupt;
   what.stop = interrupt.token();
   try {
+    if (options.plan) {
+      const SortPlan plan = plan_external_sort(what);
+      if (options.json) {
+        print_json(plan);
+      } else {
+        fmt::print("{}", to_string(plan));
+      }
+      return kExitGood;
+    }
     ProgressLine line(options.progress);
     if (line.wanted()) what.progress = [&line](const SortProgress& now) { line.show(now); };
     std::optional<DiskBound> disks;

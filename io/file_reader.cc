@@ -16,7 +16,21 @@ std::size_t chosen_block_bytes(const FileLayout& layout, const FileReaderOptions
   return block_bytes_for(*length, options.read_ahead + 1);
 }
 
+FileSourceOptions source_options(const FileReaderOptions& options) {
+  FileSourceOptions result;
+  result.blocks_for_stream = options.comeback_blocks + 1;
+  result.read_ahead = options.read_ahead;
+  result.request_bytes = options.request_bytes;
+  result.caching = options.caching;
+  return result;
+}
+
 }  // namespace
+
+std::size_t FileReaderBase::blocks_needed(const FileReaderOptions& options,
+                                          std::size_t block_bytes) {
+  return FileSource::blocks_needed(source_options(options), block_bytes);
+}
 
 FileReaderBase::FileReaderBase(const std::string& path, const FileReaderOptions& options)
     : FileReaderBase(
@@ -33,11 +47,7 @@ FileReaderBase::FileReaderBase(int descriptor, const FileReaderOptions& options)
 
 FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout,
                                const FileReaderOptions& options) {
-  FileSourceOptions for_source;
-  for_source.blocks_for_stream = options.comeback_blocks + 1;
-  for_source.read_ahead = options.read_ahead;
-  for_source.request_bytes = options.request_bytes;
-  for_source.caching = options.caching;
+  FileSourceOptions for_source = source_options(options);
   InputStreamOptions for_stream;
   for_stream.name = options.name.empty() ? layout->name() : options.name;
   for_stream.comeback_blocks = options.comeback_blocks;

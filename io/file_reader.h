@@ -40,6 +40,10 @@ struct FileReaderStatistics {
 // The untyped part.
 class FileReaderBase {
  public:
+  // Blocks of such a pool that a reader with these options takes for good, where the file is not
+  // striped.
+  static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes);
+
   explicit FileReaderBase(const std::string& path, const FileReaderOptions& options = {});
   // Reads a descriptor that stays its owner's: a file from its beginning, a pipe, socket or
   // terminal from where it is to its end. Whatever a block holds becomes readable when the block is

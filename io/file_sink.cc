@@ -214,12 +214,13 @@ void FileSink::place(Slot& slot, const FileLayout::Place& place) noexcept {
   request.bytes = round_up(slot.bytes, request.alignment);
   request.piece_bytes = block_bytes_;
   request.piece_count = slot.count;
-  for (unsigned i = 0; i < slot.count; ++i) request.pieces[i] = pool().home(slot.blocks[i]);
+  request.pieces = &slot.pieces;
+  for (unsigned i = 0; i < slot.count; ++i) slot.pieces.begins[i] = pool().home(slot.blocks[i]);
   // Whole sectors are written and the file is cut afterwards; the rest of the last block may hold
   // anything, and must not be seen meanwhile.
   const std::size_t used = slot.bytes - (slot.count - 1) * block_bytes_;
   const std::size_t beyond = request.bytes - slot.bytes;
-  if (beyond > 0) std::memset(request.pieces[slot.count - 1] + used, 0, beyond);
+  if (beyond > 0) std::memset(slot.pieces.begins[slot.count - 1] + used, 0, beyond);
   slot.disk = place.disk;
   place.disk->submit(request);
 }

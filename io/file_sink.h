@@ -69,6 +69,7 @@ class FileSink final : public Sink {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   struct Slot {
     Request request;
+    Pieces pieces;
     Disk* disk = nullptr;
     std::uint64_t unit = kNone;
     std::size_t begin = 0;  // of its bytes in the unit

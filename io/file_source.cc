@@ -164,7 +164,8 @@ bool FileSource::start(std::uint64_t unit) noexcept {
   request.least_bytes = layout_->sequential() ? 0 : bytes;
   request.piece_bytes = block_bytes_;
   request.piece_count = blocks;
-  for (unsigned i = 0; i < blocks; ++i) request.pieces[i] = pool().home(slot.blocks[i]);
+  request.pieces = &slot.pieces;
+  for (unsigned i = 0; i < blocks; ++i) slot.pieces.begins[i] = pool().home(slot.blocks[i]);
   slot.unit = unit;
   slot.disk = place.disk;
   count(requests_);

@@ -81,6 +81,7 @@ class FileSource final : public Source {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   struct Slot {
     Request request;
+    Pieces pieces;
     Disk* disk = nullptr;
     std::uint64_t unit = kNone;
     std::array<Block, kMostPieces> blocks{};  // not handed out yet

@@ -23,7 +23,22 @@ BlockFile create(const std::string& path, const FileWriterOptions& options) {
   return file;
 }
 
+FileSinkOptions sink_options(const FileWriterOptions& options) {
+  FileSinkOptions result;
+  result.blocks_for_stream = options.comeback_blocks + 1;
+  result.write_behind = options.write_behind;
+  result.request_bytes = options.request_bytes;
+  result.caching = options.caching;
+  result.sync = options.sync;
+  return result;
+}
+
 }  // namespace
+
+std::size_t FileWriterBase::blocks_needed(const FileWriterOptions& options,
+                                          std::size_t block_bytes) {
+  return FileSink::blocks_needed(sink_options(options), block_bytes);
+}
 
 FileWriterBase::FileWriterBase(const std::string& path, const FileWriterOptions& options)
     : FileWriterBase(std::make_unique<SingleFile>(create(path, options), options.disk), options) {}
@@ -37,12 +52,7 @@ FileWriterBase::FileWriterBase(int descriptor, const FileWriterOptions& options)
 
 FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
                                const FileWriterOptions& options) {
-  FileSinkOptions for_sink;
-  for_sink.blocks_for_stream = options.comeback_blocks + 1;
-  for_sink.write_behind = options.write_behind;
-  for_sink.request_bytes = options.request_bytes;
-  for_sink.caching = options.caching;
-  for_sink.sync = options.sync;
+  FileSinkOptions for_sink = sink_options(options);
   OutputStreamOptions for_stream;
   for_stream.name = options.name.empty() ? layout->name() : options.name;
   for_stream.comeback_blocks = options.comeback_blocks;

@@ -43,6 +43,10 @@ struct FileWriterStatistics {
 // The untyped part.
 class FileWriterBase {
  public:
+  // Blocks of such a pool that a writer with these options takes for good, where the file is not
+  // striped.
+  static std::size_t blocks_needed(const FileWriterOptions& options, std::size_t block_bytes);
+
   // Creates a file that appears under `path` when finish() has succeeded, and not before.
   explicit FileWriterBase(const std::string& path, const FileWriterOptions& options = {});
   // Writes to a descriptor that stays its owner's, in order: a pipe, a socket, a terminal, a file.

@@ -33,4 +33,15 @@ std::unique_ptr<Disk> open_disk(const OpenDiskOptions& options) {
   return disk;
 }
 
+unsigned threads_of_disk(DiskBackend backend) {
+  if (backend == DiskBackend::kUring) return 0;
+  if (backend == DiskBackend::kThreads) return kThreads;
+  try {
+    const UringDisk disk;
+    return 0;
+  } catch (const Error&) {
+    return kThreads;
+  }
+}
+
 }  // namespace vortex

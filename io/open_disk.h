@@ -22,4 +22,8 @@ struct OpenDiskOptions : UringDiskOptions {
 // threads. Throws Error when the backend that was asked for cannot be had.
 std::unique_ptr<Disk> open_disk(const OpenDiskOptions& options = {});
 
+// How many threads a disk that open_disk() makes has, where the options leave its depth open. Opens
+// one to find out, with kBest.
+unsigned threads_of_disk(DiskBackend backend);
+
 }  // namespace vortex

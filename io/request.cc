@@ -10,12 +10,15 @@ void Request::prepare_attempt(std::size_t most_bytes) noexcept {
   attempt_.offset = offset == kSequential ? kSequential : offset + bytes_done;
   attempt_.bytes = std::min(bytes - bytes_done, most_bytes);
   attempt_.memory_count = 0;
+  iovec* const parts = pieces != nullptr ? pieces->attempt.data() : &one_piece_;
+  attempt_.memory = parts;
   std::size_t position = bytes_done;
   std::size_t left = attempt_.bytes;
   while (left > 0) {
     const std::size_t within = position % piece_bytes;
     const std::size_t size = std::min(left, piece_bytes - within);
-    attempt_.memory[attempt_.memory_count++] = {pieces[position / piece_bytes] + within, size};
+    std::byte* const begin = pieces != nullptr ? pieces->begins[position / piece_bytes] : memory;
+    parts[attempt_.memory_count++] = {begin + within, size};
     position += size;
     left -= size;
   }

@@ -21,8 +21,16 @@ struct Attempt {
   int file = -1;
   std::uint64_t offset = 0;
   std::size_t bytes = 0;  // the sum of `memory`
-  std::array<iovec, kMostPieces> memory;
+  const iovec* memory = nullptr;
   unsigned memory_count = 0;
+};
+
+// The memory of a request in several pieces. It belongs to whoever submits the request and stays
+// where it is until the request has ended. Requests of one piece do without: a merge keeps one for
+// each of its buffers.
+struct Pieces {
+  std::array<std::byte*, kMostPieces> begins{};
+  std::array<iovec, kMostPieces> attempt;  // for the disk
 };
 
 // One transfer between a range of a file and memory, in one piece or several (small blocks are
@@ -49,8 +57,10 @@ struct Request {
   // A transfer that was cut short goes on at a multiple of this: what direct I/O demands, else 1.
   std::size_t alignment = 1;
 
-  // Memory: pieces of `piece_bytes` each; the last may be longer than what is left of `bytes`.
-  std::array<std::byte*, kMostPieces> pieces{};
+  // One piece of memory, which begins here, or, where `pieces` is not null, `piece_count` of them,
+  // `piece_bytes` each; the last may be longer than what is left of `bytes`.
+  std::byte* memory = nullptr;
+  Pieces* pieces = nullptr;
   unsigned piece_count = 0;
   std::size_t piece_bytes = 0;
 
@@ -62,8 +72,9 @@ struct Request {
   std::size_t bytes_done = 0;
   int error = 0;
 
-  void set_memory(std::byte* memory, std::size_t size) noexcept {
-    pieces[0] = memory;
+  void set_memory(std::byte* begin, std::size_t size) noexcept {
+    memory = begin;
+    pieces = nullptr;
     piece_count = 1;
     piece_bytes = size;
     bytes = size;
@@ -92,6 +103,7 @@ struct Request {
   Request* next_ = nullptr;
   std::uint64_t arrival_ = 0;
   Attempt attempt_;
+  iovec one_piece_{};       // what the attempt moves, where there is one piece
   unsigned fruitless_ = 0;  // attempts in a row that moved nothing
   std::size_t cut_at_ = 0;  // bytes done when a transfer was last cut at no multiple of `alignment`
   // A planned fault: the result to report for the attempt under way, or when it is held back the

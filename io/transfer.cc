@@ -11,7 +11,7 @@ namespace vortex {
 
 std::int64_t transfer(const Attempt& attempt) noexcept {
   const int saved = errno;
-  const iovec* const memory = attempt.memory.data();
+  const iovec* const memory = attempt.memory;
   const int count = static_cast<int>(attempt.memory_count);
   const auto offset = static_cast<off_t>(attempt.offset);
   const bool sequential = attempt.offset == Request::kSequential;
@@ -37,8 +37,8 @@ std::int64_t transfer_at_once(const Attempt& attempt) noexcept {
     errno = saved;
     return transfer(attempt);
   }
-  ssize_t moved = pwritev2(attempt.file, attempt.memory.data(),
-                           static_cast<int>(attempt.memory_count), -1, RWF_NOWAIT);
+  ssize_t moved = pwritev2(attempt.file, attempt.memory, static_cast<int>(attempt.memory_count), -1,
+                           RWF_NOWAIT);
   if (moved < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
     // Kernels that cannot do that have room for so much when they say that there is room.
     const iovec first{attempt.memory[0].iov_base,

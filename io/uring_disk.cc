@@ -232,11 +232,9 @@ void UringDisk::start(Request& request) noexcept {
     }
     count_fixed();
   } else if (read) {
-    io_uring_prep_readv(entry, attempt.file, attempt.memory.data(), attempt.memory_count,
-                        attempt.offset);
+    io_uring_prep_readv(entry, attempt.file, attempt.memory, attempt.memory_count, attempt.offset);
   } else {
-    io_uring_prep_writev(entry, attempt.file, attempt.memory.data(), attempt.memory_count,
-                         attempt.offset);
+    io_uring_prep_writev(entry, attempt.file, attempt.memory, attempt.memory_count, attempt.offset);
   }
   io_uring_sqe_set_data(entry, &request);
   submitted_.fetch_add(1, std::memory_order_release);  // the last look at the request

@@ -41,7 +41,9 @@
 namespace vortex {
 
 struct SorterOptions {
-  std::uint64_t memory_bytes = 0;  // for blocks, scratch and the buffer of push()
+  // For everything, see ExternalSortOptions; the buffer of push() included. 0:
+  // default_memory_bytes().
+  std::uint64_t memory_bytes = 0;
   // Where runs are kept, a disk each, when the records do not fit in memory. Empty: $TMPDIR, or
   // /tmp.
   std::vector<std::string> folders = {};
@@ -83,14 +85,12 @@ class ByteSorter {
       : order_(std::move(order)),
         watch_(options.stop, options.progress),
         folders_(folders_of(options)),
-        batch_(batch_bytes(options.memory_bytes)),
+        batch_(batch_bytes(memory_of(options))),
         plan_(make_plan(options)),
         pool_(make_pool()),
         runs_(order_, plan_, *pool_, watch_, store_options(options), false) {
     buckets_.emplace(*pool_, plan_.bucket_blocks, "buckets");
-    formation_.emplace(
-        order_, *buckets_,
-        RunFormationOptions{.buckets = plan_.buckets, .scratch_bytes = plan_.scratch_bytes});
+    make_run_formation(formation_, order_, *buckets_, plan_.formation);
     watch_.begin(SortPhase::kReading, std::nullopt);
   }
   // Ends a merge that is under way. The array must not be in use.
@@ -169,6 +169,10 @@ class ByteSorter {
     return folders;
   }
 
+  static std::uint64_t memory_of(const SorterOptions& options) {
+    return options.memory_bytes != 0 ? options.memory_bytes : default_memory_bytes();
+  }
+
   // What is pushed one by one is gathered first. Little memory gives a sixteenth of itself.
   std::size_t batch_bytes(std::uint64_t memory_bytes) const noexcept {
     const std::size_t record = order_.record_bytes();
@@ -181,12 +185,11 @@ class ByteSorter {
     SortPlanRequest request;
     request.record_bytes = order_.record_bytes();
     request.forecast_bytes = ForecastKeys<O>(order_).bytes();
-    request.memory_bytes =
-        options.memory_bytes - std::min<std::uint64_t>(options.memory_bytes, batch_.size());
+    request.memory_bytes = memory_of(options) - batch_.size();
     request.disks = static_cast<unsigned>(folders_.size());
     request.block_bytes = options.block_bytes;
     request.prefetch = options.prefetch;
-    request.address_space_bytes = address_space_left();
+    limit_to_process(request, options.backend, request.disks);
     return plan_sort(request);
   }
 
@@ -254,11 +257,10 @@ class ByteSorter {
     guarded([&] { formation_->emit(out); }).throw_if_failed();
   }
   void form_run() {
-    runs_.form(plan_.write_behind, plan_.request_bytes,
-               formation_->records() * order_.record_bytes(), [this](auto& out) {
-                 WatchedOutput to(out, order_.record_bytes(), watch_, Written::kIsCounted);
-                 this->emit_to(to);
-               });
+    runs_.form(formation_->records() * order_.record_bytes(), [this](auto& out) {
+      WatchedOutput to(out, order_.record_bytes(), watch_, Written::kIsCounted);
+      this->emit_to(to);
+    });
     counts_ = runs_.counts();
   }
 

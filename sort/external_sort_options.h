@@ -25,7 +25,9 @@ struct ExternalSortOptions {
   std::string output = {};  // "-" is standard output
   // What the records are; none for records of a type with a comparator.
   std::optional<RecordFormat> format = {};
-  std::uint64_t memory_bytes = 0;  // for everything: blocks, scratch, tables
+  // For everything that is resident: blocks, scratch, tables, streams, and of the program 16 MiB,
+  // or a thirty-second part of this where that is less. 0: default_memory_bytes().
+  std::uint64_t memory_bytes = 0;
   // Address space for each input whose length is not known (a pipe). One that is longer ends the
   // sort with EFBIG. Where the system refuses so much, as much as it gives.
   std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;

@@ -55,6 +55,9 @@ namespace {
 
 SortPlan plan_of_input_merge(SortPlan plan, std::uint64_t inputs) {
   plan.merged_inputs = inputs;
+  plan.reader = plan.plain_reader();
+  plan.writer = plan.plain_writer();
+  plan.run_write_behind = plan.writer.write_behind;
   const std::uint64_t order = plan.plain_merge_order();
   plan.runs = (inputs + order - 1) / order;
   plan.merge_order =

@@ -53,7 +53,6 @@ class FileSort {
   ExternalSortReport run() {
     const auto begin = Clock::now();
     const double cpu_begin = thread_cpu_seconds();
-    expect_address_space(plan_.address_space_bytes());
     files_.open_output();
     const bool direct_merge = options_.merge_inputs && plan_.runs <= 1;
     const bool needs_runs = !plan_.in_memory() && !direct_merge;
@@ -115,7 +114,8 @@ class FileSort {
     request.disks = static_cast<unsigned>(files_.folders().size());
     request.block_bytes = options_.block_bytes;
     request.prefetch = options_.prefetch;
-    request.address_space_bytes = address_space_left();
+    // Inputs and output have a disk of their own.
+    limit_to_process(request, options_.backend, request.disks + 1);
     if (!options_.merge_inputs) return plan_thriftily(request);
     files_.expect_known_lengths();
     return plan_input_merge(request, files_.inputs());
@@ -147,10 +147,8 @@ class FileSort {
   // `write` is called with a RecordOutput that writes to the output, `most_bytes` at most; what it
   // wrote appears.
   template <typename Write>
-  void write_output(std::size_t write_behind, std::size_t request_bytes, std::uint64_t most_bytes,
-                    Write write) {
-    FileWriterBase writer =
-        files_.open_writer(*pool_, plan_, write_behind, request_bytes, most_bytes);
+  void write_output(const FileWriterOptions& options, std::uint64_t most_bytes, Write write) {
+    FileWriterBase writer = files_.open_writer(*pool_, options, most_bytes);
     const StreamStop stop(writer.stream(), watch_.stop());
     PointerOutput pointer(writer.bytes(), record_bytes_);
     WatchedOutput to(pointer, record_bytes_, watch_);
@@ -164,24 +162,23 @@ class FileSort {
   void form_runs() {
     watch_.begin(SortPhase::kReading, plan_.request.bytes);
     StreamPool buckets(*pool_, plan_.bucket_blocks, "buckets");
-    RunFormation<O> formation(order_, buckets,
-                              {.buckets = plan_.buckets, .scratch_bytes = plan_.scratch_bytes});
+    std::optional<RunFormation<O>> made;
+    make_run_formation(made, order_, buckets, plan_.formation);
+    RunFormation<O>& formation = *made;
     const auto emit_to = [&](auto& out) {
       FirstOfEqual first(order_, options_.unique, out);
       guarded([&] { formation.emit(first); }).throw_if_failed();
     };
     const auto emit_run = [&] {
-      runs_->form(plan_.write_behind, plan_.request_bytes, formation.records() * record_bytes_,
-                  [&](auto& out) {
-                    WatchedOutput to(out, record_bytes_, watch_, Written::kIsCounted);
-                    emit_to(to);
-                  });
+      runs_->form(formation.records() * record_bytes_, [&](auto& out) {
+        WatchedOutput to(out, record_bytes_, watch_, Written::kIsCounted);
+        emit_to(to);
+      });
     };
     for (std::size_t i = 0; i < files_.inputs(); ++i) push_all(i, formation, emit_run);
     if (runs_->empty()) {
       watch_.begin(SortPhase::kWriting, report_.records_in * record_bytes_);
-      write_output(plan_.write_behind, plan_.request_bytes, report_.records_in * record_bytes_,
-                   emit_to);
+      write_output(plan_.writer, report_.records_in * record_bytes_, emit_to);
     } else if (formation.records() != 0) {
       emit_run();
     }
@@ -190,7 +187,7 @@ class FileSort {
   template <typename EmitRun>
   void push_all(std::size_t index, RunFormation<O>& formation, const EmitRun& emit_run) {
     FileReaderBase reader =
-        files_.open_reader(index, *pool_, plan_, plan_.read_ahead, plan_.request_bytes);
+        files_.open_reader(index, *pool_, plan_.reader, plan_.space_for_run_bytes());
     const StreamStop stop(reader.stream(), watch_.stop());
     const std::uint64_t batch = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes_, 1);
     std::uint64_t done = 0;
@@ -243,8 +240,8 @@ class FileSort {
       const SortInput& input = files_.input(i);
       const std::uint64_t records = *input.length_bytes() / record_bytes_;
       if (records == 0) continue;
-      readers.push_back(std::make_unique<FileReaderBase>(
-          files_.open_reader(i, *pool_, plan_, SortPlan::kPlainReadAhead, plan_.block_bytes)));
+      readers.push_back(
+          std::make_unique<FileReaderBase>(files_.open_reader(i, *pool_, plan_.reader, 0)));
       stops.push_back(std::make_unique<StreamStop>(readers.back()->stream(), watch_.stop()));
       sequences.push_back({readers.back()->bytes(), records});
       names.push_back(i);
@@ -284,7 +281,7 @@ class FileSort {
 
   void merge_inputs_to_output() {
     watch_.begin(SortPhase::kWriting, plan_.request.bytes);
-    write_output(kPlainWriteBehind, plan_.block_bytes, plan_.request.bytes.value_or(0),
+    write_output(plan_.writer, plan_.request.bytes.value_or(0),
                  [&](auto& out) { merge_inputs(0, files_.inputs(), out); });
     runs_->count_merge_of_inputs(1);
   }
@@ -298,7 +295,7 @@ class FileSort {
       std::uint64_t bytes = 0;
       for (std::size_t i = first; i < last; ++i)
         bytes += files_.input(i).length_bytes().value_or(0);
-      runs_->form(kPlainWriteBehind, plan_.block_bytes, bytes, [&](auto& out) {
+      runs_->form(bytes, [&](auto& out) {
         WatchedOutput watched(out, record_bytes_, watch_);
         merge_inputs(first, last, watched);
       });
@@ -311,11 +308,9 @@ class FileSort {
     runs_->reduce_to(runs_->last_merge_order());
     watch_.begin(SortPhase::kWriting, runs_->bytes());
     const MergeBuffers buffers = plan_.merge_buffers(runs_->size());
-    write_output(buffers.write_behind, buffers.request_bytes, runs_->bytes(),
+    write_output(buffers.writer, runs_->bytes(),
                  [&](auto& out) { runs_->merge_all(out, buffers.read_buffers); });
   }
-
-  static constexpr std::size_t kPlainWriteBehind = 2;  // as plain_merge_order() has it
 
   const ExternalSortOptions& options_;
   const O order_;

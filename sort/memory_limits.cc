@@ -1,5 +1,6 @@
 #include "sort/memory_limits.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,7 +9,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "sort/sort_plan.h"
 #include "vortex/error.h"
+#include "vortex/map_budget.h"
 
 namespace vortex {
 namespace {
@@ -17,6 +20,24 @@ std::uint64_t address_space_taken() {
   std::uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::optional<std::uint64_t> address_space_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
+}
+
+// Of a thread for which nobody asked for another size, with the guard before it.
+std::uint64_t thread_stack_bytes() {
+  pthread_attr_t attributes;
+  std::size_t stack = 0;
+  std::size_t guard = 0;
+  pthread_attr_init(&attributes);
+  pthread_attr_getstacksize(&attributes, &stack);
+  pthread_attr_getguardsize(&attributes, &guard);
+  pthread_attr_destroy(&attributes);
+  return stack + guard;
 }
 
 // Version 1 says "no limit" with the largest multiple of the page size.
@@ -93,24 +114,31 @@ MemoryLimits memory_limits(const std::string& root) {
 std::uint64_t address_space_left() {
   // Half of what a process on x86-64 has.
   constexpr std::uint64_t kPlenty = std::uint64_t{1} << 46;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kPlenty;
-  const std::uint64_t taken = address_space_taken();
-  return std::min<std::uint64_t>(limit.rlim_cur - std::min<std::uint64_t>(taken, limit.rlim_cur),
-                                 kPlenty);
+  const std::optional<std::uint64_t> limit = address_space_limit();
+  if (!limit) return kPlenty;
+  return std::min(*limit - std::min(address_space_taken(), *limit), kPlenty);
 }
 
-void expect_address_space(std::uint64_t bytes) {
-  if (bytes <= address_space_left()) return;
-  rlimit limit{};
-  const bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  throw Error(
-      ENOMEM,
-      "the sort takes " + format_bytes(bytes) + " of address space for its streams, beside " +
-          format_bytes(address_space_taken()) + " that the process has, and " +
-          (limited ? "RLIMIT_AS is " + format_bytes(limit.rlim_cur) + ": raise it (ulimit -v), or"
-                   : "there are " + format_bytes(address_space_left()) + " for it:") +
-          " sort with less memory (-S)");
+std::string address_space_advice() {
+  const std::optional<std::uint64_t> limit = address_space_limit();
+  return limit ? "RLIMIT_AS is " + format_bytes(*limit) +
+                     ": raise it (ulimit -v), or sort with less memory"
+               : "sort with less memory";
+}
+
+std::uint64_t default_memory_bytes(const MemoryLimits& limits) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  return std::min(std::min(limits.usable_bytes(), limits.available_bytes) / 2, kMost);
+}
+
+void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks) {
+  if (request.memory_bytes == 0) request.memory_bytes = default_memory_bytes();
+  request.most_maps = MapBudget::available();
+  request.address_space_bytes = address_space_left();
+  if (!address_space_limit()) return;
+  // One warms the pool, one merges or reads a pipe, one writes to a pipe.
+  constexpr unsigned kOthers = 3;
+  request.stack_bytes = (threads_of_disk(backend) * disks + kOthers) * thread_stack_bytes();
 }
 
 }  // namespace vortex

@@ -5,7 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "io/open_disk.h"
+
 namespace vortex {
+
+struct SortPlanRequest;
 
 struct MemoryLimits {
   std::uint64_t machine_bytes = 0;    // MemTotal
@@ -26,11 +30,19 @@ struct MemoryLimits {
 // the processor has.
 std::uint64_t address_space_left();
 
-// Throws Error(ENOMEM) when that is less than so much.
-void expect_address_space(std::uint64_t bytes);
+// What to do where it is too little, for messages.
+std::string address_space_advice();
 
 // Reads /proc/meminfo and the control groups, version 2 and version 1. What cannot be read counts
 // as no limit. `root` stands before every path; it is empty except in tests.
 MemoryLimits memory_limits(const std::string& root = {});
+
+// What a sort takes that is told no figure: half of what is free, machine and control group
+// considered, and no more than 1 GiB; blocks are populated and pinned ahead, which takes time.
+std::uint64_t default_memory_bytes(const MemoryLimits& limits = memory_limits());
+
+// Fills in what this process can have: the default memory where the request names none, kernel
+// maps, address space, and the stacks of the threads that so many disks of the backend start.
+void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks);
 
 }  // namespace vortex

@@ -61,6 +61,11 @@ class MergePrefetcher {
   const Run& run(std::uint32_t index) const noexcept { return runs_[index]; }
   MergePrefetcherStatistics statistics() const noexcept;
 
+  // Memory for each buffer, besides its block.
+  static std::size_t bytes_per_buffer() noexcept {
+    return sizeof(Buffer) + 2 * sizeof(std::uint32_t);
+  }
+
  private:
   static constexpr std::uint32_t kNoBuffer = ~std::uint32_t{0};
 

@@ -59,12 +59,11 @@ class RunCollection {
   // Of the runs that are left.
   std::uint64_t bytes() const noexcept { return bytes_of(runs_); }
 
-  // Calls `write` with a RecordOutput that writes to a new run of `most_bytes` at most, `requests`
-  // of `request_bytes` at once. Throws what `write` throws and what the disks report.
+  // Calls `write` with a RecordOutput that writes to a new run of `most_bytes` at most. Throws what
+  // `write` throws and what the disks report.
   template <typename Write>
-  void form(std::size_t requests, std::size_t request_bytes, std::uint64_t most_bytes,
-            Write write) {
-    add(requests, request_bytes, most_bytes, write);
+  void form(std::uint64_t most_bytes, Write write) {
+    add(plan_.run_write_behind, most_bytes, write);
     ++counts_.runs;
   }
   // The runs that were formed are the result of a merge.
@@ -110,10 +109,9 @@ class RunCollection {
   }
 
   template <typename Write>
-  void add(std::size_t requests, std::size_t request_bytes, std::uint64_t most_bytes, Write write) {
+  void add(std::size_t write_behind, std::uint64_t most_bytes, Write write) {
     open();
-    const std::size_t request_blocks = std::max<std::size_t>(request_bytes / plan_.block_bytes, 1);
-    RunWriter<O> writer(order_, *store_, requests * request_blocks, most_bytes, watch_.stop());
+    RunWriter<O> writer(order_, *store_, write_behind, most_bytes, watch_.stop());
     write(writer);
     Run run = writer.finish();
     counts_.bytes += run.bytes;
@@ -145,7 +143,7 @@ class RunCollection {
       std::vector<Run> group;
       for (; first < last; ++first) group.push_back(std::move(before[first]));
       const MergeBuffers buffers = plan_.merge_buffers(group.size());
-      add(buffers.write_behind, buffers.request_bytes, bytes_of(group), [&](auto& out) {
+      add(buffers.run_write_behind, bytes_of(group), [&](auto& out) {
         WatchedOutput watched(out, order_.record_bytes(), watch_);
         merge(std::move(group), watched, buffers.read_buffers, false);
       });

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,19 +17,12 @@
 #include "sort/partition.h"
 #include "sort/record_order.h"
 #include "sort/record_sort.h"
+#include "sort/run_formation_options.h"
 #include "vortex/bucket_stream.h"
 #include "vortex/error.h"
 #include "vortex/stream_pool.h"
 
 namespace vortex {
-
-struct RunFormationOptions {
-  // Into how many buckets a run is split, at most kMostPartitions; fewer in a small pool, so that
-  // what they leave partly filled stays a quarter of it or less.
-  unsigned buckets = 64;
-  // For sorting a bucket, see sort_records(). 32 bytes for each record of a bucket are the fastest.
-  std::size_t scratch_bytes = std::size_t{4} << 20;
-};
 
 // The run formation of an external sort. Whole records are partitioned into buckets that grow out
 // of a pool shared with nobody; a full pool is a run. emit() sorts the buckets in their order and
@@ -285,5 +279,20 @@ class RunFormation {
   bool sampling_ = false;  // the first records are kept aside in the scratch
   std::uint64_t records_ = 0;
 };
+
+// Run formation with as many buckets as the options say, or, where the system refuses to reserve so
+// much address space, half as many, a quarter ... Throws Error as its constructor does.
+template <RecordOrder O>
+void make_run_formation(std::optional<RunFormation<O>>& formation, const O& order, StreamPool& pool,
+                        RunFormationOptions options) {
+  for (;; options.buckets /= 2) {
+    try {
+      formation.emplace(order, pool, options);
+      return;
+    } catch (const Error& error) {
+      if (error.code().value() != ENOMEM || options.buckets <= 2) throw;
+    }
+  }
+}
 
 }  // namespace vortex

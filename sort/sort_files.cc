@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "sort/memory_limits.h"
 #include "sort/run_store.h"
 #include "sort/sort_disk.h"
 #include "sort/sort_room.h"
@@ -92,29 +93,22 @@ std::uint64_t SortFiles::room_beside_runs(const SortPlan& plan) const {
          (plan.runs + folders_.size()) * plan.block_bytes;
 }
 
-FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, const SortPlan& plan,
-                                      std::size_t read_ahead, std::size_t request_bytes) {
-  FileReaderOptions options;
-  options.comeback_blocks = plan.window_blocks - 1;
-  options.read_ahead = read_ahead;
-  options.request_bytes = request_bytes;
+FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
+                                      std::uint64_t space_for_others) const {
+  const std::uint64_t left = address_space_left();
   options.caching = options_.caching;
   options.disk = disk_.get();
   options.pool = &pool;
-  options.unknown_length_bytes = options_.most_pipe_bytes;
+  options.unknown_length_bytes =
+      std::min(options_.most_pipe_bytes, left - std::min(left / 2, space_for_others));
   return inputs_[input]->open_reader(options);
 }
 
-FileWriterBase SortFiles::open_writer(BlockPool& pool, const SortPlan& plan,
-                                      std::size_t write_behind, std::size_t request_bytes,
+FileWriterBase SortFiles::open_writer(BlockPool& pool, FileWriterOptions options,
                                       std::uint64_t most_bytes) {
-  FileWriterOptions options;
-  options.comeback_blocks = plan.window_blocks - 1;
-  options.write_behind = write_behind;
-  options.request_bytes = request_bytes;
   options.caching = options_.caching;
   options.sync = true;
-  options.reserve_bytes = (most_bytes / plan.block_bytes + 1) * plan.block_bytes;
+  options.reserve_bytes = (most_bytes / pool.block_bytes() + 1) * pool.block_bytes();
   options.least_reserve_bytes = options.reserve_bytes;
   options.disk = disk_.get();
   options.pool = &pool;

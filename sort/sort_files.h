@@ -46,11 +46,11 @@ class SortFiles {
   // Where no room is given back meanwhile. Throws Error(ENOSPC).
   void reserve_output(std::uint64_t bytes) { output_->reserve(bytes); }
 
-  FileReaderBase open_reader(std::size_t input, BlockPool& pool, const SortPlan& plan,
-                             std::size_t read_ahead, std::size_t request_bytes);
+  // With options of the plan. What is read from a pipe leaves so much address space to others.
+  FileReaderBase open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
+                             std::uint64_t space_for_others) const;
   // Of `most_bytes` at most.
-  FileWriterBase open_writer(BlockPool& pool, const SortPlan& plan, std::size_t write_behind,
-                             std::size_t request_bytes, std::uint64_t most_bytes);
+  FileWriterBase open_writer(BlockPool& pool, FileWriterOptions options, std::uint64_t most_bytes);
 
   DiskStatistics disk_statistics() const { return disk_->statistics(); }
 

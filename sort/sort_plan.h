@@ -6,7 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "io/file_reader.h"
+#include "io/file_writer.h"
 #include "sort/prefetch_kind.h"
+#include "sort/run_formation_options.h"
 
 namespace vortex {
 
@@ -15,25 +18,35 @@ struct SortPlanRequest {
   std::size_t record_bytes = 0;
   // Beside eight bytes of it, what is kept of each block's last key, to forecast with.
   std::size_t forecast_bytes = 0;
-  std::uint64_t memory_bytes = 0;  // for everything that grows with the input
-  unsigned disks = 1;              // for runs
-  std::size_t block_bytes = 0;     // 0: what suits the memory
+  // For everything: blocks and what is kept of each, scratch, tables, streams, and the program, of
+  // which a thirty-second part of the memory is taken to be, 16 MiB at most.
+  std::uint64_t memory_bytes = 0;
+  unsigned disks = 1;           // for runs
+  std::size_t block_bytes = 0;  // 0: what suits the memory
   PrefetchKind prefetch = PrefetchKind::kOptimal;
   // What streams may reserve. Buckets take most of it, each as much as the memory: where it is
   // little, there are fewer of them.
   std::uint64_t address_space_bytes = ~std::uint64_t{0};
+  std::uint64_t stack_bytes = 0;  // of it, for the stacks of threads that will be started
+  // Kernel maps for the blocks, see BlockPool::maps_needed(). Where they are few, blocks are large.
+  std::size_t most_maps = ~std::size_t{0};
   unsigned most_buckets = 64;
 };
 
-// Blocks for one merge.
+// How a merge divides the pool.
 struct MergeBuffers {
-  std::size_t read_buffers = 0;   // see PrefetchOptions::buffers
-  std::size_t write_behind = 0;   // requests of the output under way
-  std::size_t request_bytes = 0;  // of the output
+  std::size_t read_buffers = 0;      // see PrefetchOptions::buffers
+  FileWriterOptions writer;          // of the output
+  std::size_t run_write_behind = 0;  // blocks, where the output is another run
 };
 
 // All memory is one pool of blocks of one size, which run formation and merging divide in turn,
-// besides the scratch for sorting a bucket and the forecasts.
+// besides the scratch for sorting a bucket, the forecasts, and what is kept of each block and
+// stream.
+//
+// Whoever carries the plan out makes readers, writers and run formation with these options as they
+// are, and adds only what says which file, disk and pool: then no part takes other blocks than
+// those that were counted.
 struct SortPlan {
   SortPlanRequest request;
   std::size_t block_bytes = 0;
@@ -41,13 +54,12 @@ struct SortPlan {
   // Blocks that a stream of records holds: 1 where blocks hold whole records, else 2.
   std::size_t window_blocks = 0;
 
-  // Run formation.
-  std::size_t request_bytes = 0;  // of input and output
-  std::size_t read_ahead = 0;     // requests
-  std::size_t write_behind = 0;
-  std::size_t bucket_blocks = 0;  // the rest of the pool
-  unsigned buckets = 0;
-  std::size_t scratch_bytes = 0;
+  // Run formation. What is sorted in memory goes to the writer.
+  FileReaderOptions reader;          // of an input
+  FileWriterOptions writer;          // of the output
+  std::size_t run_write_behind = 0;  // blocks of a run on their way to the disks
+  std::size_t bucket_blocks = 0;     // the rest of the pool
+  RunFormationOptions formation;
   std::uint64_t run_bytes = 0;  // the least length of a run, but the last
 
   // Merging. Without a known length, `runs` and `passes` are 0 and merge_order is the largest.
@@ -55,36 +67,42 @@ struct SortPlan {
   std::uint64_t merge_order = 0;
   unsigned passes = 0;
   std::uint64_t forecast_memory_bytes = 0;
+  std::uint64_t stream_memory_bytes = 0;  // of the streams of the largest merge
 
-  // Inputs that are sorted already and only merged; then `runs` is what merging them for the first
-  // time leaves, and `passes` counts that, too. 0: they are sorted.
+  // Inputs that are sorted already and only merged, with `reader` and `writer`; then `runs` is what
+  // merging them for the first time leaves, and `passes` counts that, too. 0: they are sorted.
   std::uint64_t merged_inputs = 0;
 
   // The input is read, sorted in memory and written once.
   bool in_memory() const noexcept { return merged_inputs == 0 && request.bytes && runs <= 1; }
 
-  // Blocks of the pool that the reader of an input takes, and a writer of the output.
-  std::size_t reader_blocks() const;
-  std::size_t writer_blocks(std::size_t requests, std::size_t bytes_of_request) const;
+  // All that the sort takes, besides what the program does without it.
+  std::uint64_t memory_taken_bytes() const noexcept;
 
   // How a merge of `runs` (2 to largest_merge_order()) divides the pool (SPAA, section 5).
   MergeBuffers merge_buffers(std::uint64_t runs) const;
   std::uint64_t largest_merge_order() const;
 
-  // What the streams reserve in all: each bucket as much as all of them have, and the files and
-  // runs their lengths.
-  std::uint64_t address_space_bytes() const noexcept;
+  // What the sort takes of the address space at most, whatever it does next: the pool, the streams
+  // with what lies behind each, the heap and the stacks. Each bucket reserves as much as all of
+  // them have, files and runs their lengths.
+  std::uint64_t address_space_bytes() const;
 
-  // Runs that can be merged when each is read on its own, two requests ahead: files that were
-  // sorted elsewhere, of which no forecasts exist.
-  std::uint64_t plain_merge_order() const noexcept;
-  static constexpr std::size_t kPlainReadAhead = 2;
+  // Of it, for a run that is written while inputs are read.
+  std::uint64_t space_for_run_bytes() const noexcept;
+
+  // Runs that can be merged when each is read on its own: files that were sorted elsewhere, of
+  // which no forecasts exist.
+  std::uint64_t plain_merge_order() const;
+  // Of one of them, and of what they are merged to.
+  FileReaderOptions plain_reader() const;
+  FileWriterOptions plain_writer() const;
 };
 
 // Larger blocks take less time for their bytes, and more passes: the block size is the one with
-// which the whole is fastest.
-// Throws Error: ENOMEM when the memory is too small, with the least that would do; EINVAL for a
-// block size that no pool can have or that no record fits into.
+// which the whole is fastest. Beyond 2 MiB they only grow where the maps do not suffice for less.
+// Throws Error: ENOMEM when the memory is too small, with the least that would do, or when maps or
+// address space are; EINVAL for a block size that no pool can have or that no record fits into.
 SortPlan plan_sort(const SortPlanRequest& request);
 
 // Several lines for people.

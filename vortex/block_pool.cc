@@ -20,15 +20,13 @@ namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-std::size_t maps_for(std::size_t blocks) noexcept { return 2 * blocks + 2; }
-
 std::size_t chosen_block_bytes(const BlockPoolOptions& options) {
   const std::string who = "pool '" + options.name + "'";
   std::size_t bytes = options.block_bytes;
   if (bytes == 0) {
     bytes = kDefaultBlockBytes;
     while (bytes < kMostBlockBytes &&
-           maps_for(options.pool_bytes / bytes) > MapBudget::available()) {
+           BlockPool::maps_needed(options.pool_bytes / bytes) > MapBudget::available()) {
       bytes *= 2;
     }
   }
@@ -76,7 +74,7 @@ BlockPool::BlockPool(const BlockPoolOptions& options)
       checked_homes_(options.checked_homes) {
   const std::string who = "pool '" + name_ + "' of " + std::to_string(block_count_) +
                           " blocks of " + format_bytes(block_bytes_);
-  map_budget_.emplace(maps_for(block_count_), who);
+  map_budget_.emplace(maps_needed(block_count_), who);
   homes_ = Reservation({.bytes = pool_bytes()});
   int error = 0;
   if (os::map_memory(homes_.begin(), pool_bytes(), &error) == nullptr) {

@@ -68,6 +68,11 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
+  // What the kernel's limit on maps must leave for a pool of so many blocks, see MapBudget.
+  static constexpr std::size_t maps_needed(std::size_t blocks) noexcept { return 2 * blocks + 2; }
+  // What the pool keeps of each block besides.
+  static constexpr std::size_t kTableBytes = sizeof(std::byte*) + 2 * sizeof(std::uint32_t);
+
   std::size_t block_bytes() const noexcept { return block_bytes_; }
   std::size_t block_count() const noexcept { return block_count_; }
   std::size_t pool_bytes() const noexcept { return block_bytes_ * block_count_; }

@@ -404,6 +404,52 @@ class Sort(Program):
         self.assertIn("RLIMIT_AS is 160 MiB: raise it (ulimit -v), or sort with less memory",
                       message)
 
+    @unittest.skipIf(SANITIZED, "a sanitizer's shadow takes terabytes of address space")
+    def test_more_address_space_is_never_worse(self):
+        """Each limit is enough, or is refused before any work with what is needed."""
+        expected = self.gen("in", "--bytes", "24M", "--form", "u64")["checksum"]
+        for memory, io in (("1M", "best"), ("8M", "best"), ("3M", "threads"), ("64M", "best")):
+            enough = False
+            for limit in (*range(80, 240, 16), 300, 500, 1000):
+                def limit_address_space(limit=limit):
+                    resource.setrlimit(resource.RLIMIT_AS, (limit << 20, limit << 20))
+                arguments = ("sort", "in", "-o", "out", "--form", "u64", "-S", memory, "--io", io)
+                plan = subprocess.run([PROGRAM, *arguments, "--plan"], cwd=self.folder,
+                                      check=False, capture_output=True,
+                                      preexec_fn=limit_address_space)
+                if plan.returncode == 0:
+                    enough = True
+                    self.run_vortex(*arguments, preexec_fn=limit_address_space)
+                    self.assertEqual(self.check("out", "--form", "u64")["checksum"], expected)
+                    (self.folder / "out").unlink()
+                    continue
+                message = self.refusal(*arguments, preexec_fn=limit_address_space)
+                self.assertFalse(enough, f"{limit} MiB with {memory}: {message}")
+                self.assertRegex(message, r"the sort takes .* of address space for its streams")
+                self.assertIn(f"RLIMIT_AS is {limit} MiB", message)
+            self.assertTrue(enough, memory)
+
+    def test_the_plan_refuses_what_the_sort_refuses(self):
+        """Maps for the blocks: two for each, of seven eighths of the kernel's limit."""
+        maps = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()) // 8 * 7
+        memory = maps // 2 * (16 << 10)
+        with open(self.folder / "in", "wb") as file:
+            file.truncate(8 * memory // 100 * 100)
+        arguments = ("sort", "in", "-o", "out", "--form", "records", "--block", "16k", "-S")
+        if b"can be given" in subprocess.run([PROGRAM, *arguments, str(memory * 5 // 4), "--plan"],
+                                             cwd=self.folder, check=False,
+                                             capture_output=True).stderr:
+            self.skipTest(f"{memory * 5 // 4} bytes of memory are more than there are")
+        for share, enough in ((3, True), (5, False)):
+            done = subprocess.run([PROGRAM, *arguments, str(memory // 4 * share), "--plan"],
+                                  cwd=self.folder, check=False, capture_output=True)
+            self.assertEqual(done.returncode, 0 if enough else 2, done.stderr)
+            if not enough:
+                self.assertIn(b"vm.max_map_count", done.stderr)
+                self.assertEqual(self.refusal(*arguments, memory // 4 * share),
+                                 done.stderr.decode().strip())
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["in"])
+
     def test_a_folder_that_may_not_be_written_to_is_named(self):
         self.gen("in", "-n", 20000)
         (self.folder / "mine").mkdir(mode=0o555)

@@ -149,16 +149,18 @@ class DiskTest : public testing::Test {
       }
       std::shuffle(ranges.begin(), ranges.end(), random);
       std::deque<Request> requests(ranges.size());
+      std::deque<Pieces> pieces(ranges.size());
       for (std::size_t i = 0; i < ranges.size(); ++i) {
         Request& request = requests[i];
         const auto [at, size] = ranges[i];
         prepare(request, operation, at * kUnit, memory.data() + at * kUnit, size * kUnit);
         request.alignment = alignment;
         if (size <= kMostPieces && random() % 2 == 0) {
+          request.pieces = &pieces[i];
           request.piece_bytes = kUnit;
           request.piece_count = static_cast<unsigned>(size);
           for (std::size_t k = 0; k < size; ++k) {
-            request.pieces[k] = memory.data() + (at + k) * kUnit;
+            pieces[i].begins[k] = memory.data() + (at + k) * kUnit;
           }
         }
         disk.submit(request, random() % 2 == 0);

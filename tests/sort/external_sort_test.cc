@@ -610,9 +610,7 @@ TEST(ExternalSortProgress, AStopIsHeardWhileARunIsWritten) {
   std::stop_source stop;
   options.stop = stop.get_token();
   const SortPlan plan = plan_external_sort(options);
-  const std::uint64_t under_way =
-      plan.write_behind * std::max<std::uint64_t>(plan.request_bytes / plan.block_bytes, 1);
-  const std::uint64_t most = kBefore + under_way + 3;
+  const std::uint64_t most = kBefore + plan.run_write_behind + 3;
   ASSERT_GT(plan.run_bytes / plan.block_bytes, 2 * most) << to_string(plan);
   std::thread other([&] {
     held->wait_until_held();
@@ -797,7 +795,7 @@ TEST_F(ExternalSortRoom, TheDataOnceAreEnough) {
   files.add_input(input(kRoom - (512 << 10)));
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(kRecordBytes);
-  options.memory_bytes = 512 << 10;
+  options.memory_bytes = 560 << 10;
   options.folders = {system_.root};
   options.output = system_.file("output");
   const ExternalSortReport report = external_sort(options);

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "sort/sort_plan.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/map_budget.h"
 
 namespace vortex {
 namespace {
@@ -61,6 +64,29 @@ TEST_F(MemoryLimitsTest, ALimitBeyondTheMachineIsNoLimit) {
   write("/proc/self/cgroup", "0::/a\n");
   write("/sys/fs/cgroup/a/memory.max", "1073741824\n");
   EXPECT_EQ(limits().usable_bytes(), 1000U << 10);
+}
+
+TEST_F(MemoryLimitsTest, ASortTakesHalfOfWhatIsFreeAndAGibibyteAtMost) {
+  EXPECT_EQ(default_memory_bytes(limits()), 200U << 10);
+  write("/proc/self/cgroup", "0::/a\n");
+  write("/sys/fs/cgroup/a/memory.max", "102400\n");
+  EXPECT_EQ(default_memory_bytes(limits()), 51200U);
+  write("/sys/fs/cgroup/a/memory.max", "max\n");
+  write("/proc/meminfo", "MemTotal: 64000000 kB\nMemAvailable: 32000000 kB\n");
+  EXPECT_EQ(default_memory_bytes(limits()), std::uint64_t{1} << 30);
+}
+
+TEST(MemoryLimits, FillInWhatARequestLeavesOpen) {
+  SortPlanRequest request;
+  request.record_bytes = 8;
+  limit_to_process(request, DiskBackend::kBest, 2);
+  EXPECT_GT(request.memory_bytes, 0U);
+  EXPECT_LE(request.memory_bytes, std::uint64_t{1} << 30);
+  EXPECT_EQ(request.most_maps, MapBudget::available());
+  (void)plan_sort(request);
+  request.memory_bytes = 12345678;
+  limit_to_process(request, DiskBackend::kBest, 2);
+  EXPECT_EQ(request.memory_bytes, 12345678U);
 }
 
 TEST(MemoryLimits, OfThisMachineAgreeWithSysconf) {

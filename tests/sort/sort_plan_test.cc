@@ -12,6 +12,8 @@
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
+#include "vortex/input_stream.h"
+#include "vortex/reservation.h"
 
 namespace vortex::test {
 namespace {
@@ -31,18 +33,23 @@ SortPlanRequest request_of(std::uint64_t bytes, std::size_t record_bytes,
 void expect_consistent(const SortPlan& plan) {
   SCOPED_TRACE(to_string(plan));
   const SortPlanRequest& request = plan.request;
-  EXPECT_LE(plan.pool_blocks * plan.block_bytes + plan.scratch_bytes + plan.forecast_memory_bytes,
-            request.memory_bytes);
+  EXPECT_LE(plan.memory_taken_bytes(), request.memory_bytes);
+  EXPECT_GE(plan.memory_taken_bytes(), plan.pool_blocks * plan.block_bytes +
+                                           plan.formation.scratch_bytes +
+                                           plan.forecast_memory_bytes);
   EXPECT_GE(plan.block_bytes, request.record_bytes);
   EXPECT_GE(plan.block_bytes, kLeastBlockBytes);
   EXPECT_LE(plan.block_bytes, kMostBlockBytes);
   EXPECT_EQ(plan.window_blocks, plan.block_bytes % request.record_bytes == 0 ? 1U : 2U);
-  EXPECT_EQ(plan.reader_blocks() + plan.writer_blocks(plan.write_behind, plan.request_bytes) +
-                plan.bucket_blocks,
-            plan.pool_blocks);
-  EXPECT_GE(plan.buckets, 2U);
+  EXPECT_LE(BlockPool::maps_needed(plan.pool_blocks), request.most_maps);
+  EXPECT_LE(plan.address_space_bytes(), request.address_space_bytes);
+  const std::size_t reading = FileReaderBase::blocks_needed(plan.reader, plan.block_bytes);
+  const std::size_t writing = FileWriterBase::blocks_needed(plan.writer, plan.block_bytes);
+  EXPECT_EQ(reading + writing + plan.bucket_blocks, plan.pool_blocks);
+  EXPECT_LE(plan.window_blocks + plan.run_write_behind, writing);
+  EXPECT_GE(plan.formation.buckets, 2U);
   EXPECT_EQ(plan.run_bytes % request.record_bytes, 0U);
-  EXPECT_LE(plan.run_bytes, (plan.bucket_blocks - plan.buckets) * plan.block_bytes);
+  EXPECT_LE(plan.run_bytes, (plan.bucket_blocks - plan.formation.buckets) * plan.block_bytes);
   EXPECT_GE(plan.run_bytes, request.record_bytes);
   if (plan.in_memory()) {
     EXPECT_LE(*request.bytes, plan.run_bytes);
@@ -63,10 +70,10 @@ void expect_consistent(const SortPlan& plan) {
     options.held_blocks = static_cast<std::size_t>(runs) * plan.window_blocks;
     EXPECT_GE(buffers.read_buffers,
               minimum_read_buffers(request.prefetch, options, static_cast<std::uint32_t>(runs)));
-    EXPECT_GE(buffers.write_behind, 1U);
-    EXPECT_LE(
-        buffers.read_buffers + plan.writer_blocks(buffers.write_behind, buffers.request_bytes),
-        plan.pool_blocks);
+    EXPECT_GE(buffers.writer.write_behind, 1U);
+    const std::size_t taken = FileWriterBase::blocks_needed(buffers.writer, plan.block_bytes);
+    EXPECT_LE(buffers.read_buffers + taken, plan.pool_blocks);
+    EXPECT_LE(plan.window_blocks + buffers.run_write_behind, taken);
   }
 }
 
@@ -114,24 +121,126 @@ TEST(SortPlan, AnUnknownLengthIsPlannedForTheLargestMerge) {
 // Every bucket reserves as much address space as there is memory.
 TEST(SortPlan, LittleAddressSpaceMakesFewerBuckets) {
   SortPlanRequest request = request_of(640 * kMiB, 100, 1024 * kMiB);
-  EXPECT_EQ(plan_sort(request).buckets, 64U);
+  EXPECT_EQ(plan_sort(request).formation.buckets, 64U);
   request.address_space_bytes = 32 * 1024 * kMiB;
   for (const bool known : {true, false}) {
     if (!known) request.bytes.reset();
     const SortPlan plan = plan_sort(request);
     expect_consistent(plan);
-    EXPECT_EQ(plan.buckets, 16U);
-    EXPECT_LE(plan.address_space_bytes(), request.address_space_bytes);
+    EXPECT_EQ(plan.formation.buckets, 16U);
   }
   request = request_of(4096 * 1024 * kMiB, 100, 2048 * 1024 * kMiB);
   request.address_space_bytes = std::uint64_t{1} << 46;
   const SortPlan large = plan_sort(request);
   expect_consistent(large);
-  EXPECT_LE(large.address_space_bytes(), request.address_space_bytes);
-  // With less than any plan takes, the fewest; whoever carries it out says that it is too little.
-  request = request_of(640 * kMiB, 100, 1024 * kMiB);
-  request.address_space_bytes = 1;
-  EXPECT_EQ(plan_sort(request).buckets, 2U);
+}
+
+// Guards, stacks and the streams of a merge are part of what is needed. More is never worse.
+TEST(SortPlan, TooLittleAddressSpaceIsRefusedWithWhatIsNeeded) {
+  std::mt19937_64 random(test_seed());
+  for (int round = 0; round < 300; ++round) {
+    SortPlanRequest request =
+        request_of(random() >> (30 + random() % 20), 100, kMiB << (random() % 12));
+    if (random() % 4 == 0) request.bytes.reset();
+    request.stack_bytes = random() % 4 * (8 * kMiB);
+    SortPlan plan;
+    try {
+      plan = plan_sort(request);
+    } catch (const Error&) {
+      continue;  // too little memory
+    }
+    SCOPED_TRACE(to_string(plan));
+    const std::uint64_t pool_bytes = plan.pool_blocks * plan.block_bytes;
+    const std::uint64_t guards =
+        plan.in_memory() || !request.bytes ? 1 : plan.merge_order * kReservationGuardBytes;
+    EXPECT_GE(plan.address_space_bytes(),
+              pool_bytes + request.bytes.value_or(0) + request.stack_bytes + guards);
+    const auto planned_within = [&](std::uint64_t bytes) {
+      request.address_space_bytes = bytes;
+      try {
+        expect_consistent(plan_sort(request));
+        return true;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code().value(), ENOMEM);
+        EXPECT_NE(std::string(error.what()).find(" of address space"), std::string::npos);
+        return false;
+      }
+    };
+    std::uint64_t low = 0, high = plan.address_space_bytes();
+    while (high - low > 1) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      (planned_within(middle) ? high : low) = middle;
+    }
+    for (int i = 0; i < 8; ++i) {
+      EXPECT_TRUE(planned_within(high + (random() >> (random() % 64)) / 2));
+      EXPECT_FALSE(planned_within(random() % high));
+    }
+    if (HasFailure()) break;
+  }
+}
+
+// A pool takes two maps a block and two more; the kernel's limit is 65530, and an eighth of that is
+// left to the program.
+TEST(SortPlan, BlocksGrowWhereTheMapsDoNotSuffice) {
+  constexpr std::uint64_t kGiB = 1024 * kMiB;
+  SortPlanRequest request = request_of(1024 * kGiB, 100, 0);
+  request.most_maps = 65530 / 8 * 7;
+  std::size_t block_before = 0;
+  for (const std::uint64_t memory : {32, 64, 128, 256, 512, 1024, 1536}) {
+    request.memory_bytes = memory * kGiB;
+    for (const bool known : {true, false}) {
+      request.bytes = known ? std::optional(1024 * kGiB) : std::nullopt;
+      const SortPlan plan = plan_sort(request);
+      expect_consistent(plan);
+      EXPECT_GE(plan.block_bytes, block_before);
+      block_before = plan.block_bytes;
+    }
+  }
+  EXPECT_GE(block_before, 32 * kMiB);
+  request.memory_bytes = 40 * kGiB;  // 20 480 blocks of 2 MiB
+  EXPECT_EQ(plan_sort(request).block_bytes, 2 * kMiB);
+  // A few maps only: the largest blocks, and then none.
+  request = request_of(1024 * kMiB, 100, 256 * kMiB);
+  request.most_maps = 100;
+  EXPECT_EQ(plan_sort(request).block_bytes, 8 * kMiB);
+  request.most_maps = 10;
+  EXPECT_THROW((void)plan_sort(request), Error);
+}
+
+TEST(SortPlan, BlocksForWhichTheMapsDoNotSufficeAreRefused) {
+  SortPlanRequest request = request_of(4096 * kMiB, 100, 1024 * kMiB);
+  request.block_bytes = 16 << 10;
+  const std::size_t maps = BlockPool::maps_needed(plan_sort(request).pool_blocks);
+  request.most_maps = maps;
+  expect_consistent(plan_sort(request));
+  request.most_maps = maps - 1;
+  try {
+    (void)plan_sort(request);
+    FAIL() << "planned with too few maps";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOMEM);
+    const std::string message = error.what();
+    EXPECT_NE(message.find(std::to_string(maps) + " memory maps, and " + std::to_string(maps - 1)),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("vm.max_map_count"), std::string::npos) << message;
+  }
+}
+
+// What is kept of each block and each run counts: with small blocks it is a part of the memory that
+// shows.
+TEST(SortPlan, WhatIsKeptOfBuffersAndRunsIsCounted) {
+  for (const std::size_t block : {std::size_t{16} << 10, std::size_t{64} << 10, 2 * kMiB}) {
+    SortPlanRequest request = request_of(8192 * kMiB, 100, 512 * kMiB);
+    request.block_bytes = block;
+    const SortPlan plan = plan_sort(request);
+    SCOPED_TRACE(to_string(plan));
+    const std::uint64_t buffers = plan.pool_blocks * sizeof(Request);
+    const std::uint64_t streams = plan.merge_order * sizeof(InputStream<std::byte>);
+    EXPECT_LE(plan.pool_blocks * block + plan.formation.scratch_bytes + plan.forecast_memory_bytes +
+                  buffers + streams,
+              request.memory_bytes);
+  }
 }
 
 TEST(SortPlan, TooLittleMemoryIsRefusedWithTheLeastThatWouldDo) {
@@ -182,6 +291,7 @@ TEST(SortPlan, AnyRequestIsPlannedConsistentlyOrRefused) {
     request.memory_bytes = random() >> (28 + random() % 20);
     request.disks = 1 + static_cast<unsigned>(random() % 8);
     if (random() % 3 == 0) request.block_bytes = kLeastBlockBytes << (random() % 9);
+    if (random() % 3 == 0) request.most_maps = random() % (std::size_t{1} << (random() % 20));
     request.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
     if (request.bytes) *request.bytes -= *request.bytes % request.record_bytes;
     try {
