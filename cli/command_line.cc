@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cli/verbs.h"
+#include "vortex/error.h"
 
 namespace vortex::cli {
 namespace {
@@ -113,19 +114,9 @@ void add_info(CLI::App& program, InfoOptions& options) {
   verb.add_flag("--json", options.json, "Print it as JSON");
 }
 
-// Without what would be said twice: the system's word for an error, where the message has it
-// already or where it says nothing (EINVAL), and the name of the program.
-std::string message_of(const std::system_error& error) {
-  std::string message = error.what();
-  const std::string word = error.code().message();
-  const std::string suffix = ": " + word;
-  if (message.ends_with(suffix)) {
-    const std::string rest = message.substr(0, message.size() - suffix.size());
-    if (error.code().value() == EINVAL || rest.find(word) != std::string::npos) message = rest;
-  }
-  constexpr std::string_view kName = "vortex: ";
-  if (message.starts_with(kName)) message.erase(0, kName.size());
-  return message;
+// The system's word for EINVAL says nothing that the message does not say better.
+std::string_view message_for_people(const std::exception& exception) {
+  return errno_of(exception, 0) == EINVAL ? message_of(exception) : exception.what();
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -167,10 +158,9 @@ int run(int argc, char** argv) noexcept {
     const int code = parse_and_run(argc, argv);
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
     return code;
-  } catch (const std::system_error& error) {
-    std::fprintf(stderr, "vortex: %s\n", message_of(error).c_str());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "vortex: %s\n", error.what());
+  } catch (const std::exception& exception) {
+    const std::string_view message = message_for_people(exception);
+    std::fprintf(stderr, "vortex: %.*s\n", static_cast<int>(message.size()), message.data());
   }
   return kExitError;
 }

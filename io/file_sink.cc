@@ -233,14 +233,10 @@ Status FileSink::finish(std::uint64_t length) noexcept {
   if (stopped_.load(std::memory_order_acquire)) return {ECANCELED, "the stream was cancelled"};
   try {
     layout_->finish(length, sync_);
-  } catch (const Error& error) {
+  } catch (const std::exception& exception) {
     cause_ = {};
-    cause_.text(error.what());
-    status = {error.code().value(), cause_.c_str()};
-  } catch (const std::exception& error) {
-    cause_ = {};
-    cause_.text(error.what());
-    status = {EIO, cause_.c_str()};
+    cause_.text(message_of(exception));
+    status = {errno_of(exception, EIO), cause_.c_str()};
   }
   return status;
 }

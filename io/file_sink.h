@@ -103,7 +103,7 @@ class FileSink final : public Sink {
   std::uint64_t submitted_ = 0;
   std::atomic<bool> stopped_{false};
   Status first_error_;
-  LineBuffer<256> cause_;
+  CauseText cause_;
 
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> bytes_{0};

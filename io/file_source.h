@@ -110,7 +110,7 @@ class FileSource final : public Source {
   std::uint64_t next_unit_ = 0;    // units below have been requested
   std::atomic<std::uint64_t> length_;
   std::atomic<bool> stopped_{false};
-  LineBuffer<200> cause_;
+  CauseText cause_;
 
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> cached_requests_{0};

@@ -316,10 +316,8 @@ class ByteSorter {
       emit(to);
       watch_.expect_going();
       writer_->finish(bytes);
-    } catch (const std::system_error& error) {
-      writer_->fail(error.code().value(), error.what());
-    } catch (const std::exception& error) {
-      writer_->fail(ECANCELED, error.what());
+    } catch (const std::exception& exception) {
+      writer_->fail(errno_of(exception, ECANCELED), message_of(exception));
     } catch (...) {
       writer_->fail(ECANCELED, "the progress function of the sort has thrown");
     }

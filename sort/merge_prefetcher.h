@@ -106,7 +106,7 @@ class MergePrefetcher {
   bool started_ = false;
   bool stopped_ = false;
   Status first_error_;
-  LineBuffer<256> cause_;
+  CauseText cause_;
   std::uint64_t waits_ = 0;
   std::uint64_t waited_ns_ = 0;
 };

@@ -51,7 +51,7 @@ class RunSink final : public Sink {
   std::vector<Slot> slots_;
   std::atomic<bool> stopped_{false};
   Status first_error_;
-  LineBuffer<256> cause_;
+  CauseText cause_;
 };
 
 }  // namespace vortex

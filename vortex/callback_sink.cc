@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <exception>
 
+#include "vortex/error.h"
+
 namespace vortex {
 
 CallbackSink::CallbackSink(BlockPool& pool, std::size_t blocks, DrainFunction drain_function,
@@ -27,8 +29,9 @@ Status CallbackSink::complete(std::uint64_t index, Block block, std::size_t byte
     drain_function_({pool().home(block), bytes}, index * pool().block_bytes());
   } catch (const std::exception& exception) {
     exception_text_ = {};
-    exception_text_.text("the function that takes the blocks threw: ").text(exception.what());
-    status = {EIO, exception_text_.c_str()};
+    exception_text_.text("the function that takes the blocks threw: ");
+    exception_text_.text(message_of(exception));
+    status = {errno_of(exception, EIO), exception_text_.c_str()};
   } catch (...) {
     status = {EIO, "the function that takes the blocks threw an exception"};
   }

@@ -15,7 +15,7 @@ namespace vortex {
 
 // Takes the finished bytes of the stream from `offset` on. Called in order, inside a page fault of
 // the writer or inside finish(), under the same rules as FillFunction. What it throws becomes the
-// stream's error.
+// stream's error, with the errno value that it carries.
 using DrainFunction = std::function<void(std::span<const std::byte> block, std::uint64_t offset)>;
 
 class CallbackSink final : public Sink {
@@ -38,7 +38,7 @@ class CallbackSink final : public Sink {
   // The block the function reads at present. Still set at the end if the function never returned,
   // because a stream that it touched failed inside vortex::guarded().
   Block draining_;
-  LineBuffer<160> exception_text_;
+  CauseText exception_text_;
 };
 
 // An array whose bytes go to a function as they are finished. Needs L + 1 blocks of the pool.

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <exception>
 
+#include "vortex/error.h"
+
 namespace vortex {
 
 CallbackSource::CallbackSource(BlockPool& pool, std::size_t blocks, FillFunction fill_function,
@@ -32,14 +34,17 @@ Source::Taken CallbackSource::take(std::uint64_t index, std::uint64_t /*floor*/)
   const std::size_t wanted = std::min<std::uint64_t>(block_bytes, length - offset);
   std::size_t written = 0;
   const char* cause = "the function that fills the blocks threw an exception";
+  int error_thrown = EIO;
   bool threw = false;
   filling_ = block;
   try {
     written = std::min(fill_function_({pool().home(block), wanted}, offset), wanted);
   } catch (const std::exception& exception) {
     exception_text_ = {};
-    exception_text_.text("the function that fills the blocks threw: ").text(exception.what());
+    exception_text_.text("the function that fills the blocks threw: ");
+    exception_text_.text(message_of(exception));
     cause = exception_text_.c_str();
+    error_thrown = errno_of(exception, EIO);
     threw = true;
   } catch (...) {
     threw = true;
@@ -51,7 +56,7 @@ Source::Taken CallbackSource::take(std::uint64_t index, std::uint64_t /*floor*/)
   }
   if (threw) {
     quota_.give_back(block);
-    return {{}, 0, {EIO, cause}};
+    return {{}, 0, {error_thrown, cause}};
   }
   if (length == kUnknown && written < block_bytes) {
     length_.store(offset + written, std::memory_order_release);

@@ -20,7 +20,8 @@ namespace vortex {
 // than the block holds means that the data end there. Runs inside a page fault of the reader, so it
 // must not touch the stream itself, or hold what the interrupted code may hold (if the reader can
 // be inside malloc when it faults, do not allocate). It may read and write other streams. What it
-// throws becomes the stream's error.
+// throws becomes the stream's error, with the errno
+// value that it carries.
 using FillFunction = std::function<std::size_t(std::span<std::byte> block, std::uint64_t offset)>;
 
 class CallbackSource final : public Source {
@@ -46,7 +47,7 @@ class CallbackSource final : public Source {
   // because a stream that it read failed inside vortex::guarded().
   Block filling_;
   std::atomic<std::uint64_t> length_;
-  LineBuffer<160> exception_text_;
+  CauseText exception_text_;
 };
 
 // An array whose bytes a function computes as they are read. Needs M + 1 blocks of the pool.

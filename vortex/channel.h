@@ -16,7 +16,6 @@
 #include "vortex/futex.h"
 #include "vortex/futex_event.h"
 #include "vortex/in_place_handover.h"
-#include "vortex/line_buffer.h"
 #include "vortex/sink.h"
 #include "vortex/source.h"
 
@@ -139,9 +138,9 @@ class Channel final : private InPlaceHandover {
   bool reading_closed_ = false;
   // Each is set once; the text before the error.
   int broken_error_ = 0;  // the writer gave up
-  LineBuffer<200> broken_cause_;
+  CauseText broken_cause_;
   int cancel_error_ = 0;
-  LineBuffer<200> cancel_cause_;
+  CauseText cancel_cause_;
 
   // Held while a block moves, so that recall() finds none half-way. The kernel lets one thread of
   // the process move memory at a time anyway.

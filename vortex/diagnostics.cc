@@ -11,8 +11,8 @@ namespace vortex {
 
 void write_line(std::string_view line) noexcept {
   const int saved = errno;
-  LineBuffer<768> text;
-  text.text(line.substr(0, 700)).text("\n");
+  LineBuffer<1024> text;
+  text.text(line.substr(0, 1000)).text("\n");
   std::string_view rest = text.view();
   while (!rest.empty()) {
     const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());

@@ -5,6 +5,19 @@
 
 namespace vortex {
 
+int errno_of(const std::exception& exception, int otherwise) noexcept {
+  const auto* const error = dynamic_cast<const std::system_error*>(&exception);
+  if (error == nullptr || error->code().value() == 0) return otherwise;
+  const std::error_category& category = error->code().category();
+  const bool is_errno = category == std::generic_category() || category == std::system_category();
+  return is_errno ? error->code().value() : otherwise;
+}
+
+std::string_view message_of(const std::exception& exception) noexcept {
+  const auto* const error = dynamic_cast<const Error*>(&exception);
+  return error != nullptr ? error->message() : std::string_view(exception.what());
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<const char*, 6> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
   std::size_t unit = 0;

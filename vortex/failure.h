@@ -17,12 +17,15 @@ struct Status {
   bool ok() const noexcept { return error == 0; }
 };
 
+// What happened, in words; longer texts are cut.
+using CauseText = LineBuffer<512>;
+
 // The first error of a stream. Trivially copyable; copying and reading it is async-signal-safe,
 // except for message().
 struct Failure {
   int error = 0;                   // errno value; 0: no failure
   LineBuffer<64> stream;           // name of the stream, cut to fit
-  LineBuffer<256> cause;           // what happened
+  CauseText cause;                 // what happened
   std::uint64_t offset = 0;        // byte offset in the stream
   std::uint64_t block = 0;         // the block that holds it
   std::uint64_t window_begin = 0;  // blocks that could be touched: [window_begin, window_end)
@@ -30,14 +33,17 @@ struct Failure {
 
   explicit operator bool() const noexcept { return error != 0; }
 
-  // The diagnostic line, without a newline. Async-signal-safe.
-  LineBuffer<512> line() const noexcept;
+  // The diagnostic line, without a newline: "vortex: " and message(). Async-signal-safe.
+  LineBuffer<768> line() const noexcept;
 
-  // The same as an allocated string.
-  std::string message() const { return std::string(line().view()); }
+  // Stream, cause, place, and the system's word for the errno value.
+  std::string message() const;
 
-  // Throws the failure as a vortex::Error if there is one.
+  // Throws the failure as a vortex::Error if there is one; its what() is message().
   void throw_if_failed() const;
+
+ private:
+  LineBuffer<768> text() const noexcept;  // message() without the system's word
 };
 
 }  // namespace vortex

@@ -127,8 +127,9 @@ bool Stream::helpless(std::uint64_t offset) noexcept {
 }
 
 void Stream::abandon(const Failure& inner) noexcept {
-  LineBuffer<200> cause;
-  cause.text("a callback inside its fault failed on stream '").text(inner.stream.view()).text("'");
+  CauseText cause;
+  cause.text("a callback inside its fault failed on stream '").text(inner.stream.view());
+  cause.text("': ").text(inner.cause.view());
   fail(inner.error, cause.view(), 0);
   mutex_.unlock();
 }

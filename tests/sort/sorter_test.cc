@@ -13,6 +13,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -569,6 +570,14 @@ TEST(Sorter, WhatIsPushedMayFail) {
     FAIL() << "nobody noticed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), EIO) << error.what();
+    const std::string what = error.what();
+    // The first cause whole, and each thing said once.
+    const std::regex whole(
+        "stream 'sorted records \\(reader\\)': stream 'run \\d+': reading a temporary file in '.*' "
+        "at "
+        "byte \\d+ \\(offset \\d+, block \\d+, window of blocks \\[\\d+, \\d+\\)\\) "
+        "\\(offset \\d+, block \\d+, window of blocks \\[\\d+, \\d+\\)\\): Input/output error");
+    EXPECT_TRUE(std::regex_match(what, whole)) << what;
   }
   try {
     second.sort();

@@ -96,7 +96,12 @@ TEST(Guarded, TheFailureIsReturnedWithAllItsParts) {
     ADD_FAILURE() << "not thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), EIO);
-    EXPECT_TRUE(contains(error.what(), failure.message())) << error.what();
+    EXPECT_STREQ(error.what(),
+                 "stream 'scripted': broken (offset 49157, block 3, window of blocks [2, 4)): "
+                 "Input/output error");
+    EXPECT_EQ(failure.message(), error.what());
+    EXPECT_EQ(failure.line().view(), "vortex: " + failure.message());
+    EXPECT_EQ(std::string(error.message()) + ": Input/output error", error.what());
   }
 }
 
@@ -264,6 +269,8 @@ TEST(Guarded, OuterStreamsAreAbandonedWithTheirCause) {
          {static_cast<const Stream*>(&middle), static_cast<const Stream*>(&outer)}) {
       EXPECT_EQ(stream->failure().error, EIO);
       EXPECT_TRUE(contains(stream->failure().message(), "'inner'")) << stream->failure().message();
+      EXPECT_TRUE(contains(stream->failure().message(), std::string(failure.cause.view())))
+          << stream->failure().message();
     }
     // Nobody waits for their locks, in this thread or another.
     std::thread([&] {
