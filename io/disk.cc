@@ -1,5 +1,6 @@
 #include "io/disk.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,11 +13,12 @@ namespace vortex {
 namespace {
 
 // A request whose attempts are interrupted so often without moving a byte will not get anywhere.
-constexpr unsigned kMostFruitlessAttempts = 1000;
+constexpr unsigned kMostInterruptions = 1000;
 
-// The kernel cancels what a thread has queued in io_uring when that thread ends; the request is
-// none the worse for it.
-bool worth_another_attempt(int error) noexcept { return error == EINTR || error == EAGAIN; }
+// EAGAIN is a shortage in the kernel. With the pauses between, it may last for about two seconds.
+constexpr unsigned kMostRefusals = 70;
+constexpr std::uint64_t kShortestPauseNs = 20'000;
+constexpr unsigned kPauseDoublings = 11;
 
 void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
   counter.fetch_add(by, std::memory_order_relaxed);
@@ -35,10 +37,21 @@ bool Disk::inherited() const noexcept { return getpid() != owner_pid_; }
 
 std::uint64_t Disk::now_ns() const noexcept { return steady_now_ns(); }
 
+std::uint64_t Disk::retry_pause_ns(unsigned refusals) noexcept {
+  return kShortestPauseNs << std::min(refusals - 1, kPauseDoublings);
+}
+
+void Disk::pause(std::uint64_t nanoseconds) noexcept {
+  const int saved = errno;
+  const timespec time{0, static_cast<long>(nanoseconds)};
+  nanosleep(&time, nullptr);
+  errno = saved;
+}
+
 void Disk::submit(Request& request, bool more_to_come) noexcept {
   request.bytes_done = 0;
   request.error = 0;
-  request.fruitless_ = 0;
+  request.interruptions_ = request.refusals_ = 0;
   request.cut_at_ = 0;
   request.state_.store(Request::State::kUnderWay, std::memory_order_relaxed);
   {
@@ -47,12 +60,7 @@ void Disk::submit(Request& request, bool more_to_come) noexcept {
     (request.operation == Operation::kWrite ? writes_ : reads_).push(request);
   }
   pump();
-  if (!more_to_come) collect();
-}
-
-void Disk::collect() noexcept {
-  flush();
-  gather();
+  if (!more_to_come) flush();
 }
 
 Request* Disk::next_to_issue() noexcept {
@@ -169,19 +177,22 @@ void Disk::settle(Request& request, std::int64_t result) noexcept {
 bool Disk::has_ended(Request& request, std::int64_t result) noexcept {
   if (result < 0) {
     const int error = static_cast<int>(-result);
-    if (worth_another_attempt(error) && ++request.fruitless_ < kMostFruitlessAttempts) {
-      count(retries_);
-      return false;
+    const bool again = (error == EINTR && ++request.interruptions_ < kMostInterruptions) ||
+                       (error == EAGAIN && ++request.refusals_ < kMostRefusals);
+    if (!again) {
+      request.error = error;
+      return true;
     }
-    request.error = error;
-    return true;
+    count(retries_);
+    if (error == EAGAIN) pause(retry_pause_ns(request.refusals_));
+    return false;
   }
   const bool read = request.operation == Operation::kRead;
   if (result == 0) {
     if (!read) request.error = EIO;  // a device that takes nothing and does not say why
     return true;
   }
-  request.fruitless_ = 0;
+  request.interruptions_ = request.refusals_ = 0;
   const std::size_t done = request.bytes_done + static_cast<std::size_t>(result);
   if (done >= request.wanted_bytes()) {
     request.bytes_done = std::min(done, request.bytes);
@@ -227,12 +238,10 @@ void Disk::end(Request& request) noexcept {
   pump();
   flush();
   progress_.advance();
-  wake_waiters();
 }
 
 bool Disk::wait(Request& request, const std::atomic<bool>* stop) noexcept {
-  if (request.done()) return true;
-  collect();
+  flush();
   if (request.done()) return true;
   const std::uint64_t begin = now_ns();
   bool ended = true;
@@ -251,10 +260,7 @@ bool Disk::wait(Request& request, const std::atomic<bool>* stop) noexcept {
   return ended;
 }
 
-void Disk::interrupt() noexcept {
-  progress_.advance();
-  wake_waiters();
-}
+void Disk::interrupt() noexcept { progress_.advance(); }
 
 void Disk::drain() noexcept {
   for (;;) {

@@ -52,12 +52,12 @@ struct DiskStatistics {
 
 // Requests to one disk. At most `depth` are with the backend; the others wait here, and the policy
 // says which goes next. A backend only carries out attempts; what their results mean is decided
-// here for all backends: a short transfer goes on where it stopped, EINTR and EAGAIN are tried
-// again, the first other error ends the request, and no result is dropped.
+// here for all backends: a short transfer goes on where it stopped, EINTR is tried again at once
+// and EAGAIN after pauses of up to 41 ms (both a bounded number of times), the first other error
+// ends the request, and no result is dropped.
 //
-// submit(), wait() and collect() may be called inside a fault and by any thread; they allocate
-// nothing. Completions are found by threads of the backend or, where it has none, by the threads
-// that wait.
+// submit(), wait() and send() may be called inside a fault and by any thread; they allocate
+// nothing. Completions are found by threads of the backend.
 //
 // Backends: UringDisk, ThreadDisk, SimulatedDisk, PacedDisk; open_disk() chooses.
 class Disk {
@@ -70,15 +70,15 @@ class Disk {
   const std::string& name() const noexcept { return name_; }
 
   // Takes the request. With `more_to_come` the backend may hold it back until the next submit(),
-  // wait() or collect(): one system call for several.
+  // wait() or send(): one call of the system for several.
   void submit(Request& request, bool more_to_come = false) noexcept;
 
   // Waits until the request, which has no `complete`, has ended. With `stop`, returns false when
   // that becomes true first; see interrupt(). The request is then still under way.
   bool wait(Request& request, const std::atomic<bool>* stop = nullptr) noexcept;
 
-  // Deals with the results that are there, without waiting.
-  void collect() noexcept;
+  // Sends what submit() may have held back.
+  void send() noexcept { flush(); }
 
   // Makes every wait() look at its `stop` again.
   void interrupt() noexcept;
@@ -114,19 +114,18 @@ class Disk {
   virtual void start(Request& request) noexcept = 0;
   // Time, for the statistics.
   virtual std::uint64_t now_ns() const noexcept;
-  // Everything started is under way when it returns.
+  // Everything started is under way when it returns, or a thread of the backend sees to it.
   virtual void flush() noexcept {}
-  // Passes results that are there to arrived(), where no thread of the backend does it.
-  virtual void gather() noexcept {}
-  // Waits until progress() is no longer `seen`; looks for results itself if nobody else does.
+  // Lets time pass before an attempt is repeated for which the kernel was short of something.
+  virtual void pause(std::uint64_t nanoseconds) noexcept;
+  // How long, the first time (1) and later: 20 us, doubled each time up to 41 ms.
+  static std::uint64_t retry_pause_ns(unsigned refusals) noexcept;
+  // Waits until progress() is no longer `seen`.
   virtual void await_progress(std::uint32_t seen) noexcept { progress_.wait(seen); }
-  // Wakes threads that wait in the kernel for results, because progress was made without one.
-  virtual void wake_waiters() noexcept {}
 
   void arrived(Request& request, std::int64_t result) noexcept;
 
   std::uint32_t progress() const noexcept { return progress_.now(); }
-  EventCount& progress_event() noexcept { return progress_; }
   unsigned depth() const noexcept { return depth_; }
   bool inherited() const noexcept;  // by a forked child, to whom the requests do not belong
   void count_late() noexcept { late_.fetch_add(1, std::memory_order_relaxed); }

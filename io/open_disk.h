@@ -14,7 +14,7 @@ enum class DiskBackend : std::uint8_t {
   kThreads,
 };
 
-struct OpenDiskOptions : UringDiskOptions {
+struct OpenDiskOptions : DiskOptions {
   DiskBackend backend = DiskBackend::kBest;
 };
 

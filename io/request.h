@@ -103,8 +103,9 @@ struct Request {
   Request* next_ = nullptr;
   std::uint64_t arrival_ = 0;
   Attempt attempt_;
-  iovec one_piece_{};       // what the attempt moves, where there is one piece
-  unsigned fruitless_ = 0;  // attempts in a row that moved nothing
+  iovec one_piece_{};           // what the attempt moves, where there is one piece
+  unsigned interruptions_ = 0;  // in a row, with nothing moved
+  unsigned refusals_ = 0;       // likewise
   std::size_t cut_at_ = 0;  // bytes done when a transfer was last cut at no multiple of `alignment`
   // A planned fault: the result to report for the attempt under way, or when it is held back the
   // result it had, and how many later results are still to overtake it.

@@ -1,5 +1,7 @@
 #include "io/uring_disk.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,7 +14,6 @@
 #include <utility>
 
 #include "io/masked_thread.h"
-#include "vortex/diagnostics.h"
 #include "vortex/error.h"
 #include "vortex/os_memory.h"
 
@@ -22,14 +23,14 @@ namespace {
 // The kernel's limit for one registered buffer.
 constexpr std::size_t kMostRangeBytes = std::size_t{1} << 30;
 
-// Entries beyond `depth` wake whoever waits in the kernel.
-constexpr unsigned kSpareEntries = 8;
+// An entry beyond `depth` looks out for new requests.
+constexpr unsigned kSpareEntries = 1;
 
-// When a thread ends, the kernel cancels what that thread has submitted and not begun. The requests
-// are none the worse for it.
-std::int64_t without_cancellation(int result) noexcept {
-  return result == -ECANCELED ? -EINTR : result;
-}
+// How often the kernel is asked again to take entries for which it is short of something.
+constexpr unsigned kMostRefusals = 30;
+
+// How often results are looked for while the kernel lets nobody wait for them.
+constexpr int kLookAgainMs = 10;
 
 std::string memory_lock_limit() {
   rlimit limit{};
@@ -70,27 +71,27 @@ void close_ring(io_uring* ring) noexcept {
 
 }  // namespace
 
-UringDisk::UringDisk(UringDiskOptions options)
-    : Disk(options, kDefaultDepth), completions_(options.completions) {
+UringDisk::UringDisk(DiskOptions options) : Disk(std::move(options), kDefaultDepth) {
   if (depth() > kMostDepth) {
     throw Error(EINVAL, "disk '" + name() + "': a depth of " + std::to_string(depth()) +
                             " is too much; io_uring takes up to " + std::to_string(kMostDepth));
   }
+  unsubmitted_.reserve(depth() + kSpareEntries);
   if (const int error = open_ring(depth() + kSpareEntries, &ring_)) {
     throw Error(error, "disk '" + name() + "': io_uring: " + why_refused(error));
   }
   try {
     probe();
+    new_requests_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (new_requests_ < 0) throw Error(errno, "disk '" + name() + "': eventfd");
+    ranges_possible_ = io_uring_register_buffers_sparse(&ring_, kMostRanges) == 0;
+    if (const int error = start_masked_thread(&thread_, &UringDisk::run, this)) {
+      throw Error(error, "disk '" + name() + "': the system refuses a thread for requests");
+    }
   } catch (...) {
+    if (new_requests_ >= 0) close(new_requests_);
     close_ring(&ring_);
     throw;
-  }
-  ranges_possible_ = io_uring_register_buffers_sparse(&ring_, kMostRanges) == 0;
-  if (completions_ == Completions::kByThread) {
-    if (const int error = start_masked_thread(&thread_, &UringDisk::run, this)) {
-      close_ring(&ring_);
-      throw Error(error, "disk '" + name() + "': the system refuses a thread for completions");
-    }
   }
 }
 
@@ -98,11 +99,10 @@ UringDisk::~UringDisk() {
   // A forked child shares the ring with its parent, which goes on using it.
   if (inherited()) return;
   drain();
-  if (completions_ == Completions::kByThread) {
-    stopping_.store(true, std::memory_order_release);
-    interrupt();
-    pthread_join(thread_, nullptr);
-  }
+  stopping_.store(true, std::memory_order_release);
+  announce();
+  pthread_join(thread_, nullptr);
+  close(new_requests_);
   close_ring(&ring_);
 }
 
@@ -136,7 +136,7 @@ void UringDisk::probe() {
 }
 
 void UringDisk::register_memory(std::byte* begin, std::size_t bytes, std::size_t block_bytes) {
-  std::lock_guard lock(submit_mutex_);
+  std::lock_guard lock(mutex_);
   if (!ranges_possible_) {
     registration_ = "not possible: the kernel has no sparse buffer tables (Linux 5.19)";
     return;
@@ -173,8 +173,7 @@ void UringDisk::register_memory(std::byte* begin, std::size_t bytes, std::size_t
 
 void UringDisk::unregister_memory(std::byte* begin) noexcept {
   if (inherited()) return;
-  std::lock_guard lock(submit_mutex_);
-  submit_entries();
+  std::lock_guard lock(mutex_);
   for (unsigned i = 0; i < range_count_; ++i) {
     if (ranges_[i].registration != begin || --ranges_[i].users > 0) continue;
     update_range(i, nullptr, 0);
@@ -191,7 +190,7 @@ int UringDisk::update_range(unsigned index, std::byte* begin, std::size_t bytes)
 }
 
 std::string UringDisk::registration() const {
-  std::lock_guard lock(submit_mutex_);
+  std::lock_guard lock(mutex_);
   return registration_;
 }
 
@@ -206,22 +205,86 @@ int UringDisk::registered_index(const Attempt& attempt) const noexcept {
   return -1;
 }
 
-io_uring_sqe* UringDisk::next_entry() noexcept {
-  io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-  while (entry == nullptr) {
-    submit_entries();
-    entry = io_uring_get_sqe(&ring_);
-  }
-  ++unsubmitted_;
-  return entry;
+void UringDisk::start(Request& request) noexcept {
+  std::lock_guard lock(mutex_);
+  started_.push(request);
+  announced_ = false;
 }
 
-void UringDisk::start(Request& request) noexcept {
+void UringDisk::flush() noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (announced_) return;
+    announced_ = true;
+  }
+  // The thread looks at the queue once more after it has said that it sleeps.
+  if (sleeps_.exchange(false, std::memory_order_acq_rel)) announce();
+}
+
+void UringDisk::announce() noexcept {
+  const int saved = errno;
+  const std::uint64_t one = 1;
+  // Fails only when the event is signalled already.
+  if (write(new_requests_, &one, sizeof one) < 0) errno = saved;
+}
+
+void* UringDisk::run(void* disk) noexcept {
+  static_cast<UringDisk*>(disk)->serve();
+  return nullptr;
+}
+
+void UringDisk::serve() noexcept {
+  unsigned refusals = 0;
+  for (;;) {
+    prepare_started();
+    const bool may_sleep = say_that_it_sleeps();
+    const int error = submit_entries(may_sleep);
+    sleeps_.store(false, std::memory_order_relaxed);
+    settle_results();
+    if (stopping_.load(std::memory_order_acquire)) return;
+    if (error == 0 || error == EINTR) {
+      refusals = 0;
+    } else if ((error == EAGAIN || error == EBUSY) && ++refusals < kMostRefusals) {
+      pause(retry_pause_ns(refusals));
+    } else {
+      refusals = 0;
+      // EAGAIN would have each request try again for as long as all of them have tried already.
+      fail_unsubmitted(error == EAGAIN ? ENOMEM : error);
+      if (say_that_it_sleeps()) wait_outside_the_ring();
+      sleeps_.store(false, std::memory_order_relaxed);
+    }
+  }
+}
+
+// False: there is something to do. True: whoever starts a request from now on sends a signal.
+bool UringDisk::say_that_it_sleeps() noexcept {
+  sleeps_.store(true, std::memory_order_release);
+  std::lock_guard lock(mutex_);
+  return started_.empty() && !stopping_.load(std::memory_order_acquire);
+}
+
+void UringDisk::prepare_started() noexcept {
+  if (!listens_ && unsubmitted_.size() < unsubmitted_.capacity()) {
+    if (io_uring_sqe* const entry = io_uring_get_sqe(&ring_)) {
+      io_uring_prep_poll_add(entry, new_requests_, POLLIN);
+      io_uring_sqe_set_data(entry, nullptr);
+      unsubmitted_.push_back(entry);
+      listens_ = true;
+    }
+  }
+  std::lock_guard lock(mutex_);
+  while (!started_.empty() && unsubmitted_.size() < unsubmitted_.capacity()) {
+    io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
+    if (entry == nullptr) return;
+    prepare(*started_.pop(), entry);
+    unsubmitted_.push_back(entry);
+  }
+}
+
+void UringDisk::prepare(Request& request, io_uring_sqe* entry) noexcept {
   const Attempt& attempt = request.attempt();
   const bool read = attempt.operation == Operation::kRead;
-  std::lock_guard lock(submit_mutex_);
   const int index = registered_index(attempt);
-  io_uring_sqe* const entry = next_entry();
   if (index >= 0) {
     void* const memory = attempt.memory[0].iov_base;
     const auto bytes = static_cast<unsigned>(attempt.bytes);
@@ -237,31 +300,54 @@ void UringDisk::start(Request& request) noexcept {
     io_uring_prep_writev(entry, attempt.file, attempt.memory, attempt.memory_count, attempt.offset);
   }
   io_uring_sqe_set_data(entry, &request);
-  submitted_.fetch_add(1, std::memory_order_release);  // the last look at the request
 }
 
-void UringDisk::flush() noexcept {
-  std::lock_guard lock(submit_mutex_);
-  submit_entries();
+// Returns 0 or an errno value. With `wait` it waits for a result.
+int UringDisk::submit_entries(bool wait) noexcept {
+  const int submitted = io_uring_submit_and_wait(&ring_, wait ? 1 : 0);
+  if (submitted < 0) return -submitted;
+  const auto count = std::min(static_cast<std::size_t>(submitted), unsubmitted_.size());
+  in_kernel_ += count;
+  unsubmitted_.erase(unsubmitted_.begin(),
+                     unsubmitted_.begin() + static_cast<std::ptrdiff_t>(count));
+  return 0;
 }
 
-void UringDisk::submit_entries() noexcept {
-  unsigned failures = 0;
-  while (unsubmitted_ > 0) {
-    const int submitted = io_uring_submit(&ring_);
-    if (submitted > 0) {
-      unsubmitted_ -= std::min(unsubmitted_, static_cast<unsigned>(submitted));
-    } else if (submitted != -EINTR && ++failures > 100'000) {
-      fatal("vortex: the kernel takes no more requests from an io_uring that worked before");
-    }
+// The kernel takes no entries. They stay where they are and do nothing if it ever takes them.
+void UringDisk::fail_unsubmitted(int error) noexcept {
+  RequestQueue refused;
+  for (io_uring_sqe* const entry : unsubmitted_) {
+    auto* const request = reinterpret_cast<Request*>(entry->user_data);
+    if (request == nullptr || entry->opcode == IORING_OP_NOP) continue;
+    io_uring_prep_nop(entry);
+    io_uring_sqe_set_data(entry, this);
+    refused.push(*request);
+  }
+  {
+    std::lock_guard lock(mutex_);
+    while (Request* const request = started_.pop()) refused.push(*request);
+  }
+  while (Request* const request = refused.pop()) arrived(*request, -error);
+}
+
+// For new requests, and for the results of those that the kernel has, which it delivers on the way
+// out of any system call of this thread.
+void UringDisk::wait_outside_the_ring() noexcept {
+  pollfd event{new_requests_, POLLIN, 0};
+  poll(&event, 1, in_kernel_ > 0 ? kLookAgainMs : -1);
+  forget_announcements();
+}
+
+void UringDisk::forget_announcements() noexcept {
+  std::uint64_t count = 0;
+  while (read(new_requests_, &count, sizeof count) < 0 && errno == EINTR) {
   }
 }
 
 void UringDisk::settle_results() noexcept {
-  submitted_.load(std::memory_order_acquire);
-  // Copied out first: settling one result may submit, and the kernel then adds others.
+  // Copied out first: settling one result may take long, and the kernel needs the room.
   struct Result {
-    Request* request;
+    void* data;
     std::int64_t value;
   };
   std::array<Result, 32> results;
@@ -271,66 +357,19 @@ void UringDisk::settle_results() noexcept {
     io_uring_cqe* result = nullptr;
     io_uring_for_each_cqe(&ring_, head, result) {
       if (count == results.size()) break;
-      results[count++] = {static_cast<Request*>(io_uring_cqe_get_data(result)),
-                          without_cancellation(result->res)};
+      results[count++] = {io_uring_cqe_get_data(result), result->res};
     }
     if (count == 0) return;
     io_uring_cq_advance(&ring_, count);
+    in_kernel_ -= count;
     for (unsigned i = 0; i < count; ++i) {
-      // Entries without a request only wake a waiter.
-      if (results[i].request != nullptr) arrived(*results[i].request, results[i].value);
+      if (results[i].data == nullptr) {
+        forget_announcements();
+        listens_ = false;
+      } else if (results[i].data != this) {
+        arrived(*static_cast<Request*>(results[i].data), results[i].value);
+      }
     }
-  }
-}
-
-void UringDisk::gather() noexcept {
-  if (!results_mutex_.try_lock()) return;
-  settle_results();
-  results_mutex_.unlock();
-  // Whoever found the lock taken meanwhile took this thread for one that waits in the kernel.
-  progress_event().advance();
-}
-
-void UringDisk::await_progress(std::uint32_t seen) noexcept {
-  if (completions_ == Completions::kByThread || !results_mutex_.try_lock()) {
-    // Another thread waits in the kernel and makes progress for all.
-    progress_event().wait(seen);
-    return;
-  }
-  wait_in_kernel(seen);
-}
-
-void UringDisk::wait_in_kernel(std::uint32_t seen) noexcept {
-  someone_waits_.store(true, std::memory_order_seq_cst);
-  // Progress made before this point found nobody to wake.
-  if (progress() == seen) {
-    // Interruptions by signals come back here through the callers' loops.
-    io_uring_cqe* result = nullptr;
-    io_uring_wait_cqe(&ring_, &result);
-  }
-  someone_waits_.store(false, std::memory_order_seq_cst);
-  settle_results();
-  results_mutex_.unlock();
-  // Of those who found the lock taken, one is the next to wait in the kernel.
-  progress_event().advance();
-}
-
-void UringDisk::wake_waiters() noexcept {
-  if (!someone_waits_.load(std::memory_order_seq_cst)) return;
-  std::lock_guard lock(submit_mutex_);
-  io_uring_sqe* const entry = next_entry();
-  io_uring_prep_nop(entry);
-  io_uring_sqe_set_data(entry, nullptr);
-  submit_entries();
-}
-
-void* UringDisk::run(void* disk) noexcept {
-  auto* const self = static_cast<UringDisk*>(disk);
-  for (;;) {
-    const std::uint32_t seen = self->progress();
-    if (self->stopping_.load(std::memory_order_acquire)) return nullptr;
-    self->results_mutex_.lock();
-    self->wait_in_kernel(seen);
   }
 }
 

@@ -7,32 +7,27 @@
 #include <array>
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "io/disk.h"
 #include "vortex/futex.h"
 
 namespace vortex {
 
-// Who looks for results.
-enum class Completions : std::uint8_t {
-  kByWaiters,  // the threads that wait, submit and collect: no thread of ours, least processor
-               // time. While nobody calls the disk, requests beyond `depth` are not issued
-  kByThread,   // a thread of the disk: for programs that compute for long between calls
-};
-
-struct UringDiskOptions : DiskOptions {
-  Completions completions = Completions::kByWaiters;
-};
-
 // Serves requests with offsets only; ThreadDisk serves descriptors that cannot seek.
+//
+// The ring belongs to a thread of the disk, which alone enters it. The kernel finishes a request
+// inside the thread that submitted it, and to do so it interrupts whatever system call that thread
+// waits in: epoll_wait and others would end with EINTR in threads of the program.
 class UringDisk final : public Disk {
  public:
   static constexpr unsigned kDefaultDepth = 32;
   static constexpr unsigned kMostDepth = 4096;
 
   // Probes the ring with a real request. Throws Error when the system refuses io_uring, saying
-  // which switch is to blame as far as it can be told.
-  explicit UringDisk(UringDiskOptions options = {});
+  // which switch is to blame as far as it can be told, or a thread. Should the kernel refuse later
+  // what it granted here, requests end with its error.
+  explicit UringDisk(DiskOptions options = {});
   // Waits for the requests under way.
   ~UringDisk() override;
 
@@ -40,10 +35,6 @@ class UringDisk final : public Disk {
   void unregister_memory(std::byte* begin) noexcept override;
 
  private:
-  // The kernel orders a submission before its result, which the language does not know: what was
-  // read of a request to submit it comes before what its result writes, on whatever thread.
-  std::atomic<std::uint64_t> submitted_{0};
-
   // A range known to the kernel, addressed by where it was when it was registered.
   struct RegisteredRange {
     std::byte* begin = nullptr;
@@ -57,34 +48,42 @@ class UringDisk final : public Disk {
   std::string registration() const override;
   void start(Request& request) noexcept override;
   void flush() noexcept override;
-  void gather() noexcept override;
-  void await_progress(std::uint32_t seen) noexcept override;
-  void wake_waiters() noexcept override;
 
   void probe();
-  io_uring_sqe* next_entry() noexcept;
-  void submit_entries() noexcept;
   int update_range(unsigned index, std::byte* begin, std::size_t bytes) noexcept;
   int registered_index(const Attempt& attempt) const noexcept;
-  void settle_results() noexcept;
-  void wait_in_kernel(std::uint32_t seen) noexcept;
+  void announce() noexcept;
+
+  // The thread's.
   static void* run(void* disk) noexcept;
+  void serve() noexcept;
+  bool say_that_it_sleeps() noexcept;
+  void prepare_started() noexcept;
+  void prepare(Request& request, io_uring_sqe* entry) noexcept;
+  int submit_entries(bool wait) noexcept;
+  void fail_unsubmitted(int error) noexcept;
+  void wait_outside_the_ring() noexcept;
+  void forget_announcements() noexcept;
+  void settle_results() noexcept;
 
-  io_uring ring_{};
-  mutable FutexMutex submit_mutex_;  // the submission side of the ring, and the registrations
-  unsigned unsubmitted_ = 0;
-  FutexMutex
-      results_mutex_;  // the completion side; held by the one thread that waits in the kernel
-  std::atomic<bool> someone_waits_{false};
-
+  mutable FutexMutex mutex_;  // guards what follows
+  RequestQueue started_;      // not yet in the ring
+  bool announced_ = true;     // the thread knows of them, or is about to
   bool ranges_possible_ = false;
-  std::array<RegisteredRange, kMostRanges> ranges_;  // changed and searched under submit_mutex_
+  std::array<RegisteredRange, kMostRanges> ranges_;
   unsigned range_count_ = 0;
   std::string registration_ = "none asked for";
 
-  Completions completions_;
-  pthread_t thread_{};
+  int new_requests_ = -1;            // an event, for a thread that sleeps
+  std::atomic<bool> sleeps_{false};  // or is about to, unless something is started
   std::atomic<bool> stopping_{false};
+  pthread_t thread_{};
+
+  // The thread's.
+  io_uring ring_{};
+  std::vector<io_uring_sqe*> unsubmitted_;  // in order; never grows beyond its capacity
+  std::size_t in_kernel_ = 0;               // entries submitted whose results are not there
+  bool listens_ = false;                    // one of them waits for new_requests_
 };
 
 }  // namespace vortex

@@ -68,7 +68,7 @@ void MergePrefetcher::carry_out() noexcept {
     }
   }
   if (reads_ == reads_before) return;
-  for (unsigned disk = 0; disk < store_.disks(); ++disk) store_.disk(disk).collect();
+  for (unsigned disk = 0; disk < store_.disks(); ++disk) store_.disk(disk).send();
 }
 
 bool MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
@@ -123,8 +123,6 @@ void MergePrefetcher::settle(std::uint32_t index) noexcept {
 }
 
 void MergePrefetcher::settle_ended() noexcept {
-  // Disks without a thread of their own tell what has ended, and issue more, when they are asked.
-  for (unsigned disk = 0; disk < store_.disks(); ++disk) store_.disk(disk).collect();
   for (std::size_t i = under_way_.size(); i-- > 0;) {
     if (buffers_[under_way_[i]].request.done()) settle(under_way_[i]);
   }

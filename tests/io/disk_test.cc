@@ -3,7 +3,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,15 +18,20 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "io/open_disk.h"
@@ -52,16 +63,12 @@ struct FourThreads {
   }
 };
 
-template <Completions kCompletions>
 struct Uring {
   static constexpr bool kThreadSafe = true;
-  static constexpr bool kOwnThread = kCompletions == Completions::kByThread;
+  static constexpr bool kOwnThread = true;
   std::unique_ptr<Disk> make(DiskOptions options) {
-    UringDiskOptions for_uring;
-    static_cast<DiskOptions&>(for_uring) = std::move(options);
-    for_uring.completions = kCompletions;
     try {
-      return std::make_unique<UringDisk>(for_uring);
+      return std::make_unique<UringDisk>(options);
     } catch (const Error& error) {
       refusal = error.what();
       return nullptr;
@@ -193,15 +200,13 @@ class DiskTest : public testing::Test {
   if (disk == nullptr) GTEST_SKIP() << "io_uring is refused on this machine"; \
   static_assert(true)
 
-using Backends = testing::Types<OneThread, FourThreads, Uring<Completions::kByWaiters>,
-                                Uring<Completions::kByThread>, VirtualTime, RealTime>;
+using Backends = testing::Types<OneThread, FourThreads, Uring, VirtualTime, RealTime>;
 
 class BackendNames {
  public:
   template <typename T>
   static std::string GetName(int index) {
-    constexpr std::array kNames{"OneThread",     "FourThreads", "UringByWaiters",
-                                "UringByThread", "VirtualTime", "RealTime"};
+    constexpr std::array kNames{"OneThread", "FourThreads", "Uring", "VirtualTime", "RealTime"};
     return kNames[static_cast<std::size_t>(index)];
   }
 };
@@ -341,13 +346,13 @@ TYPED_TEST(DiskTest, ATornWriteIsAnErrorThatLeavesAPart) {
 
 TYPED_TEST(DiskTest, EndlessInterruptionsBecomeAnError) {
   MAKE_DISK(std::make_shared<FaultAt>(
-      0, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EAGAIN}, std::nullopt, true));
+      0, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EINTR}, std::nullopt, true));
   Bytes memory(512);
   Request request;
   this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
   disk->submit(request);
   ASSERT_TRUE(disk->wait(request));
-  EXPECT_EQ(request.error, EAGAIN);
+  EXPECT_EQ(request.error, EINTR);
 }
 
 TYPED_TEST(DiskTest, ABadDescriptorIsAnError) {
@@ -481,7 +486,7 @@ TYPED_TEST(DiskTest, NobodyIsLeftWaitingByAThreadThatOnlyLooks) {
     request.file = ends[0];
     disk->submit(request);
     std::thread waiter([&] { disk->wait(request); });
-    for (std::uint64_t looks = this->random() % 2000; looks > 0; --looks) disk->collect();
+    for (std::uint64_t looks = this->random() % 2000; looks > 0; --looks) disk->send();
     ASSERT_EQ(write(ends[1], "x", 1), 1);
     waiter.join();
     ASSERT_EQ(byte, std::byte{'x'});
@@ -626,10 +631,12 @@ class ScriptedDisk final : public Disk {
   explicit ScriptedDisk(std::vector<std::int64_t> results)
       : Disk(DiskOptions{}, 1), results_(std::move(results)) {}
   bool all_used() const { return used_ == results_.size(); }
+  std::vector<std::uint64_t> pauses;
 
  private:
   const char* backend() const noexcept override { return "scripted"; }
   void start(Request& request) noexcept override { arrived(request, results_.at(used_++)); }
+  void pause(std::uint64_t nanoseconds) noexcept override { pauses.push_back(nanoseconds); }
 
   std::vector<std::int64_t> results_;
   std::size_t used_ = 0;
@@ -689,20 +696,147 @@ TEST_F(WhatResultsMean, TheFirstErrorIsKept) {
   expect(Operation::kRead, {-EIO}, EIO, 0);
 }
 
+// The kernel is short of something, and gets some time.
+TEST_F(WhatResultsMean, AShortageIsWaitedFor) {
+  constexpr std::uint64_t kUs = 1000;
+  ScriptedDisk passes({-EAGAIN, -EAGAIN, -EINTR, -EAGAIN, 512, -EAGAIN, 1536});
+  expect_on(passes, Operation::kRead, 0, 2048);
+  EXPECT_EQ(passes.pauses, (std::vector<std::uint64_t>{20 * kUs, 40 * kUs, 80 * kUs, 20 * kUs}));
+  ScriptedDisk lasts(std::vector<std::int64_t>(1000, -EAGAIN));
+  expect_on(lasts, Operation::kRead, EAGAIN, 0);
+  EXPECT_TRUE(std::is_sorted(lasts.pauses.begin(), lasts.pauses.end()));
+  EXPECT_LE(lasts.pauses.back(), 50'000 * kUs);
+  const std::uint64_t all = std::accumulate(lasts.pauses.begin(), lasts.pauses.end(), 0UL);
+  EXPECT_GE(all, 1'000'000 * kUs);
+  EXPECT_LE(all, 4'000'000 * kUs);
+}
+
 // Of what was learnt about a request, nothing is left when it is submitted again.
 TEST_F(WhatResultsMean, ARequestBeginsAnew) {
   ScriptedDisk cut({700, 188, 700, 1536});
   expect_on(cut, Operation::kRead, 0, 700, 512);
   expect_on(cut, Operation::kRead, 0, 2048, 512);
 
-  std::vector<std::int64_t> results(600, -EAGAIN);
+  std::vector<std::int64_t> results(600, -EINTR);
   results.push_back(-EIO);
-  results.insert(results.end(), 600, -EAGAIN);
+  results.insert(results.end(), 600, -EINTR);
   results.push_back(2048);
   ScriptedDisk interrupted(results);
   expect_on(interrupted, Operation::kWrite, EIO, 0);
   expect_on(interrupted, Operation::kWrite, 0, 2048);
   EXPECT_TRUE(interrupted.all_used());
+}
+
+// Whether the kernel has put the thread to sleep.
+bool sleeps(pid_t thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(stat)), {});
+  const std::size_t at = text.rfind(") ");
+  return at != std::string::npos && text[at + 2] == 'S';
+}
+
+// The kernel finishes a request inside the thread that submitted it, and wakes it for that.
+TYPED_TEST(DiskTest, ARequestThatEndsInterruptsNoSystemCallOfItsSubmitter) {
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+  MAKE_DISK();
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const int event = eventfd(0, 0);
+  const int events = epoll_create1(0);
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  ASSERT_EQ(epoll_ctl(events, EPOLL_CTL_ADD, event, &wanted), 0);
+  std::byte byte{};
+  Request request;
+  this->prepare(request, Operation::kRead, Request::kSequential, &byte, 1);
+  request.file = ends[0];
+  disk->submit(request);
+  const pid_t submitter = gettid();
+  std::thread other([&] {
+    while (!sleeps(submitter)) std::this_thread::yield();
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    EXPECT_TRUE(disk->wait(request));
+    const std::uint64_t one = 1;
+    EXPECT_EQ(write(event, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  });
+  epoll_event got{};
+  const int count = epoll_wait(events, &got, 1, -1);
+  EXPECT_EQ(count, 1) << std::strerror(errno);
+  other.join();
+  for (const int file : {ends[0], ends[1], event, events}) close(file);
+}
+
+// From now on io_uring_enter fails with `error`, in every thread. True: it does.
+bool refuse_submissions(int error) {
+  std::array<sock_filter, 4> program{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
+}
+
+// A security module, or a kernel without memory: what it refuses are requests, not the process.
+TEST(UringDiskDeathTest, SubmissionsThatAreRefusedForGoodAreErrorsOfTheRequests) {
+  const auto body = [](int error, int expected) {
+    std::unique_ptr<UringDisk> disk;
+    try {
+      disk = std::make_unique<UringDisk>(DiskOptions{.depth = 4});
+    } catch (const Error&) {
+      return 77;
+    }
+    std::array<int, 2> ends{};
+    const int file = memfd_create("disk_test", MFD_CLOEXEC);
+    if (file < 0 || pipe(ends.data()) != 0) return 1;
+    std::array<std::byte, 512> memory{};
+    const auto write_some = [&](Request& request, int to) {
+      request.operation = Operation::kWrite;
+      request.file = to;
+      request.set_memory(memory.data(), memory.size());
+      disk->submit(request);
+    };
+    Request good;
+    write_some(good, file);
+    disk->wait(good);
+    if (good.error != 0) return 2;
+    std::byte byte{};
+    Request under_way;
+    under_way.operation = Operation::kRead;
+    under_way.file = ends[0];
+    under_way.offset = Request::kSequential;
+    under_way.set_memory(&byte, 1);
+    disk->submit(under_way);
+    // The kernel has it when the disk's next request has ended.
+    write_some(good, file);
+    disk->wait(good);
+    if (!refuse_submissions(error)) return 78;
+    std::deque<Request> refused(8);
+    for (Request& request : refused) write_some(request, file);
+    for (Request& request : refused) {
+      disk->wait(request);
+      if (request.error != expected) return 3;
+    }
+    if (under_way.done()) return 4;
+    if (write(ends[1], "x", 1) != 1) return 5;
+    disk->wait(under_way);
+    if (under_way.error != 0 || byte != std::byte{'x'}) return 6;
+    disk.reset();
+    return 0;
+  };
+  for (const auto& [error, expected] :
+       {std::pair{EPERM, EPERM}, {EAGAIN, ENOMEM}, {EBUSY, EBUSY}}) {
+    EXPECT_EXIT(
+        _exit(body(error, expected)),
+        [](int status) {
+          const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+          if (code == 77) std::printf("not tried: io_uring is refused on this machine\n");
+          if (code == 78) std::printf("not tried: seccomp is refused on this machine\n");
+          return code == 0 || code == 77 || code == 78;
+        },
+        "");
+  }
 }
 
 // What lies in a registered range, to its last byte, is moved by way of it, and nothing else.

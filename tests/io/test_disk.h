@@ -12,13 +12,13 @@
 
 namespace vortex::test {
 
-enum class Backend { kUring, kUringByThread, kThreads, kVirtual, kPaced };
+enum class Backend { kUring, kThreads, kVirtual, kPaced };
 
-inline constexpr std::array kAllBackends = {Backend::kUring, Backend::kUringByThread,
-                                            Backend::kThreads, Backend::kVirtual, Backend::kPaced};
+inline constexpr std::array kAllBackends = {Backend::kUring, Backend::kThreads, Backend::kVirtual,
+                                            Backend::kPaced};
 
 inline std::string name_of(Backend backend) {
-  constexpr std::array kNames = {"Uring", "UringByThread", "Threads", "Virtual", "Paced"};
+  constexpr std::array kNames = {"Uring", "Threads", "Virtual", "Paced"};
   return kNames[static_cast<std::size_t>(backend)];
 }
 
@@ -35,7 +35,6 @@ inline std::unique_ptr<Disk> open_test_disk(Backend backend, VirtualClock& clock
   }
   OpenDiskOptions options;
   options.backend = backend == Backend::kThreads ? DiskBackend::kThreads : DiskBackend::kBest;
-  if (backend == Backend::kUringByThread) options.completions = Completions::kByThread;
   options.faults = std::move(faults);
   return open_disk(options);
 }
