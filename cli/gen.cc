@@ -63,6 +63,7 @@ Part part_of(std::uint64_t total, const std::string& text) {
 
 FileWriter<std::byte> open_output(const GenOptions& options, std::uint64_t bytes) {
   FileWriterOptions for_writer;
+  for_writer.gaps = Gaps::kUnspecified;  // every byte is written
   for_writer.expected_bytes = bytes;
   for_writer.reserve_bytes = (bytes / kDefaultBlockBytes + 1) * kDefaultBlockBytes;
   for_writer.sync = options.sync;

@@ -57,6 +57,7 @@ FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
   for_stream.name = options.name.empty() ? layout->name() : options.name;
   for_stream.comeback_blocks = options.comeback_blocks;
   for_stream.reserve_bytes = options.reserve_bytes;
+  for_stream.gaps = options.gaps;
   for_stream.least_reserve_bytes = std::min(options.least_reserve_bytes, options.reserve_bytes);
   pool_ = options.pool;
   if (pool_ == nullptr) {

@@ -20,6 +20,7 @@ struct FileWriterOptions {
   std::size_t write_behind = 4;     // requests under way
   std::size_t request_bytes = 0;    // 0: a block, or several small ones
   Caching caching = Caching::kAuto;
+  Gaps gaps = Gaps::kZeros;          // kUnspecified saves a writer of every byte a pass over them
   bool sync = false;                 // finish() returns when data and name have reached the disk
   bool replace = true;               // an existing file gives way at finish(); otherwise EEXIST
   std::uint64_t expected_bytes = 0;  // space to reserve now, so that a full disk shows now; 0: none
@@ -87,8 +88,9 @@ class FileWriterBase {
 //   out.finish(n);
 //
 // Writing data() waits for the disk inside a page fault only when write_behind requests are under
-// way. What the writer jumps over becomes zeros. Without finish(), nothing appears under the name;
-// what was there before stays. Errors as for FileReader.
+// way. What the writer jumps over becomes zeros, parts of a block and whole blocks alike, unless
+// the options say kUnspecified: then parts hold what the memory held before. Without finish(),
+// nothing appears under the name; what was there before stays. Errors as for FileReader.
 template <typename T>
 class FileWriter : public FileWriterBase {
   static_assert(std::is_trivially_copyable_v<T>,

@@ -53,6 +53,7 @@ class RunWriter {
     const std::size_t window = blocks_for_records(block_bytes_, record_bytes_);
     OutputStreamOptions options;
     options.name = "run";
+    options.gaps = Gaps::kUnspecified;  // every byte is written
     options.comeback_blocks = window - 1;
     options.reserve_bytes =
         std::max<std::uint64_t>((most_bytes + block_bytes_ - 1) / block_bytes_, 1) * block_bytes_;

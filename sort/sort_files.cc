@@ -106,6 +106,7 @@ FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileRe
 
 FileWriterBase SortFiles::open_writer(BlockPool& pool, FileWriterOptions options,
                                       std::uint64_t most_bytes) {
+  options.gaps = Gaps::kUnspecified;  // a sort writes every byte
   options.caching = options_.caching;
   options.sync = true;
   options.reserve_bytes = (most_bytes / pool.block_bytes() + 1) * pool.block_bytes();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -21,7 +22,8 @@ OutputStreamBase::OutputStreamBase(std::unique_ptr<Sink> sink, Options options)
           Reservation({.bytes = options.reserve_bytes, .least_bytes = options.least_reserve_bytes}),
           {"sink", sink->pool(), sink->in_place(), sink->blocks_for_stream()},
           options.comeback_blocks),
-      sink_(std::move(sink)) {
+      sink_(std::move(sink)),
+      gaps_(options.gaps) {
   open();
 }
 
@@ -58,6 +60,7 @@ bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
 bool OutputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
   const Sink::Taken taken = sink_->take(index);
   if (!taken.status.ok()) return fail(taken.status.error, taken.status.cause, offset);
+  if (gaps_ == Gaps::kZeros) std::memset(pool().where(taken.block), 0, block_bytes());
   if (const int error = place(taken.block, index)) {
     sink_->discard(taken.block);
     return fail(error, kCannotMoveBlock, offset);

@@ -12,6 +12,13 @@
 
 namespace vortex {
 
+// What is found where a writer has left bytes out of a block that it touched.
+enum class Gaps : std::uint8_t {
+  kZeros,        // each block is cleared before the writer gets it, which costs a pass over it
+  kUnspecified,  // whatever the memory held, the data of other users of the pool included: for
+                 // writers that write every byte
+};
+
 struct OutputStreamOptions {
   std::string name = "output";
   // L: after touching block i, a writer may come back as far as block i - L; blocks may be written
@@ -20,12 +27,17 @@ struct OutputStreamOptions {
   std::uint64_t reserve_bytes = std::uint64_t{1} << 40;  // the most that can be written
   std::uint64_t least_reserve_bytes = std::uint64_t{1}
                                       << 30;  // accepted when the system refuses more
+  // No kernel tells which bytes of a page were written, so nothing cheaper than clearing all of
+  // them keeps the promise of zeros.
+  Gaps gaps = Gaps::kZeros;
 };
 
 // The untyped part. A write fault places an empty block from the sink; a block more than L behind
 // the newest is complete and is handed over (section 4.3 of the Vortex paper). A touch behind the
 // window is the stream's error, and so is a read of a block that was never written, where the
-// processor tells reads from writes. What a block held before it was placed is unspecified.
+// processor tells reads from writes. What the writer leaves out of a block that it touched is
+// zeros, whatever the sink, unless Gaps::kUnspecified is asked for. Whole blocks that it jumps over
+// go to Sink::skip(): zeros in a file, an error for callbacks, pipelines and what cannot seek.
 //
 // One thread writes, or several that together stay inside the window. System calls on data() fail
 // with EFAULT or come back short unless prefault() has placed the range.
@@ -65,6 +77,7 @@ class OutputStreamBase : public WindowStream {
   void drop_all() noexcept;
 
   std::unique_ptr<Sink> sink_;
+  const Gaps gaps_;
   std::uint64_t handed_over_ = 0;  // blocks below were completed or skipped
   bool finished_ = false;
 };

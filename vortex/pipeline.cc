@@ -30,7 +30,8 @@ OutputStreamOptions writer_options(const PipelineOptions& options) {
       .name = options.name + " (writer)",
       .comeback_blocks = options.writer_comeback_blocks,
       .reserve_bytes = options.reserve_bytes,
-      .least_reserve_bytes = std::min(kLeastReservation, options.reserve_bytes)};
+      .least_reserve_bytes = std::min(kLeastReservation, options.reserve_bytes),
+      .gaps = options.gaps};
   if (options.length_bytes) {
     // A block more than the data need, so that a write past the end is our error to report.
     result.reserve_bytes = *options.length_bytes + 2 * kMostBlockBytes;

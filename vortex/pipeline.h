@@ -26,6 +26,9 @@ struct PipelineOptions {
   std::size_t writer_comeback_blocks = 1;        // L: how far back the producer may write
   std::size_t reader_comeback_blocks = 1;        // M: how far back the consumer may read
   Handover handover = Handover::kAtHome;         // kInPlace is faster and forgives more
+  // What the reader finds where the producer left bytes out of a block. Clearing blocks that move
+  // between two threads of one program costs more than the moves.
+  Gaps gaps = Gaps::kUnspecified;
   // The length when it is known before the data are; finish() must agree with it.
   std::optional<std::uint64_t> length_bytes = std::nullopt;
   // Address space for each of the two arrays while the length is not known; halved down to 1 GiB

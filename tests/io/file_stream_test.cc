@@ -187,11 +187,15 @@ TEST_P(FileStreams, WhatIsJumpedOverBecomesZeros) {
   {
     TestDisk disk(backend());
     FileWriter<char> out(path, writing(disk.disk.get()));
-    std::memset(out.data(), 'x', 10);
-    for (std::size_t block = 0; block < 70; block += 1 + random() % 9) {
-      // A block that is touched is written whole; what it held before is unspecified.
-      fill(out.data() + block * kBlock, 'y', kBlock);
-      std::fill_n(text.begin() + static_cast<std::ptrdiff_t>(block * kBlock), kBlock, 'y');
+    const auto write = [&](std::size_t at, char value, std::size_t count) {
+      fill(out.data() + at, value, count);
+      std::fill_n(text.begin() + static_cast<std::ptrdiff_t>(at), count, value);
+    };
+    // Every block of the pool holds something before the first is jumped over.
+    write(0, 'x', 30 * kBlock);
+    for (std::size_t block = 30; block < 70; block += 1 + random() % 3) {
+      write(block * kBlock, 'y', 1 + random() % 3000);
+      for (int i = 0; i < 3; ++i) write(block * kBlock + 4096 + random() % 12000, 'z', 1);
     }
     out.finish(text.size());
   }

@@ -332,6 +332,29 @@ TEST(PipelineTest, BlocksThatCannotComeHomeAreGivenUp) {
   }
 }
 
+TEST(PipelineTest, GapsAreZerosWhereThatIsAskedFor) {
+  for (const Handover handover : {Handover::kAtHome, Handover::kInPlace}) {
+    PipelineOptions options = small(2, 1, 1);
+    options.handover = handover;
+    options.gaps = Gaps::kZeros;
+    Pipeline<std::uint64_t> pipeline(options);
+    auto out = pipeline.writer();
+    auto in = pipeline.reader();
+    for (std::uint64_t block = 0; block < 20; ++block) {
+      std::uint64_t* const to = out.data() + block * kWords;
+      const bool whole = block < 10;
+      for (std::uint64_t i = 0; i < kWords; i += whole ? 1 : 100) to[i] = ~i;
+      out.data()[(block + 1) * kWords] = 1;  // ends the one before, as L is 1 for the next round
+      if (block == 0) continue;
+      const std::uint64_t* const from = in.data() + (block - 1) * kWords;
+      const std::uint64_t step = block - 1 < 10 ? 1 : 100;
+      for (std::uint64_t i = 0; i < kWords; ++i) {
+        ASSERT_EQ(from[i], i % step == 0 ? ~i : 0) << "word " << i << " of block " << block - 1;
+      }
+    }
+  }
+}
+
 TEST(PipelineTest, ScannersStopAtTheTerminator) {
   // A sanitizer's strstr measures the whole string first and then starts again.
   Pipeline<char> pipeline(small(2, 1, test::kShadowMemory ? 6 : 1));

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -161,6 +162,25 @@ TEST(InputStream, TheFunctionOfVortexAEndsTheDataOrFailsThem) {
   });
   EXPECT_EQ(std::strlen(ends.data()), 2 * kB + 10);
   EXPECT_EQ(ends.length_bytes(), 2 * kB + 10);
+}
+
+// The whole of what it says, once, and the errno value that it carries.
+TEST(Streams, AnErrorOfTheFunctionKeepsItsErrno) {
+  if (test::kThreadSanitizer) GTEST_SKIP() << kThrowingAllocates;
+  BlockPool pool(tiny(4));
+  const std::string cause = "the tape '" + std::string(400, 't') + "' is full";
+  auto in = input_from_callback<char>(
+      pool, [&](auto, auto) -> std::size_t { throw Error(ENOSPC, cause); }, {.name = "in"});
+  auto out = output_to_callback<char>(
+      pool, [](auto, auto) { throw std::system_error(EBUSY, std::system_category()); },
+      {.name = "out", .comeback_blocks = 0});
+  const Failure read = guarded([&] { (void)read_at(in.data()); });
+  EXPECT_EQ(read.error, ENOSPC);
+  EXPECT_EQ(read.message(), "stream 'in': the function that fills the blocks threw: " + cause +
+                                " (offset 0, block 0, window of blocks [0, 1)): "
+                                "No space left on device");
+  out.data()[0] = 'x';
+  EXPECT_EQ(guarded([&] { out.data()[kB] = 'x'; }).error, EBUSY);
 }
 
 TEST(InputStream, AnExceptionInTheFunctionIsTheStreamsError) {
@@ -335,6 +355,43 @@ TEST(OutputStream, FinishChecksItsLength) {
   EXPECT_TRUE(contains(error_of([&] { stream.finish(kB + 1); }), "finished already"));
   EXPECT_TRUE(
       contains(guarded([&] { stream.data()[kB] = 'c'; }).message(), "touched after finish()"));
+}
+
+// Writes here and there, in each block somewhere, into blocks that have been used before.
+template <typename Write>
+std::vector<std::byte> write_with_gaps(std::size_t blocks, Write write) {
+  std::mt19937_64 random = test::test_random();
+  std::vector<std::byte> expected(blocks * kB);
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const std::size_t begin = block * kB;
+    // All of it, its first byte, its last byte, or some.
+    const std::uint64_t kind = block < blocks / 2 ? 0 : random() % 4;
+    const std::size_t count = kind == 0 ? kB : kind < 3 ? 1 : 1 + random() % 20;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = kind == 0 ? i : kind == 1 ? 0 : kind == 2 ? kB - 1 : random() % kB;
+      expected[begin + at] = static_cast<std::byte>(1 + random() % 255);
+      write(begin + at, expected[begin + at]);
+    }
+  }
+  return expected;
+}
+
+TEST(OutputStream, WhatAWriterLeavesOutIsZeros) {
+  BlockPool pool(tiny(4));
+  auto script = std::make_shared<SinkScript>();
+  script->data.resize(40 * kB);
+  OutputStream<std::byte> memory(std::make_unique<MemorySink>(pool, 2, script), {});
+  std::vector<std::byte> drained(40 * kB);
+  auto callback = output_to_callback<std::byte>(
+      pool, [&](std::span<const std::byte> block, std::uint64_t offset) {
+        std::memcpy(drained.data() + offset, block.data(), block.size());
+      });
+  for (OutputStream<std::byte>* stream : {&memory, &callback}) {
+    const auto expected =
+        write_with_gaps(40, [&](std::size_t at, std::byte value) { stream->data()[at] = value; });
+    stream->finish(40 * kB);
+    EXPECT_TRUE((stream == &memory ? script->data : drained) == expected);
+  }
 }
 
 TEST(OutputStream, EndsWhereItsReservationDoes) {
