@@ -243,6 +243,26 @@ TEST(SortPlan, WhatIsKeptOfBuffersAndRunsIsCounted) {
   }
 }
 
+// Bytes and records beyond 2^32, with few runs and with many.
+TEST(SortPlan, LengthsBeyond32BitsAreCountedWhole) {
+  for (const unsigned bits : {32, 33, 40, 46}) {
+    for (const std::size_t record : {1, 8, 100}) {
+      for (const std::uint64_t memory : {256 * kMiB, 4096 * kMiB, 65536 * kMiB}) {
+        const std::uint64_t records = (std::uint64_t{1} << bits) / record + 1;
+        SortPlanRequest request = request_of(records * record, record, memory);
+        request.block_bytes = 8 * kMiB;  // the tables of smaller ones take more than a small memory
+        try {
+          const SortPlan plan = plan_sort(request);
+          expect_consistent(plan);
+          EXPECT_EQ(plan.runs, (records * record + plan.run_bytes - 1) / plan.run_bytes);
+        } catch (const Error& error) {
+          EXPECT_EQ(bits, 46U) << error.what();
+        }
+      }
+    }
+  }
+}
+
 TEST(SortPlan, TooLittleMemoryIsRefusedWithTheLeastThatWouldDo) {
   for (const std::size_t record : {1UL, 8UL, 100UL, 1000UL, 65536UL, 1UL << 20}) {
     SortPlanRequest request = request_of(1024 * kMiB, record, 100 << 10);

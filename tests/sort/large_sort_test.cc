@@ -1,0 +1,158 @@
+// More than 2^32 records, and runs beyond 4 GiB: records of one byte, and files that are holes.
+// Minutes of work, so only with VORTEX_LONG_TESTS=1.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/file_reader.h"
+#include "sort/external_sort.h"
+#include "sort/forecast_keys.h"
+#include "sort/record_order.h"
+#include "sort/run_merge.h"
+#include "sort/run_store.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/block_pool.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBeyond = (std::uint64_t{1} << 32) + 1000;
+
+RecordFormat bytes_format() { return RecordFormat(1, {parse_record_key("0:1")}); }
+
+class LargeSort : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!long_tests()) GTEST_SKIP() << "2^32 records take minutes: set VORTEX_LONG_TESTS=1";
+  }
+
+  // Zeros but for ones here and there, on both sides of 2^31 and 2^32 too.
+  std::string make_input() const {
+    const std::string path = folder_.file("in");
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    EXPECT_EQ(ftruncate(file, kBeyond), 0);
+    for (const std::uint64_t place : kOnes) {
+      EXPECT_EQ(pwrite(file, "\1", 1, static_cast<off_t>(place)), 1);
+    }
+    close(file);
+    return path;
+  }
+  ExternalSortOptions options() const {
+    ExternalSortOptions result;
+    result.inputs = {make_input()};
+    result.output = folder_.file("out");
+    result.format = bytes_format();
+    result.memory_bytes = 512 * kMiB;
+    return result;
+  }
+
+  static constexpr std::uint64_t kOnes[] = {0,
+                                            (std::uint64_t{1} << 31) - 1,
+                                            std::uint64_t{1} << 31,
+                                            (std::uint64_t{1} << 32) - 1,
+                                            std::uint64_t{1} << 32,
+                                            kBeyond - 1};
+  TemporaryFolder folder_;
+};
+
+TEST_F(LargeSort, CountsRecordsThatAreDropped) {
+  ExternalSortOptions unique = options();
+  unique.unique = true;
+  const ExternalSortReport report = external_sort(unique);
+  EXPECT_EQ(report.records_in, kBeyond);
+  EXPECT_EQ(report.records_out, 2U);
+  EXPECT_GE(report.runs, 8U);
+}
+
+TEST_F(LargeSort, WritesAllRecords) {
+  const ExternalSortReport report = external_sort(options());
+  EXPECT_EQ(report.records_in, kBeyond);
+  EXPECT_EQ(report.records_out, kBeyond);
+  FileReader<unsigned char> out(folder_.file("out"));
+  ASSERT_EQ(out.size(), kBeyond);
+  std::uint64_t ones = 0;
+  std::uint64_t falls = 0;
+  unsigned char before = 0;
+  for (std::uint64_t i = 0; i < kBeyond; ++i) {
+    const unsigned char now = out.data()[i];
+    ones += now;
+    falls += now < before ? 1 : 0;
+    before = now;
+  }
+  EXPECT_EQ(falls, 0U);
+  EXPECT_EQ(ones, std::size(kOnes));
+}
+
+struct Counter {
+  void append(const std::byte* record) {
+    ++records;
+    sum += static_cast<unsigned>(*record);
+  }
+  std::uint64_t records = 0;
+  std::uint64_t sum = 0;
+};
+
+// One run of more than 4 GiB and a short one, of slots that were never written: holes, which are
+// read as zeros.
+TEST_F(LargeSort, MergesRunsBeyondFourGibibytes) {
+  const FormatOrder order(bytes_format());
+  BlockPool pool({.pool_bytes = 16 * kMiB, .block_bytes = 2 * kMiB});
+  RunStoreOptions for_store;
+  for_store.folders = {folder_.path().string()};
+  RunStore store(pool, for_store);
+  const ForecastKeys<FormatOrder> keys(order);
+  std::vector<vortex::Run> runs;
+  std::vector<std::byte> block(pool.block_bytes());
+  for (const std::uint64_t bytes : {std::uint64_t{1000}, kBeyond}) {
+    vortex::Run run(store, bytes);
+    for (std::uint64_t at = 0; at < bytes; at += pool.block_bytes()) {
+      run.slots.push_back(store.take_slot(run.allocation.disk(at / pool.block_bytes())));
+    }
+    run.bytes = run.records = bytes;
+    run.forecast_keys.resize(run.slots.size() * keys.bytes());
+    runs.push_back(std::move(run));
+  }
+  EXPECT_EQ(runs.back().bytes_of_block(runs.back().slots.size() - 1), 1000U);
+  // The last block holds a one; its place in the file is beyond 4 GiB.
+  Request request;
+  block[999] = std::byte{1};
+  EXPECT_GT(std::uint64_t{runs.back().slots.back()} * pool.block_bytes(), std::uint64_t{1} << 32);
+  std::byte last{};
+  const auto placed = [&] {
+    return runs.back().read_last_record(runs.back().slots.size() - 1, 1, &last);
+  };
+  EXPECT_EQ(placed(), 0);
+  EXPECT_EQ(last, std::byte{0});
+  BlockQuota quota(pool, 1, 1, "test");
+  const BlockGrant grant = quota.try_take();
+  std::copy(block.begin(), block.begin() + 1000, pool.home(grant.block));
+  store.submit(request, Operation::kWrite, 0, runs.back().slots.back(), pool.home(grant.block),
+               1000, false);
+  EXPECT_TRUE(store.disk(0).wait(request));
+  EXPECT_EQ(request.error, 0);
+  quota.give_back(grant.block);
+  EXPECT_EQ(placed(), 0);
+  EXPECT_EQ(last, std::byte{1});
+  keys.make(&last,
+            runs.back().forecast_keys.data() + (runs.back().slots.size() - 1) * keys.bytes());
+
+  Counter counter;
+  RunMergeOptions merge;
+  merge.read_buffers = 7;
+  EXPECT_EQ(merge_runs(order, store, std::move(runs), counter, merge), kBeyond + 1000);
+  EXPECT_EQ(counter.records, kBeyond + 1000);
+  EXPECT_EQ(counter.sum, 1U);
+}
+
+}  // namespace
+}  // namespace vortex::test
