@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "io/file_reader.h"
 #include "sort/external_sort.h"
 #include "sort/forecast_keys.h"
 #include "sort/record_order.h"
@@ -72,25 +70,6 @@ TEST_F(LargeSort, CountsRecordsThatAreDropped) {
   EXPECT_EQ(report.records_in, kBeyond);
   EXPECT_EQ(report.records_out, 2U);
   EXPECT_GE(report.runs, 8U);
-}
-
-TEST_F(LargeSort, WritesAllRecords) {
-  const ExternalSortReport report = external_sort(options());
-  EXPECT_EQ(report.records_in, kBeyond);
-  EXPECT_EQ(report.records_out, kBeyond);
-  FileReader<unsigned char> out(folder_.file("out"));
-  ASSERT_EQ(out.size(), kBeyond);
-  std::uint64_t ones = 0;
-  std::uint64_t falls = 0;
-  unsigned char before = 0;
-  for (std::uint64_t i = 0; i < kBeyond; ++i) {
-    const unsigned char now = out.data()[i];
-    ones += now;
-    falls += now < before ? 1 : 0;
-    before = now;
-  }
-  EXPECT_EQ(falls, 0U);
-  EXPECT_EQ(ones, std::size(kOnes));
 }
 
 struct Counter {
