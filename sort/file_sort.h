@@ -187,7 +187,7 @@ class FileSort {
   template <typename EmitRun>
   void push_all(std::size_t index, RunFormation<O>& formation, const EmitRun& emit_run) {
     FileReaderBase reader =
-        files_.open_reader(index, *pool_, plan_.reader, plan_.space_for_run_bytes());
+        files_.open_reader(index, *pool_, plan_.reader, plan_.space_beside_input_bytes());
     const StreamStop stop(reader.stream(), watch_.stop());
     const std::uint64_t batch = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes_, 1);
     std::uint64_t done = 0;

@@ -27,6 +27,8 @@ constexpr std::uint64_t kBookkeepingBytes = 72;
 // The program, its libraries, the queues of the disks, and the streams of inputs and output.
 constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kProgramShare = 32;
+// Address space of the heap beside what is planned, and of a reservation while it is made.
+constexpr std::uint64_t kSpaceBeside = (std::uint64_t{12} << 20) + kReservationAlignment;
 // What bucket streams keep of each block they have: see PooledStream.
 constexpr std::uint64_t kBucketTableBytes = 16;
 
@@ -253,15 +255,13 @@ std::uint64_t SortPlan::largest_merge_order() const {
 
 std::uint64_t SortPlan::address_space_bytes() const {
   constexpr std::uint64_t kOfUnknownLength = std::uint64_t{1} << 30;
-  // The heap beside what is planned, and what a reservation takes while it is made.
-  constexpr std::uint64_t kBeside = (std::uint64_t{12} << 20) + kReservationAlignment;
   const std::uint64_t input = stream_space(request.bytes.value_or(kOfUnknownLength), block_bytes);
   const std::uint64_t bucket =
       stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
       (bucket_blocks + 1) * kBucketTableBytes + kLeastBlockBytes;
+  const std::uint64_t run = stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes);
   // Sorted in memory, what was read is closed before the output is opened.
-  const std::uint64_t forming =
-      formation.buckets * bucket + input + (in_memory() ? 0 : space_for_run_bytes());
+  const std::uint64_t forming = formation.buckets * bucket + input + (in_memory() ? 0 : run);
   // A merge reads all that it writes.
   const std::uint64_t order =
       std::max(merge_order, merged_inputs == 0 ? 0 : std::min(merged_inputs, plain_merge_order()));
@@ -270,12 +270,13 @@ std::uint64_t SortPlan::address_space_bytes() const {
                   : request.bytes.value_or(0) + order * stream_space(0, block_bytes) +
                         stream_space(request.bytes.value_or(0), block_bytes);
   const std::uint64_t streams = merged_inputs == 0 ? std::max(forming, merging) : merging;
-  return memory_taken_bytes() + kReservationGuardBytes + kBeside + request.stack_bytes + streams;
+  return memory_taken_bytes() + kReservationGuardBytes + kSpaceBeside + request.stack_bytes +
+         streams;
 }
 
-std::uint64_t SortPlan::space_for_run_bytes() const noexcept {
+std::uint64_t SortPlan::space_beside_input_bytes() const noexcept {
   return stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
-         kReservationAlignment;
+         stream_space(0, block_bytes) + request.stack_bytes + kSpaceBeside;
 }
 
 // Two requests ahead and two behind, a block each.

@@ -88,8 +88,9 @@ struct SortPlan {
   // them have, files and runs their lengths.
   std::uint64_t address_space_bytes() const;
 
-  // Of it, for a run that is written while inputs are read.
-  std::uint64_t space_for_run_bytes() const noexcept;
+  // Of it, what an input whose length is not known has to leave: for a run that is written while it
+  // is read, and for what may still be started and allocated.
+  std::uint64_t space_beside_input_bytes() const noexcept;
 
   // Runs that can be merged when each is read on its own: files that were sorted elsewhere, of
   // which no forecasts exist.

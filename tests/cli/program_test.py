@@ -428,6 +428,22 @@ class Sort(Program):
                 self.assertRegex(message, r"the sort takes .* of address space for its streams")
                 self.assertIn(f"RLIMIT_AS is {limit} MiB", message)
             self.assertTrue(enough, memory)
+        # Of a pipe nobody knows the length: a gigabyte at least is asked for, and what there is.
+        data = (self.folder / "in").read_bytes()
+        arguments = ("sort", "-", "-o", "out", "--form", "u64", "-S", "4M")
+        enough = False
+        for limit in (600, 1000, *range(1050, 1200, 10), 1300, 1500, 2000, 3000):
+            def limit_address_space(limit=limit):
+                resource.setrlimit(resource.RLIMIT_AS, (limit << 20, limit << 20))
+            done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, check=False, input=data,
+                                  capture_output=True, preexec_fn=limit_address_space)
+            if done.returncode == 0:
+                enough = True
+                self.assertEqual(self.check("out", "--form", "u64")["checksum"], expected)
+                continue
+            self.assertFalse(enough, f"{limit} MiB: {done.stderr}")
+            self.assertIn(b"of address space for its streams and threads", done.stderr)
+        self.assertTrue(enough)
 
     def test_the_plan_refuses_what_the_sort_refuses(self):
         """Maps for the blocks: two for each, of seven eighths of the kernel's limit."""
