@@ -43,12 +43,12 @@
 #include <stxxl/vector>
 
 #include "bench/support/ratios.h"
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/seeded_random.h"
-#include "sort/external_sort.h"
-#include "sort/record_format.h"
+#include "io/file/seeded_random.h"
+#include "vortex/external_sort.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/process_memory.h"
+#include "vortex/record_format.h"
 
 namespace vortex {
 namespace {

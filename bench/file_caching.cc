@@ -22,10 +22,10 @@
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/page_cache.h"
-#include "io/steady_time.h"
+#include "io/file/page_cache.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
+#include "vortex/os/steady_time.h"
 
 namespace vortex {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "bench/support/ratios.h"
 #include "vortex/block_pool.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 #include "vortex/stream_pool.h"
 #include "vortex/vanishing_array.h"
 

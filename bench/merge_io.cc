@@ -29,13 +29,13 @@
 
 #include "bench/support/merge_workloads.h"
 #include "bench/support/ratios.h"
-#include "io/block_allocation.h"
-#include "sort/in_order_prefetch.h"
-#include "sort/merge_passes.h"
-#include "sort/merge_simulation.h"
-#include "sort/merge_trace.h"
-#include "sort/overlap_model.h"
-#include "sort/prefetch_kind.h"
+#include "sort/merge/in_order_prefetch.h"
+#include "sort/merge/merge_passes.h"
+#include "study/merge_simulation.h"
+#include "study/merge_trace.h"
+#include "study/overlap_model.h"
+#include "vortex/block_allocation.h"
+#include "vortex/prefetch_kind.h"
 
 namespace vortex {
 namespace {

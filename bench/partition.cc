@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "bench/support/ratios.h"
-#include "sort/bucket_writer.h"
-#include "sort/partition.h"
+#include "sort/vanishing/bucket_writer.h"
+#include "vortex/partition.h"
 #include "vortex/process_memory.h"
 
 #if defined(__SSE2__)

@@ -35,14 +35,14 @@
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
-#include "io/seeded_random.h"
-#include "io/steady_time.h"
-#include "sort/record_order.h"
-#include "sort/run_merge.h"
-#include "sort/run_store.h"
-#include "sort/run_writer.h"
+#include "io/file/seeded_random.h"
+#include "sort/merge/run_merge.h"
+#include "sort/record/record_order.h"
+#include "sort/runs/run_store.h"
+#include "sort/runs/run_writer.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/os/steady_time.h"
 
 namespace vortex {
 namespace {

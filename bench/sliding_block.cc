@@ -23,7 +23,7 @@
 #include "bench/support/ratios.h"
 #include "vortex/block_quota.h"
 #include "vortex/input_stream.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 
 namespace vortex {
 namespace {

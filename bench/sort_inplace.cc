@@ -37,9 +37,9 @@
 
 #include "bench/support/key_distributions.h"
 #include "bench/support/ratios.h"
-#include "sort/radix_sort.h"
-#include "sort/sort.h"
 #include "vortex/process_memory.h"
+#include "vortex/radix_sort.h"
+#include "vortex/sort.h"
 
 namespace vortex {
 namespace {

@@ -22,11 +22,11 @@
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/steady_time.h"
-#include "io/striped_file.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
+#include "vortex/os/steady_time.h"
+#include "vortex/striped_file.h"
 
 namespace vortex {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "io/seeded_random.h"
+#include "io/file/seeded_random.h"
 
 namespace vortex::cli {
 namespace {

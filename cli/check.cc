@@ -15,8 +15,8 @@
 #include "cli/order_summary_json.h"
 #include "cli/record_options.h"
 #include "cli/verbs.h"
-#include "io/file_reader.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
 #include "vortex/guarded.h"
 
 namespace vortex::cli {

@@ -15,8 +15,8 @@
 #include "cli/record_checksum.h"
 #include "cli/record_generator.h"
 #include "cli/verbs.h"
-#include "io/file_writer.h"
 #include "vortex/error.h"
+#include "vortex/file_writer.h"
 #include "vortex/guarded.h"
 
 namespace vortex::cli {

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "io/masked_thread.h"
 #include "vortex/error.h"
+#include "vortex/os/masked_thread.h"
 
 namespace vortex::cli {
 namespace {

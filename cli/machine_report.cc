@@ -18,13 +18,13 @@
 #include <optional>
 #include <utility>
 
-#include "io/block_file.h"
-#include "io/open_disk.h"
-#include "io/page_cache.h"
-#include "sort/memory_limits.h"
+#include "io/file/block_file.h"
+#include "io/file/page_cache.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
-#include "vortex/map_budget.h"
+#include "vortex/memory_limits.h"
+#include "vortex/open_disk.h"
+#include "vortex/os/map_budget.h"
 
 namespace vortex::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "io/seeded_random.h"
+#include "io/file/seeded_random.h"
 #include "vortex/error.h"
 
 namespace vortex::cli {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cli/distribution.h"
-#include "sort/record_key.h"
+#include "vortex/record_key.h"
 
 namespace vortex::cli {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/record_checksum.h"
-#include "sort/record_format.h"
+#include "vortex/record_format.h"
 
 namespace vortex::cli {
 

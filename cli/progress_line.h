@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "sort/sort_progress.h"
+#include "vortex/sort_progress.h"
 
 namespace vortex::cli {
 

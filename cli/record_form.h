@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "sort/record_format.h"
-#include "sort/record_key.h"
+#include "vortex/record_format.h"
+#include "vortex/record_key.h"
 
 namespace vortex::cli {
 

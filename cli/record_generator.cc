@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/benchmark_record.h"
-#include "io/seeded_random.h"
+#include "io/file/seeded_random.h"
 #include "vortex/error.h"
 
 namespace vortex::cli {

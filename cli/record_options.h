@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sort/record_format.h"
+#include "vortex/record_format.h"
 
 namespace vortex::cli {
 

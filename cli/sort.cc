@@ -15,10 +15,10 @@
 #include "cli/interrupt.h"
 #include "cli/progress_line.h"
 #include "cli/verbs.h"
-#include "sort/disk_bound.h"
-#include "sort/external_sort.h"
-#include "sort/memory_limits.h"
+#include "sort/job/disk_bound.h"
 #include "vortex/error.h"
+#include "vortex/external_sort.h"
+#include "vortex/memory_limits.h"
 #include "vortex/process_memory.h"
 
 namespace vortex::cli {

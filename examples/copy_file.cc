@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "io/file_reader.h"
-#include "io/file_writer.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {

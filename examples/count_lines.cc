@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "io/file_reader.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "io/file_reader.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {

@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "io/file_reader.h"
-#include "sort/sorter.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/sorter.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bench/support/own_options.h"
-#include "io/open_disk.h"
-#include "io/paced_disk.h"
+#include "study/paced_disk.h"
+#include "vortex/open_disk.h"
 
 namespace vortex::bench {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "io/block_allocation.h"
-#include "io/seeded_random.h"
-#include "sort/merge_trace.h"
+#include "io/file/seeded_random.h"
+#include "study/merge_trace.h"
+#include "vortex/block_allocation.h"
 
 namespace vortex::bench {
 

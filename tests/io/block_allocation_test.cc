@@ -1,4 +1,4 @@
-#include "io/block_allocation.h"
+#include "vortex/block_allocation.h"
 
 #include <gtest/gtest.h>
 

@@ -15,13 +15,13 @@
 #include <string>
 #include <thread>
 
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/stream_calls.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/guarded.h"
+#include "vortex/stream_calls.h"
 
 namespace vortex {
 namespace {

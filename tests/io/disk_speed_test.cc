@@ -1,16 +1,16 @@
 // The speed of disks whose speed is known.
-#include "io/disk_speed.h"
+#include "vortex/disk_speed.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <memory>
 
-#include "io/fault_plan.h"
-#include "io/open_disk.h"
-#include "io/simulated_disk.h"
+#include "io/disk/fault_plan.h"
+#include "study/simulated_disk.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
+#include "vortex/open_disk.h"
 
 namespace vortex {
 namespace {

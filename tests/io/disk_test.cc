@@ -1,5 +1,5 @@
 // One suite for all backends of Disk.
-#include "io/disk.h"
+#include "io/disk/disk.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -34,14 +34,14 @@
 #include <utility>
 #include <vector>
 
-#include "io/open_disk.h"
-#include "io/paced_disk.h"
-#include "io/simulated_disk.h"
-#include "io/thread_disk.h"
-#include "io/uring_disk.h"
+#include "io/disk/thread_disk.h"
+#include "io/disk/uring_disk.h"
+#include "study/paced_disk.h"
+#include "study/simulated_disk.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
-#include "vortex/os_memory.h"
+#include "vortex/open_disk.h"
+#include "vortex/os/memory.h"
 
 namespace vortex {
 namespace {

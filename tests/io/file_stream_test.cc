@@ -20,18 +20,18 @@
 #include <type_traits>
 #include <vector>
 
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/stream_calls.h"
-#include "io/transfer.h"
+#include "io/disk/transfer.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/bucket_stream.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/guarded.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
+#include "vortex/stream_calls.h"
 #include "vortex/stream_pool.h"
 
 namespace vortex {

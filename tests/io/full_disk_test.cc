@@ -10,14 +10,14 @@
 #include <tuple>
 #include <vector>
 
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/striped_file.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/guarded.h"
+#include "vortex/striped_file.h"
 
 namespace vortex {
 namespace {

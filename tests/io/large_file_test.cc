@@ -10,11 +10,11 @@
 #include <tuple>
 #include <vector>
 
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/open_disk.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/guarded.h"
+#include "vortex/open_disk.h"
 
 namespace vortex::test {
 namespace {

@@ -15,15 +15,15 @@
 #include <thread>
 #include <vector>
 
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/page_cache.h"
-#include "io/striped_file.h"
+#include "io/file/page_cache.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/watched_heap.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/guarded.h"
+#include "vortex/striped_file.h"
 
 namespace vortex {
 namespace {

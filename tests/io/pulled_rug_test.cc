@@ -28,15 +28,15 @@
 #include <utility>
 #include <vector>
 
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/open_disk.h"
-#include "io/striped_file.h"
-#include "io/thread_disk.h"
+#include "io/disk/thread_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
+#include "vortex/open_disk.h"
+#include "vortex/striped_file.h"
 
 namespace vortex {
 namespace {

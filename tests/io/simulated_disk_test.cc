@@ -1,5 +1,5 @@
 // Exact times and orders on virtual time.
-#include "io/simulated_disk.h"
+#include "study/simulated_disk.h"
 
 #include <gtest/gtest.h>
 

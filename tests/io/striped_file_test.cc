@@ -1,5 +1,5 @@
 // Striped files: every strategy, unequal disks, full disks, failing disks.
-#include "io/striped_file.h"
+#include "vortex/striped_file.h"
 
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "io/simulated_disk.h"
-#include "io/thread_disk.h"
+#include "io/disk/thread_disk.h"
+#include "study/simulated_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/guarded.h"
 
 namespace vortex {

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "io/open_disk.h"
-#include "io/paced_disk.h"
-#include "io/simulated_disk.h"
+#include "study/paced_disk.h"
+#include "study/simulated_disk.h"
+#include "vortex/open_disk.h"
 
 namespace vortex::test {
 

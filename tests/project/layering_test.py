@@ -4,7 +4,7 @@
   layering_test.py ROOT
 
 The rooms are layers, vortex/ < io/ < sort/ < cli/, and a room includes from itself and from the
-rooms below it. Includes of our own are written from the root ("vortex/block_pool.h"), so that the
+rooms below it. Includes of our own are written from the root ("include/vortex/block_pool.h"), so that the
 installed headers read the same. A library of somebody else belongs to one room.
 """
 

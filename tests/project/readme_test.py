@@ -26,25 +26,25 @@ SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
 BUILD_ROOT = pathlib.Path(sys.argv[2]).resolve()
 README = (SOURCE_ROOT / "README.md").read_text(encoding="utf-8")
 # Headers that others include and nobody needs to know.
-NOT_IN_THE_MAP = {"vortex/block.h", "vortex/fault.h", "vortex/futex.h", "vortex/futex_event.h",
-                  "vortex/in_place_handover.h", "vortex/line_buffer.h", "vortex/pooled_stream.h",
-                  "vortex/region_table.h", "vortex/thread_state.h", "vortex/window_stream.h",
-                  "io/event_count.h", "io/service_clock.h", "io/single_file.h", "io/steady_time.h",
-                  "sort/bucket_splitters.h",
-                  "sort/bucket_writer.h", "sort/chain_sorter.h", "sort/chain_writer.h",
-                  "sort/chunk_arena.h", "sort/copy_record.h", "sort/counted_keys.h", "sort/cpu.h",
-                  "sort/digit.h",
-                  "sort/faulting_thread.h", "sort/file_plan.h",
-                  "sort/file_sort.h", "sort/first_of_equal.h", "sort/forecast_keys.h",
-                  "sort/forecasting_heap.h", "sort/hot_keys.h", "sort/in_place_sort.h",
-                  "sort/index_sort.h", "sort/kept_memory.h", "sort/large_record_sort.h",
-                  "sort/merge_passes.h", "sort/merge_prefetcher.h", "sort/order_of_need.h",
-                  "sort/participation_order.h", "sort/pointer_output.h", "sort/prefetch_policy.h",
-                  "sort/presorted.h", "sort/record_codec.h", "sort/run_collection.h",
-                  "sort/run_sink.h", "sort/sample.h", "sort/small_sort.h",
-                  "sort/small_sort_portable.h", "sort/sort_files.h", "sort/sort_input.h",
-                  "sort/sort_output.h", "sort/sort_room.h", "sort/sort_watch.h",
-                  "sort/split_plan.h", "sort/vanishing_sort.h"}
+NOT_IN_THE_MAP = {"include/vortex/block.h", "include/vortex/fault.h", "vortex/os/futex.h", "vortex/os/futex_event.h",
+                  "vortex/stream/in_place_handover.h", "include/vortex/line_buffer.h", "vortex/stream/pooled_stream.h",
+                  "vortex/fault/region_table.h", "vortex/fault/thread_state.h", "vortex/stream/window_stream.h",
+                  "vortex/os/event_count.h", "study/service_clock.h", "io/file/single_file.h", "vortex/os/steady_time.h",
+                  "sort/runs/bucket_splitters.h",
+                  "sort/vanishing/bucket_writer.h", "sort/memory/chain_sorter.h", "sort/memory/chain_writer.h",
+                  "sort/memory/chunk_arena.h", "sort/record/copy_record.h", "sort/memory/counted_keys.h", "sort/memory/cpu.h",
+                  "sort/memory/digit.h",
+                  "sort/job/faulting_thread.h", "sort/job/file_plan.h",
+                  "sort/job/file_sort.h", "sort/record/first_of_equal.h", "sort/record/forecast_keys.h",
+                  "sort/merge/forecasting_heap.h", "sort/memory/hot_keys.h", "sort/memory/in_place_sort.h",
+                  "sort/memory/index_sort.h", "sort/memory/kept_memory.h", "sort/memory/large_record_sort.h",
+                  "sort/merge/merge_passes.h", "sort/merge/merge_prefetcher.h", "sort/merge/order_of_need.h",
+                  "sort/merge/participation_order.h", "sort/record/pointer_output.h", "sort/merge/prefetch_policy.h",
+                  "sort/memory/presorted.h", "sort/record/record_codec.h", "sort/merge/run_collection.h",
+                  "sort/runs/run_sink.h", "sort/memory/sample.h", "sort/memory/small_sort.h",
+                  "sort/memory/small_sort_portable.h", "sort/job/sort_files.h", "sort/job/sort_input.h",
+                  "sort/job/sort_output.h", "sort/job/sort_room.h", "sort/job/sort_watch.h",
+                  "sort/memory/split_plan.h", "sort/vanishing/vanishing_sort.h"}
 
 
 def blocks(language):

@@ -1,4 +1,4 @@
-#include "sort/digit.h"
+#include "sort/memory/digit.h"
 
 #include <gtest/gtest.h>
 

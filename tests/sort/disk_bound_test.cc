@@ -1,5 +1,5 @@
 // The least time of a sort, with speeds that can be reckoned with by hand.
-#include "sort/disk_bound.h"
+#include "sort/job/disk_bound.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

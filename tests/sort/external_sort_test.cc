@@ -1,5 +1,5 @@
 // Files sorted through every path of the external sort, against std::stable_sort.
-#include "sort/external_sort.h"
+#include "vortex/external_sort.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Forecast and flush against its description in Barve and Vitter, section 3.1.
-#include "sort/forecast_and_flush.h"
+#include "sort/merge/forecast_and_flush.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "sort/asynchronous_forecast_and_flush.h"
-#include "sort/disk_lookahead.h"
+#include "sort/merge/asynchronous_forecast_and_flush.h"
+#include "sort/merge/disk_lookahead.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/sort/policy_driver.h"
 #include "tests/support/random_seed.h"

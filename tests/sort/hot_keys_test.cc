@@ -1,4 +1,4 @@
-#include "sort/hot_keys.h"
+#include "sort/memory/hot_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "sort/counted_keys.h"
+#include "sort/memory/counted_keys.h"
 #include "tests/support/random_seed.h"
 
 namespace vortex {

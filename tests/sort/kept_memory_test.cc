@@ -1,4 +1,4 @@
-#include "sort/kept_memory.h"
+#include "sort/memory/kept_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The encoder of numbers, when compiled for a type and when the kind is known at run time, against
 // the order that the language gives.
-#include "sort/key_code.h"
+#include "sort/record/key_code.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "sort/key.h"
 #include "tests/support/random_seed.h"
+#include "vortex/key.h"
 
 namespace vortex {
 namespace {

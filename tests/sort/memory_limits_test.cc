@@ -1,5 +1,5 @@
 // The machine's memory and the limits of control groups, read from made-up files.
-#include "sort/memory_limits.h"
+#include "vortex/memory_limits.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,9 +9,9 @@
 #include <fstream>
 #include <string>
 
-#include "sort/sort_plan.h"
 #include "tests/support/temporary_folder.h"
-#include "vortex/map_budget.h"
+#include "vortex/os/map_budget.h"
+#include "vortex/sort_plan.h"
 
 namespace vortex {
 namespace {

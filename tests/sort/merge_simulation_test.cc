@@ -1,4 +1,4 @@
-#include "sort/merge_simulation.h"
+#include "study/merge_simulation.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <numeric>
 #include <vector>
 
-#include "sort/in_order_prefetch.h"
-#include "sort/prefetch_kind.h"
+#include "sort/merge/in_order_prefetch.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
+#include "vortex/prefetch_kind.h"
 
 namespace vortex::test {
 namespace {

@@ -6,11 +6,11 @@
 #include <tuple>
 #include <vector>
 
-#include "sort/in_order_prefetch.h"
-#include "sort/merge_simulation.h"
-#include "sort/merge_trace.h"
-#include "sort/participation_order.h"
-#include "sort/smallest_key_order.h"
+#include "sort/merge/in_order_prefetch.h"
+#include "sort/merge/participation_order.h"
+#include "study/merge_simulation.h"
+#include "study/merge_trace.h"
+#include "study/smallest_key_order.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/support/random_seed.h"
 

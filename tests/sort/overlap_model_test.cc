@@ -1,5 +1,5 @@
 // Theorem 4 of the SPAA paper, in its own model.
-#include "sort/overlap_model.h"
+#include "study/overlap_model.h"
 
 #include <gtest/gtest.h>
 

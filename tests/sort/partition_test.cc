@@ -1,4 +1,4 @@
-#include "sort/partition.h"
+#include "vortex/partition.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "sort/merge_trace.h"
-#include "sort/prefetch_policy.h"
+#include "sort/merge/prefetch_policy.h"
+#include "study/merge_trace.h"
 
 namespace vortex::test {
 

@@ -6,11 +6,11 @@
 #include <new>
 #include <vector>
 
-#include "sort/participation_order.h"
-#include "sort/prefetch_kind.h"
+#include "sort/merge/participation_order.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
+#include "vortex/prefetch_kind.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The optimal prefetch order against exhaustive search.
-#include "sort/prefetch_order.h"
+#include "sort/merge/prefetch_order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What all prefetch policies promise, under random events.
-#include "sort/prefetch_policy.h"
+#include "sort/merge/prefetch_policy.h"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "sort/asynchronous_forecast_and_flush.h"
-#include "sort/forecast_and_flush.h"
-#include "sort/in_order_prefetch.h"
-#include "sort/prefetch_kind.h"
-#include "sort/striped_prefetch.h"
+#include "sort/merge/asynchronous_forecast_and_flush.h"
+#include "sort/merge/forecast_and_flush.h"
+#include "sort/merge/in_order_prefetch.h"
+#include "sort/merge/striped_prefetch.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/sort/policy_driver.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
+#include "vortex/prefetch_kind.h"
 
 namespace vortex::test {
 namespace {

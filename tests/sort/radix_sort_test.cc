@@ -1,4 +1,4 @@
-#include "sort/radix_sort.h"
+#include "vortex/radix_sort.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 
 namespace vortex {
 namespace {

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "sort/record_order.h"
+#include "sort/record/record_order.h"
 
 namespace vortex::test {
 

@@ -1,4 +1,4 @@
-#include "sort/record_order.h"
+#include "sort/record/record_order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sort/record_sort.h"
+#include "sort/runs/record_sort.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sort/cpu.h"
+#include "sort/memory/cpu.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"

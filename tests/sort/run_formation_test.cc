@@ -1,4 +1,4 @@
-#include "sort/run_formation.h"
+#include "sort/runs/run_formation.h"
 
 #include <gtest/gtest.h>
 

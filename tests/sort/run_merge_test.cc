@@ -1,5 +1,5 @@
 // Runs written to disks and merged from them, against std::stable_sort.
-#include "sort/run_merge.h"
+#include "sort/merge/run_merge.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,17 +17,17 @@
 #include <utility>
 #include <vector>
 
-#include "io/fault_plan.h"
-#include "io/open_disk.h"
-#include "sort/loser_tree.h"
-#include "sort/record_order.h"
-#include "sort/run_store.h"
-#include "sort/run_writer.h"
+#include "io/disk/fault_plan.h"
+#include "sort/merge/loser_tree.h"
+#include "sort/record/record_order.h"
+#include "sort/runs/run_store.h"
+#include "sort/runs/run_writer.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/open_disk.h"
 
 namespace vortex::test {
 namespace {

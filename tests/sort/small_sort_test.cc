@@ -1,4 +1,4 @@
-#include "sort/small_sort.h"
+#include "sort/memory/small_sort.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "sort/small_sort_portable.h"
+#include "sort/memory/small_sort_portable.h"
 #include "tests/support/random_seed.h"
 
 namespace vortex {

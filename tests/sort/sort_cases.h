@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "io/fault_plan.h"
-#include "io/virtual_clock.h"
-#include "sort/record_order.h"
-#include "sort/sort_disk.h"
+#include "io/disk/fault_plan.h"
+#include "sort/record/record_order.h"
+#include "study/virtual_clock.h"
 #include "tests/io/test_disk.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
+#include "vortex/sort_disk.h"
 
 namespace vortex::test {
 

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "io/file_writer.h"
-#include "io/seeded_random.h"
-#include "sort/external_sort.h"
-#include "sort/sorter.h"
+#include "io/file/seeded_random.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/external_sort.h"
+#include "vortex/file_writer.h"
+#include "vortex/sorter.h"
 
 namespace vortex::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "sort/sort_plan.h"
+#include "vortex/sort_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "sort/merge_passes.h"
-#include "sort/prefetch_policy.h"
+#include "sort/merge/merge_passes.h"
+#include "sort/merge/prefetch_policy.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"

@@ -1,4 +1,4 @@
-#include "sort/sort.h"
+#include "vortex/sort.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sort/cpu.h"
+#include "sort/memory/cpu.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 
@@ -104,7 +104,7 @@ T from_word(std::uint64_t word) {
   return value;
 }
 
-// Total order of floating-point numbers by IEEE 754, independent of sort/key.h.
+// Total order of floating-point numbers by IEEE 754, independent of include/vortex/key.h.
 template <typename T>
 bool total_less(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {

@@ -1,5 +1,5 @@
 // Records pushed and read back in order, against std::stable_sort.
-#include "sort/sorter.h"
+#include "vortex/sorter.h"
 
 #include <gtest/gtest.h>
 
@@ -19,14 +19,14 @@
 #include <thread>
 #include <vector>
 
-#include "sort/key.h"
-#include "sort/prefetch_kind.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/key.h"
+#include "vortex/prefetch_kind.h"
 
 namespace vortex::test {
 namespace {

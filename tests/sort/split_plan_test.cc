@@ -1,4 +1,4 @@
-#include "sort/split_plan.h"
+#include "sort/memory/split_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "vortex/futex.h"
+#include "vortex/os/futex.h"
 
 namespace vortex::test {
 

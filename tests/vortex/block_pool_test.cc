@@ -23,7 +23,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/block_quota.h"
 #include "vortex/error.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 
 namespace vortex {
 namespace {

@@ -15,7 +15,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/guarded.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 #include "vortex/stream_pool.h"
 
 namespace vortex {

@@ -1,6 +1,6 @@
 // Locks and semaphores under contention. semaphore_close_test.cc has the race of close() with a
 // taker.
-#include "vortex/futex.h"
+#include "vortex/os/futex.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

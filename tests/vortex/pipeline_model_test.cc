@@ -14,7 +14,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 #include "vortex/pipeline.h"
 
 namespace vortex {

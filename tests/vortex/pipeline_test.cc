@@ -24,7 +24,7 @@
 #include "tests/support/words.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 #include "vortex/process_memory.h"
 
 namespace vortex {

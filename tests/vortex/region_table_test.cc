@@ -1,5 +1,5 @@
 // The table of regions against std::map, and under threads that look up while others change it.
-#include "vortex/region_table.h"
+#include "vortex/fault/region_table.h"
 
 #include <gtest/gtest.h>
 

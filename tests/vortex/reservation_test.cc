@@ -13,7 +13,7 @@
 
 #include "tests/support/sanitizers.h"
 #include "vortex/error.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 #include "vortex/process_memory.h"
 
 namespace vortex {

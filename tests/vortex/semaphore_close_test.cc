@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "tests/support/threads.h"
-#include "vortex/futex.h"
+#include "vortex/os/futex.h"
 
 namespace vortex {
 namespace {

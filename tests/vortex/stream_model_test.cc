@@ -14,7 +14,7 @@
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 #include "vortex/output_stream.h"
 
 namespace vortex {

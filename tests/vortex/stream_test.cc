@@ -28,7 +28,7 @@
 #include "vortex/error.h"
 #include "vortex/fault_dispatcher.h"
 #include "vortex/guarded.h"
-#include "vortex/os_memory.h"
+#include "vortex/os/memory.h"
 
 namespace vortex {
 namespace {

@@ -4,14 +4,14 @@
 #include <span>
 #include <string>
 
-#include "io/file_reader.h"
-#include "io/file_writer.h"
-#include "sort/external_sort.h"
-#include "sort/sorter.h"
 #include "vortex/block_pool.h"
 #include "vortex/callback_sink.h"
 #include "vortex/callback_source.h"
+#include "vortex/external_sort.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/guarded.h"
+#include "vortex/sorter.h"
 
 namespace {
 

@@ -1,0 +1,39 @@
+// What a page fault tells the stream that has to serve it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "vortex/failure.h"
+
+namespace vortex::inline v0 {
+
+enum class Access : std::uint8_t {
+  kRead,
+  kWrite,
+  kUnknown,  // the processor, or the engine, does not tell
+};
+
+struct Fault {
+  std::byte* address = nullptr;
+  Access access = Access::kUnknown;
+};
+
+// Who serves the faults of a region. Called inside the signal handler, on the faulting thread: no
+// allocation, no exceptions, no lock that user code can hold.
+class FaultServer {
+ public:
+  // Makes the access possible and returns null; the instruction then runs again. Or returns why
+  // not: a record that stays valid until the region is removed.
+  virtual const Failure* serve(const Fault& fault) noexcept = 0;
+
+  // A fault that user code caused while serve() ran it (a callback that read another stream)
+  // failed, and control leaves serve() for good, from the middle. Release what serve() holds and
+  // mark the region as failed because of `inner`.
+  virtual void abandon(const Failure& inner) noexcept = 0;
+
+ protected:
+  ~FaultServer() = default;
+};
+
+}  // namespace vortex::inline v0

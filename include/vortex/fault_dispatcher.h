@@ -1,0 +1,78 @@
+// The process's one SIGSEGV handler (the stream manager of section 4.4 of the Vortex paper).
+#pragma once
+
+#include <signal.h>
+
+#include <atomic>
+#include <string>
+
+#include "vortex/fault/region_table.h"
+
+namespace vortex::inline v0 {
+
+// How the signal reaches us. libsigsegv is compiled in unless the build says -Dengine=native, and
+// is then the default; both behave alike.
+enum class Engine { kLibsigsegv, kNative };
+
+// The signal is process-wide, so this is the one object of the library that is, too. A fault in a
+// registered region goes to its FaultServer; any other goes to the handler that was installed
+// before ours, called directly with the original siginfo and context, under the mask and flags it
+// was installed with. (Putting the earlier handler back and faulting again would lose the faults
+// that other threads have meanwhile; only the default action and SIG_IGN are restored like that.)
+//
+// The handler is installed with SA_NODEFER, because a callback that runs inside a fault may read
+// another stream, and without SA_ONSTACK, and blocks no other signals: the reasons are in
+// docs/decisions.md, "Faults". So handlers of other signals may interrupt a fault; they must not
+// touch streams, since the code they interrupt may hold a stream's or a pool's lock.
+//
+// Thread-safe. Nothing here may be called inside a fault.
+class FaultDispatcher {
+ public:
+  static FaultDispatcher& instance();
+
+  // What this build has, and what it uses unless told otherwise.
+  static bool compiled_in(Engine engine) noexcept;
+  static Engine default_engine() noexcept;
+
+  // Installs the handler; add() does it with the default engine when nobody did. Throws Error:
+  // EBUSY when another engine is running, ENOTSUP when the engine is not compiled in.
+  void start(Engine engine);
+  void start() { start(default_engine()); }
+  // Takes the handler out again and puts the earlier one back. Throws Error(EBUSY) while regions
+  // are registered or when somebody installed a handler after ours, which would be lost.
+  void stop();
+  bool running() const noexcept;
+  Engine engine() const noexcept;
+
+  // Registers a region. Throws Error(EEXIST) when it overlaps another. When somebody has installed
+  // a handler after ours, a line on stderr names it, once for each such handler.
+  void add(Region& region);
+  // Removes it and waits until no thread serves a fault in it. Whoever calls has already woken
+  // those.
+  void remove(Region& region) noexcept;
+
+  // The handler that somebody installed after ours: "function (library)" as far as the dynamic
+  // linker knows, empty when ours is in place. Faults reach us then only if that handler passes
+  // them on.
+  std::string handler_in_front() const;
+
+  // Puts our handler in front again; the one found there is called for faults that are not ours.
+  // When it passes them on to the handler that it replaced, or puts that back, they go to those who
+  // were there before. Works for seven such handlers at a time; the faults that an eighth passes on
+  // go straight to the one from before start(). Throws Error(EBUSY) when the handler found is
+  // libsigsegv's and so is our engine.
+  void reclaim();
+
+  struct Statistics {
+    std::uint64_t served = 0;     // faults in our regions, served
+    std::uint64_t failed = 0;     // faults in our regions that ended in an error
+    std::uint64_t forwarded = 0;  // faults that went to an earlier handler
+  };
+  Statistics statistics() const noexcept;
+
+ private:
+  FaultDispatcher();
+  void start_locked(Engine engine);
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,110 @@
+// A file as an array: `const T*` to all of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/file/file_source.h"
+#include "vortex/block_pool.h"
+#include "vortex/input_stream.h"
+
+namespace vortex::inline v0 {
+
+struct FileReaderOptions {
+  std::size_t block_bytes = 0;      // 0: 2 MiB, less for files smaller than the pool
+  std::size_t comeback_blocks = 1;  // M: how far the reader may go back
+  std::size_t read_ahead = 4;       // N: requests beyond the block in use
+  std::size_t request_bytes = 0;    // 0: a block, or several small ones
+  Caching caching = Caching::kAuto;
+  Disk* disk = nullptr;  // null: one of its own. Must outlive the reader
+  BlockPool* pool =
+      nullptr;  // null: one of its own, of about the size needed. Must outlive the reader
+  // Address space for data whose length nobody knows beforehand: more than that cannot be read.
+  // Halved, down to a gigabyte, when the system refuses; see InputStreamBase::reserved_bytes().
+  std::uint64_t unknown_length_bytes = kUnknownLengthReservation;
+  std::string name = {};  // for messages; the path by default
+};
+
+struct FileReaderStatistics {
+  FileSourceStatistics source;
+  std::vector<DiskStatistics> disks;
+  std::string direct;  // "direct I/O", or why not
+  std::size_t pool_bytes = 0;
+};
+
+// The untyped part.
+class FileReaderBase {
+ public:
+  // Blocks of such a pool that a reader with these options takes for good, where the file is not
+  // striped.
+  static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes);
+
+  explicit FileReaderBase(const std::string& path, const FileReaderOptions& options = {});
+  // Reads a descriptor that stays its owner's: a file from its beginning, a pipe, socket or
+  // terminal from where it is to its end. Whatever a block holds becomes readable when the block is
+  // full or the data end, so this is not for conversations.
+  explicit FileReaderBase(int descriptor, const FileReaderOptions& options = {});
+  explicit FileReaderBase(std::unique_ptr<FileLayout> layout,
+                          const FileReaderOptions& options = {});
+
+  // Movable, but not assignable: a stream that is replaced would outlive its pool.
+  FileReaderBase(FileReaderBase&&) noexcept = default;
+  FileReaderBase& operator=(FileReaderBase&&) = delete;
+
+  const std::byte* bytes() const noexcept { return stream_->bytes(); }
+  // Known from the start for files; for pipes, sockets and terminals once the end has been read.
+  std::optional<std::uint64_t> length_bytes() const noexcept { return stream_->length_bytes(); }
+
+  // Places [offset, offset + bytes) for system calls; see InputStreamBase::prefault().
+  void prefault(std::uint64_t offset, std::size_t bytes) { stream_->prefault(offset, bytes); }
+
+  // The stream underneath: failure(), cancel(), statistics() of its faults.
+  InputStreamBase& stream() noexcept { return *stream_; }
+  std::size_t block_bytes() const noexcept { return pool_->block_bytes(); }
+  FileReaderStatistics statistics() const;
+
+ protected:
+  std::uint64_t known_length_bytes() const;
+
+ private:
+  std::unique_ptr<BlockPool> own_pool_;
+  BlockPool* pool_ = nullptr;
+  FileSource* source_ = nullptr;  // the stream's
+  std::string direct_;
+  std::unique_ptr<InputStreamBase> stream_;
+};
+
+// FileReader<T>: the Vortex file wrapper of section 6.3.
+//
+//   vortex::FileReader<std::uint64_t> in("numbers");
+//   const std::uint64_t* data = in.data();
+//   for (std::uint64_t i = 0, n = in.size(); i < n; ++i) sum += data[i];
+//
+// Reading data() waits for the disk inside a page fault, seldom, since blocks are read ahead. After
+// the end come zeros to the end of the page and a page more. An I/O error inside a loop ends the
+// process with a line that says what happened, unless the loop runs in vortex::guarded(). A file
+// that shrinks while it is read is such an error (ENODATA); what is appended to it meanwhile is not
+// read.
+//
+// Constructors throw Error, with the path. One reader thread, or several inside the window.
+template <typename T>
+class FileReader : public FileReaderBase {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "a file holds bytes: the element type of a reader must be trivially copyable");
+
+ public:
+  using FileReaderBase::FileReaderBase;
+
+  const T* data() const noexcept { return reinterpret_cast<const T*>(bytes()); }
+
+  // Whole elements. Throws Error(ESPIPE) where only the end tells how many there are, and it has
+  // not been reached: length_bytes() is for those who read pipes as well.
+  std::uint64_t size() const { return known_length_bytes() / sizeof(T); }
+};
+
+}  // namespace vortex::inline v0

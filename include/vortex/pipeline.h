@@ -1,0 +1,169 @@
+// Two threads, one pointer: a producer writes an endless array, a consumer reads it.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "vortex/block_pool.h"
+#include "vortex/failure.h"
+#include "vortex/input_stream.h"
+#include "vortex/output_stream.h"
+#include "vortex/stream/channel.h"
+
+namespace vortex::inline v0 {
+
+struct PipelineOptions {
+  std::string name = "pipeline";
+  std::size_t block_bytes = kDefaultBlockBytes;  // B, where the pipeline makes its own pool
+  std::size_t read_ahead_blocks = 2;             // N
+  std::size_t writer_comeback_blocks = 1;        // L: how far back the producer may write
+  std::size_t reader_comeback_blocks = 1;        // M: how far back the consumer may read
+  Handover handover = Handover::kAtHome;         // kInPlace is faster and forgives more
+  // What the reader finds where the producer left bytes out of a block. Clearing blocks that move
+  // between two threads of one program costs more than the moves.
+  Gaps gaps = Gaps::kUnspecified;
+  // The length when it is known before the data are; finish() must agree with it.
+  std::optional<std::uint64_t> length_bytes = std::nullopt;
+  // Address space for each of the two arrays while the length is not known; halved down to 1 GiB
+  // when the system refuses.
+  std::uint64_t reserve_bytes = kUnknownLengthReservation;
+  // Blocks come from here instead of a pool of the pipeline's own, which holds exactly what it
+  // needs.
+  std::shared_ptr<BlockPool> pool = nullptr;
+};
+
+namespace detail {
+
+std::shared_ptr<Channel> make_channel(const PipelineOptions& options);
+OutputStreamOptions writer_options(const PipelineOptions& options);
+InputStreamOptions reader_options(const PipelineOptions& options);
+
+}  // namespace detail
+
+// The end of a pipeline that writes. Going out of scope without finish() (an exception, an early
+// return) is an error that the reader gets after the blocks that were handed over.
+template <typename T>
+class PipelineWriter {
+ public:
+  PipelineWriter(PipelineWriter&&) noexcept = default;
+  PipelineWriter& operator=(PipelineWriter&&) = delete;
+  ~PipelineWriter() {
+    if (!stream_) return;
+    if (const Failure failure = stream_->failure()) fail(failure.error, failure.cause.view());
+  }
+
+  // The array. Writing it may wait inside a page fault for the reader. See OutputStream.
+  T* data() noexcept { return stream_->data(); }
+
+  // The data end after `count` elements. Throws Error: EPIPE when the reader left before it had
+  // read them all, EINVAL when another length was announced, and the stream's failure.
+  void finish(std::uint64_t count) { stream_->finish(count); }
+
+  // Gives up: the reader gets the blocks that were handed over, and then this error.
+  void fail(int error, std::string_view cause) noexcept { channel_->break_off(error, cause); }
+
+  OutputStream<T>& stream() noexcept { return *stream_; }
+
+ private:
+  template <typename U>
+  friend class Pipeline;
+  PipelineWriter(std::shared_ptr<Channel> channel, std::unique_ptr<OutputStream<T>> stream) noexcept
+      : channel_(std::move(channel)), stream_(std::move(stream)) {}
+
+  std::shared_ptr<Channel> channel_;
+  std::unique_ptr<OutputStream<T>> stream_;
+};
+
+// The end of a pipeline that reads. When it goes out of scope before the writer has finished, the
+// writer gets EPIPE.
+template <typename T>
+class PipelineReader {
+ public:
+  PipelineReader(PipelineReader&&) noexcept = default;
+  PipelineReader& operator=(PipelineReader&&) = delete;
+
+  // The array. Reading it may wait inside a page fault for the writer. After the last byte come
+  // zeros to the end of its page and for a page more. See InputStream.
+  const T* data() const noexcept { return stream_->data(); }
+
+  // The number of whole elements, once it is known.
+  std::optional<std::uint64_t> size() const noexcept { return stream_->size(); }
+
+  // Waits for it. Throws Error when the writer gives up or the pipeline is cancelled. Do not wait
+  // for a writer that waits for you: it gets no further than N + L blocks ahead of what was read.
+  std::uint64_t wait_size() { return channel_->wait_length() / sizeof(T); }
+
+  InputStream<T>& stream() noexcept { return *stream_; }
+
+ private:
+  template <typename U>
+  friend class Pipeline;
+  PipelineReader(std::shared_ptr<Channel> channel, std::unique_ptr<InputStream<T>> stream) noexcept
+      : channel_(std::move(channel)), stream_(std::move(stream)) {}
+
+  std::shared_ptr<Channel> channel_;
+  std::unique_ptr<InputStream<T>> stream_;
+};
+
+// Vortex-C (section 4.3 of the Vortex paper): what one thread writes to writer().data(), another
+// thread finds at reader().data(), as if both were one array of any size, while N + L + M + 1
+// blocks of memory move from one to the other. Nothing is copied and neither thread sees a block.
+//
+//   vortex::Pipeline<std::uint64_t> pipeline({});
+//   std::thread producer([out = pipeline.writer(), n]() mutable {
+//     for (std::uint64_t i = 0; i < n; ++i) out.data()[i] = i;
+//     out.finish(n);
+//   });
+//   auto in = pipeline.reader();
+//   for (std::uint64_t i = 0; i < n; ++i) sum += in.data()[i];
+//
+// The writer may go back L blocks and write them in any order within that; the reader may go back M
+// blocks and jump forward as it likes. With the reader in block c the writer gets no further than
+// block c + N + L: it waits, spinning briefly, then asleep. Touches outside the windows are errors
+// of the stream (see guarded.h).
+//
+// Any thread may hold an end, one at a time; the ends outlive the Pipeline object. A filter reads
+// one pipeline and writes the next.
+template <typename T>
+class Pipeline {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "a pipeline moves bytes from one thread to another: its element type must be "
+                "trivially copyable");
+
+ public:
+  // Throws Error: ENOMEM when memory or address space is refused, EINVAL for a bad block size.
+  explicit Pipeline(const PipelineOptions& options)
+      : channel_(detail::make_channel(options)),
+        writer_(channel_, std::make_unique<OutputStream<T>>(Channel::writing_end(channel_),
+                                                            detail::writer_options(options))),
+        reader_(channel_, std::make_unique<InputStream<T>>(Channel::reading_end(channel_),
+                                                           detail::reader_options(options))) {}
+
+  // The ends, each to be taken once. What is not taken goes with the Pipeline, as an end does that
+  // goes out of scope.
+  PipelineWriter<T> writer() noexcept { return std::move(writer_); }
+  PipelineReader<T> reader() noexcept { return std::move(reader_); }
+
+  // Wakes both threads where they wait; each gets this error at the next block that it needs. From
+  // any thread.
+  void cancel(int error = ECANCELED,
+              std::string_view cause = "the pipeline was cancelled") noexcept {
+    channel_->cancel(error, cause);
+  }
+
+  const Channel& channel() const noexcept { return *channel_; }
+
+ private:
+  const std::shared_ptr<Channel> channel_;
+  PipelineWriter<T> writer_;
+  PipelineReader<T> reader_;
+};
+
+}  // namespace vortex::inline v0

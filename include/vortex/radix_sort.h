@@ -1,0 +1,212 @@
+// In-place radix sort of a vanishing array (section 5 of the Vortex paper).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "sort/memory/split_plan.h"
+#include "sort/record/record_codec.h"
+#include "sort/vanishing/vanishing_sort.h"
+#include "vortex/error.h"
+#include "vortex/key.h"
+#include "vortex/sort.h"
+#include "vortex/vanishing_array.h"
+
+namespace vortex::inline v0 {
+
+struct RadixSortOptions {
+  // 1 to 8: 2^b buckets on the first level, however few records there are. 0: by the plan, which
+  // sees to the address space, and no buckets for arrays that fit the caches.
+  int first_split_bits = 0;
+  Order order = Order::kAscending;
+  // Records with equal keys keep their order. Costs nothing for bare keys.
+  bool stable = false;
+  // Measured speeds of 2^b-way splits, b from 1 to 8, for plan_splits(); empty: the least depth.
+  std::span<const double> split_speeds = {};
+};
+
+struct RadixSortReport {
+  int first_split_bits = 0;       // 0: nothing to sort, or sorted without buckets
+  std::size_t peak_blocks = 0;    // of the pool, while it ran
+  std::size_t working_bytes = 0;  // besides the pool
+  // The most of both together at any time, beyond the blocks of the array and what others have of
+  // the pool.
+  std::size_t epsilon_bytes = 0;
+};
+
+// How many blocks beyond those of the array the pool must have: one for each bucket's partly filled
+// block, and some for records that straddle blocks and for blocks that the system refuses to take.
+constexpr std::size_t radix_sort_extra_blocks(int split_bits) {
+  return (std::size_t{1} << split_bits) + 4;
+}
+
+namespace detail {
+
+// What the kinds of records have in common.
+struct RadixSortPlan {
+  RadixSortPlan(VanishingArrayBase& array, std::size_t count, std::size_t record_bytes,
+                const RadixSortOptions& options);
+
+  SplitSteps steps;
+  int bits = 0;  // 0: without buckets
+};
+
+template <typename Record, typename KeyOf, typename Codec>
+RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
+                                const SortRules<Record, KeyOf>& rules, const Codec& codec,
+                                const RadixSortOptions& options) {
+  using Sorting = VanishingSort<Record, KeyOf, Codec>;
+  using Bits = typename Sorting::Bits;
+  const RadixSortPlan plan(array, count, sizeof(Record), options);
+  auto* const records = reinterpret_cast<Record*>(array.bytes());
+  const auto encoded_key = [&](Record record) noexcept {
+    codec.encode(&record, 1);
+    return rules.key_of(record);
+  };
+  RadixSortReport report;
+  report.peak_blocks = array.pool().peak_blocks_in_use();
+  switch (presorted(records, count, encoded_key)) {
+    case Presorted::kAscending:
+      return report;
+    case Presorted::kStrictlyDescending:
+      std::reverse(records, records + count);
+      return report;
+    case Presorted::kNo:
+      break;
+  }
+  constexpr std::size_t kSample = Sorting::Sorter::kSample;
+  Split<Bits> split;
+  bool buckets = plan.bits != 0 && count >= kSample;
+  if (buckets) {
+    std::array<Bits, kSample> sample;
+    for (std::size_t i = 0; i < kSample; ++i) {
+      const std::size_t step = count / kSample;
+      sample[i] = encoded_key(records[i * step + (i * 0x9e3779b97f4a7c15) % step]);
+    }
+    // So many buckets fewer that what they leave partly filled and the working memory together are
+    // 2^b blocks.
+    const std::size_t most = std::size_t{1} << plan.bits;
+    const std::size_t block = array.pool().block_bytes();
+    const std::size_t working = Sorting::usual_working_bytes(count, most, plan.steps);
+    const std::size_t besides = 1 + (working + block - 1) / block;
+    split = split_by_sample(sample.data(), kSample, KeyRange<Bits>{},
+                            static_cast<unsigned>(4 * besides <= most ? most - besides : most));
+    buckets = split.kind != SplitKind::kThreeWay;
+  }
+  if (!buckets) {
+    InPlaceSort<Record, KeyOf, Codec>::run(records, count, rules, codec);
+    report.working_bytes = InPlaceSort<Record, KeyOf, Codec>::working_bytes(count);
+    report.epsilon_bytes = report.working_bytes;
+    return report;
+  }
+  Sorting sorting(array, count, rules, codec, plan.steps, split, plan.bits);
+  sorting.sort();
+  report.first_split_bits = plan.bits;
+  report.peak_blocks = sorting.peak_blocks();
+  report.working_bytes = sorting.working_bytes();
+  report.epsilon_bytes = sorting.epsilon_bytes();
+  return report;
+}
+
+// As in sort.h.
+RadixSortReport radix_sort_keys_32(VanishingArrayBase& array, std::size_t count, KeyCode code,
+                                   const RadixSortOptions& options);
+RadixSortReport radix_sort_keys_64(VanishingArrayBase& array, std::size_t count, KeyCode code,
+                                   const RadixSortOptions& options);
+RadixSortReport radix_sort_pairs_64(VanishingArrayBase& array, std::size_t count, KeyCode code,
+                                    const RadixSortOptions& options);
+RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t count, KeyCode code,
+                                      const RadixSortOptions& options);
+
+}  // namespace detail
+
+// Sorts the first size() records of the array by `key(record)`, an integer or floating-point
+// number, which must not throw and must give the same for the same record; always stable. The first
+// level reads the array while its memory flows away into 2^b bucket streams of the same pool; each
+// bucket is then sorted and the result flows back into the array. Keys of which a sample finds one
+// to be a quarter are sorted by moving chunks within the array (sort.h) instead, and so is an array
+// whose pool has no blocks to spare.
+//
+// Memory: n and epsilon, and epsilon is at most 2^b blocks: those that the pool gives beyond the
+// array's, the buffers, and the working memory of the deeper levels together. The first level makes
+// some buckets fewer for that. A bucket is sorted straight to its place only while that fits,
+// otherwise where it is, and then copied. The bound does not hold where 2^b blocks are less than
+// four times the working memory (1 to 2 MiB for most records: then that comes on top); keys for
+// which two levels below the first are not enough can add up to 6 MiB, and a bucket more than twice
+// as large as the average 32 bytes for each 4 KiB of it.
+//
+// Throws Error(EINVAL) for the options, Error(ENOMEM) when 2^b buckets that reserve room for all of
+// the array exceed the address space, with nothing moved, or std::bad_alloc. When the system
+// refuses to move a block the array holds its elements in some order: everything is brought back,
+// repeating refused moves for a while. Only if the system goes on refusing does the error say that
+// elements are missing. Runs on the calling thread.
+template <typename T, typename KeyFunction>
+requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>> RadixSortReport
+radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options = {}) {
+  static_assert(
+      sizeof(T) <= 1024,
+      "the base case takes 256 records' room on the stack: sort the keys of larger records "
+      "with their places");
+  const auto sort_by = [&](auto key_of) {
+    return detail::radix_sort_with(array, array.size(), SortRules<T, decltype(key_of)>{key_of},
+                                   NoCodec<T>{}, options);
+  };
+  if (options.order == Order::kAscending) {
+    return sort_by([key](const T& record) noexcept {
+      return to_key_bits<Order::kAscending>(std::invoke(key, record));
+    });
+  }
+  return sort_by([key](const T& record) noexcept {
+    return to_key_bits<Order::kDescending>(std::invoke(key, record));
+  });
+}
+
+// Sorts integers, floating-point numbers (in the total order of key.h) and KeyValue pairs, these by
+// their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own. As
+// the other radix_sort() otherwise.
+template <typename T>
+requires RadixKey<T> || detail::IsKeyValue<T>::value RadixSortReport
+radix_sort(VanishingArray<T>& array, RadixSortOptions options = {}) {
+  const std::size_t count = array.size();
+  if constexpr (RadixKey<T>) {
+    const KeyCode code = key_code<T>(options.order);
+    if constexpr (sizeof(T) == 8) {
+      return detail::radix_sort_keys_64(array, count, code, options);
+    } else if constexpr (sizeof(T) == 4) {
+      return detail::radix_sort_keys_32(array, count, code, options);
+    } else {
+      return radix_sort(
+          array, [](const T& key) noexcept { return key; }, options);
+    }
+  } else {
+    using Key = decltype(T::key);
+    const KeyCode code = key_code<Key>(options.order);
+    if constexpr (sizeof(Key) == 8 && sizeof(T) == 16) {
+      return detail::radix_sort_pairs_64(array, count, code, options);
+    } else if constexpr (sizeof(Key) == 4 && sizeof(T) == 8) {
+      if (!options.stable) return detail::radix_sort_half_pairs(array, count, code, options);
+    }
+    return radix_sort(
+        array, [](const T& record) noexcept { return record.key; }, options);
+  }
+}
+
+// The drop-in for the library's own buffer: radix_sort() with the options that every sort has.
+template <typename T, typename KeyFunction>
+requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+void sort(VanishingArray<T>& array, KeyFunction key, SortOptions options = {}) {
+  radix_sort(array, key, {.order = options.order, .stable = options.stable});
+}
+template <typename T>
+requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(VanishingArray<T>& array,
+                                                               SortOptions options = {}) {
+  radix_sort(array, {.order = options.order, .stable = options.stable});
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,80 @@
+// Address space with no memory behind it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace vortex::inline v0 {
+
+// Where a reservation begins, at least: block moves of whole 2 MiB spans are then one page-table
+// entry.
+inline constexpr std::size_t kReservationAlignment = std::size_t{2} << 20;
+
+// Behind every reservation lies so much address space more, where nothing is ever placed: who runs
+// over the end faults there, instead of meeting what somebody else has mapped.
+inline constexpr std::size_t kReservationGuardBytes = std::size_t{2} << 20;
+
+// A range of addresses that faults on every access until blocks are placed in it. It costs one
+// kernel map and no memory. Movable; not thread-safe, but vacate() of disjoint ranges may run at
+// once.
+class Reservation {
+ public:
+  struct Options {
+    std::size_t bytes = 0;  // rounded up to whole pages
+    std::size_t least_bytes =
+        0;  // when the system refuses, halve down to this; 0: take `bytes` or throw
+    std::size_t alignment = kReservationAlignment;  // a power of two, at least a page
+  };
+
+  Reservation() = default;
+
+  // Throws Error: EINVAL for zero bytes, sizes beyond the address space or a bad alignment; ENOMEM
+  // when the system refuses, naming the limit that did (RLIMIT_AS, vm.overcommit_memory).
+  explicit Reservation(const Options& options);
+  ~Reservation();
+  Reservation(Reservation&& other) noexcept;
+  Reservation& operator=(Reservation&& other) noexcept;
+
+  std::byte* begin() const noexcept { return begin_; }
+  std::byte* end() const noexcept { return begin_ + bytes_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  // With the guard behind it.
+  std::size_t guarded_bytes() const noexcept {
+    return begin_ == nullptr ? 0 : bytes_ + kReservationGuardBytes;
+  }
+
+  // Takes whatever is mapped in [at, at + bytes) away and leaves bare reservation. Returns 0 or an
+  // errno value. Async-signal-safe.
+  int vacate(std::byte* at, std::size_t bytes) noexcept;
+
+ private:
+  void release() noexcept;
+
+  std::byte* begin_ = nullptr;
+  std::size_t bytes_ = 0;
+  int owner_pid_ = 0;
+};
+
+// Gives the page tables of finished address space back. Moving a block away leaves the tables that
+// addressed it; they are invisible to the resident size and add up (2 MiB for each GiB streamed
+// through 4 KiB pages). The kernel frees a table when one unmapping covers its whole span, so
+// whatever lies behind a window is vacated once more in whole spans of 2 MiB (for smaller blocks)
+// and 1 GiB.
+class PageTableReclaimer {
+ public:
+  PageTableReclaimer() = default;
+  PageTableReclaimer(Reservation& reservation, std::size_t block_bytes) noexcept;
+
+  // Nothing in [the begin of the reservation, `floor`) is placed any more. Async-signal-safe.
+  void finished_below(std::byte* floor) noexcept;
+
+ private:
+  void advance(std::byte*& done, std::byte* floor, std::size_t span) noexcept;
+
+  Reservation* reservation_ = nullptr;
+  bool small_blocks_ = false;
+  std::byte* small_done_ = nullptr;
+  std::byte* large_done_ = nullptr;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,120 @@
+// The drop-in: sorts an array where it is.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <type_traits>
+
+#include "sort/memory/in_place_sort.h"
+#include "sort/memory/large_record_sort.h"
+#include "sort/record/record_codec.h"
+#include "vortex/key.h"
+
+namespace vortex::inline v0 {
+
+struct SortOptions {
+  Order order = Order::kAscending;
+  // Records with equal keys keep their order. Costs nothing for bare keys.
+  bool stable = false;
+};
+
+namespace detail {
+
+// Compiled once, for the processor at hand. `keys` are 4 or 8 bytes long; `pairs` are a key of 8
+// bytes and 8 bytes of value; `half_pairs` a key of 4 and 4 of value, and not stable.
+void sort_keys_32(void* keys, std::size_t count, KeyCode code);
+void sort_keys_64(void* keys, std::size_t count, KeyCode code);
+void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable);
+void sort_half_pairs(void* pairs, std::size_t count, KeyCode code);
+
+template <typename T>
+struct IsKeyValue : std::false_type {};
+template <typename K, typename V>
+struct IsKeyValue<KeyValue<K, V>> : std::true_type {};
+
+template <typename T, typename KeyOf>
+void sort_generic(T* records, std::size_t count, KeyOf key_of) {
+  switch (presorted(records, count, key_of)) {
+    case Presorted::kAscending:
+      return;
+    case Presorted::kStrictlyDescending:
+      std::reverse(records, records + count);
+      return;
+    case Presorted::kNo:
+      break;
+  }
+  if constexpr (sizeof(T) > kMostCarriedBytes) {
+    sort_by_places(records, count, key_of);
+  } else {
+    InPlaceSort<T, KeyOf>::run(records, count, SortRules<T, KeyOf>{key_of});
+  }
+}
+
+}  // namespace detail
+
+// Sorts records by `key(record)`, an integer or floating-point number; always stable. The array is
+// sorted where it is: up to 512 KiB of it with as much memory again, beyond that with up to about
+// 8 MiB of extra memory and 1% (for the lists of its 4 KiB chunks). What sorts of fewer than 2^20
+// records have used, 1 to 2 MiB mostly, the thread keeps for its next one. Throws std::bad_alloc,
+// with nothing moved. Thread-safe for different arrays; runs on the calling thread. A
+// VanishingArray is sorted by moving its blocks (radix_sort.h).
+//
+// `key` must not throw and must give the same for the same record. Records of more than 256 bytes
+// take 16 bytes of extra memory each instead: their keys are sorted first.
+template <typename T, typename KeyFunction>
+requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "radix sorting moves records as bytes: they must be trivially copyable");
+  if (options.order == Order::kAscending) {
+    detail::sort_generic(records.data(), records.size(), [key](const T& record) noexcept {
+      return to_key_bits<Order::kAscending>(std::invoke(key, record));
+    });
+  } else {
+    detail::sort_generic(records.data(), records.size(), [key](const T& record) noexcept {
+      return to_key_bits<Order::kDescending>(std::invoke(key, record));
+    });
+  }
+}
+
+// Sorts integers, floating-point numbers (in the total order of key.h) and KeyValue pairs, these by
+// their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own. As
+// the other sort() otherwise.
+template <typename T>
+requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> records,
+                                                               SortOptions options = {}) {
+  [[maybe_unused]] void* const data = records.data();
+  [[maybe_unused]] const std::size_t count = records.size();
+  if constexpr (RadixKey<T>) {
+    const KeyCode code = key_code<T>(options.order);
+    if constexpr (sizeof(T) == 8) {
+      detail::sort_keys_64(data, count, code);
+    } else if constexpr (sizeof(T) == 4) {
+      detail::sort_keys_32(data, count, code);
+    } else {
+      sort(
+          records, [](const T& key) noexcept { return key; }, options);
+    }
+  } else {
+    using Key = decltype(T::key);
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "radix sorting moves records as bytes: they must be trivially copyable");
+    const KeyCode code = key_code<Key>(options.order);
+    if constexpr (sizeof(Key) == 8 && sizeof(T) == 16) {
+      detail::sort_pairs_64(data, count, code, options.stable);
+      return;
+    } else if constexpr (sizeof(Key) == 4 && sizeof(T) == 8) {
+      if (!options.stable) {
+        detail::sort_half_pairs(data, count, code);
+        return;
+      }
+    }
+    sort(
+        records, [](const T& record) noexcept { return record.key; }, options);
+  }
+}
+
+}  // namespace vortex::inline v0

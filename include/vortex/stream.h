@@ -1,0 +1,147 @@
+// The base class of all streams, and of yours.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "vortex/fault.h"
+#include "vortex/fault/region_table.h"
+#include "vortex/fault/thread_state.h"
+#include "vortex/os/futex.h"
+#include "vortex/reservation.h"
+
+namespace vortex::inline v0 {
+
+// A range of reserved addresses whose faults are served by handle_fault() (the parent class of
+// section 4.4 of the Vortex paper). Derive from it to write a stream of your own: implement
+// handle_fault(), call open() at the end of the most derived constructor and close() first in its
+// destructor. examples/custom_stream.cc is one.
+//
+// Faults of one stream are served one at a time; several threads may fault on it at once, and the
+// ones that find their block placed go on. After the first error every further fault of the stream
+// fails with that error.
+class Stream : private FaultServer {
+ public:
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  const std::string& name() const noexcept { return name_; }
+
+  // The first error, or a Failure that converts to false. Thread-safe, does not wait for a fault
+  // that is being served.
+  Failure failure() const noexcept;
+
+  // Fails the stream from outside, on any thread: whoever waits inside one of its faults is woken
+  // and gets this error, as does every later fault. The first error stays. `cause` is copied.
+  void cancel(int error, std::string_view cause) noexcept;
+
+  struct Statistics {
+    std::uint64_t faults = 0;           // faults served
+    std::uint64_t spurious_faults = 0;  // of those, found placed: another thread was faster
+  };
+  Statistics statistics() const noexcept;
+
+ protected:
+  Stream(std::string name, Reservation reservation);
+  // close() must have been called: by now the derived part that serves faults is gone.
+  virtual ~Stream();
+
+  // From here on faults arrive.
+  void open();
+
+  // From its return on no fault arrives and none is being served. Threads that wait inside one are
+  // woken with the error that the stream was destroyed while in use. Idempotent. Not inside a
+  // fault.
+  void close() noexcept;
+
+  // Makes the access at base() + offset possible and returns true, or calls fail() and returns
+  // false. Runs inside the fault, on the faulting thread, with the stream locked: no allocation, no
+  // exceptions.
+  virtual bool handle_fault(Access access, std::uint64_t offset) noexcept = 0;
+
+  // The same for an offset in the guard behind the reservation, where nothing can be placed: calls
+  // fail() and returns false.
+  virtual bool handle_overrun(std::uint64_t offset) noexcept;
+
+  // Wakes a handle_fault() that waits for something; called from another thread, without the lock,
+  // after stopping() has become true.
+  virtual void wake() noexcept {}
+
+  // Blocks that may be touched, for messages. Called with the stream locked.
+  struct Window {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+  virtual Window window() const noexcept { return {}; }
+  virtual std::size_t block_bytes() const noexcept { return 0; }
+
+  // Records the error of the fault at `offset` unless there is one already, and returns false.
+  bool fail(int error, std::string_view cause, std::uint64_t offset) noexcept;
+
+  bool stopping() const noexcept { return stopping_.load(std::memory_order_acquire); }
+  bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  std::byte* base() const noexcept { return reservation_.begin(); }
+  Reservation& reservation() noexcept { return reservation_; }
+  const Reservation& reservation() const noexcept { return reservation_; }
+
+  // True in a forked child: nothing of the stream is there but this object.
+  bool inherited() const noexcept { return open_ ? region_.inherited() : was_inherited_; }
+
+  // The lock under which handle_fault() runs, for calls from outside that change the same state.
+  // Never hold it while touching stream memory.
+  FutexMutex& mutex() noexcept { return mutex_; }
+
+  // The lock, and the place of this thread, of a call that does from outside what a fault does:
+  // when a callback in it fails in a guarded scope around the call, the stream is abandoned as it
+  // is in a fault. Throws Error: EFAULT in a forked child, EDEADLK inside a fault of the same
+  // stream.
+  class ServiceLock {
+   public:
+    explicit ServiceLock(Stream& stream);
+    ~ServiceLock();
+    ServiceLock(const ServiceLock&) = delete;
+    ServiceLock& operator=(const ServiceLock&) = delete;
+
+   private:
+    Stream& stream_;
+    ServiceFrame frame_;
+  };
+
+  // What a fault at base() + offset would do, called in the scope of a ServiceLock: serves unless
+  // that has been done. Returns false after an error.
+  bool serve_locked(Access access, std::uint64_t offset) noexcept;
+
+  // handle_fault() found the block placed. A thread for which that does not help, because somebody
+  // changed the protection of our memory, is stopped after a while instead of faulting for ever.
+  void note_spurious_fault() noexcept { spurious_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  const Failure* serve(const Fault& fault) noexcept final;
+  void abandon(const Failure& inner) noexcept final;
+  bool helpless(std::uint64_t offset) noexcept;
+  void record(int error, std::string_view cause, std::uint64_t offset, Window window) noexcept;
+
+  std::string name_;
+  Reservation reservation_;
+  Region region_;
+  FutexMutex mutex_;
+  // failure_ is written once, under failure_mutex_, before failed_ becomes true.
+  FutexMutex failure_mutex_;
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> stopping_{false};
+  Failure failure_;
+  bool open_ = false;
+  bool was_inherited_ = false;  // when it was closed
+  std::atomic<std::uint64_t> faults_{0};
+  std::atomic<std::uint64_t> spurious_{0};
+  // The last spurious fault, and how often it came in a row.
+  std::uint64_t repeated_offset_ = 0;
+  std::int32_t repeated_thread_ = 0;
+  int repeats_ = 0;
+};
+
+}  // namespace vortex::inline v0

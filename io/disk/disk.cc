@@ -1,0 +1,306 @@
+#include "io/disk/disk.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+#include "vortex/os/steady_time.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// A request whose attempts are interrupted so often without moving a byte will not get anywhere.
+constexpr unsigned kMostInterruptions = 1000;
+
+// EAGAIN is a shortage in the kernel. With the pauses between, it may last for about two seconds.
+constexpr unsigned kMostRefusals = 70;
+constexpr std::uint64_t kShortestPauseNs = 20'000;
+constexpr unsigned kPauseDoublings = 11;
+
+void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
+  counter.fetch_add(by, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Disk::Disk(DiskOptions options, unsigned depth)
+    : name_(std::move(options.name)),
+      depth_(options.depth != 0 ? options.depth : depth),
+      faults_(std::move(options.faults)),
+      owner_pid_(getpid()),
+      policy_(options.policy) {}
+
+bool Disk::inherited() const noexcept { return getpid() != owner_pid_; }
+
+std::uint64_t Disk::now_ns() const noexcept { return steady_now_ns(); }
+
+std::uint64_t Disk::retry_pause_ns(unsigned refusals) noexcept {
+  return kShortestPauseNs << std::min(refusals - 1, kPauseDoublings);
+}
+
+void Disk::pause(std::uint64_t nanoseconds) noexcept {
+  const int saved = errno;
+  const timespec time{0, static_cast<long>(nanoseconds)};
+  nanosleep(&time, nullptr);
+  errno = saved;
+}
+
+void Disk::submit(Request& request, bool more_to_come) noexcept {
+  request.bytes_done = 0;
+  request.error = 0;
+  request.interruptions_ = request.refusals_ = 0;
+  request.cut_at_ = 0;
+  request.state_.store(Request::State::kUnderWay, std::memory_order_relaxed);
+  {
+    std::lock_guard lock(mutex_);
+    request.arrival_ = arrivals_++;
+    (request.operation == Operation::kWrite ? writes_ : reads_).push(request);
+  }
+  pump();
+  if (!more_to_come) flush();
+}
+
+Request* Disk::next_to_issue() noexcept {
+  std::lock_guard lock(mutex_);
+  if (in_flight_ >= depth_ || (reads_.empty() && writes_.empty())) return nullptr;
+  bool write = !writes_.empty();
+  if (write && !reads_.empty()) {
+    write =
+        policy_ == QueuePolicy::kWritesFirst ||
+        (policy_ == QueuePolicy::kArrival && writes_.first()->arrival_ < reads_.first()->arrival_);
+  }
+  ++in_flight_;
+  ended_.peak_in_flight = std::max(ended_.peak_in_flight, in_flight_);
+  return (write ? writes_ : reads_).pop();
+}
+
+void Disk::pump() noexcept {
+  while (Request* const request = next_to_issue()) issue(*request);
+}
+
+void Disk::issue(Request& request) noexcept {
+  using Kind = PlannedFault::Kind;
+  for (;;) {
+    const std::uint64_t number = attempts_.fetch_add(1, std::memory_order_relaxed);
+    request.prepare_attempt(request.bytes);
+    request.forced_ = false;
+    request.overtakers_ = 0;
+    if (faults_ != nullptr) {
+      const PlannedFault fault = faults_->decide(request.attempt_, number);
+      if (fault.kind != Kind::kNone) count(injected_);
+      if (fault.kind == Kind::kError) {
+        if (!has_ended(request, -fault.error)) continue;
+        end(request);
+        return;
+      }
+      if (fault.kind == Kind::kLate) request.overtakers_ = fault.overtakers;
+      if (fault.kind == Kind::kShort || fault.kind == Kind::kTorn) {
+        const bool torn = fault.kind == Kind::kTorn;
+        std::size_t reported = std::clamp<std::size_t>(fault.bytes, 1, request.attempt_.bytes);
+        // Direct I/O cannot be asked for less than whole sectors. What is reported beyond them has
+        // not been moved and must not be relied on; only at the end of the data it would be, and a
+        // second cut in the same place would say that the file ends there.
+        const std::size_t moved = reported - reported % request.alignment;
+        const std::size_t cut_at = request.bytes_done + reported;
+        if (cut_at >= request.wanted_bytes() || cut_at == request.cut_at_) reported = moved;
+        if (torn || reported > 0) {
+          request.forced_ = true;
+          request.result_ = torn ? -fault.error : static_cast<std::int64_t>(reported);
+          if (moved == 0) {
+            if (!has_ended(request, request.result_)) continue;
+            end(request);
+            return;
+          }
+          request.prepare_attempt(moved);
+        }
+      }
+    }
+    with_backend_.fetch_add(1, std::memory_order_acq_rel);
+    start(request);
+    return;
+  }
+}
+
+void Disk::arrived(Request& request, std::int64_t result) noexcept {
+  if (faults_ == nullptr) {
+    with_backend_.fetch_sub(1, std::memory_order_acq_rel);
+    settle(request, result);
+    return;
+  }
+  // The kernel hands the request from the thread that issued it to this one; here both say so to
+  // the compiler.
+  with_backend_.load(std::memory_order_acquire);
+  // A file may end earlier than the planned fault would have cut the transfer.
+  if (request.forced_ && result == static_cast<std::int64_t>(request.attempt_.bytes)) {
+    result = request.result_;
+  }
+  const bool late = request.overtakers_ > 0;
+  if (late) request.result_ = result;
+  {
+    std::lock_guard lock(mutex_);
+    for (Request* held = held_back_.first(); held != nullptr; held = RequestQueue::next(*held)) {
+      if (held->overtakers_ > 0) --held->overtakers_;
+    }
+    if (late) held_back_.push(request);
+    with_backend_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  if (!late) settle(request, result);
+  settle_overtaken();
+}
+
+void Disk::settle_overtaken() noexcept {
+  for (;;) {
+    Request* due = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      const bool all = with_backend_.load(std::memory_order_acquire) == 0;
+      due = held_back_.first();
+      while (due != nullptr && !all && due->overtakers_ > 0) due = RequestQueue::next(*due);
+      if (due == nullptr) return;
+      held_back_.remove(*due);
+    }
+    settle(*due, due->result_);
+  }
+}
+
+void Disk::settle(Request& request, std::int64_t result) noexcept {
+  if (has_ended(request, result)) {
+    end(request);
+  } else {
+    issue(request);
+  }
+}
+
+bool Disk::has_ended(Request& request, std::int64_t result) noexcept {
+  if (result < 0) {
+    const int error = static_cast<int>(-result);
+    const bool again = (error == EINTR && ++request.interruptions_ < kMostInterruptions) ||
+                       (error == EAGAIN && ++request.refusals_ < kMostRefusals);
+    if (!again) {
+      request.error = error;
+      return true;
+    }
+    count(retries_);
+    if (error == EAGAIN) pause(retry_pause_ns(request.refusals_));
+    return false;
+  }
+  const bool read = request.operation == Operation::kRead;
+  if (result == 0) {
+    if (!read) request.error = EIO;  // a device that takes nothing and does not say why
+    return true;
+  }
+  request.interruptions_ = request.refusals_ = 0;
+  const std::size_t done = request.bytes_done + static_cast<std::size_t>(result);
+  if (done >= request.wanted_bytes()) {
+    request.bytes_done = std::min(done, request.bytes);
+    return true;
+  }
+  count(short_transfers_);
+  const std::size_t beyond = done % request.alignment;
+  if (beyond == 0) {
+    request.bytes_done = done;
+    return false;
+  }
+  // Only the end of a file cuts direct I/O inside a sector; if that is what it was, the transfer of
+  // this last sector is cut in the same place again.
+  if (request.cut_at_ == done) {
+    request.bytes_done = done;
+    if (!read) request.error = EIO;
+    return true;
+  }
+  request.cut_at_ = done;
+  request.bytes_done = done - beyond;
+  return false;
+}
+
+void Disk::end(Request& request) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    const bool read = request.operation == Operation::kRead;
+    ++(read ? ended_.reads : ended_.writes);
+    (read ? ended_.read_bytes : ended_.written_bytes) += request.bytes_done;
+    if (request.error != 0) ++ended_.failures;
+  }
+  // From the next statement on the request may be gone.
+  if (const auto complete = request.complete) {
+    request.state_.store(Request::State::kDone, std::memory_order_relaxed);
+    complete(request);
+  } else {
+    request.state_.store(Request::State::kDone, std::memory_order_release);
+  }
+  {
+    std::lock_guard lock(mutex_);
+    --in_flight_;
+  }
+  pump();
+  flush();
+  progress_.advance();
+}
+
+bool Disk::wait(Request& request, const std::atomic<bool>* stop) noexcept {
+  flush();
+  if (request.done()) return true;
+  const std::uint64_t begin = now_ns();
+  bool ended = true;
+  for (;;) {
+    const std::uint32_t seen = progress();
+    if (request.done()) break;
+    if (stop != nullptr && stop->load(std::memory_order_acquire)) {
+      ended = false;
+      break;
+    }
+    flush();
+    await_progress(seen);
+  }
+  count(waits_);
+  count(waited_ns_, now_ns() - begin);
+  return ended;
+}
+
+void Disk::interrupt() noexcept { progress_.advance(); }
+
+void Disk::drain() noexcept {
+  for (;;) {
+    const std::uint32_t seen = progress();
+    {
+      std::lock_guard lock(mutex_);
+      if (in_flight_ == 0 && reads_.empty() && writes_.empty()) return;
+    }
+    flush();
+    await_progress(seen);
+  }
+}
+
+void Disk::set_policy(QueuePolicy policy) noexcept {
+  std::lock_guard lock(mutex_);
+  policy_ = policy;
+}
+
+DiskStatistics Disk::statistics() const {
+  DiskStatistics result;
+  {
+    std::lock_guard lock(mutex_);
+    result = ended_;
+  }
+  result.backend = backend();
+  result.fallback = fallback_;
+  result.registration = registration();
+  result.attempts = attempts_.load(std::memory_order_relaxed);
+  result.fixed_attempts = fixed_.load(std::memory_order_relaxed);
+  result.retries = retries_.load(std::memory_order_relaxed);
+  result.short_transfers = short_transfers_.load(std::memory_order_relaxed);
+  result.injected_faults = injected_.load(std::memory_order_relaxed);
+  result.late = late_.load(std::memory_order_relaxed);
+  result.waits = waits_.load(std::memory_order_relaxed);
+  result.waited_ns = waited_ns_.load(std::memory_order_relaxed);
+  return result;
+}
+
+void Disk::register_memory(std::byte*, std::size_t, std::size_t) {}
+
+void Disk::unregister_memory(std::byte*) noexcept {}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,47 @@
+#include "vortex/open_disk.h"
+
+#include <string>
+
+#include "io/disk/thread_disk.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// Enough for direct I/O to keep a solid-state disk busy.
+constexpr unsigned kThreads = 4;
+
+std::unique_ptr<Disk> open_thread_disk(const OpenDiskOptions& options) {
+  DiskOptions for_threads = options;
+  if (for_threads.depth == 0) for_threads.depth = kThreads;
+  return std::make_unique<ThreadDisk>(for_threads);
+}
+
+}  // namespace
+
+std::unique_ptr<Disk> open_disk(const OpenDiskOptions& options) {
+  if (options.backend == DiskBackend::kThreads) return open_thread_disk(options);
+  if (options.backend == DiskBackend::kUring) return std::make_unique<UringDisk>(options);
+  std::string refusal;
+  try {
+    return std::make_unique<UringDisk>(options);
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  auto disk = open_thread_disk(options);
+  disk->set_fallback(refusal);
+  return disk;
+}
+
+unsigned threads_of_disk(DiskBackend backend) {
+  if (backend == DiskBackend::kUring) return 0;
+  if (backend == DiskBackend::kThreads) return kThreads;
+  try {
+    const UringDisk disk;
+    return 0;
+  } catch (const Error&) {
+    return kThreads;
+  }
+}
+
+}  // namespace vortex::inline v0

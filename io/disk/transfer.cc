@@ -1,0 +1,53 @@
+#include "io/disk/transfer.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace vortex::inline v0 {
+
+std::int64_t transfer(const Attempt& attempt) noexcept {
+  const int saved = errno;
+  const iovec* const memory = attempt.memory;
+  const int count = static_cast<int>(attempt.memory_count);
+  const auto offset = static_cast<off_t>(attempt.offset);
+  const bool sequential = attempt.offset == Request::kSequential;
+  ssize_t moved = 0;
+  if (attempt.operation == Operation::kRead) {
+    moved = sequential ? readv(attempt.file, memory, count)
+                       : preadv(attempt.file, memory, count, offset);
+  } else {
+    moved = sequential ? writev(attempt.file, memory, count)
+                       : pwritev(attempt.file, memory, count, offset);
+  }
+  const std::int64_t result = moved >= 0 ? moved : -static_cast<std::int64_t>(errno);
+  errno = saved;
+  return result;
+}
+
+std::int64_t transfer_at_once(const Attempt& attempt) noexcept {
+  const int saved = errno;
+  struct stat status {};
+  // A read takes what is there; a file takes everything.
+  if (attempt.operation == Operation::kRead || fstat(attempt.file, &status) != 0 ||
+      (!S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode))) {
+    errno = saved;
+    return transfer(attempt);
+  }
+  ssize_t moved = pwritev2(attempt.file, attempt.memory, static_cast<int>(attempt.memory_count), -1,
+                           RWF_NOWAIT);
+  if (moved < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+    // Kernels that cannot do that have room for so much when they say that there is room.
+    const iovec first{attempt.memory[0].iov_base,
+                      std::min<std::size_t>(attempt.memory[0].iov_len, PIPE_BUF)};
+    moved = writev(attempt.file, &first, 1);
+  }
+  const std::int64_t result = moved >= 0 ? moved : -static_cast<std::int64_t>(errno);
+  errno = saved;
+  return result;
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,58 @@
+// Where the bytes of a sequence lie: in one file, or striped over several disks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "io/disk/disk.h"
+#include "io/file/block_file.h"
+
+namespace vortex::inline v0 {
+
+// A sequence of bytes cut into units of equal size, each whole on one disk. locate(), assign() and
+// move_elsewhere() are called inside faults: no allocation, no exceptions.
+class FileLayout {
+ public:
+  struct Place {
+    Disk* disk = nullptr;
+    const BlockFile* file = nullptr;
+    std::uint64_t offset = 0;  // or Request::kSequential
+  };
+
+  virtual ~FileLayout() = default;
+
+  // For messages.
+  virtual const std::string& name() const noexcept = 0;
+  // Each once.
+  virtual std::span<Disk* const> disks() const noexcept = 0;
+  // Of a unit. 0: whatever size the reader or writer likes.
+  virtual std::size_t unit_bytes() const noexcept { return 0; }
+  // In units of `unit_bytes`, the size agreed on.
+  virtual Place locate(std::uint64_t unit, std::size_t unit_bytes) noexcept = 0;
+
+  // Units must be read and written one after the other.
+  virtual bool sequential() const noexcept { return false; }
+  // Bytes to read; none when only the end will tell.
+  virtual std::optional<std::uint64_t> length() const noexcept = 0;
+
+  // For writing, units in increasing order: the place of a unit that has none yet.
+  virtual Place assign(std::uint64_t unit, std::size_t unit_bytes) noexcept {
+    return locate(unit, unit_bytes);
+  }
+  // Writing the unit failed with `error`: another place, or none (no disk).
+  virtual Place move_elsewhere(std::uint64_t unit, std::size_t unit_bytes, int error) noexcept {
+    (void)unit;
+    (void)unit_bytes;
+    (void)error;
+    return {};
+  }
+  // Everything has been written: cuts the files to size, syncs them, gives them their names.
+  // Throws.
+  virtual void finish(std::uint64_t length, bool sync) = 0;
+  // Ends requests that wait for the other side of a pipe or socket. Any thread.
+  virtual void cancel() noexcept {}
+};
+
+}  // namespace vortex::inline v0

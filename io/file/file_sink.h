@@ -1,0 +1,114 @@
+// Writes a file behind an output stream.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "io/disk/disk.h"
+#include "io/file/file_layout.h"
+#include "io/file/file_source.h"
+#include "vortex/block_quota.h"
+#include "vortex/line_buffer.h"
+#include "vortex/sink.h"
+
+namespace vortex::inline v0 {
+
+struct FileSinkOptions {
+  std::size_t blocks_for_stream = 2;  // L + 1
+  std::size_t write_behind = 4;       // requests under way
+  std::size_t request_bytes = 0;      // 0: a block, or several small ones
+  Caching caching = Caching::kAuto;
+  bool sync = false;  // finish() returns when the data, and the name, have reached the disk
+  // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
+  // no block has been taken yet.
+  bool register_pool = false;
+};
+
+struct FileSinkStatistics {
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t waits = 0;  // takes that found all blocks on their way to the disk
+  std::uint64_t waited_ns = 0;
+};
+
+// Takes complete blocks and writes them while the stream goes on, `write_behind` requests at once;
+// their blocks come back in whatever order the disk is done. What a writer jumps over becomes
+// zeros, a hole in the file where the file system can. The first error ends the stream; nothing is
+// published then.
+//
+// finish() cuts the file to the exact byte. Needs blocks_needed() blocks of the pool, for good.
+class FileSink final : public Sink {
+ public:
+  static std::size_t blocks_needed(const FileSinkOptions& options, std::size_t block_bytes,
+                                   std::size_t unit_bytes = 0);
+
+  // Throws Error: ENOMEM when the pool cannot guarantee the blocks, EINVAL when the block size does
+  // not suit direct I/O on the file.
+  FileSink(BlockPool& pool, std::unique_ptr<FileLayout> layout, const FileSinkOptions& options);
+  // Waits for the requests under way.
+  ~FileSink() override;
+
+  BlockPool& pool() noexcept override { return quota_.pool(); }
+  std::size_t blocks_for_stream() const noexcept override { return blocks_for_stream_; }
+  Taken take(std::uint64_t index) noexcept override;
+  Status complete(std::uint64_t index, Block block, std::size_t bytes) noexcept override;
+  Status skip(std::uint64_t first, std::uint64_t count) noexcept override;
+  void discard(Block block) noexcept override;
+  Status finish(std::uint64_t length) noexcept override;
+  void cancel() noexcept override;
+
+  FileLayout& layout() noexcept { return *layout_; }
+  const FileLayout& layout() const noexcept { return *layout_; }
+  FileSinkStatistics statistics() const noexcept;
+
+ private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  struct Slot {
+    Request request;
+    Pieces pieces;
+    Disk* disk = nullptr;
+    std::uint64_t unit = kNone;
+    std::size_t begin = 0;  // of its bytes in the unit
+    std::size_t bytes = 0;
+    std::uint64_t number = 0;  // in the order of submission
+    unsigned count = 0;
+    std::array<Block, kMostPieces> blocks{};
+  };
+
+  Slot* free_slot() noexcept;
+  void place(Slot& slot, const FileLayout::Place& place) noexcept;
+  Status submit_collected() noexcept;
+  Status assign_up_to(std::uint64_t unit) noexcept;
+  void settle(Slot& slot) noexcept;
+  void settle_ended() noexcept;
+  bool wait_for_oldest() noexcept;
+  Status failed(std::uint64_t offset, int error) noexcept;
+
+  std::unique_ptr<FileLayout> layout_;
+  std::size_t block_bytes_;
+  std::size_t group_;
+  std::size_t unit_bytes_;
+  std::size_t blocks_for_stream_;
+  Caching caching_;
+  bool registered_;
+  bool sync_;
+  BlockQuota quota_;
+  std::vector<Slot> slots_;
+  Slot* collecting_ = nullptr;
+  std::uint64_t next_unit_ = 0;  // units below have a place
+  std::uint64_t submitted_ = 0;
+  std::atomic<bool> stopped_{false};
+  Status first_error_;
+  CauseText cause_;
+
+  std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> waits_{0};
+  std::atomic<std::uint64_t> waited_ns_{0};
+};
+
+}  // namespace vortex::inline v0

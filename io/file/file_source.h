@@ -1,0 +1,122 @@
+// Reads a file ahead of an input stream.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/disk/disk.h"
+#include "io/file/file_layout.h"
+#include "io/file/page_cache.h"
+#include "vortex/block_quota.h"
+#include "vortex/line_buffer.h"
+#include "vortex/source.h"
+
+namespace vortex::inline v0 {
+
+// How a file is read or written.
+enum class Caching : std::uint8_t {
+  kAuto,  // reading: each request through the page cache if it holds the data, around it otherwise;
+          // writing: around it
+  kDirect,    // around the page cache; through it only where the file system refuses that
+  kBuffered,  // through the page cache
+};
+
+// Blocks that are moved by one request: small ones are grouped.
+struct Grouping {
+  std::size_t blocks = 1;
+  // Requests of about `request_bytes` (0: at least 512 KiB), and of `unit_bytes` exactly when not
+  // 0. Throws Error(EINVAL) when blocks of that size cannot do that.
+  Grouping(std::size_t block_bytes, std::size_t request_bytes, std::size_t unit_bytes);
+};
+
+struct FileSourceOptions {
+  std::size_t blocks_for_stream = 2;  // M + 1
+  std::size_t read_ahead = 4;         // requests beyond the one in use
+  std::size_t request_bytes = 0;      // 0: a block, or several small ones
+  Caching caching = Caching::kAuto;
+  // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
+  // no block has been taken yet.
+  bool register_pool = false;
+};
+
+struct FileSourceStatistics {
+  std::uint64_t requests = 0;
+  std::uint64_t cached_requests = 0;  // of those, through the page cache
+  std::uint64_t bytes = 0;
+  std::uint64_t waits = 0;  // takes that found their block not there yet
+  std::uint64_t waited_ns = 0;
+};
+
+// Keeps `read_ahead` requests under way or ready beyond the block in use. Results may come in any
+// order; the stream sees blocks in its own (Figure 3 of the Vortex paper, with N the requests read
+// ahead). Needs blocks_needed() blocks of the pool, for good.
+class FileSource final : public Source {
+ public:
+  static std::size_t blocks_needed(const FileSourceOptions& options, std::size_t block_bytes,
+                                   std::size_t unit_bytes = 0);
+
+  // Throws Error: ENOMEM when the pool cannot guarantee the blocks, EINVAL when the block size does
+  // not suit direct I/O on the file.
+  FileSource(BlockPool& pool, std::unique_ptr<FileLayout> layout, const FileSourceOptions& options);
+  // Waits for the requests under way.
+  ~FileSource() override;
+
+  BlockPool& pool() noexcept override { return quota_.pool(); }
+  std::size_t blocks_for_stream() const noexcept override { return blocks_for_stream_; }
+  Taken take(std::uint64_t index, std::uint64_t floor) noexcept override;
+  void release(std::uint64_t index, Block block) noexcept override;
+  std::optional<std::uint64_t> length() const noexcept override;
+  void cancel() noexcept override;
+
+  const FileLayout& layout() const noexcept { return *layout_; }
+  FileSourceStatistics statistics() const noexcept;
+
+ private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  struct Slot {
+    Request request;
+    Pieces pieces;
+    Disk* disk = nullptr;
+    std::uint64_t unit = kNone;
+    std::array<Block, kMostPieces> blocks{};  // not handed out yet
+  };
+
+  Slot& slot_of(std::uint64_t unit) noexcept { return slots_[unit % slots_.size()]; }
+  bool start(std::uint64_t unit) noexcept;
+  void read_up_to(std::uint64_t unit) noexcept;
+  bool settle(Slot& slot) noexcept;
+  void retire(Slot& slot) noexcept;
+  void note_end(const Slot& slot) noexcept;
+  Status failed(const Slot& slot, int error) noexcept;
+
+  std::unique_ptr<FileLayout> layout_;
+  std::size_t block_bytes_;
+  std::size_t group_;       // blocks in a unit
+  std::size_t unit_bytes_;  // of a request
+  std::size_t read_ahead_;
+  std::size_t blocks_for_stream_;
+  Caching caching_;
+  bool registered_;
+  PageCacheProbe page_cache_;
+  BlockQuota quota_;
+  std::vector<Slot> slots_;
+  std::uint64_t lowest_unit_ = 0;  // units below will not be asked for
+  std::uint64_t next_unit_ = 0;    // units below have been requested
+  std::atomic<std::uint64_t> length_;
+  std::atomic<bool> stopped_{false};
+  CauseText cause_;
+
+  std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> cached_requests_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> waits_{0};
+  std::atomic<std::uint64_t> waited_ns_{0};
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,42 @@
+#include "io/file/own_pool.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kSmallestChosenBlock = std::size_t{64} << 10;
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+}  // namespace
+
+std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks) {
+  const std::uint64_t share = std::min<std::uint64_t>(bytes / blocks + 1, kDefaultBlockBytes);
+  return std::max<std::size_t>(std::bit_ceil(share), kSmallestChosenBlock);
+}
+
+std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t block_bytes,
+                                         std::size_t blocks) {
+  BlockPoolOptions options;
+  options.block_bytes = block_bytes;
+  options.pool_bytes = block_bytes * blocks;
+  if (options.pool_bytes > kHugePageBytes && kHugePageBytes % block_bytes == 0) {
+    options.pool_bytes =
+        (options.pool_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  }
+  options.warming = Warming::kOnDemand;
+  options.name = "blocks of '" + user + "'";
+  return std::make_unique<BlockPool>(options);
+}
+
+std::string descriptor_name(int descriptor, const std::string& name) {
+  return name.empty() ? "descriptor " + std::to_string(descriptor) : name;
+}
+
+std::string direct_io_report(const BlockFile& file) {
+  if (file.direct_descriptor() >= 0) return "direct I/O";
+  return file.direct_refusal().empty() ? "not asked for" : file.direct_refusal();
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,30 @@
+// What file readers and writers decide alike: the pool of their own, names, and what to say of
+// direct I/O.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "io/file/block_file.h"
+#include "vortex/block_pool.h"
+
+namespace vortex::inline v0 {
+
+// Small streams do not need large blocks: the least that moves `bytes` with `blocks` of them, from
+// 64 KiB to kDefaultBlockBytes.
+std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks);
+
+// A pool of at least so many blocks. Beyond 2 MiB it is one of whole huge pages: scattered memory
+// costs a disk more than the room that is left over.
+std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t block_bytes,
+                                         std::size_t blocks);
+
+// `name`, or what to call a descriptor without one.
+std::string descriptor_name(int descriptor, const std::string& name);
+
+// "direct I/O", or why not.
+std::string direct_io_report(const BlockFile& file);
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,15 @@
+// Names of files, as open(2) understands them.
+#pragma once
+
+#include <string>
+
+namespace vortex::inline v0 {
+
+// The folder that a path's file lies in.
+std::string folder_of(const std::string& path);
+
+// The path with the symbolic links at its end followed, whether or not there is a file behind the
+// last of them; what is no regular file is left as it is. Throws Error(ELOOP).
+std::string followed_links(const std::string& path);
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,39 @@
+#include "io/file/single_file.h"
+
+#include "io/disk/thread_disk.h"
+#include "vortex/open_disk.h"
+
+namespace vortex::inline v0 {
+
+SingleFile::SingleFile(BlockFile file, Disk* disk) : file_(std::move(file)), disk_(disk) {
+  if (!file_.seekable()) {
+    own_disk_ = std::make_unique<ThreadDisk>(DiskOptions{.name = file_.name(), .depth = 1});
+    disk_ = own_disk_.get();
+  } else if (disk_ == nullptr) {
+    OpenDiskOptions options;
+    options.name = file_.name();
+    own_disk_ = open_disk(options);
+    disk_ = own_disk_.get();
+  }
+}
+
+FileLayout::Place SingleFile::locate(std::uint64_t unit, std::size_t unit_bytes) noexcept {
+  return {disk_, &file_, file_.seekable() ? unit * unit_bytes : Request::kSequential};
+}
+
+std::optional<std::uint64_t> SingleFile::length() const noexcept {
+  if (!file_.seekable()) return std::nullopt;
+  return file_.length();
+}
+
+void SingleFile::finish(std::uint64_t length, bool sync) {
+  if (file_.seekable()) file_.truncate(length);
+  if (sync) file_.sync();
+  file_.publish(sync);
+}
+
+void SingleFile::cancel() noexcept {
+  if (!file_.seekable()) static_cast<ThreadDisk*>(own_disk_.get())->cancel_sequential();
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,81 @@
+#include "sort/job/disk_bound.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "io/file/path_names.h"
+#include "sort/job/sort_output.h"
+#include "sort/job/sort_room.h"
+#include "vortex/error.h"
+#include "vortex/open_disk.h"
+
+namespace vortex::inline v0 {
+
+DiskSpeed DiskBound::measured(const std::string& folder) {
+  OpenDiskOptions for_disk;
+  for_disk.name = "disk of " + folder;
+  const std::unique_ptr<Disk> disk = open_disk(for_disk);
+  return measure_disk_speed(*disk, folder);
+}
+
+DiskBound::DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of)
+    : merge_only_(options.merge_inputs) {
+  std::map<dev_t, std::string> folders;
+  const auto measured_in = [&](const std::string& folder) {
+    const dev_t file_system = file_system_of(folder);
+    folders.emplace(file_system, folder);
+    return file_system;
+  };
+  std::vector<std::string> run_folders = options.folders;
+  if (run_folders.empty()) run_folders.push_back(default_run_folder(options.output));
+  // These first: files can be made there in any case.
+  for (const std::string& folder : run_folders) ++run_folders_[measured_in(folder)];
+  const std::string output = followed_links(options.output);
+  struct stat status {};
+  const bool exists = options.output == "-" || stat(output.c_str(), &status) == 0;
+  if (!exists || S_ISREG(status.st_mode)) output_ = measured_in(folder_of(output));
+  for (const std::string& path : options.inputs) {
+    if (path == "-") continue;
+    struct stat input {};
+    if (stat(path.c_str(), &input) != 0) throw Error(errno, "look at '" + path + "'");
+    if (!S_ISREG(input.st_mode)) continue;
+    input_bytes_[measured_in(folder_of(followed_links(path)))] +=
+        static_cast<std::uint64_t>(input.st_size);
+  }
+  for (const auto& [file_system, folder] : folders) speeds_[file_system] = speed_of(folder);
+}
+
+double DiskBound::seconds(const Phase& phase) const {
+  double most = 0;
+  for (const auto& [file_system, traffic] : phase) {
+    most = std::max(most, speeds_.at(file_system).seconds(traffic.read, traffic.written));
+  }
+  return most;
+}
+
+double DiskBound::seconds(const ExternalSortReport& report) const {
+  // Runs hold that much at least, too.
+  const std::uint64_t written = report.records_out * report.record_bytes;
+  Phase first;
+  Phase second;
+  for (const auto& [file_system, length] : input_bytes_) first[file_system].read += length;
+  if (merge_only_) {
+    if (output_) first[*output_].written += written;
+    return seconds(first);
+  }
+  if (report.runs != 0) {
+    std::uint64_t folders = 0;
+    for (const auto& [file_system, count] : run_folders_) folders += count;
+    for (const auto& [file_system, count] : run_folders_) {
+      first[file_system].written += written / folders * count;
+      second[file_system].read += written / folders * count;
+    }
+  }
+  if (output_) second[*output_].written += written;
+  return seconds(first) + seconds(second);
+}
+
+}  // namespace vortex::inline v0

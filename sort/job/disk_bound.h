@@ -1,0 +1,53 @@
+// The least time in which files can be sorted by way of disks: the yardstick of external sorting.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "vortex/disk_speed.h"
+#include "vortex/external_sort.h"
+
+namespace vortex::inline v0 {
+
+// What data that do not fit in memory must do: come from the input while they go to the folders of
+// the runs, then come from there while they go to the output. With data that fit, nothing can be
+// written before all has been read. Each file system is a disk of its own, whose speed is measured
+// (include/vortex/disk_speed.h), and the slowest disk of a phase decides. An input that is no file
+// counts for nothing, and neither does an output that is none.
+//
+// Inputs in the page cache, or a file system spread over the same disk as another, make the bound
+// wrong: the first can be beaten, the second cannot be reached.
+class DiskBound {
+ public:
+  using SpeedOf = std::function<DiskSpeed(const std::string& folder)>;
+
+  // Takes the speed of each file system of the sort once, in one of its folders. Blocks for about a
+  // second each when they are measured, as by default; throws Error.
+  explicit DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of = measured);
+
+  // For a sort with these options that ended with this report.
+  double seconds(const ExternalSortReport& report) const;
+
+ private:
+  struct Traffic {
+    std::uint64_t read = 0;
+    std::uint64_t written = 0;
+  };
+  using Phase = std::map<dev_t, Traffic>;
+
+  static DiskSpeed measured(const std::string& folder);
+  double seconds(const Phase& phase) const;
+
+  std::map<dev_t, std::uint64_t> input_bytes_;
+  std::map<dev_t, unsigned> run_folders_;  // how many of them lie on it
+  std::optional<dev_t> output_;
+  std::map<dev_t, DiskSpeed> speeds_;
+  bool merge_only_ = false;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,82 @@
+#include "sort/job/file_plan.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "sort/merge/merge_passes.h"
+#include "vortex/block_pool.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+bool merges_inputs(const SortPlan& plan) {
+  return plan.plain_merge_order() >= 2 && plan.largest_merge_order() >= 2;
+}
+
+// With the blocks that a sort would have, or smaller ones, of which more fit.
+std::optional<SortPlan> try_input_merge(SortPlanRequest request) {
+  SortPlan plan = plan_sort(request);
+  if (merges_inputs(plan)) return plan;
+  if (request.block_bytes != 0) return std::nullopt;
+  request.block_bytes = plan.block_bytes / 2;
+  for (; request.block_bytes >= std::max(kLeastBlockBytes, request.record_bytes);
+       request.block_bytes /= 2) {
+    try {
+      plan = plan_sort(request);
+      if (merges_inputs(plan)) return plan;
+    } catch (const Error&) {
+      // Too small: more blocks on disk to remember than there is memory for.
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+SortPlan plan_thriftily(const SortPlanRequest& request) {
+  constexpr std::uint64_t kLittle = std::uint64_t{16} << 20;
+  if (request.bytes && *request.bytes < request.memory_bytes / 8) {
+    SortPlanRequest smaller = request;
+    smaller.memory_bytes = std::min(request.memory_bytes, std::max(4 * *request.bytes, kLittle));
+    try {
+      const SortPlan plan = plan_sort(smaller);
+      if (plan.in_memory()) return plan;
+    } catch (const Error&) {
+      // Long records: the whole memory will do.
+    }
+  }
+  return plan_sort(request);
+}
+
+namespace {
+
+SortPlan plan_of_input_merge(SortPlan plan, std::uint64_t inputs) {
+  plan.merged_inputs = inputs;
+  plan.reader = plan.plain_reader();
+  plan.writer = plan.plain_writer();
+  plan.run_write_behind = plan.writer.write_behind;
+  const std::uint64_t order = plan.plain_merge_order();
+  plan.runs = (inputs + order - 1) / order;
+  plan.merge_order =
+      plan.runs > 1 ? smallest_merge_order(plan.runs, plan.largest_merge_order()) : 0;
+  plan.passes = 1 + (plan.runs > 1 ? merge_passes(plan.runs, plan.merge_order) : 0);
+  return plan;
+}
+
+}  // namespace
+
+SortPlan plan_input_merge(const SortPlanRequest& request, std::uint64_t inputs) {
+  const SortPlan thrifty = plan_thriftily(request);
+  if (thrifty.plain_merge_order() >= inputs) return plan_of_input_merge(thrifty, inputs);
+  if (const auto plan = try_input_merge(request)) return plan_of_input_merge(*plan, inputs);
+  SortPlanRequest larger = request;
+  while (!try_input_merge(larger)) larger.memory_bytes += request.memory_bytes / 16;
+  throw Error(ENOMEM, "merging with " + format_bytes(request.memory_bytes) +
+                          " of memory: no two inputs fit; at least " +
+                          format_bytes(larger.memory_bytes) + " are needed");
+}
+
+}  // namespace vortex::inline v0

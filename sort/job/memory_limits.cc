@@ -1,0 +1,144 @@
+#include "vortex/memory_limits.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+
+#include "vortex/error.h"
+#include "vortex/os/map_budget.h"
+#include "vortex/sort_plan.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+std::uint64_t address_space_taken() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::optional<std::uint64_t> address_space_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
+}
+
+// Of a thread for which nobody asked for another size, with the guard before it.
+std::uint64_t thread_stack_bytes() {
+  pthread_attr_t attributes;
+  std::size_t stack = 0;
+  std::size_t guard = 0;
+  pthread_attr_init(&attributes);
+  pthread_attr_getstacksize(&attributes, &stack);
+  pthread_attr_getguardsize(&attributes, &guard);
+  pthread_attr_destroy(&attributes);
+  return stack + guard;
+}
+
+// Version 1 says "no limit" with the largest multiple of the page size.
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;
+
+std::optional<std::uint64_t> number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t value = 0;
+  if (!(file >> value) || value >= kNoLimit) return std::nullopt;  // "max" is no number
+  return value;
+}
+
+// Looks at `file` in the group's folder and in all folders above it.
+void look_upwards(MemoryLimits& limits, const std::string& mount, std::string group,
+                  const std::string& file) {
+  for (;;) {
+    std::string path = mount;
+    if (group != "/") path += group;
+    path += "/";
+    path += file;
+    const std::optional<std::uint64_t> found = number_in(path);
+    if (found && (!limits.group_bytes || *found < *limits.group_bytes)) {
+      limits.group_bytes = found;
+      limits.group_file = path;
+    }
+    const std::size_t slash = group.rfind('/');
+    if (slash == std::string::npos || group == "/") return;
+    group.resize(slash == 0 ? 1 : slash);
+  }
+}
+
+void read_groups(MemoryLimits& limits, const std::string& root) {
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    // HIERARCHY:CONTROLLERS:PATH
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    const std::string mount = root + "/sys/fs/cgroup";
+    if (controllers.empty()) {
+      look_upwards(limits, mount, path, "memory.max");
+      look_upwards(limits, mount + "/unified", path, "memory.max");
+    } else if (controllers == "memory") {
+      // Inside a container the path may be the host's; then only the mount itself can be seen.
+      look_upwards(limits, mount + "/memory", path, "memory.limit_in_bytes");
+    }
+  }
+}
+
+}  // namespace
+
+MemoryLimits memory_limits(const std::string& root) {
+  MemoryLimits limits;
+  std::ifstream machine(root + "/proc/meminfo");
+  for (std::string line; std::getline(machine, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t kibibytes = 0;
+    if (!(words >> name >> kibibytes)) continue;
+    if (name == "MemTotal:") limits.machine_bytes = kibibytes << 10;
+    if (name == "MemAvailable:") limits.available_bytes = kibibytes << 10;
+  }
+  if (limits.machine_bytes == 0) {  // there is no /proc
+    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    limits.machine_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * page;
+    limits.available_bytes = static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
+  }
+  read_groups(limits, root);
+  return limits;
+}
+
+std::uint64_t address_space_left() {
+  // Half of what a process on x86-64 has.
+  constexpr std::uint64_t kPlenty = std::uint64_t{1} << 46;
+  const std::optional<std::uint64_t> limit = address_space_limit();
+  if (!limit) return kPlenty;
+  return std::min(*limit - std::min(address_space_taken(), *limit), kPlenty);
+}
+
+std::string address_space_advice() {
+  const std::optional<std::uint64_t> limit = address_space_limit();
+  return limit ? "RLIMIT_AS is " + format_bytes(*limit) +
+                     ": raise it (ulimit -v), or sort with less memory"
+               : "sort with less memory";
+}
+
+std::uint64_t default_memory_bytes(const MemoryLimits& limits) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  return std::min(std::min(limits.usable_bytes(), limits.available_bytes) / 2, kMost);
+}
+
+void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks) {
+  if (request.memory_bytes == 0) request.memory_bytes = default_memory_bytes();
+  request.most_maps = MapBudget::available();
+  request.address_space_bytes = address_space_left();
+  if (!address_space_limit()) return;
+  // One warms the pool, one merges or reads a pipe, one writes to a pipe.
+  constexpr unsigned kOthers = 3;
+  request.stack_bytes = (threads_of_disk(backend) * disks + kOthers) * thread_stack_bytes();
+}
+
+}  // namespace vortex::inline v0

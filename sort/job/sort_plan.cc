@@ -1,0 +1,397 @@
+#include "vortex/sort_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include "sort/merge/merge_passes.h"
+#include "sort/merge/merge_prefetcher.h"
+#include "sort/runs/run_store.h"
+#include "vortex/block_pool.h"
+#include "vortex/error.h"
+#include "vortex/input_stream.h"
+#include "vortex/memory_limits.h"
+#include "vortex/reservation.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{1} << 46;
+constexpr std::size_t kLeastBuckets = 2;
+constexpr std::size_t kLeastScratchBytes = std::size_t{64} << 10;
+// What forecasting and the policies keep of each block on disk, besides keys: its place in the
+// order of need, in the order of fetching and in its file.
+constexpr std::uint64_t kBookkeepingBytes = 72;
+
+// The program, its libraries, the queues of the disks, and the streams of inputs and output.
+constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kProgramShare = 32;
+// Address space of the heap beside what is planned, and of a reservation while it is made.
+constexpr std::uint64_t kSpaceBeside = (std::uint64_t{12} << 20) + kReservationAlignment;
+// What bucket streams keep of each block they have: see PooledStream.
+constexpr std::uint64_t kBucketTableBytes = 16;
+
+// What moving a block costs besides the time for its bytes (faults, moves of the memory, requests),
+// in bytes that could be read and written meanwhile. docs/decisions.md, "Blocks are as large as
+// passes allow, and larger", has the measurement.
+constexpr double kBytesLostPerBlock = 36 << 10;
+// A pipe is taken to be so many times the memory; the blocks of what is longer are remembered
+// besides, in a ten-thousandth of its bytes or so.
+constexpr std::uint64_t kAssumedRuns = 32;
+
+// What is kept of each block of the pool, whatever holds it.
+std::uint64_t bytes_beside_block() {
+  return BlockPool::kTableBytes +
+         std::max<std::uint64_t>(MergePrefetcher::bytes_per_buffer(), kBucketTableBytes);
+}
+
+// What is kept of each run of a merge: its stream and source, with their names and tables, and its
+// player in the tree.
+std::uint64_t bytes_of_run_stream() {
+  constexpr std::uint64_t kNamesAndTables = 512;
+  return sizeof(InputStream<std::byte>) + sizeof(RunSource) + sizeof(Run) + kNamesAndTables;
+}
+
+// Address space of a stream over so many bytes, the block of filler behind them included.
+std::uint64_t stream_space(std::uint64_t bytes, std::uint64_t block_bytes) {
+  return (bytes / block_bytes + 2) * block_bytes + kReservationGuardBytes;
+}
+
+// How long the plan takes, in passes over the input with no loss. A pass that merges a few runs
+// only counts as a whole one: how many runs there will be is not known so exactly.
+double cost_of(const SortPlan& plan) {
+  const unsigned passes =
+      plan.request.bytes ? plan.passes : merge_passes(kAssumedRuns, plan.merge_order);
+  return (1 + passes) * (1 + kBytesLostPerBlock / static_cast<double>(plan.block_bytes));
+}
+
+// Buckets are sorted by (leading bits, index) pairs of 16 bytes; they are seldom larger than twice
+// the average, and larger ones are sorted in parts.
+std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets, std::size_t record_bytes) {
+  const std::uint64_t records = pool_bytes / buckets / record_bytes + 1;
+  return static_cast<std::size_t>(
+      std::clamp<std::uint64_t>(2 * records * 16, kLeastScratchBytes,
+                                std::max<std::uint64_t>(pool_bytes / 8, kLeastScratchBytes)));
+}
+
+unsigned buckets_in(std::size_t blocks, const SortPlanRequest& request) {
+  return static_cast<unsigned>(std::clamp<std::size_t>(
+      blocks / 6, kLeastBuckets, std::max<std::size_t>(request.most_buckets, kLeastBuckets)));
+}
+
+// Blocks of the output that are on their way at once, where it is a run.
+std::size_t blocks_behind(const FileWriterOptions& writer, std::size_t block_bytes) {
+  return writer.write_behind * std::max<std::size_t>(writer.request_bytes / block_bytes, 1);
+}
+
+// Divides the pool for run formation; false when it is too small.
+bool divide_for_runs(SortPlan& plan) {
+  const std::size_t comeback_blocks = plan.window_blocks - 1;
+  const auto divide = [&](std::size_t request_bytes, std::size_t read_ahead,
+                          std::size_t write_behind) {
+    plan.reader = {.comeback_blocks = comeback_blocks,
+                   .read_ahead = read_ahead,
+                   .request_bytes = request_bytes};
+    plan.writer = {.comeback_blocks = comeback_blocks,
+                   .write_behind = write_behind,
+                   .request_bytes = request_bytes};
+    plan.run_write_behind = blocks_behind(plan.writer, plan.block_bytes);
+    const std::size_t streams = FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) +
+                                FileWriterBase::blocks_needed(plan.writer, plan.block_bytes);
+    if (plan.pool_blocks <= streams) return false;
+    plan.bucket_blocks = plan.pool_blocks - streams;
+    plan.formation.buckets = buckets_in(plan.bucket_blocks, plan.request);
+    return plan.bucket_blocks >= plan.pool_blocks / 2 &&
+           plan.bucket_blocks >= 2 * plan.formation.buckets;
+  };
+  // Generous queues first; a small pool does with less.
+  const std::size_t grouped = std::max(plan.block_bytes, std::size_t{512} << 10);
+  const std::size_t disks = plan.request.disks;
+  return divide(grouped, 4, 2 * disks + 2) || divide(plan.block_bytes, 4, 2 * disks + 2) ||
+         divide(plan.block_bytes, 2, 2) || divide(plan.block_bytes, 1, 1);
+}
+
+// Whether a bucket a little larger than the average is too large for the scratch, which is slow.
+bool sorts_in_parts(const SortPlan& plan) {
+  const std::uint64_t bucket_bytes = plan.run_bytes / plan.formation.buckets * 5 / 4;
+  return plan.formation.scratch_bytes < bucket_bytes / plan.request.record_bytes * 16;
+}
+
+// A plan with this memory and block size, if there is one.
+std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t memory_bytes,
+                                  std::size_t block_bytes) {
+  SortPlan plan;
+  plan.request = request;
+  plan.block_bytes = block_bytes;
+  plan.window_blocks = blocks_for_records(block_bytes, request.record_bytes);
+  const std::uint64_t blocks_on_disk =
+      request.bytes.value_or(kAssumedRuns * memory_bytes) / block_bytes + 1;
+  const std::uint64_t forecasts = blocks_on_disk * (kBookkeepingBytes + request.forecast_bytes);
+  const auto if_maps_suffice = [&] {
+    return BlockPool::maps_needed(plan.pool_blocks) <= request.most_maps ? std::optional(plan)
+                                                                         : std::nullopt;
+  };
+  plan.formation.scratch_bytes = scratch_for(
+      memory_bytes, buckets_in(memory_bytes / block_bytes, request), request.record_bytes);
+  // Sorted in memory, the input is never on disk: no forecasts, no streams of runs. How many runs
+  // there are for the streams is known when the rest has been divided.
+  for (int attempt = request.bytes ? 0 : 1; attempt < 3; ++attempt) {
+    plan.forecast_memory_bytes = attempt == 0 ? 0 : forecasts;
+    const std::uint64_t beside =
+        plan.formation.scratch_bytes + plan.forecast_memory_bytes + plan.stream_memory_bytes;
+    if (memory_bytes <= beside) return std::nullopt;
+    plan.pool_blocks =
+        static_cast<std::size_t>((memory_bytes - beside) / (block_bytes + bytes_beside_block()));
+    if (!divide_for_runs(plan)) return std::nullopt;
+    // Each bucket may leave its last block all but empty.
+    plan.run_bytes = std::uint64_t{plan.bucket_blocks - plan.formation.buckets} * block_bytes;
+    plan.run_bytes -= plan.run_bytes % request.record_bytes;
+    if (plan.run_bytes == 0) return std::nullopt;
+    if (request.bytes) {
+      plan.runs = (*request.bytes + plan.run_bytes - 1) / plan.run_bytes;
+      if (plan.runs <= 1) return if_maps_suffice();
+    }
+    if (attempt == 0) continue;
+    const std::uint64_t largest = plan.largest_merge_order();
+    if (largest < 2) return std::nullopt;
+    plan.merge_order = request.bytes ? std::min(plan.runs, largest) : largest;
+    if (request.bytes) plan.passes = merge_passes(plan.runs, largest);
+    plan.stream_memory_bytes =
+        std::max(plan.stream_memory_bytes, (plan.merge_order + 1) * bytes_of_run_stream());
+  }
+  return if_maps_suffice();
+}
+
+std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t memory_bytes) {
+  memory_bytes -= std::min(memory_bytes / kProgramShare, kProgramBytes);
+  if (request.block_bytes != 0) return try_block(request, memory_bytes, request.block_bytes);
+  std::optional<SortPlan> best;
+  const std::size_t least = std::max(kLeastBlockBytes, std::bit_ceil(request.record_bytes));
+  for (std::size_t block = least; block <= kMostBlockBytes; block *= 2) {
+    if (best && block > kDefaultBlockBytes) break;
+    const auto plan = try_block(request, memory_bytes, block);
+    if (plan && (!best || std::pair(sorts_in_parts(*plan), cost_of(*plan)) <
+                              std::pair(sorts_in_parts(*best), cost_of(*best)))) {
+      best = plan;
+    }
+  }
+  return best;
+}
+
+std::uint64_t least_memory(const SortPlanRequest& request, std::uint64_t too_little) {
+  std::uint64_t low = too_little, high = std::max<std::uint64_t>(too_little, 1) * 2;
+  while (!try_memory(request, high)) {
+    if (high >= kMostMemoryBytes) return 0;
+    low = high;
+    high *= 2;
+  }
+  // Plans are made in steps of blocks; a hundredth is close enough and what is said does suffice.
+  while (high - low > high / 128 + 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (try_memory(request, middle) ? high : low) = middle;
+  }
+  constexpr std::uint64_t kStep = std::uint64_t{64} << 10;
+  const std::uint64_t rounded = (high + kStep - 1) / kStep * kStep;
+  return try_memory(request, rounded) ? rounded : high;
+}
+
+}  // namespace
+
+std::uint64_t SortPlan::memory_taken_bytes() const noexcept {
+  return pool_blocks * (block_bytes + bytes_beside_block()) + formation.scratch_bytes +
+         forecast_memory_bytes + stream_memory_bytes;
+}
+
+MergeBuffers SortPlan::merge_buffers(std::uint64_t runs) const {
+  const std::size_t held = static_cast<std::size_t>(runs) * window_blocks;
+  PrefetchOptions options;
+  options.disks = request.disks;
+  options.held_blocks = held;
+  const std::size_t least =
+      minimum_read_buffers(request.prefetch, options, static_cast<std::uint32_t>(runs));
+  const std::size_t spare = pool_blocks > held ? pool_blocks - held : 0;
+  MergeBuffers buffers;
+  buffers.writer = writer;
+  const std::size_t request_bytes = std::max(writer.request_bytes, block_bytes);
+  buffers.writer.write_behind = std::max<std::size_t>(
+      1, default_write_blocks(spare, request.disks) * block_bytes / request_bytes);
+  const auto taken = [&] { return FileWriterBase::blocks_needed(buffers.writer, block_bytes); };
+  while (taken() + least > pool_blocks && buffers.writer.write_behind > 1) {
+    --buffers.writer.write_behind;
+  }
+  if (taken() + least > pool_blocks) buffers.writer.request_bytes = block_bytes;
+  buffers.read_buffers = pool_blocks > taken() ? pool_blocks - taken() : 0;
+  buffers.run_write_behind = blocks_behind(buffers.writer, block_bytes);
+  return buffers;
+}
+
+std::uint64_t SortPlan::largest_merge_order() const {
+  const auto fits = [&](std::uint64_t runs, std::size_t spare) {
+    PrefetchOptions options;
+    options.disks = request.disks;
+    options.held_blocks = static_cast<std::size_t>(runs) * window_blocks;
+    const std::size_t least =
+        minimum_read_buffers(request.prefetch, options, static_cast<std::uint32_t>(runs));
+    const std::size_t reading = std::max(least, options.held_blocks + spare);
+    FileWriterOptions writing = writer;
+    writing.write_behind = std::max<std::size_t>(spare, 1);
+    writing.request_bytes = block_bytes;
+    return reading + FileWriterBase::blocks_needed(writing, block_bytes) <= pool_blocks;
+  };
+  const auto largest = [&](std::size_t spare) {
+    std::uint64_t low = 0, high = pool_blocks + 1;  // fits(low), not fits(high)
+    while (high - low > 1) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      (fits(middle, spare) ? low : high) = middle;
+    }
+    return low;
+  };
+  // Two blocks a disk to read ahead and two to write behind; with less, only if there is no other
+  // way to merge at all.
+  const std::uint64_t comfortable = largest(2 * std::size_t{request.disks});
+  return comfortable >= 2 ? comfortable : largest(0);
+}
+
+std::uint64_t SortPlan::address_space_bytes() const {
+  constexpr std::uint64_t kOfUnknownLength = std::uint64_t{1} << 30;
+  const std::uint64_t input = stream_space(request.bytes.value_or(kOfUnknownLength), block_bytes);
+  const std::uint64_t bucket =
+      stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
+      (bucket_blocks + 1) * kBucketTableBytes + kLeastBlockBytes;
+  const std::uint64_t run = stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes);
+  // Sorted in memory, what was read is closed before the output is opened.
+  const std::uint64_t forming = formation.buckets * bucket + input + (in_memory() ? 0 : run);
+  // A merge reads all that it writes.
+  const std::uint64_t order =
+      std::max(merge_order, merged_inputs == 0 ? 0 : std::min(merged_inputs, plain_merge_order()));
+  const std::uint64_t merging =
+      in_memory() ? 0
+                  : request.bytes.value_or(0) + order * stream_space(0, block_bytes) +
+                        stream_space(request.bytes.value_or(0), block_bytes);
+  const std::uint64_t streams = merged_inputs == 0 ? std::max(forming, merging) : merging;
+  return memory_taken_bytes() + kReservationGuardBytes + kSpaceBeside + request.stack_bytes +
+         streams;
+}
+
+std::uint64_t SortPlan::space_beside_input_bytes() const noexcept {
+  return stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
+         stream_space(0, block_bytes) + request.stack_bytes + kSpaceBeside;
+}
+
+// Two requests ahead and two behind, a block each.
+FileReaderOptions SortPlan::plain_reader() const {
+  FileReaderOptions options = reader;
+  options.read_ahead = 2;
+  options.request_bytes = block_bytes;
+  return options;
+}
+
+FileWriterOptions SortPlan::plain_writer() const {
+  FileWriterOptions options = writer;
+  options.write_behind = 2;
+  options.request_bytes = block_bytes;
+  return options;
+}
+
+std::uint64_t SortPlan::plain_merge_order() const {
+  const std::size_t writing = FileWriterBase::blocks_needed(plain_writer(), block_bytes);
+  if (pool_blocks <= writing) return 0;
+  return (pool_blocks - writing) / FileReaderBase::blocks_needed(plain_reader(), block_bytes);
+}
+
+SortPlan plan_sort(const SortPlanRequest& request) {
+  if (request.record_bytes == 0 || request.disks == 0) {
+    throw Error(EINVAL, "a sort needs records of at least one byte and at least one disk");
+  }
+  if (request.block_bytes != 0) {
+    if (!std::has_single_bit(request.block_bytes) || request.block_bytes < kLeastBlockBytes ||
+        request.block_bytes > kMostBlockBytes) {
+      throw Error(EINVAL, "blocks of " + format_bytes(request.block_bytes) +
+                              ": the size is a power of two from " +
+                              format_bytes(kLeastBlockBytes) + " to " +
+                              format_bytes(kMostBlockBytes));
+    }
+    if (request.block_bytes < request.record_bytes) {
+      throw Error(EINVAL, "blocks of " + format_bytes(request.block_bytes) +
+                              " hold no whole record of " + format_bytes(request.record_bytes));
+    }
+  }
+  if (auto plan = try_memory(request, request.memory_bytes)) {
+    if (plan->address_space_bytes() <= request.address_space_bytes) return *plan;
+    if (plan->formation.buckets == kLeastBuckets) {
+      throw Error(ENOMEM, "the sort takes " + format_bytes(plan->address_space_bytes()) +
+                              " of address space for its streams and threads, and " +
+                              format_bytes(request.address_space_bytes) + " are left; " +
+                              address_space_advice());
+    }
+    SortPlanRequest fewer = request;
+    fewer.most_buckets = plan->formation.buckets / 2;
+    return plan_sort(fewer);
+  }
+  const std::string what = "sorting " +
+                           (request.bytes ? format_bytes(*request.bytes) : std::string("input")) +
+                           " in records of " + format_bytes(request.record_bytes) + " with " +
+                           format_bytes(request.memory_bytes) + " of memory";
+  SortPlanRequest with_maps = request;
+  with_maps.most_maps = SortPlanRequest{}.most_maps;
+  if (const auto plan = try_memory(with_maps, request.memory_bytes)) {
+    const std::size_t maps = BlockPool::maps_needed(plan->pool_blocks);
+    throw Error(ENOMEM, what + " in blocks of " + format_bytes(plan->block_bytes) + " can need " +
+                            std::to_string(maps) + " memory maps, and " +
+                            std::to_string(request.most_maps) +
+                            " are to be had: use larger blocks or less memory, or raise "
+                            "vm.max_map_count by " +
+                            std::to_string((maps - request.most_maps) * 8 / 7 + 8));
+  }
+  const std::uint64_t enough = least_memory(request, request.memory_bytes);
+  throw Error(ENOMEM, what + (enough != 0 ? ": at least " + format_bytes(enough) + " are needed"
+                                          : std::string(": no memory is enough")));
+}
+
+std::string to_string(const SortPlan& plan) {
+  const auto line = [](const char* name, const std::string& value) {
+    std::string text = name;
+    text.resize(16, ' ');
+    return text + value + "\n";
+  };
+  std::string text =
+      line("input", plan.request.bytes ? format_bytes(*plan.request.bytes) : "length not known") +
+      line("records", format_bytes(plan.request.record_bytes)) +
+      line("memory", format_bytes(plan.request.memory_bytes)) +
+      line("blocks", std::to_string(plan.pool_blocks) + " of " + format_bytes(plan.block_bytes));
+  if (plan.merged_inputs != 0) {
+    text += line("merging", std::to_string(plan.merged_inputs) + " sorted inputs, at most " +
+                                std::to_string(plan.plain_merge_order()) + " at a time") +
+            line("passes", std::to_string(plan.passes));
+    if (plan.runs <= 1) return text;
+    return text + line("then", "the " + std::to_string(plan.runs) + " runs that they make, " +
+                                   std::to_string(plan.merge_order) + " at a time");
+  }
+  text +=
+      line("run formation", std::to_string(plan.formation.buckets) + " buckets on " +
+                                std::to_string(plan.bucket_blocks) + " blocks, " +
+                                format_bytes(plan.formation.scratch_bytes) + " to sort them with") +
+      line("run length", "at least " + format_bytes(plan.run_bytes));
+  if (plan.in_memory()) return text + line("merging", "none: it fits in memory");
+  if (plan.request.bytes) {
+    std::string passes = std::to_string(plan.passes);
+    if (plan.passes > 1) {
+      const MergePass first = next_merge_pass(plan.runs, plan.merge_order, plan.merge_order);
+      if (first.merged < plan.runs) {
+        passes += ", the first of " + std::to_string(first.merged) + " runs only";
+      }
+    }
+    text += line("runs", "at most " + std::to_string(plan.runs)) + line("passes", passes);
+  }
+  const MergeBuffers buffers = plan.merge_buffers(plan.merge_order);
+  return text + line("merge order", std::to_string(plan.merge_order)) +
+         line("merge buffers", std::to_string(buffers.read_buffers) + " blocks to read, " +
+                                   std::to_string(buffers.writer.write_behind) + " requests of " +
+                                   format_bytes(buffers.writer.request_bytes) + " to write") +
+         line("prefetch", std::string(prefetch_kind_name(plan.request.prefetch)) + " on " +
+                              std::to_string(plan.request.disks) +
+                              (plan.request.disks == 1 ? " disk" : " disks"));
+}
+
+}  // namespace vortex::inline v0

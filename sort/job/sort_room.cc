@@ -1,0 +1,55 @@
+#include "sort/job/sort_room.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <set>
+
+#include "io/file/block_file.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+std::uint64_t free_bytes_in(const std::string& folder) {
+  struct statvfs room {};
+  if (statvfs(folder.c_str(), &room) != 0) throw Error(errno, "look at '" + folder + "'");
+  return std::uint64_t{room.f_bavail} * room.f_frsize;
+}
+
+}  // namespace
+
+dev_t file_system_of(const std::string& folder) {
+  struct stat status {};
+  if (stat(folder.c_str(), &status) != 0) throw Error(errno, "look at '" + folder + "'");
+  if (!S_ISDIR(status.st_mode)) throw Error(ENOTDIR, "keep runs in '" + folder + "'");
+  return status.st_dev;
+}
+
+std::string temporary_folder() {
+  const char* const folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
+bool punches_holes(const std::string& folder) {
+  return BlockFile::temporary(folder, false).punch_hole(0, std::uint64_t{1} << 20);
+}
+
+void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes) {
+  std::set<dev_t> seen;
+  std::uint64_t room = 0;
+  std::string names;
+  for (const std::string& folder : folders) {
+    if (!seen.insert(file_system_of(folder)).second) continue;
+    room += free_bytes_in(folder);
+    names += (names.empty() ? "'" : ", '") + folder + "'";
+  }
+  if (room >= bytes) return;
+  throw Error(ENOSPC, "the runs of the sort take at least " + format_bytes(bytes) + ", and " +
+                          names + (seen.size() == 1 ? " has " : " have ") + format_bytes(room) +
+                          " left: name a folder with more room, or several (-T)");
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,55 @@
+#include "sort/job/sort_watch.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr const char* kInterrupted = "the sort was interrupted";
+
+}  // namespace
+
+std::string_view to_string(SortPhase phase) noexcept {
+  switch (phase) {
+    case SortPhase::kReading:
+      return "reading";
+    case SortPhase::kMerging:
+      return "merging";
+    case SortPhase::kWriting:
+      return "writing";
+  }
+  return "";
+}
+
+SortWatch::SortWatch(std::stop_token stop, SortProgressFunction progress)
+    : stop_(std::move(stop)),
+      progress_(std::move(progress)),
+      on_stop_(stop_, [this] { stop_now(); }) {}
+
+void SortWatch::begin(SortPhase phase, std::optional<std::uint64_t> phase_bytes) {
+  now_ = {.phase = phase, .bytes = 0, .phase_bytes = phase_bytes};
+  report();
+}
+
+void SortWatch::add(std::uint64_t bytes) {
+  now_.bytes += bytes;
+  if (now_.bytes - reported_ >= kNoteBytes) report();
+}
+
+void SortWatch::expect_going() const {
+  if (stopped_.load(std::memory_order_relaxed)) throw Error(ECANCELED, kInterrupted);
+}
+
+void SortWatch::report() {
+  expect_going();
+  reported_ = now_.bytes;
+  if (progress_) progress_(now_);
+}
+
+StreamStop::StreamStop(Stream& stream, const std::stop_token& stop)
+    : on_stop_(stop, [&stream] { stream.cancel(ECANCELED, kInterrupted); }) {}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,93 @@
+// What a sort looks at now and then: whether to go on, and whom to tell how far it is.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+
+#include "sort/record/record_order.h"
+#include "vortex/sort_progress.h"
+#include "vortex/stream.h"
+
+namespace vortex::inline v0 {
+
+// Tells how far the sort is, and ends it with Error(ECANCELED) when that is asked for. The sorting
+// thread calls; any thread may stop.
+class SortWatch {
+ public:
+  // Bytes between two reports.
+  static constexpr std::uint64_t kNoteBytes = std::uint64_t{1} << 20;
+
+  SortWatch(std::stop_token stop, SortProgressFunction progress);
+
+  // These throw Error(ECANCELED), and what the progress function throws.
+  void begin(SortPhase phase, std::optional<std::uint64_t> phase_bytes);
+  void add(std::uint64_t bytes);
+  // Reports again where the sort is: it is busy with something that moves nothing forward.
+  void look() { report(); }
+  void expect_going() const;
+
+  // As if the token had asked for it.
+  void stop_now() noexcept { stopped_.store(true, std::memory_order_relaxed); }
+
+  const std::stop_token& stop() const noexcept { return stop_; }
+  // For loops that look for themselves.
+  const std::atomic<bool>& stopped() const noexcept { return stopped_; }
+
+ private:
+  void report();
+
+  std::stop_token stop_;
+  SortProgressFunction progress_;
+  std::atomic<bool> stopped_{false};
+  SortProgress now_;
+  std::uint64_t reported_ = 0;
+  std::stop_callback<std::function<void()>> on_stop_;
+};
+
+// While this lives, a request to stop wakes whoever waits inside a fault of the stream.
+class StreamStop {
+ public:
+  StreamStop(Stream& stream, const std::stop_token& stop);
+
+ private:
+  std::stop_callback<std::function<void()>> on_stop_;
+};
+
+// Whether records that are written bring the phase further, or have been counted when they came in.
+enum class Written { kCounts, kIsCounted };
+
+// Passes records on and tells the watch.
+template <RecordOutput Output>
+class WatchedOutput {
+ public:
+  WatchedOutput(Output& out, std::size_t record_bytes, SortWatch& watch,
+                Written written = Written::kCounts) noexcept
+      : out_(out), record_bytes_(record_bytes), watch_(watch), written_(written) {}
+
+  void append(const std::byte* record) {
+    out_.append(record);
+    bytes_ += record_bytes_;
+    if (bytes_ - noted_ < SortWatch::kNoteBytes) return;
+    if (written_ == Written::kCounts) {
+      watch_.add(bytes_ - noted_);
+    } else {
+      watch_.look();
+    }
+    noted_ = bytes_;
+  }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  Output& out_;
+  std::size_t record_bytes_;
+  SortWatch& watch_;
+  Written written_;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t noted_ = 0;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,163 @@
+// Memory in chunks of a few KiB that lists of records grow through.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace vortex::inline v0 {
+
+// How records are grouped: chunks of 4 KiB where the size of a record divides them.
+template <typename Record>
+struct ChunkLayout {
+  static constexpr std::size_t floor_power(std::size_t n) noexcept {
+    std::size_t power = 1;
+    while (power * 2 <= n) power *= 2;
+    return power;
+  }
+  static constexpr std::size_t kChunkRecords =
+      sizeof(Record) >= 512 ? 8 : floor_power(4096 / sizeof(Record));
+  static constexpr std::size_t kChunkBytes = kChunkRecords * sizeof(Record);
+};
+
+// A list of records in chunks; all chunks but the last are full.
+struct Chain {
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  std::uint32_t head = kNone;
+  std::uint32_t tail = kNone;
+  std::size_t count = 0;
+};
+
+// Chunks of an array that is being sorted in place, and spare ones. Those of the array join the
+// free ones when they have been read; when the result arrives at a chunk that still holds records
+// of some list, they are moved to a free chunk elsewhere. Everything is allocated by the
+// constructor and reserve().
+//
+// take() hands out the chunk that was freed last: it is still in cache.
+template <typename Record>
+class ChunkArena {
+ public:
+  static constexpr std::size_t kChunkRecords = ChunkLayout<Record>::kChunkRecords;
+  static constexpr std::size_t kListBytes = 32;  // at most, for each chunk
+
+  // `array` of `array_chunks` chunks (0 chunks: all memory is spare) and `spare_chunks` from
+  // `spare`.
+  ChunkArena(Record* array, std::size_t array_chunks, Record* spare, std::size_t spare_chunks)
+      : spare_(spare), spare_chunks_(spare_chunks) {
+    reserve(array_chunks);
+    rebase(array, array_chunks);
+  }
+
+  // Allocates what rebase() to arrays of up to `array_chunks` chunks needs.
+  void reserve(std::size_t array_chunks) {
+    nodes_.reserve(array_chunks + spare_chunks_);
+    free_.reserve(array_chunks + spare_chunks_);
+    owners_.reserve(array_chunks);
+  }
+
+  // Turns to another array, with all spare chunks free. No larger one than reserve() has been told.
+  void rebase(Record* array, std::size_t array_chunks) noexcept {
+    array_ = array;
+    array_chunks_ = array_chunks;
+    result_chunks_ = 0;
+    nodes_.resize(array_chunks + spare_chunks_);
+    owners_.resize(array_chunks);
+    free_.clear();
+    for (std::size_t i = 0; i < array_chunks; ++i) {
+      nodes_[i] = {array + i * kChunkRecords, Chain::kNone, true};
+      owners_[i] = static_cast<std::uint32_t>(i);
+    }
+    for (std::size_t i = spare_chunks_; i-- > 0;) {
+      nodes_[array_chunks + i] = {spare_ + i * kChunkRecords, Chain::kNone, false};
+      free_.push_back(static_cast<std::uint32_t>(array_chunks + i));
+    }
+    spare_untouched_ = std::min(spare_untouched_, free_.size());
+  }
+
+  // Spare chunks that have been used at some time: the others may have no memory behind them yet.
+  std::size_t spare_chunks_touched() const noexcept { return spare_chunks_ - spare_untouched_; }
+
+  // What reserve() has allocated.
+  std::size_t list_bytes() const noexcept {
+    return nodes_.capacity() * sizeof(Node) +
+           (owners_.capacity() + free_.capacity()) * sizeof(std::uint32_t);
+  }
+
+  Record* data(std::uint32_t node) const noexcept { return nodes_[node].data; }
+  std::uint32_t next(std::uint32_t node) const noexcept { return nodes_[node].next; }
+  void link(std::uint32_t node, std::uint32_t next) noexcept { nodes_[node].next = next; }
+
+  // A free chunk; there always is one, see spare_chunks_for().
+  std::uint32_t take() noexcept {
+    for (;;) {
+      const std::uint32_t node = free_.back();
+      free_.pop_back();
+      spare_untouched_ = std::min(spare_untouched_, free_.size());
+      if (in_result(node)) continue;
+      nodes_[node].live = true;
+      nodes_[node].next = Chain::kNone;
+      return node;
+    }
+  }
+  void give(std::uint32_t node) noexcept {
+    nodes_[node].live = false;
+    free_.push_back(node);
+  }
+
+  // The result is about to be written to the first `records` records of the array (counted from its
+  // first chunk): moves out of the way what is still needed.
+  void claim(std::size_t records) noexcept {
+    const std::size_t end = std::min((records + kChunkRecords - 1) / kChunkRecords, array_chunks_);
+    const std::size_t begin = result_chunks_;
+    if (end <= begin) return;
+    result_chunks_ = end;  // from here on take() avoids them
+    for (std::size_t chunk = begin; chunk < end; ++chunk) {
+      const std::uint32_t node = owners_[chunk];
+      if (!nodes_[node].live) continue;
+      const std::uint32_t refuge = take();
+      std::memcpy(static_cast<void*>(nodes_[refuge].data), nodes_[node].data,
+                  ChunkLayout<Record>::kChunkBytes);
+      std::swap(nodes_[refuge].data, nodes_[node].data);
+      // `refuge` now names a chunk of the result and is never used again.
+      nodes_[refuge].live = false;
+      note_owner(node);
+      owners_[chunk] = refuge;
+    }
+  }
+
+ private:
+  struct Node {
+    Record* data;
+    std::uint32_t next;
+    bool live;
+  };
+
+  std::size_t chunk_of(const Record* data) const noexcept {
+    return static_cast<std::size_t>(data - array_) / kChunkRecords;
+  }
+  bool in_array(const Record* data) const noexcept {
+    return data >= array_ && data < array_ + array_chunks_ * kChunkRecords;
+  }
+  bool in_result(std::uint32_t node) const noexcept {
+    const Record* at = nodes_[node].data;
+    return in_array(at) && chunk_of(at) < result_chunks_;
+  }
+  void note_owner(std::uint32_t node) noexcept {
+    if (in_array(nodes_[node].data)) owners_[chunk_of(nodes_[node].data)] = node;
+  }
+
+  Record* spare_;
+  std::size_t spare_chunks_;
+  std::size_t spare_untouched_ = static_cast<std::size_t>(-1);  // at the bottom of the free ones
+  Record* array_ = nullptr;
+  std::size_t array_chunks_ = 0;
+  std::size_t result_chunks_ = 0;
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> owners_;  // node of each chunk of the array
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,20 @@
+// Which instructions the processor has.
+#pragma once
+
+namespace vortex::inline v0 {
+
+enum class Isa { kPortable, kAvx2, kAvx512 };
+
+// The best that this processor and its operating system support.
+Isa best_isa() noexcept;
+
+// What sorts use: best_isa(), or less where a test or a benchmark has asked for less.
+Isa isa_in_use() noexcept;
+
+// Takes effect for sorts that start later, in the whole process. Returns false, and changes
+// nothing, for what the processor does not have.
+bool use_isa(Isa isa) noexcept;
+
+const char* isa_name(Isa isa) noexcept;
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,109 @@
+// Radix sort of an array within its own memory, by moving chunks of it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "sort/memory/chain_sorter.h"
+#include "sort/memory/kept_memory.h"
+#include "sort/memory/presorted.h"
+#include "sort/record/record_codec.h"
+
+namespace vortex::inline v0 {
+
+// Sorts ordinary memory. `rules` speak of encoded records. Up to 512 KiB of them it needs as much
+// memory again; beyond that the array is distributed to lists of chunks that reuse
+// the part already read (the idea of section 5 of the Vortex paper with copies of 4 KiB instead of
+// remapped blocks), and needs some MiB besides. Throws std::bad_alloc before the first record has
+// moved, and nothing afterwards.
+template <typename Record, typename KeyOf, typename Codec = NoCodec<Record>>
+class InPlaceSort {
+ public:
+  using Rules = SortRules<Record, KeyOf>;
+  using Bits = typename Rules::Bits;
+  using Sorter = ChainSorter<Record, KeyOf>;
+
+  // What run() takes besides the array.
+  static std::size_t working_bytes(std::size_t count) noexcept {
+    if (count <= kSmallSortMost) return 0;
+    if (count <= kMostDense) return count * sizeof(Record);
+    return Sorter::spare_chunks_for(count) * kChunk * sizeof(Record) + Sorter::kWorkingBytes +
+           count / kChunk * ChunkArena<Record>::kListBytes;
+  }
+
+  static void run(Record* array, std::size_t count, const Rules& rules, const Codec& codec = {}) {
+    if (count <= kSmallSortMost) {
+      codec.encode(array, count);
+      rules.sort_few(array, count, array);
+      codec.decode(array, count);
+    } else if (count <= kMostDense) {
+      sort_dense(array, count, rules, codec);
+    } else {
+      InPlaceSort(array, count, rules, codec).sort();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kChunk = ChunkArena<Record>::kChunkRecords;
+  // Both halves fit the second-level cache.
+  static constexpr std::size_t kMostDense =
+      std::max(std::min((std::size_t{512} << 10) / sizeof(Record),
+                        Sorter::Dense::kMostSlices* Sorter::Dense::kLeave),
+               Sorter::Dense::kMost);
+  // Sorts of fewer records keep their working memory for the next.
+  static constexpr std::size_t kFew = std::size_t{1} << 20;
+
+  static void sort_dense(Record* array, std::size_t count, const Rules& rules, const Codec& codec) {
+    const detail::KeptMemory other(count * sizeof(Record), true);
+    codec.encode(array, count);
+    DenseSorter<Record, KeyOf>(rules).sort(array, count, static_cast<Record*>(other.get()), false);
+    codec.decode(array, count);
+  }
+
+  // The array itself, front to back.
+  class ArrayOutput final : public SortedOutput<Record> {
+   public:
+    ArrayOutput(Record* array, ChunkArena<Record>& arena, const Codec& codec)
+        : at_(array), arena_(arena), codec_(codec) {}
+    Record* room(std::size_t count) noexcept override {
+      Record* const here = at_;
+      records_ += count;
+      at_ += count;
+      arena_.claim(records_);
+      return here;
+    }
+    void written(Record* records, std::size_t count) noexcept override {
+      codec_.decode(records, count);
+    }
+
+   private:
+    Record* at_;
+    std::size_t records_ = 0;
+    ChunkArena<Record>& arena_;
+    const Codec& codec_;
+  };
+
+  InPlaceSort(Record* array, std::size_t count, const Rules& rules, const Codec& codec)
+      : array_(array),
+        count_(count),
+        rules_(rules),
+        codec_(codec),
+        spare_(Sorter::spare_chunks_for(count) * kChunk * sizeof(Record), count < kFew),
+        arena_(array, count / kChunk, static_cast<Record*>(spare_.get()),
+               Sorter::spare_chunks_for(count)),
+        output_(array, arena_, codec_),
+        sorter_(rules_, arena_, output_, {}, count < kFew) {}
+
+  void sort() noexcept { sorter_.sort_array(array_, count_, KeyRange<Bits>{}, codec_); }
+
+  Record* const array_;
+  const std::size_t count_;
+  const Rules rules_;
+  const Codec codec_;
+  detail::KeptMemory spare_;
+  ChunkArena<Record> arena_;
+  ArrayOutput output_;
+  Sorter sorter_;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,428 @@
+// The base case with AVX-512: 32 to 128 records in up to 16 registers.
+#include "sort/memory/small_sort_kernels.h"
+#include "sort/memory/small_sort_portable.h"
+
+#if defined(__x86_64__)
+
+// GCC 12 takes the deliberately undefined operands in its own intrinsics for mistakes of ours.
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#include <immintrin.h>
+
+#define VORTEX_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
+#define VORTEX_NETWORK_TARGET VORTEX_AVX512 __attribute__((always_inline)) inline
+#include "sort/memory/sorting_network.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// The lanes of the upper halves of groups of G lanes, as a mask.
+template <int G>
+constexpr unsigned upper_halves() noexcept {
+  unsigned mask = 0;
+  for (int lane = 0; lane < 16; ++lane) {
+    if (lane % G >= G / 2) mask |= 1u << lane;
+  }
+  return mask;
+}
+
+template <int G>
+VORTEX_NETWORK_TARGET __m512i reverse_u64(__m512i a) noexcept {
+  if constexpr (G == 2) return _mm512_shuffle_epi32(a, static_cast<_MM_PERM_ENUM>(0x4e));
+  if constexpr (G == 4) return _mm512_permutex_epi64(a, 0x1b);
+  if constexpr (G == 8) {
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0), a);
+  }
+}
+
+template <int G>
+VORTEX_NETWORK_TARGET __m512i exchange_halves_u64(__m512i a) noexcept {
+  if constexpr (G == 2) return _mm512_shuffle_epi32(a, static_cast<_MM_PERM_ENUM>(0x4e));
+  if constexpr (G == 4) return _mm512_permutex_epi64(a, 0x4e);
+  if constexpr (G == 8) return _mm512_shuffle_i64x2(a, a, 0x4e);
+}
+
+struct LanesU64 {
+  using Record = std::uint64_t;
+  using Vector = __m512i;
+  static constexpr int kLanes = 8;
+
+  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
+    const Vector low = _mm512_min_epu64(a, b);
+    b = _mm512_max_epu64(a, b);
+    a = low;
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
+    constexpr __mmask8 kUpper = static_cast<__mmask8>(upper_halves<G>());
+    const Vector low = _mm512_min_epu64(a, b);
+    const Vector high = _mm512_max_epu64(a, b);
+    a = _mm512_mask_mov_epi64(low, kUpper, high);
+    b = _mm512_mask_mov_epi64(high, kUpper, low);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector keep_ordered(Vector a, Vector b) noexcept {
+    constexpr __mmask8 kUpper = static_cast<__mmask8>(upper_halves<G>());
+    return _mm512_mask_max_epu64(_mm512_min_epu64(a, b), kUpper, a, b);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector reverse(Vector a) noexcept {
+    return reverse_u64<G>(a);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector exchange_halves(Vector a) noexcept {
+    return exchange_halves_u64<G>(a);
+  }
+};
+
+struct LanesU32 {
+  using Record = std::uint32_t;
+  using Vector = __m512i;
+  static constexpr int kLanes = 16;
+
+  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
+    const Vector low = _mm512_min_epu32(a, b);
+    b = _mm512_max_epu32(a, b);
+    a = low;
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
+    constexpr __mmask16 kUpper = static_cast<__mmask16>(upper_halves<G>());
+    const Vector low = _mm512_min_epu32(a, b);
+    const Vector high = _mm512_max_epu32(a, b);
+    a = _mm512_mask_mov_epi32(low, kUpper, high);
+    b = _mm512_mask_mov_epi32(high, kUpper, low);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector keep_ordered(Vector a, Vector b) noexcept {
+    constexpr __mmask16 kUpper = static_cast<__mmask16>(upper_halves<G>());
+    return _mm512_mask_max_epu32(_mm512_min_epu32(a, b), kUpper, a, b);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector reverse(Vector a) noexcept {
+    if constexpr (G == 2) return _mm512_shuffle_epi32(a, static_cast<_MM_PERM_ENUM>(0xb1));
+    if constexpr (G == 4) return _mm512_shuffle_epi32(a, static_cast<_MM_PERM_ENUM>(0x1b));
+    if constexpr (G == 8) {
+      return _mm512_permutexvar_epi32(
+          _mm512_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8), a);
+    }
+    if constexpr (G == 16) {
+      return _mm512_permutexvar_epi32(
+          _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), a);
+    }
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector exchange_halves(Vector a) noexcept {
+    if constexpr (G == 2) return _mm512_shuffle_epi32(a, static_cast<_MM_PERM_ENUM>(0xb1));
+    if constexpr (G >= 4) return exchange_halves_u64<G / 2>(a);
+  }
+};
+
+// Keys and values in registers of their own.
+struct LanesPair64 {
+  using Record = Pair64;
+  struct Vector {
+    __m512i keys;
+    __m512i values;
+  };
+  static constexpr int kLanes = 8;
+
+  // Lane by lane `b` where the mask has a bit, `a` elsewhere.
+  VORTEX_NETWORK_TARGET static Vector pick(__mmask8 mask, const Vector& a,
+                                           const Vector& b) noexcept {
+    return {_mm512_mask_mov_epi64(a.keys, mask, b.keys),
+            _mm512_mask_mov_epi64(a.values, mask, b.values)};
+  }
+  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
+    const __mmask8 wrong = _mm512_cmplt_epu64_mask(b.keys, a.keys);
+    const Vector low = pick(wrong, a, b);
+    b = pick(wrong, b, a);
+    a = low;
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
+    constexpr __mmask8 kUpper = static_cast<__mmask8>(upper_halves<G>());
+    // One mask for both results, so that no record is taken twice among equal keys.
+    const auto wrong = static_cast<__mmask8>(_mm512_cmplt_epu64_mask(b.keys, a.keys) ^ kUpper);
+    const Vector low = pick(wrong, a, b);
+    b = pick(wrong, b, a);
+    a = low;
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector keep_ordered(const Vector& a, const Vector& b) noexcept {
+    constexpr unsigned kUpper = upper_halves<G>() & 0xff;
+    // Strict on both sides: of two equal keys each lane keeps its own.
+    const unsigned smaller = _mm512_cmplt_epu64_mask(b.keys, a.keys);
+    const unsigned larger = _mm512_cmplt_epu64_mask(a.keys, b.keys);
+    return pick(static_cast<__mmask8>((smaller & ~kUpper) | (larger & kUpper)), a, b);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector reverse(const Vector& a) noexcept {
+    return {reverse_u64<G>(a.keys), reverse_u64<G>(a.values)};
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector exchange_halves(const Vector& a) noexcept {
+    return {exchange_halves_u64<G>(a.keys), exchange_halves_u64<G>(a.values)};
+  }
+};
+
+// How many of 64-bit words i * 8 ... i * 8 + 7 lie below `words`, as a mask.
+VORTEX_NETWORK_TARGET __mmask8 mask_u64(std::size_t words, std::size_t i) noexcept {
+  const std::size_t first = i * 8;
+  return words >= first + 8 ? 0xff
+         : words > first    ? static_cast<__mmask8>((1u << (words - first)) - 1)
+                            : 0;
+}
+VORTEX_NETWORK_TARGET __mmask16 mask_u32(std::size_t words, std::size_t i) noexcept {
+  const std::size_t first = i * 16;
+  return words >= first + 16 ? 0xffff
+         : words > first     ? static_cast<__mmask16>((1u << (words - first)) - 1)
+                             : 0;
+}
+
+// Transposes 8 registers of 8 words: word l of register r becomes word r of register l.
+VORTEX_NETWORK_TARGET void transpose_8x8(__m512i* v) noexcept {
+  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+  const __m512i high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+  __m512i quad[8];
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const __m512i* in = v + 4 * half;
+    const __m512i even_01 = _mm512_unpacklo_epi64(in[0], in[1]);
+    const __m512i odd_01 = _mm512_unpackhi_epi64(in[0], in[1]);
+    const __m512i even_23 = _mm512_unpacklo_epi64(in[2], in[3]);
+    const __m512i odd_23 = _mm512_unpackhi_epi64(in[2], in[3]);
+    quad[4 * half + 0] = _mm512_permutex2var_epi64(even_01, low, even_23);
+    quad[4 * half + 1] = _mm512_permutex2var_epi64(odd_01, low, odd_23);
+    quad[4 * half + 2] = _mm512_permutex2var_epi64(even_01, high, even_23);
+    quad[4 * half + 3] = _mm512_permutex2var_epi64(odd_01, high, odd_23);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm512_shuffle_i64x2(quad[i], quad[4 + i], 0x44);
+    v[4 + i] = _mm512_shuffle_i64x2(quad[i], quad[4 + i], 0xee);
+  }
+}
+
+// Column after column of 4 registers of 8 words into 4 registers in order.
+VORTEX_NETWORK_TARGET void columns_of_4(__m512i* v) noexcept {
+  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  const __m512i high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  const __m512i even_01 = _mm512_unpacklo_epi64(v[0], v[1]);
+  const __m512i odd_01 = _mm512_unpackhi_epi64(v[0], v[1]);
+  const __m512i even_23 = _mm512_unpacklo_epi64(v[2], v[3]);
+  const __m512i odd_23 = _mm512_unpackhi_epi64(v[2], v[3]);
+  const __m512i columns_02 = _mm512_permutex2var_epi64(even_01, low, even_23);
+  const __m512i columns_13 = _mm512_permutex2var_epi64(odd_01, low, odd_23);
+  const __m512i columns_46 = _mm512_permutex2var_epi64(even_01, high, even_23);
+  const __m512i columns_57 = _mm512_permutex2var_epi64(odd_01, high, odd_23);
+  v[0] = _mm512_shuffle_i64x2(columns_02, columns_13, 0x44);
+  v[1] = _mm512_shuffle_i64x2(columns_02, columns_13, 0xee);
+  v[2] = _mm512_shuffle_i64x2(columns_46, columns_57, 0x44);
+  v[3] = _mm512_shuffle_i64x2(columns_46, columns_57, 0xee);
+}
+
+// Column after column of R registers of 8 words, into `out` in order.
+template <int R>
+VORTEX_NETWORK_TARGET void columns_in_order(__m512i* v, __m512i* out) noexcept {
+  if constexpr (R == 4) {
+    columns_of_4(v);
+    for (int i = 0; i < 4; ++i) out[i] = v[i];
+  } else if constexpr (R == 8) {
+    transpose_8x8(v);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) out[i] = v[i];
+  } else {
+    transpose_8x8(v);
+    transpose_8x8(v + 8);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      out[2 * i] = v[i];
+      out[2 * i + 1] = v[8 + i];
+    }
+  }
+}
+
+// Counts are above half of what R registers hold, so the lower half is loaded and stored whole.
+template <int R>
+VORTEX_NETWORK_TARGET void sort_u64(const std::uint64_t* in, std::size_t count,
+                                    std::uint64_t* out) noexcept {
+  const __m512i most = _mm512_set1_epi64(-1);
+  __m512i v[R], ordered[R];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    v[i] = i < R / 2 ? _mm512_loadu_si512(in + 8 * i)
+                     : _mm512_mask_loadu_epi64(most, mask_u64(count, i), in + 8 * i);
+  }
+  sort_registers<LanesU64, R>(v);
+  columns_in_order<R>(v, ordered);
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    if (i < R / 2) {
+      _mm512_storeu_si512(out + 8 * i, ordered[i]);
+    } else {
+      _mm512_mask_storeu_epi64(out + 8 * i, mask_u64(count, i), ordered[i]);
+    }
+  }
+}
+
+// Up to 32 words, any of which may be missing.
+VORTEX_NETWORK_TARGET void sort_u64_few(const std::uint64_t* in, std::size_t count,
+                                        std::uint64_t* out) noexcept {
+  const __m512i most = _mm512_set1_epi64(-1);
+  __m512i v[4], ordered[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm512_mask_loadu_epi64(most, mask_u64(count, i), in + 8 * i);
+  }
+  sort_registers<LanesU64, 4>(v);
+  columns_in_order<4>(v, ordered);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    _mm512_mask_storeu_epi64(out + 8 * i, mask_u64(count, i), ordered[i]);
+  }
+}
+
+// Column after column of R registers of 16 words of 32 bits, into `out` in order.
+template <int R>
+VORTEX_NETWORK_TARGET void columns_in_order_u32(const __m512i* v, __m512i* out) noexcept {
+  // Quarter q of quads[c] are rows 4 r ... 4 r + 3 of column 4 q + c.
+  __m512i quads[R];
+#pragma GCC unroll 2
+  for (int r = 0; r < R; r += 4) {
+    const __m512i low_01 = _mm512_unpacklo_epi32(v[r], v[r + 1]);
+    const __m512i high_01 = _mm512_unpackhi_epi32(v[r], v[r + 1]);
+    const __m512i low_23 = _mm512_unpacklo_epi32(v[r + 2], v[r + 3]);
+    const __m512i high_23 = _mm512_unpackhi_epi32(v[r + 2], v[r + 3]);
+    quads[r + 0] = _mm512_unpacklo_epi64(low_01, low_23);
+    quads[r + 1] = _mm512_unpackhi_epi64(low_01, low_23);
+    quads[r + 2] = _mm512_unpacklo_epi64(high_01, high_23);
+    quads[r + 3] = _mm512_unpackhi_epi64(high_01, high_23);
+  }
+  if constexpr (R == 4) {
+    const __m512i low_01 = _mm512_shuffle_i64x2(quads[0], quads[1], 0x44);
+    const __m512i high_01 = _mm512_shuffle_i64x2(quads[0], quads[1], 0xee);
+    const __m512i low_23 = _mm512_shuffle_i64x2(quads[2], quads[3], 0x44);
+    const __m512i high_23 = _mm512_shuffle_i64x2(quads[2], quads[3], 0xee);
+    out[0] = _mm512_shuffle_i64x2(low_01, low_23, 0x88);
+    out[1] = _mm512_shuffle_i64x2(low_01, low_23, 0xdd);
+    out[2] = _mm512_shuffle_i64x2(high_01, high_23, 0x88);
+    out[3] = _mm512_shuffle_i64x2(high_01, high_23, 0xdd);
+  } else {
+    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const __m512i high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    __m512i low_columns[4], high_columns[4];
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) {
+      low_columns[c] = _mm512_permutex2var_epi64(quads[c], low, quads[4 + c]);
+      high_columns[c] = _mm512_permutex2var_epi64(quads[c], high, quads[4 + c]);
+    }
+#pragma GCC unroll 2
+    for (int c = 0; c < 2; ++c) {
+      out[0 + c] = _mm512_shuffle_i64x2(low_columns[2 * c], low_columns[2 * c + 1], 0x44);
+      out[2 + c] = _mm512_shuffle_i64x2(low_columns[2 * c], low_columns[2 * c + 1], 0xee);
+      out[4 + c] = _mm512_shuffle_i64x2(high_columns[2 * c], high_columns[2 * c + 1], 0x44);
+      out[6 + c] = _mm512_shuffle_i64x2(high_columns[2 * c], high_columns[2 * c + 1], 0xee);
+    }
+  }
+}
+
+template <int R>
+VORTEX_NETWORK_TARGET void sort_u32(const std::uint32_t* in, std::size_t count,
+                                    std::uint32_t* out) noexcept {
+  const __m512i most = _mm512_set1_epi64(-1);
+  __m512i v[R], ordered[R];
+#pragma GCC unroll 8
+  for (int i = 0; i < R; ++i) {
+    v[i] = _mm512_mask_loadu_epi32(most, mask_u32(count, i), in + 16 * i);
+  }
+  sort_registers<LanesU32, R>(v);
+  columns_in_order_u32<R>(v, ordered);
+#pragma GCC unroll 8
+  for (int i = 0; i < R; ++i) {
+    _mm512_mask_storeu_epi32(out + 16 * i, mask_u32(count, i), ordered[i]);
+  }
+}
+
+// Padding has the largest key, and nothing but that tells it from a record. Returns false, with
+// nothing written, when a record has that key, too.
+template <int R>
+VORTEX_NETWORK_TARGET bool sort_pair64(const Pair64* in, std::size_t count, Pair64* out) noexcept {
+  const __m512i most = _mm512_set1_epi64(-1);
+  const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+  const __m512i odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+  const auto* words = reinterpret_cast<const std::uint64_t*>(in);
+  LanesPair64::Vector v[R];
+  std::size_t largest = 0;
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    const __m512i first = _mm512_mask_loadu_epi64(most, mask_u64(2 * count, 2 * i), words + 16 * i);
+    const __m512i second =
+        _mm512_mask_loadu_epi64(most, mask_u64(2 * count, 2 * i + 1), words + 16 * i + 8);
+    v[i].keys = _mm512_permutex2var_epi64(first, even, second);
+    v[i].values = _mm512_permutex2var_epi64(first, odd, second);
+    largest += static_cast<unsigned>(__builtin_popcount(_mm512_cmpeq_epi64_mask(v[i].keys, most)));
+  }
+  if (largest != 8 * R - count) return false;
+  sort_registers<LanesPair64, R>(v);
+  __m512i keys[R], values[R], ordered_keys[R], ordered_values[R];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    keys[i] = v[i].keys;
+    values[i] = v[i].values;
+  }
+  columns_in_order<R>(keys, ordered_keys);
+  columns_in_order<R>(values, ordered_values);
+  const __m512i low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+  const __m512i high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+  auto* to = reinterpret_cast<std::uint64_t*>(out);
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    _mm512_mask_storeu_epi64(to + 16 * i, mask_u64(2 * count, 2 * i),
+                             _mm512_permutex2var_epi64(ordered_keys[i], low, ordered_values[i]));
+    _mm512_mask_storeu_epi64(to + 16 * i + 8, mask_u64(2 * count, 2 * i + 1),
+                             _mm512_permutex2var_epi64(ordered_keys[i], high, ordered_values[i]));
+  }
+  return true;
+}
+
+}  // namespace
+
+VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t count,
+                                         std::uint64_t* out) noexcept {
+  if (count == 0) return;  // no record, no pointer
+  if (count > 64) {
+    sort_u64<16>(in, count, out);
+  } else if (count > 32) {
+    sort_u64<8>(in, count, out);
+  } else {
+    sort_u64_few(in, count, out);
+  }
+}
+
+VORTEX_AVX512 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count,
+                                         std::uint32_t* out) noexcept {
+  if (count == 0) return;  // no record, no pointer
+  if (count > 64) {
+    sort_u32<8>(in, count, out);
+  } else {
+    sort_u32<4>(in, count, out);
+  }
+}
+
+VORTEX_AVX512 void small_sort_pair64_avx512(const Pair64* in, std::size_t count,
+                                            Pair64* out) noexcept {
+  if (count == 0) return;  // no record, no pointer
+  const bool sorted = count > 64   ? sort_pair64<16>(in, count, out)
+                      : count > 32 ? sort_pair64<8>(in, count, out)
+                                   : sort_pair64<4>(in, count, out);
+  if (!sorted) {
+    small_sort_stable(in, count, out, [](const Pair64& record) { return record.key; });
+  }
+}
+
+}  // namespace vortex::inline v0
+
+#endif

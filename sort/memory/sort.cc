@@ -1,0 +1,57 @@
+#include "vortex/sort.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sort/memory/cpu.h"
+#include "sort/memory/small_sort.h"
+#include "sort/record/record_codec.h"
+
+namespace vortex::inline v0::detail {
+namespace {
+
+template <typename Record, typename KeyOf, typename Codec>
+void sort_with(Record* records, std::size_t count, const SortRules<Record, KeyOf>& rules,
+               const Codec& codec) {
+  const auto encoded_key = [&](Record record) noexcept {
+    codec.encode(&record, 1);
+    return rules.key_of(record);
+  };
+  switch (presorted(records, count, encoded_key)) {
+    case Presorted::kAscending:
+      return;
+    case Presorted::kStrictlyDescending:
+      std::reverse(records, records + count);
+      return;
+    case Presorted::kNo:
+      InPlaceSort<Record, KeyOf, Codec>::run(records, count, rules, codec);
+  }
+}
+
+template <typename Bits>
+void sort_words(void* words, std::size_t count, const WordCodec<Bits>& codec) {
+  sort_with(static_cast<Bits*>(words), count,
+            SortRules<Bits, KeyOfWord>{{}, small_sort_for<Bits>(isa_in_use())}, codec);
+}
+
+}  // namespace
+
+void sort_keys_32(void* keys, std::size_t count, KeyCode code) {
+  sort_words(keys, count, WordCodec<std::uint32_t>(code));
+}
+
+void sort_keys_64(void* keys, std::size_t count, KeyCode code) {
+  sort_words(keys, count, WordCodec<std::uint64_t>(code));
+}
+
+void sort_half_pairs(void* pairs, std::size_t count, KeyCode code) {
+  sort_words(pairs, count, WordCodec<std::uint64_t>(code, 32));
+}
+
+void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable) {
+  const SmallSort<Pair64> small = stable ? nullptr : small_sort_for<Pair64>(isa_in_use());
+  sort_with(static_cast<Pair64*>(pairs), count, SortRules<Pair64, KeyOfPair>{{}, small},
+            PairCodec(code));
+}
+
+}  // namespace vortex::inline v0::detail

@@ -1,0 +1,87 @@
+// What foretells when a merge needs a block: the last key of the block before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "sort/record/record_order.h"
+
+namespace vortex::inline v0 {
+
+// The key of a record in as few bytes as decide exactly: the leading bits where they do, else the
+// normalised key of a format where it is shorter than the record, else the whole record. Of what is
+// longer than kMostBytes only the leading bits are kept: where those do not decide, the records
+// must be looked at where they lie. For forecasts must be exact: a merge with scarce buffers waits
+// for ever when it needs its blocks in another order than foretold.
+template <RecordOrder O>
+class ForecastKeys {
+ public:
+  static constexpr std::size_t kMostBytes = 256;
+
+  explicit ForecastKeys(const O& order) : order_(&order) {
+    bytes_ = order.record_bytes();
+    if (order.leading_bits_decide()) {
+      kind_ = Kind::kBits;
+      bytes_ = sizeof(std::uint64_t);
+    } else if constexpr (requires { order.format().normalised_bytes(); }) {
+      if (order.format().normalised_bytes() < bytes_) {
+        kind_ = Kind::kNormalised;
+        bytes_ = order.format().normalised_bytes();
+      }
+    }
+    if (bytes_ > kMostBytes) {
+      kind_ = Kind::kLeadingBits;
+      bytes_ = sizeof(std::uint64_t);
+    }
+  }
+
+  // Whether keys decide. If not, neither of two keys may be less than the other though a record is.
+  bool exact() const noexcept { return kind_ != Kind::kLeadingBits; }
+
+  // Of one key.
+  std::size_t bytes() const noexcept { return bytes_; }
+
+  void make(const std::byte* record, std::byte* key) const noexcept {
+    switch (kind_) {
+      case Kind::kBits:
+      case Kind::kLeadingBits: {
+        const std::uint64_t bits = order_->leading_bits(record);
+        std::memcpy(key, &bits, sizeof bits);
+        return;
+      }
+      case Kind::kNormalised:
+        if constexpr (requires { order_->format(); }) order_->format().normalise(record, key);
+        return;
+      case Kind::kRecord:
+        std::memcpy(key, record, bytes_);
+        return;
+    }
+  }
+
+  bool less(const std::byte* left, const std::byte* right) const noexcept {
+    switch (kind_) {
+      case Kind::kBits:
+      case Kind::kLeadingBits: {
+        std::uint64_t a = 0, b = 0;
+        std::memcpy(&a, left, sizeof a);
+        std::memcpy(&b, right, sizeof b);
+        return a < b;
+      }
+      case Kind::kNormalised:
+        return std::memcmp(left, right, bytes_) < 0;
+      case Kind::kRecord:
+        break;
+    }
+    return order_->less(left, right);
+  }
+
+ private:
+  enum class Kind : std::uint8_t { kBits, kNormalised, kRecord, kLeadingBits };
+
+  const O* order_;
+  Kind kind_ = Kind::kRecord;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,309 @@
+#include "sort/runs/run_store.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "vortex/error.h"
+#include "vortex/open_disk.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+std::unique_ptr<Disk> open_disk_of(const std::string& folder) {
+  OpenDiskOptions options;
+  options.name = "runs in " + folder;
+  return open_disk(options);
+}
+
+}  // namespace
+
+RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
+    : pool_(pool), options_(std::move(options)) {
+  const std::size_t count = options_.folders.size();
+  if (count == 0) throw Error(EINVAL, "a store of runs needs a folder for its temporary files");
+  if (options_.weights.empty()) options_.weights.assign(count, 1.0);
+  if (options_.weights.size() != count) {
+    throw Error(EINVAL, "a store of runs in " + std::to_string(count) + " folders was given " +
+                            std::to_string(options_.weights.size()) + " weights");
+  }
+  // Says what is wrong with the weights before anything is opened.
+  BlockAllocation(options_.strategy, options_.weights, options_.seed, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    auto part = std::make_unique<Part>();
+    part->file = BlockFile::temporary(options_.folders[i], options_.direct);
+    part->direct =
+        part->file.direct_descriptor() >= 0 && pool_.block_bytes() % part->file.alignment() == 0;
+    struct stat status {};
+    if (fstat(part->file.descriptor(), &status) == 0) part->file_system = status.st_dev;
+    part->disk = options_.open_disk ? options_.open_disk(i) : open_disk_of(options_.folders[i]);
+    parts_.push_back(std::move(part));
+  }
+}
+
+RunStore::~RunStore() = default;
+
+BlockAllocation RunStore::next_allocation(std::uint64_t most_bytes) {
+  std::lock_guard lock(mutex_);
+  return {options_.strategy, weights_with_room(most_bytes), options_.seed, runs_++};
+}
+
+// Free slots, and what the folder's file system has for each of the folders in it.
+std::uint64_t RunStore::room(const Part& part) const {
+  const auto sharing = std::count_if(parts_.begin(), parts_.end(), [&](const auto& other) {
+    return other->file_system == part.file_system;
+  });
+  return (part.slots_allocated - part.in_use()) * block_bytes() +
+         part.file.free_bytes() / static_cast<std::uint64_t>(sharing);
+}
+
+std::vector<double> RunStore::weights_with_room(std::uint64_t bytes) const {
+  std::vector<std::uint64_t> rooms;
+  for (const auto& part : parts_) rooms.push_back(room(*part));
+  std::vector<double> weights = options_.weights;
+  for (;;) {
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    // Where there is no room anywhere, writes will tell.
+    if (sum <= 0) return options_.weights;
+    // The smallest goes first: without it, the share of the others is larger.
+    std::size_t smallest = weights.size();
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const double share =
+          static_cast<double>(bytes) * weights[i] / sum + static_cast<double>(block_bytes());
+      if (weights[i] > 0 && static_cast<double>(rooms[i]) < share &&
+          (smallest == weights.size() || rooms[i] < rooms[smallest])) {
+        smallest = i;
+      }
+    }
+    if (smallest == weights.size()) return weights;
+    weights[smallest] = 0;
+  }
+}
+
+std::vector<unsigned> RunStore::block_times() const {
+  // Of the fastest disk; more would tell speeds apart more exactly, and take longer to plan with.
+  constexpr double kLeastTime = 4;
+  constexpr double kMostTime = 400;
+  const std::vector<double>& weights = options_.weights;
+  const double fastest = *std::max_element(weights.begin(), weights.end());
+  if (fastest == *std::min_element(weights.begin(), weights.end())) return {};
+  std::vector<unsigned> times;
+  for (const double weight : weights) {
+    const double time = weight > 0 ? kLeastTime * fastest / weight : kMostTime;
+    times.push_back(static_cast<unsigned>(std::min(time, kMostTime) + 0.5));
+  }
+  return times;
+}
+
+std::uint32_t RunStore::take_slot(unsigned disk) {
+  std::lock_guard lock(mutex_);
+  Part& part = *parts_[disk];
+  std::uint32_t slot = 0;
+  if (auto* const free = part.free_slots.empty() ? &part.to_punch : &part.free_slots;
+      !free->empty()) {
+    slot = free->back();
+    free->pop_back();
+  } else {
+    if (part.slots == Run::kFreed) {
+      throw Error(EFBIG, "'" + options_.folders[disk] + "': no more than " +
+                             std::to_string(Run::kFreed) +
+                             " blocks lie in one temporary file: use larger blocks");
+    }
+    // Slots are freed inside faults, where there must be room for them.
+    for (auto* list : {&part.free_slots, &part.to_punch}) {
+      if (list->capacity() <= part.slots) {
+        list->reserve(std::max<std::size_t>(64, 2 * list->capacity()));
+      }
+    }
+    if (part.slots == part.slots_allocated) allocate_more(part);
+    slot = part.slots++;
+  }
+  part.peak_in_use = std::max(part.peak_in_use, part.in_use());
+  peak_in_use_ = std::max(peak_in_use_, ++in_use_);
+  return slot;
+}
+
+void RunStore::free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept {
+  std::lock_guard lock(mutex_);
+  Part& part = *parts_[disk];
+  (punch_hole ? part.to_punch : part.free_slots).push_back(slot);
+  --in_use_;
+  if (punch_hole) trim(part);
+  if (part.to_punch.size() > part.slots / kPartFreedAtOnce || (punch_hole && part.in_use() == 0)) {
+    punch_holes(part);
+  }
+}
+
+// An eighth more than there is. Writes that let a file grow go one at a time; those to space that
+// it has do not.
+void RunStore::allocate_more(Part& part) noexcept {
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
+  std::uint64_t more =
+      std::max<std::uint64_t>(part.slots / 8, (kLeastBytes + block_bytes() - 1) / block_bytes());
+  // Where there is no room for an eighth more, there may be some for less. If not, writes will
+  // tell.
+  for (; more > 0; more /= 2) {
+    const std::uint64_t bytes = (part.slots + more) * block_bytes();
+    try {
+      part.file.allocate(bytes);
+      part.file.truncate(bytes);
+      break;
+    } catch (const Error&) {
+    }
+  }
+  part.slots_allocated = part.slots + std::max<std::uint64_t>(more, 1);
+}
+
+// Gives back what was allocated ahead.
+void RunStore::trim(Part& part) noexcept {
+  if (part.slots_allocated <= part.slots) return;
+  part.file.punch_hole(part.slots * block_bytes(),
+                       (part.slots_allocated - part.slots) * block_bytes());
+  part.slots_allocated = part.slots;
+}
+
+// Neighbouring slots are one hole.
+void RunStore::punch_holes(Part& part) noexcept {
+  std::sort(part.to_punch.begin(), part.to_punch.end());
+  for (auto begin = part.to_punch.begin(); begin != part.to_punch.end();) {
+    auto end = begin + 1;
+    while (end != part.to_punch.end() && *end == *(end - 1) + 1) ++end;
+    part.file.punch_hole(std::uint64_t{*begin} * block_bytes(),
+                         static_cast<std::uint64_t>(end - begin) * block_bytes());
+    begin = end;
+  }
+  part.free_slots.insert(part.free_slots.end(), part.to_punch.begin(), part.to_punch.end());
+  part.to_punch.clear();
+}
+
+void RunStore::submit(Request& request, Operation operation, unsigned disk, std::uint32_t slot,
+                      std::byte* memory, std::size_t bytes, bool more_to_come) noexcept {
+  const Part& part = *parts_[disk];
+  const std::size_t alignment = part.direct ? part.file.alignment() : 1;
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  request.operation = operation;
+  request.file = part.direct ? part.file.direct_descriptor() : part.file.descriptor();
+  request.offset = std::uint64_t{slot} * pool_.block_bytes();
+  request.alignment = alignment;
+  request.set_memory(memory, rounded);
+  request.least_bytes = operation == Operation::kRead ? bytes : 0;
+  if (operation == Operation::kWrite) std::memset(memory + bytes, 0, rounded - bytes);
+  part.disk->submit(request, more_to_come);
+}
+
+int RunStore::read(unsigned disk, std::uint32_t slot, std::size_t from, std::byte* to,
+                   std::size_t bytes) const noexcept {
+  const int file = parts_[disk]->file.descriptor();
+  auto offset = static_cast<off_t>(std::uint64_t{slot} * block_bytes() + from);
+  while (bytes > 0) {
+    const ssize_t copied = pread(file, to, bytes, offset);
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied <= 0) return copied < 0 ? errno : EIO;
+    to += copied;
+    offset += copied;
+    bytes -= static_cast<std::size_t>(copied);
+  }
+  return 0;
+}
+
+std::uint64_t RunStore::free_bytes() const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const bool seen = std::any_of(
+        parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const auto& earlier) { return earlier->file_system == parts_[i]->file_system; });
+    if (!seen) sum += parts_[i]->file.free_bytes();
+  }
+  return sum;
+}
+
+std::uint64_t RunStore::bytes_in_use() const noexcept {
+  std::lock_guard lock(mutex_);
+  return in_use_ * pool_.block_bytes();
+}
+
+std::uint64_t RunStore::peak_bytes_in_use() const noexcept {
+  std::lock_guard lock(mutex_);
+  return peak_in_use_ * pool_.block_bytes();
+}
+
+std::vector<RunStoreDiskStatistics> RunStore::statistics() const {
+  std::vector<RunStoreDiskStatistics> result;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = *parts_[i];
+    RunStoreDiskStatistics one;
+    one.folder = options_.folders[i];
+    one.direct = part.direct;
+    one.disk = part.disk->statistics();
+    std::lock_guard lock(mutex_);
+    one.slots = part.slots;
+    one.slots_in_use = part.in_use();
+    one.peak_slots_in_use = part.peak_in_use;
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+Run::~Run() { free_all(); }
+
+Run::Run(Run&& other) noexcept
+    : store(std::exchange(other.store, nullptr)),
+      records(other.records),
+      bytes(other.bytes),
+      allocation(std::move(other.allocation)),
+      slots(std::move(other.slots)),
+      forecast_keys(std::move(other.forecast_keys)) {}
+
+Run& Run::operator=(Run&& other) noexcept {
+  if (this == &other) return *this;
+  free_all();
+  store = std::exchange(other.store, nullptr);
+  records = other.records;
+  bytes = other.bytes;
+  allocation = std::move(other.allocation);
+  slots = std::move(other.slots);
+  forecast_keys = std::move(other.forecast_keys);
+  return *this;
+}
+
+void Run::free_block(std::uint64_t index, bool punch_hole) noexcept {
+  const std::uint32_t slot = std::exchange(slots[index], kFreed);
+  if (slot != kFreed) store->free_slot(allocation.disk(index), slot, punch_hole);
+}
+
+void Run::free_all() noexcept {
+  if (store == nullptr) return;
+  for (std::uint64_t index = 0; index < slots.size(); ++index) free_block(index, false);
+}
+
+int Run::read_last_record(std::uint64_t index, std::size_t record_bytes,
+                          std::byte* to) const noexcept {
+  const std::size_t block_bytes = store->block_bytes();
+  const std::uint64_t end =
+      std::min(bytes, (index + 1) * block_bytes) / record_bytes * record_bytes;
+  for (std::uint64_t at = end - record_bytes; at < end;) {
+    const std::uint64_t block = at / block_bytes;
+    const std::uint64_t now = std::min(end, (block + 1) * block_bytes) - at;
+    if (const int error =
+            store->read(allocation.disk(block), slots[block], at % block_bytes, to, now)) {
+      return error;
+    }
+    at += now;
+    to += now;
+  }
+  return 0;
+}
+
+std::size_t Run::bytes_of_block(std::uint64_t index) const noexcept {
+  const std::size_t block_bytes = store->block_bytes();
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(block_bytes, bytes - index * block_bytes));
+}
+
+}  // namespace vortex::inline v0

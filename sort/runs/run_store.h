@@ -1,0 +1,155 @@
+// Where the runs of a sort lie on the disks until they are merged.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/disk/disk.h"
+#include "io/file/block_file.h"
+#include "vortex/block_allocation.h"
+#include "vortex/block_pool.h"
+#include "vortex/os/futex.h"
+
+namespace vortex::inline v0 {
+
+struct RunStoreOptions {
+  std::vector<std::string> folders;  // one temporary file, one disk queue each
+  AllocationStrategy strategy = AllocationStrategy::kRandomCyclic;
+  std::vector<double> weights = {};  // one a folder, see BlockAllocation; empty: all equal
+  std::uint64_t seed = 0;
+  bool direct = true;  // around the page cache where the file system and the block size allow it
+  // Makes the disk of folder `index`; empty: open_disk().
+  std::function<std::unique_ptr<Disk>(std::size_t index)> open_disk = {};
+};
+
+struct RunStoreDiskStatistics {
+  std::string folder;
+  bool direct = false;
+  std::uint64_t slots = 0;  // the file is as long as so many blocks
+  std::uint64_t slots_in_use = 0;
+  std::uint64_t peak_slots_in_use = 0;
+  DiskStatistics disk;
+};
+
+// The temporary files of a sort, one a folder, without names from the start, so that nothing is
+// left behind however the process ends. They are cut into slots of one block. Slots of blocks that
+// have been merged are used again.
+//
+// Writers, runs and merges of the store must be gone before it, and the pool must outlive it. Slots
+// may be taken and freed by several threads at once.
+class RunStore {
+ public:
+  // Throws Error: EINVAL without folders or for weights that do not fit them, and whatever opening
+  // files or disks says.
+  RunStore(BlockPool& pool, RunStoreOptions options);
+  ~RunStore();
+  RunStore(const RunStore&) = delete;
+  RunStore& operator=(const RunStore&) = delete;
+
+  BlockPool& pool() const noexcept { return pool_; }
+  std::size_t block_bytes() const noexcept { return pool_.block_bytes(); }
+  unsigned disks() const noexcept { return static_cast<unsigned>(parts_.size()); }
+  Disk& disk(unsigned index) const noexcept { return *parts_[index]->disk; }
+  const std::string& folder(unsigned index) const noexcept { return options_.folders[index]; }
+
+  // Where the blocks of the next run go, which will have `most_bytes` at most. Folders that have no
+  // room for their share of it are left out.
+  BlockAllocation next_allocation(std::uint64_t most_bytes);
+
+  // How long each disk takes for a block, in small numbers that go with the weights (see
+  // optimal_prefetch_order()); empty when all weights are equal.
+  std::vector<unsigned> block_times() const;
+
+  // A slot on a disk. May allocate, so not inside a fault. Throws Error(EFBIG) when there are none
+  // left to number.
+  std::uint32_t take_slot(unsigned disk);
+  // May be called inside a fault. With `punch_hole`, the file system gets the space back soon,
+  // where it can take it; worth it when nothing will be written to the slot again. That is done for
+  // a part of the file at a time: it waits for all direct transfers of the file.
+  static constexpr std::uint32_t kPartFreedAtOnce = 16;
+  void free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept;
+
+  // Begins to move the first `bytes` bytes of a slot; inside a fault too. Writes fill the last
+  // sector, whose bytes behind `bytes` must be there and are overwritten.
+  void submit(Request& request, Operation operation, unsigned disk, std::uint32_t slot,
+              std::byte* memory, std::size_t bytes, bool more_to_come) noexcept;
+
+  // Copies bytes of a slot that has been written, at once and through the page cache. Returns 0 or
+  // an errno value. Blocks; any thread.
+  int read(unsigned disk, std::uint32_t slot, std::size_t from, std::byte* to,
+           std::size_t bytes) const noexcept;
+
+  // Room that the file systems of all folders have left, each counted once.
+  std::uint64_t free_bytes() const;
+
+  std::uint64_t bytes_in_use() const noexcept;
+  std::uint64_t peak_bytes_in_use() const noexcept;
+  std::vector<RunStoreDiskStatistics> statistics() const;
+
+ private:
+  struct Part {
+    std::unique_ptr<Disk> disk;
+    BlockFile file;
+    bool direct = false;
+    dev_t file_system = 0;
+    std::uint32_t slots = 0;            // ever taken
+    std::uint64_t slots_allocated = 0;  // that the file has space for, as far as that could be had
+    // Always with room for all slots.
+    std::vector<std::uint32_t> free_slots;
+    std::vector<std::uint32_t> to_punch;  // free, too
+    std::uint64_t in_use() const noexcept { return slots - free_slots.size() - to_punch.size(); }
+    std::uint64_t peak_in_use = 0;
+  };
+
+  std::vector<double> weights_with_room(std::uint64_t bytes) const;
+  std::uint64_t room(const Part& part) const;
+  void allocate_more(Part& part) noexcept;
+  void trim(Part& part) noexcept;
+  void punch_holes(Part& part) noexcept;
+
+  BlockPool& pool_;
+  RunStoreOptions options_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::uint64_t runs_ = 0;    // numbered so far
+  mutable FutexMutex mutex_;  // slots
+  std::uint64_t in_use_ = 0;
+  std::uint64_t peak_in_use_ = 0;
+};
+
+// A sorted run: where its blocks are, and what foretells when a merge needs them. Its slots are
+// given back when they are merged, or with the run. Movable.
+struct Run {
+  explicit Run(RunStore& run_store, std::uint64_t most_bytes = 0)
+      : store(&run_store), allocation(run_store.next_allocation(most_bytes)) {}
+  ~Run();
+  Run(Run&& other) noexcept;
+  Run& operator=(Run&& other) noexcept;
+
+  // Gives the slot of a block back; inside a fault too.
+  void free_block(std::uint64_t index, bool punch_hole) noexcept;
+  void free_all() noexcept;
+
+  // Copies the last record that ends in block `index`: the one whose key forecasts. Returns 0 or an
+  // errno value.
+  int read_last_record(std::uint64_t index, std::size_t record_bytes, std::byte* to) const noexcept;
+
+  // Of block `index`; all but the last are whole.
+  std::size_t bytes_of_block(std::uint64_t index) const noexcept;
+
+  static constexpr std::uint32_t kFreed = ~std::uint32_t{0};
+
+  RunStore* store;
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;
+  BlockAllocation allocation;            // the disk of each block
+  std::vector<std::uint32_t> slots;      // of each block, on its disk
+  std::vector<std::byte> forecast_keys;  // one a block, see ForecastKeys
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,78 @@
+#include "vortex/radix_sort.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "sort/memory/cpu.h"
+#include "sort/memory/small_sort.h"
+
+namespace vortex::inline v0::detail {
+namespace {
+
+// Below this the whole array fits the caches and moving blocks gains nothing.
+constexpr std::size_t kLeastForBuckets = std::size_t{1} << 20;
+
+template <typename Bits>
+RadixSortReport sort_words(VanishingArrayBase& array, std::size_t count,
+                           const WordCodec<Bits>& codec, const RadixSortOptions& options) {
+  const SortRules<Bits, KeyOfWord> rules{{}, small_sort_for<Bits>(isa_in_use())};
+  return radix_sort_with(array, count, rules, codec, options);
+}
+
+}  // namespace
+
+RadixSortPlan::RadixSortPlan(VanishingArrayBase& array, std::size_t count, std::size_t record_bytes,
+                             const RadixSortOptions& options) {
+  if (options.first_split_bits < 0 || options.first_split_bits > 8) {
+    throw Error(EINVAL, "radix_sort: first_split_bits is " +
+                            std::to_string(options.first_split_bits) +
+                            "; the first level splits by 1 to 8 bits, or 0 for as many as suit");
+  }
+  if (!options.split_speeds.empty()) steps = SplitSteps(options.split_speeds);
+  const std::uint64_t bytes = count * record_bytes;
+  const int most = most_split_bits(bytes);
+  if (options.first_split_bits > most) {
+    throw Error(ENOMEM, "radix_sort of '" + array.name() + "': 2^" +
+                            std::to_string(options.first_split_bits) + " buckets with room for " +
+                            std::to_string(bytes) + " bytes each do not fit " +
+                            std::to_string(kAddressBits) +
+                            " bits of address space; first_split_bits may be " +
+                            std::to_string(most) + " at most");
+  }
+  if (const int error = array.open_range(0, bytes)) {
+    throw Error(error, "radix_sort of '" + array.name() + "': its elements cannot be opened");
+  }
+  StreamPool& pool = array.pool();
+  pool.reset_peak();
+  bits = options.first_split_bits;
+  if (bits == 0 && count >= kLeastForBuckets)
+    bits = std::min(steps.next(bits_to_split(count)), most);
+  if (bits != 0 && pool.block_count() < pool.blocks_in_use() + radix_sort_extra_blocks(bits)) {
+    bits = 0;
+  }
+}
+
+RadixSortReport radix_sort_keys_32(VanishingArrayBase& array, std::size_t count, KeyCode code,
+                                   const RadixSortOptions& options) {
+  return sort_words(array, count, WordCodec<std::uint32_t>(code), options);
+}
+
+RadixSortReport radix_sort_keys_64(VanishingArrayBase& array, std::size_t count, KeyCode code,
+                                   const RadixSortOptions& options) {
+  return sort_words(array, count, WordCodec<std::uint64_t>(code), options);
+}
+
+RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t count, KeyCode code,
+                                      const RadixSortOptions& options) {
+  return sort_words(array, count, WordCodec<std::uint64_t>(code, 32), options);
+}
+
+RadixSortReport radix_sort_pairs_64(VanishingArrayBase& array, std::size_t count, KeyCode code,
+                                    const RadixSortOptions& options) {
+  const SmallSort<Pair64> small = options.stable ? nullptr : small_sort_for<Pair64>(isa_in_use());
+  return radix_sort_with(array, count, SortRules<Pair64, KeyOfPair>{{}, small}, PairCodec(code),
+                         options);
+}
+
+}  // namespace vortex::inline v0::detail

@@ -1,0 +1,78 @@
+#include "study/paced_disk.h"
+
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "io/disk/transfer.h"
+#include "vortex/error.h"
+#include "vortex/os/masked_thread.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+void sleep_until(std::uint64_t time_ns) noexcept {
+  const timespec until{static_cast<time_t>(time_ns / 1'000'000'000),
+                       static_cast<long>(time_ns % 1'000'000'000)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
+}  // namespace
+
+PacedDisk::PacedDisk(ServiceModel model, DiskOptions options)
+    : Disk(std::move(options), 1), service_(model) {
+  if (const int error = start_masked_thread(&thread_, &PacedDisk::run, this)) {
+    throw Error(error, "disk '" + name() + "': the system refuses a thread for requests");
+  }
+}
+
+PacedDisk::~PacedDisk() {
+  if (inherited()) return;
+  drain();
+  started_count_.close();
+  pthread_join(thread_, nullptr);
+}
+
+void PacedDisk::start(Request& request) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    started_.push(request);
+  }
+  started_count_.release();
+}
+
+void* PacedDisk::run(void* disk) noexcept {
+  prctl(PR_SET_TIMERSLACK, 1);
+  static_cast<PacedDisk*>(disk)->serve();
+  return nullptr;
+}
+
+void PacedDisk::serve() noexcept {
+  for (;;) {
+    // What is there when a request ends was waiting: the disk takes it up the moment it becomes
+    // free, however late this thread woke up. For what comes later, service begins now.
+    const bool waiting = started_count_.try_acquire();
+    if (!waiting && !started_count_.acquire()) return;
+    Request* request = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      request = started_.pop();
+    }
+    const Attempt& attempt = request->attempt();
+    const std::uint64_t due_ns = service_.serve(attempt, waiting ? 0 : now_ns());
+    const std::int64_t result =
+        attempt.file >= 0 ? transfer(attempt) : static_cast<std::int64_t>(attempt.bytes);
+    if (now_ns() > due_ns) {
+      count_late();
+    } else {
+      sleep_until(due_ns);
+    }
+    arrived(*request, result);
+  }
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,37 @@
+// A disk of exact speed in real time, for benchmarks that want several equal disks, or unequal
+// ones.
+#pragma once
+
+#include <pthread.h>
+
+#include "io/disk/disk.h"
+#include "study/service_clock.h"
+#include "vortex/os/futex.h"
+
+namespace vortex::inline v0 {
+
+// Serves one request at a time as SimulatedDisk does, but in real time: a thread moves the bytes
+// with plain system calls, best on files in memory, and reports the result when the service model
+// says that the disk is done. A request whose bytes took longer than that to move counts as late
+// (DiskStatistics::late): with any of those, the machine was measured and not the model.
+class PacedDisk final : public Disk {
+ public:
+  // Throws Error(EAGAIN) when the system refuses a thread.
+  explicit PacedDisk(ServiceModel model, DiskOptions options = {});
+  // Waits for the requests under way.
+  ~PacedDisk() override;
+
+ private:
+  const char* backend() const noexcept override { return "simulated (real time)"; }
+  void start(Request& request) noexcept override;
+  static void* run(void* disk) noexcept;
+  void serve() noexcept;
+
+  ServiceClock service_;
+  FutexMutex mutex_;
+  RequestQueue started_;
+  FutexSemaphore started_count_;
+  pthread_t thread_{};
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,15 @@
+// The last words of a process whose memory can no longer be trusted.
+#pragma once
+
+#include <string_view>
+
+namespace vortex::inline v0 {
+
+// Writes the line to stderr with one write(2). Async-signal-safe; keeps errno.
+void write_line(std::string_view line) noexcept;
+
+// write_line, then abort(): for broken contracts that cannot be reported to anybody, such as a pool
+// destroyed under a stream that uses it.
+[[noreturn]] void fatal(std::string_view line) noexcept;
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,32 @@
+#include "vortex/failure.h"
+
+#include <cstring>
+
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+
+LineBuffer<768> Failure::text() const noexcept {
+  LineBuffer<768> text;
+  text.text("stream '").text(stream.view()).text("': ").text(cause.view());
+  text.text(" (offset ").number(offset).text(", block ").number(block);
+  text.text(", window of blocks [").number(window_begin).text(", ").number(window_end).text("))");
+  return text;
+}
+
+LineBuffer<768> Failure::line() const noexcept {
+  LineBuffer<768> line;
+  line.text("vortex: ").text(text().view());
+  // strerrordesc_np returns a constant and, unlike strerror, neither allocates nor translates.
+  const char* description = strerrordesc_np(error);
+  line.text(": ").text(description != nullptr ? description : "unknown error");
+  return line;
+}
+
+std::string Failure::message() const { return Error(error, std::string(text().view())).what(); }
+
+void Failure::throw_if_failed() const {
+  if (error != 0) throw Error(error, std::string(text().view()));
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,425 @@
+#include "vortex/fault_dispatcher.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "vortex/error.h"
+#include "vortex/fault/diagnostics.h"
+#include "vortex/fault/earlier_handler.h"
+#include "vortex/fault/fault_engine.h"
+#include "vortex/fault/machine_context.h"
+#include "vortex/fault/thread_state.h"
+#include "vortex/guarded.h"
+
+namespace vortex::inline v0 {
+
+constinit thread_local ThreadState g_thread_state;
+
+namespace {
+
+struct FaultFrame : ServiceFrame {
+  Fault fault;
+  std::size_t place;  // of the trampoline that got it
+  int signal;
+  siginfo_t* info;
+  void* signal_context;
+};
+
+// Ours is the handler that the kernel calls, in one of several places: a reclaim() takes the next
+// one, and each has its own function. Whoever was put in front of ours remembers the function it
+// replaced, and passes on to it (or puts it back) what it does not want; that has to end up with
+// those who were there before it, not with itself.
+constexpr std::size_t kPlaces = 8;
+
+struct KeptHandler {
+  explicit KeptHandler(const struct sigaction& action) : handler(action) {}
+  EarlierHandler handler;
+  KeptHandler* next = nullptr;
+};
+
+// Everything the signal handler reads. Never destroyed: faults may come while the process exits.
+struct Shared {
+  RegionTable regions;
+  FutexMutex mutex;  // start, stop, reclaim
+  std::atomic<const FaultEngine*> engine{nullptr};
+  Engine engine_kind = Engine::kNative;
+  std::array<std::atomic<EarlierHandler*>, kPlaces> behind{};  // whom each place passes faults to
+  std::atomic<std::size_t> first_place{0};                     // the one start() took
+  std::size_t last_place = 0;                                  // the one taken last
+  KeptHandler* kept = nullptr;
+  const EarlierHandler* warned_of = nullptr;
+  // The thread sanitizer wraps handlers and runs them with every signal blocked, against their
+  // flags: a fault inside a fault would end the process, and so would the next one after leaving
+  // the handler.
+  std::atomic<bool> restore_mask{false};
+  std::atomic<std::uint64_t> served{0};
+  std::atomic<std::uint64_t> failed{0};
+  std::atomic<std::uint64_t> forwarded{0};
+};
+
+alignas(Shared) std::byte shared_storage[sizeof(Shared)];
+std::atomic<Shared*> shared_state{nullptr};
+
+Shared& shared() noexcept { return *shared_state.load(std::memory_order_acquire); }
+
+// A fault (or a signal) that is none of ours.
+void forward(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
+  Shared& state = shared();
+  state.forwarded.fetch_add(1, std::memory_order_relaxed);
+  // Handlers that pass a fault on may do so in a circle, for instance one that was there before us
+  // and installs itself once more. A fault that arrives a second time while it is being forwarded
+  // (the same signal frame, further down the stack; a record of a handler that left by longjmp lies
+  // at the same height or further down itself) goes to the handler from before start(), and the
+  // third time to nobody.
+  Forwarding& forwarding = thread_state().forwarding;
+  const Forwarding before = forwarding;
+  const auto* const frame = static_cast<const std::byte*>(__builtin_frame_address(0));
+  const bool again = context == before.context && frame < before.frame;
+  forwarding = again ? before : Forwarding{context, frame, 0};
+  if ((forwarding.places & (1U << place)) != 0) {
+    place = state.first_place.load(std::memory_order_relaxed);
+  }
+  if ((forwarding.places & (1U << place)) != 0) {
+    run_default_action(signal, info);
+  } else {
+    forwarding.places |= 1U << place;
+    state.behind[place].load(std::memory_order_acquire)->deliver(signal, info, context);
+  }
+  forwarding = before;
+}
+
+// Leaves every region that was entered in the scope of `guard`, and the handler with them, under
+// the mask of the code that the outermost of their faults interrupted: a handler in front of ours
+// may have blocked signals. `context` is the innermost fault's.
+[[noreturn]] void leave_to(GuardFrame& guard, const void* context) noexcept {
+  ThreadState& thread = thread_state();
+  while (thread.serving != guard.serving) {
+    ServiceFrame* const frame = thread.serving;
+    if (frame->context != nullptr) context = frame->context;
+    thread.serving = frame->outer;
+    frame->region->server().abandon(guard.failure);
+    frame->region->unpin();
+  }
+  pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
+  siglongjmp(guard.target, 1);
+}
+
+// A stream could not serve the fault. Returns only to let the process end.
+void fail(const Failure& failure, const FaultFrame& frame) noexcept {
+  Shared& state = shared();
+  state.failed.fetch_add(1, std::memory_order_relaxed);
+  if (GuardFrame* const guard = thread_state().guard; guard != nullptr) {
+    guard->failure = failure;
+    leave_to(*guard, frame.context);
+  }
+  write_line(failure.line().view());
+  forward(frame.place, frame.signal, frame.info, frame.signal_context);
+  // A handler that returned expects the access to work now. It never will.
+  run_default_action(frame.signal, frame.info);
+}
+
+void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
+  const int saved_errno = errno;
+  Shared& state = shared();
+  const auto* const machine = static_cast<const ucontext_t*>(context);
+  if (state.restore_mask.load(std::memory_order_relaxed)) {
+    pthread_sigmask(SIG_SETMASK, &machine->uc_sigmask, nullptr);
+  }
+  Region* region = nullptr;
+  if (!sent_by_somebody(info)) {
+    region = state.regions.pin(static_cast<const std::byte*>(info->si_addr));
+  }
+  if (region == nullptr) {
+    forward(place, signal, info, context);
+  } else {
+    ThreadState& thread = thread_state();
+    FaultFrame frame{{region, thread.serving, context},
+                     {static_cast<std::byte*>(info->si_addr), access_of(machine)},
+                     place,
+                     signal,
+                     info,
+                     context};
+    thread.serving = &frame;
+    state.engine.load(std::memory_order_acquire)->deliver(signal, info, context);
+  }
+  errno = saved_errno;
+}
+
+using Trampoline = void (*)(int, siginfo_t*, void*);
+
+template <std::size_t kPlace>
+void trampoline(int signal, siginfo_t* info, void* context) noexcept {
+  handle_signal(kPlace, signal, info, context);
+}
+
+constexpr std::array<Trampoline, kPlaces> kTrampolines =
+    []<std::size_t... kPlace>(std::index_sequence<kPlace...>) {
+  return std::array<Trampoline, kPlaces>{&trampoline<kPlace>...};
+}
+(std::make_index_sequence<kPlaces>());
+
+// The place whose trampoline this is; kPlaces when it is none of ours.
+std::size_t place_of(const struct sigaction& action) noexcept {
+  if ((action.sa_flags & SA_SIGINFO) == 0) return kPlaces;
+  return static_cast<std::size_t>(
+      std::find(kTrampolines.begin(), kTrampolines.end(), action.sa_sigaction) -
+      kTrampolines.begin());
+}
+
+struct sigaction installed_action() noexcept {
+  struct sigaction action {};
+  sigaction(SIGSEGV, nullptr, &action);
+  return action;
+}
+
+// Actions are kept for ever, so each is kept once.
+EarlierHandler& keep(const struct sigaction& action) {
+  Shared& state = shared();
+  for (KeptHandler* kept = state.kept; kept != nullptr; kept = kept->next) {
+    if (kept->handler.equals(action)) return kept->handler;
+  }
+  auto* kept = new KeptHandler(action);
+  kept->next = std::exchange(state.kept, kept);
+  return kept->handler;
+}
+
+// The place that was out of use longest, from now on in front of `handler`.
+std::size_t next_place(EarlierHandler& handler) {
+  Shared& state = shared();
+  const std::size_t first = state.first_place.load(std::memory_order_relaxed);
+  do {
+    state.last_place = (state.last_place + 1) % kPlaces;
+  } while (state.last_place == first);
+  state.behind[state.last_place].store(&handler, std::memory_order_release);
+  return state.last_place;
+}
+
+void install_trampoline(std::size_t place) {
+  struct sigaction action {};
+  action.sa_sigaction = kTrampolines[place];
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  if (sigaction(SIGSEGV, &action, nullptr) != 0) {
+    throw Error(errno, "cannot install a SIGSEGV handler");
+  }
+  // Sanitizers that replace sigaction() tell us what we want to hear; the kernel tells the truth.
+  struct {
+    void* handler;
+    unsigned long flags;
+    void* restorer;
+    std::uint64_t mask;
+  } kernel{};
+  const bool known = syscall(SYS_rt_sigaction, SIGSEGV, nullptr, &kernel, sizeof kernel.mask) == 0;
+  shared().restore_mask.store(known && kernel.mask != 0, std::memory_order_relaxed);
+}
+
+// A child gets a copy of the calling thread only: locks of other threads must be free when it is
+// made, and their lookups are over. Streams are not inherited: their blocks stay with the parent.
+void before_fork() noexcept {
+  shared().mutex.lock();
+  shared().regions.lock_changes();
+}
+void after_fork_in_parent() noexcept {
+  shared().regions.unlock_changes();
+  shared().mutex.unlock();
+}
+void after_fork_in_child() noexcept {
+  thread_state().thread_id = 0;
+  shared().regions.become_inherited();
+  after_fork_in_parent();
+}
+
+constexpr Failure kForkedFailure = [] {
+  Failure failure;
+  failure.error = EFAULT;
+  failure.stream.text("?");
+  failure.cause.text("touched in a forked child, which does not inherit streams");
+  return failure;
+}();
+
+std::string name_of(const struct sigaction& action) {
+  void* code = (action.sa_flags & SA_SIGINFO) != 0 ? reinterpret_cast<void*>(action.sa_sigaction)
+                                                   : reinterpret_cast<void*>(action.sa_handler);
+  if ((action.sa_flags & SA_SIGINFO) == 0) {
+    if (action.sa_handler == SIG_DFL) return "the default action";
+    if (action.sa_handler == SIG_IGN) return "SIG_IGN";
+  }
+  Dl_info info{};
+  if (dladdr(code, &info) == 0) return "a handler of unknown origin";
+  const std::string file = info.dli_fname != nullptr ? info.dli_fname : "the program";
+  return std::string(info.dli_sname != nullptr ? info.dli_sname : "a function") + " (" + file + ")";
+}
+
+// Says once for each handler what it may break. A stream that is about to be used is where somebody
+// still reads it.
+void warn_of_handler_in_front() {
+  Shared& state = shared();
+  const struct sigaction now = installed_action();
+  if (place_of(now) != kPlaces) return;
+  {
+    std::lock_guard lock(state.mutex);
+    if (state.warned_of != nullptr && state.warned_of->equals(now)) return;
+    state.warned_of = &keep(now);
+  }
+  write_line("vortex: SIGSEGV is handled by " + name_of(now) +
+             ", which was installed after vortex; streams work only if it passes their faults on "
+             "(FaultDispatcher::reclaim() puts vortex in front again)");
+}
+
+}  // namespace
+
+bool has_pinned_fault() noexcept {
+  const ServiceFrame* const frame = thread_state().serving;
+  return frame != nullptr && frame->context != nullptr;
+}
+
+void serve_pinned_fault() noexcept {
+  ThreadState& thread = thread_state();
+  auto& frame = static_cast<FaultFrame&>(*thread.serving);
+  Shared& state = shared();
+  const Failure* failure =
+      frame.region->inherited() ? &kForkedFailure : frame.region->server().serve(frame.fault);
+  if (failure == nullptr) {
+    state.served.fetch_add(1, std::memory_order_relaxed);
+    thread.serving = frame.outer;
+    frame.region->unpin();
+    return;
+  }
+  // The record may belong to a stream that goes as soon as its region is let go.
+  const Failure copy = *failure;
+  thread.serving = frame.outer;
+  frame.region->unpin();
+  fail(copy, frame);
+}
+
+FaultDispatcher::FaultDispatcher() {
+  shared_state.store(new (shared_storage) Shared, std::memory_order_release);
+  pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+}
+
+bool FaultDispatcher::compiled_in(Engine engine) noexcept {
+#ifdef VORTEX_WITH_LIBSIGSEGV
+  if (engine == Engine::kLibsigsegv) return true;
+#endif
+  return engine == Engine::kNative;
+}
+
+Engine FaultDispatcher::default_engine() noexcept {
+  return compiled_in(Engine::kLibsigsegv) ? Engine::kLibsigsegv : Engine::kNative;
+}
+
+FaultDispatcher& FaultDispatcher::instance() {
+  static FaultDispatcher dispatcher;
+  return dispatcher;
+}
+
+void FaultDispatcher::start(Engine engine) {
+  std::lock_guard lock(shared().mutex);
+  start_locked(engine);
+}
+
+void FaultDispatcher::start_locked(Engine engine) {
+  Shared& state = shared();
+  if (state.engine.load(std::memory_order_relaxed) != nullptr) {
+    if (state.engine_kind == engine) return;
+    throw Error(EBUSY, "faults are already received by another engine");
+  }
+  const FaultEngine* chosen = &native_engine();
+  if (engine == Engine::kLibsigsegv) {
+#ifdef VORTEX_WITH_LIBSIGSEGV
+    chosen = &libsigsegv_engine();
+#else
+    throw Error(ENOTSUP, "this build has no libsigsegv engine (it was made with -Dengine=native)");
+#endif
+  }
+  EarlierHandler& earlier = keep(installed_action());
+  chosen->prepare();
+  const std::size_t place = next_place(earlier);
+  state.first_place.store(place, std::memory_order_relaxed);
+  state.engine.store(chosen, std::memory_order_release);
+  state.engine_kind = engine;
+  install_trampoline(place);
+}
+
+void FaultDispatcher::stop() {
+  Shared& state = shared();
+  std::lock_guard lock(state.mutex);
+  if (state.engine.load(std::memory_order_relaxed) == nullptr) return;
+  if (state.regions.size() != 0) throw Error(EBUSY, "streams still need their faults served");
+  const struct sigaction now = installed_action();
+  const std::size_t place = place_of(now);
+  if (place == kPlaces) {
+    throw Error(EBUSY,
+                "SIGSEGV is handled by " + name_of(now) + ", which was installed after vortex");
+  }
+  const struct sigaction earlier = state.behind[place].load(std::memory_order_relaxed)->restored();
+  sigaction(SIGSEGV, &earlier, nullptr);
+  state.engine.store(nullptr, std::memory_order_release);
+}
+
+bool FaultDispatcher::running() const noexcept {
+  return shared().engine.load(std::memory_order_acquire) != nullptr;
+}
+
+Engine FaultDispatcher::engine() const noexcept {
+  std::lock_guard lock(shared().mutex);
+  return shared().engine_kind;
+}
+
+void FaultDispatcher::add(Region& region) {
+  {
+    std::lock_guard lock(shared().mutex);
+    // Under one lock with the region's entry, or a stop() could come between the two.
+    if (!running()) start_locked(default_engine());
+    shared().regions.add(region);
+  }
+  try {
+    warn_of_handler_in_front();
+  } catch (const std::bad_alloc&) {
+    // The region is served with and without the warning.
+  }
+}
+
+void FaultDispatcher::remove(Region& region) noexcept {
+  shared().regions.remove(region);
+  region.wait_until_unpinned();
+}
+
+std::string FaultDispatcher::handler_in_front() const {
+  if (!running()) return {};
+  const struct sigaction now = installed_action();
+  return place_of(now) != kPlaces ? std::string() : name_of(now);
+}
+
+void FaultDispatcher::reclaim() {
+  Shared& state = shared();
+  std::lock_guard lock(state.mutex);
+  const FaultEngine* engine = state.engine.load(std::memory_order_relaxed);
+  if (engine == nullptr) return;
+  const struct sigaction in_front = installed_action();
+  if (place_of(in_front) != kPlaces) return;
+  if (engine->owns(in_front)) {
+    throw Error(EBUSY,
+                "the program has begun to handle SIGSEGV with libsigsegv, which has room for one "
+                "user: build vortex with -Dengine=native");
+  }
+  install_trampoline(next_place(keep(in_front)));
+}
+
+FaultDispatcher::Statistics FaultDispatcher::statistics() const noexcept {
+  const Shared& state = shared();
+  return {state.served.load(std::memory_order_relaxed),
+          state.failed.load(std::memory_order_relaxed),
+          state.forwarded.load(std::memory_order_relaxed)};
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,103 @@
+#include "vortex/fault/region_table.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <mutex>
+
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// How many forks lie between this process and the first one that used the library.
+std::atomic<std::uint32_t> fork_generation{0};
+
+}  // namespace
+
+RegionTable::RegionTable() : current_(new Snapshot), spare_(new Snapshot) {}
+
+RegionTable::~RegionTable() { delete current_.load(); }
+
+void RegionTable::add(Region& region) {
+  std::lock_guard lock(change_mutex_);
+  const Snapshot& now = *current_.load(std::memory_order_relaxed);
+  auto after = std::upper_bound(
+      now.begin(), now.end(), region.begin(),
+      [](const std::byte* address, const Entry& entry) { return address < entry.begin; });
+  const bool overlaps = (after != now.end() && after->begin < region.end()) ||
+                        (after != now.begin() && (after - 1)->end > region.begin());
+  if (overlaps || region.begin() >= region.end()) {
+    throw Error(EEXIST,
+                "a region of " +
+                    format_bytes(static_cast<std::uint64_t>(region.end() - region.begin())) +
+                    " overlaps one whose faults are already served");
+  }
+  spare_->clear();
+  spare_->reserve(now.size() + 1);
+  region.generation_ = fork_generation.load(std::memory_order_relaxed);
+  spare_->insert(spare_->end(), now.begin(), after);
+  spare_->push_back({region.begin(), region.end(), &region});
+  spare_->insert(spare_->end(), after, now.end());
+  publish_spare();
+}
+
+void RegionTable::remove(Region& region) noexcept {
+  std::lock_guard lock(change_mutex_);
+  const Snapshot& now = *current_.load(std::memory_order_relaxed);
+  spare_->clear();
+  std::copy_if(now.begin(), now.end(), std::back_inserter(*spare_),
+               [&region](const Entry& entry) { return entry.region != &region; });
+  publish_spare();
+}
+
+void RegionTable::publish_spare() noexcept {
+  Snapshot* const old = current_.exchange(spare_.release(), std::memory_order_seq_cst);
+  // A lookup that still holds `old` entered before the exchange, in either half: one that read
+  // turn_ long ago may enter the half that is not current. So both halves are drained, one after
+  // the other.
+  for (int half = 0; half < 2; ++half) {
+    const unsigned draining = turn_.load(std::memory_order_relaxed);
+    turn_.store(draining ^ 1, std::memory_order_seq_cst);
+    while (lookups_[draining].load(std::memory_order_seq_cst) != 0) sched_yield();
+  }
+  spare_.reset(old);
+}
+
+Region* RegionTable::pin(const std::byte* address) noexcept {
+  const unsigned turn = turn_.load(std::memory_order_seq_cst);
+  lookups_[turn].fetch_add(1, std::memory_order_seq_cst);
+  const Snapshot& regions = *current_.load(std::memory_order_seq_cst);
+  Region* found = nullptr;
+  auto after = std::upper_bound(
+      regions.begin(), regions.end(), address,
+      [](const std::byte* wanted, const Entry& entry) { return wanted < entry.begin; });
+  if (after != regions.begin() && address < (after - 1)->end) {
+    found = (after - 1)->region;
+    found->pins_.fetch_add(1, std::memory_order_relaxed);
+  }
+  lookups_[turn].fetch_sub(1, std::memory_order_seq_cst);
+  return found;
+}
+
+void RegionTable::become_inherited() noexcept {
+  fork_generation.fetch_add(1, std::memory_order_relaxed);
+  for (auto& lookups : lookups_) lookups.store(0, std::memory_order_relaxed);
+}
+
+void Region::wait_until_unpinned() const noexcept {
+  while (!inherited() && pins_.load(std::memory_order_acquire) != 0) sched_yield();
+}
+
+bool Region::inherited() const noexcept {
+  return generation_ != fork_generation.load(std::memory_order_relaxed);
+}
+
+std::size_t RegionTable::size() const noexcept {
+  std::lock_guard lock(change_mutex_);
+  return current_.load(std::memory_order_relaxed)->size();
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,43 @@
+// What the fault handler keeps for each thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace vortex::inline v0 {
+
+class Region;
+struct GuardFrame;
+
+// A region that a thread is inside of: because it faulted there, or because a call does what a
+// fault would. They nest when a callback touches another stream.
+struct ServiceFrame {
+  Region* region;  // pinned
+  ServiceFrame* outer;
+  const void* context;  // the signal's; null: a call
+};
+
+// A fault that is none of ours, while a handler from before ours has it.
+struct Forwarding {
+  const void* context = nullptr;     // the signal frame
+  const std::byte* frame = nullptr;  // our stack frame when it first came by
+  std::uint32_t places = 0;          // bit i: it has come by trampoline i
+};
+
+// Lives in the initial TLS block (never allocated on first touch, which could call malloc inside
+// the handler), hence the model attribute on every declaration.
+struct ThreadState {
+  ServiceFrame* serving = nullptr;  // innermost
+  GuardFrame* guard = nullptr;      // innermost vortex::guarded() of this thread
+  std::int32_t thread_id = 0;       // kernel id; 0: not asked yet
+  Forwarding forwarding;
+};
+
+#if defined(__GNUC__)
+__attribute__((tls_model("initial-exec")))
+#endif
+extern constinit thread_local ThreadState g_thread_state;
+
+inline ThreadState& thread_state() noexcept { return g_thread_state; }
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,61 @@
+// Waiting that works inside a fault handler: a mutex and a semaphore on futexes.
+//
+// Both spin briefly before they sleep: a block usually arrives within microseconds, and a futex
+// sleep costs about as much as the fault itself. Neither allocates, throws or touches lazily made
+// state.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace vortex::inline v0 {
+
+// A lock held for a moment, or for as long as its owner waits for a block. Not recursive;
+// held_by_me() lets a caller that would wait for itself report an error instead.
+class FutexMutex {
+ public:
+  FutexMutex() = default;
+  FutexMutex(const FutexMutex&) = delete;
+  FutexMutex& operator=(const FutexMutex&) = delete;
+
+  void lock() noexcept;
+  bool try_lock() noexcept;
+  void unlock() noexcept;
+  bool held_by_me() const noexcept;
+
+ private:
+  static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2;
+  std::atomic<std::uint32_t> state_{kFree};
+  std::atomic<std::int32_t> owner_{0};
+};
+
+// A counting semaphore that can be closed: close() lets every present and future waiter go with
+// `false`, which is how a stream that is cancelled wakes those who wait for it.
+class FutexSemaphore {
+ public:
+  explicit FutexSemaphore(std::uint32_t count = 0) noexcept : count_(count) {}
+  FutexSemaphore(const FutexSemaphore&) = delete;
+  FutexSemaphore& operator=(const FutexSemaphore&) = delete;
+
+  // Takes one; sleeps while there is none. False: closed (units that are left are not handed out).
+  bool acquire() noexcept;
+  bool try_acquire() noexcept;
+  void release(std::uint32_t count = 1) noexcept;
+  void close() noexcept;
+  bool closed() const noexcept { return (count_.load(std::memory_order_acquire) & kClosed) != 0; }
+
+  // How often acquire() had to sleep.
+  std::uint64_t sleeps() const noexcept { return sleeps_.load(std::memory_order_relaxed); }
+
+ private:
+  // In one word with the count, on which waiters sleep: a closed semaphore's word is never 0.
+  static constexpr std::uint32_t kClosed = std::uint32_t{1} << 31;
+  std::atomic<std::uint32_t> count_;
+  std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<std::uint64_t> sleeps_{0};
+};
+
+// The thread's kernel id, cached in storage that exists from the thread's first instruction on.
+std::int32_t current_thread_id() noexcept;
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,39 @@
+#include "vortex/os/map_budget.h"
+
+#include <atomic>
+#include <cerrno>
+
+#include "vortex/error.h"
+#include "vortex/os/memory.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+std::atomic<std::size_t> claimed_maps{0};
+
+std::size_t limit() noexcept { return os::max_map_count() / 8 * 7; }
+
+}  // namespace
+
+MapBudget::MapBudget(std::size_t maps, const std::string& what) : maps_(maps) {
+  const std::size_t before = claimed_maps.fetch_add(maps);
+  if (before + maps <= limit()) return;
+  claimed_maps.fetch_sub(maps);
+  const std::size_t needed = (before + maps) * 8 / 7 + 8;
+  throw Error(
+      ENOMEM,
+      what + " can need " + std::to_string(maps) + " memory maps, and " + std::to_string(before) +
+          " are spoken for: vm.max_map_count is " + std::to_string(os::max_map_count()) +
+          "; use larger blocks or run 'sysctl -w vm.max_map_count=" + std::to_string(needed) + "'");
+}
+
+MapBudget::~MapBudget() { claimed_maps.fetch_sub(maps_); }
+
+std::size_t MapBudget::claimed() noexcept { return claimed_maps.load(); }
+
+std::size_t MapBudget::available() noexcept {
+  const std::size_t taken = claimed();
+  return taken < limit() ? limit() - taken : 0;
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,158 @@
+#include "vortex/os/memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000  // Linux 4.17
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4  // Linux 5.7
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14
+#endif
+
+namespace vortex::inline v0::os {
+namespace {
+
+std::atomic<FailureHook> failure_hook{nullptr};
+
+// How often memory was unmapped: written only for the order that it makes.
+std::atomic<unsigned> unmappings{0};
+
+int injected(MemoryCall call) noexcept {
+  FailureHook hook = failure_hook.load(std::memory_order_acquire);
+  return hook == nullptr ? 0 : hook(call);
+}
+
+// A system call whose error comes back as a value, with errno left as it was.
+template <typename... Args>
+long kernel(int* error, long number, Args... args) noexcept {
+  const int saved = errno;
+  const long result = syscall(number, args...);
+  *error = result == -1 ? errno : 0;
+  errno = saved;
+  return result;
+}
+
+std::byte* map(std::byte* address, std::size_t bytes, int protection, int flags,
+               int* error) noexcept {
+  const long result =
+      kernel(error, SYS_mmap, address, bytes, static_cast<long>(protection),
+             static_cast<long>(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags), -1L, 0L);
+  return *error != 0 ? nullptr : reinterpret_cast<std::byte*>(result);
+}
+
+int protect(std::byte* address, std::size_t bytes, int protection) noexcept {
+  int error = injected(MemoryCall::kProtect);
+  if (error == 0) kernel(&error, SYS_mprotect, address, bytes, static_cast<long>(protection));
+  return error;
+}
+
+}  // namespace
+
+void set_failure_hook(FailureHook hook) noexcept {
+  failure_hook.store(hook, std::memory_order_release);
+}
+
+std::byte* reserve(std::size_t bytes, int* error) noexcept {
+  *error = injected(MemoryCall::kMap);
+  if (*error != 0) return nullptr;
+  std::byte* const address = map(nullptr, bytes, PROT_NONE, 0, error);
+  note_mapped();
+  return address;
+}
+
+std::byte* map_memory(std::byte* address, std::size_t bytes, int* error) noexcept {
+  *error = injected(MemoryCall::kMap);
+  if (*error != 0) return nullptr;
+  const int flags = address != nullptr ? MAP_FIXED : 0;
+  std::byte* const mapped = map(address, bytes, PROT_READ | PROT_WRITE, flags, error);
+  note_mapped();
+  return mapped;
+}
+
+int move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+  int error = injected(MemoryCall::kMove);
+  if (error != 0) return error;
+  kernel(&error, SYS_mremap, from, bytes, bytes,
+         static_cast<long>(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP), to);
+  return error;
+}
+
+void reserve_hole(std::byte* address, std::size_t bytes) noexcept {
+  int error = 0;
+  map(address, bytes, PROT_NONE, MAP_FIXED_NOREPLACE, &error);
+}
+
+int vacate(std::byte* address, std::size_t bytes) noexcept {
+  int error = injected(MemoryCall::kVacate);
+  if (error != 0) return error;
+  map(address, bytes, PROT_NONE, MAP_FIXED, &error);
+  return error;
+}
+
+int populate(std::byte* address, std::size_t bytes) noexcept {
+  int error = injected(MemoryCall::kPopulate);
+  if (error != 0) return error;
+  error = advise(address, bytes, MADV_POPULATE_WRITE);
+  if (error != EINVAL) return error;
+  // Before Linux 5.14: touch each page. The memory is ours and holds nothing yet.
+  for (std::size_t at = 0; at < bytes; at += page_bytes()) {
+    *reinterpret_cast<volatile unsigned char*>(address + at) = 0;
+  }
+  return 0;
+}
+
+int forbid_access(std::byte* address, std::size_t bytes) noexcept {
+  return protect(address, bytes, PROT_NONE);
+}
+
+int allow_access(std::byte* address, std::size_t bytes) noexcept {
+  return protect(address, bytes, PROT_READ | PROT_WRITE);
+}
+
+int advise(std::byte* address, std::size_t bytes, int advice) noexcept {
+  int error = 0;
+  do {
+    kernel(&error, SYS_madvise, address, bytes, static_cast<long>(advice));
+  } while (error == EINTR);  // EAGAIN is what lasts: the kernel's word for "no more maps"
+  return error;
+}
+
+int unmap(std::byte* address, std::size_t bytes) noexcept {
+  int error = injected(MemoryCall::kUnmap);
+  if (error != 0) return error;
+  note_unmapped();
+  kernel(&error, SYS_munmap, address, bytes);
+  return error;
+}
+
+void note_mapped() noexcept { unmappings.load(std::memory_order_acquire); }
+
+void note_unmapped() noexcept { unmappings.fetch_add(1, std::memory_order_release); }
+
+std::size_t page_bytes() noexcept { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
+std::size_t max_map_count() noexcept {
+  constexpr std::size_t kKernelDefault = 65530;
+  const int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return kKernelDefault;
+  char text[32];
+  const ssize_t size = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (size <= 0) return kKernelDefault;
+  text[size] = '\0';
+  const unsigned long value = std::strtoul(text, nullptr, 10);
+  return value != 0 ? value : kKernelDefault;
+}
+
+}  // namespace vortex::inline v0::os

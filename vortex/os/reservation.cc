@@ -1,0 +1,132 @@
+#include "vortex/reservation.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <utility>
+
+#include "vortex/error.h"
+#include "vortex/os/memory.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kAddressSpaceBytes = std::size_t{1} << 47;
+constexpr std::size_t kSmallSpan = std::size_t{2} << 20;
+constexpr std::size_t kLargeSpan = std::size_t{1} << 30;
+
+std::string why_refused(std::size_t bytes, std::size_t least_bytes) {
+  std::string text = "cannot reserve " + format_bytes(bytes) + " of address space";
+  if (least_bytes < bytes) text += " (nor " + format_bytes(least_bytes) + ")";
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    return text + ": RLIMIT_AS is " + format_bytes(limit.rlim_cur) +
+           "; raise it (ulimit -v) or ask for a smaller reservation";
+  }
+  int overcommit = 0;
+  std::ifstream("/proc/sys/vm/overcommit_memory") >> overcommit;
+  if (overcommit == 2) {
+    return text +
+           ": vm.overcommit_memory is 2, which counts address space as memory; set it to 0 or 1, "
+           "or "
+           "ask for a smaller reservation";
+  }
+  return text + ": ask for a smaller reservation";
+}
+
+std::byte* align_down(std::byte* address, std::size_t alignment) noexcept {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(address) & ~(alignment - 1));
+}
+
+std::byte* align_up(std::byte* address, std::size_t alignment) noexcept {
+  return align_down(address + alignment - 1, alignment);
+}
+
+}  // namespace
+
+Reservation::Reservation(const Options& options) {
+  const std::size_t page = os::page_bytes();
+  if (options.bytes == 0) throw Error(EINVAL, "a reservation of 0 bytes");
+  if (options.alignment < page || !std::has_single_bit(options.alignment)) {
+    throw Error(EINVAL, "a reservation aligned to " + format_bytes(options.alignment) +
+                            ": the alignment must be a power of two and at least a page");
+  }
+  if (options.bytes >= kAddressSpaceBytes - options.alignment - kReservationGuardBytes) {
+    throw Error(EINVAL, "a reservation of " + format_bytes(options.bytes) +
+                            " is beyond the 128 TiB of address space a process has");
+  }
+  auto round = [page](std::size_t bytes) { return (bytes + page - 1) / page * page; };
+  const std::size_t least =
+      options.least_bytes == 0 ? options.bytes : std::min(options.least_bytes, options.bytes);
+  std::size_t bytes = round(options.bytes);
+  for (;;) {
+    int error = 0;
+    const std::size_t padded = bytes + kReservationGuardBytes + options.alignment - page;
+    if (std::byte* raw = os::reserve(padded, &error)) {
+      begin_ = align_up(raw, options.alignment);
+      bytes_ = bytes;
+      owner_pid_ = getpid();
+      if (begin_ > raw) os::unmap(raw, static_cast<std::size_t>(begin_ - raw));
+      std::byte* const padded_end = raw + padded;
+      std::byte* const guard_end = begin_ + guarded_bytes();
+      if (padded_end > guard_end) {
+        os::unmap(guard_end, static_cast<std::size_t>(padded_end - guard_end));
+      }
+      return;
+    }
+    if (bytes / 2 < least) throw Error(error, why_refused(options.bytes, least));
+    bytes = round(bytes / 2);
+  }
+}
+
+Reservation::~Reservation() { release(); }
+
+Reservation::Reservation(Reservation&& other) noexcept
+    : begin_(std::exchange(other.begin_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      owner_pid_(other.owner_pid_) {}
+
+Reservation& Reservation::operator=(Reservation&& other) noexcept {
+  if (this != &other) {
+    release();
+    begin_ = std::exchange(other.begin_, nullptr);
+    bytes_ = std::exchange(other.bytes_, 0);
+    owner_pid_ = other.owner_pid_;
+  }
+  return *this;
+}
+
+void Reservation::release() noexcept {
+  // Blocks are not inherited by a forked child, so the child's copy of the range has holes that its
+  // own maps may have taken since: only the process that made the reservation may unmap it.
+  if (begin_ != nullptr && getpid() == owner_pid_) os::unmap(begin_, guarded_bytes());
+  begin_ = nullptr;
+  bytes_ = 0;
+}
+
+int Reservation::vacate(std::byte* at, std::size_t bytes) noexcept { return os::vacate(at, bytes); }
+
+PageTableReclaimer::PageTableReclaimer(Reservation& reservation, std::size_t block_bytes) noexcept
+    : reservation_(&reservation),
+      small_blocks_(block_bytes < kSmallSpan),
+      small_done_(align_up(reservation.begin(), kSmallSpan)),
+      large_done_(align_up(reservation.begin(), kLargeSpan)) {}
+
+void PageTableReclaimer::finished_below(std::byte* floor) noexcept {
+  if (small_blocks_) advance(small_done_, floor, kSmallSpan);
+  advance(large_done_, floor, kLargeSpan);
+}
+
+void PageTableReclaimer::advance(std::byte*& done, std::byte* floor, std::size_t span) noexcept {
+  std::byte* whole = align_down(floor, span);
+  if (whole <= done) return;
+  // A failure leaves the tables where they are, which is memory lost and nothing worse.
+  if (reservation_->vacate(done, static_cast<std::size_t>(whole - done)) == 0) done = whole;
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,68 @@
+#include "vortex/bucket_stream.h"
+
+#include <cerrno>
+#include <utility>
+
+namespace vortex::inline v0 {
+
+BucketStream::BucketStream(StreamPool& pool, Options options)
+    : PooledStream(std::move(options.name), pool, options.reserve_bytes),
+      comeback_blocks_(options.comeback_blocks) {
+  open();
+}
+
+BucketStream::~BucketStream() { close_and_give_back(); }
+
+int BucketStream::serve_write(std::uint64_t index) noexcept {
+  const int error = state(index) == State::kEmpty ? place_empty(index) : unguard(index);
+  if (error != 0) return error;
+  // The writer has left the block, so what it holds can be read.
+  if (index <= comeback_blocks_) return 0;
+  const std::uint64_t left = index - 1 - comeback_blocks_;
+  return state(left) == State::kOpen ? guard(left, tick()) : 0;
+}
+
+int BucketStream::serve_read(std::uint64_t index, bool at_front) noexcept {
+  if (const int error = leave_entered(index)) return error;
+  if (index < reading_from_) {
+    if (const int error = guard_above(reading_from_)) return error;
+  }
+  const std::uint64_t guard_set_at = guarded_at(index);
+  if (const int error = unguard(index)) return error;
+  if (!at_front) {
+    // Behind a comeback the same reader is at work; otherwise a new one starts here.
+    const bool comes_back =
+        last_front_ != kNone && index < last_front_ && last_front_ - index <= comeback_blocks_;
+    if (comes_back) return 0;
+    last_front_ = kNone;
+    entered_ = reading_from_ = index;
+    return 0;
+  }
+  const bool follows = last_front_ != kNone && index == last_front_ + 1;
+  if (!follows) run_begin_ = index;
+  // A reader that entered the block before in its middle has been seen already.
+  if (!follows && index != reading_from_ + 1) reading_from_ = index;
+  const bool nothing_appended = guard_set_at < last_front_at_;
+  const std::uint64_t read = index - 1 - comeback_blocks_;
+  const bool may_free = follows && nothing_appended && index >= run_begin_ + 1 + comeback_blocks_ &&
+                        state(read) == State::kOpen;
+  last_front_ = index;
+  last_front_at_ = tick();
+  return may_free ? give_back(read) : 0;
+}
+
+int BucketStream::leave_entered(std::uint64_t index) noexcept {
+  if (entered_ == kNone || (index >= entered_ && index - entered_ <= comeback_blocks_)) return 0;
+  const std::uint64_t left = std::exchange(entered_, kNone);
+  return state(left) == State::kOpen ? guard(left, guarded_at(left)) : 0;
+}
+
+int BucketStream::guard_above(std::uint64_t index) noexcept {
+  for (; index < extent(); ++index) {
+    if (state(index) != State::kOpen) continue;
+    if (const int error = guard(index, tick())) return error;
+  }
+  return 0;
+}
+
+}  // namespace vortex::inline v0

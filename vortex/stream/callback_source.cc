@@ -1,0 +1,75 @@
+#include "vortex/callback_source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+
+CallbackSource::CallbackSource(BlockPool& pool, std::size_t blocks, FillFunction fill_function,
+                               std::optional<std::uint64_t> length_bytes, const std::string& name)
+    : quota_(pool, blocks, blocks, "stream '" + name + "'"),
+      fill_function_(std::move(fill_function)),
+      length_(length_bytes.value_or(kUnknown)) {}
+
+CallbackSource::~CallbackSource() {
+  if (filling_) quota_.give_back(filling_);
+}
+
+std::optional<std::uint64_t> CallbackSource::length() const noexcept {
+  const std::uint64_t length = length_.load(std::memory_order_acquire);
+  if (length == kUnknown) return std::nullopt;
+  return length;
+}
+
+Source::Taken CallbackSource::take(std::uint64_t index, std::uint64_t /*floor*/) noexcept {
+  const std::size_t block_bytes = pool().block_bytes();
+  const std::uint64_t offset = index * block_bytes;
+  const std::uint64_t length = length_.load(std::memory_order_relaxed);
+  if (offset >= length) return {};
+  const auto [block, error] = quota_.try_take();
+  if (error != 0) return {{}, 0, {error, "no block left in the pool"}};
+  const std::size_t wanted = std::min<std::uint64_t>(block_bytes, length - offset);
+  std::size_t written = 0;
+  const char* cause = "the function that fills the blocks threw an exception";
+  int error_thrown = EIO;
+  bool threw = false;
+  filling_ = block;
+  try {
+    written = std::min(fill_function_({pool().home(block), wanted}, offset), wanted);
+  } catch (const std::exception& exception) {
+    exception_text_ = {};
+    exception_text_.text("the function that fills the blocks threw: ");
+    exception_text_.text(message_of(exception));
+    cause = exception_text_.c_str();
+    error_thrown = errno_of(exception, EIO);
+    threw = true;
+  } catch (...) {
+    threw = true;
+  }
+  filling_ = {};
+  if (!threw && written < wanted && length != kUnknown) {
+    cause = "the function that fills the blocks ended before the length it was given";
+    threw = true;
+  }
+  if (threw) {
+    quota_.give_back(block);
+    return {{}, 0, {error_thrown, cause}};
+  }
+  if (length == kUnknown && written < block_bytes) {
+    length_.store(offset + written, std::memory_order_release);
+    if (written == 0) {
+      quota_.give_back(block);
+      return {};
+    }
+  }
+  return {block, written, {}};
+}
+
+void CallbackSource::release(std::uint64_t /*index*/, Block block) noexcept {
+  quota_.give_back(block);
+}
+
+}  // namespace vortex

@@ -1,0 +1,143 @@
+#include "vortex/output_stream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "vortex/error.h"
+#include "vortex/pool/move_failure.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::uint64_t kNoEndYet = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+OutputStreamBase::OutputStreamBase(std::unique_ptr<Sink> sink, Options options)
+    : WindowStream(
+          options.name,
+          Reservation({.bytes = options.reserve_bytes, .least_bytes = options.least_reserve_bytes}),
+          {"sink", sink->pool(), sink->in_place(), sink->blocks_for_stream()},
+          options.comeback_blocks),
+      sink_(std::move(sink)),
+      gaps_(options.gaps) {
+  open();
+}
+
+OutputStreamBase::~OutputStreamBase() {
+  const bool in_child = inherited();
+  close();
+  if (in_child) return;
+  drop_all();
+  recall_in_place();
+  if (!finished_) sink_->abandon();
+}
+
+bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept {
+  const std::uint64_t index = offset / block_bytes();
+  if (finished_) return fail(EFAULT, "touched after finish()", offset);
+  if (placed(index)) {
+    note_spurious_fault();
+    return true;
+  }
+  if (index < floor()) {
+    return fail(EFAULT, "a touch behind the window: raise the comeback (L)", offset);
+  }
+  if (access == Access::kRead) {
+    return fail(EFAULT, "a read of a block that was never written", offset);
+  }
+  if ((index + 1) * block_bytes() > reserved_bytes()) return handle_overrun(offset);
+  if (index >= next()) {
+    move_on_to(index);
+    if (!hand_over_below(floor(), kNoEndYet, offset)) return false;
+  }
+  return place_block(index, offset);
+}
+
+bool OutputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
+  const Sink::Taken taken = sink_->take(index);
+  if (!taken.status.ok()) return fail(taken.status.error, taken.status.cause, offset);
+  if (gaps_ == Gaps::kZeros) std::memset(pool().where(taken.block), 0, block_bytes());
+  if (const int error = place(taken.block, index)) {
+    sink_->discard(taken.block);
+    return fail(error, kCannotMoveBlock, offset);
+  }
+  return true;
+}
+
+bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length,
+                                       std::uint64_t offset) noexcept {
+  const std::uint64_t placed_end = std::min(floor, handed_over_ + window_blocks());
+  while (handed_over_ < floor) {
+    Status status;
+    if (handed_over_ < placed_end && placed(handed_over_)) {
+      const std::uint64_t bytes = std::min<std::uint64_t>(
+          block_bytes(), length - std::min(length, handed_over_ * block_bytes()));
+      // What follows the end of the data has to be filled, which is done at home.
+      if (!in_place() || bytes < block_bytes()) {
+        if (const int error = send_home(handed_over_)) {
+          return fail(error, kCannotMoveBlock, offset);
+        }
+      }
+      status = sink_->complete(handed_over_, forget(handed_over_), bytes);
+      ++handed_over_;
+    } else {
+      const std::uint64_t first = handed_over_++;
+      while (handed_over_ < placed_end && !placed(handed_over_)) ++handed_over_;
+      if (handed_over_ >= placed_end) handed_over_ = floor;
+      status = sink_->skip(first, handed_over_ - first);
+    }
+    if (!status.ok()) return fail(status.error, status.cause, offset);
+  }
+  reclaim_page_tables(handed_over_);
+  return true;
+}
+
+void OutputStreamBase::drop_all() noexcept {
+  for_each_placed([this](std::uint64_t index) { sink_->discard(take_back(index)); });
+}
+
+void OutputStreamBase::finish_bytes(std::uint64_t length) {
+  {
+    ServiceLock lock(*this);
+    failure().throw_if_failed();
+    if (finished_) throw Error(EALREADY, "stream '" + name() + "' is finished already");
+    if (length > reserved_bytes()) {
+      throw Error(EINVAL, "stream '" + name() + "': an end at " + std::to_string(length) +
+                              " bytes lies beyond the " + std::to_string(reserved_bytes()) +
+                              " that were reserved");
+    }
+    if (handed_over_ * block_bytes() > length) {
+      throw Error(EINVAL, "stream '" + name() + "': an end at " + std::to_string(length) +
+                              " bytes comes too late; " +
+                              std::to_string(handed_over_ * block_bytes()) +
+                              " bytes have been handed over already");
+    }
+    const std::uint64_t blocks = (length + block_bytes() - 1) / block_bytes();
+    if (hand_over_below(blocks, length, length)) {
+      finished_ = true;
+      drop_all();
+    }
+  }
+  failure().throw_if_failed();
+  // Outside the lock: the sink may wait for disks, and cancel() must be able to wake it.
+  const Status status = sink_->finish(length);
+  if (!status.ok()) {
+    fail(status.error, status.cause, length);
+    failure().throw_if_failed();
+  }
+}
+
+void OutputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
+  if (bytes == 0) return;
+  {
+    ServiceLock lock(*this);
+    place_range(offset, bytes, reserved_bytes(), "the reservation ends", Access::kWrite);
+  }
+  failure().throw_if_failed();
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,54 @@
+#include "vortex/pipeline.h"
+
+#include <algorithm>
+
+namespace vortex::inline v0::detail {
+
+std::shared_ptr<Channel> make_channel(const PipelineOptions& options) {
+  std::shared_ptr<BlockPool> pool = options.pool;
+  if (!pool) {
+    const std::size_t blocks = options.read_ahead_blocks + options.writer_comeback_blocks +
+                               options.reader_comeback_blocks + 1;
+    pool = std::make_shared<BlockPool>(BlockPoolOptions{
+        .pool_bytes = blocks * options.block_bytes,
+        .block_bytes = options.block_bytes,
+        .name = options.name,
+    });
+  }
+  return std::make_shared<Channel>(
+      std::move(pool), ChannelOptions{.name = options.name,
+                                      .read_ahead_blocks = options.read_ahead_blocks,
+                                      .writer_comeback_blocks = options.writer_comeback_blocks,
+                                      .reader_comeback_blocks = options.reader_comeback_blocks,
+                                      .handover = options.handover,
+                                      .length_bytes = options.length_bytes});
+}
+
+OutputStreamOptions writer_options(const PipelineOptions& options) {
+  constexpr std::uint64_t kLeastReservation = std::uint64_t{1} << 30;
+  OutputStreamOptions result{
+      .name = options.name + " (writer)",
+      .comeback_blocks = options.writer_comeback_blocks,
+      .reserve_bytes = options.reserve_bytes,
+      .least_reserve_bytes = std::min(kLeastReservation, options.reserve_bytes),
+      .gaps = options.gaps};
+  if (options.length_bytes) {
+    // A block more than the data need, so that a write past the end is our error to report.
+    result.reserve_bytes = *options.length_bytes + 2 * kMostBlockBytes;
+    result.least_reserve_bytes = result.reserve_bytes;
+  }
+  return result;
+}
+
+InputStreamOptions reader_options(const PipelineOptions& options) {
+  InputStreamOptions result{.name = options.name + " (reader)",
+                            .comeback_blocks = options.reader_comeback_blocks};
+  if (!options.length_bytes) {
+    result.reserve_bytes = options.reserve_bytes;
+    result.least_reserve_bytes =
+        std::min<std::uint64_t>(std::uint64_t{1} << 30, options.reserve_bytes);
+  }
+  return result;
+}
+
+}  // namespace vortex::inline v0::detail

@@ -1,0 +1,77 @@
+#include "vortex/vanishing_array.h"
+
+#include <mutex>
+#include <utility>
+
+namespace vortex::inline v0 {
+
+VanishingArrayBase::VanishingArrayBase(StreamPool& pool, std::uint64_t capacity_bytes,
+                                       Options options)
+    : PooledStream(std::move(options.name), pool, capacity_bytes),
+      comeback_blocks_(options.comeback_blocks) {
+  open();
+}
+
+VanishingArrayBase::~VanishingArrayBase() { close_and_give_back(); }
+
+int VanishingArrayBase::serve_write(std::uint64_t index) noexcept {
+  const int error = state(index) == State::kEmpty ? place_empty(index) : unguard(index);
+  if (error != 0) return error;
+  const bool continues = writing_ != kNone && index > writing_;
+  // A writer that starts elsewhere has left all its blocks, one that goes on those out of its
+  // reach.
+  const std::uint64_t left = !continues                 ? (writing_ == kNone ? 0 : writing_ + 1)
+                             : index > comeback_blocks_ ? index - comeback_blocks_
+                                                        : 0;
+  if (write_begin_ == kNone) write_begin_ = index;
+  for (; write_begin_ < left; ++write_begin_) {
+    if (state(write_begin_) != State::kOpen || write_begin_ == index) continue;
+    if (const int refused = guard(write_begin_, tick())) return refused;
+  }
+  if (!continues) write_begin_ = index;
+  writing_ = index;
+  return 0;
+}
+
+int VanishingArrayBase::serve_read(std::uint64_t index, bool) noexcept {
+  if (const int error = unguard(index)) return error;
+  const bool continues = reading_ != kNone && index > reading_;
+  if (!continues) read_begin_ = index;
+  reading_ = index;
+  for (; read_begin_ + comeback_blocks_ < index; ++read_begin_) {
+    if (state(read_begin_) != State::kOpen) continue;
+    if (const int error = give_back(read_begin_)) return error;
+  }
+  return 0;
+}
+
+void VanishingArrayBase::finish_writing() {
+  std::lock_guard lock(mutex());
+  for (std::uint64_t index = 0; index < extent(); ++index) {
+    if (state(index) == State::kOpen) require(guard(index, tick()), "guarding it");
+  }
+  writing_ = write_begin_ = reading_ = read_begin_ = kNone;
+}
+
+void VanishingArrayBase::finish_reading() {
+  std::lock_guard lock(mutex());
+  if (reading_ == kNone) return;
+  for (; read_begin_ <= reading_; ++read_begin_) {
+    if (state(read_begin_) != State::kOpen) continue;
+    require(give_back(read_begin_), "giving it back");
+  }
+  reading_ = read_begin_ = kNone;
+}
+
+void VanishingArrayBase::clear() {
+  require(give_back_range(0, reserved_bytes()), "giving it back");
+  std::lock_guard lock(mutex());
+  writing_ = write_begin_ = reading_ = read_begin_ = kNone;
+}
+
+void VanishingArrayBase::require(int error, const char* what) const {
+  if (error == 0) return;
+  throw Error(error, "vanishing array '" + name() + "': " + what + ": " + cause_of(error));
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,96 @@
+// What input and output streams have in common: a window of blocks that moves forward.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vortex/block.h"
+#include "vortex/block_pool.h"
+#include "vortex/reservation.h"
+#include "vortex/stream.h"
+#include "vortex/stream/in_place_handover.h"
+
+namespace vortex::inline v0 {
+
+// The window is [newest - comeback, newest], where newest is the highest block touched. Its blocks
+// are placed at their addresses of the stream; those below are finished for good.
+class WindowStream : public Stream {
+ public:
+  std::uint64_t reserved_bytes() const noexcept { return reservation().bytes(); }
+  std::size_t comeback_blocks() const noexcept { return window_blocks_ - 1; }
+
+ protected:
+  // `other_side` supplies or takes the blocks and guarantees so many of them. Throws Error(EINVAL)
+  // when the window needs more.
+  struct OtherSide {
+    const char* what;  // "source" or "sink"
+    BlockPool& pool;
+    InPlaceHandover* in_place;  // null: blocks change hands at home
+    std::size_t guaranteed_blocks;
+  };
+  WindowStream(std::string name, Reservation reservation, const OtherSide& other_side,
+               std::size_t comeback_blocks);
+  ~WindowStream() override = default;
+
+  Window window() const noexcept final { return {floor(), next_}; }
+  std::size_t block_bytes() const noexcept final { return block_bytes_; }
+  std::size_t window_blocks() const noexcept { return window_blocks_; }
+  BlockPool& pool() noexcept { return pool_; }
+  bool in_place() const noexcept { return in_place_ != nullptr; }
+
+  // The lowest block of the window, and one more than the highest block touched.
+  std::uint64_t floor() const noexcept {
+    return next_ > window_blocks_ ? next_ - window_blocks_ : 0;
+  }
+  std::uint64_t next() const noexcept { return next_; }
+  void move_on_to(std::uint64_t index) noexcept { next_ = index + 1; }
+
+  // Nothing, when the block is not placed.
+  Block placed(std::uint64_t index) const noexcept {
+    const Slot& slot = slots_[index % window_blocks_];
+    return slot.index == index ? slot.block : Block{};
+  }
+  // Each returns 0 or an errno value, with nothing changed.
+  int place(Block block, std::uint64_t index) noexcept;
+  int send_home(std::uint64_t index) noexcept;
+  // For streams that end: sends a placed block home, or gives it up where the kernel refuses to
+  // move it, and makes its slot free.
+  Block take_back(std::uint64_t index) noexcept;
+  // Makes the slot of a placed block free, wherever the block is.
+  Block forget(std::uint64_t index) noexcept;
+  // The blocks of the window that are placed, in no order.
+  template <typename Use>
+  void for_each_placed(Use&& use) {
+    for (const Slot& slot : slots_) {
+      if (slot.block) use(slot.index);
+    }
+  }
+
+  // Gives back the page tables of what lies below block `floor`, which will not be touched again.
+  void reclaim_page_tables(std::uint64_t floor) noexcept;
+  // For the destructor of the derived class: blocks handed over in place leave the stream's range.
+  void recall_in_place() noexcept;
+
+  // Serves faults for every block of [offset, offset + bytes), which must end at `end` or before.
+  // Throws Error; `what_ends` says what is there.
+  void place_range(std::uint64_t offset, std::size_t bytes, std::uint64_t end,
+                   const char* what_ends, Access access);
+
+ private:
+  struct Slot {
+    Block block;
+    std::uint64_t index = 0;
+  };
+
+  BlockPool& pool_;
+  InPlaceHandover* in_place_;
+  std::size_t block_bytes_;
+  std::size_t window_blocks_;
+  std::vector<Slot> slots_;  // block `index` is in slot index % window_blocks_
+  std::uint64_t next_ = 0;
+  PageTableReclaimer page_tables_;
+};
+
+}  // namespace vortex::inline v0
