@@ -1,27 +1,69 @@
 #!/usr/bin/env python3
-"""Fails on an include that points the wrong way.
+"""Fails on an include that points the wrong way, and on a room that is not described.
 
   layering_test.py ROOT
 
-The rooms are layers, vortex/ < io/ < sort/ < cli/, and a room includes from itself and from the
-rooms below it. Includes of our own are written from the root ("include/vortex/block_pool.h"), so that the
-installed headers read the same. A library of somebody else belongs to one room.
+The rooms are layers. A room includes from itself, from the rooms below it in its part of the house,
+from the parts below, and from the public headers. Includes of our own are written in full
+("vortex/pool/block_pool.h"), so that every file reads the same wherever it lies. A library of
+somebody else belongs to one room.
+
+Each room has a README.md of at most 15 lines that names each of its files once, in reading order:
+a file comes after those of the same room that it includes.
 """
 
 import pathlib
 import re
 import sys
 
-LAYERS = ["vortex", "io", "sort", "cli"]
+# The parts of the house, from the lowest, and the rooms of each, from the lowest.
+PARTS = {
+    "vortex": ["vortex/os", "vortex/fault", "vortex/pool", "vortex/stream"],
+    "io": ["io/disk", "io/file"],
+    "sort": ["sort/record", "sort/memory", "sort/vanishing", "sort/runs", "sort/merge", "sort/job"],
+    "study": ["study"],
+    "cli": ["cli"],
+}
+PUBLIC = "include/vortex"
+# Who may see whom beside: the program has no business with models and simulations.
+NOT_BELOW = {("cli", "study")}
+USERS = ["tests", "bench", "examples"]
 BELONGS_TO = {
-    "sigsegv.h": ["vortex"],
-    "liburing.h": ["io"],
+    "sigsegv.h": ["vortex/fault"],
+    "liburing.h": ["io/disk"],
     "CLI/": ["cli"],
     "fmt/": ["cli"],
     "nlohmann/": ["cli"],
     "xxhash.h": ["cli"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SOURCES = (".h", ".cc", ".c")
+MOST_README_LINES = 15
+
+ROOMS = [room for rooms in PARTS.values() for room in rooms]
+
+
+def part_of(room):
+    return room.split("/")[0]
+
+
+def resolve(root, name):
+    """The file that an include of ours means, relative to the root."""
+    for folder in ("", "include/"):
+        if (root / (folder + name)).is_file():
+            return folder + name
+    return None
+
+
+def may_include(room, other):
+    """Whether a file of `room` may include one of `other`. Public headers have no room."""
+    if room == other or other == PUBLIC:
+        return True
+    if room == PUBLIC:
+        return False
+    if (part_of(room), part_of(other)) in NOT_BELOW:
+        return False
+    return ROOMS.index(other) < ROOMS.index(room)
 
 
 def complaints_about(root, room, line):
@@ -32,39 +74,91 @@ def complaints_about(root, room, line):
     quote, name = match.groups()
     first = name.split("/")[0]
     if quote == '"':
-        if first not in LAYERS + ["tests", "bench", "examples"]:
-            yield f'"{name}" is not written from the root of the repository'
-        elif not (root / name).is_file():
-            yield f'"{name}" does not exist'
-        elif room in LAYERS and first not in LAYERS[: LAYERS.index(room) + 1]:
-            yield f'"{name}" is above {room}/ ({" < ".join(LAYERS)})'
-    elif first in LAYERS and (root / name).is_file():
+        target = resolve(root, name)
+        if target is None:
+            yield f'"{name}" is not written in full, or does not exist'
+        else:
+            other = str(pathlib.PurePath(target).parent)
+            housed = room in ROOMS or room == PUBLIC
+            if housed and other not in ROOMS and other != PUBLIC:
+                yield f'"{name}" is in no room of the house'
+            elif housed and not may_include(room, other):
+                yield f'"{name}" is not below {room}/'
+    elif first in list(PARTS) and resolve(root, name):
         yield f"<{name}> is ours: write it with quotes"
     for prefix, rooms in BELONGS_TO.items():
-        outside = room in LAYERS and room not in rooms
+        outside = (room in ROOMS or room == PUBLIC) and room not in rooms
         if outside and (name == prefix or (prefix.endswith("/") and name.startswith(prefix))):
             yield f"{name} belongs to {', '.join(rooms)}/ alone"
 
 
-def check(root):
+def check_includes(root):
     errors, files = [], 0
-    for room in LAYERS + ["tests", "bench", "examples"]:
-        for path in sorted((root / room).rglob("*")):
-            if path.suffix not in (".h", ".cc", ".c"):
+    for top in [PUBLIC, *PARTS, *USERS]:
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix not in SOURCES:
                 continue
             files += 1
+            inside = path.relative_to(root)
+            room = str(inside.parent)
+            if top in PARTS and room not in ROOMS:
+                errors.append(f"{inside}: there is no room {room}/")
             lines = path.read_text(encoding="utf-8").splitlines()
             for number, line in enumerate(lines, start=1):
                 for complaint in complaints_about(root, room, line):
-                    errors.append(f"{path.relative_to(root)}:{number}: {complaint}")
+                    errors.append(f"{inside}:{number}: {complaint}")
     return errors, files
 
 
+def concepts(root, room):
+    """The files of a room without their endings, each with those of the room that it includes."""
+    found = {}
+    for path in sorted((root / room).glob("*")):
+        if path.suffix not in SOURCES:
+            continue
+        uses = found.setdefault(path.stem, set())
+        for line in path.read_text(encoding="utf-8").splitlines():
+            match = INCLUDE.match(line)
+            target = match and resolve(root, match.group(2))
+            if target and pathlib.PurePath(target).suffix == ".h":
+                other = pathlib.PurePath(target)
+                if str(other.parent) == room and path.suffix == ".h":
+                    uses.add(other.stem)
+    return found
+
+
+def check_readmes(root):
+    errors = []
+    for room in ROOMS:
+        file = root / room / "README.md"
+        if not file.is_file():
+            errors.append(f"{room}/README.md is missing")
+            continue
+        text = file.read_text(encoding="utf-8")
+        if len(text.splitlines()) > MOST_README_LINES:
+            errors.append(f"{room}/README.md has more than {MOST_README_LINES} lines")
+        named = re.findall(r"`(\w+)`", text)
+        files = concepts(root, room)
+        for name in sorted(set(files) - set(named)):
+            errors.append(f"{room}/README.md does not name `{name}`")
+        for name in sorted(set(named) - set(files)):
+            errors.append(f"{room}/README.md names `{name}`, which is not there")
+        for name in {name for name in named if named.count(name) > 1}:
+            errors.append(f"{room}/README.md names `{name}` twice")
+        for name, uses in files.items():
+            for other in uses - {name}:
+                if name in named and other in named and named.index(other) > named.index(name):
+                    errors.append(f"{room}/README.md: `{name}` includes `{other}`, named behind it")
+    return errors
+
+
 def main():
-    errors, files = check(pathlib.Path(sys.argv[1]))
+    root = pathlib.Path(sys.argv[1])
+    errors, files = check_includes(root)
+    errors += check_readmes(root)
     for error in errors:
         print(error)
-    print(f"layering: {files} files, {len(errors)} wrong includes")
+    print(f"layering: {files} files, {len(errors)} complaints")
     sys.exit(1 if errors or not files else 0)
 
 
