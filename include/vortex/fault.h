@@ -19,6 +19,16 @@ struct Fault {
   Access access = Access::kUnknown;
 };
 
+class Region;
+
+// A region that a thread is inside of: because it faulted there, or because a call does what a
+// fault would. They nest when a callback touches another stream.
+struct ServiceFrame {
+  Region* region;  // pinned
+  ServiceFrame* outer;
+  const void* context;  // the signal's; null: a call
+};
+
 // Who serves the faults of a region. Called inside the signal handler, on the faulting thread: no
 // allocation, no exceptions, no lock that user code can hold.
 class FaultServer {

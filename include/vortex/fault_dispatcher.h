@@ -6,9 +6,11 @@
 #include <atomic>
 #include <string>
 
-#include "vortex/fault/region_table.h"
+#include "vortex/fault.h"
 
 namespace vortex::inline v0 {
+
+class Region;
 
 // How the signal reaches us. libsigsegv is compiled in unless the build says -Dengine=native, and
 // is then the default; both behave alike.

@@ -7,17 +7,16 @@
 #include <utility>
 
 #include "vortex/failure.h"
-#include "vortex/fault/thread_state.h"
 
 namespace vortex::inline v0 {
+
+struct ServiceFrame;
 
 // One guarded() call of a thread. `serving` is the region that the thread was inside of when it
 // began: those nested deeper are abandoned when control comes back here.
 struct GuardFrame {
-  GuardFrame() noexcept : outer(thread_state().guard), serving(thread_state().serving) {
-    thread_state().guard = this;
-  }
-  ~GuardFrame() { thread_state().guard = outer; }
+  GuardFrame() noexcept;
+  ~GuardFrame();
   GuardFrame(const GuardFrame&) = delete;
   GuardFrame& operator=(const GuardFrame&) = delete;
 

@@ -1,20 +1,18 @@
 // The base class of all streams, and of yours.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "vortex/fault.h"
-#include "vortex/fault/region_table.h"
-#include "vortex/fault/thread_state.h"
-#include "vortex/os/futex.h"
 #include "vortex/reservation.h"
 
 namespace vortex::inline v0 {
+
+class FutexMutex;
 
 // A range of reserved addresses whose faults are served by handle_fault() (the parent class of
 // section 4.4 of the Vortex paper). Derive from it to write a stream of your own: implement
@@ -29,7 +27,7 @@ class Stream : private FaultServer {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  const std::string& name() const noexcept { return name_; }
+  const std::string& name() const noexcept;
 
   // The first error, or a Failure that converts to false. Thread-safe, does not wait for a fault
   // that is being served.
@@ -82,18 +80,18 @@ class Stream : private FaultServer {
   // Records the error of the fault at `offset` unless there is one already, and returns false.
   bool fail(int error, std::string_view cause, std::uint64_t offset) noexcept;
 
-  bool stopping() const noexcept { return stopping_.load(std::memory_order_acquire); }
-  bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
-  std::byte* base() const noexcept { return reservation_.begin(); }
-  Reservation& reservation() noexcept { return reservation_; }
-  const Reservation& reservation() const noexcept { return reservation_; }
+  bool stopping() const noexcept;
+  bool failed() const noexcept;
+  std::byte* base() const noexcept { return base_; }
+  Reservation& reservation() noexcept;
+  const Reservation& reservation() const noexcept;
 
   // True in a forked child: nothing of the stream is there but this object.
-  bool inherited() const noexcept { return open_ ? region_.inherited() : was_inherited_; }
+  bool inherited() const noexcept;
 
   // The lock under which handle_fault() runs, for calls from outside that change the same state.
   // Never hold it while touching stream memory.
-  FutexMutex& mutex() noexcept { return mutex_; }
+  FutexMutex& mutex() noexcept;
 
   // The lock, and the place of this thread, of a call that does from outside what a fault does:
   // when a callback in it fails in a guarded scope around the call, the stream is abandoned as it
@@ -117,7 +115,7 @@ class Stream : private FaultServer {
 
   // handle_fault() found the block placed. A thread for which that does not help, because somebody
   // changed the protection of our memory, is stopped after a while instead of faulting for ever.
-  void note_spurious_fault() noexcept { spurious_.fetch_add(1, std::memory_order_relaxed); }
+  void note_spurious_fault() noexcept;
 
  private:
   const Failure* serve(const Fault& fault) noexcept final;
@@ -125,23 +123,9 @@ class Stream : private FaultServer {
   bool helpless(std::uint64_t offset) noexcept;
   void record(int error, std::string_view cause, std::uint64_t offset, Window window) noexcept;
 
-  std::string name_;
-  Reservation reservation_;
-  Region region_;
-  FutexMutex mutex_;
-  // failure_ is written once, under failure_mutex_, before failed_ becomes true.
-  FutexMutex failure_mutex_;
-  std::atomic<bool> failed_{false};
-  std::atomic<bool> stopping_{false};
-  Failure failure_;
-  bool open_ = false;
-  bool was_inherited_ = false;  // when it was closed
-  std::atomic<std::uint64_t> faults_{0};
-  std::atomic<std::uint64_t> spurious_{0};
-  // The last spurious fault, and how often it came in a row.
-  std::uint64_t repeated_offset_ = 0;
-  std::int32_t repeated_thread_ = 0;
-  int repeats_ = 0;
+  struct State;
+  std::byte* const base_;
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace vortex::inline v0

@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "vortex/fault/region_table.h"
 #include "vortex/fault_dispatcher.h"
 
 namespace vortex::test {

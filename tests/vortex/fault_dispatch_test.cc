@@ -1,5 +1,6 @@
 // Faults in regions of ours, on every engine: what code they happen in, in how many threads, and
 // inside one another.
+#include "vortex/fault/region_table.h"
 #include "vortex/fault_dispatcher.h"
 
 #include <gtest/gtest.h>

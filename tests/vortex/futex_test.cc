@@ -1,6 +1,7 @@
 // Locks and semaphores under contention. semaphore_close_test.cc has the race of close() with a
 // taker.
 #include "vortex/os/futex.h"
+#include "vortex/os/thread_id.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

@@ -1,5 +1,7 @@
 // Errors inside faults that come back from vortex::guarded().
 #include "vortex/guarded.h"
+#include "vortex/fault/thread_state.h"
+#include "vortex/os/thread_id.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -17,8 +17,10 @@
 #include "vortex/fault/earlier_handler.h"
 #include "vortex/fault/fault_engine.h"
 #include "vortex/fault/machine_context.h"
+#include "vortex/fault/region_table.h"
 #include "vortex/fault/thread_state.h"
 #include "vortex/guarded.h"
+#include "vortex/os/thread_id.h"
 
 namespace vortex::inline v0 {
 
@@ -233,7 +235,7 @@ void after_fork_in_parent() noexcept {
   shared().mutex.unlock();
 }
 void after_fork_in_child() noexcept {
-  thread_state().thread_id = 0;
+  forget_thread_id();
   shared().regions.become_inherited();
   after_fork_in_parent();
 }

@@ -4,18 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "vortex/fault.h"
+
 namespace vortex::inline v0 {
 
-class Region;
 struct GuardFrame;
-
-// A region that a thread is inside of: because it faulted there, or because a call does what a
-// fault would. They nest when a callback touches another stream.
-struct ServiceFrame {
-  Region* region;  // pinned
-  ServiceFrame* outer;
-  const void* context;  // the signal's; null: a call
-};
 
 // A fault that is none of ours, while a handler from before ours has it.
 struct Forwarding {
@@ -29,7 +22,6 @@ struct Forwarding {
 struct ThreadState {
   ServiceFrame* serving = nullptr;  // innermost
   GuardFrame* guard = nullptr;      // innermost vortex::guarded() of this thread
-  std::int32_t thread_id = 0;       // kernel id; 0: not asked yet
   Forwarding forwarding;
 };
 

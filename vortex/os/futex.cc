@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <climits>
 
-#include "vortex/fault/thread_state.h"
 #include "vortex/os/pause.h"
+#include "vortex/os/thread_id.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -36,12 +36,6 @@ class ErrnoKeeper {
 };
 
 }  // namespace
-
-std::int32_t current_thread_id() noexcept {
-  ThreadState& state = thread_state();
-  if (state.thread_id == 0) state.thread_id = static_cast<std::int32_t>(syscall(SYS_gettid));
-  return state.thread_id;
-}
 
 bool FutexMutex::try_lock() noexcept {
   std::uint32_t expected = kFree;

@@ -55,7 +55,4 @@ class FutexSemaphore {
   std::atomic<std::uint64_t> sleeps_{0};
 };
 
-// The thread's kernel id, cached in storage that exists from the thread's first instruction on.
-std::int32_t current_thread_id() noexcept;
-
 }  // namespace vortex::inline v0

@@ -1,71 +1,122 @@
 #include "vortex/stream.h"
 
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <utility>
 
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
+#include "vortex/fault/region_table.h"
+#include "vortex/fault/thread_state.h"
 #include "vortex/fault_dispatcher.h"
+#include "vortex/os/futex.h"
+#include "vortex/os/thread_id.h"
 
 namespace vortex::inline v0 {
 
+struct Stream::State {
+  State(std::string stream_name, Reservation range, FaultServer& server)
+      : name(std::move(stream_name)),
+        reservation(std::move(range)),
+        region(reservation.begin(), reservation.guarded_bytes(), server) {}
+
+  std::string name;
+  Reservation reservation;
+  Region region;
+  FutexMutex mutex;
+  // `failure` is written once, under `failure_mutex`, before `failed` becomes true.
+  FutexMutex failure_mutex;
+  std::atomic<bool> failed{false};
+  std::atomic<bool> stopping{false};
+  Failure failure;
+  bool open = false;
+  bool was_inherited = false;  // when it was closed
+  std::atomic<std::uint64_t> faults{0};
+  std::atomic<std::uint64_t> spurious{0};
+  // The last spurious fault, and how often it came in a row.
+  std::uint64_t repeated_offset = 0;
+  std::int32_t repeated_thread = 0;
+  int repeats = 0;
+};
+
 Stream::ServiceLock::ServiceLock(Stream& stream)
-    : stream_(stream), frame_{&stream.region_, thread_state().serving, nullptr} {
+    : stream_(stream), frame_{&stream.state_->region, thread_state().serving, nullptr} {
   if (stream.inherited()) {
     throw Error(EFAULT, "stream '" + stream.name() +
                             "': used in a forked child, which does not inherit streams");
   }
-  if (stream.mutex_.held_by_me()) {
+  if (stream.state_->mutex.held_by_me()) {
     throw Error(EDEADLK, "stream '" + stream.name() + "': used by a callback inside its own fault");
   }
-  stream.mutex_.lock();
-  stream.region_.pin();
+  stream.state_->mutex.lock();
+  stream.state_->region.pin();
   thread_state().serving = &frame_;
 }
 
 Stream::ServiceLock::~ServiceLock() {
   thread_state().serving = frame_.outer;
   // In this order: whoever closes the stream waits for the pin alone, and then destroys the lock.
-  stream_.mutex_.unlock();
-  stream_.region_.unpin();
+  stream_.state_->mutex.unlock();
+  stream_.state_->region.unpin();
 }
 
 Stream::Stream(std::string name, Reservation reservation)
-    : name_(std::move(name)),
-      reservation_(std::move(reservation)),
-      region_(reservation_.begin(), reservation_.guarded_bytes(), *this) {}
+    : base_(reservation.begin()),
+      state_(std::make_unique<State>(std::move(name), std::move(reservation),
+                                     static_cast<FaultServer&>(*this))) {}
 
 Stream::~Stream() {
-  if (open_) fatal("vortex: a stream's destructor did not call close()");
+  if (state_->open) fatal("vortex: a stream's destructor did not call close()");
+}
+
+const std::string& Stream::name() const noexcept { return state_->name; }
+
+bool Stream::stopping() const noexcept { return state_->stopping.load(std::memory_order_acquire); }
+
+bool Stream::failed() const noexcept { return state_->failed.load(std::memory_order_acquire); }
+
+Reservation& Stream::reservation() noexcept { return state_->reservation; }
+
+const Reservation& Stream::reservation() const noexcept { return state_->reservation; }
+
+bool Stream::inherited() const noexcept {
+  return state_->open ? state_->region.inherited() : state_->was_inherited;
+}
+
+FutexMutex& Stream::mutex() noexcept { return state_->mutex; }
+
+void Stream::note_spurious_fault() noexcept {
+  state_->spurious.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Stream::open() {
-  FaultDispatcher::instance().add(region_);
-  open_ = true;
+  FaultDispatcher::instance().add(state_->region);
+  state_->open = true;
 }
 
 void Stream::close() noexcept {
-  if (!open_) return;
-  was_inherited_ = region_.inherited();
-  if (!was_inherited_) {
-    stopping_.store(true, std::memory_order_release);
+  if (!state_->open) return;
+  state_->was_inherited = state_->region.inherited();
+  if (!state_->was_inherited) {
+    state_->stopping.store(true, std::memory_order_release);
     wake();
   }
-  FaultDispatcher::instance().remove(region_);
-  open_ = false;
+  FaultDispatcher::instance().remove(state_->region);
+  state_->open = false;
 }
 
-Failure Stream::failure() const noexcept { return failed() ? failure_ : Failure{}; }
+Failure Stream::failure() const noexcept { return failed() ? state_->failure : Failure{}; }
 
 void Stream::cancel(int error, std::string_view cause) noexcept {
   record(error, cause, 0, {});
-  stopping_.store(true, std::memory_order_release);
+  state_->stopping.store(true, std::memory_order_release);
   wake();
 }
 
 Stream::Statistics Stream::statistics() const noexcept {
-  return {faults_.load(std::memory_order_relaxed), spurious_.load(std::memory_order_relaxed)};
+  return {state_->faults.load(std::memory_order_relaxed),
+          state_->spurious.load(std::memory_order_relaxed)};
 }
 
 bool Stream::fail(int error, std::string_view cause, std::uint64_t offset) noexcept {
@@ -75,41 +126,41 @@ bool Stream::fail(int error, std::string_view cause, std::uint64_t offset) noexc
 
 void Stream::record(int error, std::string_view cause, std::uint64_t offset,
                     Window window) noexcept {
-  std::lock_guard lock(failure_mutex_);
+  std::lock_guard lock(state_->failure_mutex);
   if (failed()) return;
-  failure_.error = error != 0 ? error : EIO;
-  failure_.stream.text(name_);
-  failure_.cause.text(cause);
-  failure_.offset = offset;
-  failure_.block = block_bytes() != 0 ? offset / block_bytes() : 0;
-  failure_.window_begin = window.begin;
-  failure_.window_end = window.end;
-  failed_.store(true, std::memory_order_release);
+  state_->failure.error = error != 0 ? error : EIO;
+  state_->failure.stream.text(state_->name);
+  state_->failure.cause.text(cause);
+  state_->failure.offset = offset;
+  state_->failure.block = block_bytes() != 0 ? offset / block_bytes() : 0;
+  state_->failure.window_begin = window.begin;
+  state_->failure.window_end = window.end;
+  state_->failed.store(true, std::memory_order_release);
 }
 
 bool Stream::serve_locked(Access access, std::uint64_t offset) noexcept {
   if (failed()) return false;
   if (stopping()) return fail(ECANCELED, "destroyed while a thread still used it", offset);
-  if (offset >= reservation_.bytes()) return handle_overrun(offset);
+  if (offset >= state_->reservation.bytes()) return handle_overrun(offset);
   return handle_fault(access, offset);
 }
 
 const Failure* Stream::serve(const Fault& fault) noexcept {
   const auto offset = static_cast<std::uint64_t>(fault.address - base());
-  if (mutex_.held_by_me()) {
+  if (state_->mutex.held_by_me()) {
     fail(EDEADLK, "a callback inside a fault of this stream touched the same stream", offset);
-    return &failure_;
+    return &state_->failure;
   }
-  std::lock_guard lock(mutex_);
-  const std::uint64_t spurious_before = spurious_.load(std::memory_order_relaxed);
-  if (!serve_locked(fault.access, offset)) return &failure_;
-  if (spurious_.load(std::memory_order_relaxed) == spurious_before) {
-    repeats_ = 0;
+  std::lock_guard lock(state_->mutex);
+  const std::uint64_t spurious_before = state_->spurious.load(std::memory_order_relaxed);
+  if (!serve_locked(fault.access, offset)) return &state_->failure;
+  if (state_->spurious.load(std::memory_order_relaxed) == spurious_before) {
+    state_->repeats = 0;
   } else if (helpless(offset)) {
     fail(EFAULT, "a placed block cannot be touched: did something change its protection?", offset);
-    return &failure_;
+    return &state_->failure;
   }
-  faults_.fetch_add(1, std::memory_order_relaxed);
+  state_->faults.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -120,10 +171,10 @@ bool Stream::handle_overrun(std::uint64_t offset) noexcept {
 bool Stream::helpless(std::uint64_t offset) noexcept {
   constexpr int kEnoughRepeats = 1000;
   const std::int32_t thread = current_thread_id();
-  if (offset != repeated_offset_ || thread != repeated_thread_) repeats_ = 0;
-  repeated_offset_ = offset;
-  repeated_thread_ = thread;
-  return ++repeats_ > kEnoughRepeats;
+  if (offset != state_->repeated_offset || thread != state_->repeated_thread) state_->repeats = 0;
+  state_->repeated_offset = offset;
+  state_->repeated_thread = thread;
+  return ++state_->repeats > kEnoughRepeats;
 }
 
 void Stream::abandon(const Failure& inner) noexcept {
@@ -131,7 +182,7 @@ void Stream::abandon(const Failure& inner) noexcept {
   cause.text("a callback inside its fault failed on stream '").text(inner.stream.view());
   cause.text("': ").text(inner.cause.view());
   fail(inner.error, cause.view(), 0);
-  mutex_.unlock();
+  state_->mutex.unlock();
 }
 
 }  // namespace vortex::inline v0
