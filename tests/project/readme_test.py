@@ -9,7 +9,7 @@
 - Every C++ block with a main() is compiled with the README's own compile line, and what it prints is
   compared with its comments `// prints: ...`.
 - Every message that the table of requirements quotes occurs in the sources, word for word.
-- The map of the headers is what is installed.
+- The table of the headers is what is installed.
 """
 
 import os
@@ -116,7 +116,7 @@ class Readme(unittest.TestCase):
                 self.assertTrue(quote in sources, f"no source says: {quote}")
 
     def test_4_map_of_headers_is_whole(self):
-        named = set(re.findall(r"`(vortex/\w+\.h)`", section("Map of the headers")))
+        named = set(re.findall(r"`(vortex/\w+\.h)`", section("The headers")))
         installed = {str(path).split("/include/")[1]
                      for path in self.destination.rglob("include/vortex/*.h")}
         self.assertEqual(named - installed, set(), "in the map, but not installed")
