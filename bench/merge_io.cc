@@ -30,7 +30,7 @@
 #include "bench/support/merge_workloads.h"
 #include "bench/support/ratios.h"
 #include "sort/merge/in_order_prefetch.h"
-#include "sort/merge/merge_passes.h"
+#include "sort/runs/merge_passes.h"
 #include "study/merge_simulation.h"
 #include "study/merge_trace.h"
 #include "study/overlap_model.h"

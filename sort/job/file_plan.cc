@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "sort/merge/merge_passes.h"
+#include "sort/runs/merge_passes.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 

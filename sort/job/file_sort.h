@@ -16,7 +16,6 @@
 
 #include "sort/job/file_plan.h"
 #include "sort/job/sort_files.h"
-#include "sort/job/sort_watch.h"
 #include "sort/merge/loser_tree.h"
 #include "sort/merge/run_collection.h"
 #include "sort/record/first_of_equal.h"
@@ -24,6 +23,7 @@
 #include "sort/record/pointer_output.h"
 #include "sort/record/record_order.h"
 #include "sort/runs/run_formation.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/external_sort_options.h"

@@ -11,7 +11,7 @@
 #include "io/disk/disk.h"
 #include "sort/job/sort_input.h"
 #include "sort/job/sort_output.h"
-#include "sort/job/sort_watch.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/external_sort_options.h"
 #include "vortex/file_reader.h"

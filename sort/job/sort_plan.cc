@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "sort/merge/merge_passes.h"
 #include "sort/merge/merge_prefetcher.h"
+#include "sort/runs/merge_passes.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "sort/job/sort_watch.h"
-#include "sort/merge/merge_passes.h"
 #include "sort/merge/run_merge.h"
 #include "sort/record/record_order.h"
+#include "sort/runs/merge_passes.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/sort_plan.h"

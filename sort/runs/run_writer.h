@@ -10,13 +10,13 @@
 #include <string>
 #include <utility>
 
-#include "sort/job/sort_watch.h"
-#include "sort/merge/merge_passes.h"
 #include "sort/record/copy_record.h"
 #include "sort/record/forecast_keys.h"
 #include "sort/record/record_order.h"
+#include "sort/runs/merge_passes.h"
 #include "sort/runs/run_sink.h"
 #include "sort/runs/run_store.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
 #include "vortex/output_stream.h"
 

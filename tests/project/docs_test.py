@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ("vortex", "io", "sort", "cli", "tests", "bench", "examples", "docs", "man")
+ROOMS = ("include", "vortex", "io", "sort", "study", "cli", "tests", "bench", "examples", "docs", "man")
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -90,7 +90,8 @@ def check_names(project, path, text):
         if re.match(r"(\w+=\S* )*\./dev ", code):
             yield from check_command(project, code)
         elif re.match(rf"({'|'.join(ROOMS)})/[\w./-]*$", word) and not PLACEHOLDER.search(word):
-            if not (project.root / word).exists():
+            public = word.startswith("vortex/") and (project.root / "include" / word).is_file()
+            if not public and not (project.root / word).exists():
                 yield f"`{word}`: no such file"
         elif re.match(r"build[^/ ]*/(bench|examples|tests|cli)/\w+$", word):
             if not PLACEHOLDER.search(word) and not project.program_exists(word):

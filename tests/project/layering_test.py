@@ -57,10 +57,8 @@ def resolve(root, name):
 
 def may_include(room, other):
     """Whether a file of `room` may include one of `other`. Public headers have no room."""
-    if room == other or other == PUBLIC:
+    if room == other or PUBLIC in (room, other):
         return True
-    if room == PUBLIC:
-        return False
     if (part_of(room), part_of(other)) in NOT_BELOW:
         return False
     return ROOMS.index(other) < ROOMS.index(room)
@@ -132,7 +130,6 @@ def check_readmes(root):
     for room in ROOMS:
         file = root / room / "README.md"
         if not file.is_file():
-            errors.append(f"{room}/README.md is missing")
             continue
         text = file.read_text(encoding="utf-8")
         if len(text.splitlines()) > MOST_README_LINES:

@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_policy.h"
+#include "sort/runs/merge_passes.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"

@@ -1,4 +1,4 @@
-#include "sort/job/sort_watch.h"
+#include "sort/runs/sort_watch.h"
 
 #include <cerrno>
 #include <utility>
