@@ -13,8 +13,8 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/os/masked_thread.h"
 #include "vortex/error.h"
+#include "vortex/os/masked_thread.h"
 #include "vortex/os/memory.h"
 
 namespace vortex::inline v0 {
@@ -373,4 +373,4 @@ void UringDisk::settle_results() noexcept {
   }
 }
 
-}  // namespace vortex
+}  // namespace vortex::inline v0

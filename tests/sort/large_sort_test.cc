@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "vortex/external_sort.h"
+#include "sort/merge/run_merge.h"
 #include "sort/record/forecast_keys.h"
 #include "sort/record/record_order.h"
-#include "sort/merge/run_merge.h"
 #include "sort/runs/run_store.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
+#include "vortex/external_sort.h"
 
 namespace vortex::test {
 namespace {

@@ -39,4 +39,4 @@ Status CallbackSink::complete(std::uint64_t index, Block block, std::size_t byte
   return status;
 }
 
-}  // namespace vortex
+}  // namespace vortex::inline v0

@@ -72,4 +72,4 @@ void CallbackSource::release(std::uint64_t /*index*/, Block block) noexcept {
   quota_.give_back(block);
 }
 
-}  // namespace vortex
+}  // namespace vortex::inline v0

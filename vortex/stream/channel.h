@@ -15,9 +15,9 @@
 #include "vortex/failure.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/futex_event.h"
-#include "vortex/stream/in_place_handover.h"
 #include "vortex/sink.h"
 #include "vortex/source.h"
+#include "vortex/stream/in_place_handover.h"
 
 namespace vortex::inline v0 {
 
@@ -151,4 +151,4 @@ class Channel final : private InPlaceHandover {
   FutexEvent writable_;  // the reader moved on, or left
 };
 
-}  // namespace vortex
+}  // namespace vortex::inline v0
