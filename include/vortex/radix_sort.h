@@ -33,10 +33,9 @@ struct RadixSortOptions {
 
 struct RadixSortReport {
   int first_split_bits = 0;       // 0: nothing to sort, or sorted without buckets
-  std::size_t peak_blocks = 0;    // of the pool, while it ran
+  std::size_t peak_blocks = 0;    // of the array and the buckets together, while it ran
   std::size_t working_bytes = 0;  // besides the pool
-  // The most of both together at any time, beyond the blocks of the array and what others have of
-  // the pool.
+  // The most of both together at any time, beyond the blocks of the array.
   std::size_t epsilon_bytes = 0;
 };
 
@@ -70,7 +69,7 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
     return rules.key_of(record);
   };
   RadixSortReport report;
-  report.peak_blocks = array.pool().peak_blocks_in_use();
+  report.peak_blocks = array.held_blocks();
   switch (presorted(records, count, encoded_key)) {
     case Presorted::kAscending:
       return report;

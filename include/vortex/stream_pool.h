@@ -1,7 +1,6 @@
 // Free blocks shared by streams that pass memory to each other.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <string>
 
@@ -29,28 +28,14 @@ class StreamPool {
   std::size_t block_count() const noexcept { return quota_.minimum(); }
 
   std::size_t blocks_in_use() const noexcept { return quota_.held(); }
-  std::size_t peak_blocks_in_use() const noexcept { return peak_.load(std::memory_order_relaxed); }
-  // Starts a new peak from what is in use now.
-  void reset_peak() noexcept { peak_.store(quota_.held(), std::memory_order_relaxed); }
 
   // A resting block with unspecified contents; error EAGAIN when all blocks are in use.
-  BlockGrant take() noexcept {
-    const BlockGrant taken = quota_.try_take();
-    if (taken.error == 0) note_use(quota_.held());
-    return taken;
-  }
+  BlockGrant take() noexcept { return quota_.try_take(); }
   // The block must be resting.
   void give_back(Block block) noexcept { quota_.give_back(block); }
 
  private:
-  void note_use(std::size_t blocks) noexcept {
-    std::size_t peak = peak_.load(std::memory_order_relaxed);
-    while (blocks > peak && !peak_.compare_exchange_weak(peak, blocks, std::memory_order_relaxed)) {
-    }
-  }
-
   BlockQuota quota_;
-  std::atomic<std::size_t> peak_{0};
 };
 
 }  // namespace vortex::inline v0

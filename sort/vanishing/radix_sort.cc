@@ -44,7 +44,6 @@ RadixSortPlan::RadixSortPlan(VanishingArrayBase& array, std::size_t count, std::
     throw Error(error, "radix_sort of '" + array.name() + "': its elements cannot be opened");
   }
   StreamPool& pool = array.pool();
-  pool.reset_peak();
   bits = options.first_split_bits;
   if (bits == 0 && count >= kLeastForBuckets)
     bits = std::min(steps.next(bits_to_split(count)), most);

@@ -20,6 +20,7 @@
 #include "sort/memory/split_plan.h"
 #include "sort/record/record_codec.h"
 #include "sort/vanishing/bucket_writer.h"
+#include "vortex/block_meter.h"
 #include "vortex/error.h"
 #include "vortex/vanishing_array.h"
 
@@ -71,15 +72,19 @@ class VanishingSort {
     const StreamPool& pool = array.pool();
     const std::size_t block = pool.block_bytes();
     epsilon_blocks_ = std::size_t{1} << bits;
-    most_blocks_ = pool.blocks_in_use() - array.held_blocks() +
-                   (count * sizeof(Record) + block - 1) / block + epsilon_blocks_;
+    most_blocks_ = (count * sizeof(Record) + block - 1) / block + epsilon_blocks_;
     for (unsigned i = 0; i < split.buckets; ++i) {
       buckets_.push_back(std::make_unique<BucketStream>(
           array.pool(), BucketStreamOptions{.reserve_bytes = count * sizeof(Record) +
                                                              BucketWriter<Record>::kFlushBytes}));
+      buckets_.back()->count_with(&meter_);
     }
     writer_.emplace(buckets_);
+    array_.count_with(&meter_);
   }
+  ~VanishingSort() { array_.count_with(nullptr); }
+  VanishingSort(const VanishingSort&) = delete;
+  VanishingSort& operator=(const VanishingSort&) = delete;
 
   // Besides the pool: what has memory behind it by now.
   std::size_t working_bytes() const noexcept {
@@ -87,10 +92,10 @@ class VanishingSort {
            Sorter::kWorkingBytes + writer_bytes();
   }
 
-  // The most memory in use beyond the blocks of the array and of others, over time. While level 0
-  // runs, nothing but its buffers counts besides the pool.
+  // The most memory in use beyond the blocks of the array, over time. While level 0 runs, nothing
+  // but its buffers counts besides the pool.
   std::size_t epsilon_bytes() const noexcept { return epsilon_bytes_; }
-  // The most blocks of the pool in use while it ran.
+  // The most blocks that the array and the buckets had while it ran.
   std::size_t peak_blocks() const noexcept { return peak_blocks_; }
 
   void sort() {
@@ -143,13 +148,12 @@ class VanishingSort {
     return buckets_.size() * BucketWriter<Record>::kFlushBytes;
   }
   void note_peak(std::size_t besides) noexcept {
-    StreamPool& pool = array_.pool();
-    const std::size_t peak = pool.peak_blocks_in_use();
+    const std::size_t peak = meter_.peak();
     const std::size_t own = most_blocks_ - epsilon_blocks_;
     epsilon_bytes_ =
-        std::max(epsilon_bytes_, (peak > own ? peak - own : 0) * pool.block_bytes() + besides);
+        std::max(epsilon_bytes_, (peak > own ? peak - own : 0) * block_bytes() + besides);
     peak_blocks_ = std::max(peak_blocks_, peak);
-    pool.reset_peak();
+    meter_.restart();
   }
 
   std::size_t block_bytes() const noexcept { return array_.pool().block_bytes(); }
@@ -227,7 +231,8 @@ class VanishingSort {
     return 0;
   }
 
-  // Whether the next `size` records of the result can be opened within the bound. The working
+  // Whether the next `size` records of the result can be opened within the bound, and others leave
+  // that many blocks. The working
   // memory counts unless it exceeds the bound by itself, as it does with few buckets of small
   // blocks.
   bool pool_has(std::size_t size) const noexcept {
@@ -239,8 +244,9 @@ class VanishingSort {
             ? lists - arena_.spare_chunks_touched()
             : 0;
     const std::size_t working = blocks_of(working_bytes() + will_touch * kChunkBytes);
-    return array_.pool().blocks_in_use() + opens + (4 * working <= epsilon_blocks_ ? working : 0) <=
-           most_blocks_;
+    const StreamPool& pool = array_.pool();
+    return pool.blocks_in_use() + opens <= pool.block_count() &&
+           meter_.held() + opens + (4 * working <= epsilon_blocks_ ? working : 0) <= most_blocks_;
   }
 
   // Makes the next `count` records of the result accessible.
@@ -269,7 +275,7 @@ class VanishingSort {
       sorter_.sort_array(bucket, size, range, NoCodec<Record>{});
       return;
     }
-    const typename Sorter::Dense dense(rules_);
+    const typename Sorter::Dense& dense = sorter_.dense();
     if (target == nullptr) {
       dense.sort(bucket, size, sorter_.workspace(), false);
     } else {
@@ -351,10 +357,11 @@ class VanishingSort {
   ChunkArena<Record> arena_;
   Output output_;
   Sorter sorter_;
+  BlockMeter meter_;  // of the buckets and the array
   std::vector<std::unique_ptr<BucketStream>> buckets_;
   std::optional<BucketWriter<Record>> writer_;
   std::size_t epsilon_blocks_ = 0;  // 2^b
-  std::size_t most_blocks_ = 0;     // that the pool may have in use
+  std::size_t most_blocks_ = 0;     // that the array and the buckets may have
   std::size_t peak_blocks_ = 0;
   std::size_t epsilon_bytes_ = 0;
   std::size_t read_ = 0;     // records of the array that level 0 has taken

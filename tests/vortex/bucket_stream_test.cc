@@ -61,6 +61,8 @@ void expect(BucketStream& bucket, std::size_t from, std::size_t to, std::uint64_
 TEST_F(BucketStreamTest, GrowsByWritingAndShrinksByReading) {
   make_pool(8);
   auto bucket = make_bucket();
+  BlockMeter meter;
+  bucket->count_with(&meter);
   EXPECT_EQ(bucket->held_blocks(), 0u);
   write(*bucket, 0, 6 * kWords, 1);
   EXPECT_EQ(bucket->held_blocks(), 6u);
@@ -70,7 +72,34 @@ TEST_F(BucketStreamTest, GrowsByWritingAndShrinksByReading) {
   EXPECT_LE(bucket->held_blocks(), 2u);
   EXPECT_EQ(bucket->give_back_range(0, 6 * kBlock), 0);
   EXPECT_EQ(pool_->blocks_in_use(), 0u);
-  EXPECT_EQ(pool_->peak_blocks_in_use(), 6u);
+  EXPECT_EQ(meter.peak(), 6u);
+  EXPECT_EQ(meter.held(), 0u);
+}
+
+// Each meter counts its own streams, from the blocks that they hold when it is told to.
+TEST_F(BucketStreamTest, MetersCountTheirOwnStreams) {
+  make_pool(20);
+  auto one = make_bucket();
+  auto other = make_bucket();
+  BlockMeter of_one, of_both;
+  write(*one, 0, 3 * kWords, 1);
+  one->count_with(&of_one);
+  EXPECT_EQ(of_one.held(), 3u);
+  other->count_with(&of_both);
+  write(*other, 0, 5 * kWords, 2);
+  EXPECT_EQ(of_one.peak(), 3u);
+  one->count_with(&of_both);
+  EXPECT_EQ(of_one.held(), 0u);
+  EXPECT_EQ(of_one.peak(), 3u);
+  EXPECT_EQ(of_both.held(), 8u);
+  EXPECT_EQ(other->give_back_range(0, 5 * kBlock), 0);
+  of_both.restart();
+  EXPECT_EQ(of_both.peak(), 3u);
+  other->count_with(nullptr);
+  write(*other, 0, 5 * kWords, 2);
+  EXPECT_EQ(of_both.peak(), 3u);
+  one.reset();
+  EXPECT_EQ(of_both.held(), 0u);
 }
 
 TEST_F(BucketStreamTest, PassesMemoryThatIsReadToThoseWhoWrite) {

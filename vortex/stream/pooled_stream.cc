@@ -79,6 +79,7 @@ int PooledStream::place_empty(std::uint64_t index) noexcept {
   slot.state = State::kOpen;
   extent_ = std::max(extent_, index + 1);
   held_.fetch_add(1, std::memory_order_relaxed);
+  if (meter_ != nullptr) meter_->add(1);
   return 0;
 }
 
@@ -106,8 +107,16 @@ int PooledStream::give_back(std::uint64_t index) noexcept {
   slot.block_plus_one = 0;
   slot.state = State::kEmpty;
   held_.fetch_sub(1, std::memory_order_relaxed);
+  if (meter_ != nullptr) meter_->remove(1);
   pool_.give_back(block);
   return 0;
+}
+
+void PooledStream::count_with(BlockMeter* meter) noexcept {
+  std::lock_guard lock(mutex());
+  if (meter_ != nullptr) meter_->remove(held_blocks());
+  meter_ = meter;
+  if (meter_ != nullptr) meter_->add(held_blocks());
 }
 
 int PooledStream::open_range(std::uint64_t offset, std::uint64_t bytes) noexcept {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "vortex/block.h"
+#include "vortex/block_meter.h"
 #include "vortex/stream.h"
 #include "vortex/stream_pool.h"
 
@@ -30,6 +31,10 @@ class PooledStream : public Stream {
   std::uint64_t reserved_bytes() const noexcept { return reservation().bytes(); }
   StreamPool& pool() const noexcept { return pool_; }
   std::size_t held_blocks() const noexcept { return held_.load(std::memory_order_relaxed); }
+
+  // From now on `meter` counts the blocks of this stream, those that it holds already included, and
+  // no other does; null: none. The meter must outlive this or the stream.
+  void count_with(BlockMeter* meter) noexcept;
 
   // Makes [offset, offset + bytes) accessible: draws a block for what is empty and takes guards
   // away. Returns 0; ENOSPC beyond the reservation, EAGAIN when the pool is used up, or the
@@ -92,6 +97,7 @@ class PooledStream : public Stream {
   std::uint64_t extent_ = 0;
   std::uint64_t clock_ = 0;
   std::atomic<std::size_t> held_{0};
+  BlockMeter* meter_ = nullptr;
 };
 
 }  // namespace vortex::inline v0
