@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
 
+#include "sort/memory/broken_bound.h"
 #include "sort/memory/chain_writer.h"
 #include "sort/memory/chunk_arena.h"
 #include "sort/memory/counted_keys.h"
@@ -50,6 +52,10 @@ inline int bits_to_split(std::size_t count) noexcept {
 
 // Sorts an array by distributing it between itself and `other`, which has as much room, until a few
 // records are left. Keeps the order of equal keys if rules.small does.
+//
+// It calls itself: once for every level of slices, each of which halves the range of keys at least,
+// and once for every heavy key, which is an eighth of the records at least. So there are up to 64
+// and 46 calls at once, and what a level remembers is not on the stack but in a Workspace.
 template <typename Record, typename KeyOf>
 class DenseSorter {
  public:
@@ -64,47 +70,24 @@ class DenseSorter {
                                            ? (std::size_t{192} << 10) / sizeof(Record)
                                            : 4 * kSmallSortMost;
 
-  explicit DenseSorter(const SortRules<Record, KeyOf>& rules) : rules_(rules) {}
+  // Where slices begin, for the levels at work. A level of s slices keeps s + 1 places. Slices of a
+  // range of w bits are s >= 3 and have ranges of w - 1 bits at most, so kLeastPlaces * w places
+  // are enough for it and all levels below; the first ones may use more.
+  static constexpr std::size_t kLeastPlaces = 4;
+  static constexpr std::size_t kPlaces =
+      4 * (kMostSlices + 1) + kLeastPlaces * std::numeric_limits<Bits>::digits;
+  struct Workspace {
+    std::array<Record*, kMostSlices> cursors;  // of the level that distributes
+    std::array<std::uint32_t, kPlaces> places;
+  };
+
+  // `workspace` serves one sort at a time.
+  DenseSorter(const SortRules<Record, KeyOf>& rules, Workspace& workspace)
+      : rules_(rules), workspace_(workspace) {}
 
   // The result is in `other` if `to_other`, else in `array`.
   void sort(Record* array, std::size_t count, Record* other, bool to_other) const noexcept {
-    if (count <= kSmallSortMost) {
-      rules_.sort_few(array, count, to_other ? other : array);
-      return;
-    }
-    Bits heavy{};
-    if (has_heavy_key(rules_, array, count, &heavy) &&
-        sort_around(heavy, array, count, other, to_other)) {
-      return;
-    }
-    KeyRange<Bits> range{rules_.key_of(array[0]), rules_.key_of(array[0])};
-    for (std::size_t i = 1; i < count; ++i) {
-      const Bits key = rules_.key_of(array[i]);
-      range.low = std::min(range.low, key);
-      range.high = std::max(range.high, key);
-    }
-    if constexpr (kBareKeys<KeyOf>) {
-      if (range.high - range.low < kMostCounters && CountedKeys<Bits>::suits(range, count)) {
-        return count_keys(range, array, count, to_other ? other : array);
-      }
-    }
-    const auto slices =
-        static_cast<unsigned>(std::min<std::size_t>(count / kLeave + 1, kMostSlices));
-    const auto digit = ScaledDigit<Bits>::of(range, slices);
-    std::array<std::uint32_t, kMostSlices + 1> begins;
-    std::fill_n(begins.begin(), slices + 1, 0);
-    for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
-    std::array<Record*, kMostSlices> cursors;
-    for (unsigned i = 0; i < slices; ++i) {
-      cursors[i] = other + begins[i];
-      begins[i + 1] += begins[i];
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      append(cursors, digit(rules_.key_of(array[i])), array[i]);
-    }
-    for (unsigned i = 0; i < slices; ++i) {
-      sort(other + begins[i], begins[i + 1] - begins[i], array + begins[i], !to_other);
-    }
+    sort(array, count, other, to_other, workspace_.places);
   }
 
   // Whether one key seems to be a third of all, from nine of them.
@@ -126,19 +109,86 @@ class DenseSorter {
   static void copy(const Record* from, std::size_t count, Record* to) noexcept {
     std::memcpy(static_cast<void*>(to), from, count * sizeof(Record));
   }
-  template <typename Cursors>
-  [[gnu::always_inline]] static void append(Cursors& cursors, unsigned bucket,
+  // `cursors` and a copy of the cursor in local variables: the compiler cannot know that the record
+  // is not written over them, and would read them again.
+  [[gnu::always_inline]] static void append(Record** cursors, unsigned bucket,
                                             const Record& record) noexcept {
-    std::memcpy(static_cast<void*>(cursors[bucket]), &record, sizeof(Record));
-    ++cursors[bucket];
+    Record* const at = cursors[bucket];
+    std::memcpy(static_cast<void*>(at), &record, sizeof(Record));
+    cursors[bucket] = at + 1;
   }
 
  private:
+  using Places = std::span<std::uint32_t>;
+
+  // `places`: those that are free.
+  void sort(Record* array, std::size_t count, Record* other, bool to_other,
+            Places places) const noexcept {
+    if (count <= kSmallSortMost) {
+      rules_.sort_few(array, count, to_other ? other : array);
+      return;
+    }
+    Bits heavy{};
+    if (has_heavy_key(rules_, array, count, &heavy) &&
+        sort_around(heavy, array, count, other, to_other, places)) {
+      return;
+    }
+    KeyRange<Bits> range{rules_.key_of(array[0]), rules_.key_of(array[0])};
+    for (std::size_t i = 1; i < count; ++i) {
+      const Bits key = rules_.key_of(array[i]);
+      range.low = std::min(range.low, key);
+      range.high = std::max(range.high, key);
+    }
+    if constexpr (kBareKeys<KeyOf>) {
+      if (range.high - range.low < kMostCounters && CountedKeys<Bits>::suits(range, count)) {
+        return count_keys(range, array, count, to_other ? other : array);
+      }
+    }
+    const std::size_t slices = distribute(range, array, count, other, places);
+    const Places begins = places.first(slices + 1);
+    places = places.subspan(slices + 1);
+    for (std::size_t i = 0; i < slices; ++i) {
+      Record* const slice = other + begins[i];
+      Record* const back = array + begins[i];
+      const std::size_t size = begins[i + 1] - begins[i];
+      if (size <= kSmallSortMost) {  // as nearly all are
+        rules_.sort_few(slice, size, to_other ? slice : back);
+      } else {
+        sort(slice, size, back, !to_other, places);
+      }
+    }
+  }
+
+  // Distributes the array to slices of the range in `other`, whose begins and common end it puts
+  // into the first places. Returns how many slices there are.
+  [[gnu::noinline]] std::size_t distribute(const KeyRange<Bits>& range, const Record* array,
+                                           std::size_t count, Record* other,
+                                           Places places) const noexcept {
+    const auto width =
+        static_cast<std::size_t>(std::bit_width(static_cast<Bits>(range.high - range.low)));
+    const std::size_t kept = width == 0 ? 0 : kLeastPlaces * (width - 1);
+    const std::size_t slices =
+        std::min({count / kLeave + 1, std::size_t{kMostSlices}, places.size() - kept - 1});
+    const auto digit = ScaledDigit<Bits>::of(range, static_cast<unsigned>(slices));
+    std::uint32_t* const begins = places.data();
+    std::fill_n(begins, slices + 1, 0);
+    for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
+    Record** const cursors = workspace_.cursors.data();
+    for (std::size_t i = 0; i < slices; ++i) {
+      cursors[i] = other + begins[i];
+      begins[i + 1] += begins[i];
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      append(cursors, digit(rules_.key_of(array[i])), array[i]);
+    }
+    return slices;
+  }
+
   // What is less than `heavy`, it, and what is greater: three lists. Nearly all keys are expected
   // to be equal, so that branches are foreseen and the lists end in registers. False, with nothing
   // done, where less than an eighth are.
-  bool sort_around(Bits heavy, Record* array, std::size_t count, Record* other,
-                   bool to_other) const noexcept {
+  bool sort_around(Bits heavy, Record* array, std::size_t count, Record* other, bool to_other,
+                   Places places) const noexcept {
     std::size_t less = 0, equal = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Bits key = rules_.key_of(array[i]);
@@ -158,9 +208,9 @@ class DenseSorter {
       Record*& to = key == heavy ? same : key < heavy ? below : above;
       copy(array + i, 1, to++);
     }
-    sort(other, less, array, !to_other);
+    sort(other, less, array, !to_other, places);
     if (!to_other) copy(other + less, equal, array + less);
-    sort(other + less + equal, count - less - equal, array + less + equal, !to_other);
+    sort(other + less + equal, count - less - equal, array + less + equal, !to_other, places);
     return true;
   }
 
@@ -175,6 +225,7 @@ class DenseSorter {
   }
 
   const SortRules<Record, KeyOf>& rules_;
+  Workspace& workspace_;
 };
 
 // Where the sorted records go, in order.
@@ -189,6 +240,18 @@ class SortedOutput {
 };
 
 // Sorts chains of an arena to an output, depth first. Allocates in its constructor only.
+//
+// Why the arena always has a free chunk. Let P records fill a chunk, N be sorted, A = floor(N/P) be
+// the chunks of the array, S the spare ones. At some moment let L lists be open, that is, filled
+// and not yet written out, on all levels together; let them hold H records, and let the output have
+// been given room for O records, of the array in the worst case.
+//   - Chunks that hold records: all of a list are full but the last, and one more is being read
+//     while its records are in other lists already, or in the result: fewer than H/P + L + 1.
+//   - Chunks that the result has taken from the array: fewer than O/P + 1.
+//   - There are A + S, more than N/P - 1 + S, and H + O <= N.
+// So more than S - L - 3 are free. spare_chunks_for() sets kBesidesLists more aside than there can
+// be lists, and there is one array of lists, of which every level takes some (take_lists()): no
+// input opens more. When lists become rare, levels split less (bits_of_level()).
 template <typename Record, typename KeyOf>
 class ChainSorter {
  public:
@@ -197,44 +260,58 @@ class ChainSorter {
   static constexpr std::size_t kSample = 512;
   // Beyond this depth ranges are measured instead of sampled, so that every level narrows them.
   static constexpr int kSampledLevels = 6;
-  static constexpr int kMostLevels = kSampledLevels + 32;
+  // And every such level takes that many bits of the range, so that there are not many.
+  static constexpr int kLeastBits = 4;
+  static constexpr std::size_t kLeastLists = std::size_t{1} << kLeastBits;
+  static constexpr int kMostLevels =
+      kSampledLevels + 1 + (std::numeric_limits<Bits>::digits + kLeastBits - 1) / kLeastBits;
+  static constexpr std::size_t kBesidesLists = 4;
   // The workspace: a chain's records in slices with room to spare, and as much for one that has
   // more.
   static constexpr std::size_t kGathered = 3 * Dense::kMost;
 
-  // What the chains of a sort of `count` records leave partly filled at most, and what moving
-  // chunks out of the way of the result needs, in chunks. Deep levels are rare and lists in them
-  // few: a level has no more lists than it has chunks of records.
+  // Spare chunks of the arena for sorts of `count` records: as many lists as four levels want,
+  // which is more than keys without malice lead to, and kLeastLists for every level that there can
+  // be.
   static std::size_t spare_chunks_for(std::size_t count) noexcept {
-    constexpr std::size_t kUsualLevels = 6;
+    constexpr std::size_t kUsualLevels = 4;
     const std::size_t lists =
         std::min<std::size_t>(kMostBuckets, std::size_t{1} << std::min(bits_to_split(count), 8));
-    return kUsualLevels * (lists + 1) + 2 * kMostLevels + 8;
+    return kUsualLevels * lists + kMostLevels * kLeastLists + kBesidesLists;
   }
 
-  // `few`: its workspace is kept for the thread's next sort.
+  // The arena has spare_chunks_for() of the largest sort. `few`: the workspace is kept for the
+  // thread's next sort.
   ChainSorter(const SortRules<Record, KeyOf>& rules, ChunkArena<Record>& arena,
               SortedOutput<Record>& output, const SplitSteps& steps = {}, bool few = false)
       : rules_(rules),
         steps_(steps),
-        dense_(rules),
         arena_(arena),
         output_(output),
         workspace_(kGathered * sizeof(Record), few),
         gathered_(static_cast<Record*>(workspace_.get())),
+        dense_workspace_(std::make_unique_for_overwrite<typename Dense::Workspace>()),
+        dense_(rules, *dense_workspace_),
+        cursors_(std::make_unique_for_overwrite<Record*[]>(kMostSlices)),
+        most_lists_(arena.spare_chunks() - kBesidesLists),
+        lists_(std::make_unique<Chain[]>(most_lists_)),
         tail_(static_cast<Record*>(
             ::operator new (ChunkLayout<Record>::kChunkBytes, std::align_val_t{64}))),
         sample_(std::make_unique<Bits[]>(kSample)) {
     if constexpr (kBare) hot_ = std::make_unique<HotKeys<Bits>>();
   }
 
-  // What it allocates besides the arena.
-  static constexpr std::size_t kWorkingBytes = kGathered * sizeof(Record) +
-                                               ChunkLayout<Record>::kChunkBytes +
-                                               (kBareKeys<KeyOf> ? sizeof(HotKeys<Bits>) : 0);
+  // What it allocates besides the arena; for the most lists, which is what large sorts have.
+  static constexpr std::size_t kWorkingBytes =
+      kGathered * sizeof(Record) + ChunkLayout<Record>::kChunkBytes +
+      sizeof(typename Dense::Workspace) + Dense::kMostSlices * sizeof(Record*) +
+      (4 * kMostBuckets + kMostLevels * kLeastLists) * sizeof(Chain) +
+      (kBareKeys<KeyOf> ? sizeof(HotKeys<Bits>) : 0);
 
   // Room for kGathered records, free between sorts.
   Record* workspace() noexcept { return gathered_; }
+  // What sorts few records at once, free between sorts.
+  const Dense& dense() const noexcept { return dense_; }
 
   // Sorts more than Dense::kMost records to the output: those of the array whose chunks the arena
   // has, which it uses up. `range` holds their encoded keys. False when the output failed.
@@ -252,10 +329,11 @@ class ChainSorter {
         return write_counted(keys, range, count);
       }
     }
-    const Level level = split_by_sample_of(count, range, [&](Bits* to, std::size_t most) noexcept {
-      return take_sample(array, count, codec, to, most);
-    });
-    std::array<Chain, kMostBuckets> chains;
+    const Level level =
+        split_by_sample_of(count, 0, range, [&](Bits* to, std::size_t most) noexcept {
+          return take_sample(array, count, codec, to, most);
+        });
+    const std::span<Chain> chains = take_lists(level.split.buckets);
     writer_.start(arena_, chains.data(), level.split.buckets);
     with_level(level, [&](const auto& bucket_of, const auto& leave_out) {
       for (std::size_t chunk = 0; chunk < whole; ++chunk) {
@@ -271,7 +349,7 @@ class ChainSorter {
       writer_.scatter(tail_.get(), rest, tail_.get(), bucket_of, leave_out);
     });
     writer_.finish();
-    return sort_level(chains.data(), level, range, count, 0);
+    return sort_level(chains, level, range, count, 0);
   }
 
   // The keys that bucket `bucket` of a split of `parent` can hold.
@@ -333,30 +411,31 @@ class ChainSorter {
   // take(to, most) takes a sample of at most `most` keys. Where some keys of bare ones are frequent
   // they become hot: they are counted, and only the others are split.
   template <typename Take>
-  Level split_by_sample_of(std::size_t count, const KeyRange<Bits>& range, Take take) noexcept {
-    Level level;
+  Level split_by_sample_of(std::size_t count, int level, const KeyRange<Bits>& range,
+                           Take take) noexcept {
+    Level split;
     const std::size_t size = take(sample_.get(), kSample);
-    level.split = split_by_sample(sample_.get(), size, range, 1u << next_bits(count));
+    split.split = split_by_sample(sample_.get(), size, range, 1u << bits_of_level(count, level));
     if constexpr (kBare) {
       constexpr std::size_t kMostForHot = std::size_t{1} << 23;
-      if (!level.split.repeats || hot_in_use_ || count < 16 * HotKeys<Bits>::kSample ||
+      if (!split.split.repeats || hot_in_use_ || count < 16 * HotKeys<Bits>::kSample ||
           count > kMostForHot) {
-        return level;
+        return split;
       }
       auto* const sample = reinterpret_cast<Bits*>(gathered_);
       const std::size_t looked = take(sample, HotKeys<Bits>::kSample);
       dense_.sort(gathered_, looked, gathered_ + HotKeys<Bits>::kSample, false);
       const std::size_t others = hot_->choose(sample, looked);
-      if (looked - others < looked / 8) return level;
-      hot_in_use_ = level.counts_hot = true;
+      if (looked - others < looked / 8) return split;
+      hot_in_use_ = split.counts_hot = true;
       const std::size_t few = std::min(others, kSample);
       for (std::size_t i = 0; i < few; ++i) sample_[i] = sample[i * others / few];
-      const int bits = std::max(next_bits(count / looked * others), 2);
-      level.split = few == 0 ? even_split(range, 1u << bits)
-                             : split_by_sample(sample_.get(), few, range, 1u << bits);
-      level.split.repeats = true;
+      const int fewer = std::max(bits_of_level(count / looked * others, level), 2);
+      split.split = few == 0 ? even_split(range, 1u << fewer)
+                             : split_by_sample(sample_.get(), few, range, 1u << fewer);
+      split.split.repeats = true;
     }
-    return level;
+    return split;
   }
 
   // Calls body(bucket_of, leave_out) with what tells a record's bucket and whether it is counted.
@@ -373,9 +452,29 @@ class ChainSorter {
     });
   }
 
-  bool sort_level(Chain* chains, const Level& level, const KeyRange<Bits>& range, std::size_t count,
-                  int depth) noexcept {
+  // How many bits level `level`, from 0, takes of `count` records: what the plan says, but so few
+  // that every deeper level can have kLeastLists of the lists that are left. By the same rule on
+  // the levels above, it can have as many itself.
+  int bits_of_level(std::size_t count, int level) const noexcept {
+    const auto deeper = static_cast<std::size_t>(kMostLevels - 1 - level);
+    const std::size_t most = most_lists_ - open_lists_ - deeper * kLeastLists;
+    const int least = level > kSampledLevels ? kLeastBits : 1;
+    return std::min(std::max(next_bits(count), least), static_cast<int>(std::bit_width(most)) - 1);
+  }
+
+  std::span<Chain> take_lists(std::size_t count) noexcept {
+    if (count > most_lists_ - open_lists_) [[unlikely]]
+      detail::broken_bound(
+          "vortex: a sort opens more lists than it has set aside: a bug in vortex\n");
+    const std::span<Chain> lists(lists_.get() + open_lists_, count);
+    open_lists_ += count;
+    return lists;
+  }
+
+  bool sort_level(std::span<Chain> chains, const Level& level, const KeyRange<Bits>& range,
+                  std::size_t count, int depth) noexcept {
     bool ok = sort_all(chains, level.split, range, count, depth);
+    open_lists_ -= chains.size();
     if constexpr (kBare) {
       if (level.counts_hot) {
         ok = ok && write_hot(hot_->copies_up_to(range.high));
@@ -387,7 +486,7 @@ class ChainSorter {
 
   // Sorts what the level made of `split` and `range` has put into `chains`, and gives the chunks
   // back. False when the output failed; chains not yet read keep their chunks.
-  bool sort_all(Chain* chains, const Split<Bits>& split, const KeyRange<Bits>& range,
+  bool sort_all(std::span<Chain> chains, const Split<Bits>& split, const KeyRange<Bits>& range,
                 std::size_t count, int level) noexcept {
     const std::size_t expected = 2 * (count / split.buckets) + 1024;
     for (unsigned i = 0; i < split.buckets; ++i) {
@@ -431,22 +530,28 @@ class ChainSorter {
       held = measure(chain);
       if (held.low == held.high) return copy_out(chain, held.low);
     }
-    const Level split =
-        spread == Spread::kEven || level > kSampledLevels
-            ? Level{even_split(held, 1u << next_bits(chain.count))}
-            : split_by_sample_of(chain.count, held, [&](Bits* to, std::size_t most) noexcept {
-                return take_sample(chain, to, most);
-              });
-    std::array<Chain, kMostBuckets> chains;
-    writer_.start(arena_, chains.data(), split.split.buckets);
-    with_level(split, [&](const auto& bucket_of, const auto& leave_out) {
+    const Level split = spread == Spread::kEven || level > kSampledLevels
+                            ? Level{even_split(held, 1u << bits_of_level(chain.count, level))}
+                            : split_by_sample_of(chain.count, level, held,
+                                                 [&](Bits* to, std::size_t most) noexcept {
+                                                   return take_sample(chain, to, most);
+                                                 });
+    const std::span<Chain> chains = take_lists(split.split.buckets);
+    scatter(chain, split, chains);
+    return sort_level(chains, split, held, chain.count, level);
+  }
+
+  // Apart from sort(), which calls itself and should not take more of the stack than it must.
+  [[gnu::noinline]] void scatter(const Chain& chain, const Level& level,
+                                 std::span<Chain> chains) noexcept {
+    writer_.start(arena_, chains.data(), level.split.buckets);
+    with_level(level, [&](const auto& bucket_of, const auto& leave_out) {
       for_each_chunk<true>(chain,
                            [&](const Record* records, std::size_t count, const Record* next) {
                              writer_.scatter(records, count, next, bucket_of, leave_out);
                            });
     });
     writer_.finish();
-    return sort_level(chains.data(), split, held, chain.count, level);
   }
 
   // All records of one key.
@@ -516,7 +621,8 @@ class ChainSorter {
     return true;
   }
 
-  bool sort_dense(const Chain& chain, const KeyRange<Bits>& range, Spread spread) noexcept {
+  [[gnu::noinline]] bool sort_dense(const Chain& chain, const KeyRange<Bits>& range,
+                                    Spread spread) noexcept {
     const std::size_t count = chain.count;
     Record* const gathered = gathered_;
     if (count > kSmallSortMost &&
@@ -555,20 +661,21 @@ class ChainSorter {
                      std::size_t room) noexcept {
     const auto slice_of = on_record(digit);
     Record* const begin = gathered_;
-    for (unsigned i = 0; i < slices; ++i) cursors_[i] = begin + i * room;
+    Record** const cursors = cursors_.get();
+    for (unsigned i = 0; i < slices; ++i) cursors[i] = begin + i * room;
     for_each_chunk<false>(chain, [&](const Record* records, std::size_t here, const Record* next) {
       std::size_t i = 0;
       for (; i + kLine <= here; i += kLine) {
         __builtin_prefetch(next + i);
 #pragma GCC unroll 16
         for (std::size_t k = 0; k < kLine; ++k) {
-          Dense::append(cursors_, slice_of(records[i + k]), records[i + k]);
+          Dense::append(cursors, slice_of(records[i + k]), records[i + k]);
         }
       }
-      for (; i < here; ++i) Dense::append(cursors_, slice_of(records[i]), records[i]);
+      for (; i < here; ++i) Dense::append(cursors, slice_of(records[i]), records[i]);
     });
     bool fits = true;
-    for (unsigned i = 0; i < slices; ++i) fits &= cursors_[i] <= begin + (i + 1) * room;
+    for (unsigned i = 0; i < slices; ++i) fits &= cursors[i] <= begin + (i + 1) * room;
     if (fits) for_each_chunk<true>(chain, [](const Record*, std::size_t, const Record*) {});
     return fits;
   }
@@ -587,13 +694,14 @@ class ChainSorter {
       }
     });
     Record* at = gathered_;
+    Record** const cursors = cursors_.get();
     for (unsigned i = 0; i < slices; ++i) {
-      cursors_[i] = at;
+      cursors[i] = at;
       at += sizes[i];
     }
     for_each_chunk<true>(chain, [&](const Record* records, std::size_t here, const Record*) {
       for (std::size_t i = 0; i < here; ++i) {
-        Dense::append(cursors_, slice_of(records[i]), records[i]);
+        Dense::append(cursors, slice_of(records[i]), records[i]);
       }
     });
   }
@@ -668,17 +776,21 @@ class ChainSorter {
 
   const SortRules<Record, KeyOf>& rules_;
   const SplitSteps steps_;
-  Dense dense_;
   ChunkArena<Record>& arena_;
   SortedOutput<Record>& output_;
   ChainWriter<Record> writer_;
   detail::KeptMemory workspace_;
   Record* const gathered_;
+  const std::unique_ptr<typename Dense::Workspace> dense_workspace_;
+  const Dense dense_;
+  const std::unique_ptr<Record*[]> cursors_;  // kMostSlices
+  const std::size_t most_lists_;
+  const std::unique_ptr<Chain[]> lists_;
+  std::size_t open_lists_ = 0;  // the first of them
   std::unique_ptr<Record[], Delete> tail_;
   std::unique_ptr<Bits[]> sample_;
   std::unique_ptr<HotKeys<Bits>> hot_;  // of bare keys
   bool hot_in_use_ = false;             // some have been counted and are to be written
-  std::array<Record*, kMostSlices> cursors_;
 };
 
 }  // namespace vortex::inline v0

@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "sort/memory/broken_bound.h"
+
 namespace vortex::inline v0 {
 
 // How records are grouped: chunks of 4 KiB where the size of a record divides them.
@@ -66,6 +68,7 @@ class ChunkArena {
     nodes_.resize(array_chunks + spare_chunks_);
     owners_.resize(array_chunks);
     free_.clear();
+    free_chunks_ = spare_chunks_;
     for (std::size_t i = 0; i < array_chunks; ++i) {
       nodes_[i] = {array + i * kChunkRecords, Chain::kNone, true};
       owners_[i] = static_cast<std::uint32_t>(i);
@@ -76,6 +79,10 @@ class ChunkArena {
     }
     spare_untouched_ = std::min(spare_untouched_, free_.size());
   }
+
+  std::size_t spare_chunks() const noexcept { return spare_chunks_; }
+  // The fewest chunks that have been free at once since the arena was made.
+  std::size_t least_free_chunks() const noexcept { return least_free_; }
 
   // Spare chunks that have been used at some time: the others may have no memory behind them yet.
   std::size_t spare_chunks_touched() const noexcept { return spare_chunks_ - spare_untouched_; }
@@ -90,13 +97,18 @@ class ChunkArena {
   std::uint32_t next(std::uint32_t node) const noexcept { return nodes_[node].next; }
   void link(std::uint32_t node, std::uint32_t next) noexcept { nodes_[node].next = next; }
 
-  // A free chunk; there always is one, see spare_chunks_for().
+  // A free chunk. That there is one is for the user to see to, as ChainSorter does; where there is
+  // none the process ends, before anything is overwritten.
   std::uint32_t take() noexcept {
     for (;;) {
+      if (free_.empty()) [[unlikely]]
+        detail::broken_bound(
+            "vortex: a sort needs more spare chunks than it has set aside: a bug in vortex\n");
       const std::uint32_t node = free_.back();
       free_.pop_back();
       spare_untouched_ = std::min(spare_untouched_, free_.size());
       if (in_result(node)) continue;
+      least_free_ = std::min(least_free_, --free_chunks_);
       nodes_[node].live = true;
       nodes_[node].next = Chain::kNone;
       return node;
@@ -105,6 +117,7 @@ class ChunkArena {
   void give(std::uint32_t node) noexcept {
     nodes_[node].live = false;
     free_.push_back(node);
+    ++free_chunks_;
   }
 
   // The result is about to be written to the first `records` records of the array (counted from its
@@ -116,7 +129,10 @@ class ChunkArena {
     result_chunks_ = end;  // from here on take() avoids them
     for (std::size_t chunk = begin; chunk < end; ++chunk) {
       const std::uint32_t node = owners_[chunk];
-      if (!nodes_[node].live) continue;
+      if (!nodes_[node].live) {
+        least_free_ = std::min(least_free_, --free_chunks_);  // take() will pass it over
+        continue;
+      }
       const std::uint32_t refuge = take();
       std::memcpy(static_cast<void*>(nodes_[refuge].data), nodes_[node].data,
                   ChunkLayout<Record>::kChunkBytes);
@@ -157,7 +173,9 @@ class ChunkArena {
   std::size_t result_chunks_ = 0;
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> owners_;  // node of each chunk of the array
-  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> free_;    // and some of the result, which take() passes over
+  std::size_t free_chunks_ = 0;        // without those
+  std::size_t least_free_ = static_cast<std::size_t>(-1);
 };
 
 }  // namespace vortex::inline v0

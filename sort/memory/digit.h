@@ -136,7 +136,10 @@ struct DoublingDigit {
     // Converting a signed number is what processors do fast. Clearing the fifth bit and some below
     // keeps it from being rounded up to the next class.
     constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-    const std::uint64_t number = std::min<std::uint64_t>(distance, kMost);
+    // Not std::min(): it takes the address of kMost, and gcc 12 moves the store that gives kMost
+    // its value to where the variable has ended, which AddressSanitizer reports in programs that
+    // sort.
+    const std::uint64_t number = distance < kMost ? distance : kMost;
     const auto kept = static_cast<std::int64_t>(number & ~(number >> 4));
     const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(kept));
     constexpr int kBefore = 8 * 1023 - 1;

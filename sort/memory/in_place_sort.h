@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
 
 #include "sort/memory/chain_sorter.h"
 #include "sort/memory/kept_memory.h"
@@ -26,7 +27,7 @@ class InPlaceSort {
   // What run() takes besides the array.
   static std::size_t working_bytes(std::size_t count) noexcept {
     if (count <= kSmallSortMost) return 0;
-    if (count <= kMostDense) return count * sizeof(Record);
+    if (count <= kMostDense) return dense_bytes(count);
     return Sorter::spare_chunks_for(count) * kChunk * sizeof(Record) + Sorter::kWorkingBytes +
            count / kChunk * ChunkArena<Record>::kListBytes;
   }
@@ -53,10 +54,20 @@ class InPlaceSort {
   // Sorts of fewer records keep their working memory for the next.
   static constexpr std::size_t kFew = std::size_t{1} << 20;
 
+  // As many records again and a workspace, in front of them.
+  using Workspace = typename Sorter::Dense::Workspace;
+  static constexpr std::size_t kOtherOffset = (sizeof(Workspace) + 4095) / 4096 * 4096;
+  static constexpr std::size_t dense_bytes(std::size_t count) noexcept {
+    return kOtherOffset + count * sizeof(Record);
+  }
+
   static void sort_dense(Record* array, std::size_t count, const Rules& rules, const Codec& codec) {
-    const detail::KeptMemory other(count * sizeof(Record), true);
+    const detail::KeptMemory memory(dense_bytes(count), true);
+    auto* const workspace = new (memory.get()) Workspace;
+    auto* const other =
+        reinterpret_cast<Record*>(static_cast<std::byte*>(memory.get()) + kOtherOffset);
     codec.encode(array, count);
-    DenseSorter<Record, KeyOf>(rules).sort(array, count, static_cast<Record*>(other.get()), false);
+    typename Sorter::Dense(rules, *workspace).sort(array, count, other, false);
     codec.decode(array, count);
   }
 

@@ -9,9 +9,11 @@
 namespace vortex::inline v0 {
 
 // Sorts like a SmallSort, by key(record), keeping the order of records with equal keys: insertion
-// sort of runs of 8, then branch-free merging.
+// sort of runs of 8, then branch-free merging. Takes room for 2 * kSmallSortMost records of the
+// stack, which is why it is never made part of its callers: they call themselves.
 template <typename Record, typename Key>
-void small_sort_stable(const Record* in, std::size_t count, Record* out, Key key) noexcept {
+[[gnu::noinline]] void small_sort_stable(const Record* in, std::size_t count, Record* out,
+                                         Key key) noexcept {
   if (count == 0) return;  // `in` may be null
   constexpr std::size_t kRun = 8;
   // Raw storage: records need not be default-constructible.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sort/record/record_order.h"
+#include "tests/sort/nested_outliers.h"
 
 namespace vortex::test {
 
@@ -22,11 +23,13 @@ enum class Shape {
   kSkewed,
   kHugeAndRest,
   kDrifting,
-  kExtremes
+  kExtremes,
+  kNestedOutliers
 };
-inline constexpr Shape kShapes[] = {Shape::kRandom,      Shape::kSorted,    Shape::kReversed,
-                                    Shape::kEqual,       Shape::kFewValues, Shape::kSkewed,
-                                    Shape::kHugeAndRest, Shape::kDrifting,  Shape::kExtremes};
+inline constexpr Shape kShapes[] = {Shape::kRandom,        Shape::kSorted,    Shape::kReversed,
+                                    Shape::kEqual,         Shape::kFewValues, Shape::kSkewed,
+                                    Shape::kHugeAndRest,   Shape::kDrifting,  Shape::kExtremes,
+                                    Shape::kNestedOutliers};
 
 // `count` records one after the other.
 struct RecordList {
@@ -67,6 +70,12 @@ RecordList make_records(Shape shape, std::size_t record_bytes, std::size_t count
   for (std::byte& byte : list.bytes) byte = static_cast<std::byte>(random());
   const std::uint64_t step = count == 0 ? 0 : ~std::uint64_t{0} / count;
   const std::uint64_t constant = random();
+  std::vector<std::uint64_t> nested;
+  if (shape == Shape::kNestedOutliers) {
+    nested = random() % 2 == 0 ? nested_keys<std::uint64_t>(outliers_at_every_byte<std::uint64_t>(),
+                                                            count, random)
+                               : nested_keys<std::uint64_t>(random_nesting(random), count, random);
+  }
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t number = random();
     switch (shape) {
@@ -95,6 +104,9 @@ RecordList make_records(Shape shape, std::size_t record_bytes, std::size_t count
         break;
       case Shape::kExtremes:
         number = number % 2 == 0 ? 0 : ~std::uint64_t{0};
+        break;
+      case Shape::kNestedOutliers:
+        number = nested[i];
         break;
     }
     for (std::size_t at = 0; at < std::min<std::size_t>(8, record_bytes); ++at) {

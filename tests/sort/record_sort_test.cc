@@ -49,6 +49,21 @@ TEST(RecordSort, LikeStableSort) {
   }
 }
 
+// Outliers on every level, with as many records as make them levels.
+TEST(RecordSort, NestedOutliers) {
+  auto random = test::test_random();
+  for (const std::size_t record_bytes : {16u, 24u, 100u}) {
+    for (int turn = 0; turn < 4; ++turn) {
+      const RecordList list =
+          test::make_records(test::Shape::kNestedOutliers, record_bytes, 23000, random);
+      const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+      for (const std::size_t scratch : scratches(list.count())) {
+        ASSERT_NO_FATAL_FAILURE(expect_sorted(order, list, scratch));
+      }
+    }
+  }
+}
+
 // Counting passes of several levels, on every set of instructions.
 TEST(RecordSort, ManyRecords) {
   auto random = test::test_random();

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <random>
 #include <span>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "sort/memory/cpu.h"
+#include "tests/sort/nested_outliers.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 
@@ -186,6 +189,39 @@ TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
   }
 }
 
+// Outliers on every level of a sort by bytes, and on levels at random; each key `of` what the sort
+// makes of the bits.
+template <typename Key, typename Body>
+void for_each_nesting(Body body) {
+  using Bits = KeyBits<Key>;
+  auto random = test::test_random();
+  const int turns = test::long_tests() ? 300 : 12;
+  for (int turn = 0; turn < turns; ++turn) {
+    const bool every_byte = turn < 3;
+    const auto levels =
+        every_byte ? test::outliers_at_every_byte<Bits>() : test::random_nesting(random);
+    const std::size_t count = turn == 0 ? 23000 : 2000 + random() % 60000;
+    std::vector<Key> keys;
+    for (Bits bits :
+         test::nested_keys<Bits>(levels, count, random, static_cast<test::NestedOrder>(turn % 3))) {
+      // Narrow keys have fewer bits than the type of their bits.
+      if constexpr (sizeof(Key) < 4) bits >>= 32 - 8 * sizeof(Key);
+      keys.push_back(from_key_bits<Key>(bits));
+    }
+    body(keys);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TYPED_TEST(SortKeysTest, NestedOutliers) {
+  for_each_nesting<TypeParam>([](std::vector<TypeParam>& values) {
+    std::vector<TypeParam> expected = values;
+    std::sort(expected.begin(), expected.end(), total_less<TypeParam>);
+    sort(std::span<TypeParam>(values));
+    ASSERT_EQ(std::memcmp(values.data(), expected.data(), values.size() * sizeof(TypeParam)), 0);
+  });
+}
+
 // A record that no specialised code knows: 12 bytes, key in the middle.
 struct Odd {
   std::uint16_t before;
@@ -234,7 +270,7 @@ class SortRecordsTest : public testing::Test {};
 using RecordTypes =
     testing::Types<KeyValue<std::uint64_t, std::uint64_t>, KeyValue<double, std::int64_t>,
                    KeyValue<std::uint32_t, std::uint32_t>, KeyValue<float, std::uint32_t>,
-                   KeyValue<std::int32_t, std::uint64_t>, Odd, Wide<84>, Wide<284>>;
+                   KeyValue<std::int32_t, std::uint64_t>, Odd, Wide<8>, Wide<84>, Wide<284>>;
 TYPED_TEST_SUITE(SortRecordsTest, RecordTypes);
 
 TYPED_TEST(SortRecordsTest, EveryDistributionLikeStableSort) {
@@ -277,6 +313,25 @@ TYPED_TEST(SortRecordsTest, EveryDistributionLikeStableSort) {
   });
 }
 
+TYPED_TEST(SortRecordsTest, NestedOutliers) {
+  using Key = decltype(TypeParam::key);
+  for_each_nesting<Key>([](const std::vector<Key>& keys) {
+    std::vector<TypeParam> records(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      set(records[i], 0, i);
+      records[i].key = keys[i];
+    }
+    std::vector<TypeParam> expected = records;
+    std::stable_sort(expected.begin(), expected.end(), [](const TypeParam& a, const TypeParam& b) {
+      return total_less(a.key, b.key);
+    });
+    sort_records(records, {.stable = true});
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      ASSERT_EQ(index_of(records[i]), index_of(expected[i])) << "at " << i;
+    }
+  });
+}
+
 // Whatever their size, records take no room on the stack.
 TEST(Sort, LargeRecordsOnASmallStack) {
   using Large = Wide<(std::size_t{32} << 10) - 16>;
@@ -301,6 +356,82 @@ TEST(Sort, LargeRecordsOnASmallStack) {
     }
   }
   pthread_attr_destroy(&attributes);
+}
+
+// How much of a stack of its own a thread has used when `body` has returned.
+std::size_t stack_used_by(const std::function<void()>& body) {
+  constexpr std::size_t kBytes = std::size_t{2} << 20;
+  constexpr unsigned char kPaint = 0xa5;
+  void* const memory =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(memory, MAP_FAILED);
+  std::memset(memory, kPaint, kBytes);
+  pthread_attr_t attributes;
+  EXPECT_EQ(pthread_attr_init(&attributes), 0);
+  EXPECT_EQ(pthread_attr_setstack(&attributes, memory, kBytes), 0);
+  pthread_t thread;
+  const auto run = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  EXPECT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&body)),
+            0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  const auto* const bytes = static_cast<const unsigned char*>(memory);
+  const std::size_t untouched = static_cast<std::size_t>(
+      std::find_if(bytes, bytes + kBytes, [](unsigned char byte) { return byte != kPaint; }) -
+      bytes);
+  munmap(memory, kBytes);
+  return kBytes - untouched;
+}
+
+// Keys that lead the sort as deep as they can: what a level takes of the stack, they multiply.
+std::vector<std::vector<std::uint64_t>> deep_keys() {
+  std::vector<std::vector<std::uint64_t>> all;
+  auto random = test::test_random();
+  for (const std::size_t count : {157, 1000, 24000, 60000, 200000}) {
+    std::vector<std::uint64_t> powers(count), below(count), fine(count);
+    double value = 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      powers[i] = std::uint64_t{1} << i * 7 % 64;
+      below[i] = ~powers[i];
+      fine[i] = static_cast<std::uint64_t>(value);
+      value *= 1 + 43.0 / static_cast<double>(count);
+    }
+    std::shuffle(fine.begin(), fine.end(), random);
+    all.insert(all.end(), {powers, below, fine});
+    for (const std::size_t at_ends : {1, 250, 1000}) {
+      auto levels = test::outliers_at_every_byte<std::uint64_t>();
+      for (test::NestedLevel& level : levels) level.at_ends = at_ends;
+      all.push_back(test::nested_keys<std::uint64_t>(levels, count, random));
+    }
+    for (int turn = 0; turn < 4; ++turn) {
+      all.push_back(test::nested_keys<std::uint64_t>(test::random_nesting(random), count, random));
+    }
+  }
+  return all;
+}
+
+// What the contract of sort() says, whatever the keys.
+TYPED_TEST(SortRecordsTest, TakesLittleStack) {
+  if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's frames are larger";
+  using Key = decltype(TypeParam::key);
+  for (const auto& keys : deep_keys()) {
+    std::vector<TypeParam> records(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      set(records[i], 0, i);
+      using Bits = KeyBits<Key>;
+      auto bits = static_cast<Bits>(keys[i] >> (64 - std::numeric_limits<Bits>::digits));
+      if constexpr (sizeof(Key) < 4) bits >>= 32 - 8 * sizeof(Key);
+      records[i].key = from_key_bits<Key>(bits);
+    }
+    const std::size_t carried =
+        sizeof(TypeParam) > detail::kMostCarriedBytes ? 0 : sizeof(TypeParam);
+    ASSERT_LE(stack_used_by([&] { sort_records(records, {.stable = true}); }),
+              (std::size_t{64} << 10) + 256 * carried)
+        << keys.size() << " records";
+  }
 }
 
 TEST(Sort, FindsOutWhatIsInOrder) {
