@@ -8,8 +8,10 @@
 
 namespace vortex::inline v0 {
 
-// Runs a function in a thread that gets no signals but those of faults, so that it never runs a
-// handler of the program. The function must not throw.
+// Runs a function in a thread that gets no signals but those that its own instructions raise
+// (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP), so that it runs a handler of the program only for
+// what the program's code in it does, such as a comparator that divides by zero. The function must
+// not throw.
 class FaultingThread {
  public:
   // Throws Error when the system refuses a thread.
