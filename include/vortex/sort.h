@@ -21,6 +21,10 @@ struct SortOptions {
   bool stable = false;
 };
 
+// Gives back what sort() has kept of memory for the calling thread's next sort: at most 8 MiB, and
+// nothing where the thread has sorted nothing. The next sort allocates again.
+void release_sort_memory() noexcept;
+
 namespace detail {
 
 // Compiled once, for the processor at hand. `keys` are 4 or 8 bytes long; `pairs` are a key of 8
@@ -56,11 +60,15 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of) {
 }  // namespace detail
 
 // Sorts records by `key(record)`, an integer or floating-point number; always stable. The array is
-// sorted where it is: up to 512 KiB of it with as much memory again, beyond that with up to about
-// 8 MiB of extra memory and 1% (for the lists of its 4 KiB chunks). What sorts of fewer than 2^20
-// records have used, 1 to 2 MiB mostly, the thread keeps for its next one. Throws std::bad_alloc,
-// with nothing moved. Thread-safe for different arrays; runs on the calling thread. A
-// VanishingArray is sorted by moving its blocks (radix_sort.h).
+// sorted where it is: up to 512 KiB of it with as much memory again and 28 KiB, beyond that with up
+// to about 7 MiB of extra memory and 1% (for the lists of its 4 KiB chunks). Throws std::bad_alloc,
+// with nothing moved. Thread-safe for different arrays; runs on the calling thread, and takes at
+// most 64 KiB of its stack and 256 times the size of a record, whatever the keys. A VanishingArray
+// is sorted by moving its blocks (radix_sort.h).
+//
+// What sorts of fewer than 2^20 records have used, 1 to 2 MiB mostly, the thread keeps for its next
+// one: at most 8 MiB, which no memory limit of the library counts, until the thread ends or
+// release_sort_memory() is called.
 //
 // `key` must not throw and must give the same for the same record. Records of more than 256 bytes
 // take 16 bytes of extra memory each instead: their keys are sorted first.

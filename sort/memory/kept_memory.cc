@@ -1,5 +1,6 @@
 #include "sort/memory/kept_memory.h"
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <utility>
@@ -12,14 +13,24 @@ struct Piece {
   std::size_t bytes = 0;
 };
 
-void release(const Piece& piece) noexcept {
+void free_piece(const Piece& piece) noexcept {
   ::operator delete (piece.memory, std::align_val_t{KeptMemory::kAlignment});
 }
 
 // What a thread keeps.
 struct Kept {
-  ~Kept() {
-    for (Piece& piece : pieces) release(std::exchange(piece, Piece{}));
+  ~Kept() { clear(); }
+  void clear() noexcept {
+    for (Piece& piece : pieces) free_piece(std::exchange(piece, Piece{}));
+  }
+  std::size_t bytes() const noexcept {
+    std::size_t sum = 0;
+    for (const Piece& piece : pieces) sum += piece.bytes;
+    return sum;
+  }
+  Piece& smallest() noexcept {
+    return *std::min_element(pieces.begin(), pieces.end(),
+                             [](const Piece& a, const Piece& b) { return a.bytes < b.bytes; });
   }
   std::array<Piece, KeptMemory::kMostKept> pieces;
 };
@@ -50,12 +61,24 @@ KeptMemory::KeptMemory(std::size_t bytes, bool keep)
 KeptMemory::~KeptMemory() {
   Piece piece{memory_, bytes_};
   if (keep_) {
-    // The smallest goes.
-    for (Piece& other : kept.pieces) {
-      if (other.bytes < piece.bytes) std::swap(other, piece);
+    // The smaller goes.
+    if (Piece& smallest = kept.smallest(); smallest.bytes < piece.bytes) {
+      std::swap(smallest, piece);
+    }
+    // Of pieces that are too large together as well.
+    while (kept.bytes() > kMostBytes) {
+      Piece* least = nullptr;
+      for (Piece& other : kept.pieces) {
+        if (other.memory != nullptr && (least == nullptr || other.bytes < least->bytes))
+          least = &other;
+      }
+      free_piece(std::exchange(*least, Piece{}));
     }
   }
-  release(piece);
+  free_piece(piece);
 }
+
+std::size_t KeptMemory::kept_bytes() noexcept { return kept.bytes(); }
+void KeptMemory::release() noexcept { kept.clear(); }
 
 }  // namespace vortex::inline v0::detail

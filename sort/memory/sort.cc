@@ -4,8 +4,15 @@
 #include <cstdint>
 
 #include "sort/memory/cpu.h"
+#include "sort/memory/kept_memory.h"
 #include "sort/memory/small_sort.h"
 #include "sort/record/record_codec.h"
+
+namespace vortex::inline v0 {
+
+void release_sort_memory() noexcept { detail::KeptMemory::release(); }
+
+}  // namespace vortex::inline v0
 
 namespace vortex::inline v0::detail {
 namespace {

@@ -6,10 +6,12 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "tests/support/random_seed.h"
+#include "vortex/sort.h"
 
 namespace vortex::detail {
 namespace {
@@ -30,6 +32,44 @@ TEST(KeptMemory, IsGivenAgainWhereItIsLargeEnough) {
   const KeptMemory fits_none(9000, true);
   EXPECT_NE(fits_none.get(), small);
   EXPECT_NE(fits_none.get(), large);
+}
+
+TEST(KeptMemory, AThreadKeepsNoMoreThanItSays) {
+  std::thread([] {
+    auto random = test::test_random();
+    for (int turn = 0; turn < 200; ++turn) {
+      std::vector<std::unique_ptr<KeptMemory>> pieces(1 + random() % 6);
+      for (auto& piece : pieces) {
+        piece = std::make_unique<KeptMemory>(1 + random() % (9u << 20), random() % 8 != 0);
+      }
+      while (!pieces.empty()) {
+        pieces.pop_back();
+        ASSERT_LE(KeptMemory::kept_bytes(), KeptMemory::kMostBytes);
+      }
+    }
+    EXPECT_GT(KeptMemory::kept_bytes(), 0u);
+    KeptMemory::release();
+    EXPECT_EQ(KeptMemory::kept_bytes(), 0u);
+    KeptMemory::release();
+    const KeptMemory again(1000, true);
+    std::memset(again.get(), 1, 1000);
+  }).join();
+}
+
+// A sort that keeps memory, and the call that gives it back.
+TEST(KeptMemory, OfSortsIsReleased) {
+  std::thread([] {
+    auto random = test::test_random();
+    for (const std::size_t count : {1000, 30000, 200000}) {
+      std::vector<std::uint64_t> words(count);
+      for (std::uint64_t& word : words) word = random();
+      sort(std::span<std::uint64_t>(words));
+      EXPECT_GE(KeptMemory::kept_bytes(), 1000u * 8);
+      EXPECT_LE(KeptMemory::kept_bytes(), KeptMemory::kMostBytes);
+      release_sort_memory();
+      EXPECT_EQ(KeptMemory::kept_bytes(), 0u);
+    }
+  }).join();
 }
 
 // Whatever is alive at once is apart, is as large as asked for, and stays a thread's own.
