@@ -8,16 +8,19 @@
 #include <string_view>
 #include <system_error>
 
+#include "vortex/printable.h"
+
 namespace vortex::inline v0 {
 
 // What every constructor and call outside a fault throws. code() carries the errno value; what()
 // names the operation, the object (stream, pool, path), the limit that was hit and, where there is
-// one, the way out, and ends with the system's word for the errno value.
+// one, the way out, and ends with the system's word for the errno value. It is one line that a
+// terminal can be given: a name with control characters in it has them escaped, see printable().
 class Error : public std::system_error {
  public:
   Error(int errno_value, const std::string& message)
-      : std::system_error(errno_value, std::generic_category(), message),
-        message_size_(message.size()) {}
+      : std::system_error(errno_value, std::generic_category(), printable(message)),
+        message_size_(printable(message).size()) {}
 
   // what() without the system's word: for messages around this one, which have a code of their own.
   std::string_view message() const noexcept { return {what(), message_size_}; }

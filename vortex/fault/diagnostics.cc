@@ -6,13 +6,17 @@
 #include <cstdlib>
 
 #include "vortex/line_buffer.h"
+#include "vortex/printable.h"
 
 namespace vortex::inline v0 {
 
 void write_line(std::string_view line) noexcept {
   const int saved = errno;
+  // Room for the end of the line is kept.
+  LineBuffer<1023> shown;
+  put_printable(line, [&shown](std::string_view piece) { shown.text(piece); });
   LineBuffer<1024> text;
-  text.text(line.substr(0, 1000)).text("\n");
+  text.text(shown.view()).text("\n");
   std::string_view rest = text.view();
   while (!rest.empty()) {
     const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
