@@ -25,6 +25,7 @@
 #include "vortex/memory_limits.h"
 #include "vortex/open_disk.h"
 #include "vortex/os/map_budget.h"
+#include "vortex/printable.h"
 
 namespace vortex::cli {
 namespace {
@@ -224,10 +225,14 @@ std::string file_system(const std::string& folder) {
 }
 
 void add_folder(Facts& facts, const std::string& folder) {
-  const std::string group = "folder " + folder;
+  const std::string group = "folder " + printable(folder);
   BlockFile file = BlockFile::temporary(folder);
   facts.push_back({group, "file system", file_system(folder)});
-  facts.push_back(bytes(group, "free", file.free_bytes()));
+  if (const auto free = file.free_bytes()) {
+    facts.push_back(bytes(group, "free", *free));
+  } else {
+    facts.push_back({group, "free", std::string("unknown"), "the file system does not tell"});
+  }
   if (file.direct_descriptor() >= 0) {
     facts.push_back(
         bytes(group, "direct I/O", file.alignment(), "offsets and lengths are multiples of it"));

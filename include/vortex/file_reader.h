@@ -45,9 +45,11 @@ class FileReaderBase {
   static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes);
 
   explicit FileReaderBase(const std::string& path, const FileReaderOptions& options = {});
-  // Reads a descriptor that stays its owner's: a file from its beginning, a pipe, socket or
-  // terminal from where it is to its end. Whatever a block holds becomes readable when the block is
-  // full or the data end, so this is not for conversations.
+  // Reads a descriptor that stays its owner's, from where it stands to its end. A file or a block
+  // device is read at offsets, and goes on standing there; a pipe, socket or terminal, which has
+  // none, is used up, and so is a file whose size the system does not tell (/proc). Whatever a
+  // block holds becomes readable when the block is full or the data end, so this is not for
+  // conversations.
   explicit FileReaderBase(int descriptor, const FileReaderOptions& options = {});
   explicit FileReaderBase(std::unique_ptr<FileLayout> layout,
                           const FileReaderOptions& options = {});

@@ -48,9 +48,12 @@ class FileWriterBase {
   // striped.
   static std::size_t blocks_needed(const FileWriterOptions& options, std::size_t block_bytes);
 
-  // Creates a file that appears under `path` when finish() has succeeded, and not before.
+  // Creates a file that appears under `path` when finish() has succeeded, and not before, in the
+  // folder that has that name now. What it replaces passes on its owner, mode, access control list
+  // and extended attributes as far as the process may; its hard links keep the old contents.
   explicit FileWriterBase(const std::string& path, const FileWriterOptions& options = {});
-  // Writes to a descriptor that stays its owner's, in order: a pipe, a socket, a terminal, a file.
+  // Writes to a descriptor that stays its owner's, in order and from where it stands: a pipe, a
+  // socket, a terminal, a file.
   explicit FileWriterBase(int descriptor, const FileWriterOptions& options = {});
   explicit FileWriterBase(std::unique_ptr<FileLayout> layout,
                           const FileWriterOptions& options = {});
@@ -63,7 +66,8 @@ class FileWriterBase {
 
   // The data end after `length` bytes: writes what is left, waits for the disk, cuts the file to
   // that length, syncs it if the options say so, and gives it its name. Throws Error: whatever
-  // failed first; then nothing appears under the name.
+  // failed first; then nothing appears under the name, unless the error says that the file is in
+  // place, and only syncing its folder or setting its mode failed.
   void finish_bytes(std::uint64_t length) { stream_->finish_bytes(length); }
 
   // Places [offset, offset + bytes) for system calls; see OutputStreamBase::prefault().

@@ -13,7 +13,8 @@
 
 namespace vortex::inline v0 {
 
-// Shares for disks of given speeds and free space: in proportion to the speeds, but no disk gets
+// Shares for disks of given speeds and free space (the largest number for one that does not tell):
+// in proportion to the speeds, but no disk gets
 // more of `total_bytes` than fits on it; what it cannot hold goes to the others. A disk without
 // space gets 0. Throws Error(ENOSPC) when all of them together are too small. `total_bytes` 0: only
 // full disks matter.
@@ -35,6 +36,14 @@ struct StripedFileOptions {
 // a unit goes, the strategy says (BlockAllocation); within its file a part's units follow one
 // another. A disk that turns out to be full is left out from then on, and what it refused goes to
 // the others.
+//
+// When the writer finishes, the parts appear in their order, and together as far as that can be:
+// all are whole, synced if the writer was asked for that, and prepared before the first gets its
+// name, so that what fails until then leaves all names as they were. What is left is a rename for
+// each. Should one of these fail (the folder is gone, or another folder has taken the name), or the
+// process be killed among them, the parts in front of it are new, and it and those behind are as
+// they were; the error says how many are new. No file system renames several files at once: where
+// parts of two versions must never lie beside each other, write into a new folder, and rename that.
 //
 // Make one over empty files, write it through writing_layout() and read it through
 // reading_layout(), with FileWriter and FileReader. It must outlive both, and is neither copied nor

@@ -4,26 +4,34 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "io/file/output_name.h"
 
 namespace vortex::inline v0 {
 
 struct CreateOptions {
   bool replace = true;   // an existing file of that name gives way at publish(); otherwise EEXIST
   bool direct = true;    // try to reach the file around the page cache
-  unsigned mode = 0666;  // as for open(2); a file that is replaced passes mode and owner on
+  unsigned mode = 0666;  // as for open(2); a file that is replaced passes its own on
 };
 
 // An open file. Reading and writing happen through Disk with the descriptors; what is here opens,
 // ends and names it. Movable. Errors are thrown as vortex::Error with operation and path.
 //
 // A file that is created has no name at all until publish() (O_TMPFILE), or, where the file system
-// cannot do that, a temporary one in the same folder; so whatever happens before, nothing is ever
-// found under its final name but the whole file.
+// cannot do that, a hidden temporary one in the same folder; so whatever happens before, nothing is
+// ever found under its final name but the whole file. The folder is the one that the path led to
+// when the file was created: neither renaming it nor chdir(2) moves where the file appears.
+//
+// A file that is replaced passes on its owner, mode, access control list and extended attributes,
+// as it had them when the new one was created and as far as the process may (FileAttributes); until
+// then the new one is its maker's alone (0600). Its other names, if it has hard links, keep the old
+// contents.
 class BlockFile {
  public:
   BlockFile() = default;
-  // Removes the temporary name, if there is one.
   ~BlockFile();
   BlockFile(BlockFile&& other) noexcept;
   BlockFile& operator=(BlockFile&& other) noexcept;
@@ -35,7 +43,10 @@ class BlockFile {
   static BlockFile create(const std::string& path, const CreateOptions& options = {});
   // Without a name, in a folder; gone when it is closed.
   static BlockFile temporary(const std::string& folder, bool direct = true);
-  // Somebody else's descriptor, which stays open, for reading or for writing. `name` is for
+  // Somebody else's descriptor, which stays open. It is read from where it stands to its end: what
+  // has offsets (regular files, block devices) with pread(2), so that its position stays as well;
+  // what has none (pipes, sockets, terminals, files whose size the system does not tell, as in
+  // /proc) in order, which uses it up. It is written in order, from where it stands. `name` is for
   // messages.
   static BlockFile borrow(int descriptor, std::string name, bool writing);
 
@@ -50,16 +61,18 @@ class BlockFile {
   // Offsets and sizes of direct transfers are multiples of this.
   std::size_t alignment() const noexcept { return alignment_; }
 
-  // False for pipes, sockets, terminals, and for descriptors in the middle of a file: they are read
-  // and written in order.
+  // False for what is read or written in order: pipes, sockets, terminals, borrowed descriptors
+  // that are written to.
   bool seekable() const noexcept { return seekable_; }
-  // In bytes, of seekable files, when the file was opened.
+  // Of seekable files, the offset at which the data begin, where a borrowed descriptor stood and
+  // else 0, and their length in bytes from there, both as they were when the file was opened.
+  std::uint64_t begin() const noexcept { return begin_; }
   std::uint64_t length() const noexcept { return length_; }
 
-  // Bytes that the file system still has room for.
-  std::uint64_t free_bytes() const;
+  // Bytes that the file system still has room for; none where it does not tell.
+  std::optional<std::uint64_t> free_bytes() const;
   // The same, and what the file holds already: the most that it can have.
-  std::uint64_t room_bytes() const;
+  std::optional<std::uint64_t> room_bytes() const;
 
   // Reserves space for `bytes` bytes from the beginning, so that a full disk shows now. Where the
   // file system cannot, nothing happens.
@@ -70,9 +83,14 @@ class BlockFile {
   bool punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept;
 
   // Gives a created file its name, at once and whole. With `durable`, the name too has reached the
-  // disk when this returns; should only that fail, the file has its name all the same. Nothing to
-  // do for other files.
+  // disk when this returns. When only that fails, or what the replaced file passes on cannot be
+  // set, the file has its name all the same, and the error says so. Nothing to do for other files.
   void publish(bool durable);
+  // The same in three steps, for files that are to appear together: what may fail for want of room
+  // or permission; one rename or link; and what is left when the file is in place.
+  void prepare_name();
+  void take_name();
+  void settle_name(bool durable);
 
  private:
   void close() noexcept;
@@ -81,18 +99,15 @@ class BlockFile {
   [[noreturn]] void fail(const std::string& operation) const;
   [[noreturn]] void fail(const std::string& operation, int error) const;
 
-  std::string name_;            // path, final path or description
-  std::string temporary_name_;  // to be removed
-  int creator_pid_ = -1;
-  bool to_be_published_ = false;
-  bool unnamed_ = false;  // O_TMPFILE
-  bool replace_ = true;
+  std::string name_;  // path, final path or description
+  OutputName to_be_;  // of a file that was created and has not been published
   bool owned_ = true;
   int file_ = -1;
   int direct_ = -1;
   std::string refusal_;
   std::size_t alignment_ = 1;
   bool seekable_ = true;
+  std::uint64_t begin_ = 0;
   std::uint64_t length_ = 0;
 };
 

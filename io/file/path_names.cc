@@ -22,6 +22,10 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+std::string path_of_descriptor(int descriptor) {
+  return "/proc/self/fd/" + std::to_string(descriptor);
+}
+
 std::string followed_links(const std::string& path) {
   struct stat target {};
   if (stat(path.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return path;

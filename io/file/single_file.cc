@@ -18,7 +18,8 @@ SingleFile::SingleFile(BlockFile file, Disk* disk) : file_(std::move(file)), dis
 }
 
 FileLayout::Place SingleFile::locate(std::uint64_t unit, std::size_t unit_bytes) noexcept {
-  return {disk_, &file_, file_.seekable() ? unit * unit_bytes : Request::kSequential};
+  return {disk_, &file_,
+          file_.seekable() ? file_.begin() + unit * unit_bytes : Request::kSequential};
 }
 
 std::optional<std::uint64_t> SingleFile::length() const noexcept {

@@ -166,7 +166,7 @@ std::unique_ptr<FileLayout> StripedFile::reading_layout() {
 FileLayout::Place StripedFile::place_of(std::uint64_t unit) const noexcept {
   const std::uint64_t place = unit < most_units_ ? places_[unit] : 0;
   const Part& part = parts_[place >> kPartShift];
-  return {part.disk, &part.file, (place & kUnitMask) * options_.unit_bytes};
+  return {part.disk, &part.file, part.file.begin() + (place & kUnitMask) * options_.unit_bytes};
 }
 
 std::size_t StripedFile::choose(std::uint64_t unit) const noexcept {
@@ -209,8 +209,20 @@ void StripedFile::finish(std::uint64_t length, bool sync) {
     file.truncate(bytes_of(part, length));
     if (sync) file.sync();
   }
-  for (Part& part : parts_) part.file.publish(sync);
+  for (Part& part : parts_) part.file.prepare_name();
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    try {
+      parts_[part].file.take_name();
+    } catch (const Error& error) {
+      if (part == 0) throw;
+      throw Error(error.code().value(), std::string(error.message()) + "; the first " +
+                                            std::to_string(part) + " of " +
+                                            std::to_string(parts_.size()) +
+                                            " parts are in place, and the others are as they were");
+    }
+  }
   length_ = length;
+  for (Part& part : parts_) part.file.settle_name(sync);
 }
 
 }  // namespace vortex::inline v0

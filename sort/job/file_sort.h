@@ -275,7 +275,7 @@ class FileSort {
                               std::to_string(offset / record_bytes_) + ", at offset " +
                               std::to_string(offset) +
                               ", comes before the one in front of it; only sorted inputs can be "
-                              "merged (-m)");
+                              "merged");
     }
   }
 

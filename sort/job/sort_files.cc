@@ -46,8 +46,9 @@ void SortFiles::expect_inputs_unchanged() const {
 void SortFiles::expect_known_lengths() const {
   for (const auto& input : inputs_) {
     if (input->length_bytes()) continue;
-    throw Error(EINVAL, "'" + input->name() +
-                            "' is no file, and merging (-m) needs to know how long its inputs are");
+    throw Error(EINVAL,
+                "'" + input->name() +
+                    "' is no file, and merging sorted inputs needs to know how long they are");
   }
 }
 

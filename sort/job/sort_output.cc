@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -35,21 +36,25 @@ SortOutput::SortOutput(const std::string& path) : file_(open_file(path)) {
 }
 
 void SortOutput::expect_room(std::uint64_t bytes) const {
-  std::uint64_t room = 0;
+  std::optional<std::uint64_t> room;
   if (S_ISBLK(identity_.st_mode)) {
-    if (ioctl(file_.descriptor(), BLKGETSIZE64, &room) != 0) return;
+    std::uint64_t size = 0;
+    if (ioctl(file_.descriptor(), BLKGETSIZE64, &size) != 0) return;
+    // Standard output is written from where it stands.
+    const off_t position = lseek(file_.descriptor(), 0, SEEK_CUR);
+    room = size - std::min(size, static_cast<std::uint64_t>(std::max<off_t>(position, 0)));
   } else if (S_ISREG(identity_.st_mode)) {
     // What a borrowed descriptor's file holds may be overwritten.
     room = file_.room_bytes();
   } else {
     return;
   }
-  if (room >= bytes) return;
+  if (!room || *room >= bytes) return;
   throw Error(ENOSPC, "the output takes " + format_bytes(bytes) + ", and " +
                           (S_ISBLK(identity_.st_mode)
                                ? "the device '" + name() + "' holds "
                                : "the file system of '" + name() + "' has room for ") +
-                          format_bytes(room));
+                          format_bytes(*room));
 }
 
 FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {

@@ -1,26 +1,17 @@
 #include "sort/job/sort_room.h"
 
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
 #include <set>
 
 #include "io/file/block_file.h"
+#include "io/file/free_space.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
-namespace {
-
-std::uint64_t free_bytes_in(const std::string& folder) {
-  struct statvfs room {};
-  if (statvfs(folder.c_str(), &room) != 0) throw Error(errno, "look at '" + folder + "'");
-  return std::uint64_t{room.f_bavail} * room.f_frsize;
-}
-
-}  // namespace
-
 dev_t file_system_of(const std::string& folder) {
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0) throw Error(errno, "look at '" + folder + "'");
@@ -43,13 +34,15 @@ void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t
   std::string names;
   for (const std::string& folder : folders) {
     if (!seen.insert(file_system_of(folder)).second) continue;
-    room += free_bytes_in(folder);
+    const std::optional<std::uint64_t> free = free_bytes_in(folder);
+    if (!free) return;  // writes will tell
+    room += *free;
     names += (names.empty() ? "'" : ", '") + folder + "'";
   }
   if (room >= bytes) return;
   throw Error(ENOSPC, "the runs of the sort take at least " + format_bytes(bytes) + ", and " +
                           names + (seen.size() == 1 ? " has " : " have ") + format_bytes(room) +
-                          " left: name a folder with more room, or several (-T)");
+                          " left: keep runs in a folder with more room, or in several");
 }
 
 }  // namespace vortex::inline v0

@@ -20,7 +20,7 @@ std::string temporary_folder();
 bool punches_holes(const std::string& folder);
 
 // Throws Error(ENOSPC) unless the file systems of the folders, each counted once, have room for so
-// many bytes of runs together.
+// many bytes of runs together. One that does not tell how large it is may have it.
 void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes);
 
 }  // namespace vortex::inline v0

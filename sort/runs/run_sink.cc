@@ -37,7 +37,8 @@ void RunSink::settle(Slot& slot) noexcept {
   if (request.error != 0 && first_error_.ok()) {
     cause_.text("writing a temporary file in '").text(run_.store->folder(slot.disk));
     cause_.text("' at byte ").number(request.offset + request.bytes_done);
-    if (request.error == ENOSPC) cause_.text("; name a folder with more room, or several (-T)");
+    if (request.error == ENOSPC)
+      cause_.text("; keep runs in a folder with more room, or in several");
     first_error_ = {request.error, cause_.c_str()};
   }
   quota_.give_back(std::exchange(slot.block, Block{}));

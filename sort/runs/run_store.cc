@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "vortex/error.h"
@@ -59,8 +61,10 @@ std::uint64_t RunStore::room(const Part& part) const {
   const auto sharing = std::count_if(parts_.begin(), parts_.end(), [&](const auto& other) {
     return other->file_system == part.file_system;
   });
+  const std::optional<std::uint64_t> free = part.file.free_bytes();
+  if (!free) return std::numeric_limits<std::uint64_t>::max();  // writes will tell
   return (part.slots_allocated - part.in_use()) * block_bytes() +
-         part.file.free_bytes() / static_cast<std::uint64_t>(sharing);
+         *free / static_cast<std::uint64_t>(sharing);
 }
 
 std::vector<double> RunStore::weights_with_room(std::uint64_t bytes) const {
@@ -210,17 +214,6 @@ int RunStore::read(unsigned disk, std::uint32_t slot, std::size_t from, std::byt
     bytes -= static_cast<std::size_t>(copied);
   }
   return 0;
-}
-
-std::uint64_t RunStore::free_bytes() const {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const bool seen = std::any_of(
-        parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(i),
-        [&](const auto& earlier) { return earlier->file_system == parts_[i]->file_system; });
-    if (!seen) sum += parts_[i]->file.free_bytes();
-  }
-  return sum;
 }
 
 std::uint64_t RunStore::bytes_in_use() const noexcept {

@@ -85,9 +85,6 @@ class RunStore {
   int read(unsigned disk, std::uint32_t slot, std::size_t from, std::byte* to,
            std::size_t bytes) const noexcept;
 
-  // Room that the file systems of all folders have left, each counted once.
-  std::uint64_t free_bytes() const;
-
   std::uint64_t bytes_in_use() const noexcept;
   std::uint64_t peak_bytes_in_use() const noexcept;
   std::vector<RunStoreDiskStatistics> statistics() const;

@@ -11,10 +11,13 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <random>
 #include <string>
 #include <thread>
 
+#include "tests/support/environment.h"
+#include "tests/support/loop_device.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
@@ -274,6 +277,71 @@ TEST_P(Descriptors, AnEndThatIsGoneIsAnError) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Descriptors, testing::Bool(), [](const auto& kind) {
   return std::string(kind.param ? "Sockets" : "Pipes");
 });
+
+// From where it stands to its end, and there it stands afterwards: files and devices alike.
+void expect_read_from(int file, std::size_t at, const std::string& text) {
+  SCOPED_TRACE(at);
+  ASSERT_EQ(lseek(file, static_cast<off_t>(at), SEEK_SET), static_cast<off_t>(at));
+  const std::string expected = text.substr(std::min(at, text.size()));
+  {
+    const FileReader<char> in(file, {.block_bytes = kBlock, .request_bytes = 2 * kBlock});
+    ASSERT_EQ(in.size(), expected.size());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) wrong += in.data()[i] != expected[i];
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(in.data()[expected.size()], '\0');
+  }
+  EXPECT_EQ(lseek(file, 0, SEEK_CUR), static_cast<off_t>(at));
+}
+
+TEST(Descriptor, OfAFileIsReadFromWhereItStands) {
+  auto random = test::test_random();
+  const test::TemporaryFolder folder;
+  const std::string text = random_text(random, 40 * kBlock + 77);
+  std::ofstream(folder.file("file"), std::ios::binary) << text;
+  const int file = open(folder.file("file").c_str(), O_RDONLY);
+  ASSERT_GE(file, 0);
+  for (const std::size_t at : {std::size_t{0}, std::size_t{1}, kBlock - 1, kBlock, 5 * kBlock + 333,
+                               text.size() - 1, text.size(), text.size() + 100}) {
+    expect_read_from(file, at, text);
+  }
+  close(file);
+}
+
+TEST(Descriptor, OfABlockDeviceIsReadFromWhereItStands) {
+  auto random = test::test_random();
+  const test::TemporaryFolder folder;
+  const std::string text = random_text(random, 20 * kBlock);
+  std::ofstream(folder.file("image"), std::ios::binary) << text;
+  const test::LoopDevice device(folder.file("image"));
+  if (device.path().empty()) {
+    END_TEST_WITHOUT(test::Environment::kLoopDevices, test::LoopDevice::kRefusal);
+  }
+  const int file = open(device.path().c_str(), O_RDONLY);
+  ASSERT_GE(file, 0);
+  for (const std::size_t at : {std::size_t{0}, std::size_t{512}, 3 * kBlock + 5, text.size()}) {
+    expect_read_from(file, at, text);
+  }
+  close(file);
+}
+
+// Writing goes on where the descriptor stands, in order.
+TEST(Descriptor, OfAFileIsWrittenFromWhereItStands) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.file("file"), std::ios::binary) << std::string(100, 'o');
+  const int file = open(folder.file("file").c_str(), O_RDWR);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(lseek(file, 40, SEEK_SET), 40);
+  {
+    FileWriter<char> out(file, {.block_bytes = kBlock});
+    for (int i = 0; i < 10; ++i) out.data()[i] = 'x';
+    out.finish(10);
+  }
+  EXPECT_EQ(lseek(file, 0, SEEK_CUR), 50);
+  ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
+  EXPECT_EQ(read_all(file), std::string(40, 'o') + std::string(10, 'x') + std::string(50, 'o'));
+  close(file);
+}
 
 TEST(Terminal, IsReadToItsEnd) {
   int master = -1;

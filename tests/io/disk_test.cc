@@ -38,6 +38,7 @@
 #include "io/disk/uring_disk.h"
 #include "study/paced_disk.h"
 #include "study/simulated_disk.h"
+#include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 #include "vortex/open_disk.h"
@@ -195,9 +196,9 @@ class DiskTest : public testing::Test {
 };
 
 // Each test begins with this, so that a machine without io_uring says so.
-#define MAKE_DISK(...)                                                        \
-  const auto disk = this->make(__VA_ARGS__);                                  \
-  if (disk == nullptr) GTEST_SKIP() << "io_uring is refused on this machine"; \
+#define MAKE_DISK(...)                                                                     \
+  const auto disk = this->make(__VA_ARGS__);                                               \
+  if (disk == nullptr) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused"); \
   static_assert(true)
 
 using Backends = testing::Types<OneThread, FourThreads, Uring, VirtualTime, RealTime>;
@@ -565,7 +566,7 @@ TYPED_TEST(DiskTest, ItsThreadsBlockAllSignals) {
 // The child must neither wait for requests that are its parent's nor disturb them.
 TYPED_TEST(DiskTest, AForkWithRequestsUnderWayLeavesThemToTheParent) {
   auto disk = this->make();
-  if (disk == nullptr) GTEST_SKIP() << "io_uring is refused on this machine";
+  if (disk == nullptr) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused");
   if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time has nothing under way by itself";
   Bytes memory = random_bytes(this->random, 512 * 64);
   std::deque<Request> requests(64);
@@ -621,7 +622,7 @@ TYPED_TEST(DiskTest, MayTakeTheAddressesThatAnotherThreadHasGivenBack) {
     std::unique_ptr<Disk> disk = this->make();
     if (disk != nullptr) this->shuffle_bytes(*disk, 1);
     other.join();
-    if (disk == nullptr) GTEST_SKIP() << "io_uring is refused on this machine";
+    if (disk == nullptr) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused");
   }
 }
 
@@ -846,7 +847,7 @@ TEST(RegisteredMemory, IsUsedExactlyWhereItIs) {
   try {
     disk = std::make_unique<UringDisk>();
   } catch (const Error& error) {
-    GTEST_SKIP() << error.what();
+    END_TEST_WITHOUT(test::Environment::kUring, error.what());
   }
   std::mt19937_64 random = test::test_random();
   Bytes memory = random_bytes(random, 3 * kBytes);

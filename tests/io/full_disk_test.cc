@@ -57,7 +57,7 @@ Outcome write_blocks(const std::string& path, const FileWriterOptions& options) 
 class FullDisk : public testing::TestWithParam<std::tuple<const char*, Caching, Backend>> {
  protected:
   void SetUp() override {
-    if (!system.refusal.empty()) GTEST_SKIP() << system.refusal;
+    if (!system.refusal.empty()) END_TEST_WITHOUT(system.environment, system.refusal);
   }
   FileWriterOptions options() const {
     return {.block_bytes = kBlock,
@@ -157,6 +157,25 @@ TEST_P(FullDisk, AStripedFileLeavesItOut) {
   for (std::size_t i = 0; i < kBlocks * kBlock; ++i) {
     ASSERT_EQ(in.data()[i], static_cast<char>('a' + i / kBlock)) << i;
   }
+}
+
+// Room that is not told is not missing.
+TEST(FileSystemsWithoutASize, AreNotFull) {
+  for (const char* const type : {"tmpfs", "ramfs"}) {
+    SCOPED_TRACE(type);
+    const SmallFileSystem system(type, 0);
+    if (!system.refusal.empty()) END_TEST_WITHOUT(system.environment, system.refusal);
+    ASSERT_EQ(system.free_bytes(), 0u) << "it does tell";
+    const std::string path = system.file("file");
+    const Outcome outcome =
+        write_blocks(path, {.block_bytes = kBlock, .expected_bytes = kBlocks * kBlock});
+    EXPECT_EQ(outcome.error, 0) << outcome.message;
+    EXPECT_FALSE(BlockFile::open(path).free_bytes().has_value());
+    EXPECT_FALSE(BlockFile::open(path).room_bytes().has_value());
+  }
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.file("file")) << "x";
+  EXPECT_GT(BlockFile::open(folder.file("file")).free_bytes().value_or(0), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(FileSystems, FullDisk,

@@ -2,10 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,7 +16,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -29,6 +25,8 @@
 #include <vector>
 
 #include "io/disk/thread_disk.h"
+#include "tests/support/child_process.h"
+#include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
@@ -41,17 +39,11 @@
 namespace vortex {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{16} << 10;
+using test::in_child;
+using test::refuse_call;
+using test::refuse_nameless_files;
 
-// Runs the body in a child process and returns its exit status; the body returns it, too.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+constexpr std::size_t kBlock = std::size_t{16} << 10;
 
 // Writes and reads a file with the default settings; says what the disk says of itself.
 int write_and_read(const std::string& path, std::string* told) {
@@ -77,19 +69,6 @@ bool told(const std::string& text, const std::string& part) {
 }
 
 bool uring_works() { return open_disk()->statistics().fallback.empty(); }
-
-// As containers do: the system call answers `error`.
-bool refuse_call(unsigned number, int error) {
-  std::array<sock_filter, 4> program{{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  const sock_fprog filter{program.size(), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
 
 bool refuse_io_uring(int error) { return refuse_call(SYS_io_uring_setup, error); }
 
@@ -135,7 +114,7 @@ bool limit_locked_memory(rlim_t bytes) {
 // Rings count, too, those that are gone only after a while: there must be room for some, and not
 // for the blocks.
 TEST(PulledRug, WithoutLockedMemoryRequestsGoUnregistered) {
-  if (!uring_works()) GTEST_SKIP() << "io_uring is refused on this machine";
+  if (!uring_works()) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused");
   const test::TemporaryFolder folder(std::filesystem::path("/dev/shm"));
   ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
   EXPECT_EQ(in_child([&] {
@@ -184,22 +163,7 @@ TEST(PulledRug, AFailedSyncLeavesNothingUnderTheName) {
   }
 }
 
-// As file systems do that have no files without a name.
-bool refuse_nameless_files() {
-  std::array<sock_filter, 6> program{{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
-      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  const sock_fprog filter{program.size(), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
-// Then there is a temporary name, which goes away with the writer, and not with a forked child's
+// There is a temporary name then, which goes away with the writer, and not with a forked child's
 // copy of it.
 TEST(PulledRug, WithoutNamelessFilesATemporaryNameServes) {
   const test::TemporaryFolder folder;
@@ -241,24 +205,24 @@ TEST(PulledRug, WithoutNamelessFilesATemporaryNameServes) {
             0);
 }
 
-// What finish() still needs it gets before there is a name.
-TEST(PulledRug, WithoutDescriptorsAtTheEndNothingIsUnderTheName) {
+// Whatever finish() needs is there from the beginning: nothing is lost at the end for want of it.
+TEST(PulledRug, WithoutDescriptorsAtTheEndTheFileGetsItsName) {
   if (test::kShadowMemory) GTEST_SKIP() << "sanitizers need descriptors of their own";
   const test::TemporaryFolder folder;
-  EXPECT_EQ(in_child([&] {
-              FileWriter<char> out(folder.file("file"), {.block_bytes = kBlock, .sync = true});
-              out.data()[0] = 'x';
-              const rlimit none{0, 0};
-              if (setrlimit(RLIMIT_NOFILE, &none) != 0) return 77;
-              try {
+  for (const bool replace : {false, true}) {
+    EXPECT_EQ(in_child([&] {
+                FileWriter<char> out(folder.file("file"), {.block_bytes = kBlock, .sync = true});
+                out.data()[0] = 'x';
+                const rlimit none{0, 0};
+                if (setrlimit(RLIMIT_NOFILE, &none) != 0) return 77;
                 out.finish(1);
-                return 1;
-              } catch (const Error& error) {
-                return error.code().value() == EMFILE ? 0 : 2;
-              }
-            }),
-            0);
-  EXPECT_EQ(folder.entries(), 0u);
+                return 0;
+              }),
+              0)
+        << replace;
+    EXPECT_EQ(folder.entries(), 1u);
+    EXPECT_EQ(std::filesystem::file_size(folder.file("file")), 1u);
+  }
 }
 
 // The other side of a pipe may take its time, also on kernels that cannot write without waiting.

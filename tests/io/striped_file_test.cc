@@ -2,11 +2,13 @@
 #include "vortex/striped_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -14,6 +16,7 @@
 
 #include "io/disk/thread_disk.h"
 #include "study/simulated_disk.h"
+#include "tests/support/child_process.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
@@ -201,6 +204,62 @@ TEST_P(StripedFiles, WhenAllDisksAreFullNothingAppears) {
     EXPECT_EQ(failure.error, ENOSPC) << failure.message();
   }
   EXPECT_EQ(folder.entries(), 0u);
+}
+
+// What goes wrong before the first rename leaves all names as they were; a rename that fails leaves
+// those behind it, and the error says so.
+TEST_P(StripedFiles, PartsAppearTogetherAsFarAsTheyCan) {
+  const auto put_old = [&] {
+    for (std::size_t i = 0; i < 3; ++i) {
+      std::filesystem::remove_all(path(i));
+      std::ofstream(path(i)) << "old";
+    }
+  };
+  const auto is_old = [&](std::size_t i) {
+    return std::filesystem::is_regular_file(path(i)) && std::filesystem::file_size(path(i)) == 3;
+  };
+  const auto disks = thread_disks(3);
+  for (std::size_t taken = 0; taken < 3; ++taken) {
+    SCOPED_TRACE(taken);
+    put_old();
+    StripedFile file(created(disks), options());
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    for (std::size_t i = 0; i < 40 * kUnit; i += 4096) out.data()[i] = 'x';
+    std::filesystem::remove(path(taken));
+    std::filesystem::create_directory(path(taken));
+    try {
+      out.finish(40 * kUnit);
+      ADD_FAILURE() << "finish() succeeded";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), EISDIR) << error.what();
+      const std::string told = "the first " + std::to_string(taken) + " of 3 parts are in place";
+      EXPECT_EQ(std::string(error.what()).find(told) != std::string::npos, taken > 0)
+          << error.what();
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(is_old(i), i > taken) << i;
+    }
+    EXPECT_TRUE(std::filesystem::is_directory(path(taken)));
+  }
+  // No temporary name is to be had: nothing has changed.
+  put_old();
+  EXPECT_EQ(test::in_child([&] {
+              const auto own = thread_disks(3);
+              StripedFile file(created(own), options());
+              FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+              out.data()[0] = 'x';
+              if (!test::refuse_call(SYS_linkat, ENOSPC)) return 77;
+              try {
+                out.finish(40 * kUnit);
+                return 1;
+              } catch (const Error& error) {
+                return error.code().value() == ENOSPC ? 0 : 2;
+              }
+            }),
+            0);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_old(i)) << i;
+  std::filesystem::remove_all(path(2));
+  EXPECT_EQ(folder.entries(), 2u);
 }
 
 TEST_P(StripedFiles, AFailingDiskFailsTheReader) {

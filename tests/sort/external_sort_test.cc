@@ -23,6 +23,8 @@
 #include <vector>
 
 #include "tests/sort/sort_cases.h"
+#include "tests/support/environment.h"
+#include "tests/support/loop_device.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -672,7 +674,7 @@ class ExternalSortRoom : public ::testing::Test {
   static constexpr std::uint64_t kRoom = std::uint64_t{2} << 20;
 
   void SetUp() override {
-    if (!system_.refusal.empty()) GTEST_SKIP() << system_.refusal;
+    if (!system_.refusal.empty()) END_TEST_WITHOUT(system_.environment, system_.refusal);
   }
   static Bytes input(std::uint64_t bytes) {
     auto random = test_random();
@@ -803,25 +805,31 @@ TEST_F(ExternalSortRoom, TheDataOnceAreEnough) {
   EXPECT_EQ(read_file(options.output).size(), kRoom - (512 << 10));
 }
 
-// Block devices as inputs and outputs; a loop device stands for them.
-class LoopDevice {
- public:
-  explicit LoopDevice(const std::string& image) {
-    const std::string path = image + ".device";
-    if (run_command("{ losetup -f --show '" + image + "' > '" + path + "'; }") != 0) return;
-    std::ifstream(path) >> path_;
+// Nobody knows how much room they have, so nobody refuses.
+TEST(ExternalSortWithoutASize, RunsAndOutputGoToSuchAFileSystem) {
+  for (const char* const type : {"tmpfs", "ramfs"}) {
+    SCOPED_TRACE(type);
+    const SmallFileSystem system(type, 0);
+    if (!system.refusal.empty()) END_TEST_WITHOUT(system.environment, system.refusal);
+    auto random = test_random();
+    const RecordList list = make_records(Shape::kRandom, 64, 32768, random);
+    Files files;
+    files.add_input(list.bytes);
+    ExternalSortOptions options = files.options();
+    options.format = RecordFormat(64);
+    options.memory_bytes = 512 << 10;
+    for (const bool beside : {true, false}) {
+      options.folders = {system.root};
+      if (!beside) options.folders.push_back(fast_folder());
+      options.output = system.file("output");
+      std::string message;
+      EXPECT_EQ(error_of([&] { EXPECT_GT(external_sort(options).runs, 1U); }, &message), 0)
+          << message;
+      EXPECT_TRUE(read_file(options.output) ==
+                  stably_sorted(FormatOrder(*options.format), list).bytes);
+    }
   }
-  ~LoopDevice() {
-    if (!path_.empty()) run_command("losetup -d " + path_);
-  }
-  LoopDevice(const LoopDevice&) = delete;
-  LoopDevice& operator=(const LoopDevice&) = delete;
-
-  const std::string& path() const { return path_; }  // empty: there is none
-
- private:
-  std::string path_;
-};
+}
 
 TEST(ExternalSortDevice, IsReadAndWritten) {
   auto random = test_random();
@@ -833,7 +841,7 @@ TEST(ExternalSortDevice, IsReadAndWritten) {
   const LoopDevice from(folder.file("from"));
   const LoopDevice to(folder.file("to"));
   if (from.path().empty() || to.path().empty()) {
-    GTEST_SKIP() << "no loop device can be had, which takes root and losetup";
+    END_TEST_WITHOUT(Environment::kLoopDevices, LoopDevice::kRefusal);
   }
   for (const std::uint64_t memory_bytes : {std::uint64_t{1} << 20, std::uint64_t{32} << 20}) {
     ExternalSortOptions options;
@@ -860,7 +868,7 @@ TEST(ExternalSortDevice, ThatIsTooSmallIsRefusedAtOnce) {
   write_file(folder.file("from"), list.bytes);
   write_file(folder.file("to"), before);
   const LoopDevice to(folder.file("to"));
-  if (to.path().empty()) GTEST_SKIP() << "no loop device can be had, which takes root and losetup";
+  if (to.path().empty()) END_TEST_WITHOUT(Environment::kLoopDevices, LoopDevice::kRefusal);
   for (const bool merge : {false, true}) {
     for (const std::uint64_t memory_bytes : {std::uint64_t{1} << 20, std::uint64_t{32} << 20}) {
       ExternalSortOptions options;

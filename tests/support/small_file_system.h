@@ -16,6 +16,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/environment.h"
 #include "tests/support/temporary_folder.h"
 
 namespace vortex::test {
@@ -25,8 +26,9 @@ inline int run_command(const std::string& command) {
   return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command + " >/dev/null 2>&1").c_str());
 }
 
-// "tmpfs" or "ext4", in a mount namespace of the test's own, so that nothing is left of it however
-// the test ends. `refusal` says why there is none.
+// "tmpfs" (0 bytes: without a limit, which it then does not tell), "ramfs" (which never has one) or
+// "ext4", in a mount namespace of the test's own, so that nothing is left of
+// it however the test ends. `refusal` says why there is none.
 class SmallFileSystem {
  public:
   SmallFileSystem(const std::string& type, std::uint64_t bytes) {
@@ -35,12 +37,13 @@ class SmallFileSystem {
     } else if (unshare(CLONE_NEWNS) != 0 ||
                mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
       refusal = std::string("no mount namespace of its own: ") + std::strerror(errno);
-    } else if (type == "tmpfs") {
-      const std::string size = "size=" + std::to_string(bytes);
-      if (mount("tmpfs", root.c_str(), "tmpfs", 0, size.c_str()) != 0) {
-        refusal = std::string("no tmpfs can be mounted: ") + std::strerror(errno);
+    } else if (type != "ext4") {
+      const std::string size = type == "tmpfs" ? "size=" + std::to_string(bytes) : "";
+      if (mount(type.c_str(), root.c_str(), type.c_str(), 0, size.c_str()) != 0) {
+        refusal = "no " + type + " can be mounted: " + std::strerror(errno);
       }
     } else {
+      environment = Environment::kLoopDevices;
       const std::string image = folder.file("image");
       std::ofstream(image).close();
       if (truncate(image.c_str(), static_cast<off_t>(bytes)) != 0 ||
@@ -81,6 +84,8 @@ class SmallFileSystem {
     return folder.file("root");
   }();
   std::string refusal;
+  // What it takes.
+  Environment environment = Environment::kMounts;
 
  private:
   bool mounted_ = false;

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/environment.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/block_quota.h"
 #include "vortex/error.h"
@@ -348,7 +349,7 @@ TEST(BlockPool, BlocksOfAllSizesBeginInHugePages) {
   os::advise(control.begin(), kHugePage, MADV_HUGEPAGE);
   ASSERT_EQ(os::populate(control.begin(), kHugePage), 0);
   if (huge_page_bytes(control.begin(), control.begin() + kHugePage) == 0) {
-    GTEST_SKIP() << "the system grants no transparent huge pages";
+    END_TEST_WITHOUT(test::Environment::kHugePages, "the system grants no huge page");
   }
   for (const std::size_t block_bytes : {kSmall, kHugePage / 2, kHugePage, 2 * kHugePage}) {
     SCOPED_TRACE(block_bytes);

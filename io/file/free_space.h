@@ -1,0 +1,16 @@
+// How much a file system has left.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace vortex::inline v0 {
+
+// Bytes that unprivileged writers may still take, of the file system of a folder or of an open
+// file. None where the file system does not tell how large it is (ramfs, tmpfs without a limit,
+// many in user space or on a network): unknown is not zero. Throws Error: what statvfs(3) reports.
+std::optional<std::uint64_t> free_bytes_in(const std::string& folder);
+std::optional<std::uint64_t> free_bytes_around(int file, const std::string& name);
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,46 @@
+// What tests need of the machine, and must not go without in CI.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace vortex::test {
+
+// A test that cannot have one of these here may skip on somebody's own machine. Where $CI is set,
+// which every CI service does, it fails: nobody reads what was skipped there.
+// tests/io/environment_test.cc looks for each by itself.
+enum class Environment { kUring, kDirectIo, kHugePages, kMounts, kLoopDevices };
+
+inline const char* name_of(Environment environment) {
+  switch (environment) {
+    case Environment::kUring:
+      return "io_uring";
+    case Environment::kDirectIo:
+      return "direct I/O in the temporary folder";
+    case Environment::kHugePages:
+      return "transparent huge pages (madvise or always)";
+    case Environment::kMounts:
+      return "mounts in a namespace of the test's own (root)";
+    default:
+      return "loop devices (root, losetup, mkfs.ext4)";
+  }
+}
+
+inline bool in_ci() {
+  const char* const told = std::getenv("CI");
+  return told != nullptr && *told != '\0' && std::string(told) != "false";
+}
+
+// Ends the test: it skips, or fails where the environment must not be missing.
+#define END_TEST_WITHOUT(environment, reason)                                            \
+  do {                                                                                   \
+    if (::vortex::test::in_ci()) {                                                       \
+      GTEST_FAIL() << "CI has no " << ::vortex::test::name_of(environment)               \
+                   << ", and tests that need it must not be left out there: " << reason; \
+    }                                                                                    \
+    GTEST_SKIP() << reason;                                                              \
+  } while (false)
+
+}  // namespace vortex::test
