@@ -8,16 +8,20 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include "cli/byte_size.h"
+#include "cli/interrupt.h"
 #include "cli/order_check.h"
 #include "cli/order_summary_json.h"
 #include "cli/record_options.h"
 #include "cli/verbs.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/guarded.h"
+#include "vortex/printable.h"
 
 namespace vortex::cli {
 namespace {
@@ -47,9 +51,11 @@ std::uint64_t readable_bytes(FileReader<std::byte>& input, std::uint64_t done) {
   return input.length_bytes().value_or(begin + block_bytes);
 }
 
-OrderSummary check_file(const std::string& path, const RecordFormat& format) {
+OrderSummary check_file(const std::string& path, const RecordFormat& format,
+                        const std::stop_token& stop) {
   const std::size_t record_bytes = format.record_bytes();
   FileReader<std::byte> input = open_input(path, format);
+  const StreamStop stop_of_input(input.stream(), stop);
   if (const auto length = input.length_bytes(); length && *length % record_bytes != 0) {
     refuse_length(path, *length, record_bytes);
   }
@@ -67,12 +73,12 @@ OrderSummary check_file(const std::string& path, const RecordFormat& format) {
   return order.summary();
 }
 
-OrderReport check_files(const CheckOptions& options) {
+OrderReport check_files(const CheckOptions& options, const std::stop_token& stop) {
   OrderReport report{
       .format = parse_record_options(options.records, "records"), .files = {}, .summary = {}};
   const auto started = std::chrono::steady_clock::now();
   for (const std::string& path : options.inputs) {
-    const OrderSummary summary = check_file(path, report.format);
+    const OrderSummary summary = check_file(path, report.format, stop);
     report.files.push_back({path, summary.records});
     report.summary = join(report.format, report.summary, summary);
   }
@@ -127,7 +133,7 @@ std::string describe_descent(const OrderReport& report) {
     record -= file.records;
   }
   return fmt::format("record {} of '{}' (byte {}) belongs before the record before it", record,
-                     path, record * report.format.record_bytes());
+                     printable(path), record * report.format.record_bytes());
 }
 
 void print(const OrderReport& report) {
@@ -151,7 +157,10 @@ void print(const OrderReport& report) {
 }  // namespace
 
 int check(const CheckOptions& options) {
-  const OrderReport report = options.combine ? combine_summaries(options) : check_files(options);
+  Interrupt interrupt;
+  const OrderReport report = interrupt.end_process_or([&] {
+    return options.combine ? combine_summaries(options) : check_files(options, interrupt.token());
+  });
   if (options.json) {
     fmt::print("{}", to_json(report));
   } else {

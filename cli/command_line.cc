@@ -10,6 +10,7 @@
 
 #include "cli/verbs.h"
 #include "vortex/error.h"
+#include "vortex/printable.h"
 
 namespace vortex::cli {
 namespace {
@@ -142,7 +143,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "vortex: %s (see --help)\n", error.what());
+    std::fprintf(stderr, "vortex: %s (see --help)\n", printable(error.what()).c_str());
     return kExitError;
   }
   if (program.got_subcommand("gen")) return gen(for_gen);
@@ -159,8 +160,7 @@ int run(int argc, char** argv) noexcept {
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
     return code;
   } catch (const std::exception& exception) {
-    const std::string_view message = message_for_people(exception);
-    std::fprintf(stderr, "vortex: %.*s\n", static_cast<int>(message.size()), message.data());
+    std::fprintf(stderr, "vortex: %s\n", printable(message_for_people(exception)).c_str());
   }
   return kExitError;
 }

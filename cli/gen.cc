@@ -10,11 +10,14 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stop_token>
 
 #include "cli/byte_size.h"
+#include "cli/interrupt.h"
 #include "cli/record_checksum.h"
 #include "cli/record_generator.h"
 #include "cli/verbs.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
@@ -75,6 +78,28 @@ FileWriter<std::byte> open_output(const GenOptions& options, std::uint64_t bytes
   return FileWriter<std::byte>(STDOUT_FILENO, for_writer);
 }
 
+// Returns the checksum.
+std::uint64_t write(const GenOptions& options, const RecordGenerator& generator, const Part& part,
+                    const std::stop_token& stop) {
+  const std::size_t record_bytes = generator.record_bytes();
+  FileWriter<std::byte> output = open_output(options, part.records * record_bytes);
+  const StreamStop stop_of_output(output.stream(), stop);
+  RecordChecksum checksum(record_bytes);
+  const std::size_t step = kStepBytes / record_bytes;
+  guarded([&] {
+    std::byte* to = output.data();
+    for (std::uint64_t done = 0; done < part.records;) {
+      const std::size_t now = std::min<std::uint64_t>(step, part.records - done);
+      generator.write(part.first + done, now, to);
+      checksum.add(to, now);
+      to += now * record_bytes;
+      done += now;
+    }
+  }).throw_if_failed();
+  output.finish(part.records * record_bytes);
+  return checksum.value();
+}
+
 void print(const GenOptions& options, const RecordGenerator& generator,
            const RecordGeneratorOptions& what, const Part& part, std::uint64_t checksum,
            double seconds) {
@@ -119,22 +144,11 @@ int gen(const GenOptions& options) {
   const RecordGenerator generator(what);
 
   const auto started = std::chrono::steady_clock::now();
-  FileWriter<std::byte> output = open_output(options, part.records * record_bytes);
-  RecordChecksum checksum(record_bytes);
-  const std::size_t step = kStepBytes / record_bytes;
-  guarded([&] {
-    std::byte* to = output.data();
-    for (std::uint64_t done = 0; done < part.records;) {
-      const std::size_t now = std::min<std::uint64_t>(step, part.records - done);
-      generator.write(part.first + done, now, to);
-      checksum.add(to, now);
-      to += now * record_bytes;
-      done += now;
-    }
-  }).throw_if_failed();
-  output.finish(part.records * record_bytes);
+  Interrupt interrupt;
+  const std::uint64_t checksum =
+      interrupt.end_process_or([&] { return write(options, generator, part, interrupt.token()); });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
-  print(options, generator, what, part, checksum.value(), took.count());
+  print(options, generator, what, part, checksum, took.count());
   return kExitGood;
 }
 

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "vortex/error.h"
 #include "vortex/os/masked_thread.h"
 
@@ -10,7 +12,8 @@ namespace {
 
 // What the destructor sends to end the thread, and the thread to wake who made it.
 constexpr int kWake = SIGUSR2;
-constexpr timespec kBetweenWakes = {.tv_sec = 0, .tv_nsec = 50'000'000};
+constexpr long kFirstPauseMs = 50;
+constexpr long kLongestPauseMs = 10'000;
 
 }  // namespace
 
@@ -44,9 +47,12 @@ Interrupt::~Interrupt() {
 
 void* Interrupt::wait_for_signal(void* self) noexcept {
   auto& interrupt = *static_cast<Interrupt*>(self);
+  long pause_ms = kFirstPauseMs;
   for (;;) {
     const bool requested = interrupt.received_.load() != 0;
-    const int signal = requested ? sigtimedwait(&interrupt.signals_, nullptr, &kBetweenWakes)
+    const timespec pause{.tv_sec = pause_ms / 1000, .tv_nsec = pause_ms % 1000 * 1'000'000};
+    if (requested) pause_ms = std::min(2 * pause_ms, kLongestPauseMs);
+    const int signal = requested ? sigtimedwait(&interrupt.signals_, nullptr, &pause)
                                  : sigwaitinfo(&interrupt.signals_, nullptr);
     if (signal == kWake) return nullptr;
     if (signal > 0) {
@@ -57,14 +63,14 @@ void* Interrupt::wait_for_signal(void* self) noexcept {
   }
 }
 
-void Interrupt::end_process_if_requested() {
-  const int received = received_.load();
-  if (received == 0) return;
+void Interrupt::end_process_by(int signal) noexcept {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
-  sigaction(received, &action, nullptr);
+  sigaction(signal, &action, nullptr);
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
-  kill(getpid(), received);
+  kill(getpid(), signal);
+  // The first process of a container outlives that; this is how a shell would tell.
+  _exit(128 + signal);
 }
 
 }  // namespace vortex::cli

@@ -7,12 +7,16 @@
 #include <atomic>
 #include <stop_token>
 
+#include "vortex/error.h"
+
 namespace vortex::cli {
 
 // While it lives, SIGINT, SIGTERM and SIGHUP, unless they were ignored, request a stop. After one,
 // system calls of the thread that made this are interrupted again and again (EINTR), for one that
 // waits for the other end of a FIFO would never look at the request; disks try again, so that
-// nothing else is cut short. Make it before any other thread, one at a time. Uses SIGUSR2.
+// nothing else is cut short, and the pauses grow, so that what begins anew each time gets done.
+// The first process of a container, which the kernel spares signals that it does not handle, is
+// asked like any other. Make it before any other thread, one at a time. Uses SIGUSR2.
 class Interrupt {
  public:
   // Throws Error.
@@ -23,10 +27,20 @@ class Interrupt {
 
   std::stop_token token() const noexcept { return source_.get_token(); }
 
-  // Ends the process by the signal that came, as the shell expects it; returns if none did.
-  void end_process_if_requested();
+  // What `work` returns. When it throws an Error after a signal came, ends the process by that
+  // signal, as the shell expects it.
+  template <typename Work>
+  auto end_process_or(Work work) {
+    try {
+      return work();
+    } catch (const Error&) {
+      if (const int signal = received_.load()) end_process_by(signal);
+      throw;
+    }
+  }
 
  private:
+  [[noreturn]] void end_process_by(int signal) noexcept;
   static void* wait_for_signal(void* self) noexcept;
 
   std::stop_source source_;

@@ -215,7 +215,7 @@ int sort(const SortOptions& options) {
   // Of the plan, too: what its thread takes of the address space is then gone for both.
   Interrupt interrupt;
   what.stop = interrupt.token();
-  try {
+  interrupt.end_process_or([&] {
     if (options.plan) {
       const SortPlan plan = plan_external_sort(what);
       if (options.json) {
@@ -223,7 +223,7 @@ int sort(const SortOptions& options) {
       } else {
         fmt::print("{}", to_string(plan));
       }
-      return kExitGood;
+      return;
     }
     ProgressLine line(options.progress);
     if (line.wanted()) what.progress = [&line](const SortProgress& now) { line.show(now); };
@@ -234,10 +234,7 @@ int sort(const SortOptions& options) {
     if (disks) bound = disks->seconds(report);
     if (options.json) print_json(out, what, report, bound);
     if (options.verbose) print(stderr, what, report, bound);
-  } catch (const Error&) {
-    interrupt.end_process_if_requested();
-    throw;
-  }
+  });
   return kExitGood;
 }
 

@@ -614,6 +614,19 @@ class Sort(Program):
             self.assertEqual(waiter.wait(timeout=60), -signal.SIGTERM)
         self.assertEqual(sorted(os.listdir(self.folder)), ["fifo", "in"])
 
+    def test_a_signal_ends_gen_and_check_while_they_wait_for_a_fifo(self):
+        os.mkfifo(self.folder / "fifo")
+        for arguments in (("gen", "fifo", "-n", 100), ("check", "fifo")):
+            waiter = subprocess.Popen(
+                [PROGRAM, *map(str, arguments)], cwd=self.folder, stderr=subprocess.DEVNULL,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+            status = pathlib.Path(f"/proc/{waiter.pid}/status")
+            while not re.search(r"^Threads:\s+([2-9]|\d\d)", status.read_text(), re.MULTILINE):
+                self.assertIsNone(waiter.poll())
+            waiter.send_signal(signal.SIGINT)
+            self.assertEqual(waiter.wait(timeout=60), -signal.SIGINT)
+        self.assertEqual(os.listdir(self.folder), ["fifo"])
+
     def test_a_signal_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self.end_by(number)
@@ -628,6 +641,53 @@ class Sort(Program):
         self.assertEqual(reader.wait(), -number)
         reader.stdin.close()
         reader.stderr.close()
+        self.assertEqual(os.listdir(self.folder), [])
+
+
+class FirstProcess(Program):
+    """The first process of a container, which the kernel spares signals that it does not handle."""
+
+    def end_first_process(self, *arguments, **options):
+        contained = ["unshare", "--pid", "--fork"]
+        if subprocess.run([*contained, "true"], check=False, capture_output=True).returncode != 0:
+            self.skipTest("no process namespace can be had: unshare --pid needs root")
+        outside = subprocess.Popen(
+            [*contained, PROGRAM, *arguments], cwd=self.folder, stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL), **options)
+        try:
+            children = pathlib.Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
+            inside = None
+            while inside is None or not self.waits(inside):
+                self.assertIsNone(outside.poll())
+                inside = next(iter(children.read_text().split()), None)
+            os.kill(int(inside), signal.SIGTERM)
+            try:
+                self.assertEqual(outside.wait(timeout=60), 128 + signal.SIGTERM)
+            except subprocess.TimeoutExpired:
+                os.kill(int(inside), signal.SIGKILL)
+                self.fail(f"{arguments}: SIGTERM is ignored")
+        finally:
+            outside.wait()
+            for pipe in (outside.stdin, outside.stdout):
+                if pipe:
+                    pipe.close()
+
+    @staticmethod
+    def waits(process):
+        """With more threads than one, of which the first waits in the kernel."""
+        status = pathlib.Path(f"/proc/{process}/status").read_text()
+        return (re.search(r"^Threads:\s+([3-9]|\d\d)", status, re.MULTILINE)
+                and re.search(r"^State:\s+S", status, re.MULTILINE))
+
+    def test_a_signal_ends_gen(self):
+        self.end_first_process("gen", "-", "--bytes", "1G", stdout=subprocess.PIPE)
+
+    def test_a_signal_ends_check(self):
+        self.end_first_process("check", "-", stdin=subprocess.PIPE)
+
+    def test_a_signal_ends_sort(self):
+        self.end_first_process("sort", "-", "-o", "out", "--form", "records",
+                               stdin=subprocess.PIPE)
         self.assertEqual(os.listdir(self.folder), [])
 
 
@@ -664,6 +724,24 @@ class CommandLine(Program):
             self.assertIn(verb, text)
             self.assertIn("--json", self.run_vortex(verb, "--help").stdout.decode())
         self.assertTrue(self.run_vortex("--version").stdout.startswith(b"vortex "))
+
+    def test_names_reach_the_terminal_escaped(self):
+        name = "a\nb\x1b[2J"
+        shown = "a\\nb\\x1b[2J"
+        for arguments in (("sort", name, "-o", "x", "--record", 8), ("check", name),
+                          ("sort", "x", "-o", "x", "--form", name), ("gen", "x", name, "-n", 1),
+                          ("gen", f"{name}/x", "-n", 1), ("gen", "x", "-n", name),
+                          ("info", name), ("check", "--combine", name)):
+            self.assertIn(shown, self.refusal(*arguments))
+        (self.folder / name).write_bytes(b"20" * 50 + b"10" * 50)
+        for arguments in ((), ("--json",)):
+            done = self.run_vortex("check", name, *arguments, code=1)
+            self.assertIn(f"record 1 of '{shown}'", done.stderr.decode())
+            self.assertNotIn(b"\x1b", done.stdout + done.stderr)
+        self.assertNotIn(b"\x1b", self.run_vortex("gen", name, "-n", 1).stdout)
+        (self.folder / name).unlink()
+        (self.folder / name).mkdir()
+        self.assertIn(f"folder {shown}", self.run_vortex("info", name).stdout.decode())
 
     def test_errors(self):
         for arguments in ((), ("frobnicate",), ("gen",), ("check",), ("gen", "x", "--nonsense"),
