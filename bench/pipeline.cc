@@ -13,8 +13,10 @@
 //   spsc_queue        loops that know of blocks, over boost::lockfree::spsc_queue
 //   pipe              pipe(2)
 //   vortex_b          CommitStream
-//   vortex_c          Pipeline
-//   vortex_c_in_place Pipeline with Handover::kInPlace
+//   vortex_c          Pipeline, on a pool of aliases
+//   vortex_c_exact    the same with every block vacated at once (stale_blocks = 0)
+//   vortex_c_moves    Pipeline, on a pool that moves its blocks
+//   vortex_c_in_place the same with Handover::kInPlace
 //
 // peak_MiB is what the process took at most beyond what it had before the row began.
 #include <fcntl.h>
@@ -372,18 +374,20 @@ class VortexB final : public Transport {
   CommitStream<Item> stream_;
 };
 
-template <Handover kHandover>
+template <PoolKind kKind, Handover kHandover = Handover::kAtHome, StaleBlocks kStale = 15>
 class VortexC final : public Transport {
  public:
   VortexC(std::size_t block_bytes, std::size_t blocks)
       : pipeline_({.read_ahead_blocks = blocks - 1,
                    .writer_comeback_blocks = 0,
                    .reader_comeback_blocks = 0,
+                   .stale_blocks = kStale,
                    .handover = kHandover,
                    .pool = std::make_shared<BlockPool>(
                        BlockPoolOptions{.pool_bytes = blocks * block_bytes,
                                         .block_bytes = block_bytes,
-                                        .warming = Warming::kEager})}),
+                                        .warming = Warming::kEager,
+                                        .kind = kKind})}),
         writer_(pipeline_.writer()),
         reader_(pipeline_.reader()) {}
   void produce(std::size_t items) override {
@@ -538,20 +542,22 @@ BENCHMARK_TEMPLATE(transport, VortexB)
       one_each(row, {64 * kKiB, 256 * kKiB, kMiB, 2 * kMiB}, {4});
       also_all_cores(row, kMiB, 4);
     });
-BENCHMARK_TEMPLATE(transport, VortexC<Handover::kAtHome>)
-    ->Name("vortex_c")
-    ->Apply([](benchmark::internal::Benchmark* row) {
-      one_each(row, kAllSizes, {3, 4});
-      equal_memory(row);
-      also_all_cores(row, 2 * kMiB, 4);
-    });
-BENCHMARK_TEMPLATE(transport, VortexC<Handover::kInPlace>)
+void vortex_c_rows(benchmark::internal::Benchmark* row) {
+  one_each(row, kAllSizes, {3, 4});
+  equal_memory(row);
+  also_all_cores(row, 2 * kMiB, 4);
+}
+
+BENCHMARK_TEMPLATE(transport, VortexC<PoolKind::kAliases>)->Name("vortex_c")->Apply(vortex_c_rows);
+BENCHMARK_TEMPLATE(transport, VortexC<PoolKind::kAliases, Handover::kAtHome, 0>)
+    ->Name("vortex_c_exact")
+    ->Apply(vortex_c_rows);
+BENCHMARK_TEMPLATE(transport, VortexC<PoolKind::kMoves>)
+    ->Name("vortex_c_moves")
+    ->Apply(vortex_c_rows);
+BENCHMARK_TEMPLATE(transport, VortexC<PoolKind::kMoves, Handover::kInPlace>)
     ->Name("vortex_c_in_place")
-    ->Apply([](benchmark::internal::Benchmark* row) {
-      one_each(row, kAllSizes, {3, 4});
-      equal_memory(row);
-      also_all_cores(row, 2 * kMiB, 4);
-    });
+    ->Apply(vortex_c_rows);
 
 std::string row_name(const char* family, std::size_t block_bytes, std::int64_t blocks,
                      std::int64_t streams) {
@@ -563,7 +569,7 @@ std::string row_name(const char* family, std::size_t block_bytes, std::int64_t b
 std::vector<bench::Ratio> ratios() {
   std::vector<bench::Ratio> list;
   const std::string memcpy_name = "memory_copy/268435456/iterations:1/manual_time";
-  for (const char* family : {"vortex_c", "vortex_c_in_place"}) {
+  for (const char* family : {"vortex_c", "vortex_c_exact", "vortex_c_moves", "vortex_c_in_place"}) {
     const std::string who = std::string(family) + " / ";
     for (const std::size_t bytes : {kMiB, 2 * kMiB, 4 * kMiB}) {
       const std::string at = ", blocks of " + std::to_string(bytes / kKiB) + " KiB";

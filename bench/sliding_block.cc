@@ -8,7 +8,9 @@
 //   bare_calls     Vortex-C, its system calls alone: place, withdraw, vacate, made by hand
 //   remap          the same through BlockPool
 //   remap_faults   a loop that touches one byte of each block of an InputStream; the faults do the
-//   rest
+//                  rest
+//   alias_faults   the same on a pool of aliases, vacated 16 blocks at a time
+//   alias_exact    the same, each block vacated before it is given back
 //
 // The second argument is 1 for transparent huge pages, where the block is large enough for them.
 #include <sys/mman.h>
@@ -49,11 +51,12 @@ class SameBlockSource final : public Source {
   BlockQuota quota_;
 };
 
-BlockPoolOptions pool_options(const benchmark::State& state) {
+BlockPoolOptions pool_options(const benchmark::State& state, PoolKind kind = PoolKind::kMoves) {
   const auto block_bytes = static_cast<std::size_t>(state.range(0));
   return {.pool_bytes = block_bytes,
           .block_bytes = block_bytes,
           .warming = Warming::kEager,
+          .kind = kind,
           .huge_pages = state.range(1) != 0};
 }
 
@@ -118,11 +121,13 @@ void remap(benchmark::State& state) {
   count(state);
 }
 
-void remap_faults(benchmark::State& state) {
+template <PoolKind kKind, StaleBlocks kStale>
+void faults(benchmark::State& state) {
   const auto block_bytes = static_cast<std::size_t>(state.range(0));
-  BlockPool pool(pool_options(state));
-  auto stream = std::make_unique<InputStream<char>>(std::make_unique<SameBlockSource>(pool),
-                                                    InputStreamOptions{.comeback_blocks = 0});
+  BlockPool pool(pool_options(state, kKind));
+  const InputStreamOptions options{.comeback_blocks = 0, .stale_blocks = kStale};
+  auto stream =
+      std::make_unique<InputStream<char>>(std::make_unique<SameBlockSource>(pool), options);
   std::size_t at = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(*const_cast<const volatile char*>(stream->data() + at));
@@ -130,8 +135,8 @@ void remap_faults(benchmark::State& state) {
     if (at == kSpan) {  // a stream is read once
       state.PauseTiming();
       stream.reset();
-      stream = std::make_unique<InputStream<char>>(std::make_unique<SameBlockSource>(pool),
-                                                   InputStreamOptions{.comeback_blocks = 0});
+      stream =
+          std::make_unique<InputStream<char>>(std::make_unique<SameBlockSource>(pool), options);
       at = 0;
       state.ResumeTiming();
     }
@@ -164,7 +169,21 @@ BENCHMARK(copy)->UseRealTime()->MinTime(0.2)->Threads(1)->Threads(2);
 BENCHMARK(commit)->Apply(arguments)->Threads(1)->Threads(2);
 BENCHMARK(bare_calls)->Apply(arguments)->Threads(1)->Threads(2);
 BENCHMARK(remap)->Apply(arguments)->Threads(1)->Threads(2);
-BENCHMARK(remap_faults)->Apply(arguments)->Threads(1)->Threads(2);
+BENCHMARK_TEMPLATE(faults, PoolKind::kMoves, 0)
+    ->Name("remap_faults")
+    ->Apply(arguments)
+    ->Threads(1)
+    ->Threads(2);
+BENCHMARK_TEMPLATE(faults, PoolKind::kAliases, 15)
+    ->Name("alias_faults")
+    ->Apply(arguments)
+    ->Threads(1)
+    ->Threads(2);
+BENCHMARK_TEMPLATE(faults, PoolKind::kAliases, 0)
+    ->Name("alias_exact")
+    ->Apply(arguments)
+    ->Threads(1)
+    ->Threads(2);
 
 std::vector<bench::Ratio> ratios() {
   std::vector<bench::Ratio> list;
@@ -178,6 +197,10 @@ std::vector<bench::Ratio> ratios() {
     list.push_back({"remap with faults / memcpy" + who, faults, memcpy_name});
     list.push_back({"remap with faults / its bare system calls" + who, faults, bare});
     list.push_back({"remap with faults / commit and decommit" + who, faults, commits});
+    list.push_back({"aliases with faults / remap with faults" + who,
+                    "alias_faults/block:2097152/huge:1" + suffix, faults});
+    list.push_back({"exact aliases with faults / remap with faults" + who,
+                    "alias_exact/block:2097152/huge:1" + suffix, faults});
   }
   return list;
 }

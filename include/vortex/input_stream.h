@@ -18,6 +18,7 @@ struct InputStreamOptions {
   // M: after touching block i, a reader may come back as far as block i - M. Records and vector
   // loads that straddle a block border need 1.
   std::size_t comeback_blocks = 1;
+  StaleBlocks stale_blocks = 0;  // on a pool of aliases; see there
   // Address space. 0: the length of the data plus what the end needs, or kUnknownLengthReservation
   // when the source does not know it. Halved down to `least_reserve_bytes` when the system refuses.
   std::uint64_t reserve_bytes = 0;
@@ -31,7 +32,8 @@ inline constexpr std::uint64_t kUnknownLengthReservation = std::uint64_t{1} << 4
 // block that falls out of the window (Algorithm 6 of the Vortex paper with remapping, section 4.3).
 // The window is [newest - M, newest], where newest is the highest block touched; a reader may jump
 // forward as it likes. A touch behind the window, beyond the end, or a write outside the window is
-// the stream's error (see guarded.h).
+// the stream's error (see guarded.h); on a pool of aliases every write is, and how soon a touch
+// behind the window is noticed is a choice (see StaleBlocks).
 //
 // The data end where the source says. After them come filler bytes (Source::fill) to the end of
 // their last page and at least one whole page more; beyond that a read is an error.

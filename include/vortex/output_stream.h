@@ -24,6 +24,7 @@ struct OutputStreamOptions {
   // L: after touching block i, a writer may come back as far as block i - L; blocks may be written
   // in any order within that. Records and vector stores that straddle a block border need 1.
   std::size_t comeback_blocks = 1;
+  StaleBlocks stale_blocks = 0;                          // on a pool of aliases; see there
   std::uint64_t reserve_bytes = std::uint64_t{1} << 40;  // the most that can be written
   std::uint64_t least_reserve_bytes = std::uint64_t{1}
                                       << 30;  // accepted when the system refuses more
@@ -34,10 +35,11 @@ struct OutputStreamOptions {
 
 // The untyped part. A write fault places an empty block from the sink; a block more than L behind
 // the newest is complete and is handed over (section 4.3 of the Vortex paper). A touch behind the
-// window is the stream's error, and so is a read of a block that was never written, where the
-// processor tells reads from writes. What the writer leaves out of a block that it touched is
-// zeros, whatever the sink, unless Gaps::kUnspecified is asked for. Whole blocks that it jumps over
-// go to Sink::skip(): zeros in a file, an error for callbacks, pipelines and what cannot seek.
+// window is the stream's error (on a pool of aliases as soon as StaleBlocks says), and so is a read
+// of a block that was never written, where the processor tells reads from writes. What the writer
+// leaves out of a block that it touched is zeros, whatever the sink, unless Gaps::kUnspecified is
+// asked for. Whole blocks that it jumps over go to Sink::skip(): zeros in a file, an error for
+// callbacks, pipelines and what cannot seek.
 //
 // One thread writes, or several that together stay inside the window. System calls on data() fail
 // with EFAULT or come back short unless prefault() has placed the range.

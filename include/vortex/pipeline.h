@@ -25,7 +25,12 @@ struct PipelineOptions {
   std::size_t read_ahead_blocks = 2;             // N
   std::size_t writer_comeback_blocks = 1;        // L: how far back the producer may write
   std::size_t reader_comeback_blocks = 1;        // M: how far back the consumer may read
-  Handover handover = Handover::kAtHome;         // kInPlace is faster and forgives more
+  // How the pool that the pipeline makes gets its blocks to both threads.
+  PoolKind pool_kind = PoolKind::kThreads;
+  // Of each array, on a pool of aliases. 0 makes every touch behind a window an error at once, for
+  // an interruption of the other thread a block.
+  StaleBlocks stale_blocks = 15;
+  Handover handover = Handover::kAtHome;  // on a pool that moves; kInPlace is faster, forgives more
   // What the reader finds where the producer left bytes out of a block. Clearing blocks that move
   // between two threads of one program costs more than the moves.
   Gaps gaps = Gaps::kUnspecified;

@@ -5,6 +5,8 @@
 
 namespace vortex::inline v0 {
 
+// The resident sizes count a page as often as it is mapped, so they show more than is held where a
+// pool of aliases is in use: see held_bytes().
 struct ProcessMemory {
   std::size_t resident_bytes = 0;       // VmRSS
   std::size_t peak_resident_bytes = 0;  // VmHWM, since the start or the last reset_peak_resident()
@@ -13,6 +15,11 @@ struct ProcessMemory {
 
 // Reads /proc/self/status. Not inside a fault.
 ProcessMemory process_memory();
+
+// The memory that the process holds now, each page counted once (Pss of /proc/self/smaps_rollup,
+// which counts a page that other processes hold, too, in part). Takes the kernel some microseconds
+// a MiB. 0 where it does not tell (before Linux 4.14).
+std::size_t held_bytes();
 
 // Starts a new peak from the present size. Returns false where the kernel does not let it.
 bool reset_peak_resident();

@@ -93,7 +93,8 @@ class Disk {
   // pin it for each. Requests refer to it by the same addresses ever after: blocks at home. What is
   // registered is the memory that lies at those addresses now: were a block placed elsewhere, its
   // home would be given new memory, and requests would move that instead of the block. So all
-  // blocks must rest, and go on resting until this returns. Refusal is no error: it costs speed,
+  // blocks must rest, and go on resting until this returns; the homes of a pool of aliases show the
+  // same memory at any time. Refusal is no error: it costs speed,
   // and the statistics say why. Not inside a fault. The range must be unregistered before the
   // memory goes away, with no requests under way.
   virtual void register_memory(std::byte* begin, std::size_t bytes, std::size_t block_bytes);

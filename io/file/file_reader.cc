@@ -61,6 +61,7 @@ FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout,
     pool_ = own_pool_.get();
     for_source.register_pool = true;
   }
+  if (homes_can_be_registered(*pool_)) for_source.register_pool = true;
   if (layout->length() != 0) {
     direct_ = direct_io_report(*layout->locate(0, pool_->block_bytes()).file);
   }

@@ -24,7 +24,7 @@ struct FileSinkOptions {
   Caching caching = Caching::kAuto;
   bool sync = false;  // finish() returns when the data, and the name, have reached the disk
   // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
-  // no block has been taken yet.
+  // no block has been taken yet, or one of aliases.
   bool register_pool = false;
 };
 

@@ -41,7 +41,7 @@ struct FileSourceOptions {
   std::size_t request_bytes = 0;      // 0: a block, or several small ones
   Caching caching = Caching::kAuto;
   // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
-  // no block has been taken yet.
+  // no block has been taken yet, or one of aliases.
   bool register_pool = false;
 };
 

@@ -67,6 +67,7 @@ FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
     pool_ = own_pool_.get();
     for_sink.register_pool = true;
   }
+  if (homes_can_be_registered(*pool_)) for_sink.register_pool = true;
   direct_ = direct_io_report(*layout->locate(0, pool_->block_bytes()).file);
   auto sink = std::make_unique<FileSink>(*pool_, std::move(layout), for_sink);
   sink_ = sink.get();

@@ -30,6 +30,10 @@ std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t bl
   return std::make_unique<BlockPool>(options);
 }
 
+bool homes_can_be_registered(const BlockPool& pool) {
+  return pool.aliases() && pool.statistics().blocks_populated == pool.block_count();
+}
+
 std::string descriptor_name(int descriptor, const std::string& name) {
   return name.empty() ? "descriptor " + std::to_string(descriptor) : name;
 }

@@ -21,6 +21,11 @@ std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks);
 std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t block_bytes,
                                          std::size_t blocks);
 
+// Whether disks may be told about a pool's memory while others use it, see Disk::register_memory():
+// the homes of aliases are always there. Not before all of it is there: registering would get it in
+// small pages.
+bool homes_can_be_registered(const BlockPool& pool);
+
 // `name`, or what to call a descriptor without one.
 std::string descriptor_name(int descriptor, const std::string& name);
 

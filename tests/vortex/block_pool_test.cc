@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "tests/support/environment.h"
+#include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/block_quota.h"
 #include "vortex/error.h"
@@ -73,7 +74,8 @@ std::size_t huge_page_bytes(const std::byte* begin, const std::byte* end) {
     if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2 && line.find(':') > 20) {
       inside = from >= reinterpret_cast<unsigned long>(begin) &&
                to <= reinterpret_cast<unsigned long>(end);
-    } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %lu", &count) == 1) {
+    } else if (inside && (std::sscanf(line.c_str(), "AnonHugePages: %lu", &count) == 1 ||
+                          std::sscanf(line.c_str(), "ShmemPmdMapped: %lu", &count) == 1)) {
       kilobytes += count;
     }
   }
@@ -121,9 +123,16 @@ TEST(BlockPool, NamesTheMapLimitAndTheValueThatWouldDo) {
   EXPECT_EQ(MapBudget::claimed(), 0u) << "a refused pool claims nothing";
 }
 
-TEST(BlockPool, BlocksKeepTheirBytesWhereverTheyAre) {
+class PoolKinds : public testing::TestWithParam<PoolKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolKinds, testing::Values(PoolKind::kMoves, PoolKind::kAliases),
+                         [](const auto& info) {
+                           return info.param == PoolKind::kMoves ? "moves" : "aliases";
+                         });
+
+TEST_P(PoolKinds, BlocksKeepTheirBytesWhereverTheyAre) {
   for (std::size_t block_bytes : {kSmall, std::size_t{2} << 20, std::size_t{3} << 20}) {
-    BlockPool pool({.pool_bytes = 4 * block_bytes, .block_bytes = block_bytes});
+    BlockPool pool({.pool_bytes = 4 * block_bytes, .block_bytes = block_bytes, .kind = GetParam()});
     BlockQuota quota(pool, 4, 4, "test");
     Reservation space({.bytes = 16 * block_bytes});
     std::vector<Block> blocks;
@@ -159,10 +168,12 @@ TEST(BlockPool, BlocksKeepTheirBytesWhereverTheyAre) {
   }
 }
 
-TEST(BlockPool, PlacingInOrderAddsNoMaps) {
+TEST_P(PoolKinds, PlacingInOrderAddsNoMaps) {
   constexpr std::size_t kBlocks = 256;
-  BlockPool pool(
-      {.pool_bytes = kBlocks * kSmall, .block_bytes = kSmall, .warming = Warming::kEager});
+  BlockPool pool({.pool_bytes = kBlocks * kSmall,
+                  .block_bytes = kSmall,
+                  .warming = Warming::kEager,
+                  .kind = GetParam()});
   BlockQuota quota(pool, kBlocks, kBlocks, "test");
   Reservation space({.bytes = kBlocks * kSmall});
   std::vector<Block> blocks(kBlocks);
@@ -175,11 +186,13 @@ TEST(BlockPool, PlacingInOrderAddsNoMaps) {
   for (Block block : blocks) quota.give_back(block);
 }
 
-TEST(BlockPool, ScatteredBlocksStayWithinTheirBudget) {
+TEST_P(PoolKinds, ScatteredBlocksStayWithinTheirBudget) {
   constexpr std::size_t kBlocks = 300;
   const std::size_t before = map_count();
-  BlockPool pool(
-      {.pool_bytes = kBlocks * kSmall, .block_bytes = kSmall, .warming = Warming::kEager});
+  BlockPool pool({.pool_bytes = kBlocks * kSmall,
+                  .block_bytes = kSmall,
+                  .warming = Warming::kEager,
+                  .kind = GetParam()});
   BlockQuota quota(pool, kBlocks, kBlocks, "test");
   Reservation space({.bytes = 2 * kBlocks * kSmall});
   std::vector<Block> blocks(kBlocks);
@@ -195,8 +208,8 @@ TEST(BlockPool, ScatteredBlocksStayWithinTheirBudget) {
   }
 }
 
-TEST(BlockPool, QuotasGuaranteeTheirMinimum) {
-  BlockPool pool({.pool_bytes = 10 * kSmall, .block_bytes = kSmall});
+TEST_P(PoolKinds, QuotasGuaranteeTheirMinimum) {
+  BlockPool pool({.pool_bytes = 10 * kSmall, .block_bytes = kSmall, .kind = GetParam()});
   BlockQuota first(pool, 4, BlockQuota::kNoMaximum, "first");
   BlockQuota second(pool, 3, 3, "second");
   std::vector<Block> of_first;
@@ -233,12 +246,14 @@ TEST(BlockPool, QuotasGuaranteeTheirMinimum) {
   EXPECT_EQ(pool.statistics().peak_blocks_in_use, 10u);
 }
 
-TEST(BlockPool, QuotaModel) {
+TEST_P(PoolKinds, QuotaModel) {
   std::mt19937_64 random(20260101);
   for (int round = 0; round < 50; ++round) {
     const std::size_t total = 1 + random() % 12;
-    BlockPool pool(
-        {.pool_bytes = total * kSmall, .block_bytes = kSmall, .warming = Warming::kOnDemand});
+    BlockPool pool({.pool_bytes = total * kSmall,
+                    .block_bytes = kSmall,
+                    .warming = Warming::kOnDemand,
+                    .kind = GetParam()});
     struct User {
       std::unique_ptr<BlockQuota> quota;
       std::vector<Block> blocks;
@@ -291,8 +306,8 @@ TEST(BlockPool, QuotaModel) {
   }
 }
 
-TEST(BlockPool, TakersOnManyThreadsGetDifferentBlocks) {
-  BlockPool pool({.pool_bytes = 64 * kSmall, .block_bytes = kSmall});
+TEST_P(PoolKinds, TakersOnManyThreadsGetDifferentBlocks) {
+  BlockPool pool({.pool_bytes = 64 * kSmall, .block_bytes = kSmall, .kind = GetParam()});
   BlockQuota quota(pool, 0, BlockQuota::kNoMaximum, "all");
   std::vector<std::thread> threads;
   std::atomic<int> clashes{0};
@@ -341,7 +356,7 @@ INSTANTIATE_TEST_SUITE_P(All, Warmings,
 
 // Blocks of a huge page lie side by side in memory when they have left it, too: a disk is told of
 // one piece and not of one for each page.
-TEST(BlockPool, BlocksOfAllSizesBeginInHugePages) {
+TEST_P(PoolKinds, BlocksOfAllSizesBeginInHugePages) {
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   Reservation control({.bytes = kHugePage});
   int error = 0;
@@ -351,12 +366,17 @@ TEST(BlockPool, BlocksOfAllSizesBeginInHugePages) {
   if (huge_page_bytes(control.begin(), control.begin() + kHugePage) == 0) {
     END_TEST_WITHOUT(test::Environment::kHugePages, "the system grants no huge page");
   }
+  if (GetParam() == PoolKind::kAliases && os::collapse(control.begin(), kHugePage) == EINVAL) {
+    END_TEST_WITHOUT(test::Environment::kHugePages,
+                     "the kernel has no MADV_COLLAPSE (Linux 6.1), which aliases need");
+  }
   for (const std::size_t block_bytes : {kSmall, kHugePage / 2, kHugePage, 2 * kHugePage}) {
     SCOPED_TRACE(block_bytes);
     // And a block more, where a huge page has no room.
     BlockPool pool({.pool_bytes = 2 * kHugePage + std::min(block_bytes, kHugePage / 2),
                     .block_bytes = block_bytes,
-                    .warming = Warming::kOnDemand});
+                    .warming = Warming::kOnDemand,
+                    .kind = GetParam()});
     BlockQuota quota(pool, pool.block_count(), pool.block_count(), "test");
     std::vector<Block> blocks;
     for (std::size_t i = 0; i < pool.block_count(); ++i) {
@@ -375,42 +395,39 @@ TEST(BlockPool, BlocksOfAllSizesBeginInHugePages) {
   const BlockPool pool({.pool_bytes = 2 * kHugePage,
                         .block_bytes = kSmall,
                         .warming = Warming::kEager,
+                        .kind = GetParam(),
                         .huge_pages = false});
   EXPECT_EQ(huge_page_bytes(pool.homes(), pool.homes() + pool.pool_bytes()), 0u);
 }
 
 int failing_call = -1;
 os::MemoryCall failing_kind;
-// Whether a system call could read there, which no handler notices.
-bool readable(const std::byte* address) {
-  int ends[2];
-  if (pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  const bool result = write(ends[1], address, 1) == 1;
-  close(ends[0]);
-  close(ends[1]);
-  return result;
-}
-
 int fail_nth(os::MemoryCall call) noexcept {
   return call == failing_kind && failing_call-- == 0 ? ENOMEM : 0;
 }
 
 // The kernel may refuse any call: the block stays where it was, with its bytes, and the pool goes
 // on.
-TEST(BlockPool, RefusedCallsLeaveTheBlockWhereItWas) {
-  BlockPool pool({.pool_bytes = 2 * kSmall, .block_bytes = kSmall, .warming = Warming::kEager});
+TEST_P(PoolKinds, RefusedCallsLeaveTheBlockWhereItWas) {
+  BlockPool pool({.pool_bytes = 2 * kSmall,
+                  .block_bytes = kSmall,
+                  .warming = Warming::kEager,
+                  .kind = GetParam()});
   BlockQuota quota(pool, 2, 2, "test");
   Reservation space({.bytes = 4 * kSmall});
   const Block block = quota.try_take().block;
   std::memset(pool.home(block), 'x', kSmall);
   std::byte* const spots[] = {pool.home(block), space.begin(), space.begin() + 2 * kSmall};
-  for (os::MemoryCall kind : {os::MemoryCall::kMove, os::MemoryCall::kVacate}) {
+  const bool moves = GetParam() == PoolKind::kMoves;
+  const os::MemoryCall there = moves ? os::MemoryCall::kMove : os::MemoryCall::kAlias;
+  for (os::MemoryCall kind : {there, os::MemoryCall::kVacate}) {
     for (std::byte* from : spots) {
       for (std::byte* to : spots) {
         if (from == to) continue;
         ASSERT_EQ(pool.place(block, from), 0);
-        if (kind == os::MemoryCall::kVacate && from == pool.home(block))
-          continue;  // makes no such call
+        // Makes no such call.
+        if (kind == os::MemoryCall::kVacate && from == pool.home(block)) continue;
+        if (kind == os::MemoryCall::kAlias && to == pool.home(block)) continue;
         failing_kind = kind;
         failing_call = 0;
         os::set_failure_hook(&fail_nth);
@@ -420,7 +437,7 @@ TEST(BlockPool, RefusedCallsLeaveTheBlockWhereItWas) {
         EXPECT_EQ(pool.where(block), from);
         EXPECT_EQ(from[0], std::byte{'x'});
         EXPECT_EQ(from[kSmall - 1], std::byte{'x'});
-        EXPECT_TRUE(to == pool.home(block) || !readable(to)) << "zeros where nothing lies";
+        EXPECT_TRUE(to == pool.home(block) || !test::readable(to)) << "zeros where nothing lies";
         EXPECT_EQ(pool.place(block, to), 0) << "works again";
         EXPECT_EQ(to[0], std::byte{'x'});
       }
@@ -447,7 +464,7 @@ TEST(BlockPool, ABlockBetweenTwoRefusalsIsLostAndNothingElse) {
     EXPECT_EQ(pool.place(lost, space.begin() + 2 * kSmall), ENOMEM);
     os::set_failure_hook(nullptr);
     EXPECT_TRUE(pool.lost(lost));
-    EXPECT_FALSE(readable(space.begin())) << "zeros where nothing lies";
+    EXPECT_FALSE(test::readable(space.begin())) << "zeros where nothing lies";
     EXPECT_EQ(pool.withdraw(lost), ENOMEM);
     quota.give_back(lost);
     const Block other = quota.try_take().block;
@@ -490,7 +507,7 @@ bool sleeps(pid_t thread) {
 
 // The thread that warms has the last cold block in hand while somebody waits for that thread, and
 // is refused then.
-TEST(BlockPool, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
+TEST_P(PoolKinds, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
   static pid_t waiting;
   static std::atomic<bool> in_hand;
   waiting = gettid();
@@ -502,7 +519,10 @@ TEST(BlockPool, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
       while (!sleeps(waiting)) std::this_thread::yield();
       return ENOMEM;
     });
-    BlockPool pool({.pool_bytes = kSmall, .block_bytes = kSmall, .warming = Warming::kBackground});
+    BlockPool pool({.pool_bytes = kSmall,
+                    .block_bytes = kSmall,
+                    .warming = Warming::kBackground,
+                    .kind = GetParam()});
     while (!in_hand) std::this_thread::yield();
     pool.wait_until_warm();
     os::set_failure_hook(nullptr);
@@ -510,8 +530,11 @@ TEST(BlockPool, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
   }
 }
 
-TEST(BlockPool, RefusedMemoryIsTheTakersErrorAndNothingIsLost) {
-  BlockPool pool({.pool_bytes = 2 * kSmall, .block_bytes = kSmall, .warming = Warming::kOnDemand});
+TEST_P(PoolKinds, RefusedMemoryIsTheTakersErrorAndNothingIsLost) {
+  BlockPool pool({.pool_bytes = 2 * kSmall,
+                  .block_bytes = kSmall,
+                  .warming = Warming::kOnDemand,
+                  .kind = GetParam()});
   BlockQuota quota(pool, 2, 2, "test");
   failing_kind = os::MemoryCall::kPopulate;
   failing_call = 0;
@@ -529,18 +552,22 @@ TEST(BlockPool, RefusedMemoryIsTheTakersErrorAndNothingIsLost) {
 
   failing_call = 1;
   os::set_failure_hook(&fail_nth);
-  EXPECT_TRUE(contains(
-      error_text({.pool_bytes = 4 * kSmall, .block_bytes = kSmall, .warming = Warming::kEager}),
-      "use a smaller pool"));
+  EXPECT_TRUE(contains(error_text({.pool_bytes = 4 * kSmall,
+                                   .block_bytes = kSmall,
+                                   .warming = Warming::kEager,
+                                   .kind = GetParam()}),
+                       "use a smaller pool"));
   os::set_failure_hook(nullptr);
 }
 
 // While blocks move, other threads map and unmap as fast as they can. A map of theirs inside one of
 // our ranges means that a range of ours was free for an instant.
-TEST(BlockPool, NoOtherMapEverLandsInOurRanges) {
+TEST_P(PoolKinds, NoOtherMapEverLandsInOurRanges) {
   constexpr std::size_t kBlocks = 4;
-  BlockPool pool(
-      {.pool_bytes = kBlocks * kSmall, .block_bytes = kSmall, .warming = Warming::kEager});
+  BlockPool pool({.pool_bytes = kBlocks * kSmall,
+                  .block_bytes = kSmall,
+                  .warming = Warming::kEager,
+                  .kind = GetParam()});
   BlockQuota quota(pool, kBlocks, kBlocks, "test");
   Reservation space({.bytes = 64 * kSmall});
   std::atomic<bool> stop{false};
@@ -586,9 +613,12 @@ TEST(BlockPool, NoOtherMapEverLandsInOurRanges) {
   for (Block block : blocks) quota.give_back(block);
 }
 
-TEST(BlockPool, FlagsStandOnOurMapsAndTravelWithTheBlocks) {
+TEST_P(PoolKinds, FlagsStandOnOurMapsAndTravelWithTheBlocks) {
   for (bool dumped : {false, true}) {
-    BlockPool pool({.pool_bytes = 2 * kSmall, .block_bytes = kSmall, .in_core_dumps = dumped});
+    BlockPool pool({.pool_bytes = 2 * kSmall,
+                    .block_bytes = kSmall,
+                    .kind = GetParam(),
+                    .in_core_dumps = dumped});
     BlockQuota quota(pool, 1, 1, "test");
     Reservation space({.bytes = 2 * kSmall});
     const Block block = quota.try_take().block;
@@ -607,9 +637,9 @@ TEST(BlockPool, FlagsStandOnOurMapsAndTravelWithTheBlocks) {
 
 // A child has the objects and none of the memory. It may destroy the objects, and maps of its own
 // that came to lie where the parent's blocks are must survive that.
-TEST(BlockPool, ForkedChildInheritsNothingAndBreaksNothing) {
+TEST_P(PoolKinds, ForkedChildInheritsNothingAndBreaksNothing) {
   auto pool = std::make_unique<BlockPool>(
-      BlockPoolOptions{.pool_bytes = 4 * kSmall, .block_bytes = kSmall});
+      BlockPoolOptions{.pool_bytes = 4 * kSmall, .block_bytes = kSmall, .kind = GetParam()});
   auto quota = std::make_unique<BlockQuota>(*pool, 1, 1, "test");
   const Block block = quota->try_take().block;
   std::memset(pool->home(block), 'p', kSmall);

@@ -37,7 +37,9 @@ struct Plan {
   std::size_t n, l, m;
   std::uint64_t words;  // length
   bool known_length;
-  Handover handover;
+  PoolKind kind;
+  Handover handover;         // in a pool that moves
+  StaleBlocks stale_blocks;  // in a pool of aliases
   End writer_end, reader_end;
   std::uint64_t writer_until, reader_until;  // block at which an irregular end comes
   std::uint64_t writer_seed, reader_seed;
@@ -56,6 +58,14 @@ End random_end(std::mt19937_64& random) {
   }
 }
 
+bool in_place(const Plan& plan) {
+  return plan.kind == PoolKind::kMoves && plan.handover == Handover::kInPlace;
+}
+
+bool exact(const Plan& plan) {
+  return !in_place(plan) && (plan.kind == PoolKind::kMoves || plan.stale_blocks == 0);
+}
+
 Plan random_plan(std::mt19937_64& random) {
   Plan plan{};
   plan.n = random() % 4;
@@ -64,11 +74,13 @@ Plan random_plan(std::mt19937_64& random) {
   const std::uint64_t blocks = 1 + random() % 24;
   plan.words = random() % 3 == 0 ? blocks * kWords : random() % (blocks * kWords) + 1;
   plan.known_length = random() % 2 == 0;
+  plan.kind = random() % 2 == 0 ? PoolKind::kMoves : PoolKind::kAliases;
   plan.handover = random() % 2 == 0 ? Handover::kAtHome : Handover::kInPlace;
+  plan.stale_blocks = random() % 2 == 0 ? 0 : random() % 6;
   do {
     plan.writer_end = random_end(random);
-    // In place, a write behind the window may do harm before it is noticed.
-  } while (plan.handover == Handover::kInPlace && plan.writer_end == End::kTouchesOut);
+    // A write behind a window that is not exact may do harm before it is noticed.
+  } while (!exact(plan) && plan.writer_end == End::kTouchesOut);
   plan.reader_end = random_end(random);
   plan.writer_until = random() % blocks;
   plan.reader_until = random() % blocks;
@@ -262,14 +274,19 @@ class RandomReader {
   }
 
   // A word of a block that was given back. In place it stays readable until the writer takes it,
-  // and reads as zero while it moves; it never shows what the writer puts there.
+  // and reads as zero while it moves; it never shows what the writer puts there. A stale alias
+  // does, but only so many blocks behind the window.
   void look_behind(std::uint64_t block) {
     const std::uint64_t at = block * kWords + random_() % kWords;
     std::uint64_t word = 0;
     outcome_.failure = guarded([&] { word = in_[at]; });
     outcome_.failed_block = block;
-    if (!outcome_.failure && word != 0) outcome_.wrong += word != model_[at];
-    outcome_.wrong += !outcome_.failure && plan_.handover == Handover::kAtHome;
+    if (outcome_.failure) return;
+    if (in_place(plan_)) {
+      if (word != 0) outcome_.wrong += word != model_[at];
+    } else {
+      outcome_.wrong += block + plan_.stale_blocks < floor() || exact(plan_);
+    }
   }
 
   const Plan& plan_;
@@ -320,13 +337,14 @@ void check_reader(const Plan& plan, const Outcome& writer, const Outcome& reader
 void run_plan(const Plan& plan) {
   std::mt19937_64 random(plan.writer_seed + 1);
   const std::vector<std::uint64_t> model = random_words(random, plan.words);
-  auto pool = std::make_shared<BlockPool>(
-      BlockPoolOptions{.pool_bytes = (plan.n + plan.l + plan.m + 5) * kB, .block_bytes = kB});
+  auto pool = std::make_shared<BlockPool>(BlockPoolOptions{
+      .pool_bytes = (plan.n + plan.l + plan.m + 5) * kB, .block_bytes = kB, .kind = plan.kind});
   Outcome writer, reader;
   {
     PipelineOptions options{.read_ahead_blocks = plan.n,
                             .writer_comeback_blocks = plan.l,
                             .reader_comeback_blocks = plan.m,
+                            .stale_blocks = plan.stale_blocks,
                             .handover = plan.handover,
                             .reserve_bytes = std::uint64_t{1} << 30,
                             .pool = pool};
@@ -350,10 +368,13 @@ TEST(PipelineModelTest, RandomSchedules) {
     const Plan plan = random_plan(random);
     run_plan(plan);
     ASSERT_FALSE(HasFailure()) << "case " << i << ": N " << plan.n << " L " << plan.l << " M "
-                               << plan.m << (plan.handover == Handover::kInPlace ? " in place" : "")
-                               << ", words " << plan.words << ", writer's end "
-                               << static_cast<int>(plan.writer_end) << " after "
-                               << plan.writer_until << ", reader's end "
+                               << plan.m
+                               << (plan.kind == PoolKind::kAliases ? " aliases"
+                                   : in_place(plan)                ? " moves in place"
+                                                                   : " moves")
+                               << ", stale " << plan.stale_blocks << ", words " << plan.words
+                               << ", writer's end " << static_cast<int>(plan.writer_end)
+                               << " after " << plan.writer_until << ", reader's end "
                                << static_cast<int>(plan.reader_end) << " after "
                                << plan.reader_until;
   }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
+#include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
 #include "tests/support/words.h"
@@ -37,12 +38,31 @@ using test::write_words;
 constexpr std::uint64_t kB = std::uint64_t{16} << 10;
 constexpr std::uint64_t kWords = kB / sizeof(std::uint64_t);
 
+// With exact windows, so that every touch outside them is an error.
 PipelineOptions small(std::size_t n, std::size_t l, std::size_t m) {
   return {.block_bytes = kB,
           .read_ahead_blocks = n,
           .writer_comeback_blocks = l,
           .reader_comeback_blocks = m,
+          .stale_blocks = 0,
           .reserve_bytes = std::uint64_t{1} << 34};
+}
+
+// How blocks get from one thread to the other.
+enum class Way { kAliases, kStaleAliases, kMoves, kMovesInPlace };
+constexpr Way kAllWays[] = {Way::kAliases, Way::kStaleAliases, Way::kMoves, Way::kMovesInPlace};
+
+PipelineOptions by(Way way, PipelineOptions options) {
+  const bool aliases = way == Way::kAliases || way == Way::kStaleAliases;
+  options.pool_kind = aliases ? PoolKind::kAliases : PoolKind::kMoves;
+  options.stale_blocks = way == Way::kStaleAliases ? 3 : 0;
+  options.handover = way == Way::kMovesInPlace ? Handover::kInPlace : Handover::kAtHome;
+  return options;
+}
+
+std::shared_ptr<BlockPool> pool_for(Way way, std::size_t blocks) {
+  return std::make_shared<BlockPool>(BlockPoolOptions{
+      .pool_bytes = blocks * kB, .block_bytes = kB, .kind = by(way, {}).pool_kind});
 }
 
 template <typename Body>
@@ -61,16 +81,14 @@ void wait_for_sleep(const Pipeline<T>& pipeline, std::uint64_t sleeps = 1) {
   while (pipeline.channel().sleeps() < sleeps) std::this_thread::yield();
 }
 
-class PipelineWindows : public ::testing::TestWithParam<std::tuple<int, int, int, Handover>> {
+class PipelineWindows : public ::testing::TestWithParam<std::tuple<int, int, int, Way>> {
  protected:
   PipelineOptions options() const {
-    const auto [n, l, m, handover] = GetParam();
-    PipelineOptions result = small(n, l, m);
-    result.handover = handover;
-    return result;
+    const auto [n, l, m, way] = GetParam();
+    return by(way, small(n, l, m));
   }
   std::size_t capacity() const {
-    const auto [n, l, m, handover] = GetParam();
+    const auto [n, l, m, way] = GetParam();
     return n + l + m + 1;
   }
 };
@@ -78,8 +96,7 @@ class PipelineWindows : public ::testing::TestWithParam<std::tuple<int, int, int
 INSTANTIATE_TEST_SUITE_P(NLM, PipelineWindows,
                          ::testing::Combine(::testing::Values(0, 1, 2, 5),
                                             ::testing::Values(0, 1, 3), ::testing::Values(0, 1, 2),
-                                            ::testing::Values(Handover::kAtHome,
-                                                              Handover::kInPlace)));
+                                            ::testing::ValuesIn(kAllWays)));
 
 TEST_P(PipelineWindows, LengthsAroundBlockBorders) {
   for (const std::uint64_t words :
@@ -107,9 +124,8 @@ TEST_P(PipelineWindows, LengthsAroundBlockBorders) {
 }
 
 TEST_P(PipelineWindows, TheWriterRunsNPlusLBlocksAheadAndNoMore) {
-  const auto [n, l, m, handover] = GetParam();
-  auto pool =
-      std::make_shared<BlockPool>(BlockPoolOptions{.pool_bytes = 64 * kB, .block_bytes = kB});
+  const auto [n, l, m, way] = GetParam();
+  auto pool = pool_for(way, 64);
   PipelineOptions chosen = options();
   chosen.pool = pool;
   Pipeline<std::uint64_t> pipeline(chosen);
@@ -130,7 +146,7 @@ TEST_P(PipelineWindows, TheWriterRunsNPlusLBlocksAheadAndNoMore) {
 }
 
 TEST_P(PipelineWindows, ReadersThatJumpAndComeBack) {
-  const auto [n, l, m, handover] = GetParam();
+  const auto [n, l, m, way] = GetParam();
   constexpr std::uint64_t kBlocks = 60;
   for (std::uint64_t stride = 1; stride < 9; ++stride) {
     Pipeline<std::uint64_t> pipeline(options());
@@ -154,7 +170,7 @@ TEST_P(PipelineWindows, ReadersThatJumpAndComeBack) {
 }
 
 TEST_P(PipelineWindows, WritersThatGoBackWithinL) {
-  const auto [n, l, m, handover] = GetParam();
+  const auto [n, l, m, way] = GetParam();
   constexpr std::uint64_t kBlocks = 48;
   const std::uint64_t group = static_cast<std::uint64_t>(l) + 1;
   Pipeline<std::uint64_t> pipeline(options());
@@ -171,19 +187,20 @@ TEST_P(PipelineWindows, WritersThatGoBackWithinL) {
   producer.join();
 }
 
-class PipelineMemory : public ::testing::TestWithParam<Handover> {};
+class PipelineMemory : public ::testing::TestWithParam<Way> {};
 
-INSTANTIATE_TEST_SUITE_P(Handovers, PipelineMemory,
-                         ::testing::Values(Handover::kAtHome, Handover::kInPlace));
+INSTANTIATE_TEST_SUITE_P(Ways, PipelineMemory, ::testing::ValuesIn(kAllWays));
 
+// The resident size counts a page as often as it is mapped; what is held is the proportional one.
 TEST_P(PipelineMemory, IsTheBlocksAndNothingElse) {
   if (test::kShadowMemory) GTEST_SKIP() << "shadow memory hides what the process takes";
   constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
   const std::uint64_t bytes = std::uint64_t{test::long_tests() ? 64u : 1u} << 30;
-  const ProcessMemory before = process_memory();
-  ASSERT_TRUE(reset_peak_resident());
+  const std::size_t page_tables = process_memory().page_table_bytes;
+  const std::size_t held_before = held_bytes();
+  ASSERT_GT(held_before, 0u);
   Pipeline<std::uint64_t> pipeline(
-      {.block_bytes = kBlockBytes, .read_ahead_blocks = 4, .handover = GetParam()});
+      by(GetParam(), {.block_bytes = kBlockBytes, .read_ahead_blocks = 4}));
   const std::size_t blocks = pipeline.channel().capacity_blocks();
   EXPECT_EQ(blocks, 4u + 1 + 1 + 1);
   const std::uint64_t words = bytes / sizeof(std::uint64_t);
@@ -193,22 +210,24 @@ TEST_P(PipelineMemory, IsTheBlocksAndNothingElse) {
   });
   auto in = pipeline.reader();
   std::uint64_t wrong = 0;
-  for (std::uint64_t i = 0; i < words; i += 64) wrong += in.data()[i] != i;
+  std::size_t most_held = 0;
+  for (std::uint64_t i = 0; i < words; i += 64) {
+    wrong += in.data()[i] != i;
+    if (i % (words / 16) == 0) most_held = std::max(most_held, held_bytes());
+  }
   EXPECT_EQ(wrong, 0u);
   const ProcessMemory after = process_memory();
   producer.join();
   // A thread's stack and heap, and the page tables of the addresses in use.
   constexpr std::size_t kSlack = std::size_t{1} << 20;
-  EXPECT_LT(after.peak_resident_bytes, before.resident_bytes + blocks * kBlockBytes + kSlack);
-  EXPECT_LT(after.page_table_bytes, before.page_table_bytes + kSlack);
+  EXPECT_LT(most_held, held_before + blocks * kBlockBytes + kSlack);
+  EXPECT_LT(after.page_table_bytes, page_tables + kSlack);
 }
 
 TEST_P(PipelineMemory, BlocksMoveAsOftenAsThePromiseSays) {
   constexpr std::uint64_t kBlocks = 100;
-  PipelineOptions options = small(2, 1, 1);
-  options.handover = GetParam();
-  options.pool =
-      std::make_shared<BlockPool>(BlockPoolOptions{.pool_bytes = 16 * kB, .block_bytes = kB});
+  PipelineOptions options = by(GetParam(), small(2, 1, 1));
+  options.pool = pool_for(GetParam(), 16);
   Pipeline<std::uint64_t> pipeline(options);
   auto out = pipeline.writer();
   auto in = pipeline.reader();
@@ -223,17 +242,16 @@ TEST_P(PipelineMemory, BlocksMoveAsOftenAsThePromiseSays) {
   const BlockPool::Statistics moves = options.pool->statistics();
   // To the writer's array and to the reader's.
   EXPECT_EQ(moves.placements, kBlocks + (kBlocks - 2));
-  // And home from each, but for what the two windows hold.
-  const bool at_home = GetParam() == Handover::kAtHome;
+  // And home from each, but for what the two windows hold. Aliases never leave home.
+  const bool at_home = GetParam() == Way::kMoves;
   EXPECT_EQ(moves.withdrawals, at_home ? (kBlocks - 2) + (kBlocks - 4) : 0);
 }
 
 TEST(PipelineTest, InPlaceEndsGoInAnyOrder) {
   for (const bool writer_first : {false, true}) {
     PipelineOptions options = small(6, 1, 1);
-    options.handover = Handover::kInPlace;
-    options.pool =
-        std::make_shared<BlockPool>(BlockPoolOptions{.pool_bytes = 16 * kB, .block_bytes = kB});
+    options = by(Way::kMovesInPlace, options);
+    options.pool = pool_for(Way::kMovesInPlace, 16);
     {
       Pipeline<std::uint64_t> pipeline(options);
       auto out = std::make_unique<PipelineWriter<std::uint64_t>>(pipeline.writer());
@@ -257,7 +275,7 @@ TEST(PipelineTest, InPlaceEndsGoInAnyOrder) {
 
 TEST(PipelineTest, InPlaceABlockThatTheReaderHasTakenIsGone) {
   PipelineOptions options = small(6, 0, 1);
-  options.handover = Handover::kInPlace;
+  options = by(Way::kMovesInPlace, options);
   Pipeline<std::uint64_t> pipeline(options);
   auto out = pipeline.writer();
   write_words(out.data(), 0, 3 * kWords);
@@ -275,7 +293,7 @@ TEST(PipelineTest, InPlaceBlocksThatWereJumpedOverAreUsedAgain) {
   constexpr std::uint64_t kAhead = 140;
   constexpr std::uint64_t kBlocks = 4 * kAhead;
   PipelineOptions options = small(kAhead, 0, 0);
-  options.handover = Handover::kInPlace;
+  options = by(Way::kMovesInPlace, options);
   Pipeline<std::uint64_t> pipeline(options);
   auto out = pipeline.writer();
   auto in = pipeline.reader();
@@ -299,12 +317,10 @@ TEST(PipelineTest, InPlaceBlocksThatWereJumpedOverAreUsedAgain) {
 
 // Wherever they are when the ends go, and whichever goes first.
 TEST(PipelineTest, BlocksThatCannotComeHomeAreGivenUp) {
-  for (const Handover handover : {Handover::kAtHome, Handover::kInPlace}) {
+  for (const Way way : {Way::kMoves, Way::kMovesInPlace}) {
     for (const bool writer_first : {false, true}) {
-      PipelineOptions options = small(6, 1, 1);
-      options.handover = handover;
-      options.pool =
-          std::make_shared<BlockPool>(BlockPoolOptions{.pool_bytes = 16 * kB, .block_bytes = kB});
+      PipelineOptions options = by(way, small(6, 1, 1));
+      options.pool = pool_for(way, 16);
       {
         Pipeline<std::uint64_t> pipeline(options);
         auto out = std::make_unique<PipelineWriter<std::uint64_t>>(pipeline.writer());
@@ -573,6 +589,69 @@ TEST(PipelineTest, AReadBehindTheWindowIsAnError) {
   EXPECT_EQ(failure.error, EFAULT);
   EXPECT_EQ(failure.window_begin, 2u);
   EXPECT_EQ(failure.window_end, 4u);
+}
+
+// What the header promises of stale blocks: so many stay readable, in one batch they go, and what
+// is not behind the window is as always.
+TEST(PipelineTest, StaleBlocksAreReadableUntilTheyAreVacatedTogether) {
+  constexpr std::uint64_t kBlocks = 40;
+  PipelineOptions options = by(Way::kStaleAliases, small(2, 0, 0));
+  Pipeline<std::uint64_t> pipeline(options);
+  auto out = pipeline.writer();
+  auto in = pipeline.reader();
+  const std::size_t stale = in.stream().stale_blocks();
+  EXPECT_EQ(stale, test::kShadowMemory ? 0 : options.stale_blocks)
+      << "every stream is exact under a sanitizer";
+  std::size_t most = 0;
+  for (std::uint64_t block = 0; block < kBlocks; ++block) {
+    write_words(out.data(), block * kWords, (block + 1) * kWords);
+    if (block == 0) continue;
+    EXPECT_EQ(first_wrong(in.data(), (block - 1) * kWords, block * kWords), block * kWords);
+    // Which of those below the reader's block can still be reached, as system calls see it.
+    std::size_t readable = 0;
+    for (std::uint64_t below = 0; below + 1 < block; ++below) {
+      const bool reached = test::readable(in.data() + below * kWords);
+      EXPECT_FALSE(reached && below + 1 + stale < block) << "further behind than promised";
+      readable += reached;
+    }
+    EXPECT_LE(readable, stale);
+    most = std::max(most, readable);
+  }
+  EXPECT_EQ(most, stale);
+  out.finish(kBlocks * kWords);
+  EXPECT_FALSE(test::readable(out.data() + (kBlocks - 1) * kWords)) << "after finish()";
+}
+
+TEST(PipelineTest, AReaderOfAliasesMayNotWrite) {
+  Pipeline<std::uint64_t> pipeline(by(Way::kAliases, small(2, 0, 1)));
+  auto out = pipeline.writer();
+  write_words(out.data(), 0, 2 * kWords);
+  auto in = pipeline.reader();
+  EXPECT_EQ(first_wrong(in.data(), 0, kWords), kWords);
+  const Failure failure = guarded([&] { const_cast<std::uint64_t*>(in.data())[1] = 7; });
+  EXPECT_EQ(failure.error, EACCES) << failure.message();
+}
+
+// The home is there for requests and system calls whatever becomes of the window.
+TEST(PipelineTest, TheHomeOfAPlacedByteOutlivesTheWindow) {
+  for (const Way way : kAllWays) {
+    Pipeline<std::uint64_t> pipeline(by(way, small(3, 0, 0)));
+    auto out = pipeline.writer();
+    write_words(out.data(), 0, kWords);
+    const std::uint64_t* const word = out.data() + 17;
+    const std::byte* const home = out.stream().home_of(word);
+    ASSERT_NE(home, nullptr);
+    EXPECT_EQ(std::memcmp(home, word, sizeof *word), 0);
+    EXPECT_EQ(out.stream().home_of(word + kWords), nullptr) << "never placed";
+    EXPECT_EQ(out.stream().home_of(&way), nullptr) << "not of the stream";
+    const bool aliases = way == Way::kAliases || way == Way::kStaleAliases;
+    EXPECT_EQ(home != reinterpret_cast<const std::byte*>(word), aliases);
+    write_words(out.data(), kWords, 2 * kWords);
+    EXPECT_EQ(out.stream().home_of(word), nullptr) << "handed over";
+    if (aliases) {
+      EXPECT_TRUE(test::readable(home));
+    }
+  }
 }
 
 TEST(PipelineTest, AWriterMayNotLeaveBlocksOut) {

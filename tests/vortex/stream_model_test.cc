@@ -93,13 +93,13 @@ struct InputModel {
   }
 };
 
-void run_input_case(std::mt19937_64& random) {
+void run_input_case(std::mt19937_64& random, PoolKind kind) {
   const std::uint64_t comeback = random() % 4;
   const std::uint64_t extra = random() % 3;
   const auto data = random_bytes(random, random_length(random));
   auto script = std::make_shared<SourceScript>();
   script->length_known = random() % 2 == 0;
-  BlockPool pool({.pool_bytes = (comeback + 1 + extra) * kB, .block_bytes = kB});
+  BlockPool pool({.pool_bytes = (comeback + 1 + extra) * kB, .block_bytes = kB, .kind = kind});
   InputModel model{data, comeback + 1, script->length_known};
   {
     InputStream<std::byte> stream(std::make_unique<MemorySource>(pool, comeback + 1, data, script),
@@ -167,18 +167,23 @@ void run_input_case(std::mt19937_64& random) {
   EXPECT_EQ(script->taken, script->released);
 }
 
-TEST(StreamModel, InputStreamAgainstAnArray) {
+class StreamModel : public testing::TestWithParam<PoolKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, StreamModel, testing::Values(PoolKind::kMoves, PoolKind::kAliases));
+
+TEST_P(StreamModel, InputStreamAgainstAnArray) {
   auto random = test::test_random(1);
-  for (int i = 0; i < cases() && !HasFailure(); ++i) run_input_case(random);
+  for (int i = 0; i < cases() && !HasFailure(); ++i) run_input_case(random, GetParam());
 }
 
-void run_output_case(std::mt19937_64& random) {
+void run_output_case(std::mt19937_64& random, PoolKind kind) {
   const std::uint64_t comeback = random() % 4;
   constexpr std::uint64_t kMost = 40 * kB;
   auto script = std::make_shared<SinkScript>();
   script->may_skip = random() % 3 != 0;
   script->data.resize(kMost);
-  BlockPool pool({.pool_bytes = (comeback + 1 + random() % 3) * kB, .block_bytes = kB});
+  BlockPool pool(
+      {.pool_bytes = (comeback + 1 + random() % 3) * kB, .block_bytes = kB, .kind = kind});
   std::vector<std::byte> expected(kMost);
   std::vector<bool> written(kMost);
   std::uint64_t next = 0;
@@ -273,20 +278,20 @@ void run_output_case(std::mt19937_64& random) {
   }
 }
 
-TEST(StreamModel, OutputStreamAgainstAnArray) {
+TEST_P(StreamModel, OutputStreamAgainstAnArray) {
   auto random = test::test_random(2);
-  for (int i = 0; i < cases() && !HasFailure(); ++i) run_output_case(random);
+  for (int i = 0; i < cases() && !HasFailure(); ++i) run_output_case(random, GetParam());
 }
 
 // prefault() makes ranges fit for system calls, wherever the window is.
-TEST(StreamModel, PrefaultedRangesServeSystemCalls) {
+TEST_P(StreamModel, PrefaultedRangesServeSystemCalls) {
   auto random = test::test_random(3);
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);
   for (int i = 0; i < cases() / 10; ++i) {
     const std::uint64_t comeback = random() % 3;
     const auto data = random_bytes(random, 1 + random_length(random));
-    BlockPool pool({.pool_bytes = 2 * (comeback + 1) * kB, .block_bytes = kB});
+    BlockPool pool({.pool_bytes = 2 * (comeback + 1) * kB, .block_bytes = kB, .kind = GetParam()});
     InputStream<std::byte> input(std::make_unique<MemorySource>(pool, comeback + 1, data),
                                  {.comeback_blocks = comeback});
     auto script = std::make_shared<SinkScript>();

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,12 @@
 #endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25  // Linux 6.1
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U  // Linux 6.3
 #endif
 
 namespace vortex::inline v0::os {
@@ -86,6 +93,66 @@ int move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
   kernel(&error, SYS_mremap, from, bytes, bytes,
          static_cast<long>(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP), to);
   return error;
+}
+
+int make_shared_memory(const char* name, std::size_t bytes, int* error) noexcept {
+  *error = injected(MemoryCall::kMap);
+  if (*error != 0) return -1;
+  // Beyond this limit the call that sets the size raises SIGXFSZ.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+    *error = EFBIG;
+    return -1;
+  }
+  long descriptor = kernel(error, SYS_memfd_create, name, long{MFD_CLOEXEC | MFD_NOEXEC_SEAL});
+  if (*error == EINVAL) descriptor = kernel(error, SYS_memfd_create, name, long{MFD_CLOEXEC});
+  if (*error != 0) return -1;
+  kernel(error, SYS_ftruncate, descriptor, static_cast<long>(bytes));
+  if (*error == 0) return static_cast<int>(descriptor);
+  close_descriptor(static_cast<int>(descriptor));
+  return -1;
+}
+
+int map_shared(int descriptor, std::byte* address, std::size_t bytes, bool writable) noexcept {
+  int error = injected(MemoryCall::kMap);
+  if (error != 0) return error;
+  kernel(&error, SYS_mmap, address, bytes,
+         static_cast<long>(writable ? PROT_READ | PROT_WRITE : PROT_READ),
+         static_cast<long>(MAP_SHARED | MAP_FIXED), static_cast<long>(descriptor), 0L);
+  return error;
+}
+
+int alias_pages(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+  int error = injected(MemoryCall::kAlias);
+  if (error != 0) return error;
+  // The kernel's word for "as well": an old size of 0.
+  kernel(&error, SYS_mremap, from, 0L, bytes, static_cast<long>(MREMAP_MAYMOVE | MREMAP_FIXED), to);
+  return error;
+}
+
+int populate_shared(int descriptor, std::byte* begin, std::size_t offset,
+                    std::size_t bytes) noexcept {
+  int error = injected(MemoryCall::kPopulate);
+  if (error != 0) return error;
+  error = advise(begin, bytes, MADV_POPULATE_WRITE);
+  // No memory within the commit limit is a bus error to whoever touches such a page.
+  if (error == EFAULT) return ENOMEM;
+  if (error != EINVAL) return error;
+  // Before Linux 5.14.
+  do {
+    kernel(&error, SYS_fallocate, static_cast<long>(descriptor), 0L, static_cast<long>(offset),
+           static_cast<long>(bytes));
+  } while (error == EINTR);
+  return error == ENOSPC ? ENOMEM : error;
+}
+
+int collapse(std::byte* address, std::size_t bytes) noexcept {
+  return advise(address, bytes, MADV_COLLAPSE);
+}
+
+void close_descriptor(int descriptor) noexcept {
+  int error = 0;
+  kernel(&error, SYS_close, static_cast<long>(descriptor));
 }
 
 void reserve_hole(std::byte* address, std::size_t bytes) noexcept {

@@ -9,7 +9,7 @@
 
 namespace vortex::inline v0::os {
 
-enum class MemoryCall { kMap, kMove, kVacate, kPopulate, kUnmap, kProtect };
+enum class MemoryCall { kMap, kMove, kAlias, kVacate, kPopulate, kUnmap, kProtect };
 
 // Address space without memory (PROT_NONE, not accounted). nullptr and *error on failure.
 std::byte* reserve(std::size_t bytes, int* error) noexcept;
@@ -23,6 +23,30 @@ std::byte* map_memory(std::byte* address, std::size_t bytes, int* error) noexcep
 // range (MREMAP_DONTUNMAP). Returns 0 or an errno value; on failure nothing has moved, but the
 // kernel may have unmapped the destination already: see reserve_hole().
 int move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept;
+
+// Memory that can be mapped at several addresses: a descriptor of `bytes` bytes, none of them there
+// yet (memfd). -1 and *error on failure; EFBIG where RLIMIT_FSIZE is below that size.
+int make_shared_memory(const char* name, std::size_t bytes, int* error) noexcept;
+
+// Maps all of such a descriptor at `address`, replacing what was mapped there. Returns 0 or an
+// errno value; on failure there may be a hole.
+int map_shared(int descriptor, std::byte* address, std::size_t bytes, bool writable) noexcept;
+
+// Maps what lies in [from, from + bytes), within one map of map_shared(), at [to, to + bytes) as
+// well, replacing what was mapped there: the same memory with the same rights and advice. Pages
+// appear as they are touched. Nothing is taken away from anybody, so no other processor is
+// interrupted. Returns 0 or an errno value; on failure see reserve_hole().
+int alias_pages(const std::byte* from, std::byte* to, std::size_t bytes) noexcept;
+
+// Gives every page of a range of map_shared() memory. Returns 0 or an errno value.
+int populate_shared(int descriptor, std::byte* begin, std::size_t offset,
+                    std::size_t bytes) noexcept;
+
+// Has the kernel put the pages of the range on huge pages now (Linux 6.1), whatever it does by
+// itself. Returns 0 or an errno value: EINVAL where it cannot.
+int collapse(std::byte* address, std::size_t bytes) noexcept;
+
+void close_descriptor(int descriptor) noexcept;
 
 // Makes [address, address + bytes) bare reservation where nothing is mapped there at all, and
 // leaves it as it is otherwise.

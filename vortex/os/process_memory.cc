@@ -23,6 +23,17 @@ ProcessMemory process_memory() {
   return result;
 }
 
+std::size_t held_bytes() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  std::string field;
+  while (rollup >> field) {
+    std::size_t kibibytes = 0;
+    if (field == "Pss:" && rollup >> kibibytes) return kibibytes * 1024;
+    rollup.ignore(256, '\n');
+  }
+  return 0;
+}
+
 bool reset_peak_resident() {
   std::ofstream clear("/proc/self/clear_refs");
   clear << "5" << std::flush;

@@ -2,11 +2,11 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <mutex>
 
 #include "vortex/block_quota.h"
@@ -14,6 +14,7 @@
 #include "vortex/fault/diagnostics.h"
 #include "vortex/line_buffer.h"
 #include "vortex/os/memory.h"
+#include "vortex/pool/block_memory.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -45,23 +46,29 @@ std::size_t chosen_block_bytes(const BlockPoolOptions& options) {
   return bytes;
 }
 
-// DONTUNMAP is what keeps a moved block's old address ours; without it no stream is safe. Tried on
-// a page of its own: one that was moved out of a block keeps huge pages away from it for good.
-void require_safe_moves(const std::string& name) {
-  const std::size_t page = os::page_bytes();
-  int error = 0;
-  std::byte* const both = os::map_memory(nullptr, 2 * page, &error);
-  if (both == nullptr)
-    throw Error(error, "pool '" + name + "': cannot map a page to try mremap with");
-  error = os::move_pages(both, both + page, page);
-  os::unmap(both, 2 * page);
-  if (error == 0) return;
-  if (error == EINVAL || error == ENOSYS) {
-    throw Error(error, "pool '" + name +
-                           "': this kernel cannot move memory without leaving a hole "
-                           "(mremap with MREMAP_DONTUNMAP); Linux 5.7 or newer is needed");
+std::unique_ptr<BlockMemory> make_memory(PoolKind kind, const BlockMemoryOptions& options) {
+  switch (kind) {
+    case PoolKind::kMoves:
+      return make_moved_blocks(options);
+    case PoolKind::kAliases:
+      return make_aliased_blocks(options);
+    case PoolKind::kOneThread:
+    case PoolKind::kThreads:
+      break;
   }
-  throw Error(error, "pool '" + name + "': mremap was refused");
+  const bool moves_first = kind == PoolKind::kOneThread;
+  try {
+    return moves_first ? make_moved_blocks(options) : make_aliased_blocks(options);
+  } catch (const Error& error) {
+    // Moves were refused the memory itself: there is none to map twice, either.
+    if (moves_first && error.code().value() == ENOMEM) throw;
+    if (!moves_first) return make_moved_blocks(options);
+    try {
+      return make_aliased_blocks(options);
+    } catch (const Error&) {
+    }
+    throw;  // the kernel that is too old is the news
+  }
 }
 
 }  // namespace
@@ -70,31 +77,25 @@ BlockPool::BlockPool(const BlockPoolOptions& options)
     : name_(options.name),
       block_bytes_(chosen_block_bytes(options)),
       block_count_(std::min<std::size_t>(options.pool_bytes / block_bytes_, Block::kNone)),
-      owner_pid_(getpid()),
-      checked_homes_(options.checked_homes) {
+      owner_pid_(getpid()) {
   const std::string who = "pool '" + name_ + "' of " + std::to_string(block_count_) +
                           " blocks of " + format_bytes(block_bytes_);
   map_budget_.emplace(maps_needed(block_count_), who);
-  homes_ = Reservation({.bytes = pool_bytes()});
-  int error = 0;
-  if (os::map_memory(homes_.begin(), pool_bytes(), &error) == nullptr) {
-    throw Error(error, who +
-                           ": the system refuses the memory (RLIMIT_AS, RLIMIT_DATA or "
-                           "vm.overcommit_memory=2); use a smaller pool or raise the limit");
-  }
-  // The flags move along with the blocks. A child that shared the blocks would turn every later
-  // write into a copy and could receive what a disk writes into them.
-  os::advise(homes_.begin(), pool_bytes(), MADV_DONTFORK);
-  if (!options.in_core_dumps) os::advise(homes_.begin(), pool_bytes(), MADV_DONTDUMP);
-  os::advise(homes_.begin(), pool_bytes(), MADV_NOHUGEPAGE);
-  if (options.huge_pages) advise_huge_pages();
-  require_safe_moves(name_);
+  memory_ = make_memory(options.kind, {.who = who,
+                                       .pool_name = name_,
+                                       .block_bytes = block_bytes_,
+                                       .pool_bytes = pool_bytes(),
+                                       .huge_bytes = options.huge_pages ? plan_huge_pages() : 0,
+                                       .in_core_dumps = options.in_core_dumps,
+                                       .checked_homes = options.checked_homes});
+  aliases_ = memory_->aliases();
+  homes_ = memory_->homes();
 
   where_.resize(block_count_);
   warm_blocks_.reserve(block_count_);
   cold_blocks_.resize(block_count_);
   for (std::size_t i = 0; i < block_count_; ++i) {
-    where_[i] = homes_.begin() + i * block_bytes_;
+    where_[i] = homes_ + i * block_bytes_;
     cold_blocks_[i] = static_cast<std::uint32_t>(block_count_ - 1 - i);  // taken from the back
   }
   switch (options.warming) {
@@ -115,15 +116,12 @@ BlockPool::BlockPool(const BlockPoolOptions& options)
   }
 }
 
-void BlockPool::advise_huge_pages() noexcept {
-  if (block_bytes_ % kHugePageBytes == 0) {
-    os::advise(homes_.begin(), pool_bytes(), MADV_HUGEPAGE);
-  } else if (kHugePageBytes % block_bytes_ == 0) {
-    // Until they are populated, by whom it may be: registering memory with a disk does it, too.
-    blocks_in_huge_page_ = static_cast<std::uint32_t>(kHugePageBytes / block_bytes_);
-    whole_huge_pages_ = static_cast<std::uint32_t>(pool_bytes() / kHugePageBytes);
-    os::advise(homes_.begin(), whole_huge_pages_ * kHugePageBytes, MADV_HUGEPAGE);
-  }
+std::size_t BlockPool::plan_huge_pages() noexcept {
+  if (block_bytes_ % kHugePageBytes == 0) return pool_bytes();
+  if (kHugePageBytes % block_bytes_ != 0) return 0;
+  blocks_in_huge_page_ = static_cast<std::uint32_t>(kHugePageBytes / block_bytes_);
+  whole_huge_pages_ = static_cast<std::uint32_t>(pool_bytes() / kHugePageBytes);
+  return whole_huge_pages_ * kHugePageBytes;
 }
 
 BlockPool::~BlockPool() {
@@ -144,29 +142,20 @@ int BlockPool::place(Block block, std::byte* address) noexcept {
   if (from == nullptr) return ENOMEM;
   if (from == address) return 0;
   std::byte* const at_home = home(block);
-  int error = os::move_pages(from, address, block_bytes_);
-  if (error != 0) {
-    os::reserve_hole(address, block_bytes_);
-    return error;
-  }
-  // The kernel left `from` mapped without pages. A home may stay like that: the block comes back to
-  // it.
-  if (from != at_home || checked_homes_) {
-    error = os::vacate(from, block_bytes_);
-    if (error != 0) {
-      if (os::move_pages(address, from, block_bytes_) != 0) {
-        give_up(block);
-        os::forbid_access(from, block_bytes_);  // where it was there are zeros now
-        return error;
-      }
-      // Other threads must not read zeros where the block was for a moment. No map is split.
-      if (os::vacate(address, block_bytes_) != 0) os::forbid_access(address, block_bytes_);
-      return error;
-    }
-  }
+  const auto [error, is_lost] = memory_->place(at_home, from, address);
+  if (is_lost) give_up(block);
+  if (error != 0) return error;
   where_[block.index] = address;
   (address == at_home ? withdrawals_ : placements_).fetch_add(1, std::memory_order_relaxed);
   return 0;
+}
+
+int BlockPool::map_also(Block first, std::size_t count, std::byte* address,
+                        Rights rights) noexcept {
+  const int error =
+      memory_->map_also(home(first), address, count * block_bytes_, rights == Rights::kReadWrite);
+  if (error == 0) placements_.fetch_add(count, std::memory_order_relaxed);
+  return error;
 }
 
 int BlockPool::withdraw(Block block) noexcept { return place(block, home(block)); }
@@ -214,12 +203,19 @@ void BlockPool::give_back_cold(ColdBlocks blocks) noexcept {
 }
 
 int BlockPool::populate(ColdBlocks blocks) noexcept {
-  std::byte* const begin = home(Block{blocks.first});
-  const std::size_t bytes = blocks.count * block_bytes_;
-  const int error = os::populate(begin, bytes);
-  // The kernel is not to put the pages of moved blocks together again.
-  if (error == 0 && blocks.count > 1) os::advise(begin, bytes, MADV_NOHUGEPAGE);
-  return error;
+  return memory_->populate(home(Block{blocks.first}), blocks.count * block_bytes_);
+}
+
+void BlockPool::push_warm(std::uint32_t index) noexcept {
+  warm_blocks_.push_back(index);
+  if (aliases_) std::push_heap(warm_blocks_.begin(), warm_blocks_.end(), std::greater<>());
+}
+
+std::uint32_t BlockPool::pop_warm() noexcept {
+  if (aliases_) std::pop_heap(warm_blocks_.begin(), warm_blocks_.end(), std::greater<>());
+  const std::uint32_t index = warm_blocks_.back();
+  warm_blocks_.pop_back();
+  return index;
 }
 
 bool BlockPool::warm_some(int* error) noexcept {
@@ -236,7 +232,7 @@ bool BlockPool::warm_some(int* error) noexcept {
     return false;
   }
   populated_ += blocks.count;
-  while (blocks.count > 0) warm_blocks_.push_back(blocks.first + --blocks.count);
+  while (blocks.count > 0) push_warm(blocks.first + --blocks.count);
   return true;
 }
 
@@ -302,9 +298,7 @@ BlockGrant BlockPool::take(BlockQuota& quota) noexcept {
         admitted = true;
       }
       if (!warm_blocks_.empty()) {
-        const Block block{warm_blocks_.back()};
-        warm_blocks_.pop_back();
-        return {block, 0};
+        return {Block{pop_warm()}, 0};
       }
       cold = take_cold();
     }
@@ -317,7 +311,7 @@ BlockGrant BlockPool::take(BlockQuota& quota) noexcept {
     std::lock_guard lock(mutex_);
     if (error == 0) {
       populated_ += cold.count;
-      while (cold.count > 1) warm_blocks_.push_back(cold.first + --cold.count);
+      while (cold.count > 1) push_warm(cold.first + --cold.count);
       return {Block{cold.first}, 0};
     }
     give_back_cold(cold);
@@ -344,7 +338,7 @@ void BlockPool::give_back(BlockQuota& quota, Block block) noexcept {
     fatal(line.view());
   }
   std::lock_guard lock(mutex_);
-  warm_blocks_.push_back(block.index);
+  push_warm(block.index);
   --in_use_;
   const std::size_t held = quota.held() - 1;
   quota.held_.store(held, std::memory_order_relaxed);

@@ -150,8 +150,11 @@ Sink::Taken Channel::take_empty(std::uint64_t index) noexcept {
       }
       if (index < reader_next_ + options_.read_ahead_blocks + options_.writer_comeback_blocks) {
         if (empty_.empty()) break;
-        const Block block = empty_.back();
-        empty_.pop_back();
+        // The block used last is the warmest in cache. But aliases that follow each other in memory
+        // as they do in the stream share a map.
+        const auto next = pool_->aliases() ? empty_.begin() : empty_.end() - 1;
+        const Block block = *next;
+        empty_.erase(next);
         return {block, {}};
       }
       ticket = writable_.ticket();

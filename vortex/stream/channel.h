@@ -21,7 +21,7 @@
 
 namespace vortex::inline v0 {
 
-// Where blocks are when they change hands.
+// Where blocks are when they change hands. Among aliases nothing moves, and both are kAtHome.
 enum class Handover {
   // At home: each block moves four times on its way around, and a touch of a block that was handed
   // over is an error from that moment on.
@@ -101,7 +101,7 @@ class Channel final : private InPlaceHandover {
   Status stopped(bool end_closed) const noexcept;
 
   InPlaceHandover* in_place() noexcept {
-    return options_.handover == Handover::kInPlace ? this : nullptr;
+    return options_.handover == Handover::kInPlace && !pool_->aliases() ? this : nullptr;
   }
   int place(Block block, std::byte* address) noexcept override;
   std::byte* lowest_placed(std::byte* begin, std::byte* end) noexcept override;

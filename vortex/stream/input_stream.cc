@@ -34,8 +34,9 @@ Reservation reservation_for(const Source& source, std::size_t block_bytes,
 
 InputStreamBase::InputStreamBase(std::unique_ptr<Source> source, Options options)
     : WindowStream(options.name, reservation_for(*source, source->pool().block_bytes(), options),
-                   {"source", source->pool(), source->in_place(), source->blocks_for_stream()},
-                   options.comeback_blocks),
+                   {"source", source->pool(), source->in_place(), source->blocks_for_stream(),
+                    Rights::kRead},
+                   options.comeback_blocks, options.stale_blocks),
       source_(std::move(source)) {
   open();
 }
@@ -45,12 +46,12 @@ InputStreamBase::~InputStreamBase() {
   close();
   if (in_child) return;
   for_each_placed([this](std::uint64_t index) { source_->release(index, take_back(index)); });
-  recall_in_place();
+  vacate_all();
 }
 
 bool InputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept {
   const std::uint64_t index = offset / block_bytes();
-  if (placed(index)) {
+  if (placed(index) && !(access == Access::kWrite && pool().aliases())) {
     note_spurious_fault();
     return true;
   }
@@ -93,6 +94,7 @@ bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noe
 }
 
 bool InputStreamBase::release_below(std::uint64_t floor, std::uint64_t offset) noexcept {
+  if (const int error = leave_behind(floor)) return fail(error, kCannotMoveBlock, offset);
   const std::uint64_t placed_end = std::min(floor, released_ + window_blocks());
   for (std::uint64_t index = released_; index < placed_end; ++index) {
     if (!placed(index)) continue;

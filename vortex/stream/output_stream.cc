@@ -20,8 +20,8 @@ OutputStreamBase::OutputStreamBase(std::unique_ptr<Sink> sink, Options options)
     : WindowStream(
           options.name,
           Reservation({.bytes = options.reserve_bytes, .least_bytes = options.least_reserve_bytes}),
-          {"sink", sink->pool(), sink->in_place(), sink->blocks_for_stream()},
-          options.comeback_blocks),
+          {"sink", sink->pool(), sink->in_place(), sink->blocks_for_stream(), Rights::kReadWrite},
+          options.comeback_blocks, options.stale_blocks),
       sink_(std::move(sink)),
       gaps_(options.gaps) {
   open();
@@ -32,7 +32,7 @@ OutputStreamBase::~OutputStreamBase() {
   close();
   if (in_child) return;
   drop_all();
-  recall_in_place();
+  vacate_all();
   if (!finished_) sink_->abandon();
 }
 
@@ -70,6 +70,7 @@ bool OutputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) no
 
 bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length,
                                        std::uint64_t offset) noexcept {
+  if (const int error = leave_behind(floor)) return fail(error, kCannotMoveBlock, offset);
   const std::uint64_t placed_end = std::min(floor, handed_over_ + window_blocks());
   while (handed_over_ < floor) {
     Status status;
@@ -120,6 +121,7 @@ void OutputStreamBase::finish_bytes(std::uint64_t length) {
     if (hand_over_below(blocks, length, length)) {
       finished_ = true;
       drop_all();
+      vacate_all();
     }
   }
   failure().throw_if_failed();

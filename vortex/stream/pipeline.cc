@@ -12,6 +12,7 @@ std::shared_ptr<Channel> make_channel(const PipelineOptions& options) {
     pool = std::make_shared<BlockPool>(BlockPoolOptions{
         .pool_bytes = blocks * options.block_bytes,
         .block_bytes = options.block_bytes,
+        .kind = options.pool_kind,
         .name = options.name,
     });
   }
@@ -29,6 +30,7 @@ OutputStreamOptions writer_options(const PipelineOptions& options) {
   OutputStreamOptions result{
       .name = options.name + " (writer)",
       .comeback_blocks = options.writer_comeback_blocks,
+      .stale_blocks = options.stale_blocks,
       .reserve_bytes = options.reserve_bytes,
       .least_reserve_bytes = std::min(kLeastReservation, options.reserve_bytes),
       .gaps = options.gaps};
@@ -42,7 +44,8 @@ OutputStreamOptions writer_options(const PipelineOptions& options) {
 
 InputStreamOptions reader_options(const PipelineOptions& options) {
   InputStreamOptions result{.name = options.name + " (reader)",
-                            .comeback_blocks = options.reader_comeback_blocks};
+                            .comeback_blocks = options.reader_comeback_blocks,
+                            .stale_blocks = options.stale_blocks};
   if (!options.length_bytes) {
     result.reserve_bytes = options.reserve_bytes;
     result.least_reserve_bytes =

@@ -2,45 +2,97 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <utility>
 
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
+namespace {
+
+#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kAlwaysExact = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+constexpr bool kAlwaysExact = true;
+#else
+constexpr bool kAlwaysExact = false;
+#endif
+#else
+constexpr bool kAlwaysExact = false;
+#endif
+
+constexpr std::uint64_t kPageTableSpan = std::uint64_t{2} << 20;
+
+StaleBlocks granted(StaleBlocks wanted, const BlockPool& pool) noexcept {
+  return kAlwaysExact || !pool.aliases() ? 0 : wanted;
+}
+
+}  // namespace
 
 WindowStream::WindowStream(std::string name, Reservation reservation, const OtherSide& other_side,
-                           std::size_t comeback_blocks)
+                           std::size_t comeback_blocks, StaleBlocks stale_blocks)
     : Stream(std::move(name), std::move(reservation)),
       pool_(other_side.pool),
       in_place_(other_side.in_place),
       block_bytes_(pool_.block_bytes()),
       window_blocks_(comeback_blocks + 1),
       slots_(window_blocks_),
-      page_tables_(this->reservation(), block_bytes_) {
+      // Of aliases, leave_behind() covers whole spans of small tables.
+      page_tables_(this->reservation(), pool_.aliases() ? kPageTableSpan : block_bytes_),
+      rights_(other_side.rights),
+      stale_blocks_(granted(stale_blocks, pool_)) {
   if (other_side.guaranteed_blocks < window_blocks_) {
     throw Error(EINVAL, "stream '" + this->name() + "': a comeback of " +
                             std::to_string(comeback_blocks) + " blocks needs " +
                             std::to_string(window_blocks_) + ", and its " + other_side.what +
                             " guarantees " + std::to_string(other_side.guaranteed_blocks));
   }
+  if (stale_blocks_ > 0) stale_maps_.emplace(stale_blocks_, "stream '" + this->name() + "'");
+}
+
+const std::byte* WindowStream::home_of(const void* at) noexcept {
+  std::lock_guard lock(mutex());
+  const auto* const byte = static_cast<const std::byte*>(at);
+  if (byte < base() || byte >= base() + reserved_bytes()) return nullptr;
+  const auto offset = static_cast<std::uint64_t>(byte - base());
+  const Block block = placed(offset / block_bytes_);
+  if (!block) return nullptr;
+  return pool_.aliases() ? pool_.home(block) + offset % block_bytes_ : byte;
 }
 
 int WindowStream::place(Block block, std::uint64_t index) noexcept {
   std::byte* const address = base() + index * block_bytes_;
-  const int error =
-      in_place_ != nullptr ? in_place_->place(block, address) : pool_.place(block, address);
+  const int error = in_place_ != nullptr ? in_place_->place(block, address)
+                    : pool_.aliases()    ? pool_.map_also(block, 1, address, rights_)
+                                         : pool_.place(block, address);
   if (error == 0) slots_[index % window_blocks_] = {block, index};
   return error;
 }
 
 int WindowStream::send_home(std::uint64_t index) noexcept {
+  if (pool_.aliases()) {
+    if (index < vacated_ || stale_blocks_ > 0) return 0;
+    return reservation().vacate(base() + index * block_bytes_, block_bytes_);
+  }
   const Block block = placed(index);
   std::byte* const home = pool_.home(block);
   return in_place_ != nullptr ? in_place_->place(block, home) : pool_.place(block, home);
 }
 
+int WindowStream::leave_behind(std::uint64_t floor) noexcept {
+  if (!pool_.aliases() || floor <= vacated_ + stale_blocks_) return 0;
+  // From the beginning of a page table on, so that the call that covers the last of it frees it.
+  const std::uint64_t begin = vacated_ * block_bytes_ / kPageTableSpan * kPageTableSpan;
+  const int error = reservation().vacate(base() + begin, floor * block_bytes_ - begin);
+  if (error == 0) vacated_ = floor;
+  return error;
+}
+
 Block WindowStream::take_back(std::uint64_t index) noexcept {
-  if (send_home(index) != 0) pool_.give_up(placed(index));
+  // An alias that the kernel will not vacate goes with the reservation; the block is at home.
+  if (send_home(index) != 0 && !pool_.aliases()) pool_.give_up(placed(index));
   return forget(index);
 }
 
@@ -54,7 +106,10 @@ void WindowStream::reclaim_page_tables(std::uint64_t floor) noexcept {
   page_tables_.finished_below(finished);
 }
 
-void WindowStream::recall_in_place() noexcept {
+void WindowStream::vacate_all() noexcept {
+  if (pool_.aliases() && next_ > vacated_) {
+    reservation().vacate(base() + vacated_ * block_bytes_, (next_ - vacated_) * block_bytes_);
+  }
   if (in_place_ != nullptr) in_place_->recall(base(), base() + reservation().bytes());
 }
 

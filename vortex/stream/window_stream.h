@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "vortex/block.h"
 #include "vortex/block_pool.h"
+#include "vortex/os/map_budget.h"
 #include "vortex/reservation.h"
 #include "vortex/stream.h"
 #include "vortex/stream/in_place_handover.h"
@@ -20,6 +22,14 @@ class WindowStream : public Stream {
  public:
   std::uint64_t reserved_bytes() const noexcept { return reservation().bytes(); }
   std::size_t comeback_blocks() const noexcept { return window_blocks_ - 1; }
+  // What is granted of the stale_blocks that were asked for.
+  StaleBlocks stale_blocks() const noexcept { return stale_blocks_; }
+
+  // Where system calls, requests to disks and registered buffers reach the byte at `at` whatever
+  // becomes of the window: at its block's home, in a pool of aliases; `at` itself in a pool that
+  // moves, as long as the block is placed. Null when the block is not placed. Waits for a fault
+  // that is being served; not inside a fault of this stream.
+  const std::byte* home_of(const void* at) noexcept;
 
  protected:
   // `other_side` supplies or takes the blocks and guarantees so many of them. Throws Error(EINVAL)
@@ -29,9 +39,11 @@ class WindowStream : public Stream {
     BlockPool& pool;
     InPlaceHandover* in_place;  // null: blocks change hands at home
     std::size_t guaranteed_blocks;
+    Rights rights;  // of the program to a placed block; moved ones can always be written
   };
+  // Throws Error(ENOMEM), too, when the maps of stale blocks would exceed vm.max_map_count.
   WindowStream(std::string name, Reservation reservation, const OtherSide& other_side,
-               std::size_t comeback_blocks);
+               std::size_t comeback_blocks, StaleBlocks stale_blocks);
   ~WindowStream() override = default;
 
   Window window() const noexcept final { return {floor(), next_}; }
@@ -58,6 +70,9 @@ class WindowStream : public Stream {
   // For streams that end: sends a placed block home, or gives it up where the kernel refuses to
   // move it, and makes its slot free.
   Block take_back(std::uint64_t index) noexcept;
+  // Before blocks below `floor` change hands: in a pool of aliases, vacates them, unless so few may
+  // stay. send_home() does nothing for them then.
+  int leave_behind(std::uint64_t floor) noexcept;
   // Makes the slot of a placed block free, wherever the block is.
   Block forget(std::uint64_t index) noexcept;
   // The blocks of the window that are placed, in no order.
@@ -70,8 +85,9 @@ class WindowStream : public Stream {
 
   // Gives back the page tables of what lies below block `floor`, which will not be touched again.
   void reclaim_page_tables(std::uint64_t floor) noexcept;
-  // For the destructor of the derived class: blocks handed over in place leave the stream's range.
-  void recall_in_place() noexcept;
+  // When the stream ends and has given up its blocks: nothing stays mapped, and blocks handed over
+  // in place leave the stream's range.
+  void vacate_all() noexcept;
 
   // Serves faults for every block of [offset, offset + bytes), which must end at `end` or before.
   // Throws Error; `what_ends` says what is there.
@@ -91,6 +107,10 @@ class WindowStream : public Stream {
   std::vector<Slot> slots_;  // block `index` is in slot index % window_blocks_
   std::uint64_t next_ = 0;
   PageTableReclaimer page_tables_;
+  const Rights rights_;
+  const StaleBlocks stale_blocks_;
+  std::optional<MapBudget> stale_maps_;
+  std::uint64_t vacated_ = 0;  // of aliases: nothing below is mapped
 };
 
 }  // namespace vortex::inline v0

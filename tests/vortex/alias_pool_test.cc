@@ -1,0 +1,315 @@
+// What only pools of aliases can do, and what the system may refuse them. What they have in common
+// with pools that move is in block_pool_test.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/random_seed.h"
+#include "tests/support/readable.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/block_pool.h"
+#include "vortex/block_quota.h"
+#include "vortex/error.h"
+#include "vortex/os/memory.h"
+#include "vortex/process_memory.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::size_t kSmall = std::size_t{16} << 10;
+
+BlockPoolOptions aliases(std::size_t blocks, std::size_t block_bytes = kSmall) {
+  return {.pool_bytes = blocks * block_bytes,
+          .block_bytes = block_bytes,
+          .warming = Warming::kEager,
+          .kind = PoolKind::kAliases};
+}
+
+std::size_t map_count() {
+  std::ifstream maps("/proc/self/maps");
+  return static_cast<std::size_t>(
+      std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
+}
+
+// Blocks at random places, several times over, against a table of what lies where.
+TEST(AliasPool, BlocksAtManyAddressesAgainstATable) {
+  constexpr std::size_t kBlocks = 6, kPlaces = 24;
+  for (const std::size_t block_bytes : {kSmall, std::size_t{2} << 20}) {
+    BlockPool pool(aliases(kBlocks, block_bytes));
+    ASSERT_TRUE(pool.aliases());
+    BlockQuota quota(pool, kBlocks, kBlocks, "test");
+    Reservation space({.bytes = kPlaces * block_bytes});
+    std::vector<std::byte> stamp(kBlocks);
+    for (std::size_t i = 0; i < kBlocks; ++i) ASSERT_EQ(quota.try_take().error, 0);
+    std::vector<int> at(kPlaces, -1);
+    auto random = test::test_random(block_bytes);
+    const auto put_stamp = [&](std::byte* begin) {
+      const auto value = static_cast<std::byte>(random() | 1);
+      begin[0] = begin[block_bytes - 1] = value;
+      return value;
+    };
+    for (std::uint32_t i = 0; i < kBlocks; ++i) stamp[i] = put_stamp(pool.home(Block{i}));
+    for (int step = 0; step < 2000; ++step) {
+      const std::size_t place = random() % kPlaces;
+      std::byte* const address = space.begin() + place * block_bytes;
+      const auto first = static_cast<std::uint32_t>(random() % kBlocks);
+      const std::size_t count =
+          1 + random() % std::min<std::size_t>(kBlocks - first, kPlaces - place);
+      if (random() % 3 != 0) {
+        ASSERT_EQ(pool.map_also(Block{first}, count, address, Rights::kReadWrite), 0);
+        for (std::size_t i = 0; i < count; ++i) at[place + i] = static_cast<int>(first + i);
+      } else {
+        ASSERT_EQ(space.vacate(address, count * block_bytes), 0);
+        std::fill_n(at.begin() + static_cast<std::ptrdiff_t>(place), count, -1);
+      }
+      // Written at one address, or at home.
+      const std::size_t writer = random() % kPlaces;
+      if (at[writer] >= 0) {
+        const auto block = static_cast<std::size_t>(at[writer]);
+        stamp[block] = put_stamp(step % 2 == 0 ? space.begin() + writer * block_bytes
+                                               : pool.home(Block{static_cast<uint32_t>(block)}));
+      }
+      for (std::size_t i = 0; i < kPlaces; ++i) {
+        const std::byte* const here = space.begin() + i * block_bytes;
+        if (at[i] < 0) {
+          // Each time the one that changed, since asking takes a system call.
+          ASSERT_FALSE(i == place && test::readable(here));
+        } else {
+          ASSERT_EQ(here[0], stamp[static_cast<std::size_t>(at[i])]) << "step " << step;
+          ASSERT_EQ(here[block_bytes - 1], stamp[static_cast<std::size_t>(at[i])]);
+        }
+      }
+    }
+    for (std::uint32_t i = 0; i < kBlocks; ++i) quota.give_back(Block{i});
+  }
+}
+
+TEST(AliasPool, BlocksThatAreDrawnInOrderShareAMap) {
+  constexpr std::size_t kBlocks = 64;
+  BlockPool pool(aliases(kBlocks));
+  BlockQuota quota(pool, kBlocks, kBlocks, "test");
+  Reservation space({.bytes = 4 * kBlocks * kSmall});
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < kBlocks; ++i) blocks.push_back(quota.try_take().block);
+  const std::size_t before = map_count();
+  for (std::size_t i = 0; i < 4 * kBlocks; ++i) {
+    ASSERT_EQ(pool.map_also(blocks[i % kBlocks], 1, space.begin() + i * kSmall, Rights::kRead), 0);
+  }
+  EXPECT_LE(map_count(), before + 4 + 2) << "a map for each time around";
+  // And again in that order after they came back in another.
+  auto random = test::test_random(1);
+  std::shuffle(blocks.begin(), blocks.end(), random);
+  for (const Block block : blocks) quota.give_back(block);
+  for (std::uint32_t i = 0; i < kBlocks; ++i) EXPECT_EQ(quota.try_take().block.index, i);
+  for (std::uint32_t i = 0; i < kBlocks; ++i) quota.give_back(Block{i});
+}
+
+// However often it is mapped.
+TEST(AliasPool, MemoryIsHeldOnce) {
+  if (test::kShadowMemory) GTEST_SKIP() << "shadow memory hides what the process takes";
+  constexpr std::size_t kBlockBytes = std::size_t{2} << 20, kBlocks = 8, kTimes = 16;
+  const std::size_t before = held_bytes();
+  const std::size_t resident = process_memory().resident_bytes;
+  BlockPool pool(aliases(kBlocks, kBlockBytes));
+  BlockQuota quota(pool, kBlocks, kBlocks, "test");
+  Reservation space({.bytes = kTimes * pool.pool_bytes()});
+  for (std::size_t i = 0; i < kBlocks; ++i) ASSERT_EQ(quota.try_take().error, 0);
+  for (std::size_t time = 0; time < kTimes; ++time) {
+    std::byte* const begin = space.begin() + time * pool.pool_bytes();
+    ASSERT_EQ(pool.map_also(Block{0}, kBlocks, begin, Rights::kReadWrite), 0);
+    std::memset(begin, 1, pool.pool_bytes());
+  }
+  constexpr std::size_t kSlack = std::size_t{1} << 20;
+  EXPECT_LT(held_bytes(), before + pool.pool_bytes() + kSlack);
+  EXPECT_GE(process_memory().resident_bytes, resident + kTimes * pool.pool_bytes())
+      << "which is why top shows more";
+  for (std::uint32_t i = 0; i < kBlocks; ++i) quota.give_back(Block{i});
+}
+
+TEST(AliasPoolDeathTest, AReaderMayNotWrite) {
+  const auto body = [] {
+    BlockPool pool(aliases(1));
+    BlockQuota quota(pool, 1, 1, "test");
+    Reservation space({.bytes = kSmall});
+    const Block block = quota.try_take().block;
+    if (pool.map_also(block, 1, space.begin(), Rights::kRead) != 0) _exit(1);
+    std::signal(SIGSEGV, [](int) { _exit(7); });
+    *reinterpret_cast<volatile char*>(space.begin()) = 1;
+    _exit(2);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(7), "");
+}
+
+TEST(AliasPool, PoolsThatMoveHaveNoAliases) {
+  BlockPool pool({.pool_bytes = kSmall, .block_bytes = kSmall, .kind = PoolKind::kMoves});
+  EXPECT_FALSE(pool.aliases());
+  Reservation space({.bytes = kSmall});
+  EXPECT_EQ(pool.map_also(Block{0}, 1, space.begin(), Rights::kRead), EOPNOTSUPP);
+}
+
+// Linux before 5.7 cannot move memory without leaving a hole.
+TEST(AliasPool, TakesThePlaceOfMovesWhereTheKernelHasNone) {
+  os::set_failure_hook(
+      +[](os::MemoryCall call) noexcept { return call == os::MemoryCall::kMove ? EINVAL : 0; });
+  BlockPoolOptions options{.pool_bytes = kSmall, .block_bytes = kSmall};
+  options.kind = PoolKind::kMoves;
+  EXPECT_THROW(BlockPool{options}, Error);
+  for (const PoolKind kind : {PoolKind::kOneThread, PoolKind::kThreads, PoolKind::kAliases}) {
+    options.kind = kind;
+    BlockPool pool(options);
+    EXPECT_TRUE(pool.aliases());
+    BlockQuota quota(pool, 1, 1, "test");
+    Reservation space({.bytes = kSmall});
+    const Block block = quota.try_take().block;
+    EXPECT_EQ(pool.place(block, space.begin()), 0);
+    EXPECT_EQ(pool.withdraw(block), 0);
+    quota.give_back(block);
+  }
+  os::set_failure_hook(nullptr);
+}
+
+TEST(AliasPool, GivesWayToMovesWhereTheSystemHasNoSuchMemory) {
+  os::set_failure_hook(
+      +[](os::MemoryCall call) noexcept { return call == os::MemoryCall::kAlias ? ENOSYS : 0; });
+  BlockPoolOptions options{.pool_bytes = kSmall, .block_bytes = kSmall, .name = "mine"};
+  options.kind = PoolKind::kThreads;
+  EXPECT_FALSE(BlockPool{options}.aliases());
+  options.kind = PoolKind::kAliases;
+  try {
+    BlockPool pool(options);
+    ADD_FAILURE() << "made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOSYS);
+    EXPECT_NE(std::string(error.what()).find("PoolKind::kMoves"), std::string::npos)
+        << error.what();
+  }
+  os::set_failure_hook(nullptr);
+}
+
+// The memory counts as a file, and to make a file too long raises a signal.
+TEST(AliasPoolDeathTest, ALimitOnFilesIsNamedAndKillsNobody) {
+  const auto body = [] {
+    const rlimit limit{kSmall, kSmall};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    BlockPoolOptions options{.pool_bytes = 4 * kSmall, .block_bytes = kSmall};
+    options.kind = PoolKind::kThreads;
+    if (BlockPool(options).aliases()) return 2;
+    options.kind = PoolKind::kAliases;
+    try {
+      BlockPool pool(options);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      return error.code().value() == EFBIG && text.find("RLIMIT_FSIZE") != text.npos ? 0 : 3;
+    }
+    return 4;
+  };
+  EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
+}
+
+TEST(AliasPoolDeathTest, ALimitOnAddressSpaceIsNamed) {
+  if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's own memory counts against RLIMIT_AS";
+  const auto body = [] {
+    const rlimit limit{std::size_t{4} << 30, std::size_t{4} << 30};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+    try {
+      // The homes fit, and those for readers do not.
+      BlockPool pool({.pool_bytes = std::size_t{3} << 30,
+                      .warming = Warming::kOnDemand,
+                      .kind = PoolKind::kAliases});
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      return error.code().value() == ENOMEM && text.find("RLIMIT_AS") != text.npos ? 0 : 2;
+    }
+    return 3;
+  };
+  EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
+}
+
+// Private writable memory alone counts.
+TEST(AliasPoolDeathTest, IsNotCountedAgainstRlimitData) {
+  if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's own memory counts against RLIMIT_DATA";
+  const auto body = [] {
+    const rlimit limit{std::size_t{32} << 20, std::size_t{32} << 20};
+    if (setrlimit(RLIMIT_DATA, &limit) != 0) return 1;
+    BlockPool pool({.pool_bytes = std::size_t{128} << 20,
+                    .warming = Warming::kOnDemand,
+                    .kind = PoolKind::kAliases});
+    BlockQuota quota(pool, 1, 1, "test");
+    Reservation space({.bytes = pool.block_bytes()});
+    const Block block = quota.try_take().block;
+    if (pool.place(block, space.begin()) != 0) return 2;
+    if (pool.withdraw(block) != 0) return 3;
+    quota.give_back(block);
+    return 0;
+  };
+  EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
+}
+
+// What a forked child finds at an alias: nothing, though the memory is shared.
+TEST(AliasPool, AForkedChildHasNoAliases) {
+  BlockPool pool(aliases(2));
+  BlockQuota quota(pool, 2, 2, "test");
+  Reservation space({.bytes = 2 * kSmall});
+  const Block first = quota.try_take().block, second = quota.try_take().block;
+  ASSERT_EQ(pool.map_also(first, 1, space.begin(), Rights::kReadWrite), 0);
+  ASSERT_EQ(pool.map_also(second, 1, space.begin() + kSmall, Rights::kRead), 0);
+  *space.begin() = std::byte{'p'};
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool any = test::readable(space.begin()) || test::readable(space.begin() + kSmall) ||
+                     test::readable(pool.homes());
+    _exit(any ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(*pool.home(first), std::byte{'p'});
+  quota.give_back(first);
+  quota.give_back(second);
+}
+
+// Several threads map and vacate each other's neighbours, and every one finds what it wrote.
+TEST(AliasPool, ThreadsMapAndVacateAtOnce) {
+  constexpr std::size_t kThreads = 4, kBlocks = 4;
+  BlockPool pool(aliases(kThreads * kBlocks));
+  BlockQuota quota(pool, kThreads * kBlocks, kThreads * kBlocks, "test");
+  for (std::size_t i = 0; i < kThreads * kBlocks; ++i) ASSERT_EQ(quota.try_take().error, 0);
+  Reservation space({.bytes = kThreads * 64 * kSmall});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::byte* const mine = space.begin() + t * 64 * kSmall;
+      for (std::size_t i = 0; i < 2000; ++i) {
+        const Block block{static_cast<std::uint32_t>(t * kBlocks + i % kBlocks)};
+        std::byte* const at = mine + (i % 64) * kSmall;
+        wrong += pool.map_also(block, 1, at, Rights::kReadWrite) != 0;
+        std::memcpy(at + 8, &i, sizeof i);
+        wrong += std::memcmp(pool.home(block) + 8, &i, sizeof i) != 0;
+        if (i % 16 == 15) wrong += space.vacate(at - 15 * kSmall, 16 * kSmall) != 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  for (std::uint32_t i = 0; i < kThreads * kBlocks; ++i) quota.give_back(Block{i});
+}
+
+}  // namespace
+}  // namespace vortex

@@ -1,0 +1,70 @@
+// How the blocks of a pool come to lie where they are needed: the two kinds of pool.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "vortex/reservation.h"
+
+namespace vortex::inline v0 {
+
+struct BlockMemoryOptions {
+  std::string who;              // for messages: the pool and its size
+  std::string pool_name;        // likewise
+  std::size_t block_bytes = 0;  // a multiple of the page
+  std::size_t pool_bytes = 0;   // a multiple of the block
+  std::size_t huge_bytes = 0;   // so much from the beginning on is wanted on huge pages
+  bool in_core_dumps = false;
+  bool checked_homes = false;
+};
+
+// The memory of a pool. Every block has a home in homes() and is there or, by place(), at one other
+// address. Sizes and addresses are those of whole blocks, and the caller owns every block it names.
+// All but making one may be called inside a fault, from any thread. A forked child has the homes'
+// addresses and none of the memory.
+class BlockMemory {
+ public:
+  BlockMemory(const BlockMemory&) = delete;
+  BlockMemory& operator=(const BlockMemory&) = delete;
+  virtual ~BlockMemory() = default;
+
+  std::byte* homes() const noexcept { return homes_.begin(); }
+
+  // Acquires the memory of [begin, begin + bytes) of the homes. Returns 0 or an errno value.
+  virtual int populate(std::byte* begin, std::size_t bytes) noexcept = 0;
+
+  // Takes a block from `from` to `to`, of which one or none is `home`. On failure the block is at
+  // `from`, or lost if the kernel moved it and then refused the rest, and nothing is mapped at `to`
+  // unless that is home.
+  struct Placed {
+    int error = 0;  // or an errno value
+    bool lost = false;
+  };
+  virtual Placed place(std::byte* home, std::byte* from, std::byte* to) noexcept = 0;
+
+  // True: map_also() works, and homes are mapped wherever the blocks are.
+  virtual bool aliases() const noexcept { return false; }
+
+  // Maps `bytes` from `home` on at `address` as well. Returns 0 or an errno value; on failure
+  // nothing is mapped there.
+  virtual int map_also(const std::byte* home, std::byte* address, std::size_t bytes,
+                       bool writable) noexcept;
+
+ protected:
+  explicit BlockMemory(std::size_t pool_bytes) : homes_({.bytes = pool_bytes}) {}
+
+ private:
+  Reservation homes_;
+};
+
+// Private memory that is moved (mremap). A home is empty while its block is away. Throws Error:
+// ENOMEM when the system refuses the memory, ENOSYS or EINVAL when it cannot move blocks without
+// leaving a hole.
+std::unique_ptr<BlockMemory> make_moved_blocks(const BlockMemoryOptions& options);
+
+// Shared memory (memfd) that is mapped at its home for good and wherever else it is needed. Throws
+// Error: ENOMEM or EFBIG when the system refuses the memory, others when it has no such memory.
+std::unique_ptr<BlockMemory> make_aliased_blocks(const BlockMemoryOptions& options);
+
+}  // namespace vortex::inline v0
