@@ -30,12 +30,12 @@
 #include "bench/support/merge_workloads.h"
 #include "bench/support/ratios.h"
 #include "sort/merge/in_order_prefetch.h"
+#include "sort/merge/prefetch_kind.h"
 #include "sort/runs/merge_passes.h"
 #include "study/merge_simulation.h"
 #include "study/merge_trace.h"
 #include "study/overlap_model.h"
 #include "vortex/block_allocation.h"
-#include "vortex/prefetch_kind.h"
 
 namespace vortex {
 namespace {

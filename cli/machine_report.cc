@@ -18,12 +18,13 @@
 #include <optional>
 #include <utility>
 
+#include "io/disk/open_disk.h"
 #include "io/file/block_file.h"
 #include "io/file/page_cache.h"
 #include "vortex/block_pool.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/memory_limits.h"
-#include "vortex/open_disk.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/printable.h"
 

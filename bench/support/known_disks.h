@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "bench/support/own_options.h"
+#include "io/disk/open_disk.h"
 #include "study/paced_disk.h"
-#include "vortex/open_disk.h"
+#include "vortex/disk.h"
 
 namespace vortex::bench {
 

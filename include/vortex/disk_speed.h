@@ -6,8 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "io/disk/disk.h"
-#include "vortex/os/steady_time.h"
+#include "vortex/disk.h"
 
 namespace vortex::inline v0 {
 
@@ -24,10 +23,10 @@ struct DiskSpeed {
 };
 
 struct DiskSpeedOptions {
-  std::uint64_t bytes = std::uint64_t{256} << 20;         // of each of the two files
-  std::size_t request_bytes = std::size_t{1} << 20;       // a multiple of 4096
-  unsigned depth = 4;                                     // requests under way, of each kind
-  std::function<std::uint64_t()> now_ns = steady_now_ns;  // the disk's clock, if it is simulated
+  std::uint64_t bytes = std::uint64_t{256} << 20;    // of each of the two files
+  std::size_t request_bytes = std::size_t{1} << 20;  // a multiple of 4096
+  unsigned depth = 4;                                // requests under way, of each kind
+  std::function<std::uint64_t()> now_ns = {};        // the disk's clock; none: the machine's
 };
 
 // Writes a temporary file in the folder, reads it, and copies it to another one: around the page

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "io/file/file_source.h"
-#include "vortex/open_disk.h"
+#include "vortex/disk.h"
+#include "vortex/file_access.h"
 #include "vortex/prefetch_kind.h"
 #include "vortex/record_format.h"
 #include "vortex/sort_disk.h"

@@ -9,11 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "io/file/file_source.h"
 #include "vortex/block_pool.h"
+#include "vortex/disk.h"
+#include "vortex/file_access.h"
 #include "vortex/input_stream.h"
 
 namespace vortex::inline v0 {
+
+class FileSource;
 
 struct FileReaderOptions {
   std::size_t block_bytes = 0;      // 0: 2 MiB, less for files smaller than the pool

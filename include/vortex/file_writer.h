@@ -8,11 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "io/file/file_sink.h"
 #include "vortex/block_pool.h"
+#include "vortex/disk.h"
+#include "vortex/file_access.h"
 #include "vortex/output_stream.h"
 
 namespace vortex::inline v0 {
+
+class FileSink;
 
 struct FileWriterOptions {
   std::size_t block_bytes = 0;      // 0: 2 MiB, less when `expected_bytes` is small

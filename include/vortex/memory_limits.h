@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "vortex/open_disk.h"
+#include "vortex/disk.h"
 
 namespace vortex::inline v0 {
 

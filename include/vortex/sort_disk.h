@@ -5,8 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "io/disk/disk.h"
-#include "vortex/open_disk.h"
+#include "vortex/disk.h"
 
 namespace vortex::inline v0 {
 

@@ -10,45 +10,11 @@
 
 #include "io/disk/fault_plan.h"
 #include "io/disk/request.h"
+#include "vortex/disk.h"
 #include "vortex/os/event_count.h"
 #include "vortex/os/futex.h"
 
 namespace vortex::inline v0 {
-
-// Which of the waiting requests is issued next.
-enum class QueuePolicy : std::uint8_t {
-  kWritesFirst,  // SPAA paper, section 3: a write frees memory, which is what readers wait for
-  kReadsFirst,
-  kArrival,
-};
-
-struct DiskOptions {
-  std::string name = "disk";
-  unsigned depth = 0;  // requests issued at once; 0: what the backend does best with
-  QueuePolicy policy = QueuePolicy::kWritesFirst;
-  std::shared_ptr<FaultPlan> faults = nullptr;  // faults on purpose
-};
-
-struct DiskStatistics {
-  std::string backend;
-  std::string fallback;  // why a better backend is not used; empty when the best one is
-  std::string
-      registration;         // how the memory of the blocks is known to the kernel, or why it is not
-  std::uint64_t reads = 0;  // requests that ended, and their bytes
-  std::uint64_t writes = 0;
-  std::uint64_t read_bytes = 0;
-  std::uint64_t written_bytes = 0;
-  std::uint64_t failures = 0;        // requests that ended with an error
-  std::uint64_t attempts = 0;        // system calls or submissions
-  std::uint64_t fixed_attempts = 0;  // of those, with registered memory
-  std::uint64_t retries = 0;         // after EINTR or EAGAIN
-  std::uint64_t short_transfers = 0;
-  std::uint64_t injected_faults = 0;
-  std::uint64_t waits = 0;  // calls of wait() that found the request under way
-  std::uint64_t waited_ns = 0;
-  std::uint64_t late = 0;  // simulated disks: requests that took longer than the model says
-  unsigned peak_in_flight = 0;
-};
 
 // Requests to one disk. At most `depth` are with the backend; the others wait here, and the policy
 // says which goes next. A backend only carries out attempts; what their results mean is decided

@@ -1,9 +1,14 @@
-#include "vortex/open_disk.h"
+#include "io/disk/open_disk.h"
 
 #include <string>
 
 #include "io/disk/thread_disk.h"
+#include "io/disk/uring_disk.h"
 #include "vortex/error.h"
+
+void std::default_delete<vortex::Disk>::operator()(vortex::Disk* disk) const noexcept {
+  delete disk;
+}
 
 namespace vortex::inline v0 {
 namespace {

@@ -11,8 +11,10 @@
 #include <new>
 #include <vector>
 
+#include "io/disk/disk.h"
 #include "io/file/block_file.h"
 #include "vortex/error.h"
+#include "vortex/os/steady_time.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -118,10 +120,11 @@ DiskSpeed measure_disk_speed(Disk& disk, const std::string& folder,
       options.request_bytes % 4096 != 0 || options.bytes % 4096 != 0) {
     throw Error(EINVAL, "the speed of a disk is measured with multiples of 4096 bytes");
   }
+  const auto now_ns = options.now_ns ? options.now_ns : steady_now_ns;
   const auto rate_of = [&](auto&& work) {
-    const std::uint64_t begin = options.now_ns();
+    const std::uint64_t begin = now_ns();
     work();
-    const std::uint64_t ns = std::max<std::uint64_t>(options.now_ns() - begin, 1);
+    const std::uint64_t ns = std::max<std::uint64_t>(now_ns() - begin, 1);
     return static_cast<double>(options.bytes) * 1e9 / static_cast<double>(ns);
   };
   BlockFile one = file_with_room(folder, options.bytes);

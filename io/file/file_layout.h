@@ -8,6 +8,7 @@
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
+#include "vortex/file_access.h"
 
 namespace vortex::inline v0 {
 

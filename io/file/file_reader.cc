@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "io/file/file_source.h"
 #include "io/file/own_pool.h"
 #include "io/file/single_file.h"
 #include "vortex/error.h"

@@ -12,6 +12,7 @@
 #include "io/file/file_layout.h"
 #include "io/file/file_source.h"
 #include "vortex/block_quota.h"
+#include "vortex/file_access.h"
 #include "vortex/line_buffer.h"
 #include "vortex/sink.h"
 
@@ -26,13 +27,6 @@ struct FileSinkOptions {
   // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
   // no block has been taken yet, or one of aliases.
   bool register_pool = false;
-};
-
-struct FileSinkStatistics {
-  std::uint64_t requests = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t waits = 0;  // takes that found all blocks on their way to the disk
-  std::uint64_t waited_ns = 0;
 };
 
 // Takes complete blocks and writes them while the stream goes on, `write_behind` requests at once;

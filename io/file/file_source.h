@@ -14,18 +14,11 @@
 #include "io/file/file_layout.h"
 #include "io/file/page_cache.h"
 #include "vortex/block_quota.h"
+#include "vortex/file_access.h"
 #include "vortex/line_buffer.h"
 #include "vortex/source.h"
 
 namespace vortex::inline v0 {
-
-// How a file is read or written.
-enum class Caching : std::uint8_t {
-  kAuto,  // reading: each request through the page cache if it holds the data, around it otherwise;
-          // writing: around it
-  kDirect,    // around the page cache; through it only where the file system refuses that
-  kBuffered,  // through the page cache
-};
 
 // Blocks that are moved by one request: small ones are grouped.
 struct Grouping {
@@ -43,14 +36,6 @@ struct FileSourceOptions {
   // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
   // no block has been taken yet, or one of aliases.
   bool register_pool = false;
-};
-
-struct FileSourceStatistics {
-  std::uint64_t requests = 0;
-  std::uint64_t cached_requests = 0;  // of those, through the page cache
-  std::uint64_t bytes = 0;
-  std::uint64_t waits = 0;  // takes that found their block not there yet
-  std::uint64_t waited_ns = 0;
 };
 
 // Keeps `read_ahead` requests under way or ready beyond the block in use. Results may come in any

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "io/file/file_sink.h"
 #include "io/file/own_pool.h"
 #include "io/file/single_file.h"
 

@@ -1,7 +1,8 @@
 #include "io/file/single_file.h"
 
+#include "io/disk/open_disk.h"
 #include "io/disk/thread_disk.h"
-#include "vortex/open_disk.h"
+#include "vortex/disk.h"
 
 namespace vortex::inline v0 {
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/disk/open_disk.h"
 #include "io/file/file_source.h"
 #include "sort/job/faulting_thread.h"
 #include "sort/job/sort_room.h"
@@ -27,10 +28,10 @@
 #include "sort/runs/run_formation.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/memory_limits.h"
-#include "vortex/open_disk.h"
 #include "vortex/pipeline.h"
 #include "vortex/prefetch_kind.h"
 #include "vortex/sort_disk.h"

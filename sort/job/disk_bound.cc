@@ -6,11 +6,12 @@
 #include <cerrno>
 #include <memory>
 
+#include "io/disk/open_disk.h"
 #include "io/file/path_names.h"
 #include "sort/job/sort_output.h"
 #include "sort/job/sort_room.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
-#include "vortex/open_disk.h"
 
 namespace vortex::inline v0 {
 

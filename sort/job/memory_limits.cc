@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "io/disk/open_disk.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/sort_plan.h"

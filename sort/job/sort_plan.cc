@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sort/merge/merge_prefetcher.h"
+#include "sort/merge/prefetch_kind.h"
 #include "sort/runs/merge_passes.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"

@@ -1,4 +1,4 @@
-#include "vortex/prefetch_kind.h"
+#include "sort/merge/prefetch_kind.h"
 
 #include <algorithm>
 #include <array>

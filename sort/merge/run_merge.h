@@ -16,6 +16,7 @@
 #include "sort/merge/loser_tree.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/participation_order.h"
+#include "sort/merge/prefetch_kind.h"
 #include "sort/record/first_of_equal.h"
 #include "sort/record/forecast_keys.h"
 #include "sort/record/record_order.h"
@@ -24,7 +25,6 @@
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
-#include "vortex/prefetch_kind.h"
 
 namespace vortex::inline v0 {
 

@@ -12,8 +12,9 @@
 #include <optional>
 #include <utility>
 
+#include "io/disk/open_disk.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
-#include "vortex/open_disk.h"
 
 namespace vortex::inline v0 {
 namespace {

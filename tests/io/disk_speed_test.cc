@@ -7,10 +7,11 @@
 #include <memory>
 
 #include "io/disk/fault_plan.h"
+#include "io/disk/open_disk.h"
 #include "study/simulated_disk.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
-#include "vortex/open_disk.h"
 
 namespace vortex {
 namespace {

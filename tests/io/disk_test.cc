@@ -34,14 +34,15 @@
 #include <utility>
 #include <vector>
 
+#include "io/disk/open_disk.h"
 #include "io/disk/thread_disk.h"
 #include "io/disk/uring_disk.h"
 #include "study/paced_disk.h"
 #include "study/simulated_disk.h"
 #include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
-#include "vortex/open_disk.h"
 #include "vortex/os/memory.h"
 
 namespace vortex {

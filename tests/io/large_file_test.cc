@@ -10,11 +10,12 @@
 #include <tuple>
 #include <vector>
 
+#include "io/disk/open_disk.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/disk.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
-#include "vortex/open_disk.h"
 
 namespace vortex::test {
 namespace {

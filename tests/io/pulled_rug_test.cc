@@ -24,16 +24,17 @@
 #include <utility>
 #include <vector>
 
+#include "io/disk/open_disk.h"
 #include "io/disk/thread_disk.h"
 #include "tests/support/child_process.h"
 #include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/open_disk.h"
 #include "vortex/striped_file.h"
 
 namespace vortex {

@@ -6,9 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "io/disk/open_disk.h"
 #include "study/paced_disk.h"
 #include "study/simulated_disk.h"
-#include "vortex/open_disk.h"
+#include "vortex/disk.h"
 
 namespace vortex::test {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "sort/merge/in_order_prefetch.h"
+#include "sort/merge/prefetch_kind.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
-#include "vortex/prefetch_kind.h"
 
 namespace vortex::test {
 namespace {

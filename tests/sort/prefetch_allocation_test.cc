@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "sort/merge/participation_order.h"
+#include "sort/merge/prefetch_kind.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
-#include "vortex/prefetch_kind.h"
 
 namespace {
 

@@ -13,12 +13,12 @@
 #include "sort/merge/asynchronous_forecast_and_flush.h"
 #include "sort/merge/forecast_and_flush.h"
 #include "sort/merge/in_order_prefetch.h"
+#include "sort/merge/prefetch_kind.h"
 #include "sort/merge/striped_prefetch.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/sort/policy_driver.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
-#include "vortex/prefetch_kind.h"
 
 namespace vortex::test {
 namespace {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "io/disk/fault_plan.h"
+#include "io/disk/open_disk.h"
 #include "sort/merge/loser_tree.h"
 #include "sort/record/record_order.h"
 #include "sort/runs/run_store.h"
@@ -25,9 +26,9 @@
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/open_disk.h"
 
 namespace vortex::test {
 namespace {

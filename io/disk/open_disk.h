@@ -1,0 +1,12 @@
+// What the choice of a backend costs.
+#pragma once
+
+#include "io/disk/disk.h"
+
+namespace vortex::inline v0 {
+
+// How many threads a disk that open_disk() makes has, where the options leave its depth open. Opens
+// one to find out, with kBest.
+unsigned threads_of_disk(DiskBackend backend);
+
+}  // namespace vortex::inline v0
