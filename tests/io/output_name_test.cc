@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "io/file/block_file.h"
 #include "io/file/temporary_name.h"
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_folder.h"
