@@ -1,4 +1,9 @@
 // Which bucket a key goes to: monotone maps from key bits to bucket numbers.
+//
+// What is done for every record chooses by ?: instead of std::min() and std::max(), which take
+// references: gcc 12 with AddressSanitizer moves the store that gives a constant or a temporary its
+// value out of an unrolled loop, to where the variable has ended, and the sanitizer ends the
+// program.
 #pragma once
 
 #include <algorithm>
@@ -88,7 +93,8 @@ struct ClampedDigit {
 
   unsigned operator()(Bits key) const noexcept {
     const Bits distance = key < low ? Bits{0} : static_cast<Bits>(key - low);
-    return static_cast<unsigned>(std::min<Bits>(distance >> shift, last));
+    const Bits slice = static_cast<Bits>(distance >> shift);
+    return static_cast<unsigned>(slice < last ? slice : last);
   }
 
   static ClampedDigit of(const KeyRange<Bits>& sampled, int bits) noexcept {
@@ -136,14 +142,12 @@ struct DoublingDigit {
     // Converting a signed number is what processors do fast. Clearing the fifth bit and some below
     // keeps it from being rounded up to the next class.
     constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-    // Not std::min(): it takes the address of kMost, and gcc 12 moves the store that gives kMost
-    // its value to where the variable has ended, which AddressSanitizer reports in programs that
-    // sort.
     const std::uint64_t number = distance < kMost ? distance : kMost;
     const auto kept = static_cast<std::int64_t>(number & ~(number >> 4));
     const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(kept));
     constexpr int kBefore = 8 * 1023 - 1;
-    return static_cast<unsigned>(std::max(static_cast<int>(bits >> 49) - kBefore, 0));
+    const int index = static_cast<int>(bits >> 49) - kBefore;
+    return index < 0 ? 0u : static_cast<unsigned>(index);
   }
   // The least number of the class or of those after it.
   static Bits first_of(unsigned index) noexcept {

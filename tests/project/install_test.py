@@ -5,12 +5,14 @@
 
 Checks that the pkg-config file is enough to build and run the consumer with the shared and with the
 static library, that every installed header compiles alone, that the library brings no allocator
-and no symbols beside its own, and that the native engine leaves no libsigsegv behind.
+and no symbols beside its own, that the native engine leaves no libsigsegv behind, and that a program
+that sorts records of its own runs clean under the sanitizers of gcc and clang.
 """
 
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -98,16 +100,36 @@ def check_static(installation, compiler, source, folder, engine):
     print(run([program, folder]).strip())
 
 
+def check_sanitized(installation, source, folder):
+    """What our headers put into programs runs clean under the sanitizers of both compilers. One
+    sanitizer at a time: together they change the code so that gcc's finds less."""
+    for compiler in ("g++", "clang++"):
+        if shutil.which(compiler) is None:
+            print(f"there is no {compiler}: its sanitizers are not asked")
+            continue
+        for sanitizer in ("address", "undefined"):
+            program = folder / f"{sanitizer}-{compiler}"
+            run([compiler, "-std=c++20", "-O2", "-g1", f"-fsanitize={sanitizer}",
+                 "-fno-sanitize-recover=all", source,
+                 *installation.pkg_config("--cflags", "--libs"), "-o", program])
+            said = run([program], env=dict(
+                os.environ, LD_LIBRARY_PATH=str(installation.library_folder),
+                UBSAN_OPTIONS="print_stacktrace=1"))
+            print(f"{compiler} -fsanitize={sanitizer}: {said.strip()}")
+
+
 def main():
     source_root, build_root = map(pathlib.Path, sys.argv[1:3])
     engine, compiler = sys.argv[3], sys.argv[4:]
-    source = source_root / "tests" / "project" / "consumer" / "consumer.cc"
+    consumers = source_root / "tests" / "project" / "consumer"
+    source = consumers / "consumer.cc"
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         installation = Installation(build_root, folder)
         check_headers(installation, compiler, folder)
         check_shared(installation, compiler, source, folder, engine)
         check_static(installation, compiler, source, folder, engine)
+        check_sanitized(installation, consumers / "sorts_records.cc", folder)
         print(f"installed: {len(installation.headers)} headers, engine {engine}")
 
 
