@@ -53,9 +53,12 @@ std::vector<Bits> nested_keys(const std::vector<NestedLevel>& levels, std::size_
   int shift = std::numeric_limits<Bits>::digits;
   Bits prefix = 0;
   const auto add = [&](Bits slice, std::size_t copies) {
-    const Bits rest = static_cast<Bits>((Bits{1} << shift) - 1);
+    // Without levels there is one slice, and no shift as wide as a key.
+    const bool all = shift == std::numeric_limits<Bits>::digits;
+    const Bits begin = all ? prefix : static_cast<Bits>(prefix | (slice << shift));
+    const Bits rest = static_cast<Bits>(all ? ~Bits{0} : (Bits{1} << shift) - 1);
     for (std::size_t i = 0; i < copies; ++i) {
-      keys.push_back(static_cast<Bits>(prefix | (slice << shift) | (random() & rest)));
+      keys.push_back(static_cast<Bits>(begin | (random() & rest)));
     }
   };
   for (const NestedLevel& level : levels) {
