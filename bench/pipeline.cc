@@ -35,6 +35,7 @@
 #include <semaphore>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/support/ratios.h"
@@ -586,6 +587,11 @@ std::vector<bench::Ratio> ratios() {
     const std::string all = row_name(family, 2 * kMiB, 4, kCores);
     list.push_back({who + "iterator_queue, a stream a core", all,
                     row_name("iterator_queue", 2 * kMiB, 4, kCores)});
+  }
+  for (const auto& [bytes, blocks] : {std::pair{128 * kKiB, 64}, {512 * kKiB, 16}, {2 * kMiB, 4}}) {
+    list.push_back({"vortex_c / vortex_c_moves, blocks of " + std::to_string(bytes / kKiB) + " KiB",
+                    row_name("vortex_c", bytes, blocks, 1),
+                    row_name("vortex_c_moves", bytes, blocks, 1)});
   }
   return list;
 }
