@@ -11,11 +11,12 @@
 #include "cli/verbs.h"
 #include "vortex/error.h"
 #include "vortex/printable.h"
+#include "vortex/version.h"
 
 namespace vortex::cli {
 namespace {
 
-constexpr const char* kVersion = "vortex " VORTEX_VERSION;
+constexpr const char* kVersion = "vortex " VORTEX_VERSION_STRING;
 
 void add_gen(CLI::App& program, GenOptions& options) {
   CLI::App& verb = *program.add_subcommand("gen", "Make a file of records");

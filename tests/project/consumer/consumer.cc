@@ -1,17 +1,23 @@
-// A program of somebody who installed the library: it knows the installed headers and nothing else.
+// A program of somebody who installed the library: it knows the installed headers and nothing else,
+// and has folders of its own that are called as the library's are.
 #include <cstdint>
 #include <cstdio>
 #include <span>
 #include <string>
+#include <string_view>
 
-#include "vortex/block_pool.h"
-#include "vortex/callback_sink.h"
-#include "vortex/callback_source.h"
-#include "vortex/external_sort.h"
-#include "vortex/file_reader.h"
-#include "vortex/file_writer.h"
-#include "vortex/guarded.h"
-#include "vortex/sorter.h"
+#include <vortex/block_pool.h>
+#include <vortex/callback_sink.h>
+#include <vortex/callback_source.h>
+#include <vortex/external_sort.h>
+#include <vortex/file_reader.h>
+#include <vortex/file_writer.h>
+#include <vortex/guarded.h>
+#include <vortex/sorter.h>
+#include <vortex/version.h>
+
+#include "io/request.h"
+#include "sort/sort.h"
 
 namespace {
 
@@ -84,7 +90,9 @@ int main(int count, char** arguments) {
   failure.throw_if_failed();
   output.finish(kCount);
 
-  const bool good = sorted && sum == kCount * (kCount - 1) / 2 && drained_bytes == kCount * 8;
+  const bool good = sorted && std::string_view(vortex::version()) == VORTEX_VERSION_STRING &&
+                    consumer::kRequest + consumer::kSort == 3 && sum == kCount * (kCount - 1) / 2 &&
+                    drained_bytes == kCount * 8;
   std::printf("sum %llu, %llu bytes written: %s\n", static_cast<unsigned long long>(sum),
               static_cast<unsigned long long>(drained_bytes), good ? "good" : "WRONG");
   return good ? 0 : 1;

@@ -1,0 +1,20 @@
+// Which version of the library this is.
+#pragma once
+
+#define VORTEX_VERSION_MAJOR 0
+#define VORTEX_VERSION_MINOR 1
+#define VORTEX_VERSION_PATCH 0
+// One number that grows with the version, to compare with: 0.1.0 is 100.
+#define VORTEX_VERSION_NUMBER \
+  (VORTEX_VERSION_MAJOR * 10000 + VORTEX_VERSION_MINOR * 100 + VORTEX_VERSION_PATCH)
+#define VORTEX_VERSION_STRING "0.1.0"
+
+// Names of the library are in the inline namespace vortex::v0. While the major version is 0, each
+// minor version may break the interface, and the soname says so.
+namespace vortex::inline v0 {
+
+// The version of the library that the program runs with, as the macros above give the one that it
+// was compiled with: "0.1.0". Part of vortex-streams. Thread-safe, never fails.
+const char* version() noexcept;
+
+}  // namespace vortex::inline v0
