@@ -415,9 +415,15 @@ TEST(FileStreamsWithoutMemory, GiveEveryBlockBack) {
   }
 }
 
+class FileStreamsOnSharedPools : public testing::TestWithParam<PoolKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FileStreamsOnSharedPools,
+                         testing::Values(PoolKind::kMoves, PoolKind::kAliases));
+
 // Memory that is registered with the kernel while its block is placed elsewhere is other memory
-// than the block's; requests must not use it.
-TEST(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
+// than the block's, in a pool that moves: requests must not use it. An alias takes nothing away
+// from its home, which is registered.
+TEST_P(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
   constexpr std::size_t kLargeBlock = std::size_t{512} << 10;  // a request of one piece
   std::mt19937_64 random(test::test_seed());
   const test::TemporaryFolder folder;
@@ -426,6 +432,8 @@ TEST(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
   BlockPoolOptions for_pool;
   for_pool.block_bytes = kLargeBlock;
   for_pool.pool_bytes = 24 * kLargeBlock;
+  for_pool.warming = Warming::kEager;
+  for_pool.kind = GetParam();
   BlockPool pool(for_pool);
   StreamPool buckets(pool, 8);
   BucketStream bucket(buckets);
@@ -446,6 +454,13 @@ TEST(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
   }
   out.finish(text.size());
   EXPECT_TRUE(contents((folder.path() / "out").string()) == text);
+  for (const auto& disks : {in.statistics().disks, out.statistics().disks}) {
+    for (const DiskStatistics& disk : disks) {
+      if (disk.registration == "not needed by this backend") continue;
+      EXPECT_EQ(disk.registration != "none asked for", GetParam() == PoolKind::kAliases);
+      EXPECT_EQ(disk.fixed_attempts > 0, disk.registration.ends_with(" registered"));
+    }
+  }
 }
 
 // The addresses of one pool are those of the next, and what was registered with the disk is not.
