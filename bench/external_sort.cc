@@ -231,10 +231,10 @@ void sort_with_vortex(benchmark::State& state) {
     const ExternalSortOptions options{.inputs = {input_path<Record>()},
                                       .output = output,
                                       .format = Record::format(),
-                                      .memory_bytes = settings.memory_bytes,
-                                      .folders = {settings.folder},
-                                      .stop = {},
-                                      .progress = {}};
+                                      .resources = {.memory_bytes = settings.memory_bytes,
+                                                    .folders = {settings.folder},
+                                                    .stop = {},
+                                                    .progress = {}}};
     const Row row(state, RUSAGE_SELF);
     const ExternalSortReport report = external_sort(options);
     state.SetIterationTime(report.seconds);

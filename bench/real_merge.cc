@@ -27,6 +27,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,12 +38,13 @@
 #include "bench/support/ratios.h"
 #include "io/file/seeded_random.h"
 #include "sort/merge/run_merge.h"
-#include "sort/record/record_order.h"
+#include "sort/record/format_order.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/os/steady_time.h"
+#include "vortex/record_output.h"
 
 namespace vortex {
 namespace {
@@ -60,20 +62,26 @@ Settings settings;
 
 enum class Keys { kUniform, kIdentical };
 
-// Discards what is appended, but not before it has looked whether it is in order.
-class OrderedOutput {
+// Discards what is written, but not before it has looked whether it is in order.
+class OrderedOutput final : public RecordOutput {
  public:
-  void append(const std::byte* record) noexcept {
-    std::uint64_t key = 0;
-    std::memcpy(&key, record, sizeof key);
-    ordered_ = ordered_ && last_ <= key;
-    last_ = key;
-    ++records_;
+  std::span<std::byte> room(std::size_t most_bytes) override {
+    return std::span(room_).first(std::min(most_bytes, room_.size()));
+  }
+  void written(std::size_t bytes) override {
+    for (std::size_t at = 0; at < bytes; at += kRecordBytes) {
+      std::uint64_t key = 0;
+      std::memcpy(&key, room_.data() + at, sizeof key);
+      ordered_ = ordered_ && last_ <= key;
+      last_ = key;
+      ++records_;
+    }
   }
   bool ordered() const noexcept { return ordered_; }
   std::uint64_t records() const noexcept { return records_; }
 
  private:
+  std::vector<std::byte> room_ = std::vector<std::byte>(1024 * kRecordBytes);
   bool ordered_ = true;
   std::uint64_t last_ = 0;
   std::uint64_t records_ = 0;
@@ -85,9 +93,9 @@ FormatOrder record_order() {
 
 std::uint64_t records_of_run() { return settings.bytes / settings.runs / kRecordBytes; }
 
-Run write_run(const FormatOrder& order, RunStore& store, std::size_t write_behind, Keys keys,
+Run write_run(const RecordOrder& order, RunStore& store, std::size_t write_behind, Keys keys,
               std::uint64_t number) {
-  RunWriter<FormatOrder> writer(order, store, write_behind, records_of_run() * kRecordBytes);
+  RunWriter writer(order, store, write_behind, records_of_run() * kRecordBytes);
   guarded([&] {
     alignas(8) std::byte record[kRecordBytes] = {};
     std::uint64_t key = 0;
@@ -95,7 +103,7 @@ Run write_run(const FormatOrder& order, RunStore& store, std::size_t write_behin
       const std::uint64_t seed = keys == Keys::kUniform ? number << 40 | i : i;
       key += mix_bits(seed) >> 32;
       std::memcpy(record, &key, sizeof key);
-      writer.append(record);
+      append_records(writer, record, 1, kRecordBytes);
     }
   }).throw_if_failed();
   return writer.finish();
@@ -131,7 +139,7 @@ class Row {
   double merge(bool to_disk) {
     const std::uint64_t begin = steady_now_ns();
     if (to_disk) {
-      RunWriter<FormatOrder> writer(order_, store_, write_behind_, bytes());
+      RunWriter writer(order_, store_, write_behind_, bytes());
       merge_to(writer);
       const Run merged = writer.finish();
       if (merged.bytes != bytes()) throw Error(EILSEQ, "the merge lost records");
@@ -172,8 +180,7 @@ class Row {
     return options;
   }
 
-  template <typename Output>
-  void merge_to(Output& out) {
+  void merge_to(RecordOutput& out) {
     RunMergeOptions options;
     options.kind = kind_;
     options.read_buffers = buffers_;

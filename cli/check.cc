@@ -17,7 +17,7 @@
 #include "cli/order_summary_json.h"
 #include "cli/record_options.h"
 #include "cli/verbs.h"
-#include "sort/runs/sort_watch.h"
+#include "sort/runs/stream_stop.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/guarded.h"

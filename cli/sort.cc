@@ -81,14 +81,14 @@ ExternalSortOptions external_sort_options(const SortOptions& options) {
   ExternalSortOptions result{.format = format_of(options)};
   result.inputs = options.inputs;
   result.output = options.output;
-  result.memory_bytes = parse_memory(options.memory);
-  result.folders = options.folders;
-  if (!options.block.empty()) result.block_bytes = parse_size(options.block, "--block");
+  result.resources.memory_bytes = parse_memory(options.memory);
+  result.resources.folders = options.folders;
+  if (!options.block.empty()) result.resources.block_bytes = parse_size(options.block, "--block");
   result.unique = options.unique;
   result.merge_inputs = options.merge;
-  result.prefetch = parse_prefetch_kind(options.prefetch);
-  result.backend = parse_backend(options.io);
-  result.seed = options.seed;
+  result.resources.prefetch = parse_prefetch_kind(options.prefetch);
+  result.resources.backend = parse_backend(options.io);
+  result.resources.seed = options.seed;
   return result;
 }
 
@@ -152,7 +152,7 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
       {"records_in", report.records_in},
       {"records_out", report.records_out},
       {"record_bytes", report.record_bytes},
-      {"memory_bytes", what.memory_bytes},
+      {"memory_bytes", what.resources.memory_bytes},
       {"block_bytes", report.plan.block_bytes},
       {"runs", report.runs},
       {"merges", report.merges},
@@ -214,7 +214,7 @@ int sort(const SortOptions& options) {
   allow_many_open_files();
   // Of the plan, too: what its thread takes of the address space is then gone for both.
   Interrupt interrupt;
-  what.stop = interrupt.token();
+  what.resources.stop = interrupt.token();
   interrupt.end_process_or([&] {
     if (options.plan) {
       const SortPlan plan = plan_external_sort(what);
@@ -226,7 +226,8 @@ int sort(const SortOptions& options) {
       return;
     }
     ProgressLine line(options.progress);
-    if (line.wanted()) what.progress = [&line](const SortProgress& now) { line.show(now); };
+    if (line.wanted())
+      what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
     std::optional<DiskBound> disks;
     if (options.bound) disks.emplace(what);
     const ExternalSortReport report = external_sort(what);

@@ -2,21 +2,15 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <utility>
 
-#include "sort/job/file_sort.h"
-#include "sort/record/record_order.h"
 #include "vortex/external_sort_options.h"
+#include "vortex/record_kernels.h"
+#include "vortex/record_order.h"
 #include "vortex/sort_plan.h"
 
 namespace vortex::inline v0 {
-namespace detail {
-
-// Throws Error(EINVAL) when there is one.
-const ExternalSortOptions& without_format(const ExternalSortOptions& options);
-
-}  // namespace detail
-
 // The plan that external_sort() would follow. Opens the inputs, reads nothing, writes nothing.
 // Throws Error as external_sort() does.
 SortPlan plan_external_sort(const ExternalSortOptions& options);
@@ -37,12 +31,18 @@ SortPlan plan_external_sort(const ExternalSortOptions& options);
 // whatever the disks report.
 ExternalSortReport external_sort(const ExternalSortOptions& options);
 
+// The same by any order of records; options.format must be empty (EINVAL).
+SortPlan plan_external_sort(const ExternalSortOptions& options,
+                            std::shared_ptr<const RecordOrder> order);
+ExternalSortReport external_sort(const ExternalSortOptions& options,
+                                 std::shared_ptr<const RecordOrder> order);
+
 // The same for files whose records are objects of type T, trivially copyable, one behind the other
 // as they lie in memory, ordered by `less(const T&, const T&)`: a strict weak order that must not
 // throw, called on the calling thread alone. options.format must be empty (EINVAL).
 //
 //   vortex::external_sort<Point>(
-//       {.inputs = {"points"}, .output = "sorted", .memory_bytes = 1 << 30},
+//       {.inputs = {"points"}, .output = "sorted", .resources = {.memory_bytes = 1 << 30}},
 //       [](const Point& a, const Point& b) { return a.x < b.x; });
 //
 // Numbers (integers of up to 64 bits, float, double) need no comparator: they are sorted by their
@@ -51,11 +51,11 @@ ExternalSortReport external_sort(const ExternalSortOptions& options);
 // same reason.
 template <typename T, typename Less = std::less<T>>
 ExternalSortReport external_sort(const ExternalSortOptions& options, Less less = {}) {
-  return FileSort(detail::without_format(options), order_of_type<T>(std::move(less))).run();
+  return external_sort(options, order_of_type<T>(std::move(less)));
 }
 template <typename T, typename Less = std::less<T>>
 SortPlan plan_external_sort(const ExternalSortOptions& options, Less less = {}) {
-  return FileSort(detail::without_format(options), order_of_type<T>(std::move(less))).plan();
+  return plan_external_sort(options, order_of_type<T>(std::move(less)));
 }
 
 }  // namespace vortex::inline v0

@@ -4,17 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
-#include "vortex/disk.h"
-#include "vortex/file_access.h"
-#include "vortex/prefetch_kind.h"
 #include "vortex/record_format.h"
-#include "vortex/sort_disk.h"
 #include "vortex/sort_plan.h"
-#include "vortex/sort_progress.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 
@@ -25,27 +20,12 @@ struct ExternalSortOptions {
   std::string output = {};  // "-" is standard output
   // What the records are; none for records of a type with a comparator.
   std::optional<RecordFormat> format = {};
-  // For everything that is resident: blocks, scratch, tables, streams, and of the program 16 MiB,
-  // or a thirty-second part of this where that is less. 0: default_memory_bytes().
-  std::uint64_t memory_bytes = 0;
   // Address space for each input whose length is not known (a pipe). One that is longer ends the
   // sort with EFBIG. Where the system refuses so much, as much as it gives.
   std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
-  // Where runs are kept, a disk each. Empty: the folder of the output, or, when that is no file,
-  // $TMPDIR or /tmp.
-  std::vector<std::string> folders = {};
-  std::size_t block_bytes = 0;  // 0: what suits the memory
-  bool unique = false;          // of records with equal keys, only the first is written
-  bool merge_inputs = false;    // every input is sorted already
-  PrefetchKind prefetch = PrefetchKind::kOptimal;
-  DiskBackend backend = DiskBackend::kBest;
-  Caching caching = Caching::kAuto;  // of inputs, runs and output; runs go around the page cache
-                                     // unless this is kBuffered
-  SortDiskFunction open_disk = {};   // instead of disks of the backend
-  std::uint64_t seed = 1;            // which run lies on which disk
-  std::stop_token stop = {};         // the sort ends with Error(ECANCELED) soon after a request
-  // Called about once a megabyte, on the calling thread. May throw, which ends the sort.
-  SortProgressFunction progress = {};
+  bool unique = false;        // of records with equal keys, only the first is written
+  bool merge_inputs = false;  // every input is sorted already
+  SortResources resources = {};
 };
 
 struct ExternalSortReport {

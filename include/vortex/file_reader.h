@@ -18,21 +18,6 @@ namespace vortex::inline v0 {
 
 class FileSource;
 
-struct FileReaderOptions {
-  std::size_t block_bytes = 0;      // 0: 2 MiB, less for files smaller than the pool
-  std::size_t comeback_blocks = 1;  // M: how far the reader may go back
-  std::size_t read_ahead = 4;       // N: requests beyond the block in use
-  std::size_t request_bytes = 0;    // 0: a block, or several small ones
-  Caching caching = Caching::kAuto;
-  Disk* disk = nullptr;  // null: one of its own. Must outlive the reader
-  BlockPool* pool =
-      nullptr;  // null: one of its own, of about the size needed. Must outlive the reader
-  // Address space for data whose length nobody knows beforehand: more than that cannot be read.
-  // Halved, down to a gigabyte, when the system refuses; see InputStreamBase::reserved_bytes().
-  std::uint64_t unknown_length_bytes = kUnknownLengthReservation;
-  std::string name = {};  // for messages; the path by default
-};
-
 struct FileReaderStatistics {
   FileSourceStatistics source;
   std::vector<DiskStatistics> disks;

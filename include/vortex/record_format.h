@@ -13,6 +13,11 @@ namespace vortex::inline v0 {
 // Two whole neighbouring records fit in the window of a stream of default blocks.
 inline constexpr std::size_t kMostRecordBytes = std::size_t{1} << 20;
 
+// Blocks that a reader or writer of records holds at once: two where records straddle blocks.
+inline std::size_t blocks_for_records(std::size_t block_bytes, std::size_t record_bytes) noexcept {
+  return block_bytes % record_bytes == 0 ? 1 : 2;
+}
+
 // Records of one length, ordered by their keys, the first counting most. Records are compared by
 // their keys alone: two that differ elsewhere are equal. Immutable; the methods marked noexcept
 // allocate nothing.

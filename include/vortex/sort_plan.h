@@ -7,8 +7,7 @@
 #include <string>
 
 #include "sort/runs/run_formation_options.h"
-#include "vortex/file_reader.h"
-#include "vortex/file_writer.h"
+#include "vortex/file_access.h"
 #include "vortex/prefetch_kind.h"
 
 namespace vortex::inline v0 {

@@ -26,4 +26,12 @@ struct SortProgress {
 
 using SortProgressFunction = std::function<void(const SortProgress&)>;
 
+// How many runs and merges a sort took.
+struct RunCounts {
+  std::uint64_t runs = 0;   // that were formed
+  unsigned merges = 0;      // the last one included
+  unsigned passes = 0;      // merges of a record on its way, at most
+  std::uint64_t bytes = 0;  // written to the disks in all
+};
+
 }  // namespace vortex::inline v0

@@ -1,18 +1,20 @@
 // Sorting more than memory holds: push records, then read them in order from one pointer.
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "sort/job/byte_sorter.h"
-#include "sort/record/record_order.h"
-#include "vortex/error.h"
+#include "vortex/input_stream.h"
 #include "vortex/record_format.h"
+#include "vortex/record_kernels.h"
+#include "vortex/record_order.h"
+#include "vortex/sort_plan.h"
+#include "vortex/sort_progress.h"
 
 namespace vortex::inline v0 {
 
@@ -28,12 +30,12 @@ namespace vortex::inline v0 {
 //
 // What blocks, what is thrown and what holds afterwards: see ByteSorter.
 template <typename T, typename Less = std::less<T>>
-class Sorter : private ByteSorter<OrderOfType<T, Less>> {
-  using Base = ByteSorter<OrderOfType<T, Less>>;
+class Sorter : private ByteSorter {
+  using Base = ByteSorter;
 
  public:
-  explicit Sorter(const SorterOptions& options, Less less = {})
-      : Base(options, order_of_type<T>(std::move(less))) {}
+  explicit Sorter(const SortResources& resources, Less less = {})
+      : Base(resources, order_of_type<T>(std::move(less))) {}
 
   using Base::counts;
   using Base::plan;
@@ -41,7 +43,7 @@ class Sorter : private ByteSorter<OrderOfType<T, Less>> {
   using Base::sort;
   using Base::stream;
 
-  void push(const T& record) { Base::push(reinterpret_cast<const std::byte*>(&record)); }
+  void push(const T& record) { std::memcpy(Base::next(sizeof(T)), &record, sizeof(T)); }
   void push(std::span<const T> records) {
     Base::push(reinterpret_cast<const std::byte*>(records.data()), records.size());
   }
@@ -51,12 +53,12 @@ class Sorter : private ByteSorter<OrderOfType<T, Less>> {
 };
 
 // The same for records whose length and keys are known when the program runs.
-class RecordSorter : private ByteSorter<FormatOrder> {
-  using Base = ByteSorter<FormatOrder>;
+class RecordSorter : private ByteSorter {
+  using Base = ByteSorter;
 
  public:
-  RecordSorter(const SorterOptions& options, RecordFormat format)
-      : Base(options, FormatOrder(std::move(format))) {}
+  RecordSorter(const SortResources& resources, RecordFormat format)
+      : Base(resources, order_of_format(std::move(format))) {}
 
   using Base::counts;
   using Base::plan;
@@ -68,13 +70,7 @@ class RecordSorter : private ByteSorter<FormatOrder> {
   // One record.
   void push(const std::byte* record) { Base::push(record); }
   // Whole records; Error(EINVAL) otherwise, and nothing is taken.
-  void push(std::span<const std::byte> records) {
-    if (records.size() % record_bytes() != 0) {
-      throw Error(EINVAL, std::to_string(records.size()) + " bytes are no whole records of " +
-                              std::to_string(record_bytes()));
-    }
-    Base::push(records.data(), records.size() / record_bytes());
-  }
+  void push(std::span<const std::byte> records);
 
   // The sorted array: record i begins at byte i * record_bytes().
   const std::byte* data() const { return Base::bytes(); }

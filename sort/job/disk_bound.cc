@@ -30,7 +30,7 @@ DiskBound::DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of
     folders.emplace(file_system, folder);
     return file_system;
   };
-  std::vector<std::string> run_folders = options.folders;
+  std::vector<std::string> run_folders = options.resources.folders;
   if (run_folders.empty()) run_folders.push_back(default_run_folder(options.output));
   // These first: files can be made there in any case.
   for (const std::string& folder : run_folders) ++run_folders_[measured_in(folder)];

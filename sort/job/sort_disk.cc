@@ -1,5 +1,7 @@
 #include "vortex/sort_disk.h"
 
+#include "io/disk/open_disk.h"
+
 namespace vortex::inline v0 {
 
 std::unique_ptr<Disk> open_sort_disk(const SortDiskFunction& open_disk, DiskBackend backend,

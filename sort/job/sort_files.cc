@@ -14,7 +14,7 @@
 namespace vortex::inline v0 {
 
 SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_bytes)
-    : options_(options), folders_(options.folders) {
+    : options_(options), folders_(options.resources.folders) {
   if (options.inputs.empty()) throw Error(EINVAL, "a sort needs an input");
   for (const std::string& path : options.inputs) {
     try {
@@ -55,7 +55,7 @@ void SortFiles::expect_known_lengths() const {
 void SortFiles::open_output() {
   output_.emplace(options_.output);
   expect_no_overwriting();
-  disk_ = open_sort_disk(options_.open_disk, options_.backend, "");
+  disk_ = open_sort_disk(options_.resources.open_disk, options_.resources.backend, "");
 }
 
 // What is written in place must not be read from there, too.
@@ -97,7 +97,7 @@ std::uint64_t SortFiles::room_beside_runs(const SortPlan& plan) const {
 FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
                                       std::uint64_t space_for_others) const {
   const std::uint64_t left = address_space_left();
-  options.caching = options_.caching;
+  options.caching = options_.resources.caching;
   options.disk = disk_.get();
   options.pool = &pool;
   options.unknown_length_bytes =
@@ -108,7 +108,7 @@ FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileRe
 FileWriterBase SortFiles::open_writer(BlockPool& pool, FileWriterOptions options,
                                       std::uint64_t most_bytes) {
   options.gaps = Gaps::kUnspecified;  // a sort writes every byte
-  options.caching = options_.caching;
+  options.caching = options_.resources.caching;
   options.sync = true;
   options.reserve_bytes = (most_bytes / pool.block_bytes() + 1) * pool.block_bytes();
   options.least_reserve_bytes = options.reserve_bytes;

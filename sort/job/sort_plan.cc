@@ -11,8 +11,11 @@
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/input_stream.h"
 #include "vortex/memory_limits.h"
+#include "vortex/record_format.h"
 #include "vortex/reservation.h"
 
 namespace vortex::inline v0 {

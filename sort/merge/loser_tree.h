@@ -1,4 +1,4 @@
-// A merge of k sorted sequences, one comparison a level.
+// A merge of k sorted sequences, one comparison a level, with the order inlined.
 #pragma once
 
 #include <cstddef>
@@ -8,31 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "sort/record/record_order.h"
+#include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
 
-// Where one sequence lies: `records` records from `begin` on, which may be the plain pointer of a
-// stream.
-struct MergeInput {
-  const std::byte* begin = nullptr;
-  std::uint64_t records = 0;
-};
-
-// Stable: equal records come in the order of their inputs. The data need no sentinels, and nothing
-// behind the last record of an input is touched.
+// What RecordMerge promises, record by record.
 //
-//   LoserTree<O> tree(order, inputs);
+//   LoserTree<Rules> tree(rules, inputs);
 //   for (tree.start(); !tree.empty(); tree.advance()) use(tree.winner());
-//
-// advance() touches the last byte of the next record of the same input at once, whatever the order
-// looks at, so that inputs which are streams need their blocks exactly in the order of their last
-// whole records (see ParticipationOrder). start() touches the first records, input by input.
-// Neither allocates, and both may wait in faults of the inputs.
-template <RecordOrder O>
+template <typename Rules>
 class LoserTree {
  public:
-  LoserTree(const O& order, std::span<const MergeInput> inputs)
+  LoserTree(const Rules& order, std::span<const MergeInput> inputs)
       : order_(order),
         record_bytes_(order_.record_bytes()),
         decide_(order_.leading_bits_decide()),
@@ -116,7 +103,7 @@ class LoserTree {
     return a.input < b.input ? !order_.less(b.record, a.record) : order_.less(a.record, b.record);
   }
 
-  const O order_;
+  const Rules order_;
   const std::size_t record_bytes_;
   const bool decide_;
   std::vector<MergeInput> inputs_;

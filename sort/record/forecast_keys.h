@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "sort/record/record_order.h"
+#include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
 
@@ -14,21 +14,18 @@ namespace vortex::inline v0 {
 // longer than kMostBytes only the leading bits are kept: where those do not decide, the records
 // must be looked at where they lie. For forecasts must be exact: a merge with scarce buffers waits
 // for ever when it needs its blocks in another order than foretold.
-template <RecordOrder O>
 class ForecastKeys {
  public:
   static constexpr std::size_t kMostBytes = 256;
 
-  explicit ForecastKeys(const O& order) : order_(&order) {
+  explicit ForecastKeys(const RecordOrder& order) : order_(&order) {
     bytes_ = order.record_bytes();
     if (order.leading_bits_decide()) {
       kind_ = Kind::kBits;
       bytes_ = sizeof(std::uint64_t);
-    } else if constexpr (requires { order.format().normalised_bytes(); }) {
-      if (order.format().normalised_bytes() < bytes_) {
-        kind_ = Kind::kNormalised;
-        bytes_ = order.format().normalised_bytes();
-      }
+    } else if (order.normalised_bytes() != 0 && order.normalised_bytes() < bytes_) {
+      kind_ = Kind::kNormalised;
+      bytes_ = order.normalised_bytes();
     }
     if (bytes_ > kMostBytes) {
       kind_ = Kind::kLeadingBits;
@@ -51,7 +48,7 @@ class ForecastKeys {
         return;
       }
       case Kind::kNormalised:
-        if constexpr (requires { order_->format(); }) order_->format().normalise(record, key);
+        order_->normalise(record, key);
         return;
       case Kind::kRecord:
         std::memcpy(key, record, bytes_);
@@ -79,7 +76,7 @@ class ForecastKeys {
  private:
   enum class Kind : std::uint8_t { kBits, kNormalised, kRecord, kLeadingBits };
 
-  const O* order_;
+  const RecordOrder* order_;
   Kind kind_ = Kind::kRecord;
   std::size_t bytes_ = 0;
 };

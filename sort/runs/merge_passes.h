@@ -6,11 +6,6 @@
 
 namespace vortex::inline v0 {
 
-// Blocks that a reader or writer of records holds at once: two where records straddle blocks.
-inline std::size_t blocks_for_records(std::size_t block_bytes, std::size_t record_bytes) noexcept {
-  return block_bytes % record_bytes == 0 ? 1 : 2;
-}
-
 // Of `read_buffers` blocks beyond those that the merge holds, how many the optimal prefetch order
 // is computed for; the rest are overlap buffers. w = 2D + 0.3 (r - 2D) (SPAA, section 5), or all of
 // them when there are no more than 2D; at least 1.

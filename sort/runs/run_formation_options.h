@@ -6,7 +6,9 @@
 namespace vortex::inline v0 {
 
 struct RunFormationOptions {
-  // Into how many buckets a run is split, at most kMostPartitions; fewer in a small pool, so that
+  static constexpr unsigned kMostBuckets = 4096;
+
+  // Into how many buckets a run is split, at most kMostBuckets; fewer in a small pool, so that
   // what they leave partly filled stays a quarter of it or less.
   unsigned buckets = 64;
   // For sorting a bucket, see sort_records(). 32 bytes for each record of a bucket are the fastest.

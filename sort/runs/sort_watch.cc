@@ -3,14 +3,10 @@
 #include <cerrno>
 #include <utility>
 
+#include "sort/runs/stream_stop.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
-namespace {
-
-constexpr const char* kInterrupted = "the sort was interrupted";
-
-}  // namespace
 
 std::string_view to_string(SortPhase phase) noexcept {
   switch (phase) {
@@ -40,7 +36,7 @@ void SortWatch::add(std::uint64_t bytes) {
 }
 
 void SortWatch::expect_going() const {
-  if (stopped_.load(std::memory_order_relaxed)) throw Error(ECANCELED, kInterrupted);
+  if (stopped_.load(std::memory_order_relaxed)) throw Error(ECANCELED, kSortInterrupted);
 }
 
 void SortWatch::report() {
@@ -49,7 +45,16 @@ void SortWatch::report() {
   if (progress_) progress_(now_);
 }
 
-StreamStop::StreamStop(Stream& stream, const std::stop_token& stop)
-    : on_stop_(stop, [&stream] { stream.cancel(ECANCELED, kInterrupted); }) {}
+void WatchedOutput::written(std::size_t bytes) {
+  out_.written(bytes);
+  bytes_ += bytes;
+  if (bytes_ - noted_ < SortWatch::kNoteBytes) return;
+  if (written_ == Written::kCounts) {
+    watch_.add(bytes_ - noted_);
+  } else {
+    watch_.look();
+  }
+  noted_ = bytes_;
+}
 
 }  // namespace vortex::inline v0

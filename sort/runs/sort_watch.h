@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <stop_token>
 
-#include "sort/record/record_order.h"
+#include "vortex/record_output.h"
 #include "vortex/sort_progress.h"
-#include "vortex/stream.h"
 
 namespace vortex::inline v0 {
 
@@ -48,42 +48,23 @@ class SortWatch {
   std::stop_callback<std::function<void()>> on_stop_;
 };
 
-// While this lives, a request to stop wakes whoever waits inside a fault of the stream.
-class StreamStop {
- public:
-  StreamStop(Stream& stream, const std::stop_token& stop);
-
- private:
-  std::stop_callback<std::function<void()>> on_stop_;
-};
-
 // Whether records that are written bring the phase further, or have been counted when they came in.
 enum class Written { kCounts, kIsCounted };
 
 // Passes records on and tells the watch.
-template <RecordOutput Output>
-class WatchedOutput {
+class WatchedOutput final : public RecordOutput {
  public:
-  WatchedOutput(Output& out, std::size_t record_bytes, SortWatch& watch,
-                Written written = Written::kCounts) noexcept
-      : out_(out), record_bytes_(record_bytes), watch_(watch), written_(written) {}
+  // Both outlive it.
+  WatchedOutput(RecordOutput& out, SortWatch& watch, Written written = Written::kCounts) noexcept
+      : out_(out), watch_(watch), written_(written) {}
 
-  void append(const std::byte* record) {
-    out_.append(record);
-    bytes_ += record_bytes_;
-    if (bytes_ - noted_ < SortWatch::kNoteBytes) return;
-    if (written_ == Written::kCounts) {
-      watch_.add(bytes_ - noted_);
-    } else {
-      watch_.look();
-    }
-    noted_ = bytes_;
-  }
+  std::span<std::byte> room(std::size_t most_bytes) override { return out_.room(most_bytes); }
+  void written(std::size_t bytes) override;
+
   std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
-  Output& out_;
-  std::size_t record_bytes_;
+  RecordOutput& out_;
   SortWatch& watch_;
   Written written_;
   std::uint64_t bytes_ = 0;

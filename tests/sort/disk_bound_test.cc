@@ -50,7 +50,7 @@ TEST_F(DiskBoundTest, WithRunsItIsTwoCopiesHoweverManyPassesThereWere) {
   EXPECT_DOUBLE_EQ(seconds(), 2 * 800 / 80.);
   report_.passes = 3;
   EXPECT_DOUBLE_EQ(seconds(), 2 * 800 / 80.);
-  options_.folders = {folder_.path(), folder_.path()};
+  options_.resources.folders = {folder_.path(), folder_.path()};
   EXPECT_DOUBLE_EQ(seconds(), 2 * 800 / 80.);
 }
 
@@ -68,7 +68,7 @@ TEST_F(DiskBoundTest, MergingIsOneCopy) {
 
 TEST_F(DiskBoundTest, PipesAndDevicesCountForNothing) {
   options_.output = "/dev/null";
-  options_.folders = {folder_.path()};
+  options_.resources.folders = {folder_.path()};
   EXPECT_DOUBLE_EQ(seconds(), 800 / 200.);
   options_.output = std::string("-");  // gcc 12 warns of the plain assignment
   EXPECT_DOUBLE_EQ(seconds(), 800 / 200.);
@@ -86,7 +86,7 @@ TEST_F(DiskBoundTest, TheSlowestFileSystemDecides) {
   ASSERT_EQ(stat(folder_.path().c_str(), &here), 0);
   ASSERT_EQ(stat(memory.path().c_str(), &there), 0);
   if (here.st_dev == there.st_dev) GTEST_SKIP() << "the temporary folder is in /dev/shm too";
-  options_.folders = {folder_.path(), memory.path()};
+  options_.resources.folders = {folder_.path(), memory.path()};
   report_.runs = 5;
   const DiskBound bound(options_, [&](const std::string& folder) {
     return folder == memory.path() ? DiskSpeed{.read = 10, .write = 10, .copy = 10} : kSpeed;

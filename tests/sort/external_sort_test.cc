@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "sort/record/format_order.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/environment.h"
 #include "tests/support/loop_device.h"
@@ -71,7 +72,7 @@ class Files {
     options.inputs = paths_;
     options.output = output_;
     for (const TemporaryFolder& folder : run_folders_) {
-      options.folders.push_back(folder.path().string());
+      options.resources.folders.push_back(folder.path().string());
     }
     return options;
   }
@@ -184,17 +185,18 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
     options.format = order.format();
     options.unique = way == 5 || random() % 6 == 0;
     options.merge_inputs = merge_inputs;
-    options.prefetch = GetParam();
-    options.caching = random() % 4 == 0 ? Caching::kBuffered : Caching::kAuto;
-    options.seed = random();
+    options.resources.prefetch = GetParam();
+    options.resources.caching = random() % 4 == 0 ? Caching::kBuffered : Caching::kAuto;
+    options.resources.seed = random();
     const Backend backend = kAllBackends[random() % kAllBackends.size()];
     SCOPED_TRACE(name_of(backend));
-    options.open_disk = sort_disks(backend, random() % 3 == 0 ? harmless_faults(random) : nullptr);
+    options.resources.open_disk =
+        sort_disks(backend, random() % 3 == 0 ? harmless_faults(random) : nullptr);
     // A pipe is opened once only: the memory is found out with nothing in it.
     ExternalSortOptions for_plan = options;
     if (pipe) for_plan.inputs = {"/dev/zero"};
     const std::uint64_t least = least_memory([&](std::uint64_t bytes) {
-      for_plan.memory_bytes = bytes;
+      for_plan.resources.memory_bytes = bytes;
       plan_external_sort(for_plan);
     });
     constexpr unsigned kShares[] = {10, 10, 11, 14, 20, 40, 160};
@@ -202,7 +204,7 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
                            : way == 1           ? 40
                            : way == 6           ? 160
                                                 : kShares[random() % std::size(kShares)];
-    options.memory_bytes = least * share / 10;
+    options.resources.memory_bytes = least * share / 10;
 
     RecordList expected = stably_sorted(order, all);
     if (options.unique) expected = firsts_of_equal(order, expected);
@@ -243,7 +245,7 @@ TEST(ExternalSortOfAType, ByItsComparator) {
     if (!pairs.empty()) std::memcpy(bytes.data(), pairs.data(), bytes.size());
     files.add_input(std::move(bytes));
     ExternalSortOptions options = files.options();
-    options.memory_bytes = (512 + random() % 1024) << 10;
+    options.resources.memory_bytes = (512 + random() % 1024) << 10;
     // A comparator with state.
     const bool descending = random() % 2 == 0;
     const auto less = [descending](const Pair& a, const Pair& b) noexcept {
@@ -266,7 +268,7 @@ TEST(ExternalSortOfAType, UsesOperatorLess) {
   std::memcpy(bytes.data(), numbers.data(), bytes.size());
   files.add_input(std::move(bytes));
   ExternalSortOptions options = files.options();
-  options.memory_bytes = 1 << 20;
+  options.resources.memory_bytes = 1 << 20;
   external_sort<std::uint64_t>(options);
   const Bytes sorted = read_file(files.output());
   const std::vector<std::uint64_t> expected = {0, 1, 2, 3, ~std::uint64_t{0}};
@@ -282,11 +284,11 @@ struct SmallSort {
     files.add_input(list.bytes);
     options = files.options();
     options.format = RecordFormat(kRecordBytes, {parse_record_key("0:6")});
-    options.memory_bytes = in_memory ? 4 << 20 : least_memory([&](std::uint64_t bytes) {
-      options.memory_bytes = bytes;
+    options.resources.memory_bytes = in_memory ? 4 << 20 : least_memory([&](std::uint64_t bytes) {
+      options.resources.memory_bytes = bytes;
       plan_external_sort(options);
     });
-    options.open_disk = sort_disks(Backend::kThreads);
+    options.resources.open_disk = sort_disks(Backend::kThreads);
   }
   // The error, with everything looked at that must hold then.
   int run(std::string* message = nullptr) {
@@ -318,13 +320,13 @@ TEST(ExternalSortMerging, OneRunTooManyMovesLittleMore) {
   files.add_input(make_records(Shape::kRandom, kRecordBytes, 60000, random).bytes);
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(kRecordBytes, {parse_record_key("0:2")});
-  options.block_bytes = 16 << 10;
+  options.resources.block_bytes = 16 << 10;
   bool one_merge = false;
   bool one_too_many = false;
   // A plan counts on shorter runs than there will be.
-  options.memory_bytes = 1 << 20;
-  while (plan_external_sort(options).passes == 1) options.memory_bytes -= 8 << 10;
-  for (; !one_too_many; options.memory_bytes -= 8 << 10) {
+  options.resources.memory_bytes = 1 << 20;
+  while (plan_external_sort(options).passes == 1) options.resources.memory_bytes -= 8 << 10;
+  for (; !one_too_many; options.resources.memory_bytes -= 8 << 10) {
     const ExternalSortReport report = external_sort(options);
     const std::uint64_t bytes = report.records_in * kRecordBytes;
     one_merge |= report.passes == 1;
@@ -382,7 +384,7 @@ TEST_P(ExternalSortFaults, HappenToEveryRequest) {
     SmallSort sort(in_memory);
     const auto all = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
                                                what.operation);
-    sort.options.open_disk = sort_disks(Backend::kThreads, all);
+    sort.options.resources.open_disk = sort_disks(Backend::kThreads, all);
     ASSERT_EQ(sort.run(), 0);
     ASSERT_EQ(sort.passes, in_memory ? 0U : 2U);
     const std::uint64_t requests = all->attempts();
@@ -390,8 +392,9 @@ TEST_P(ExternalSortFaults, HappenToEveryRequest) {
     const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 8, 1);
     for (std::uint64_t k = random() % step; k < requests; k += step) {
       SCOPED_TRACE(k);
-      sort.options.open_disk = sort_disks(random() % 2 == 0 ? Backend::kThreads : Backend::kUring,
-                                          std::make_shared<FaultAt>(k, what.fault, what.operation));
+      sort.options.resources.open_disk =
+          sort_disks(random() % 2 == 0 ? Backend::kThreads : Backend::kUring,
+                     std::make_shared<FaultAt>(k, what.fault, what.operation));
       std::string message;
       ASSERT_EQ(sort.run(&message), what.harmless ? 0 : what.fault.error) << message;
     }
@@ -403,13 +406,13 @@ TEST(ExternalSortOutput, WhatIsReplacedIsReplacedAtTheEnd) {
   SmallSort sort;
   write_file(sort.files.output(), Bytes(10));
   ASSERT_EQ(chmod(sort.files.output().c_str(), 0640), 0);
-  sort.options.open_disk = sort_disks(
+  sort.options.resources.open_disk = sort_disks(
       Backend::kThreads,
       std::make_shared<FaultAt>(3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
                                 Operation::kWrite));
   EXPECT_EQ(error_of([&] { external_sort(sort.options); }), EIO);
   EXPECT_TRUE(read_file(sort.files.output()) == Bytes(10));
-  sort.options.open_disk = {};
+  sort.options.resources.open_disk = {};
   external_sort(sort.options);
   EXPECT_EQ(read_file(sort.files.output()).size(), sort.list.bytes.size());
   struct stat status {};
@@ -453,13 +456,13 @@ TEST(ExternalSortInput, IsRefusedWhenItIsWrong) {
               external_sort<Pair>(sort.options, [](const Pair&, const Pair&) { return false; });
             }),
             EINVAL);
-  sort.options.memory_bytes = 1000;
+  sort.options.resources.memory_bytes = 1000;
   EXPECT_EQ(error(&message), ENOMEM);
   EXPECT_NE(message.find("at least"), std::string::npos) << message;
-  sort.options.memory_bytes = 1 << 20;
-  sort.options.folders = {before};
+  sort.options.resources.memory_bytes = 1 << 20;
+  sort.options.resources.folders = {before};
   EXPECT_EQ(error(), ENOTDIR);
-  sort.options.folders = {sort.files.file("none")};
+  sort.options.resources.folders = {sort.files.file("none")};
   EXPECT_EQ(error(), ENOENT);
 }
 
@@ -469,7 +472,7 @@ TEST(ExternalSortInput, APipeThatEndsWithinARecord) {
   files.add_pipe(Bytes(1001));
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(10);
-  options.memory_bytes = 1 << 20;
+  options.resources.memory_bytes = 1 << 20;
   EXPECT_EQ(error_of([&] { external_sort(options); }), EINVAL);
   files.expect_nothing_left(false);
 }
@@ -483,7 +486,7 @@ TEST(ExternalSortInput, APipeThatIsTooLong) {
       files.add_pipe(Bytes(bytes / record_bytes * record_bytes));
       ExternalSortOptions options = files.options();
       options.format = RecordFormat(record_bytes);
-      options.memory_bytes = 1 << 20;
+      options.resources.memory_bytes = 1 << 20;
       options.most_pipe_bytes = std::uint64_t{4} << 20;
       std::string message;
       const bool too_long = bytes > options.most_pipe_bytes;
@@ -511,7 +514,7 @@ TEST(ExternalSortInput, MustNotChangeMeanwhile) {
         const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
         ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), long_ago, 0), 0);
         bool changed = false;
-        sort.options.progress = [&](const SortProgress& now) {
+        sort.options.resources.progress = [&](const SortProgress& now) {
           if (changed || now.phase != phase) return;
           changed = true;
           const auto bytes = static_cast<off_t>(sort.list.bytes.size());
@@ -544,10 +547,10 @@ TEST(ExternalSortProgress, EndsTheSortWhenAsked) {
   for (unsigned at = 0; at < 12; ++at) {
     SmallSort sort;
     std::stop_source stop;
-    sort.options.stop = stop.get_token();
+    sort.options.resources.stop = stop.get_token();
     unsigned reports = 0;
     SortPhase last = SortPhase::kReading;
-    sort.options.progress = [&](const SortProgress& now) {
+    sort.options.resources.progress = [&](const SortProgress& now) {
       last = now.phase;
       if (reports++ == at) stop.request_stop();
     };
@@ -561,7 +564,7 @@ TEST(ExternalSortProgress, EndsTheSortWhenAsked) {
 TEST(ExternalSortProgress, MayThrow) {
   for (const SortPhase phase : {SortPhase::kReading, SortPhase::kMerging, SortPhase::kWriting}) {
     SmallSort sort;
-    sort.options.progress = [&](const SortProgress& now) {
+    sort.options.resources.progress = [&](const SortProgress& now) {
       if (now.phase == phase) throw std::runtime_error("enough");
     };
     EXPECT_THROW(external_sort(sort.options), std::runtime_error);
@@ -605,12 +608,12 @@ TEST(ExternalSortProgress, AStopIsHeardWhileARunIsWritten) {
   files.add_input(make_records(Shape::kRandom, kRecordBytes, 50000, random).bytes);
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(kRecordBytes);
-  options.memory_bytes = 1 << 20;
-  options.block_bytes = 16 << 10;
+  options.resources.memory_bytes = 1 << 20;
+  options.resources.block_bytes = 16 << 10;
   const auto held = std::make_shared<HeldWrite>(kBefore);
-  options.open_disk = sort_disks(Backend::kThreads, held);
+  options.resources.open_disk = sort_disks(Backend::kThreads, held);
   std::stop_source stop;
-  options.stop = stop.get_token();
+  options.resources.stop = stop.get_token();
   const SortPlan plan = plan_external_sort(options);
   const std::uint64_t most = kBefore + plan.run_write_behind + 3;
   ASSERT_GT(plan.run_bytes / plan.block_bytes, 2 * most) << to_string(plan);
@@ -633,10 +636,10 @@ TEST(ExternalSortProgress, IsReportedWhileARunIsWritten) {
   files.add_input(make_records(Shape::kRandom, kRecordBytes, 200000, random).bytes);
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(kRecordBytes);
-  options.memory_bytes = 6 << 20;
+  options.resources.memory_bytes = 6 << 20;
   std::uint64_t last = 0;
   unsigned again = 0;
-  options.progress = [&](const SortProgress& now) {
+  options.resources.progress = [&](const SortProgress& now) {
     if (now.phase == SortPhase::kReading && now.bytes == last) ++again;
     last = now.bytes;
   };
@@ -655,11 +658,11 @@ TEST(ExternalSortProgress, AWaitForAPipeIsEnded) {
   ExternalSortOptions options = files.options();
   options.inputs = {path};
   options.format = RecordFormat(10);
-  options.memory_bytes = 1 << 20;
+  options.resources.memory_bytes = 1 << 20;
   std::stop_source stop;
-  options.stop = stop.get_token();
+  options.resources.stop = stop.get_token();
   std::thread other;
-  options.progress = [&](const SortProgress&) {
+  options.resources.progress = [&](const SortProgress&) {
     if (!other.joinable()) other = std::thread([&] { stop.request_stop(); });
   };
   EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
@@ -684,7 +687,7 @@ class ExternalSortRoom : public ::testing::Test {
   int run(ExternalSortOptions options, std::uint64_t* read_bytes) {
     *read_bytes = 0;
     options.format = RecordFormat(kRecordBytes);
-    options.progress = [&](const SortProgress& now) {
+    options.resources.progress = [&](const SortProgress& now) {
       if (now.phase == SortPhase::kReading) *read_bytes = now.bytes;
     };
     std::string message;
@@ -704,16 +707,16 @@ TEST_F(ExternalSortRoom, TooLittleIsFoundOutBeforeTheStart) {
   files.add_input(input(2 * kRoom));
   std::uint64_t read_bytes = 0;
   ExternalSortOptions options = files.options();
-  options.memory_bytes = 1 << 20;
-  options.folders = {system_.root};  // for runs
+  options.resources.memory_bytes = 1 << 20;
+  options.resources.folders = {system_.root};  // for runs
   EXPECT_EQ(run(options, &read_bytes), ENOSPC);
   EXPECT_EQ(read_bytes, 0U);
   options = files.options();
-  options.memory_bytes = 1 << 20;
+  options.resources.memory_bytes = 1 << 20;
   options.output = system_.file("output");  // for the output
   EXPECT_EQ(run(options, &read_bytes), ENOSPC);
   EXPECT_EQ(read_bytes, 0U);
-  options.memory_bytes = 16 << 20;  // and when it is sorted in memory
+  options.resources.memory_bytes = 16 << 20;  // and when it is sorted in memory
   EXPECT_EQ(run(options, &read_bytes), ENOSPC);
   EXPECT_EQ(read_bytes, 0U);
   files.expect_nothing_left(false);
@@ -724,11 +727,11 @@ TEST_F(ExternalSortRoom, TooLittleIsFoundOutOnTheWay) {
     Files files;
     files.add_pipe(input(2 * kRoom));
     ExternalSortOptions options = files.options();
-    options.memory_bytes = 1 << 20;
+    options.resources.memory_bytes = 1 << 20;
     if (output) {
       options.output = system_.file("output");
     } else {
-      options.folders = {system_.root};
+      options.resources.folders = {system_.root};
     }
     std::uint64_t read_bytes = 0;
     EXPECT_EQ(run(options, &read_bytes), ENOSPC);
@@ -747,11 +750,11 @@ TEST_F(ExternalSortRoom, AFullFolderIsLeftOut) {
       pipe ? files.add_pipe(bytes) : files.add_input(bytes);
       ExternalSortOptions options = files.options();
       options.format = RecordFormat(kRecordBytes);
-      options.memory_bytes = 512 << 10;
-      options.prefetch = kind;
-      options.folders.insert(options.folders.begin(), system_.root);
+      options.resources.memory_bytes = 512 << 10;
+      options.resources.prefetch = kind;
+      options.resources.folders.insert(options.resources.folders.begin(), system_.root);
       std::uint64_t least_free = kRoom;
-      options.progress = [&](const SortProgress&) {
+      options.resources.progress = [&](const SortProgress&) {
         least_free = std::min(least_free, system_.free_bytes());
       };
       std::string message;
@@ -770,8 +773,8 @@ TEST_F(ExternalSortRoom, WhatIsAcceptedSuffices) {
   files.add_input(input(bytes));
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(kRecordBytes);
-  options.memory_bytes = 256 << 10;
-  options.folders = {system_.root};
+  options.resources.memory_bytes = 256 << 10;
+  options.resources.folders = {system_.root};
   options.output = system_.file("output");
   unsigned accepted = 0;
   unsigned refused = 0;
@@ -779,7 +782,7 @@ TEST_F(ExternalSortRoom, WhatIsAcceptedSuffices) {
     SCOPED_TRACE(room);
     system_.leave(room);
     std::optional<SortPhase> phase;
-    options.progress = [&](const SortProgress& now) { phase = now.phase; };
+    options.resources.progress = [&](const SortProgress& now) { phase = now.phase; };
     std::string message;
     const int error = error_of([&] { external_sort(options); }, &message);
     ++(error == 0 ? accepted : refused);
@@ -797,8 +800,8 @@ TEST_F(ExternalSortRoom, TheDataOnceAreEnough) {
   files.add_input(input(kRoom - (512 << 10)));
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(kRecordBytes);
-  options.memory_bytes = 560 << 10;
-  options.folders = {system_.root};
+  options.resources.memory_bytes = 560 << 10;
+  options.resources.folders = {system_.root};
   options.output = system_.file("output");
   const ExternalSortReport report = external_sort(options);
   EXPECT_GT(report.runs, 1U);
@@ -817,10 +820,10 @@ TEST(ExternalSortWithoutASize, RunsAndOutputGoToSuchAFileSystem) {
     files.add_input(list.bytes);
     ExternalSortOptions options = files.options();
     options.format = RecordFormat(64);
-    options.memory_bytes = 512 << 10;
+    options.resources.memory_bytes = 512 << 10;
     for (const bool beside : {true, false}) {
-      options.folders = {system.root};
-      if (!beside) options.folders.push_back(fast_folder());
+      options.resources.folders = {system.root};
+      if (!beside) options.resources.folders.push_back(fast_folder());
       options.output = system.file("output");
       std::string message;
       EXPECT_EQ(error_of([&] { EXPECT_GT(external_sort(options).runs, 1U); }, &message), 0)
@@ -847,9 +850,9 @@ TEST(ExternalSortDevice, IsReadAndWritten) {
     ExternalSortOptions options;
     options.inputs = {from.path()};
     options.output = to.path();
-    options.folders = {folder.path().string()};
+    options.resources.folders = {folder.path().string()};
     options.format = RecordFormat(kRecordBytes);
-    options.memory_bytes = memory_bytes;
+    options.resources.memory_bytes = memory_bytes;
     const ExternalSortReport report = external_sort(options);
     EXPECT_EQ(report.runs > 0, memory_bytes < list.bytes.size());
     EXPECT_TRUE(read_file(to.path()) == stably_sorted(FormatOrder(*options.format), list).bytes);
@@ -875,9 +878,9 @@ TEST(ExternalSortDevice, ThatIsTooSmallIsRefusedAtOnce) {
       options.inputs = {folder.file("from")};
       options.output = to.path();
       options.merge_inputs = merge;
-      options.folders = {folder.path().string()};
+      options.resources.folders = {folder.path().string()};
       options.format = RecordFormat(kRecordBytes);
-      options.memory_bytes = memory_bytes;
+      options.resources.memory_bytes = memory_bytes;
       std::string message;
       EXPECT_EQ(error_of([&] { external_sort(options); }, &message), ENOSPC);
       EXPECT_NE(message.find("takes 2 MiB, and the device"), std::string::npos) << message;

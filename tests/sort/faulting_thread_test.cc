@@ -54,7 +54,7 @@ bool by_value(std::uint64_t a, std::uint64_t b) {
 // Its last merge, in the sorter's thread, divides.
 [[noreturn]] void sort_and_divide(const std::string& folder) {
   signal(SIGFPE, end_with_42);
-  SorterOptions options;
+  SortResources options;
   options.memory_bytes = 1 << 20;
   options.folders = {folder};
   Sorter<std::uint64_t, decltype(&by_value)> sorter(options, &by_value);

@@ -7,13 +7,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sort/merge/run_merge.h"
 #include "sort/record/forecast_keys.h"
-#include "sort/record/record_order.h"
+#include "sort/record/format_order.h"
 #include "sort/runs/run_store.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
@@ -50,7 +51,7 @@ class LargeSort : public ::testing::Test {
     result.inputs = {make_input()};
     result.output = folder_.file("out");
     result.format = bytes_format();
-    result.memory_bytes = 512 * kMiB;
+    result.resources.memory_bytes = 512 * kMiB;
     return result;
   }
 
@@ -72,11 +73,15 @@ TEST_F(LargeSort, CountsRecordsThatAreDropped) {
   EXPECT_GE(report.runs, 8U);
 }
 
-struct Counter {
-  void append(const std::byte* record) {
-    ++records;
-    sum += static_cast<unsigned>(*record);
+struct Counter final : RecordOutput {
+  std::span<std::byte> room(std::size_t most_bytes) override {
+    return std::span(buffer).first(std::min(most_bytes, buffer.size()));
   }
+  void written(std::size_t bytes) override {
+    records += bytes;
+    for (std::size_t at = 0; at < bytes; ++at) sum += static_cast<unsigned>(buffer[at]);
+  }
+  std::vector<std::byte> buffer = std::vector<std::byte>(4096);
   std::uint64_t records = 0;
   std::uint64_t sum = 0;
 };
@@ -89,7 +94,7 @@ TEST_F(LargeSort, MergesRunsBeyondFourGibibytes) {
   RunStoreOptions for_store;
   for_store.folders = {folder_.path().string()};
   RunStore store(pool, for_store);
-  const ForecastKeys<FormatOrder> keys(order);
+  const ForecastKeys keys(order);
   std::vector<vortex::Run> runs;
   std::vector<std::byte> block(pool.block_bytes());
   for (const std::uint64_t bytes : {std::uint64_t{1000}, kBeyond}) {

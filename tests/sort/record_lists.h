@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
-#include "sort/record/record_order.h"
 #include "tests/sort/nested_outliers.h"
+#include "vortex/record_format.h"
+#include "vortex/record_order.h"
+#include "vortex/record_output.h"
 
 namespace vortex::test {
 
@@ -40,17 +44,37 @@ struct RecordList {
   const std::byte* at(std::size_t index) const { return bytes.data() + index * record_bytes; }
 };
 
-// Collects what is appended.
-struct RecordCollector {
+// Collects what is written, in rooms of 1, 2, ... 100 records.
+class RecordCollector final : public RecordOutput {
+ public:
   explicit RecordCollector(std::size_t record_bytes) : list{record_bytes, {}} {}
+
+  std::span<std::byte> room(std::size_t most_bytes) override {
+    rooms_ = rooms_ % 100 + 1;
+    room_.resize(std::min(most_bytes, rooms_ * list.record_bytes));
+    return room_;
+  }
+  void written(std::size_t bytes) override {
+    list.bytes.insert(list.bytes.end(), room_.begin(),
+                      room_.begin() + static_cast<std::ptrdiff_t>(bytes));
+  }
   void append(const std::byte* record) {
     list.bytes.insert(list.bytes.end(), record, record + list.record_bytes);
   }
+
   RecordList list;
+
+ private:
+  std::vector<std::byte> room_;
+  std::size_t rooms_ = 0;
 };
 
-template <RecordOrder O>
-RecordList stably_sorted(const O& order, const RecordList& list) {
+// For those who keep an order that the test has.
+inline std::shared_ptr<const RecordOrder> borrowed(const RecordOrder& order) {
+  return {std::shared_ptr<void>(), &order};
+}
+
+inline RecordList stably_sorted(const RecordOrder& order, const RecordList& list) {
   std::vector<std::size_t> indices(list.count());
   std::iota(indices.begin(), indices.end(), std::size_t{0});
   std::stable_sort(indices.begin(), indices.end(), [&](std::size_t a, std::size_t b) {

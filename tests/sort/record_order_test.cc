@@ -1,4 +1,4 @@
-#include "sort/record/record_order.h"
+#include "vortex/record_order.h"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "sort/record/format_order.h"
 #include "tests/support/random_seed.h"
+#include "vortex/record_kernels.h"
 
 namespace vortex {
 namespace {
 
-static_assert(RecordOrder<FormatOrder>);
-static_assert(RecordOrder<ComparatorOrder<std::uint64_t>>);
+static_assert(OrderRules<FormatRules>);
+static_assert(OrderRules<ComparatorRules<std::uint64_t>>);
 
 // Every type in both directions, alone and followed by another key, against the format itself.
 TEST(RecordOrder, FormatOrderAgreesWithTheFormat) {

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "sort/memory/cpu.h"
+#include "sort/record/format_order.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
+#include "vortex/record_kernels.h"
 
 namespace vortex {
 namespace {
@@ -18,12 +20,11 @@ namespace {
 using test::RecordCollector;
 using test::RecordList;
 
-template <RecordOrder O>
-void expect_sorted(const O& order, const RecordList& list, std::size_t scratch_bytes) {
+void expect_sorted(const RecordOrder& order, const RecordList& list, std::size_t scratch_bytes) {
   RecordList work = list;
   std::vector<std::byte> scratch(scratch_bytes);
   RecordCollector out(list.record_bytes);
-  sort_records(order, work.bytes.data(), work.count(), scratch, out);
+  order.sort(work.bytes.data(), work.count(), scratch, out);
   ASSERT_EQ(out.list.bytes, stably_sorted(order, list).bytes)
       << list.count() << " records of " << list.record_bytes << " bytes, scratch of "
       << scratch_bytes;
@@ -103,7 +104,7 @@ TEST(RecordSort, SaysHowMuchScratchItTakes) {
   std::vector<std::byte> scratch(least_sort_scratch_bytes(10000) - 1);
   RecordCollector out(16);
   try {
-    sort_records(FormatOrder(RecordFormat(16)), list.bytes.data(), 10000, scratch, out);
+    FormatOrder(RecordFormat(16)).sort(list.bytes.data(), 10000, scratch, out);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), ENOMEM);

@@ -3,15 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "sort/record/format_order.h"
+#include "sort/runs/record_sort.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
+#include "vortex/record_kernels.h"
 
 namespace vortex {
 namespace {
@@ -41,9 +46,8 @@ RecordList part_of(const RecordList& list, std::size_t first, std::size_t count)
 }
 
 // Emits the run that holds the `count` records of `list` from `first` on, and checks it.
-template <RecordOrder O>
-void expect_run(RunFormation<O>& runs, const O& order, StreamPool& streams, const RecordList& list,
-                std::size_t first, std::size_t count) {
+void expect_run(RunFormation& runs, const RecordOrder& order, StreamPool& streams,
+                const RecordList& list, std::size_t first, std::size_t count) {
   ASSERT_EQ(runs.records(), count);
   RecordCollector out(list.record_bytes);
   runs.emit(out);
@@ -55,13 +59,13 @@ void expect_run(RunFormation<O>& runs, const O& order, StreamPool& streams, cons
 
 // Pushes all of `list`, `most_at_once` records or fewer at a time, in as many runs as it takes.
 // Returns how many.
-template <RecordOrder O, typename Random>
-void expect_runs(const O& order, const RecordList& list, std::size_t blocks,
+template <typename Random>
+void expect_runs(const RecordOrder& order, const RecordList& list, std::size_t blocks,
                  RunFormationOptions options, std::size_t most_at_once, Random& random,
                  std::size_t* full_runs) {
   Memory memory(blocks);
   {
-    RunFormation<O> runs(order, memory.streams, options);
+    RunFormation runs(order, memory.streams, options);
     std::size_t first = 0, pushed = 0;
     *full_runs = 0;
     while (pushed < list.count()) {
@@ -120,9 +124,8 @@ TEST(RunFormation, AtEveryFillLevel) {
     for (const std::size_t blocks : {1u, 2u, 5u, 9u}) {
       Memory memory(blocks);
       const FormatOrder order(RecordFormat(record_bytes, {{0, 2, {}, false}}));
-      RunFormation<FormatOrder> runs(
-          order, memory.streams,
-          {.buckets = 3, .scratch_bytes = least_scratch(blocks, record_bytes)});
+      RunFormation runs(order, memory.streams,
+                        {.buckets = 3, .scratch_bytes = least_scratch(blocks, record_bytes)});
       const RecordList list = test::make_records(Shape::kRandom, record_bytes,
                                                  blocks * kBlock / record_bytes + 1, random);
       bool full = false;
@@ -141,7 +144,7 @@ TEST(RunFormation, FullIsFull) {
   auto random = test::test_random();
   Memory memory(8);
   const FormatOrder order(RecordFormat(100, {{0, 10, {}, false}}));
-  RunFormation<FormatOrder> runs(order, memory.streams, {.buckets = 2, .scratch_bytes = 1 << 16});
+  RunFormation runs(order, memory.streams, {.buckets = 2, .scratch_bytes = 1 << 16});
   const RecordList list = test::make_records(Shape::kRandom, 100, 3000, random);
   const std::size_t taken = runs.push(list.at(0), 3000);
   ASSERT_LT(taken, 8 * kBlock / 100);
@@ -192,19 +195,21 @@ TEST(RunFormation, GivesBackWhatIsNotEmitted) {
   const FormatOrder order(RecordFormat(8));
   const RecordList list = test::make_records(Shape::kRandom, 8, 9000, random);
   {
-    RunFormation<FormatOrder> runs(order, memory.streams, {.scratch_bytes = 1 << 16});
+    RunFormation runs(order, memory.streams, {.scratch_bytes = 1 << 16});
     EXPECT_EQ(runs.push(list.at(0), 9000), 9000u);
     EXPECT_GT(memory.streams.blocks_in_use(), 0u);
   }
   EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
-  struct Failing {
-    void append(const std::byte*) {
+  struct Failing final : RecordOutput {
+    std::span<std::byte> room(std::size_t) override { return record; }
+    void written(std::size_t) override {
       if (++appended == 5000) throw Error(EIO, "the test says so");
     }
+    std::array<std::byte, 8> record;
     int appended = 0;
   };
   {
-    RunFormation<FormatOrder> runs(order, memory.streams, {.scratch_bytes = 1 << 16});
+    RunFormation runs(order, memory.streams, {.scratch_bytes = 1 << 16});
     EXPECT_EQ(runs.push(list.at(0), 9000), 9000u);
     Failing out;
     EXPECT_THROW(runs.emit(out), Error);
@@ -217,12 +222,15 @@ TEST(RunFormation, GivesBackBucketByBucket) {
   auto random = test::test_random();
   Memory memory(64);
   const FormatOrder order(RecordFormat(16));
-  RunFormation<FormatOrder> runs(order, memory.streams, {.buckets = 16, .scratch_bytes = 1 << 18});
-  struct Watching {
-    void append(const std::byte*) {
+  RunFormation runs(order, memory.streams, {.buckets = 16, .scratch_bytes = 1 << 18});
+  struct Watching final : RecordOutput {
+    explicit Watching(StreamPool& pool) : streams(pool) {}
+    std::span<std::byte> room(std::size_t) override { return record; }
+    void written(std::size_t) override {
       ++appended;
       if (appended == 25000) in_use_halfway = streams.blocks_in_use();
     }
+    std::array<std::byte, 16> record;
     StreamPool& streams;
     std::size_t appended = 0;
     std::size_t in_use_halfway = 0;
@@ -244,8 +252,8 @@ TEST(RunFormation, SaysWhatIsWrong) {
   Memory memory(8);
   const auto error_of = [&](std::size_t record_bytes, RunFormationOptions options) {
     try {
-      RunFormation<FormatOrder> runs(FormatOrder(RecordFormat(record_bytes)), memory.streams,
-                                     options);
+      const FormatOrder order{RecordFormat(record_bytes)};
+      RunFormation runs(order, memory.streams, options);
     } catch (const Error& error) {
       return error.code().value();
     }

@@ -19,8 +19,7 @@
 
 #include "io/disk/fault_plan.h"
 #include "io/disk/open_disk.h"
-#include "sort/merge/loser_tree.h"
-#include "sort/record/record_order.h"
+#include "sort/record/format_order.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
 #include "tests/sort/record_lists.h"
@@ -29,6 +28,8 @@
 #include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/record_kernels.h"
+#include "vortex/record_order.h"
 
 namespace vortex::test {
 namespace {
@@ -42,8 +43,8 @@ enum class Keys { kRandom, kFew, kAllEqual, kExtreme };
 constexpr Keys kAllKeys[] = {Keys::kRandom, Keys::kFew, Keys::kAllEqual, Keys::kExtreme};
 
 // Sorted records. Keys of few values at the front, and other bytes that tell equal ones apart.
-template <RecordOrder O>
-Bytes sorted_records(const O& order, std::uint64_t count, Keys keys, std::mt19937_64& random) {
+Bytes sorted_records(const RecordOrder& order, std::uint64_t count, Keys keys,
+                     std::mt19937_64& random) {
   const std::size_t record_bytes = order.record_bytes();
   Bytes bytes(count * record_bytes);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
@@ -59,8 +60,8 @@ Bytes sorted_records(const O& order, std::uint64_t count, Keys keys, std::mt1993
 }
 
 // What a stable merge of the runs must give.
-template <RecordOrder O>
-Bytes expected_merge(const O& order, const std::vector<Bytes>& runs, bool unique = false) {
+Bytes expected_merge(const RecordOrder& order, const std::vector<Bytes>& runs,
+                     bool unique = false) {
   RecordList all{order.record_bytes(), {}};
   for (const Bytes& run : runs) all.bytes.insert(all.bytes.end(), run.begin(), run.end());
   const RecordList sorted = stably_sorted(order, all);
@@ -116,20 +117,16 @@ struct House {
   RunStore store;
 };
 
-template <RecordOrder O>
-vortex::Run write_run(const O& order, RunStore& store, const Bytes& records) {
-  RunWriter<O> writer(order, store, kWriteBehind, std::uint64_t{64} << 20);
+vortex::Run write_run(const RecordOrder& order, RunStore& store, const Bytes& records) {
+  RunWriter writer(order, store, kWriteBehind, std::uint64_t{64} << 20);
   const std::size_t record_bytes = order.record_bytes();
-  const Failure failure = guarded([&] {
-    for (std::size_t at = 0; at < records.size(); at += record_bytes) {
-      writer.append(records.data() + at);
-    }
-  });
+  const Failure failure = guarded(
+      [&] { append_records(writer, records.data(), records.size() / record_bytes, record_bytes); });
   failure.throw_if_failed();
   return writer.finish();
 }
 
-std::vector<vortex::Run> write_runs(const RecordOrder auto& order, RunStore& store,
+std::vector<vortex::Run> write_runs(const RecordOrder& order, RunStore& store,
                                     const std::vector<Bytes>& runs) {
   std::vector<vortex::Run> result;
   for (const Bytes& run : runs) result.push_back(write_run(order, store, run));
@@ -151,7 +148,7 @@ std::uint64_t random_count(std::size_t record_bytes, std::uint64_t most_bytes,
   return std::min(edges[random() % std::size(edges)], most);
 }
 
-std::vector<Bytes> random_runs(const RecordOrder auto& order, unsigned count, Keys keys,
+std::vector<Bytes> random_runs(const RecordOrder& order, unsigned count, Keys keys,
                                std::uint64_t most_bytes, std::mt19937_64& random) {
   std::vector<Bytes> runs;
   for (unsigned i = 0; i < count; ++i) {
@@ -188,8 +185,7 @@ class RunMerge : public ::testing::TestWithParam<PrefetchKind> {
   }
 
   // Writes `data` as runs and merges them.
-  template <RecordOrder O>
-  static Bytes merged(const O& order, House& house, const std::vector<Bytes>& data,
+  static Bytes merged(const RecordOrder& order, House& house, const std::vector<Bytes>& data,
                       std::size_t read_buffers) {
     RecordCollector out(order.record_bytes());
     merge_runs(order, house.store, write_runs(order, house.store, data), out, with(read_buffers));
@@ -233,7 +229,7 @@ TEST_P(RunMerge, GivesWhatAStableSortGives) {
         least_read_buffers(GetParam(), count, shape.folders, kBlock, order.record_bytes());
     const std::size_t buffers = least + (round % 2 == 0 ? 0 : random() % 20);
     const std::size_t for_writing =
-        RunWriter<FormatOrder>::blocks_needed(kBlock, order.record_bytes(), kWriteBehind);
+        RunWriter::blocks_needed(kBlock, order.record_bytes(), kWriteBehind);
     House house(std::max(buffers, for_writing), shape, random());
     std::vector<vortex::Run> runs = write_runs(order, house.store, data);
     std::uint64_t bytes = 0;
@@ -287,8 +283,7 @@ TEST_P(RunMerge, SeveralPassesUseSlotsAgain) {
   constexpr unsigned kDisks = 2;
   std::vector<Bytes> data = random_runs(order, 20, Keys::kFew, 2 << 20, random);
   const std::size_t buffers = least_read_buffers(GetParam(), kOrder, kDisks, kBlock, 100) + 2;
-  House house(buffers + RunWriter<FormatOrder>::blocks_needed(kBlock, 100, kWriteBehind),
-              {.folders = kDisks});
+  House house(buffers + RunWriter::blocks_needed(kBlock, 100, kWriteBehind), {.folders = kDisks});
   std::vector<vortex::Run> runs = write_runs(order, house.store, data);
   const std::uint64_t written = house.store.bytes_in_use();
   while (runs.size() > 1) {
@@ -299,7 +294,7 @@ TEST_P(RunMerge, SeveralPassesUseSlotsAgain) {
         group.push_back(std::move(runs[i]));
       }
       RunMergeOptions options = with(buffers);
-      RunWriter<FormatOrder> writer(order, house.store, kWriteBehind, std::uint64_t{64} << 20);
+      RunWriter writer(order, house.store, kWriteBehind, std::uint64_t{64} << 20);
       merge_runs(order, house.store, std::move(group), writer, options);
       next.push_back(writer.finish());
     }
@@ -433,8 +428,8 @@ TEST(RunWriter, AnUnfinishedRunIsGivenBack) {
   const Bytes records = sorted_records(order, 3000, Keys::kRandom, random);
   House house(2 + kWriteBehind, {});
   {
-    RunWriter<FormatOrder> writer(order, house.store, kWriteBehind, 3000 * 100);
-    for (std::size_t at = 0; at < records.size(); at += 100) writer.append(records.data() + at);
+    RunWriter writer(order, house.store, kWriteBehind, 3000 * 100);
+    append_records(writer, records.data(), 3000, 100);
     EXPECT_EQ(writer.records(), 3000U);
     EXPECT_GT(house.store.bytes_in_use(), 0U);
   }
@@ -446,10 +441,10 @@ TEST(RunWriter, RefusesMoreThanWasAnnounced) {
   House house(1 + kWriteBehind, {});
   const FormatOrder order(RecordFormat(64));
   const Bytes record(64);
-  RunWriter<FormatOrder> writer(order, house.store, kWriteBehind, 2 * kBlock);
-  for (std::size_t i = 0; i < 2 * kBlock / 64; ++i) writer.append(record.data());
+  RunWriter writer(order, house.store, kWriteBehind, 2 * kBlock);
+  for (std::size_t i = 0; i < 2 * kBlock / 64; ++i) append_records(writer, record.data(), 1, 64);
   try {
-    writer.append(record.data());
+    append_records(writer, record.data(), 1, 64);
     FAIL() << "longer than announced";
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), EFBIG) << error.what();
@@ -459,7 +454,7 @@ TEST(RunWriter, RefusesMoreThanWasAnnounced) {
 TEST(RunWriter, RefusesRecordsLargerThanBlocks) {
   House house(8, {});
   const FormatOrder order(RecordFormat(kBlock + 1));
-  EXPECT_THROW(RunWriter<FormatOrder>(order, house.store, 2, 2 * kBlock), Error);
+  EXPECT_THROW(RunWriter(order, house.store, 2, 2 * kBlock), Error);
 }
 
 // Records of a whole block, and of nearly two thirds: every one of them straddles.
@@ -549,7 +544,7 @@ TEST(RunMergeSpace, TheLastMergeGivesTheSpaceBackAsItGoes) {
   EXPECT_TRUE(out.list.bytes == expected_merge(order, data));
 }
 
-TEST(LoserTree, MergesAnyNumberOfInputs) {
+TEST(RecordMerge, MergesAnyNumberOfInputs) {
   auto random = test_random();
   const unsigned rounds = long_tests() ? 5000 : 300;
   for (unsigned round = 0; round < rounds; ++round) {
@@ -563,9 +558,12 @@ TEST(LoserTree, MergesAnyNumberOfInputs) {
           sorted_records(order, random() % 12, kAllKeys[random() % std::size(kAllKeys)], random));
       inputs.push_back({data.back().data(), data.back().size() / order.record_bytes()});
     }
-    LoserTree<FormatOrder> tree(order, inputs);
+    const std::unique_ptr<RecordMerge> merge = order.merge(inputs);
     RecordCollector out(order.record_bytes());
-    for (tree.start(); !tree.empty(); tree.advance()) out.append(tree.winner());
+    merge->start();
+    while (merge->records_left() != 0) {
+      merge->merge(1 + random() % merge->records_left(), out);
+    }
     ASSERT_TRUE(out.list.bytes == expected_merge(order, data));
   }
 }

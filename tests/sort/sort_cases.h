@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "io/disk/fault_plan.h"
-#include "sort/record/record_order.h"
 #include "study/virtual_clock.h"
 #include "tests/io/test_disk.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
+#include "vortex/record_order.h"
 #include "vortex/sort_disk.h"
 
 namespace vortex::test {
@@ -85,8 +85,7 @@ std::size_t random_count(std::size_t record_bytes, std::size_t most_bytes, Rando
 }
 
 // Of records with equal keys, one behind the other, only the first.
-template <RecordOrder O>
-RecordList firsts_of_equal(const O& order, const RecordList& sorted) {
+inline RecordList firsts_of_equal(const RecordOrder& order, const RecordList& sorted) {
   RecordCollector firsts(sorted.record_bytes);
   for (std::size_t i = 0; i < sorted.count(); ++i) {
     if (i == 0 || order.less(sorted.at(i - 1), sorted.at(i))) firsts.append(sorted.at(i));

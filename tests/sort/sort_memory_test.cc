@@ -107,9 +107,9 @@ class SortMemory : public ::testing::TestWithParam<Setting> {
       options.inputs = {input};
       options.output = folder.file("output");
       options.format = RecordFormat(GetParam().record_bytes, {parse_record_key(GetParam().key)});
-      options.memory_bytes = GetParam().memory_bytes;
-      options.backend = GetParam().backend;
-      options.block_bytes = GetParam().block_bytes;
+      options.resources.memory_bytes = GetParam().memory_bytes;
+      options.resources.backend = GetParam().backend;
+      options.resources.block_bytes = GetParam().block_bytes;
       external_sort(options);
     });
   }
@@ -144,7 +144,7 @@ TEST_P(SortMemory, OfAPipe) {
 TEST_P(SortMemory, OfPushedRecords) {
   const TemporaryFolder folder;
   expect_within(peak_of([&] {
-    SorterOptions options;
+    SortResources options;
     options.folders = {folder.path().string()};
     options.memory_bytes = GetParam().memory_bytes;
     options.backend = GetParam().backend;

@@ -14,6 +14,8 @@
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 #include "vortex/input_stream.h"
 #include "vortex/reservation.h"
 

@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "sort/record/format_order.h"
+#include "sort/runs/sort_watch.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
@@ -69,8 +71,8 @@ struct ByAll {
   }
 };
 
-SorterOptions random_options(const RunFolders& folders, std::mt19937_64& random) {
-  SorterOptions options;
+SortResources random_options(const RunFolders& folders, std::mt19937_64& random) {
+  SortResources options;
   options.folders = folders.paths();
   options.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
   options.caching = random() % 4 == 0 ? Caching::kBuffered : Caching::kAuto;
@@ -92,16 +94,15 @@ struct Paths {
 };
 
 // Sorts `list` in as little memory as may be, or some more.
-template <RecordOrder O>
-void sort_and_compare(const O& order, const RecordList& list, SorterOptions options, Paths& paths,
-                      std::mt19937_64& random) {
+void sort_and_compare(const RecordOrder& order, const RecordList& list, SortResources options,
+                      Paths& paths, std::mt19937_64& random) {
   options.memory_bytes = least_memory([&](std::uint64_t bytes) {
     options.memory_bytes = bytes;
-    ByteSorter<O>(options, order);
+    ByteSorter(options, borrowed(order));
   });
   constexpr unsigned kShares[] = {10, 10, 11, 15, 20, 40, 160};
   options.memory_bytes = options.memory_bytes * kShares[random() % std::size(kShares)] / 10;
-  ByteSorter<O> sorter(options, order);
+  ByteSorter sorter(options, borrowed(order));
   for (std::size_t at = 0; at < list.count();) {
     const std::size_t count = std::min<std::size_t>(1 + random() % 3000, list.count() - at);
     if (random() % 2 == 0) {
@@ -160,7 +161,7 @@ void sort_typed(Less less, std::mt19937_64& random) {
   const std::vector<Record<kBytes>> pushed = expected;
   std::stable_sort(expected.begin(), expected.end(), less);
   const RunFolders folders(2);
-  SorterOptions options = random_options(folders, random);
+  SortResources options = random_options(folders, random);
   options.memory_bytes = std::uint64_t{1} << (19 + random() % 3);
   Sorter<Record<kBytes>, Less> sorter(options, less);
   const std::size_t half = pushed.size() / 2;
@@ -215,7 +216,7 @@ void sort_numbers(std::mt19937_64& random) {
   for (std::size_t i = 0; i < count; ++i) expected[i] = to_key_bits(pushed[i]);
   std::sort(expected.begin(), expected.end());
   const RunFolders folders(2);
-  SorterOptions options = random_options(folders, random);
+  SortResources options = random_options(folders, random);
   options.memory_bytes = std::uint64_t{512} << 10;
   Sorter<T, Less> sorter(options);
   sorter.push(std::span<const T>(pushed.get(), count));
@@ -227,7 +228,8 @@ void sort_numbers(std::mt19937_64& random) {
 }
 
 TYPED_TEST(SorterOfNumbers, ComeInTheOrderOfTheirBits) {
-  static_assert(std::same_as<OrderOfType<TypeParam, std::less<TypeParam>>, FormatOrder>);
+  const auto order = order_of_type<TypeParam>(std::less<TypeParam>());
+  ASSERT_NE(dynamic_cast<const FormatOrder*>(order.get()), nullptr);
   auto random = test_random();
   sort_numbers<TypeParam, std::less<TypeParam>>(random);
   sort_numbers<TypeParam, std::less<>>(random);
@@ -253,8 +255,8 @@ RecordList random_list(std::size_t record_bytes, std::size_t count, std::mt19937
 
 // A sorter whose records, of 24 bytes, do not fit in memory: several runs.
 constexpr std::size_t kRecordBytes = 24;
-SorterOptions small_options(const RunFolders& folders) {
-  SorterOptions options;
+SortResources small_options(const RunFolders& folders) {
+  SortResources options;
   options.folders = folders.paths();
   options.memory_bytes = 512 << 10;
   return options;
@@ -317,7 +319,7 @@ TEST(Sorter, SaysWhatItMayBeAskedFor) {
   EXPECT_EQ(error_of([&] { sorter.sort(); }), EINVAL);
   EXPECT_EQ(sorter.size(), 10U);
 
-  SorterOptions options = small_options(folders);
+  SortResources options = small_options(folders);
   const auto make = [&] { RecordSorter(options, RecordFormat(kRecordBytes)); };
   options.memory_bytes = 1000;
   EXPECT_EQ(error_of(make), ENOMEM);
@@ -340,7 +342,7 @@ TEST(Sorter, EveryRequestMayFail) {
   const RecordList expected = stably_sorted(order, list);
   const auto sort_with = [&](const std::shared_ptr<FaultPlan>& faults) {
     const RunFolders folders(2);
-    SorterOptions options = small_options(folders);
+    SortResources options = small_options(folders);
     options.memory_bytes = 400 << 10;
     options.open_disk = sort_disks(Backend::kThreads, faults);
     RecordSorter sorter(options, order.format());
@@ -392,7 +394,7 @@ TEST(Sorter, MayGoAtAnyMoment) {
          {Moment::kBeforePush, Moment::kAfterPush, Moment::kAfterSort, Moment::kWhileReading}) {
       for (const Backend backend : {Backend::kUring, Backend::kThreads}) {
         const RunFolders folders(2);
-        SorterOptions options = small_options(folders);
+        SortResources options = small_options(folders);
         options.open_disk = sort_disks(backend);
         RecordSorter sorter(options, RecordFormat(kRecordBytes));
         if (moment == Moment::kBeforePush) continue;
@@ -419,7 +421,7 @@ TEST(Sorter, CanBeStopped) {
     std::stop_source stop;
     unsigned reports = 0;
     SortPhase last = SortPhase::kReading;
-    SorterOptions options = small_options(folders);
+    SortResources options = small_options(folders);
     options.block_bytes = 64 << 10;
     options.memory_bytes = 1100 << 10;
     options.stop = stop.get_token();
@@ -459,7 +461,7 @@ TEST(Sorter, TellsHowFarItIs) {
   auto random = test_random();
   const RunFolders folders(1);
   const RecordList list = random_list(kRecordBytes, 300000, random);
-  SorterOptions options = small_options(folders);
+  SortResources options = small_options(folders);
   std::array<std::uint64_t, 3> bytes{};
   options.progress = [&](const SortProgress& now) {
     auto& seen = bytes[static_cast<std::size_t>(now.phase)];
@@ -488,7 +490,7 @@ TEST(Sorter, ProgressMayThrow) {
   const RecordList list = random_list(kRecordBytes, 300000, random);
   for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
     const RunFolders folders(1);
-    SorterOptions options = small_options(folders);
+    SortResources options = small_options(folders);
     options.progress = [&](const SortProgress& now) {
       if (now.phase == phase && now.bytes > 0) throw std::runtime_error("enough");
     };
@@ -547,7 +549,7 @@ TEST(Sorter, WhatIsPushedMayFail) {
   // The last read, which the last merge does.
   const auto reads = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
                                                Operation::kRead);
-  SorterOptions options = small_options(folders);
+  SortResources options = small_options(folders);
   options.open_disk = sort_disks(Backend::kThreads, reads);
   {
     RecordSorter whole(options, RecordFormat(kRecordBytes));

@@ -32,7 +32,7 @@ struct ByX {
 // Sorts more than it is given memory for, by a comparator of its own, into `folder`.
 bool sorts(const std::string& folder) {
   constexpr std::uint32_t kPoints = 300'000;
-  vortex::SorterOptions options;
+  vortex::SortResources options;
   options.memory_bytes = 1 << 20;
   options.folders = {folder};
   vortex::Sorter<Point, ByX> sorter(options);
@@ -51,7 +51,7 @@ bool sorts(const std::string& folder) {
   vortex::ExternalSortOptions files;
   files.inputs = {folder + "/points"};
   files.output = folder + "/points";
-  files.memory_bytes = 1 << 20;
+  files.resources.memory_bytes = 1 << 20;
   const vortex::ExternalSortReport report = vortex::external_sort<Point>(files, ByX{});
   const vortex::FileReader<Point> sorted(files.output);
   for (std::uint32_t i = 1; i < kPoints; ++i) {

@@ -1,0 +1,144 @@
+// The order of records of bytes, as the parts of an external sort see it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "vortex/record_format.h"
+#include "vortex/record_output.h"
+
+namespace vortex::inline v0 {
+
+class BucketSplitters;
+
+// Where one sorted sequence lies: `records` records from `begin` on, which may be the plain pointer
+// of a stream.
+struct MergeInput {
+  const std::byte* begin = nullptr;
+  std::uint64_t records = 0;
+};
+
+// A record of a merge's input that belongs before the one in front of it.
+struct OutOfOrder {
+  std::size_t input = 0;
+  const std::byte* record = nullptr;
+};
+
+// A merge of sorted sequences, made by RecordOrder::merge(). Stable: equal records come in the
+// order of their inputs. The data need no sentinels, and nothing behind the last record of an input
+// is touched.
+//
+// When a record is taken, the last byte of the next one of the same input is touched at once,
+// whatever the order looks at, so that inputs which are streams need their blocks exactly in the
+// order of their last whole records (see ParticipationOrder). Nothing here allocates; all of it may
+// wait in faults of the inputs and of the output.
+class RecordMerge {
+ public:
+  virtual ~RecordMerge() = default;
+
+  // Touches the first records, input by input. To be called once, before all else.
+  virtual void start() noexcept = 0;
+  virtual std::uint64_t records_left() const noexcept = 0;
+
+  // Moves the next `count` records, records_left() at most, to `out`. Throws what that throws.
+  virtual void merge(std::uint64_t count, RecordOutput& out) = 0;
+  // The same with inputs that may not be sorted. Ends before the first record that shows it.
+  virtual std::optional<OutOfOrder> merge_checked(std::uint64_t count, RecordOutput& out) = 0;
+
+ protected:
+  RecordMerge() = default;
+  RecordMerge(const RecordMerge&) = default;
+  RecordMerge& operator=(const RecordMerge&) = default;
+};
+
+// Buckets that records are scattered to: the open end of each.
+class OpenBuckets {
+ public:
+  struct End {
+    std::byte* cursor = nullptr;  // the next record goes here
+    std::size_t room = 0;         // bytes from there on
+  };
+
+  explicit OpenBuckets(std::size_t buckets) : ends_(buckets) {}
+  virtual ~OpenBuckets() = default;
+
+  End& end(std::size_t bucket) noexcept { return ends_[bucket]; }
+  const End& end(std::size_t bucket) const noexcept { return ends_[bucket]; }
+  std::size_t size() const noexcept { return ends_.size(); }
+
+  // Makes room for a record at an end that has none. False: no memory is left. May throw.
+  virtual bool extend(std::size_t bucket) = 0;
+
+ protected:
+  OpenBuckets(const OpenBuckets&) = default;
+  OpenBuckets& operator=(const OpenBuckets&) = default;
+
+ private:
+  std::vector<End> ends_;
+};
+
+// A strict weak order over whole records that are record_bytes() bytes at any address, and all that
+// a sort does with records by their order. A virtual call takes a batch of records, so that what is
+// done for each is compiled with the order inlined: for formats in the library, for the comparator
+// of a program in that program (OrderBy, include/vortex/record_kernels.h).
+//
+// The leading bits of a record are the first 64 bits of its key: if leading_bits(a) <
+// leading_bits(b), then less(a, b). An order that has none takes 0 for all.
+//
+// Immutable: any number of threads may call it at a time. Nothing here allocates but merge().
+class RecordOrder {
+ public:
+  virtual ~RecordOrder() = default;
+  RecordOrder(const RecordOrder&) = delete;
+  RecordOrder& operator=(const RecordOrder&) = delete;
+
+  std::size_t record_bytes() const noexcept { return record_bytes_; }
+  // Whether equal leading bits mean equal records.
+  bool leading_bits_decide() const noexcept { return leading_bits_decide_; }
+
+  // For single records: a block's last one, a splitter.
+  virtual bool less(const std::byte* left, const std::byte* right) const noexcept = 0;
+  virtual std::uint64_t leading_bits(const std::byte* record) const noexcept = 0;
+  // The key as a string of bytes that memcmp() orders as less() orders the records; 0 bytes when
+  // there is none.
+  virtual std::size_t normalised_bytes() const noexcept = 0;
+  virtual void normalise(const std::byte* record, std::byte* key) const noexcept = 0;
+
+  // Puts `count` records, in their order, behind the ends of their buckets, until no room is left
+  // for one. Returns how many that were. Reading `records` may fault.
+  virtual std::size_t scatter(const std::byte* records, std::size_t count,
+                              const BucketSplitters& splitters, OpenBuckets& buckets) const = 0;
+
+  // Appends `count` records to `out` in order; equal ones keep their order. See sort_records() for
+  // the scratch, for what is thrown, and for what is left of the records.
+  virtual void sort(std::byte* records, std::size_t count, std::span<std::byte> scratch,
+                    RecordOutput& out) const = 0;
+  // The same for the records of a bucket as scatter() left them there.
+  virtual void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
+                           RecordOutput& out) const = 0;
+
+  // A merge of the inputs, which must not outlive the order.
+  virtual std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs) const = 0;
+
+  // Moves the first of equal records, which come in order, together at the front, and returns how
+  // many these are. Records equal to `before`, unless that is null, are dropped, too.
+  virtual std::size_t keep_first_of_equal(std::byte* records, std::size_t count,
+                                          const std::byte* before) const noexcept = 0;
+
+ protected:
+  RecordOrder(std::size_t record_bytes, bool leading_bits_decide) noexcept
+      : record_bytes_(record_bytes), leading_bits_decide_(leading_bits_decide) {}
+
+ private:
+  const std::size_t record_bytes_;
+  const bool leading_bits_decide_;
+};
+
+// The order that a format's keys give.
+std::shared_ptr<const RecordOrder> order_of_format(RecordFormat format);
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,104 @@
+#include "sort/job/sort_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sort/record/forecast_keys.h"
+#include "vortex/guarded.h"
+#include "vortex/memory_limits.h"
+#include "vortex/sort_disk.h"
+
+namespace vortex::inline v0 {
+
+SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
+                 std::vector<std::string> folders, bool unique)
+    : order_(std::move(order)),
+      resources_(resources),
+      folders_(std::move(folders)),
+      unique_(unique),
+      watch_(resources.stop, resources.progress) {}
+
+SortPlanRequest SortJob::plan_request(unsigned other_disks) const {
+  SortPlanRequest request;
+  request.record_bytes = order_->record_bytes();
+  request.forecast_bytes = ForecastKeys(*order_).bytes();
+  request.memory_bytes = resources_.memory_bytes;
+  request.disks = static_cast<unsigned>(folders_.size());
+  request.block_bytes = resources_.block_bytes;
+  request.prefetch = resources_.prefetch;
+  limit_to_process(request, resources_.backend, request.disks + other_disks);
+  return request;
+}
+
+void SortJob::start(const SortPlan& plan, Warming warming, const char* name) {
+  plan_ = plan;
+  BlockPoolOptions options;
+  options.block_bytes = plan_.block_bytes;
+  options.pool_bytes = plan_.pool_blocks * plan_.block_bytes;
+  options.warming = warming;
+  options.name = name;
+  pool_ = std::make_shared<BlockPool>(options);
+  runs_.emplace(*order_, plan_, *pool_, watch_, store_options(), unique_);
+}
+
+RunStoreOptions SortJob::store_options() const {
+  RunStoreOptions options;
+  options.folders = folders_;
+  options.seed = resources_.seed;
+  options.direct = resources_.caching != Caching::kBuffered;
+  options.open_disk = [this](std::size_t index) {
+    return open_sort_disk(resources_.open_disk, resources_.backend, folders_[index]);
+  };
+  return options;
+}
+
+void SortJob::begin_forming() {
+  buckets_.emplace(*pool_, plan_.bucket_blocks, "buckets");
+  make_run_formation(formation_, *order_, *buckets_, plan_.formation);
+}
+
+void SortJob::take(const std::byte* records, std::uint64_t count) {
+  const std::size_t record_bytes = order_->record_bytes();
+  const std::uint64_t most = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes, 1);
+  while (count > 0) {
+    const auto offered = static_cast<std::size_t>(std::min(count, most));
+    std::size_t taken = 0;
+    guarded([&] { taken = formation_->push(records, offered); }).throw_if_failed();
+    records += taken * record_bytes;
+    count -= taken;
+    records_ += taken;
+    watch_.add(taken * record_bytes);
+    if (taken < offered) form_run();
+  }
+}
+
+void SortJob::end_forming() {
+  if (in_memory()) return;
+  if (formation_->records() != 0) form_run();
+  formation_.reset();
+  buckets_.reset();
+}
+
+void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
+  if (in_memory()) {
+    emit(out);
+  } else {
+    runs_->merge_all(out, read_buffers);
+  }
+}
+
+void SortJob::emit(RecordOutput& out) {
+  std::optional<FirstOfEqual> first;
+  if (unique_) first.emplace(*order_, out);
+  RecordOutput& to = unique_ ? static_cast<RecordOutput&>(*first) : out;
+  guarded([&] { formation_->emit(to); }).throw_if_failed();
+}
+
+void SortJob::form_run() {
+  runs_->form(formation_->records() * order_->record_bytes(), [this](RecordOutput& out) {
+    WatchedOutput to(out, watch_, Written::kIsCounted);
+    emit(to);
+  });
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,94 @@
+// One external sort, whichever way its records come in and go out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sort/merge/run_collection.h"
+#include "sort/runs/run_formation.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/block_pool.h"
+#include "vortex/record_order.h"
+#include "vortex/record_output.h"
+#include "vortex/sort_plan.h"
+#include "vortex/sort_resources.h"
+#include "vortex/stream_pool.h"
+
+namespace vortex::inline v0 {
+
+// The plan, the pool of blocks, the runs and the watch of a sort. Sorts of files (FileSort) and
+// sorters (ByteSorter) are two pairs of ends to it: one reads files and writes a file, the other
+// takes what is pushed and writes into a pipeline.
+//
+//   SortJob job(order, resources, folders, unique);
+//   job.start(plan_sort(job.plan_request(0)), Warming::kOnDemand, "memory of the sort");
+//   job.begin_forming();
+//   while (...) job.take(records, count);       // writes a run each time the memory is full
+//   job.end_forming();
+//   if (!job.in_memory()) job.runs().reduce_to(...);
+//   job.write(out, read_buffers);
+//
+// One thread at a time. After an exception it can only be destroyed.
+class SortJob {
+ public:
+  SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
+          std::vector<std::string> folders, bool unique);
+  SortJob(const SortJob&) = delete;
+  SortJob& operator=(const SortJob&) = delete;
+
+  const RecordOrder& order() const noexcept { return *order_; }
+  SortWatch& watch() noexcept { return watch_; }
+  const std::vector<std::string>& folders() const noexcept { return folders_; }
+
+  // What is to be planned, but for the length of the input; `other_disks` are for other files than
+  // runs.
+  SortPlanRequest plan_request(unsigned other_disks) const;
+
+  // Makes the pool, which `name` describes in messages. Throws Error as BlockPool does.
+  void start(const SortPlan& plan, Warming warming, const char* name);
+  const SortPlan& plan() const noexcept { return plan_; }
+  const std::shared_ptr<BlockPool>& pool() const noexcept { return pool_; }
+  RunCollection& runs() noexcept { return *runs_; }
+  const RunCollection& runs() const noexcept { return *runs_; }
+
+  // Run formation takes its part of the pool. Throws Error as RunFormation does.
+  void begin_forming();
+  // Takes `count` records, one behind the other at any address; the array of a stream, too: where
+  // reading that fails, its error is thrown. Blocks while a run is written, each time the memory is
+  // full. Throws Error: ECANCELED, what the disks report, what the progress function throws.
+  void take(const std::byte* records, std::uint64_t count);
+  std::uint64_t records() const noexcept { return records_; }
+  // No more come. Unless all of them are in memory, the rest becomes the last run and the memory is
+  // free for merging.
+  void end_forming();
+  // Nothing has been written to a run.
+  bool in_memory() const noexcept { return runs_->empty(); }
+
+  // Appends everything to `out` in order, with `unique` only the first of equal records: from
+  // memory, or by the last merge, which takes `read_buffers` of the pool. Throws as take() does,
+  // and what `out` throws; errors of streams behind `out`, too.
+  void write(RecordOutput& out, std::size_t read_buffers);
+
+ private:
+  RunStoreOptions store_options() const;
+  void form_run();
+  void emit(RecordOutput& out);
+
+  const std::shared_ptr<const RecordOrder> order_;
+  const SortResources resources_;
+  const std::vector<std::string> folders_;
+  const bool unique_;
+  SortWatch watch_;
+  SortPlan plan_;
+  std::shared_ptr<BlockPool> pool_;
+  std::optional<RunCollection> runs_;
+  std::optional<StreamPool> buckets_;
+  std::optional<RunFormation> formation_;
+  std::uint64_t records_ = 0;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,129 @@
+#include "sort/merge/run_merge.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sort/merge/participation_order.h"
+#include "sort/merge/prefetch_kind.h"
+#include "sort/record/forecast_keys.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+#include "vortex/input_stream.h"
+#include "vortex/record_format.h"
+
+namespace vortex::inline v0 {
+
+std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, unsigned disks,
+                               std::size_t block_bytes, std::size_t record_bytes) {
+  const PrefetchOptions options = {
+      .disks = disks,
+      .buffers = 0,
+      .held_blocks = runs * blocks_for_records(block_bytes, record_bytes)};
+  return minimum_read_buffers(kind, options, runs);
+}
+
+std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<const Run> runs) {
+  struct LastKey {
+    std::uint32_t run;
+    std::uint32_t block;
+  };
+  const ForecastKeys keys(order);
+  std::vector<std::vector<LastKey>> last_keys(runs.size());
+  std::vector<std::span<const LastKey>> spans;
+  std::vector<BlockAllocation> allocations;
+  for (std::uint32_t i = 0; i < runs.size(); ++i) {
+    last_keys[i].reserve(runs[i].slots.size());
+    for (std::uint32_t block = 0; block < runs[i].slots.size(); ++block) {
+      last_keys[i].push_back({i, block});
+    }
+    spans.emplace_back(last_keys[i]);
+    allocations.push_back(runs[i].allocation);
+  }
+  std::vector<std::byte> records(keys.exact() ? 0 : 2 * order.record_bytes());
+  int error = 0;
+  const auto record_of = [&](const LastKey& key, std::size_t place) {
+    std::byte* const record = records.data() + place * order.record_bytes();
+    const int failed = runs[key.run].read_last_record(key.block, order.record_bytes(), record);
+    if (error == 0) error = failed;
+    return record;
+  };
+  const auto key_of = [&](const LastKey& key) {
+    return runs[key.run].forecast_keys.data() + std::size_t{key.block} * keys.bytes();
+  };
+  const auto less = [&](const LastKey& a, const LastKey& b) {
+    if (keys.less(key_of(a), key_of(b))) return true;
+    if (keys.exact() || keys.less(key_of(b), key_of(a))) return false;
+    return order.less(record_of(a, 0), record_of(b, 1));
+  };
+  ParticipationOrder<LastKey, decltype(less)> participation(std::move(spans),
+                                                            std::move(allocations), less);
+  auto known = std::make_unique<KnownOrder>(whole_order(participation));
+  if (error != 0) throw Error(error, "read keys of a run");
+  return known;
+}
+
+std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<Run> runs,
+                         RecordOutput& out, const RunMergeOptions& options) {
+  std::erase_if(runs, [](const Run& run) { return run.records == 0; });
+  if (runs.empty()) return 0;
+  const std::size_t record_bytes = order.record_bytes();
+  const std::size_t window = blocks_for_records(store.block_bytes(), record_bytes);
+  const auto count = static_cast<std::uint32_t>(runs.size());
+  const PrefetchOptions prefetch = {
+      .disks = store.disks(), .buffers = options.read_buffers, .held_blocks = count * window};
+  MergePrefetcher prefetcher(
+      store, runs,
+      make_prefetch_policy(options.kind, order_of_runs(order, std::span<const Run>(runs)), prefetch,
+                           count, store.block_times()),
+      options.punch_holes);
+  for (Run& run : runs) run.forecast_keys = {};
+
+  std::vector<std::unique_ptr<InputStream<std::byte>>> streams;
+  std::vector<MergeInput> inputs;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    InputStreamOptions stream_options;
+    stream_options.name = "run " + std::to_string(i);
+    stream_options.comeback_blocks = window - 1;
+    streams.push_back(std::make_unique<InputStream<std::byte>>(
+        std::make_unique<RunSource>(prefetcher, i, window), stream_options));
+    inputs.push_back({streams.back()->data(), runs[i].records});
+  }
+  const std::unique_ptr<RecordMerge> merge = order.merge(inputs);
+  std::optional<FirstOfEqual> first;
+  if (options.unique) first.emplace(order, out);
+  RecordOutput& to = options.unique ? static_cast<RecordOutput&>(*first) : out;
+
+  // How much is merged between two looks at what others want.
+  const std::uint64_t look_every = std::max<std::uint64_t>(kMostRoomBytes / record_bytes, 1);
+  std::uint64_t merged = 0;
+  bool cancelled = false;
+  // On every way out, what is left of the runs is not read.
+  struct Stop {
+    MergePrefetcher& prefetcher;
+    ~Stop() { prefetcher.stop(); }
+  } const stop{prefetcher};
+
+  const Failure failure = guarded([&] {
+    prefetcher.start();
+    merge->start();
+    while (merge->records_left() != 0) {
+      if (options.cancelled != nullptr && options.cancelled->load(std::memory_order_relaxed)) {
+        cancelled = true;
+        return;
+      }
+      const std::uint64_t batch = std::min(look_every, merge->records_left());
+      merge->merge(batch, to);
+      merged += batch;
+      if (options.progress) options.progress(merged * record_bytes);
+    }
+  });
+  if (options.statistics != nullptr) *options.statistics = prefetcher.statistics();
+  failure.throw_if_failed();
+  if (cancelled) throw Error(ECANCELED, "the merge was cancelled");
+  return options.unique ? first->records() : merged;
+}
+
+}  // namespace vortex::inline v0

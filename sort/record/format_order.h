@@ -1,0 +1,103 @@
+// The order of a format, as the library compiles it.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "sort/record/key_code.h"
+#include "vortex/record_format.h"
+#include "vortex/record_kernels.h"
+#include "vortex/record_key.h"
+
+namespace vortex::inline v0 {
+
+// The rules of a format's keys. The usual first keys are read inline: 8 bytes or more, and
+// numbers of 4 bytes that are the only key.
+class FormatRules {
+ public:
+  explicit FormatRules(RecordFormat format)
+      : format_(std::move(format)), encoder_(key_encoder(format_.keys().front())) {
+    const RecordKey& first = format_.keys().front();
+    offset_ = first.offset;
+    const bool is_bytes = first.type.kind == KeyKind::kBytes;
+    const bool swaps = (std::endian::native == std::endian::little) ==
+                       (is_bytes || first.type.byte_order == ByteOrder::kBigEndian);
+    if (is_bytes ? first.length >= 8 : first.length == 8) {
+      shape_ = swaps ? Shape::kSwapped : Shape::kPlain;
+    } else if (!is_bytes && first.length == 4 && format_.keys().size() == 1) {
+      shape_ = swaps ? Shape::kSwappedHalf : Shape::kHalf;
+    }
+  }
+
+  const RecordFormat& format() const noexcept { return format_; }
+  std::size_t record_bytes() const noexcept { return format_.record_bytes(); }
+
+  std::uint64_t leading_bits(const std::byte* record) const noexcept {
+    std::uint64_t word = 0;
+    std::uint32_t half = 0;
+    switch (shape_) {
+      case Shape::kPlain:
+        std::memcpy(&word, record + offset_, sizeof word);
+        break;
+      case Shape::kSwapped:
+        std::memcpy(&word, record + offset_, sizeof word);
+        word = __builtin_bswap64(word);
+        break;
+      case Shape::kHalf:
+        std::memcpy(&half, record + offset_, sizeof half);
+        word = std::uint64_t{half} << 32;
+        break;
+      case Shape::kSwappedHalf:
+        std::memcpy(&half, record + offset_, sizeof half);
+        word = std::uint64_t{__builtin_bswap32(half)} << 32;
+        break;
+      case Shape::kOther:
+        return format_.leading_bits(record);
+    }
+    return encoder_.encode(word);
+  }
+  bool leading_bits_decide() const noexcept { return format_.leading_bits_decide(); }
+
+  // Records are nothing but their leading bits, and record_of() makes them of those.
+  bool bits_are_record() const noexcept {
+    return (shape_ == Shape::kPlain || shape_ == Shape::kSwapped) &&
+           record_bytes() == sizeof(std::uint64_t);
+  }
+  void record_of(std::uint64_t bits, std::byte* record) const noexcept {
+    bits = encoder_.decode(bits);
+    if (shape_ == Shape::kSwapped) bits = __builtin_bswap64(bits);
+    std::memcpy(record, &bits, sizeof bits);
+  }
+
+  bool less(const std::byte* left, const std::byte* right) const noexcept {
+    const std::uint64_t a = leading_bits(left);
+    const std::uint64_t b = leading_bits(right);
+    if (a != b || leading_bits_decide()) return a < b;
+    return format_.compare(left, right) < 0;
+  }
+
+ private:
+  // How the first key is read: as 8 bytes in the processor's order, or the other, or as 4, or by
+  // the format.
+  enum class Shape : std::uint8_t { kOther, kPlain, kSwapped, kHalf, kSwappedHalf };
+
+  RecordFormat format_;
+  KeyEncoder<std::uint64_t> encoder_;
+  std::size_t offset_ = 0;
+  Shape shape_ = Shape::kOther;
+};
+
+extern template class OrderBy<FormatRules>;
+
+// What order_of_format() makes.
+class FormatOrder final : public OrderBy<FormatRules> {
+ public:
+  explicit FormatOrder(RecordFormat format) : OrderBy(FormatRules(std::move(format))) {}
+
+  const RecordFormat& format() const noexcept { return rules().format(); }
+};
+
+}  // namespace vortex::inline v0

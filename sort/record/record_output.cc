@@ -1,0 +1,54 @@
+#include "vortex/record_output.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vortex/record_order.h"
+
+namespace vortex::inline v0 {
+
+std::size_t room_in_block(std::uint64_t done, std::size_t record_bytes, std::size_t block_bytes,
+                          std::size_t most_bytes) noexcept {
+  const std::uint64_t border = (done + record_bytes + block_bytes - 1) / block_bytes * block_bytes;
+  const std::uint64_t room = std::min({border - done, std::uint64_t{most_bytes},
+                                       std::uint64_t{std::max(kMostRoomBytes, record_bytes)}});
+  return static_cast<std::size_t>(room - room % record_bytes);
+}
+
+void append_records(RecordOutput& out, const std::byte* records, std::uint64_t count,
+                    std::size_t record_bytes) {
+  for (std::uint64_t left = count * record_bytes; left > 0;) {
+    const std::span<std::byte> room = out.room(left);
+    std::memcpy(room.data(), records, room.size());
+    out.written(room.size());
+    records += room.size();
+    left -= room.size();
+  }
+}
+
+void append_reversed(RecordOutput& out, const std::byte* records, std::uint64_t count,
+                     std::size_t record_bytes) {
+  for (std::uint64_t left = count * record_bytes; left > 0;) {
+    const std::span<std::byte> room = out.room(left);
+    for (std::size_t at = 0; at < room.size(); at += record_bytes) {
+      left -= record_bytes;
+      std::memcpy(room.data() + at, records + left, record_bytes);
+    }
+    out.written(room.size());
+  }
+}
+
+FirstOfEqual::FirstOfEqual(const RecordOrder& order, RecordOutput& out)
+    : order_(order), out_(out), last_(order.record_bytes()) {}
+
+void FirstOfEqual::written(std::size_t bytes) {
+  const std::size_t record_bytes = last_.size();
+  const std::size_t kept = order_.keep_first_of_equal(room_.data(), bytes / record_bytes,
+                                                      records_ == 0 ? nullptr : last_.data());
+  if (kept == 0) return;
+  std::memcpy(last_.data(), room_.data() + (kept - 1) * record_bytes, record_bytes);
+  records_ += kept;
+  out_.written(kept * record_bytes);
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,77 @@
+#include "sort/runs/bucket_splitters.h"
+
+#include <bit>
+#include <cstring>
+
+namespace vortex::inline v0 {
+
+BucketSplitters::BucketSplitters(const RecordOrder& order, unsigned buckets,
+                                 std::span<std::byte> kept_records)
+    : order_(order),
+      most_(buckets - 1),
+      kept_(order.leading_bits_decide() ? std::span<std::byte>{} : kept_records) {
+  if (kept_.size() < most_ * order.record_bytes()) kept_ = {};
+  bits_.reserve(most_);
+  for (unsigned i = 1; i < buckets; ++i) bits_.push_back(~std::uint64_t{0} / buckets * i);
+  make_table();
+}
+
+std::size_t BucketSplitters::kept_bytes(const RecordOrder& order, unsigned buckets) noexcept {
+  return order.leading_bits_decide() ? 0 : (buckets - 1) * order.record_bytes();
+}
+
+void BucketSplitters::begin_choosing(std::uint64_t records) noexcept {
+  bits_.clear();
+  whole_ = !kept_.empty();
+  records_ = records;
+  seen_ = 0;
+  next_ = next_rank();
+}
+
+void BucketSplitters::note(const std::byte* records, std::size_t count) noexcept {
+  const std::uint64_t before = seen_;
+  while (next_ < before + count) {
+    seen_ = next_ + 1;
+    choose(records + (next_ - before) * order_.record_bytes());
+  }
+  seen_ = before + count;
+}
+
+void BucketSplitters::end_choosing() noexcept {
+  if (!whole_) bits_.erase(std::unique(bits_.begin(), bits_.end()), bits_.end());
+  make_table();
+}
+
+std::uint64_t BucketSplitters::next_rank() const noexcept {
+  const std::uint64_t buckets = most_ + 1;
+  const std::uint64_t i = bits_.size() + 1;
+  // Without the overflow of records * i / buckets.
+  return i > most_ ? ~std::uint64_t{0} : records_ / buckets * i + records_ % buckets * i / buckets;
+}
+
+void BucketSplitters::choose(const std::byte* record) noexcept {
+  // Where there are fewer records than splitters, several splitters are one record.
+  while (next_ < seen_) {
+    if (whole_) {
+      std::memcpy(kept_.data() + bits_.size() * order_.record_bytes(), record,
+                  order_.record_bytes());
+    }
+    bits_.push_back(order_.leading_bits(record));
+    next_ = next_rank();
+  }
+}
+
+void BucketSplitters::make_table() noexcept {
+  if (bits_.empty()) return;
+  low_ = bits_.front();
+  const int width = static_cast<int>(std::bit_width(bits_.back() - low_));
+  shift_ = std::max(0, width - static_cast<int>(std::bit_width(kCells - 1)));
+  std::size_t before = 0;
+  for (std::size_t cell = 0; cell < kCells; ++cell) {
+    const std::uint64_t offset = std::uint64_t{cell} << shift_;
+    while (before < bits_.size() && bits_[before] - low_ < offset) ++before;
+    table_[cell] = static_cast<std::uint16_t>(before);
+  }
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,220 @@
+#include "sort/runs/run_formation.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "sort/runs/record_sort.h"
+#include "vortex/error.h"
+#include "vortex/key.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kPairAlignment = alignof(std::max_align_t);
+
+void require(int error) {
+  if (error == 0) return;
+  throw Error(error, error == EAGAIN
+                         ? "run formation: its pool is used by others, too"
+                         : "run formation: the system refuses to move a block of a bucket");
+}
+
+// Passes records on and chooses the next splitters among them.
+class ChoosingOutput final : public RecordOutput {
+ public:
+  ChoosingOutput(RecordOutput& out, BucketSplitters& splitters, std::size_t record_bytes)
+      : out_(out), splitters_(splitters), record_bytes_(record_bytes) {}
+
+  std::span<std::byte> room(std::size_t most_bytes) override {
+    room_ = out_.room(most_bytes);
+    return room_;
+  }
+  void written(std::size_t bytes) override {
+    splitters_.note(room_.data(), bytes / record_bytes_);
+    out_.written(bytes);
+  }
+
+ private:
+  RecordOutput& out_;
+  BucketSplitters& splitters_;
+  const std::size_t record_bytes_;
+  std::span<std::byte> room_;
+};
+
+// Forgets everything.
+class Nowhere final : public RecordOutput {
+ public:
+  explicit Nowhere(std::span<std::byte> room_for_a_record) : room_(room_for_a_record) {}
+
+  std::span<std::byte> room(std::size_t /*most_bytes*/) override { return room_; }
+  void written(std::size_t /*bytes*/) override {}
+
+ private:
+  std::span<std::byte> room_;
+};
+
+}  // namespace
+
+RunFormation::Buckets::Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes)
+    : OpenBuckets(count), pool_(pool), record_bytes_(record_bytes) {
+  // Each may have to hold everything.
+  const std::uint64_t reserve_bytes = (pool_.block_count() + 1) * pool_.block_bytes();
+  for (unsigned bucket = 0; bucket < count; ++bucket) {
+    try {
+      streams_.push_back(std::make_unique<BucketStream>(
+          pool_, BucketStreamOptions{.name = "bucket of a run", .reserve_bytes = reserve_bytes}));
+    } catch (const Error& error) {
+      throw Error(error.code().value(),
+                  "each of " + std::to_string(count) +
+                      " buckets reserves as much address space as there is memory, " +
+                      format_bytes(reserve_bytes) + "; less memory or fewer buckets take less");
+    }
+    end(bucket).cursor = begin(bucket);
+  }
+}
+
+// Opens blocks until a record fits.
+bool RunFormation::Buckets::extend(std::size_t bucket) {
+  End& open = end(bucket);
+  while (open.room < record_bytes_) {
+    const int error = streams_[bucket]->open_range(bytes(bucket) + open.room, pool_.block_bytes());
+    if (error == EAGAIN) return false;
+    require(error);
+    open.room += pool_.block_bytes();
+  }
+  return true;
+}
+
+void RunFormation::Buckets::clear(std::size_t bucket) {
+  require(streams_[bucket]->give_back_range(0, streams_[bucket]->reserved_bytes()));
+  end(bucket) = {begin(bucket), 0};
+}
+
+RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormationOptions options)
+    : order_(order),
+      pool_(pool),
+      record_bytes_(order_.record_bytes()),
+      scratch_memory_(std::make_unique_for_overwrite<std::byte[]>(checked(options).scratch_bytes)),
+      scratch_(scratch_memory_.get(), options.scratch_bytes),
+      splitters_(order_, buckets_in(options), kept_records(buckets_in(options))),
+      buckets_(pool, buckets_in(options), record_bytes_) {
+  if (buckets_.size() > 1) sample_capacity_ = sample_capacity();
+  sampling_ = sample_capacity_ != 0;
+}
+
+const RunFormationOptions& RunFormation::checked(const RunFormationOptions& options) const {
+  if (options.buckets == 0 || options.buckets > RunFormationOptions::kMostBuckets) {
+    throw Error(EINVAL, "run formation with " + std::to_string(options.buckets) +
+                            " buckets: it takes 1 to " +
+                            std::to_string(RunFormationOptions::kMostBuckets));
+  }
+  if (record_bytes_ > pool_.block_bytes()) {
+    throw Error(EINVAL, "records of " + format_bytes(record_bytes_) + " in blocks of " +
+                            format_bytes(pool_.block_bytes()) +
+                            ": a block holds a record at least");
+  }
+  const std::size_t least = least_sort_scratch_bytes(most_records());
+  if (options.scratch_bytes < least) {
+    throw Error(ENOMEM, "run formation in " +
+                            format_bytes(pool_.block_count() * pool_.block_bytes()) +
+                            " of records of " + format_bytes(record_bytes_) + ": a scratch of " +
+                            format_bytes(options.scratch_bytes) + ", it takes " +
+                            format_bytes(least) + " at least");
+  }
+  return options;
+}
+
+std::uint64_t RunFormation::most_records() const noexcept {
+  return pool_.block_count() * pool_.block_bytes() / record_bytes_;
+}
+
+unsigned RunFormation::buckets_in(const RunFormationOptions& options) const noexcept {
+  return static_cast<unsigned>(
+      std::clamp<std::size_t>(pool_.block_count() / 4, 1, options.buckets));
+}
+
+// The end of the scratch keeps whole splitters, where they are needed and not too large.
+std::span<std::byte> RunFormation::kept_records(unsigned buckets) noexcept {
+  const std::size_t bytes = BucketSplitters::kept_bytes(order_, buckets);
+  if (bytes > scratch_.size() / 8 ||
+      scratch_.size() - bytes < least_sort_scratch_bytes(most_records())) {
+    return {};
+  }
+  kept_bytes_ = bytes;
+  return scratch_.last(bytes);
+}
+
+std::span<std::byte> RunFormation::sort_scratch() const noexcept {
+  return scratch_.first(scratch_.size() - kept_bytes_);
+}
+
+// How many of the first records are kept aside in the scratch, which also holds two pairs for each
+// of them and one record more. With those and a partly filled block for each bucket the pool is at
+// most half full.
+std::size_t RunFormation::sample_capacity() const noexcept {
+  const std::size_t room = sort_scratch().size();
+  if (room < kPairAlignment + record_bytes_) return 0;
+  return std::min({std::size_t{64} * buckets_.size(),
+                   (room - kPairAlignment - record_bytes_) / (record_bytes_ + 2 * sizeof(Pair64)),
+                   pool_.block_count() / 4 * pool_.block_bytes() / record_bytes_});
+}
+
+std::size_t RunFormation::push(const std::byte* records, std::size_t count) {
+  std::size_t taken = 0;
+  if (sampling_) {
+    taken = std::min(count, sample_capacity_ - records_);
+    std::memcpy(scratch_.data() + records_ * record_bytes_, records, taken * record_bytes_);
+    records_ += taken;
+    if (records_ < sample_capacity_) return taken;
+    distribute_sample();
+  }
+  const std::size_t scattered =
+      order_.scatter(records + taken * record_bytes_, count - taken, splitters_, buckets_);
+  records_ += scattered;
+  return taken + scattered;
+}
+
+// The first splitters, and the records that were kept aside to their buckets.
+void RunFormation::distribute_sample() {
+  sampling_ = false;
+  const std::size_t count = records_;
+  const std::span<std::byte> rest = sort_scratch().subspan(count * record_bytes_);
+  Nowhere nowhere(rest.last(record_bytes_));
+  ChoosingOutput choosing(nowhere, splitters_, record_bytes_);
+  splitters_.begin_choosing(count);
+  // There are two pairs for each record, so that records stay where they are.
+  order_.sort(scratch_.data(), count, rest.first(rest.size() - record_bytes_), choosing);
+  splitters_.end_choosing();
+  if (order_.scatter(scratch_.data(), count, splitters_, buckets_) != count) require(EAGAIN);
+}
+
+void RunFormation::emit(RecordOutput& out) {
+  if (sampling_ && records_ != 0) distribute_sample();
+  if (records_ == 0) return;
+  ChoosingOutput choosing(out, splitters_, record_bytes_);
+  splitters_.begin_choosing(records_);
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    order_.sort_bucket(buckets_.begin(bucket), buckets_.bytes(bucket) / record_bytes_,
+                       sort_scratch(), choosing);
+    buckets_.clear(bucket);
+  }
+  splitters_.end_choosing();
+  records_ = 0;
+}
+
+void make_run_formation(std::optional<RunFormation>& formation, const RecordOrder& order,
+                        StreamPool& pool, RunFormationOptions options) {
+  for (;; options.buckets /= 2) {
+    try {
+      formation.emplace(order, pool, options);
+      return;
+    } catch (const Error& error) {
+      if (error.code().value() != ENOMEM || options.buckets <= 2) throw;
+    }
+  }
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,107 @@
+#include "vortex/record_output.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "sort/record/format_order.h"
+#include "tests/sort/record_lists.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/random_seed.h"
+
+namespace vortex::test {
+namespace {
+
+// A stream takes a block away when a later one is touched. So a room ends where the block ends in
+// which its first record ends: whole records, one at least, and all that fit.
+TEST(RecordOutput, ARoomEndsWithTheBlock) {
+  auto random = test_random();
+  for (int round = 0; round < 3000; ++round) {
+    const std::size_t block_bytes = std::size_t{1} << (4 + random() % 18);
+    const std::size_t record_bytes = 1 + random() % block_bytes;
+    const std::uint64_t done = random() % 1000 * record_bytes;
+    const std::size_t most = record_bytes * (1 + random() % 5000);
+    SCOPED_TRACE(::testing::Message() << record_bytes << " in " << block_bytes << " at " << done
+                                      << ", at most " << most);
+    const std::size_t room = room_in_block(done, record_bytes, block_bytes, most);
+    ASSERT_GE(room, record_bytes);
+    ASSERT_EQ(room % record_bytes, 0U);
+    ASSERT_LE(room, std::min(most, std::max(kMostRoomBytes, record_bytes)));
+    const auto last_block = [&](std::uint64_t end) { return (end - 1) / block_bytes; };
+    ASSERT_EQ(last_block(done + room), last_block(done + record_bytes));
+    const bool more_would_fit = room + record_bytes <= std::min(most, kMostRoomBytes) &&
+                                last_block(done + room + record_bytes) == last_block(done + room);
+    ASSERT_FALSE(more_would_fit);
+  }
+}
+
+TEST(RecordOutput, PointersAreFilledInOrder) {
+  auto random = test_random();
+  for (const std::size_t record_bytes : {1U, 8U, 100U, 4096U}) {
+    const RecordList list = make_records(Shape::kRandom, record_bytes, 3000, random);
+    std::vector<std::byte> forwards(list.bytes.size()), backwards(list.bytes.size());
+    PointerOutput out(forwards.data(), record_bytes, 4096);
+    append_records(out, list.at(0), list.count(), record_bytes);
+    EXPECT_TRUE(forwards == list.bytes);
+    PointerOutput back(backwards.data(), record_bytes, 4096);
+    append_reversed(back, list.at(0), list.count(), record_bytes);
+    for (std::size_t i = 0; i < list.count(); ++i) {
+      ASSERT_EQ(std::memcmp(backwards.data() + i * record_bytes, list.at(list.count() - 1 - i),
+                            record_bytes),
+                0);
+    }
+  }
+}
+
+TEST(RecordOutput, OnlyTheFirstOfEqualRecordsIsPassedOn) {
+  auto random = test_random();
+  for (const Shape shape : kShapes) {
+    for (const std::size_t record_bytes : {1U, 8U, 16U, 100U}) {
+      const FormatOrder order(RecordFormat(record_bytes, {{0, 1, {}, false}}));
+      const RecordList list =
+          stably_sorted(order, make_records(shape, record_bytes, random() % 2000, random));
+      RecordCollector collector(record_bytes);
+      FirstOfEqual first(order, collector);
+      append_records(first, list.bytes.data(), list.count(), record_bytes);
+      const RecordList expected = firsts_of_equal(order, list);
+      ASSERT_TRUE(collector.list.bytes == expected.bytes);
+      ASSERT_EQ(first.records(), expected.count());
+    }
+  }
+}
+
+// Numbers lie in their buckets encoded; every kind and direction comes out as it went in, in order.
+TEST(RecordOrder, NumbersAreDecodedOnTheirWayOutOfABucket) {
+  auto random = test_random();
+  for (const char* type : {"u64", "u64be", "i64", "i64be", "f64", "f64be", "bytes"}) {
+    for (const bool descending : {false, true}) {
+      for (const Shape shape : kShapes) {
+        const FormatOrder order(RecordFormat(8, {{0, 8, parse_key_type(type, "key"), descending}}));
+        SCOPED_TRACE(to_string(order.format()));
+        const RecordList list = make_records(shape, 8, random() % 3000, random);
+        struct OneBucket final : OpenBuckets {
+          explicit OneBucket(std::vector<std::uint64_t>& words) : OpenBuckets(1) {
+            end(0) = {reinterpret_cast<std::byte*>(words.data()), 8 * words.size()};
+          }
+          bool extend(std::size_t) override { return false; }
+        };
+        std::vector<std::uint64_t> words(list.count());
+        OneBucket bucket(words);
+        const BucketSplitters splitters(order, 1, {});
+        ASSERT_EQ(order.scatter(list.bytes.data(), list.count(), splitters, bucket), list.count());
+        std::vector<std::byte> scratch(random() % 2 == 0 ? 0 : 8 * list.count() + 16);
+        RecordCollector out(8);
+        order.sort_bucket(reinterpret_cast<std::byte*>(words.data()), list.count(), scratch, out);
+        ASSERT_TRUE(out.list.bytes == stably_sorted(order, list).bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vortex::test
