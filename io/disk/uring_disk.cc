@@ -77,22 +77,38 @@ UringDisk::UringDisk(DiskOptions options) : Disk(std::move(options), kDefaultDep
                             " is too much; io_uring takes up to " + std::to_string(kMostDepth));
   }
   unsubmitted_.reserve(depth() + kSpareEntries);
-  if (const int error = open_ring(depth() + kSpareEntries, &ring_)) {
-    throw Error(error, "disk '" + name() + "': io_uring: " + why_refused(error));
+  new_requests_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (new_requests_ < 0) throw Error(errno, "disk '" + name() + "': eventfd");
+  if (const int error = start_masked_thread(&thread_, &UringDisk::run, this)) {
+    close(new_requests_);
+    throw Error(error, "disk '" + name() + "': the system refuses a thread for requests");
   }
+  opened_.acquire();
+  if (refusal_ != nullptr) {
+    pthread_join(thread_, nullptr);
+    close(new_requests_);
+    std::rethrow_exception(refusal_);
+  }
+}
+
+// On the disk's thread: when a ring goes, the kernel calls on the thread that made it and on each
+// that has entered it, whatever system call they wait in.
+bool UringDisk::open() noexcept {
+  bool ring_is_open = false;
   try {
-    probe();
-    new_requests_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (new_requests_ < 0) throw Error(errno, "disk '" + name() + "': eventfd");
-    ranges_possible_ = io_uring_register_buffers_sparse(&ring_, kMostRanges) == 0;
-    if (const int error = start_masked_thread(&thread_, &UringDisk::run, this)) {
-      throw Error(error, "disk '" + name() + "': the system refuses a thread for requests");
+    if (const int error = open_ring(depth() + kSpareEntries, &ring_)) {
+      throw Error(error, "disk '" + name() + "': io_uring: " + why_refused(error));
     }
+    ring_is_open = true;
+    probe();
+    ranges_possible_ = io_uring_register_buffers_sparse(&ring_, kMostRanges) == 0;
   } catch (...) {
-    if (new_requests_ >= 0) close(new_requests_);
-    close_ring(&ring_);
-    throw;
+    if (ring_is_open) close_ring(&ring_);
+    refusal_ = std::current_exception();
   }
+  const bool open = refusal_ == nullptr;
+  opened_.release();
+  return open;
 }
 
 UringDisk::~UringDisk() {
@@ -229,7 +245,8 @@ void UringDisk::announce() noexcept {
 }
 
 void* UringDisk::run(void* disk) noexcept {
-  static_cast<UringDisk*>(disk)->serve();
+  auto& self = *static_cast<UringDisk*>(disk);
+  if (self.open()) self.serve();
   return nullptr;
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ namespace vortex::inline v0 {
 //
 // The ring belongs to a thread of the disk, which alone enters it. The kernel finishes a request
 // inside the thread that submitted it, and to do so it interrupts whatever system call that thread
-// waits in: epoll_wait and others would end with EINTR in threads of the program.
+// waits in: epoll_wait and others would end with EINTR in threads of the program. For the same
+// reason the thread makes the ring as well.
 class UringDisk final : public Disk {
  public:
   static constexpr unsigned kDefaultDepth = 32;
@@ -49,6 +51,7 @@ class UringDisk final : public Disk {
   void start(Request& request) noexcept override;
   void flush() noexcept override;
 
+  bool open() noexcept;
   void probe();
   int update_range(unsigned index, std::byte* begin, std::size_t bytes) noexcept;
   int registered_index(const Attempt& attempt) const noexcept;
@@ -78,6 +81,8 @@ class UringDisk final : public Disk {
   std::atomic<bool> sleeps_{false};  // or is about to, unless something is started
   std::atomic<bool> stopping_{false};
   pthread_t thread_{};
+  FutexSemaphore opened_;  // released once, when the thread has a ring or a refusal
+  std::exception_ptr refusal_;
 
   // The thread's.
   io_uring ring_{};

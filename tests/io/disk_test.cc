@@ -768,6 +768,18 @@ TYPED_TEST(DiskTest, ARequestThatEndsInterruptsNoSystemCallOfItsSubmitter) {
   for (const int file : {ends[0], ends[1], event, events}) close(file);
 }
 
+// The kernel takes a ring apart after it was closed, and calls on each thread that has entered it.
+TYPED_TEST(DiskTest, ADiskThatHasGoneInterruptsNoSystemCallOfItsMaker) {
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+  const int events = epoll_create1(0);
+  for (int round = 0; round < 40; ++round) {
+    { MAKE_DISK(); }
+    epoll_event got{};
+    EXPECT_EQ(epoll_wait(events, &got, 1, 2), 0) << std::strerror(errno);
+  }
+  close(events);
+}
+
 // From now on io_uring_enter fails with `error`, in every thread. True: it does.
 bool refuse_submissions(int error) {
   std::array<sock_filter, 4> program{
