@@ -174,9 +174,10 @@ class DenseSorter {
     std::fill_n(begins, slices + 1, 0);
     for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
     Record** const cursors = workspace_.cursors.data();
+    std::uint32_t begin = 0;
     for (std::size_t i = 0; i < slices; ++i) {
-      cursors[i] = other + begins[i];
-      begins[i + 1] += begins[i];
+      cursors[i] = other + begin;
+      begins[i + 1] = begin += begins[i + 1];
     }
     for (std::size_t i = 0; i < count; ++i) {
       append(cursors, digit(rules_.key_of(array[i])), array[i]);
