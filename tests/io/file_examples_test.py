@@ -25,7 +25,7 @@ class FileExamples(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.path = pathlib.Path(self.folder.name)
         # Real text: the project's own sources, again and again, to a size of many blocks.
-        once = b"".join(file.read_bytes() for pattern in ("vortex/*.cc", "vortex/*.h", "io/*.cc")
+        once = b"".join(file.read_bytes() for pattern in ("vortex/*/*.cc", "vortex/*/*.h", "io/*/*.cc")
                         for file in sorted(TEXTS.glob(pattern)))
         self.texts = {"once": once, "empty": b"", "no newline": b"one line",
                       "many": once * (24_000_000 // len(once))}

@@ -47,7 +47,8 @@ def run(command, **options):
 def sources_as_one_text():
     """The sources with adjacent string literals joined, as the compiler sees them."""
     text = ""
-    for pattern in ("vortex/*/*", "io/*/*", "sort/*/*", "cli/*", "meson.build", "*/meson.build"):
+    for pattern in ("include/vortex/*", "vortex/*/*", "io/*/*", "sort/*/*", "cli/*", "meson.build",
+                    "*/meson.build", "*/*/meson.build"):
         for path in sorted(SOURCE_ROOT.glob(pattern)):
             if path.is_file():
                 text += path.read_text(encoding="utf-8") + "\n"
