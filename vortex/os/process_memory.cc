@@ -26,12 +26,14 @@ ProcessMemory process_memory() {
 std::size_t held_bytes() {
   std::ifstream rollup("/proc/self/smaps_rollup");
   std::string field;
+  std::size_t all = 0, anonymous = 0, shared = 0;
   while (rollup >> field) {
-    std::size_t kibibytes = 0;
-    if (field == "Pss:" && rollup >> kibibytes) return kibibytes * 1024;
+    if (field == "Pss:") rollup >> all;
+    if (field == "Pss_Anon:") rollup >> anonymous;
+    if (field == "Pss_Shmem:") rollup >> shared;
     rollup.ignore(256, '\n');
   }
-  return 0;
+  return (anonymous != 0 ? anonymous + shared : all) * 1024;
 }
 
 bool reset_peak_resident() {
