@@ -1,5 +1,5 @@
-// What Caching::kAuto costs and gains: a file that is in the page cache, that is not, and of which
-// every second 8 MiB are, read directly, through the cache, and as kAuto decides.
+// The cost and the gain of Caching::kAuto: a file that is in the page cache, one that is not, and
+// one of which every second 8 MiB are, read directly, through the cache, and as kAuto decides.
 //
 // Rows are FILE/STATE/CACHING. `large` is one file read once; `small` is a file of 1 MiB that is
 // opened, read and closed 200 times, since what a small file costs is its opening. `through_cache`
@@ -170,7 +170,7 @@ void add_rows() {
   for (const State state : {State::kCold, State::kHalf, State::kWarm}) {
     for (const Caching caching : {Caching::kDirect, Caching::kBuffered, Caching::kAuto}) {
       add_row("large", large_file, state, caching);
-      // Of 1 MiB, there is no half.
+      // A file of 1 MiB has no half: kHalf leaves out every second 8 MiB.
       if (state != State::kHalf) add_row("small", small_file, state, caching);
     }
   }

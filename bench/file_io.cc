@@ -45,11 +45,11 @@
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
-#include "vortex/callback_sink.h"
-#include "vortex/callback_source.h"
 #include "vortex/commit_stream.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
+#include "vortex/input_stream.h"
+#include "vortex/output_stream.h"
 #include "vortex/process_memory.h"
 
 namespace vortex {
@@ -267,7 +267,7 @@ class HandWritten {
   io_uring ring_;
 };
 
-// What has arrived is used in order.
+// Waits for the blocks in order and adds each up when it has arrived.
 std::uint64_t read_uring(std::size_t block, unsigned depth, Slots slots) {
   const Descriptor file(settings.path, O_RDONLY | O_DIRECT);
   HandWritten disk(file, block, depth, slots);

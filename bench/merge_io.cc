@@ -1,5 +1,5 @@
-// Whose turn on which disk: the prefetch policies on simulated disks, as the papers measured
-// theirs.
+// Measures the prefetch policies on simulated disks, as the papers measured theirs. A policy says
+// which block each disk reads next.
 //
 // Everything runs on virtual time, so a row takes the time it would take on such disks, is exact,
 // and comes out the same on every machine; one iteration says all. GB/s are bytes merged (tables:
@@ -29,13 +29,13 @@
 
 #include "bench/support/merge_workloads.h"
 #include "bench/support/ratios.h"
+#include "io/file/block_allocation.h"
 #include "sort/merge/in_order_prefetch.h"
+#include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_kind.h"
-#include "sort/runs/merge_passes.h"
 #include "study/merge_simulation.h"
 #include "study/merge_trace.h"
 #include "study/overlap_model.h"
-#include "vortex/block_allocation.h"
 
 namespace vortex {
 namespace {
@@ -148,7 +148,7 @@ const Table kTables[] = {{"table_1",
 // How many buffers for input: all that the table's memory holds, or as few as will do. The text
 // sets 2R + D as what a merge of order R needs and calls it an advantage of a low order that more
 // memory is left for each run (section 5.3.2).
-enum class Buffers { kOfTheTable, kLeast };
+enum class Buffers { kOfTheTable, kMin };
 
 // The merging phase of one column.
 Outcome merging_phase(const Table& table, const Column& column, PrefetchKind kind,
@@ -264,10 +264,10 @@ void add_tables() {
          {std::tuple{"_srm", kSrm, Buffers::kOfTheTable},
           std::tuple{"_srm_async", kSrmAsync, Buffers::kOfTheTable},
           std::tuple{"_optimal", PrefetchKind::kOptimal, Buffers::kOfTheTable},
-          std::tuple{"_srm_least", kSrm, Buffers::kLeast},
-          std::tuple{"_srm_async_least", kSrmAsync, Buffers::kLeast},
-          std::tuple{"_optimal_least", PrefetchKind::kOptimal, Buffers::kLeast},
-          std::tuple{"_dsm", PrefetchKind::kStriped, Buffers::kLeast}}) {
+          std::tuple{"_srm_least", kSrm, Buffers::kMin},
+          std::tuple{"_srm_async_least", kSrmAsync, Buffers::kMin},
+          std::tuple{"_optimal_least", PrefetchKind::kOptimal, Buffers::kMin},
+          std::tuple{"_dsm", PrefetchKind::kStriped, Buffers::kMin}}) {
       for (const Column& column : table.columns) {
         add_row(row_name(table.name + std::string(suffix), {{"millions", column.millions}}),
                 [&table, &column, kind = kind, buffers = buffers] {
@@ -336,7 +336,7 @@ Outcome simulate(const Merge& merge) {
   const MergeSimulationResult result = simulate_merge(trace, *policy, simulation);
   if (result.stuck) return {.error = "stuck"};
   const std::uint64_t bytes = trace.order.size() * merge.block_bytes;
-  // What is not to be had faster: the transfers without any seek, and the processor's time.
+  // No merge is faster than the transfers without any seek, or than the processor's time.
   const double directions = merge.write_buffers != 0 ? 2 : 1;
   const double bound =
       std::max(directions * static_cast<double>(bytes) /

@@ -52,7 +52,7 @@ constexpr std::size_t kMiB = 1024 * kKiB;
 
 using Item = std::uint64_t __attribute__((vector_size(16)));
 
-// What every producer writes: 0, 1, 2, ... in pairs.
+// The items that every producer writes: 0, 1, 2, ... in pairs.
 struct Counter {
   Item next = {0, 1};
   Item step() noexcept {
@@ -202,7 +202,7 @@ class BlockIterator {
   std::size_t read_at_ = 0;
 };
 
-// What a row runs in each of its streams: made before the clock starts.
+// The work of a row in each of its streams. A transport is made before the clock starts.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -39,12 +39,12 @@
 #include "io/file/seeded_random.h"
 #include "sort/merge/run_merge.h"
 #include "sort/record/format_order.h"
+#include "sort/record/record_output.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/os/steady_time.h"
-#include "vortex/record_output.h"
 
 namespace vortex {
 namespace {

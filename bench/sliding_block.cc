@@ -23,9 +23,10 @@
 #include <vector>
 
 #include "bench/support/ratios.h"
-#include "vortex/block_quota.h"
+#include "vortex/block_pool.h"
 #include "vortex/input_stream.h"
 #include "vortex/os/memory.h"
+#include "vortex/os/reservation.h"
 
 namespace vortex {
 namespace {

@@ -8,11 +8,11 @@
 //   tbb           tbb::parallel_sort, on all processors; the others use one
 //
 // Rows are SORT/RECORD/KEYS/lg n. Records are u64 and u32 keys, and pairs of a key and a value of 8
-// (pair) or 4 bytes each (half_pair). Everyone's memory is warmed before, filling it is not timed.
-// Of small arrays several are sorted one after the other, 2^18 records together.
-// The counter `memory` is the peak of the resident size over the size of the records, where the
-// kernel tells; for radix_sort its blocks and its own memory. By default n goes to 2^20;
-// VORTEX_BENCH_LG=27 raises the largest (peers stop at 2^27).
+// (pair) or 4 bytes each (half_pair). Every sort's memory is warmed before, and filling it is not
+// timed. Several small arrays are sorted one after the other, 2^18 records together. The counter
+// `memory` is the peak of the resident size over the size of the records, where the kernel tells;
+// for radix_sort it is its blocks and its own memory. By default n goes to 2^20; VORTEX_BENCH_LG=27
+// raises the largest (peers stop at 2^27).
 #include <benchmark/benchmark.h>
 #include <hwy/contrib/sort/vqsort.h>
 #include <sys/mman.h>
@@ -275,7 +275,7 @@ void register_all(const std::string& record, std::span<const Keys> kinds, int la
   }
 }
 
-// What blocks of another size cost and save.
+// Rows that show the cost and the gain of blocks of another size.
 void register_block_sizes(int largest) {
   for (int lg : {24, 27}) {
     if (lg > largest) continue;

@@ -11,8 +11,11 @@
 //   --read-mbps=N,N,… --write-mbps=…  their speeds: weights, and what the sum is
 //   --mib=N                           size of the file (2048)
 //   --rounds=N                        times each row runs (1); medians
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,11 +49,19 @@ struct Disks {
       disks.push_back(settings.disks.open(i, {read_mbps, write_mbps}));
     }
   }
-  std::vector<StripedFile::Part> empty_parts() const {
+  // Files that are gone with this object.
+  ~Disks() {
+    for (const StripedFile::Part& part : parts()) std::remove(part.path.c_str());
+  }
+  Disks(const Disks&) = delete;
+  Disks& operator=(const Disks&) = delete;
+
+  std::vector<StripedFile::Part> parts() const {
     std::vector<StripedFile::Part> parts;
     for (std::size_t i = 0; i < disks.size(); ++i) {
-      parts.push_back({disks[i].get(), BlockFile::temporary(settings.disks.folder_of(i),
-                                                            !settings.disks.simulated())});
+      parts.push_back({settings.disks.folder_of(i) + "/vortex-striped-io-" +
+                           std::to_string(getpid()) + "-" + std::to_string(i),
+                       disks[i].get()});
     }
     return parts;
   }
@@ -100,11 +111,12 @@ void run(benchmark::State& state, bool writing, AllocationStrategy strategy,
     options.weights = mbps;
     options.seed = 1;
     options.unit_bytes = kUnitBytes;
+    if (settings.disks.simulated()) options.caching = Caching::kBuffered;
     double cpu = 0;
     double seconds = 0;
     for (auto _ : state) {
       state.PauseTiming();
-      StripedFile file(disks.empty_parts(), options);
+      StripedFile file(disks.parts(), options);
       if (!writing) write_file(file, requests(mbps));
       cpu -= bench::cpu_seconds();
       const std::uint64_t begin = steady_now_ns();

@@ -17,11 +17,11 @@
 #include "cli/order_summary_json.h"
 #include "cli/record_options.h"
 #include "cli/verbs.h"
-#include "sort/runs/stream_stop.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/detail/printable.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/guarded.h"
-#include "vortex/printable.h"
 
 namespace vortex::cli {
 namespace {
@@ -29,7 +29,7 @@ namespace {
 FileReader<std::byte> open_input(const std::string& path, const RecordFormat& format) {
   FileReaderOptions for_reader;
   // A step of the check and a record fit in a block, so that a window of two holds either.
-  if (2 * format.record_bytes() > kLeastBlockBytes) for_reader.block_bytes = kDefaultBlockBytes;
+  if (2 * format.record_bytes() > kMinBlockBytes) for_reader.block_bytes = kDefaultBlockBytes;
   if (path != "-") return FileReader<std::byte>(path, for_reader);
   for_reader.name = "standard input";
   return FileReader<std::byte>(STDIN_FILENO, for_reader);

@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "cli/verbs.h"
+#include "vortex/detail/printable.h"
 #include "vortex/error.h"
-#include "vortex/printable.h"
 #include "vortex/version.h"
 
 namespace vortex::cli {
@@ -75,7 +75,9 @@ void add_sort(CLI::App& program, SortOptions& options) {
       "is free, at most 1 GiB)");
   verb.add_option("-T,--disk", options.folders,
                   "A folder to keep runs in, by default that of the output; may be repeated, a "
-                  "queue of requests each")
+                  "queue of requests each. DIR:SPEED says how fast its disk is (200M a second; "
+                  "auto: measured), for unequal ones")
+      ->type_name("DIR[:SPEED]")
       ->allow_extra_args(false);
   verb.add_option("--block", options.block,
                   "Size of the blocks, a power of two (by default what suits the memory)");

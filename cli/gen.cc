@@ -17,7 +17,7 @@
 #include "cli/record_checksum.h"
 #include "cli/record_generator.h"
 #include "cli/verbs.h"
-#include "sort/runs/stream_stop.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"

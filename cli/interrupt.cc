@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "vortex/error.h"
-#include "vortex/os/masked_thread.h"
 
 namespace vortex::cli {
 namespace {
 
-// What the destructor sends to end the thread, and the thread to wake who made it.
+// The signal that the destructor sends to end the thread, and that the thread sends to wake the
+// thread that made the Interrupt.
 constexpr int kWake = SIGUSR2;
 constexpr long kFirstPauseMs = 50;
 constexpr long kLongestPauseMs = 10'000;
@@ -31,7 +31,7 @@ Interrupt::Interrupt() {
   sigaction(kWake, &wake, &action_before_);
   // Only the thread has it blocked and waits for it.
   sigaddset(&signals_, kWake);
-  if (const int error = start_masked_thread(&thread_, wait_for_signal, this)) {
+  if (const int error = thread_.start([this] { wait_for_signal(); })) {
     sigaction(kWake, &action_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     throw Error(error, "start the thread that waits for signals");
@@ -39,27 +39,26 @@ Interrupt::Interrupt() {
 }
 
 Interrupt::~Interrupt() {
-  pthread_kill(thread_, kWake);
-  pthread_join(thread_, nullptr);
+  pthread_kill(thread_.handle(), kWake);
+  thread_.join();
   sigaction(kWake, &action_before_, nullptr);
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
-void* Interrupt::wait_for_signal(void* self) noexcept {
-  auto& interrupt = *static_cast<Interrupt*>(self);
+void Interrupt::wait_for_signal() noexcept {
   long pause_ms = kFirstPauseMs;
   for (;;) {
-    const bool requested = interrupt.received_.load() != 0;
+    const bool requested = received_.load() != 0;
     const timespec pause{.tv_sec = pause_ms / 1000, .tv_nsec = pause_ms % 1000 * 1'000'000};
     if (requested) pause_ms = std::min(2 * pause_ms, kLongestPauseMs);
-    const int signal = requested ? sigtimedwait(&interrupt.signals_, nullptr, &pause)
-                                 : sigwaitinfo(&interrupt.signals_, nullptr);
-    if (signal == kWake) return nullptr;
+    const int signal =
+        requested ? sigtimedwait(&signals_, nullptr, &pause) : sigwaitinfo(&signals_, nullptr);
+    if (signal == kWake) return;
     if (signal > 0) {
-      interrupt.received_.store(signal);
-      interrupt.source_.request_stop();
+      received_.store(signal);
+      source_.request_stop();
     }
-    if (interrupt.received_.load() != 0) pthread_kill(interrupt.maker_, kWake);
+    if (received_.load() != 0) pthread_kill(maker_, kWake);
   }
 }
 

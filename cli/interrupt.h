@@ -8,6 +8,7 @@
 #include <stop_token>
 
 #include "vortex/error.h"
+#include "vortex/os/masked_thread.h"
 
 namespace vortex::cli {
 
@@ -27,8 +28,8 @@ class Interrupt {
 
   std::stop_token token() const noexcept { return source_.get_token(); }
 
-  // What `work` returns. When it throws an Error after a signal came, ends the process by that
-  // signal, as the shell expects it.
+  // Returns the result of `work`. When `work` throws an Error after a signal came, ends the process
+  // by that signal, as the shell expects it.
   template <typename Work>
   auto end_process_or(Work work) {
     try {
@@ -41,7 +42,7 @@ class Interrupt {
 
  private:
   [[noreturn]] void end_process_by(int signal) noexcept;
-  static void* wait_for_signal(void* self) noexcept;
+  void wait_for_signal() noexcept;
 
   std::stop_source source_;
   sigset_t signals_{};
@@ -49,7 +50,7 @@ class Interrupt {
   struct sigaction action_before_ {};
   const pthread_t maker_ = pthread_self();
   std::atomic<int> received_{0};
-  pthread_t thread_{};
+  MaskedThread thread_;
 };
 
 }  // namespace vortex::cli

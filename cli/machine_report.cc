@@ -22,11 +22,11 @@
 #include "io/file/block_file.h"
 #include "io/file/page_cache.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/printable.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
-#include "vortex/memory_limits.h"
 #include "vortex/os/map_budget.h"
-#include "vortex/printable.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::cli {
 namespace {

@@ -1,4 +1,4 @@
-// What the machine offers to streams, disks and sorts, and why not more.
+// A report of what the machine offers to streams, disks and sorts, and of why it is not more.
 #pragma once
 
 #include <cstdint>

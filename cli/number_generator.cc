@@ -20,7 +20,7 @@ __extension__ using Wide = unsigned __int128;
 // Successive counters of splitmix64 are this far apart.
 constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;
 constexpr int kZipfFraction = 57;
-constexpr std::uint64_t kMostDistinct = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMaxDistinct = std::uint64_t{1} << 32;
 constexpr std::uint64_t kUsualFew = 16;
 constexpr std::uint64_t kUsualRanks = std::uint64_t{1} << 20;
 
@@ -90,10 +90,10 @@ NumberGenerator::NumberGenerator(const NumberGeneratorOptions& options)
       throw Error(EINVAL, "distribution 'skewed' is one of records; numbers have 'zipf' and 'few'");
     case Distribution::kZipf:
     case Distribution::kFew:
-      if (options_.distinct > kMostDistinct) {
+      if (options_.distinct > kMaxDistinct) {
         throw Error(EINVAL, "distribution '" + name + "' among " +
                                 std::to_string(options_.distinct) + " values: it takes at most " +
-                                std::to_string(kMostDistinct));
+                                std::to_string(kMaxDistinct));
       }
       break;
     default:

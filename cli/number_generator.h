@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cli/distribution.h"
-#include "vortex/record_key.h"
+#include "vortex/record_format.h"
 
 namespace vortex::cli {
 

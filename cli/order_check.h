@@ -11,7 +11,7 @@
 
 namespace vortex::cli {
 
-// What is known of a sequence of records: enough to know the same of several joined.
+// A summary of a sequence of records, with all that join() needs to summarise two joined ones.
 struct OrderSummary {
   std::uint64_t records = 0;
   std::uint64_t checksum = 0;
@@ -24,7 +24,7 @@ struct OrderSummary {
   bool sorted() const noexcept { return descents == 0; }
 };
 
-// Of `left` followed by `right`.
+// The summary of `left` followed by `right`.
 OrderSummary join(const RecordFormat& format, const OrderSummary& left, const OrderSummary& right);
 
 // Looks at a sequence piece by piece. add() allocates nothing and reads each byte of a piece in

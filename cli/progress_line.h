@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "vortex/sort_progress.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::cli {
 

@@ -6,11 +6,10 @@
 #include <string_view>
 
 #include "vortex/record_format.h"
-#include "vortex/record_key.h"
 
 namespace vortex::cli {
 
-// What a record of the form is made of.
+// The layout of a record of the form.
 enum class RecordKind : std::uint8_t {
   kBinary,  // 100 bytes, the first 10 are the key: the sort benchmark's binary form
   kAscii,   // the same in printable characters, a line each

@@ -12,14 +12,15 @@
 #include <string_view>
 
 #include "cli/byte_size.h"
+#include "cli/folder_speeds.h"
 #include "cli/interrupt.h"
 #include "cli/progress_line.h"
 #include "cli/verbs.h"
 #include "sort/job/disk_bound.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
-#include "vortex/memory_limits.h"
 #include "vortex/process_memory.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::cli {
 namespace {
@@ -31,7 +32,7 @@ DiskBackend parse_backend(const std::string& text) {
   throw Error(EINVAL, "--io '" + text + "': it is best, uring or threads");
 }
 
-// What the process takes beside the memory it was told to sort in, at most.
+// The most memory that the process takes beside the memory it was told to sort in.
 constexpr std::uint64_t kBeside = std::uint64_t{32} << 20;
 
 // A size, or a percentage of what this process may take at most.
@@ -82,7 +83,10 @@ ExternalSortOptions external_sort_options(const SortOptions& options) {
   result.inputs = options.inputs;
   result.output = options.output;
   result.resources.memory_bytes = parse_memory(options.memory);
-  result.resources.folders = options.folders;
+  // A plan is the same for all speeds.
+  parse_run_folders(options.folders,
+                    options.plan ? [](const std::string&) { return 1.0; } : measured_speed,
+                    result.resources);
   if (!options.block.empty()) result.resources.block_bytes = parse_size(options.block, "--block");
   result.unique = options.unique;
   result.merge_inputs = options.merge;
@@ -97,7 +101,8 @@ double bytes_per_second(const ExternalSortReport& report) {
          std::max(report.seconds, 1e-9);
 }
 
-// Of what the disks and, were they infinitely fast, the processor would need.
+// The share of the sort's time that the disks, or, were they infinitely fast, the processor would
+// need: the larger of the two.
 double share_of_bound(const ExternalSortReport& report, double io_bound_seconds) {
   return std::max(io_bound_seconds, report.cpu_seconds) / std::max(report.seconds, 1e-9);
 }
@@ -158,6 +163,7 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
       {"merges", report.merges},
       {"passes", report.passes},
       {"run_bytes", report.run_bytes},
+      {"folder_bytes", report.folder_bytes},
       {"read_bytes", report.read_bytes},
       {"written_bytes", report.written_bytes},
       {"io_bytes", report.io_bytes()},
@@ -212,7 +218,8 @@ int sort(const SortOptions& options) {
   ExternalSortOptions what = external_sort_options(options);
   std::FILE* const out = options.output == "-" ? stderr : stdout;
   allow_many_open_files();
-  // Of the plan, too: what its thread takes of the address space is then gone for both.
+  // Made before a plan that is only shown, too: its thread takes address space, which is then gone
+  // for that plan as it is for the sort.
   Interrupt interrupt;
   what.resources.stop = interrupt.token();
   interrupt.end_process_or([&] {

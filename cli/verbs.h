@@ -1,4 +1,4 @@
-// What the program `vortex` does: each verb with its options, as the command line fills them in.
+// The verbs of the program `vortex`, each with its options, as the command line fills them in.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "vortex/block_quota.h"
+#include "vortex/block_pool.h"
 #include "vortex/stream.h"
 
 namespace {
@@ -27,7 +27,7 @@ std::uint32_t collatz_steps(std::uint64_t value) {
 class CollatzArray : public vortex::Stream {
  public:
   CollatzArray(vortex::BlockPool& pool, std::uint64_t size, std::size_t kept_blocks)
-      : Stream("collatz", vortex::Reservation({.bytes = size * sizeof(std::uint32_t)})),
+      : Stream("collatz", {.bytes = size * sizeof(std::uint32_t)}),
         quota_(pool, kept_blocks, kept_blocks, "the array 'collatz'"),
         placed_(kept_blocks) {
     open();  // last in the constructor: from here on faults arrive

@@ -12,7 +12,7 @@
 #include <span>
 #include <string_view>
 
-#include "vortex/callback_source.h"
+#include "vortex/input_stream.h"
 #include "vortex/process_memory.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <span>
 
-#include "vortex/callback_source.h"
+#include "vortex/input_stream.h"
 #include "vortex/process_memory.h"
 
 namespace {

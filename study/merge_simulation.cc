@@ -11,9 +11,9 @@
 #include <tuple>
 #include <utility>
 
+#include "io/file/block_allocation.h"
 #include "study/simulated_disk.h"
 #include "study/virtual_clock.h"
-#include "vortex/block_allocation.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -23,7 +23,7 @@ namespace {
 std::vector<double> write_weights(const std::vector<ServiceModel>& disks) {
   std::vector<double> weights;
   for (const ServiceModel& disk : disks) {
-    // Of infinitely fast disks each is as good as the others.
+    // 0 stands for a disk that is infinitely fast: where there is one, all weigh the same.
     weights.push_back(static_cast<double>(disk.write_bytes_per_s));
   }
   if (std::count(weights.begin(), weights.end(), 0.0) != 0) {
@@ -58,7 +58,7 @@ class Simulation final : private VirtualEvent {
       result_.seeks += disk->service().seeks();
     }
     result_.prefetch = policy_.statistics();
-    result_.forecast_reads = policy_.forecast_reads();
+    if (options_.forecasts != nullptr) result_.forecast_reads = options_.forecasts->reads();
     return std::move(result_);
   }
 
@@ -72,7 +72,7 @@ class Simulation final : private VirtualEvent {
     Position position = kNoPosition;
   };
 
-  // What lies on a disk lies there run by run: only neighbours of one run are read without a seek.
+  // Blocks lie on a disk run by run: only neighbours of one run are read without a seek.
   static constexpr std::uint64_t kBytesApart = std::uint64_t{1} << 40;
 
   void place_blocks() {
@@ -139,8 +139,8 @@ class Simulation final : private VirtualEvent {
   // The lookahead has gone so far that buffers of forecasting data were filled. The policy knows
   // them already; what is simulated is the time that they take from the disks.
   void read_forecasts() {
-    if (options_.forecast_read_bytes == 0) return;
-    for (; forecast_reads_ < policy_.forecast_reads(); ++forecast_reads_) {
+    if (options_.forecasts == nullptr || options_.forecast_read_bytes == 0) return;
+    for (; forecast_reads_ < options_.forecasts->reads(); ++forecast_reads_) {
       // The runs take turns, so these are never neighbours.
       submit(static_cast<unsigned>(forecast_reads_ % disks_.size()), Purpose::kForecast,
              kNoPosition, kBytesApart + 2 * forecast_reads_ * options_.forecast_read_bytes,

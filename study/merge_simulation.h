@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sort/merge/prefetch_policy.h"
+#include "study/buffered_forecasts.h"
 #include "study/merge_trace.h"
 #include "study/service_clock.h"
 
@@ -24,8 +25,10 @@ struct MergeSimulationOptions {
   std::size_t write_buffers = 0;
   std::size_t write_batch = 1;
 
-  // Bytes of one read of forecasting data (Barve and Vitter, section 4.1.2), which goes round the
-  // disks as a request of its own; 0: such reads cost nothing.
+  // The forecasting data of the policy's order, where they are not in memory; else null.
+  // `forecast_read_bytes` are the bytes of one read of them, which goes round the disks as a
+  // request of its own; 0: such reads cost nothing.
+  const BufferedForecasts* forecasts = nullptr;
   std::size_t forecast_read_bytes = 0;
 };
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "io/file/block_allocation.h"
 #include "sort/merge/order_of_need.h"
 #include "study/block_merger.h"
-#include "vortex/block_allocation.h"
 
 namespace vortex::inline v0 {
 
@@ -21,7 +21,7 @@ struct MergeStep {
   Position taken = kNoPosition;
 };
 
-// What a merge does with its blocks, whatever the time that reading and merging takes.
+// The order in which a merge takes and releases blocks, whatever time reading and merging take.
 struct MergeTrace {
   std::vector<NeededBlock> order;  // as the merge takes them
   std::vector<MergeStep> steps;    // ascending

@@ -28,8 +28,8 @@ struct OverlapModelResult {
 
 // The I/O thread's rule: when no step is under way, D blocks of output are written if there are as
 // many in the write buffer; else the next D blocks of the order are fetched if as many overlap
-// buffers are free. What is left at the ends, fewer than D blocks of either kind, takes a step of
-// its own. Records leave the write buffer when the step that writes them ends. `trace` says when
+// buffers are free. The rest at the end of either kind, fewer than D blocks, takes a step of its
+// own. Records leave the write buffer when the step that writes them ends. `trace` says when
 // the merging thread takes which block.
 OverlapModelResult run_overlap_model(const MergeTrace& trace, const OverlapModelOptions& options);
 

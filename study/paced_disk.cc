@@ -9,7 +9,6 @@
 
 #include "io/disk/transfer.h"
 #include "vortex/error.h"
-#include "vortex/os/masked_thread.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -25,7 +24,7 @@ void sleep_until(std::uint64_t time_ns) noexcept {
 
 PacedDisk::PacedDisk(ServiceModel model, DiskOptions options)
     : Disk(std::move(options), 1), service_(model) {
-  if (const int error = start_masked_thread(&thread_, &PacedDisk::run, this)) {
+  if (const int error = thread_.start([this] { serve(); })) {
     throw Error(error, "disk '" + name() + "': the system refuses a thread for requests");
   }
 }
@@ -34,7 +33,7 @@ PacedDisk::~PacedDisk() {
   if (inherited()) return;
   drain();
   started_count_.close();
-  pthread_join(thread_, nullptr);
+  thread_.join();
 }
 
 void PacedDisk::start(Request& request) noexcept {
@@ -45,16 +44,12 @@ void PacedDisk::start(Request& request) noexcept {
   started_count_.release();
 }
 
-void* PacedDisk::run(void* disk) noexcept {
-  prctl(PR_SET_TIMERSLACK, 1);
-  static_cast<PacedDisk*>(disk)->serve();
-  return nullptr;
-}
-
 void PacedDisk::serve() noexcept {
+  prctl(PR_SET_TIMERSLACK, 1);
   for (;;) {
-    // What is there when a request ends was waiting: the disk takes it up the moment it becomes
-    // free, however late this thread woke up. For what comes later, service begins now.
+    // A request that is there when another ends was waiting: the disk takes it up the moment it
+    // becomes free, however late this thread woke up. For a request that comes later, service
+    // begins now.
     const bool waiting = started_count_.try_acquire();
     if (!waiting && !started_count_.acquire()) return;
     Request* request = nullptr;

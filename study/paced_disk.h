@@ -2,11 +2,10 @@
 // ones.
 #pragma once
 
-#include <pthread.h>
-
 #include "io/disk/disk.h"
 #include "study/service_clock.h"
 #include "vortex/os/futex.h"
+#include "vortex/os/masked_thread.h"
 
 namespace vortex::inline v0 {
 
@@ -24,14 +23,13 @@ class PacedDisk final : public Disk {
  private:
   const char* backend() const noexcept override { return "simulated (real time)"; }
   void start(Request& request) noexcept override;
-  static void* run(void* disk) noexcept;
   void serve() noexcept;
 
   ServiceClock service_;
   FutexMutex mutex_;
   RequestQueue started_;
   FutexSemaphore started_count_;
-  pthread_t thread_{};
+  MaskedThread thread_;
 };
 
 }  // namespace vortex::inline v0

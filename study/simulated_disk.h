@@ -20,11 +20,12 @@ class SimulatedDisk final : public Disk, private VirtualEvent {
 
   const ServiceClock& service() const noexcept { return service_; }
 
+  std::uint64_t now_ns() const noexcept override { return clock_.now_ns(); }
+  void await_progress(std::uint32_t seen) noexcept override;
+
  private:
   const char* backend() const noexcept override { return "simulated (virtual time)"; }
-  std::uint64_t now_ns() const noexcept override { return clock_.now_ns(); }
   void start(Request& request) noexcept override;
-  void await_progress(std::uint32_t seen) noexcept override;
   void happen() noexcept override;
 
   VirtualClock& clock_;

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "io/file/block_allocation.h"
 #include "sort/merge/forecasting_heap.h"
 #include "sort/merge/order_of_need.h"
-#include "vortex/block_allocation.h"
 
 namespace vortex::inline v0 {
 

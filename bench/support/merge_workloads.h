@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "io/file/block_allocation.h"
 #include "io/file/seeded_random.h"
 #include "study/merge_trace.h"
-#include "vortex/block_allocation.h"
 
 namespace vortex::bench {
 

@@ -9,7 +9,7 @@
 
 namespace vortex::bench {
 
-// What each option does with its value: "--mib=" has one, "--warm" has none.
+// The function that each option calls with its value: "--mib=" has a value, "--warm" has none.
 using OwnOptions = std::map<std::string, std::function<void(const std::string& value)>>;
 
 // Carries out those among the arguments and returns the others.

@@ -1,29 +1,40 @@
-// All physical memory of one budget, in blocks that can be placed anywhere and always come home.
+// All physical memory of one budget, in blocks that can be placed anywhere and always come home,
+// and the shares of it.
 #pragma once
-
-#include <pthread.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "vortex/block.h"
-#include "vortex/os/futex.h"
-#include "vortex/os/map_budget.h"
-#include "vortex/reservation.h"
+#include "vortex/detail/export.h"
 
 namespace vortex::inline v0 {
 
-class BlockMemory;
+// Names one block of a pool: an index, cheap to copy. The holder owns the block from take to give
+// back. That is a convention, which the type does not enforce.
+struct Block {
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  std::uint32_t index = kNone;
+
+  explicit operator bool() const noexcept { return index != kNone; }
+  friend bool operator==(Block, Block) = default;
+};
+
+// The answer to a request for a block.
+struct BlockGrant {
+  Block block;    // resting, contents unspecified; none when error is not 0
+  int error = 0;  // EAGAIN: a maximum is reached or the pool has no block to spare; ENOMEM: the
+                  // system refused the memory for a block not populated yet
+};
+
 class BlockQuota;
 
 inline constexpr std::size_t kDefaultBlockBytes = std::size_t{2} << 20;
-inline constexpr std::size_t kLeastBlockBytes = std::size_t{16} << 10;
-inline constexpr std::size_t kMostBlockBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMinBlockBytes = std::size_t{16} << 10;
+inline constexpr std::size_t kMaxBlockBytes = std::size_t{64} << 20;
 
 enum class Warming {
   kBackground,  // a thread populates blocks while the first ones are in use; takers overtake it
@@ -43,7 +54,7 @@ enum class PoolKind {
                // interrupts nobody, and what lies behind can be vacated many blocks at a time
 };
 
-// What may be done with a block at an address of its own.
+// The accesses that a mapping of a block at an address of its own allows.
 enum class Rights { kRead, kReadWrite };
 
 // How many blocks behind its window a stream on a pool of aliases leaves mapped at most, so that
@@ -94,7 +105,7 @@ struct BlockPoolOptions {
 // Takers draw through a BlockQuota. Everything but the constructor and destructor may be called
 // inside a fault, from any thread; place/withdraw/home of one block only by its owner. A forked
 // child does not inherit the blocks.
-class BlockPool {
+class VORTEX_EXPORT BlockPool {
  public:
   // Throws Error: EINVAL for sizes out of range, ENOMEM when the system refuses (naming
   // max_map_count or RLIMIT_AS where they are why), EFBIG when RLIMIT_FSIZE forbids aliases, and
@@ -107,9 +118,11 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // What the kernel's limit on maps must leave for a pool of so many blocks, see MapBudget.
+  // The number of maps that the kernel must still grant (vm.max_map_count) for a pool of so many
+  // blocks. A placed block costs two in the worst case: itself and the reservation behind it. A
+  // pool claims its maps when it is made.
   static constexpr std::size_t maps_needed(std::size_t blocks) noexcept { return 2 * blocks + 2; }
-  // What the pool keeps of each block besides.
+  // The bytes that the pool keeps for each block, besides the block itself.
   static constexpr std::size_t kTableBytes = sizeof(std::byte*) + 2 * sizeof(std::uint32_t);
 
   std::size_t block_bytes() const noexcept { return block_bytes_; }
@@ -142,11 +155,11 @@ class BlockPool {
   bool lost(Block block) const noexcept { return where_[block.index] == nullptr; }
 
   // Aliases only: maps `count` blocks that follow each other in the pool, all of the caller's, at
-  // `address` as well, beside every other address they have. Whoever maps them there vacates that
-  // range, as many blocks at once as he likes (Reservation::vacate()), and until then it shows what
-  // the blocks hold, whoever owns them by then. Each range costs up to two maps that the pool has
-  // not claimed (MapBudget). Returns 0 or an errno value, EOPNOTSUPP in a pool that moves; on
-  // failure nothing is mapped there.
+  // `address` as well, beside every other address they have. The caller vacates that range later,
+  // as many blocks at once as it likes (Stream::vacate()). Until then the range shows what the
+  // blocks hold, whoever owns them by then. Each range costs up to two maps that the pool has not
+  // claimed. Returns 0 or an errno value, EOPNOTSUPP in a pool that moves; on failure nothing is
+  // mapped there.
   int map_also(Block first, std::size_t count, std::byte* address, Rights rights) noexcept;
 
   struct Statistics {
@@ -169,66 +182,67 @@ class BlockPool {
 
  private:
   friend class BlockQuota;
+  struct State;
 
-  // For BlockQuota, which passes its own bookkeeping; all of it changes under `mutex_`.
+  // For BlockQuota, which passes its own bookkeeping; all of it changes under the pool's lock.
   void admit(const BlockQuota& quota);
   void dismiss(const BlockQuota& quota) noexcept;
   BlockGrant take(BlockQuota& quota) noexcept;
   void give_back(BlockQuota& quota, Block block) noexcept;
 
-  // How much of the pool, from its beginning on, is to lie on huge pages. Blocks below their size
-  // that fill whole ones are populated together.
-  std::size_t plan_huge_pages() noexcept;
-  // Blocks, one after the other, that are populated together.
-  struct ColdBlocks {
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
-  };
-  // Under `mutex_`. None: a count of 0.
-  ColdBlocks take_cold() noexcept;
-  void give_back_cold(ColdBlocks blocks) noexcept;
-  int populate(ColdBlocks blocks) noexcept;
-  void push_warm(std::uint32_t index) noexcept;
-  std::uint32_t pop_warm() noexcept;
-  // Populates blocks that never were, and pushes them to `warm_blocks_`. False: none left, or an
-  // error.
-  bool warm_some(int* error) noexcept;
-  static void* warm_in_background(void* pool) noexcept;
-  void stop_warming() noexcept;
-
   std::string name_;
   std::size_t block_bytes_;
   std::size_t block_count_;
-  std::optional<MapBudget> map_budget_;
-  std::unique_ptr<BlockMemory> memory_;
   bool aliases_ = false;
   std::byte* homes_ = nullptr;
   std::vector<std::byte*> where_;
+  const std::unique_ptr<State> state_;
+};
 
-  mutable FutexMutex mutex_;
-  // Neither grows beyond its first capacity. A stack, since the block used last is the warmest in
-  // cache; among aliases a heap with the lowest on top, since neighbours that are mapped one after
-  // the other share a map.
-  std::vector<std::uint32_t> warm_blocks_;
-  std::vector<std::uint32_t> cold_blocks_;  // never populated yet
-  // Blocks below 2 MiB that fill whole huge pages are populated together.
-  std::uint32_t blocks_in_huge_page_ = 1;
-  std::uint32_t whole_huge_pages_ = 0;
-  std::size_t in_use_ = 0;
-  std::size_t lost_ = 0;  // of those; they stay in use
-  std::size_t peak_in_use_ = 0;
-  std::size_t guaranteed_ = 0;  // sum of minimums
-  std::size_t unclaimed_ = 0;   // of those, blocks not held at present
-  std::size_t quotas_ = 0;
-  std::size_t populated_ = 0;
+// One user's share of a pool: a guaranteed minimum and a maximum.
+//
+// Draws blocks from a pool. Admission happens here, outside faults: the constructor sets `minimum`
+// blocks aside or throws, so that no thread ever waits inside a fault for memory that only it could
+// free. Above the minimum, try_take() succeeds while the pool has blocks that nobody else is
+// guaranteed.
+//
+// try_take() and give_back() may be called inside a fault and from any thread. Quotas of one pool
+// may pass blocks to each other: one gives back, the other takes.
+class VORTEX_EXPORT BlockQuota {
+ public:
+  static constexpr std::size_t kNoMaximum = static_cast<std::size_t>(-1);
 
-  std::atomic<std::uint64_t> placements_{0};
-  std::atomic<std::uint64_t> withdrawals_{0};
-  std::atomic<bool> stop_warming_{false};
-  FutexMutex warmer_mutex_;  // who joins the thread
-  pthread_t warmer_{};
-  bool warmer_runs_ = false;
-  int owner_pid_ = 0;
+  // Throws Error(ENOMEM) when `minimum` blocks cannot be guaranteed, naming the pool, what others
+  // hold and the pool size that would do. `user` names this quota in messages.
+  BlockQuota(BlockPool& pool, std::size_t minimum, std::size_t maximum, std::string user);
+  // Every block must have been given back; otherwise the process ends with a line that says so.
+  ~BlockQuota();
+  BlockQuota(const BlockQuota&) = delete;
+  BlockQuota& operator=(const BlockQuota&) = delete;
+
+  // See BlockGrant.
+  BlockGrant try_take() noexcept;
+  // The block must be resting (withdraw it first), or lost (BlockPool::give_up).
+  void give_back(Block block) noexcept;
+
+  BlockPool& pool() const noexcept { return pool_; }
+  // Blocks taken and not given back, and those that are lost.
+  std::size_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
+  std::size_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+  std::size_t minimum() const noexcept { return minimum_; }
+  std::size_t maximum() const noexcept { return maximum_; }
+  const std::string& user() const noexcept { return user_; }
+
+ private:
+  friend class BlockPool;
+
+  BlockPool& pool_;
+  std::size_t minimum_;
+  std::size_t maximum_;
+  std::string user_;
+  // Changed under the pool's lock.
+  std::atomic<std::size_t> held_{0};
+  std::atomic<std::size_t> lost_{0};
 };
 
 }  // namespace vortex::inline v0

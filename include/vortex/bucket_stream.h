@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "vortex/stream/pooled_stream.h"
+#include "vortex/detail/export.h"
+#include "vortex/stream_pool.h"
 
 namespace vortex::inline v0 {
 
@@ -32,10 +33,10 @@ struct BucketStreamOptions {
 // lies above is a tail left open by readers and writers of higher levels, and is guarded again,
 // too.
 //
-// What these rules cannot see is that the last block of some data has been read; it stays until it
-// is read again as part of others, or until give_back_range(). Reading what was never written is
-// the stream's error.
-class BucketStream final : public PooledStream {
+// These rules cannot see that the last block of some data has been read. That block stays until it
+// is read again as part of other data, or until give_back_range(). Reading bytes that were never
+// written is the stream's error.
+class VORTEX_EXPORT BucketStream final : public PooledStream {
  public:
   using Options = BucketStreamOptions;
 

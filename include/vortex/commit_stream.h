@@ -4,16 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <vector>
 
-#include "vortex/os/futex.h"
+#include "vortex/detail/export.h"
 #include "vortex/stream.h"
 
 namespace vortex::inline v0 {
+
+class FutexSemaphore;
 
 struct CommitStreamOptions {
   std::string name = "commit stream";
@@ -38,7 +39,7 @@ struct CommitStreamOptions {
 // writer. A Pipeline has neither weakness.
 //
 // One thread writes and one reads. Errors are those of every stream (see guarded.h).
-class CommitStreamBase : public Stream {
+class VORTEX_EXPORT CommitStreamBase : public Stream {
  public:
   using Options = CommitStreamOptions;
 
@@ -63,23 +64,13 @@ class CommitStreamBase : public Stream {
  protected:
   bool handle_fault(Access access, std::uint64_t offset) noexcept final;
   void wake() noexcept final;
-  Window window() const noexcept final { return touched_; }
+  Window window() const noexcept final;
   std::size_t block_bytes() const noexcept final { return block_bytes_; }
 
  private:
-  enum class State : std::uint8_t { kReserved, kCommitted, kGuarded };
-  struct Slot {
-    State state = State::kReserved;
-    std::uint64_t index = 0;
-  };
-  static constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+  struct State;
 
-  Slot& slot_of(std::uint64_t index) noexcept { return slots_[index % slots_.size()]; }
-  State state_of(std::uint64_t index) noexcept;
   std::byte* block_at(std::uint64_t index) noexcept { return base() + index * block_bytes_; }
-  std::uint64_t writer_floor() const noexcept;
-  std::uint64_t reader_floor() const noexcept;
-
   bool serve_writer(std::uint64_t index, std::uint64_t offset) noexcept;
   bool serve_reader(std::uint64_t index, std::uint64_t offset) noexcept;
   bool serve_end(std::uint64_t offset) noexcept;
@@ -89,25 +80,7 @@ class CommitStreamBase : public Stream {
   bool acquire_unlocked(FutexSemaphore& semaphore, std::uint64_t offset) noexcept;
 
   const std::size_t block_bytes_;
-  const std::uint64_t read_ahead_;
-  const std::uint64_t writer_comeback_;
-  const std::uint64_t reader_comeback_;
-  FutexSemaphore full_;
-  FutexSemaphore empty_;
-
-  // Guarded by the stream's lock.
-  // Block `index` is in slot index % slots_.size(). At most N + L + M + 1 blocks are committed; a
-  // writer that goes through them out of order spreads them over L more.
-  std::vector<Slot> slots_;
-  std::uint64_t writer_next_ = 0;  // one more than the highest block the writer touched
-  std::uint64_t guarded_ = 0;      // blocks below are guarded or gone
-  std::uint64_t reader_next_ = 0;  // one more than the highest block the reader touched
-  std::uint64_t decommitted_ = 0;  // blocks below are gone, or will be when the writer leaves them
-  std::uint64_t full_taken_ = 0;   // units of full_ that the reader has taken
-  std::uint64_t length_ = kUnknown;
-  bool filler_placed_ = false;
-  Window touched_;  // of whoever faulted last, for messages
-  PageTableReclaimer page_tables_;
+  const std::unique_ptr<State> state_;
 };
 
 // CommitStream<T>: give writer_data() to one thread and reader_data() to another; they are the same

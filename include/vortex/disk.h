@@ -1,10 +1,14 @@
-// Disks: the queues of requests through which files are read and written.
+// Disks: the queues of requests through which files are read and written, and how fast they are.
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+
+#include "vortex/detail/export.h"
 
 namespace vortex::inline v0 {
 
@@ -22,25 +26,14 @@ struct std::default_delete<vortex::Disk> {
   template <typename Derived>
   requires std::convertible_to<Derived*, vortex::Disk*>
   constexpr default_delete(const default_delete<Derived>&) noexcept {}
-  void operator()(vortex::Disk* disk) const noexcept;
+  VORTEX_EXPORT void operator()(vortex::Disk* disk) const noexcept;
 };
 
 namespace vortex::inline v0 {
 
-class FaultPlan;
-
-// Which of the waiting requests is issued next.
-enum class QueuePolicy : std::uint8_t {
-  kWritesFirst,  // SPAA paper, section 3: a write frees memory, which is what readers wait for
-  kReadsFirst,
-  kArrival,
-};
-
 struct DiskOptions {
   std::string name = "disk";
   unsigned depth = 0;  // requests issued at once; 0: what the backend does best with
-  QueuePolicy policy = QueuePolicy::kWritesFirst;
-  std::shared_ptr<FaultPlan> faults = nullptr;  // faults on purpose
 };
 
 struct DiskStatistics {
@@ -57,7 +50,6 @@ struct DiskStatistics {
   std::uint64_t fixed_attempts = 0;  // of those, with registered memory
   std::uint64_t retries = 0;         // after EINTR or EAGAIN
   std::uint64_t short_transfers = 0;
-  std::uint64_t injected_faults = 0;
   std::uint64_t waits = 0;  // calls of wait() that found the request under way
   std::uint64_t waited_ns = 0;
   std::uint64_t late = 0;  // simulated disks: requests that took longer than the model says
@@ -76,6 +68,33 @@ struct OpenDiskOptions : DiskOptions {
 
 // With kBest, a refusal of io_uring is no error: the statistics of the disk say why it is served by
 // threads. Throws Error when the backend that was asked for cannot be had.
-std::unique_ptr<Disk> open_disk(const OpenDiskOptions& options = {});
+VORTEX_EXPORT std::unique_ptr<Disk> open_disk(const OpenDiskOptions& options = {});
+
+// In bytes a second, never 0.
+struct VORTEX_EXPORT DiskSpeed {
+  double read = 0;
+  double write = 0;
+  // The speed of reading while as many bytes are written at the same time. A full-duplex disk comes
+  // near the smaller of the two speeds above, a half-duplex one only half as far.
+  double copy = 0;
+
+  // The least time in which so much can be read and written, in any order.
+  double seconds(std::uint64_t read_bytes, std::uint64_t written_bytes) const noexcept;
+};
+
+struct DiskSpeedOptions {
+  std::uint64_t bytes = std::uint64_t{256} << 20;    // of each of the two files
+  std::size_t request_bytes = std::size_t{1} << 20;  // a multiple of 4096
+  unsigned depth = 4;                                // requests under way, of each kind
+  std::function<std::uint64_t()> now_ns = {};        // the disk's clock; none: the machine's
+};
+
+// Writes a temporary file in the folder, reads it, and copies it to another one: around the page
+// cache where the file system can, synced, the room allocated before.
+//
+// Blocks; allocates 2 * depth * request_bytes of memory. Throws Error: ENOSPC, and whatever the
+// folder or the disk reports. The files have no names and are gone afterwards in any case.
+VORTEX_EXPORT DiskSpeed measure_disk_speed(Disk& disk, const std::string& folder,
+                                           const DiskSpeedOptions& options = {});
 
 }  // namespace vortex::inline v0

@@ -1,6 +1,8 @@
-// Errors of calls made outside a fault.
+// Errors: the exception of calls made outside a fault, and the record of what goes wrong inside
+// one.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -8,15 +10,17 @@
 #include <string_view>
 #include <system_error>
 
-#include "vortex/printable.h"
+#include "vortex/detail/export.h"
+#include "vortex/detail/printable.h"
 
 namespace vortex::inline v0 {
 
-// What every constructor and call outside a fault throws. code() carries the errno value; what()
-// names the operation, the object (stream, pool, path), the limit that was hit and, where there is
-// one, the way out, and ends with the system's word for the errno value. It is one line that a
-// terminal can be given: a name with control characters in it has them escaped, see printable().
-class Error : public std::system_error {
+// The exception by which every constructor, and every call outside a fault, reports an error.
+// code() carries the errno value. what() names the operation, the object (stream, pool, path), the
+// limit that was hit and, where there is one, the way out, and ends with the system's word for the
+// errno value. It is one line that can be printed on a terminal: control characters in a name are
+// escaped, see printable().
+class VORTEX_EXPORT Error : public std::system_error {
  public:
   Error(int errno_value, const std::string& message)
       : std::system_error(errno_value, std::generic_category(), printable(message)),
@@ -31,12 +35,91 @@ class Error : public std::system_error {
 
 // The errno value that an exception carries; `otherwise` where it carries none. Neither allocates
 // nor throws, like message_of().
-int errno_of(const std::exception& exception, int otherwise) noexcept;
+VORTEX_EXPORT int errno_of(const std::exception& exception, int otherwise) noexcept;
 
-// What an exception says: Error::message(), else what(). The result lives as long as the exception.
-std::string_view message_of(const std::exception& exception) noexcept;
+// The text of an exception: Error::message(), else what(). The result lives as long as the
+// exception.
+VORTEX_EXPORT std::string_view message_of(const std::exception& exception) noexcept;
 
 // "2 MiB", "1.5 GiB", "4097 bytes": exact when a unit divides the count, two digits otherwise.
-std::string format_bytes(std::uint64_t bytes);
+VORTEX_EXPORT std::string format_bytes(std::uint64_t bytes);
+
+// Text put together without allocating: a line of at most kCapacity bytes; what does not fit is cut
+// off. Async-signal-safe.
+template <std::size_t kCapacity>
+class LineBuffer {
+ public:
+  constexpr LineBuffer& text(std::string_view piece) noexcept {
+    for (char c : piece) {
+      if (size_ + 1 >= kCapacity) break;
+      bytes_[size_++] = c;
+    }
+    bytes_[size_] = '\0';
+    return *this;
+  }
+
+  constexpr LineBuffer& number(std::uint64_t value) noexcept { return digits(value, 10); }
+
+  LineBuffer& address(const void* value) noexcept {
+    return text("0x").digits(reinterpret_cast<std::uintptr_t>(value), 16);
+  }
+
+  constexpr std::string_view view() const noexcept { return {bytes_.data(), size_}; }
+  const char* c_str() const noexcept { return bytes_.data(); }
+  bool empty() const noexcept { return size_ == 0; }
+
+ private:
+  constexpr LineBuffer& digits(std::uint64_t value, unsigned base) noexcept {
+    std::array<char, 20> reversed{};
+    std::size_t count = 0;
+    do {
+      reversed[count++] = "0123456789abcdef"[value % base];
+      value /= base;
+    } while (value != 0);
+    while (count > 0) text({&reversed[--count], 1});
+    return *this;
+  }
+
+  std::array<char, kCapacity> bytes_{};
+  std::size_t size_ = 0;
+};
+
+// The result of one step inside a fault: an errno value (0: it went well) and a sentence that
+// outlives the fault (a literal, or text owned by the object that reports it).
+struct Status {
+  int error = 0;
+  const char* cause = "";
+
+  bool ok() const noexcept { return error == 0; }
+};
+
+// A cause in words; longer texts are cut.
+using CauseText = LineBuffer<512>;
+
+// The first error of a stream. Trivially copyable; copying and reading it is async-signal-safe,
+// except for message().
+struct VORTEX_EXPORT Failure {
+  int error = 0;                   // errno value; 0: no failure
+  LineBuffer<64> stream;           // name of the stream, cut to fit
+  CauseText cause;                 // what happened
+  std::uint64_t offset = 0;        // byte offset in the stream
+  std::uint64_t block = 0;         // the block that holds it
+  std::uint64_t window_begin = 0;  // blocks that could be touched: [window_begin, window_end)
+  std::uint64_t window_end = 0;
+
+  explicit operator bool() const noexcept { return error != 0; }
+
+  // The diagnostic line, without a newline: "vortex: " and message(). Async-signal-safe.
+  LineBuffer<768> line() const noexcept;
+
+  // Stream, cause, place, and the system's word for the errno value.
+  std::string message() const;
+
+  // Throws the failure as a vortex::Error if there is one; its what() is message().
+  void throw_if_failed() const;
+
+ private:
+  LineBuffer<768> text() const noexcept;  // message() without the system's word
+};
 
 }  // namespace vortex::inline v0

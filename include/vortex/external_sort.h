@@ -1,41 +1,91 @@
 // Sorting files that are larger than memory.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "vortex/external_sort_options.h"
-#include "vortex/record_kernels.h"
+#include "vortex/detail/export.h"
+#include "vortex/detail/record_kernels.h"
+#include "vortex/record_format.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_plan.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
+
+struct ExternalSortOptions {
+  // In this order: of records with equal keys, those of an earlier input come first. "-" is
+  // standard input.
+  std::vector<std::string> inputs = {};
+  std::string output = {};  // "-" is standard output
+  // The format of the records; none for records of a type with a comparator.
+  std::optional<RecordFormat> format = {};
+  // Address space for each input whose length is not known (a pipe). One that is longer ends the
+  // sort with EFBIG. Where the system refuses so much, as much as it gives.
+  std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
+  bool unique = false;        // of records with equal keys, only the first is written
+  bool merge_inputs = false;  // every input is sorted already
+  SortResources resources = {};
+};
+
+struct ExternalSortReport {
+  SortPlan plan;
+  std::uint64_t records_in = 0;
+  std::uint64_t records_out = 0;
+  std::size_t record_bytes = 0;
+  std::uint64_t runs = 0;                   // in the folders; 0: everything fitted in memory
+  unsigned merges = 0;                      // the last one included
+  unsigned passes = 0;                      // merges of a record on its way, at most
+  std::uint64_t run_bytes = 0;              // written to the folders in all
+  std::vector<std::uint64_t> folder_bytes;  // and to each of them
+  // The bytes that the disks moved: inputs, runs and output.
+  std::uint64_t read_bytes = 0;
+  std::uint64_t written_bytes = 0;
+  // The bytes that the disks have to move at least, reading and writing added up: everything once
+  // each way where it is sorted in memory, else twice. The lower bound of the time is this number
+  // divided by the speed of the disks, or cpu_seconds where that is more.
+  std::uint64_t least_io_bytes = 0;
+  // Processor time of the sorting thread, disks' threads left out: the time that the sort would
+  // take with disks that are infinitely fast.
+  double cpu_seconds = 0;
+  double run_formation_seconds = 0;
+  double merge_seconds = 0;  // until the output was complete and synced
+  double seconds = 0;
+
+  std::uint64_t io_bytes() const noexcept { return read_bytes + written_bytes; }
+};
+
 // The plan that external_sort() would follow. Opens the inputs, reads nothing, writes nothing.
 // Throws Error as external_sort() does.
-SortPlan plan_external_sort(const ExternalSortOptions& options);
+VORTEX_EXPORT SortPlan plan_external_sort(const ExternalSortOptions& options);
 
 // Sorts the records of the inputs, stable, into the output. Runs of about the memory's size are
 // sorted and kept in the folders, in files without a name; a merge of order k reads them again, as
-// many times as it takes. What fits in memory is read and written once.
+// many times as it takes. Records that fit in memory are read and written once.
 //
-// Inputs are not changed. The output appears under its name when it is complete and synced, and
-// whatever happens before leaves nothing behind; it may be one of the inputs. A symbolic link is
-// kept, and what it points to is replaced. The mode of a file that is replaced is kept. Devices and
-// pipes are written to in order.
+// Inputs are not changed. The output appears under its name when it is complete and synced, and a
+// sort that ends before leaves nothing behind. The output may be one of the inputs. If the output
+// is a symbolic link, the link is kept, and the file that it points to is replaced. The mode of a
+// file that is replaced is kept. Devices and pipes are written to in order.
 //
 // Blocks; allocates; uses the SIGSEGV handler. One sort uses one thread beside those of its disks.
 // Throws Error: EINVAL (length of an input that is no multiple of the record's, wrong options),
 // ENOMEM (too little memory, with the least that would do), ENOSPC (too little room, found out
 // before the start where the lengths are known), ECANCELED, EBUSY (an input changed meanwhile), and
 // whatever the disks report.
-ExternalSortReport external_sort(const ExternalSortOptions& options);
+VORTEX_EXPORT ExternalSortReport external_sort(const ExternalSortOptions& options);
 
 // The same by any order of records; options.format must be empty (EINVAL).
-SortPlan plan_external_sort(const ExternalSortOptions& options,
-                            std::shared_ptr<const RecordOrder> order);
-ExternalSortReport external_sort(const ExternalSortOptions& options,
-                                 std::shared_ptr<const RecordOrder> order);
+VORTEX_EXPORT SortPlan plan_external_sort(const ExternalSortOptions& options,
+                                          std::shared_ptr<const RecordOrder> order);
+VORTEX_EXPORT ExternalSortReport external_sort(const ExternalSortOptions& options,
+                                               std::shared_ptr<const RecordOrder> order);
 
 // The same for files whose records are objects of type T, trivially copyable, one behind the other
 // as they lie in memory, ordered by `less(const T&, const T&)`: a strict weak order that must not

@@ -1,12 +1,10 @@
 // The process's one SIGSEGV handler (the stream manager of section 4.4 of the Vortex paper).
 #pragma once
 
-#include <signal.h>
-
-#include <atomic>
+#include <cstdint>
 #include <string>
 
-#include "vortex/fault.h"
+#include "vortex/detail/export.h"
 
 namespace vortex::inline v0 {
 
@@ -17,7 +15,7 @@ class Region;
 enum class Engine { kLibsigsegv, kNative };
 
 // The signal is process-wide, so this is the one object of the library that is, too. A fault in a
-// registered region goes to its FaultServer; any other goes to the handler that was installed
+// registered region goes to its stream; any other goes to the handler that was installed
 // before ours, called directly with the original siginfo and context, under the mask and flags it
 // was installed with. (Putting the earlier handler back and faulting again would lose the faults
 // that other threads have meanwhile; only the default action and SIG_IGN are restored like that.)
@@ -28,11 +26,12 @@ enum class Engine { kLibsigsegv, kNative };
 // touch streams, since the code they interrupt may hold a stream's or a pool's lock.
 //
 // Thread-safe. Nothing here may be called inside a fault.
-class FaultDispatcher {
+class VORTEX_EXPORT FaultDispatcher {
  public:
   static FaultDispatcher& instance();
 
-  // What this build has, and what it uses unless told otherwise.
+  // compiled_in() tells whether this build has the engine; default_engine() is the engine that it
+  // uses unless told otherwise.
   static bool compiled_in(Engine engine) noexcept;
   static Engine default_engine() noexcept;
 
@@ -49,8 +48,8 @@ class FaultDispatcher {
   // Registers a region. Throws Error(EEXIST) when it overlaps another. When somebody has installed
   // a handler after ours, a line on stderr names it, once for each such handler.
   void add(Region& region);
-  // Removes it and waits until no thread serves a fault in it. Whoever calls has already woken
-  // those.
+  // Removes the region and waits until no thread serves a fault in it. The caller must have woken
+  // those threads before.
   void remove(Region& region) noexcept;
 
   // The handler that somebody installed after ours: "function (library)" as far as the dynamic

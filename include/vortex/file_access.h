@@ -7,7 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "vortex/gaps.h"
+#include "vortex/detail/export.h"
+#include "vortex/detail/gaps.h"
 
 namespace vortex::inline v0 {
 
@@ -26,7 +27,7 @@ struct std::default_delete<vortex::FileLayout> {
   template <typename Derived>
   requires std::convertible_to<Derived*, vortex::FileLayout*>
   constexpr default_delete(const default_delete<Derived>&) noexcept {}
-  void operator()(vortex::FileLayout* layout) const noexcept;
+  VORTEX_EXPORT void operator()(vortex::FileLayout* layout) const noexcept;
 };
 
 namespace vortex::inline v0 {
@@ -60,7 +61,7 @@ struct FileWriterOptions {
   std::size_t write_behind = 4;     // requests under way
   std::size_t request_bytes = 0;    // 0: a block, or several small ones
   Caching caching = Caching::kAuto;
-  Gaps gaps = Gaps::kZeros;          // kUnspecified saves a writer of every byte a pass over them
+  Gaps gaps = Gaps::kZeros;          // kUnspecified saves the disks' threads a pass over them
   bool sync = false;                 // finish() returns when data and name have reached the disk
   bool replace = true;               // an existing file gives way at finish(); otherwise EEXIST
   std::uint64_t expected_bytes = 0;  // space to reserve now, so that a full disk shows now; 0: none

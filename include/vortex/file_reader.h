@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "vortex/block_pool.h"
+#include "vortex/detail/export.h"
 #include "vortex/disk.h"
 #include "vortex/file_access.h"
 #include "vortex/input_stream.h"
@@ -26,7 +27,7 @@ struct FileReaderStatistics {
 };
 
 // The untyped part.
-class FileReaderBase {
+class VORTEX_EXPORT FileReaderBase {
  public:
   // Blocks of such a pool that a reader with these options takes for good, where the file is not
   // striped.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vortex/block_pool.h"
+#include "vortex/detail/export.h"
 #include "vortex/disk.h"
 #include "vortex/file_access.h"
 #include "vortex/output_stream.h"
@@ -25,15 +26,16 @@ struct FileWriterStatistics {
 };
 
 // The untyped part.
-class FileWriterBase {
+class VORTEX_EXPORT FileWriterBase {
  public:
   // Blocks of such a pool that a writer with these options takes for good, where the file is not
   // striped.
   static std::size_t blocks_needed(const FileWriterOptions& options, std::size_t block_bytes);
 
   // Creates a file that appears under `path` when finish() has succeeded, and not before, in the
-  // folder that has that name now. What it replaces passes on its owner, mode, access control list
-  // and extended attributes as far as the process may; its hard links keep the old contents.
+  // folder that has that name now. A file that it replaces passes on its owner, mode, access
+  // control list and extended attributes as far as the process may; the hard links of that file
+  // keep the old contents.
   explicit FileWriterBase(const std::string& path, const FileWriterOptions& options = {});
   // Writes to a descriptor that stays its owner's, in order and from where it stands: a pipe, a
   // socket, a terminal, a file.
@@ -75,9 +77,10 @@ class FileWriterBase {
 //   out.finish(n);
 //
 // Writing data() waits for the disk inside a page fault only when write_behind requests are under
-// way. What the writer jumps over becomes zeros, parts of a block and whole blocks alike, unless
-// the options say kUnspecified: then parts hold what the memory held before. Without finish(),
-// nothing appears under the name; what was there before stays. Errors as for FileReader.
+// way. Bytes that the writer jumps over become zeros, parts of a block and whole blocks alike,
+// unless the options say kUnspecified: then parts hold what the memory held before. Without
+// finish(), nothing appears under the name, and a file that was there before stays. Errors as for
+// FileReader.
 template <typename T>
 class FileWriter : public FileWriterBase {
   static_assert(std::is_trivially_copyable_v<T>,

@@ -6,7 +6,8 @@
 #include <atomic>
 #include <utility>
 
-#include "vortex/failure.h"
+#include "vortex/detail/export.h"
+#include "vortex/error.h"
 
 namespace vortex::inline v0 {
 
@@ -14,7 +15,7 @@ struct ServiceFrame;
 
 // One guarded() call of a thread. `serving` is the region that the thread was inside of when it
 // began: those nested deeper are abandoned when control comes back here.
-struct GuardFrame {
+struct VORTEX_EXPORT GuardFrame {
   GuardFrame() noexcept;
   ~GuardFrame();
   GuardFrame(const GuardFrame&) = delete;

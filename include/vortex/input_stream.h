@@ -1,17 +1,73 @@
-// An endless array to read: `const T*` to data of any size.
+// An endless array to read: `const T*` to data of any size, and where its blocks come from.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
-#include "vortex/source.h"
-#include "vortex/stream/window_stream.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/export.h"
+#include "vortex/error.h"
+#include "vortex/stream.h"
 
 namespace vortex::inline v0 {
+
+class InPlaceHandover;
+
+// Supplies an input stream with blocks: a callback (Vortex-A), a channel from another thread
+// (Vortex-C), a disk queue, one run of a merge. take(), release() and fill() are called inside
+// faults, by one thread at a time, with the stream locked: no allocation, no exceptions, no touch
+// of the stream itself. They may wait.
+class VORTEX_EXPORT Source {
+ public:
+  virtual ~Source() = default;
+
+  struct Taken {
+    Block block;            // none at the end of the data, and on error
+    std::size_t bytes = 0;  // valid bytes in it; less than a block only in the last one
+    Status status = {};
+  };
+
+  // The pool all blocks come from and return to.
+  virtual BlockPool& pool() noexcept = 0;
+
+  // How many blocks the source guarantees the stream to hold at once: at least M + 1.
+  virtual std::size_t blocks_for_stream() const noexcept = 0;
+
+  // The block `index` (bytes from index * B on), for the stream to place. `index` is at least
+  // `floor`, not held by the stream at present, and usually one more than the last; blocks below
+  // `floor` will never be asked for again. So forward jumps skip blocks, and a comeback within M
+  // may ask for one that was skipped. No block and no error: the data end at or before index * B,
+  // and length() tells where.
+  virtual Taken take(std::uint64_t index, std::uint64_t floor) noexcept = 0;
+
+  // A block of take() comes back, resting, its contents no longer needed.
+  virtual void release(std::uint64_t index, Block block) noexcept = 0;
+
+  // Exact length in bytes, once it is known.
+  virtual std::optional<std::uint64_t> length() const noexcept = 0;
+
+  // Writes what readers find after the end of the data: [begin, end) is the memory for the bytes
+  // from `offset` of the stream on. Zeros by default, at which NUL-terminated scanners stop.
+  virtual void fill(std::byte* begin, std::byte* end, std::uint64_t offset) noexcept {
+    (void)offset;
+    std::memset(begin, 0, static_cast<std::size_t>(end - begin));
+  }
+
+  // For the pipelines of the library: not null when blocks are released where they are and take()
+  // may return placed ones.
+  virtual InPlaceHandover* in_place() noexcept { return nullptr; }
+
+  // Wakes a take() that waits, which then returns ECANCELED; from any thread.
+  virtual void cancel() noexcept {}
+};
 
 struct InputStreamOptions {
   std::string name = "input";
@@ -40,7 +96,7 @@ inline constexpr std::uint64_t kUnknownLengthReservation = std::uint64_t{1} << 4
 //
 // Any thread may read, several at once as long as all stay inside the window. System calls on
 // data() fail with EFAULT or come back short unless prefault() has placed the range.
-class InputStreamBase : public WindowStream {
+class VORTEX_EXPORT InputStreamBase : public Stream {
  public:
   using Options = InputStreamOptions;
 
@@ -53,6 +109,17 @@ class InputStreamBase : public WindowStream {
 
   // Length in bytes, once the source knows it.
   std::optional<std::uint64_t> length_bytes() const noexcept { return source_->length(); }
+
+  std::size_t comeback_blocks() const noexcept;
+  // How many blocks behind the window may stay mapped: as many as the options asked for, or 0 where
+  // streams are exact (see StaleBlocks).
+  StaleBlocks stale_blocks() const noexcept;
+
+  // Where system calls, requests to disks and registered buffers reach the byte at `at` whatever
+  // becomes of the window: at its block's home, in a pool of aliases; `at` itself in a pool that
+  // moves, as long as the block is placed. Null when the block is not placed. Waits for a fault
+  // that is being served; not inside a fault of this stream.
+  const std::byte* home_of(const void* at) noexcept;
 
   // Places every block of [offset, offset + bytes) now, waiting for the data as a fault would, so
   // that the range can be given to system calls. It stays placed until the reader touches a block
@@ -67,15 +134,18 @@ class InputStreamBase : public WindowStream {
   bool handle_fault(Access access, std::uint64_t offset) noexcept final;
   bool handle_overrun(std::uint64_t offset) noexcept final;
   void wake() noexcept final { source_->cancel(); }
+  Window window() const noexcept final;
+  std::size_t block_bytes() const noexcept final;
 
  private:
+  struct State;
+
   bool place_block(std::uint64_t index, std::uint64_t offset) noexcept;
   bool release_below(std::uint64_t floor, std::uint64_t offset) noexcept;
   bool serve_end(std::uint64_t offset, std::uint64_t length) noexcept;
 
-  std::unique_ptr<Source> source_;
-  std::uint64_t released_ = 0;  // blocks below are not placed
-  bool filler_placed_ = false;  // the page after the end, where the last block has no room for it
+  const std::unique_ptr<Source> source_;
+  const std::unique_ptr<State> state_;
 };
 
 // InputStream<T>: `for (std::uint64_t i = 0; i < n; ++i) sum += stream.data()[i];`
@@ -101,5 +171,48 @@ class InputStream : public InputStreamBase {
     return *length / sizeof(T);
   }
 };
+
+// Vortex-A (section 4.1 of the Vortex paper, Algorithm 6): the producer runs inside the consumer's
+// page faults. The function writes the bytes of the stream from `offset` on into `block` and
+// returns how many it wrote; fewer than the block holds means that the data end there. It runs
+// inside a page fault of the reader, so it must not touch the stream itself, or take a lock that
+// the interrupted code may hold (if the reader can be inside malloc when it faults, do not
+// allocate). It may read and write other streams. An exception that it throws becomes the stream's
+// error, with the errno value that the exception carries.
+using FillFunction = std::function<std::size_t(std::span<std::byte> block, std::uint64_t offset)>;
+
+// A source whose blocks the function fills, for an InputStream that holds up to `blocks` blocks of
+// the pool at once; they are guaranteed to it. With a known length the function is never asked for
+// more. Throws Error(ENOMEM) when the pool cannot guarantee them. `name` is the stream's, for
+// messages.
+VORTEX_EXPORT std::unique_ptr<Source> callback_source(BlockPool& pool, std::size_t blocks,
+                                                      FillFunction fill_function,
+                                                      std::optional<std::uint64_t> length_bytes,
+                                                      const std::string& name);
+
+// An array whose bytes a function computes as they are read. Needs M + 1 blocks of the pool.
+//
+//   vortex::BlockPool pool({.pool_bytes = 4 << 20});
+//   auto squares = vortex::input_from_callback<std::uint64_t>(pool, fill, {.name = "squares"});
+//   squares.data()[123456789012];
+template <typename T>
+InputStream<T> input_from_callback(BlockPool& pool, FillFunction fill_function,
+                                   InputStreamOptions options = {},
+                                   std::optional<std::uint64_t> length_bytes = std::nullopt) {
+  auto source = callback_source(pool, options.comeback_blocks + 1, std::move(fill_function),
+                                length_bytes, options.name);
+  return InputStream<T>(std::move(source), std::move(options));
+}
+
+// A bare write(2) from stream memory that is not placed fails with EFAULT or, when the first part
+// is placed, comes back short: the kernel's own accesses raise no SIGSEGV. This call places each
+// part first.
+//
+// Writes bytes [offset, offset + bytes) of the stream to the descriptor, all of them. Throws Error:
+// the stream's failure, EINVAL behind the stream's window, ERANGE beyond the end of the data
+// (before anything is written where the length is known, else before the first block that does not
+// hold all that is wanted of it), or what write(2) reports. Not inside a fault.
+VORTEX_EXPORT void write_from_stream(int descriptor, InputStreamBase& stream, std::uint64_t offset,
+                                     std::uint64_t bytes);
 
 }  // namespace vortex::inline v0

@@ -6,14 +6,15 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "sort/record/key_code.h"
+#include "vortex/detail/key_code.h"
 
 namespace vortex::inline v0 {
 
 enum class Order { kAscending, kDescending };
 
-// What radix sorting takes as a key: integers up to 64 bits, float and double. Floating-point keys
-// are in the total order of their bits: negative NaNs, -inf ... -0.0, +0.0 ... +inf, NaNs.
+// The types that radix sorting takes as keys: integers up to 64 bits, float and double.
+// Floating-point keys are in the total order of their bits: negative NaNs, -inf ... -0.0, +0.0 ...
+// +inf, NaNs.
 template <typename K>
 concept RadixKey =
     (std::integral<K> && sizeof(K) <= 8) || std::same_as<std::remove_cv_t<K>, float> ||

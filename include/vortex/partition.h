@@ -10,14 +10,14 @@
 #include <type_traits>
 #include <vector>
 
-#include "sort/vanishing/bucket_writer.h"
 #include "vortex/bucket_stream.h"
+#include "vortex/detail/bucket_writer.h"
 #include "vortex/error.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {
 
-inline constexpr std::size_t kMostPartitions = 4096;
+inline constexpr std::size_t kMaxPartitions = 4096;
 
 // Moves the size() records of `input` to `buckets`: record r to the end of buckets[bucket_of(r)].
 // Each record is read once and nothing is counted beforehand; the memory of what has been read
@@ -33,9 +33,9 @@ template <typename Record, typename BucketOf>
 std::vector<std::uint64_t> partition(VanishingArray<Record>& input,
                                      std::span<const std::unique_ptr<BucketStream>> buckets,
                                      BucketOf bucket_of) {
-  if (buckets.size() < 2 || buckets.size() > kMostPartitions) {
+  if (buckets.size() < 2 || buckets.size() > kMaxPartitions) {
     throw Error(EINVAL, "partition: " + std::to_string(buckets.size()) +
-                            " buckets; it makes 2 to " + std::to_string(kMostPartitions));
+                            " buckets; it makes 2 to " + std::to_string(kMaxPartitions));
   }
   for (const auto& bucket : buckets) {
     if (&bucket->pool() != &input.pool() || bucket->held_blocks() != 0) {

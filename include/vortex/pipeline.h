@@ -12,12 +12,26 @@
 #include <utility>
 
 #include "vortex/block_pool.h"
-#include "vortex/failure.h"
+#include "vortex/detail/export.h"
+#include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
-#include "vortex/stream/channel.h"
 
 namespace vortex::inline v0 {
+
+class Channel;
+
+// Where blocks are when they change hands. Among aliases nothing moves, and both are kAtHome.
+enum class Handover {
+  // At home: each block moves four times on its way around, and a touch of a block that was handed
+  // over is an error from that moment on.
+  kAtHome,
+  // Where the last owner had them: each moves twice, straight from the writer's array to the
+  // reader's and back. Until the other side has taken a block, a writer that still writes to it
+  // changes what the reader gets, and a reader that still reads it finds what was there, or zeros
+  // at the moment at which it is taken; from then on it is an error.
+  kInPlace,
+};
 
 struct PipelineOptions {
   std::string name = "pipeline";
@@ -27,12 +41,12 @@ struct PipelineOptions {
   std::size_t reader_comeback_blocks = 1;        // M: how far back the consumer may read
   // How the pool that the pipeline makes gets its blocks to both threads.
   PoolKind pool_kind = PoolKind::kThreads;
-  // Of each array, on a pool of aliases. 0 makes every touch behind a window an error at once, for
-  // an interruption of the other thread a block.
+  // The stale blocks of each of the two arrays, on a pool of aliases. With 0, every touch behind a
+  // window is an error at once, and each block costs an interruption of the other thread.
   StaleBlocks stale_blocks = 15;
   Handover handover = Handover::kAtHome;  // on a pool that moves; kInPlace is faster, forgives more
-  // What the reader finds where the producer left bytes out of a block. Clearing blocks that move
-  // between two threads of one program costs more than the moves.
+  // The bytes that the reader finds where the producer left bytes out of a block. Clearing blocks
+  // that move between two threads of one program costs more than the moves.
   Gaps gaps = Gaps::kUnspecified;
   // The length when it is known before the data are; finish() must agree with it.
   std::optional<std::uint64_t> length_bytes = std::nullopt;
@@ -46,9 +60,16 @@ struct PipelineOptions {
 
 namespace detail {
 
-std::shared_ptr<Channel> make_channel(const PipelineOptions& options);
-OutputStreamOptions writer_options(const PipelineOptions& options);
-InputStreamOptions reader_options(const PipelineOptions& options);
+// The channel that joins the two threads. Each end keeps it alive. break_off_channel() is
+// PipelineWriter::fail(), and cancel_channel() is Pipeline::cancel().
+VORTEX_EXPORT std::shared_ptr<Channel> make_channel(const PipelineOptions& options);
+VORTEX_EXPORT std::unique_ptr<Sink> writing_end_of(const std::shared_ptr<Channel>& channel);
+VORTEX_EXPORT std::unique_ptr<Source> reading_end_of(const std::shared_ptr<Channel>& channel);
+VORTEX_EXPORT std::uint64_t wait_channel_length(Channel& channel);
+VORTEX_EXPORT void break_off_channel(Channel& channel, int error, std::string_view cause) noexcept;
+VORTEX_EXPORT void cancel_channel(Channel& channel, int error, std::string_view cause) noexcept;
+VORTEX_EXPORT OutputStreamOptions writer_options(const PipelineOptions& options);
+VORTEX_EXPORT InputStreamOptions reader_options(const PipelineOptions& options);
 
 }  // namespace detail
 
@@ -72,7 +93,9 @@ class PipelineWriter {
   void finish(std::uint64_t count) { stream_->finish(count); }
 
   // Gives up: the reader gets the blocks that were handed over, and then this error.
-  void fail(int error, std::string_view cause) noexcept { channel_->break_off(error, cause); }
+  void fail(int error, std::string_view cause) noexcept {
+    detail::break_off_channel(*channel_, error, cause);
+  }
 
   OutputStream<T>& stream() noexcept { return *stream_; }
 
@@ -103,7 +126,7 @@ class PipelineReader {
 
   // Waits for it. Throws Error when the writer gives up or the pipeline is cancelled. Do not wait
   // for a writer that waits for you: it gets no further than N + L blocks ahead of what was read.
-  std::uint64_t wait_size() { return channel_->wait_length() / sizeof(T); }
+  std::uint64_t wait_size() { return detail::wait_channel_length(*channel_) / sizeof(T); }
 
   InputStream<T>& stream() noexcept { return *stream_; }
 
@@ -146,13 +169,13 @@ class Pipeline {
   // Throws Error: ENOMEM when memory or address space is refused, EINVAL for a bad block size.
   explicit Pipeline(const PipelineOptions& options)
       : channel_(detail::make_channel(options)),
-        writer_(channel_, std::make_unique<OutputStream<T>>(Channel::writing_end(channel_),
+        writer_(channel_, std::make_unique<OutputStream<T>>(detail::writing_end_of(channel_),
                                                             detail::writer_options(options))),
-        reader_(channel_, std::make_unique<InputStream<T>>(Channel::reading_end(channel_),
+        reader_(channel_, std::make_unique<InputStream<T>>(detail::reading_end_of(channel_),
                                                            detail::reader_options(options))) {}
 
-  // The ends, each to be taken once. What is not taken goes with the Pipeline, as an end does that
-  // goes out of scope.
+  // The ends, each to be taken once. An end that is not taken is destroyed with the Pipeline, with
+  // the same effect as when a taken end goes out of scope.
   PipelineWriter<T> writer() noexcept { return std::move(writer_); }
   PipelineReader<T> reader() noexcept { return std::move(reader_); }
 
@@ -160,9 +183,10 @@ class Pipeline {
   // any thread.
   void cancel(int error = ECANCELED,
               std::string_view cause = "the pipeline was cancelled") noexcept {
-    channel_->cancel(error, cause);
+    detail::cancel_channel(*channel_, error, cause);
   }
 
+  // For tests and measurements of the library.
   const Channel& channel() const noexcept { return *channel_; }
 
  private:

@@ -1,7 +1,9 @@
-// What this process takes from the machine, as the kernel counts it.
+// The memory that this process takes from the machine, as the kernel counts it.
 #pragma once
 
 #include <cstddef>
+
+#include "vortex/detail/export.h"
 
 namespace vortex::inline v0 {
 
@@ -14,16 +16,16 @@ struct ProcessMemory {
 };
 
 // Reads /proc/self/status. Not inside a fault.
-ProcessMemory process_memory();
+VORTEX_EXPORT ProcessMemory process_memory();
 
 // The memory that the process holds now, each page counted once: Pss_Anon and Pss_Shmem of
 // /proc/self/smaps_rollup, which count a page that other processes hold, too, in part. Pages of
 // files are left out, since a process's part of a library grows whenever another user of it ends;
 // kernels that do not tell them apart count them. Takes the kernel some
 // microseconds a MiB. 0 where it does not tell (before Linux 4.14).
-std::size_t held_bytes();
+VORTEX_EXPORT std::size_t held_bytes();
 
 // Starts a new peak from the present size. Returns false where the kernel does not let it.
-bool reset_peak_resident();
+VORTEX_EXPORT bool reset_peak_resident();
 
 }  // namespace vortex::inline v0

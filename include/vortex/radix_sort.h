@@ -10,9 +10,10 @@
 #include <string>
 #include <type_traits>
 
-#include "sort/memory/split_plan.h"
-#include "sort/record/record_codec.h"
-#include "sort/vanishing/vanishing_sort.h"
+#include "vortex/detail/export.h"
+#include "vortex/detail/record_codec.h"
+#include "vortex/detail/split_plan.h"
+#include "vortex/detail/vanishing_sort.h"
 #include "vortex/error.h"
 #include "vortex/key.h"
 #include "vortex/sort.h"
@@ -47,8 +48,8 @@ constexpr std::size_t radix_sort_extra_blocks(int split_bits) {
 
 namespace detail {
 
-// What the kinds of records have in common.
-struct RadixSortPlan {
+// The part of the plan that all kinds of records have in common.
+struct VORTEX_EXPORT RadixSortPlan {
   RadixSortPlan(VanishingArrayBase& array, std::size_t count, std::size_t record_bytes,
                 const RadixSortOptions& options);
 
@@ -114,14 +115,14 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
 }
 
 // As in sort.h.
-RadixSortReport radix_sort_keys_32(VanishingArrayBase& array, std::size_t count, KeyCode code,
-                                   const RadixSortOptions& options);
-RadixSortReport radix_sort_keys_64(VanishingArrayBase& array, std::size_t count, KeyCode code,
-                                   const RadixSortOptions& options);
-RadixSortReport radix_sort_pairs_64(VanishingArrayBase& array, std::size_t count, KeyCode code,
-                                    const RadixSortOptions& options);
-RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t count, KeyCode code,
-                                      const RadixSortOptions& options);
+VORTEX_EXPORT RadixSortReport radix_sort_keys_32(VanishingArrayBase& array, std::size_t count,
+                                                 KeyCode code, const RadixSortOptions& options);
+VORTEX_EXPORT RadixSortReport radix_sort_keys_64(VanishingArrayBase& array, std::size_t count,
+                                                 KeyCode code, const RadixSortOptions& options);
+VORTEX_EXPORT RadixSortReport radix_sort_pairs_64(VanishingArrayBase& array, std::size_t count,
+                                                  KeyCode code, const RadixSortOptions& options);
+VORTEX_EXPORT RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t count,
+                                                    KeyCode code, const RadixSortOptions& options);
 
 }  // namespace detail
 

@@ -1,4 +1,4 @@
-// The order of records of bytes, as the parts of an external sort see it.
+// The order of records of bytes, as the parts of an external sort see it, and where they go.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,38 @@
 #include <span>
 #include <vector>
 
+#include "vortex/detail/export.h"
 #include "vortex/record_format.h"
-#include "vortex/record_output.h"
 
 namespace vortex::inline v0 {
+
+// Where sorted records go, a batch at a time.
+//
+// The sender asks for room, puts records there in their order, and says how many bytes of it are
+// used. One thread at a time; what either call throws ends the output.
+class VORTEX_EXPORT RecordOutput {
+ public:
+  virtual ~RecordOutput() = default;
+
+  // Room for one record at least and `most_bytes` (whole records) at most. Valid until the next
+  // call. It may be memory of a stream, so that writing to it waits inside a fault and fails as the
+  // stream does: write inside guarded().
+  virtual std::span<std::byte> room(std::size_t most_bytes) = 0;
+
+  // The next records are in the first `bytes` of the last room.
+  virtual void written(std::size_t bytes) = 0;
+
+ protected:
+  RecordOutput() = default;
+  RecordOutput(const RecordOutput&) = default;
+  RecordOutput& operator=(const RecordOutput&) = default;
+};
+
+// Copies records that lie one behind the other, forwards or backwards.
+VORTEX_EXPORT void append_records(RecordOutput& out, const std::byte* records, std::uint64_t count,
+                                  std::size_t record_bytes);
+VORTEX_EXPORT void append_reversed(RecordOutput& out, const std::byte* records, std::uint64_t count,
+                                   std::size_t record_bytes);
 
 class BucketSplitters;
 
@@ -28,15 +56,22 @@ struct OutOfOrder {
   const std::byte* record = nullptr;
 };
 
+// The memory that a merge may use besides a few hundred bytes for each input.
+struct MergeRoom {
+  std::size_t block_bytes = 0;    // of the inputs, each of which begins where a block does
+  std::size_t working_bytes = 0;  // memory to sort in what comes next of all inputs
+};
+
 // A merge of sorted sequences, made by RecordOrder::merge(). Stable: equal records come in the
 // order of their inputs. The data need no sentinels, and nothing behind the last record of an input
 // is touched.
 //
-// When a record is taken, the last byte of the next one of the same input is touched at once,
-// whatever the order looks at, so that inputs which are streams need their blocks exactly in the
-// order of their last whole records (see ParticipationOrder). Nothing here allocates; all of it may
-// wait in faults of the inputs and of the output.
-class RecordMerge {
+// When the last whole record of a block has been taken, the last byte of the next one of the same
+// input is touched, whatever the order looks at, before anything else is, so that inputs which are
+// streams need their blocks exactly in the order of their last whole records (see
+// ParticipationOrder). Nothing here allocates; all of it may wait in faults of the inputs and of
+// the output.
+class VORTEX_EXPORT RecordMerge {
  public:
   virtual ~RecordMerge() = default;
 
@@ -46,8 +81,6 @@ class RecordMerge {
 
   // Moves the next `count` records, records_left() at most, to `out`. Throws what that throws.
   virtual void merge(std::uint64_t count, RecordOutput& out) = 0;
-  // The same with inputs that may not be sorted. Ends before the first record that shows it.
-  virtual std::optional<OutOfOrder> merge_checked(std::uint64_t count, RecordOutput& out) = 0;
 
  protected:
   RecordMerge() = default;
@@ -55,8 +88,15 @@ class RecordMerge {
   RecordMerge& operator=(const RecordMerge&) = default;
 };
 
+// A merge of inputs that may not be sorted, made by RecordOrder::checked_merge().
+class CheckedRecordMerge : public RecordMerge {
+ public:
+  // As merge(). Ends before the first record that shows that its input is not sorted.
+  virtual std::optional<OutOfOrder> merge_checked(std::uint64_t count, RecordOutput& out) = 0;
+};
+
 // Buckets that records are scattered to: the open end of each.
-class OpenBuckets {
+class VORTEX_EXPORT OpenBuckets {
  public:
   struct End {
     std::byte* cursor = nullptr;  // the next record goes here
@@ -84,13 +124,13 @@ class OpenBuckets {
 // A strict weak order over whole records that are record_bytes() bytes at any address, and all that
 // a sort does with records by their order. A virtual call takes a batch of records, so that what is
 // done for each is compiled with the order inlined: for formats in the library, for the comparator
-// of a program in that program (OrderBy, include/vortex/record_kernels.h).
+// of a program in that program (OrderBy, vortex/detail/record_kernels.h).
 //
 // The leading bits of a record are the first 64 bits of its key: if leading_bits(a) <
 // leading_bits(b), then less(a, b). An order that has none takes 0 for all.
 //
-// Immutable: any number of threads may call it at a time. Nothing here allocates but merge().
-class RecordOrder {
+// Immutable: any number of threads may call it at a time. Nothing here allocates but the merges.
+class VORTEX_EXPORT RecordOrder {
  public:
   virtual ~RecordOrder() = default;
   RecordOrder(const RecordOrder&) = delete;
@@ -122,7 +162,10 @@ class RecordOrder {
                            RecordOutput& out) const = 0;
 
   // A merge of the inputs, which must not outlive the order.
-  virtual std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs) const = 0;
+  virtual std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs,
+                                             const MergeRoom& room) const = 0;
+  virtual std::unique_ptr<CheckedRecordMerge> checked_merge(
+      std::span<const MergeInput> inputs) const = 0;
 
   // Moves the first of equal records, which come in order, together at the front, and returns how
   // many these are. Records equal to `before`, unless that is null, are dropped, too.
@@ -139,6 +182,6 @@ class RecordOrder {
 };
 
 // The order that a format's keys give.
-std::shared_ptr<const RecordOrder> order_of_format(RecordFormat format);
+VORTEX_EXPORT std::shared_ptr<const RecordOrder> order_of_format(RecordFormat format);
 
 }  // namespace vortex::inline v0

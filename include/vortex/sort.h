@@ -8,9 +8,10 @@
 #include <span>
 #include <type_traits>
 
-#include "sort/memory/in_place_sort.h"
-#include "sort/memory/large_record_sort.h"
-#include "sort/record/record_codec.h"
+#include "vortex/detail/export.h"
+#include "vortex/detail/in_place_sort.h"
+#include "vortex/detail/large_record_sort.h"
+#include "vortex/detail/record_codec.h"
 #include "vortex/key.h"
 
 namespace vortex::inline v0 {
@@ -23,16 +24,16 @@ struct SortOptions {
 
 // Gives back what sort() has kept of memory for the calling thread's next sort: at most 8 MiB, and
 // nothing where the thread has sorted nothing. The next sort allocates again.
-void release_sort_memory() noexcept;
+VORTEX_EXPORT void release_sort_memory() noexcept;
 
 namespace detail {
 
 // Compiled once, for the processor at hand. `keys` are 4 or 8 bytes long; `pairs` are a key of 8
 // bytes and 8 bytes of value; `half_pairs` a key of 4 and 4 of value, and not stable.
-void sort_keys_32(void* keys, std::size_t count, KeyCode code);
-void sort_keys_64(void* keys, std::size_t count, KeyCode code);
-void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable);
-void sort_half_pairs(void* pairs, std::size_t count, KeyCode code);
+VORTEX_EXPORT void sort_keys_32(void* keys, std::size_t count, KeyCode code);
+VORTEX_EXPORT void sort_keys_64(void* keys, std::size_t count, KeyCode code);
+VORTEX_EXPORT void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable);
+VORTEX_EXPORT void sort_half_pairs(void* pairs, std::size_t count, KeyCode code);
 
 template <typename T>
 struct IsKeyValue : std::false_type {};
@@ -50,7 +51,7 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of) {
     case Presorted::kNo:
       break;
   }
-  if constexpr (sizeof(T) > kMostCarriedBytes) {
+  if constexpr (sizeof(T) > kMaxCarriedBytes) {
     sort_by_places(records, count, key_of);
   } else {
     InPlaceSort<T, KeyOf>::run(records, count, SortRules<T, KeyOf>{key_of});
@@ -66,9 +67,9 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of) {
 // most 64 KiB of its stack and 256 times the size of a record, whatever the keys. A VanishingArray
 // is sorted by moving its blocks (radix_sort.h).
 //
-// What sorts of fewer than 2^20 records have used, 1 to 2 MiB mostly, the thread keeps for its next
-// one: at most 8 MiB, which no memory limit of the library counts, until the thread ends or
-// release_sort_memory() is called.
+// The thread keeps the extra memory of sorts of fewer than 2^20 records for its next sort, until it
+// ends or calls release_sort_memory(): 1 to 2 MiB mostly, at most 8 MiB. No memory limit of the
+// library counts this memory.
 //
 // `key` must not throw and must give the same for the same record. Records of more than 256 bytes
 // take 16 bytes of extra memory each instead: their keys are sorted first.

@@ -1,4 +1,4 @@
-// What an external sort does with its memory: blocks, runs, merge order, passes, buffers.
+// The plan by which an external sort uses its memory: blocks, runs, merge order, passes, buffers.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "sort/runs/run_formation_options.h"
+#include "vortex/detail/export.h"
 #include "vortex/file_access.h"
-#include "vortex/prefetch_kind.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 
@@ -23,13 +23,24 @@ struct SortPlanRequest {
   unsigned disks = 1;           // for runs
   std::size_t block_bytes = 0;  // 0: what suits the memory
   PrefetchKind prefetch = PrefetchKind::kOptimal;
-  // What streams may reserve. Buckets take most of it, each as much as the memory: where it is
-  // little, there are fewer of them.
+  // The address space that streams may reserve. Buckets take most of it, each as much as the
+  // memory: where address space is short, there are fewer buckets.
   std::uint64_t address_space_bytes = ~std::uint64_t{0};
   std::uint64_t stack_bytes = 0;  // of it, for the stacks of threads that will be started
   // Kernel maps for the blocks, see BlockPool::maps_needed(). Where they are few, blocks are large.
   std::size_t most_maps = ~std::size_t{0};
   unsigned most_buckets = 64;
+};
+
+// How run formation divides its memory.
+struct RunFormationOptions {
+  static constexpr unsigned kMaxBuckets = 4096;
+
+  // Into how many buckets a run is split, at most kMaxBuckets; fewer in a small pool, so that
+  // what they leave partly filled stays a quarter of it or less.
+  unsigned buckets = 64;
+  // For sorting a bucket, see sort_records(). 32 bytes for each record of a bucket are the fastest.
+  std::size_t scratch_bytes = std::size_t{4} << 20;
 };
 
 // How a merge divides the pool.
@@ -40,20 +51,19 @@ struct MergeBuffers {
 };
 
 // All memory is one pool of blocks of one size, which run formation and merging divide in turn,
-// besides the scratch for sorting a bucket, the forecasts, and what is kept of each block and
-// stream.
+// besides the scratch for sorting a bucket, the forecasts, and the tables of each block and stream.
 //
-// Whoever carries the plan out makes readers, writers and run formation with these options as they
-// are, and adds only what says which file, disk and pool: then no part takes other blocks than
+// The code that carries the plan out makes readers, writers and run formation with these options as
+// they are, and adds only the file, the disk and the pool: then no part takes other blocks than
 // those that were counted.
-struct SortPlan {
+struct VORTEX_EXPORT SortPlan {
   SortPlanRequest request;
   std::size_t block_bytes = 0;
   std::size_t pool_blocks = 0;
   // Blocks that a stream of records holds: 1 where blocks hold whole records, else 2.
   std::size_t window_blocks = 0;
 
-  // Run formation. What is sorted in memory goes to the writer.
+  // Run formation. Records that are sorted in memory go to `writer`.
   FileReaderOptions reader;          // of an input
   FileWriterOptions writer;          // of the output
   std::size_t run_write_behind = 0;  // blocks of a run on their way to the disks
@@ -82,19 +92,19 @@ struct SortPlan {
   MergeBuffers merge_buffers(std::uint64_t runs) const;
   std::uint64_t largest_merge_order() const;
 
-  // What the sort takes of the address space at most, whatever it does next: the pool, the streams
-  // with what lies behind each, the heap and the stacks. Each bucket reserves as much as all of
-  // them have, files and runs their lengths.
+  // The address space that the sort takes at most, in any phase: the pool, the streams with what
+  // lies behind each, the heap and the stacks. Each bucket reserves as much as all buckets together
+  // hold; files and runs reserve their lengths.
   std::uint64_t address_space_bytes() const;
 
-  // Of it, what an input whose length is not known has to leave: for a run that is written while it
-  // is read, and for what may still be started and allocated.
+  // The part of it that an input of unknown length must leave free: for a run that is written while
+  // the input is read, and for what may still be started and allocated.
   std::uint64_t space_beside_input_bytes() const noexcept;
 
   // Runs that can be merged when each is read on its own: files that were sorted elsewhere, of
   // which no forecasts exist.
   std::uint64_t plain_merge_order() const;
-  // Of one of them, and of what they are merged to.
+  // The options for one of these files, and for the output of their merge.
   FileReaderOptions plain_reader() const;
   FileWriterOptions plain_writer() const;
 };
@@ -103,9 +113,20 @@ struct SortPlan {
 // which the whole is fastest. Beyond 2 MiB they only grow where the maps do not suffice for less.
 // Throws Error: ENOMEM when the memory is too small, with the least that would do, or when maps or
 // address space are; EINVAL for a block size that no pool can have or that no record fits into.
-SortPlan plan_sort(const SortPlanRequest& request);
+VORTEX_EXPORT SortPlan plan_sort(const SortPlanRequest& request);
 
 // Several lines for people.
-std::string to_string(const SortPlan& plan);
+VORTEX_EXPORT std::string to_string(const SortPlan& plan);
+
+// How much more address space this process may reserve: what RLIMIT_AS leaves, at most half of what
+// the processor has.
+VORTEX_EXPORT std::uint64_t address_space_left();
+
+// Advice for messages where the address space is too little.
+VORTEX_EXPORT std::string address_space_advice();
+
+// Fills in what this process can have: the default memory where the request names none, kernel
+// maps, address space, and the stacks of the threads that so many disks of the backend start.
+VORTEX_EXPORT void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks);
 
 }  // namespace vortex::inline v0

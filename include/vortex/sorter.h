@@ -5,30 +5,111 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 
-#include "sort/job/byte_sorter.h"
-#include "vortex/input_stream.h"
+#include "vortex/detail/export.h"
+#include "vortex/detail/record_kernels.h"
 #include "vortex/record_format.h"
-#include "vortex/record_kernels.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_plan.h"
-#include "vortex/sort_progress.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 
-// What STXXL calls a sorter. T is trivially copyable; `less(const T&, const T&)` is a strict weak
-// order that must not throw. It is called by whoever pushes and, after sort(), by a thread of the
-// sorter. Numbers need none: they are sorted by their bits, which is faster and a total order, NaNs
-// included (see RadixKey).
+class InputStreamBase;
+
+// An external sort without files of its own: records are pushed, sort() is called, and the sorted
+// sequence is an array behind a plain pointer. Sorter and RecordSorter are this with types that are
+// convenient; here records are bytes, ordered by any RecordOrder.
+//
+// push() partitions records in memory; when the memory is full, they are sorted and written to the
+// folders as a run, in files without a name. sort() merges until one merge is left. That one runs
+// in a thread of the sorter while the array is read, at most a few blocks ahead of the reader; the
+// room of the runs is given back as it goes. Records that all fit in memory are never written. The
+// sort is stable. Whatever happens, no file is left behind.
+//
+// The memory is one budget: the pool of blocks, the scratch, the buffer of push(), and the tables
+// of the blocks of runs, which take 76 bytes and a key for each block. The budget has room for the
+// tables of runs of 32 times the memory in all. The tables of longer data take memory besides.
+//
+// One thread at a time may use a sorter, but for the reading of the array (see InputStream). It
+// uses the SIGSEGV handler. After an exception it can only be destroyed; calls throw
+// Error(ENOTRECOVERABLE).
+class VORTEX_EXPORT ByteSorter {
+ public:
+  // Allocates, and reserves address space; touches no disk. Throws Error: ENOMEM (too little
+  // memory, with the least that would do), ENOTDIR and ENOENT for folders, EINVAL for the block
+  // size.
+  ByteSorter(const SortResources& resources, std::shared_ptr<const RecordOrder> order);
+  // Ends a merge that is under way. The array must not be in use.
+  ~ByteSorter();
+  ByteSorter(const ByteSorter&) = delete;
+  ByteSorter& operator=(const ByteSorter&) = delete;
+
+  std::size_t record_bytes() const noexcept { return record_bytes_; }
+  const SortPlan& plan() const noexcept;
+  // Runs and merges so far; the last merge counts from its beginning.
+  const RunCounts& counts() const noexcept;
+
+  // Copies a record. Blocks while a run is written, each time the memory is full. Throws Error:
+  // EINVAL after sort(), ECANCELED, and what the disks report (ENOSPC, EIO).
+  void push(const std::byte* record) { std::memcpy(next(record_bytes_), record, record_bytes_); }
+  // `count` records, one behind the other at any address, the array of a stream too; where that
+  // fails, its error is thrown.
+  void push(const std::byte* records, std::uint64_t count);
+
+  // Records pushed, and records in the array.
+  std::uint64_t size() const noexcept;
+
+  // No more records come. Returns when the array can be read, which is before everything is merged.
+  // Blocks; throws as push() does.
+  void sort();
+
+  // The array: size() records, then zeros to the end of the page. Valid while the sorter lives.
+  // Reading waits inside page faults for the merge; a reader may go back one block, and jump
+  // forward. An error of the merge (EIO, ECANCELED, an exception of the progress function) is a
+  // failure of the stream: read inside guarded() to get it as an Error. Throws Error(EINVAL) before
+  // sort().
+  const std::byte* bytes() const;
+  // The stream behind it (input_stream.h): prefault(), failure(), cancel().
+  InputStreamBase& stream() const;
+
+ protected:
+  // Where the next record, which is record_bytes() long, is to be put. Throws as push() does.
+  std::byte* next(std::size_t record_bytes) {
+    if (static_cast<std::size_t>(batch_end_ - batch_at_) < record_bytes) [[unlikely]]
+      push_batch();
+    return std::exchange(batch_at_, batch_at_ + record_bytes);
+  }
+
+ private:
+  class Machine;
+
+  // Hands over what was pushed one by one; then there is room for a record. Throws Error when
+  // nothing can be pushed.
+  void push_batch();
+
+  const std::size_t record_bytes_;
+  std::unique_ptr<Machine> machine_;
+  // The buffer that first gathers the records that are pushed one by one. It has no room where
+  // pushing is an error.
+  std::byte* batch_at_ = nullptr;
+  std::byte* batch_end_ = nullptr;
+};
+
+// The external sort that STXXL calls a sorter, for records of type T. T is trivially copyable;
+// `less(const T&, const T&)` is a strict weak order that must not throw. The thread that pushes
+// calls `less` and, after sort(), a thread of the sorter calls it. Numbers need no `less`: they are
+// sorted by their bits, which is faster and a total order, NaNs included (see RadixKey).
 //
 //   vortex::Sorter<Point, ByX> sorter({.memory_bytes = 256 << 20});
 //   while (...) sorter.push(point);
 //   sorter.sort();
 //   for (std::uint64_t i = 0; i < sorter.size(); ++i) use(sorter.data()[i]);
 //
-// What blocks, what is thrown and what holds afterwards: see ByteSorter.
+// ByteSorter tells which calls block, which errors they throw and which state they leave.
 template <typename T, typename Less = std::less<T>>
 class Sorter : private ByteSorter {
   using Base = ByteSorter;
@@ -53,7 +134,7 @@ class Sorter : private ByteSorter {
 };
 
 // The same for records whose length and keys are known when the program runs.
-class RecordSorter : private ByteSorter {
+class VORTEX_EXPORT RecordSorter : private ByteSorter {
   using Base = ByteSorter;
 
  public:

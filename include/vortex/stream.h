@@ -7,12 +7,26 @@
 #include <string>
 #include <string_view>
 
-#include "vortex/fault.h"
-#include "vortex/reservation.h"
+#include "vortex/detail/export.h"
+#include "vortex/error.h"
 
 namespace vortex::inline v0 {
 
 class FutexMutex;
+class Reservation;
+
+enum class Access : std::uint8_t {
+  kRead,
+  kWrite,
+  kUnknown,  // the processor, or the engine, does not tell
+};
+
+// How many addresses a stream reserves. They cost one kernel map and no memory.
+struct AddressSpace {
+  std::uint64_t bytes = 0;  // rounded up to whole pages
+  std::uint64_t least_bytes =
+      0;  // when the system refuses, halve down to this; 0: `bytes` or an error
+};
 
 // A range of reserved addresses whose faults are served by handle_fault() (the parent class of
 // section 4.4 of the Vortex paper). Derive from it to write a stream of your own: implement
@@ -22,12 +36,15 @@ class FutexMutex;
 // Faults of one stream are served one at a time; several threads may fault on it at once, and the
 // ones that find their block placed go on. After the first error every further fault of the stream
 // fails with that error.
-class Stream : private FaultServer {
+class VORTEX_EXPORT Stream {
  public:
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   const std::string& name() const noexcept;
+
+  // The addresses that are reserved.
+  std::uint64_t reserved_bytes() const noexcept { return reserved_bytes_; }
 
   // The first error, or a Failure that converts to false. Thread-safe, does not wait for a fault
   // that is being served.
@@ -44,7 +61,12 @@ class Stream : private FaultServer {
   Statistics statistics() const noexcept;
 
  protected:
-  Stream(std::string name, Reservation reservation);
+  // Reserves the addresses, which begin where 2 MiB do, so that whole spans of that size move as
+  // one page-table entry. Behind them lie 2 MiB more in which nothing is ever placed: an access
+  // that runs over the end faults there, instead of meeting what somebody else has mapped. Throws
+  // Error: EINVAL for zero bytes or sizes beyond the address space; ENOMEM when the system refuses,
+  // naming the limit that did (RLIMIT_AS, vm.overcommit_memory).
+  Stream(std::string name, const AddressSpace& space);
   // close() must have been called: by now the derived part that serves faults is gone.
   virtual ~Stream();
 
@@ -83,8 +105,11 @@ class Stream : private FaultServer {
   bool stopping() const noexcept;
   bool failed() const noexcept;
   std::byte* base() const noexcept { return base_; }
+  // Takes whatever is mapped in [at, at + bytes) of the stream away and leaves bare address space.
+  // Returns 0 or an errno value. May be called inside a fault; calls for disjoint ranges may run at
+  // once.
+  int vacate(std::byte* at, std::size_t bytes) noexcept;
   Reservation& reservation() noexcept;
-  const Reservation& reservation() const noexcept;
 
   // True in a forked child: nothing of the stream is there but this object.
   bool inherited() const noexcept;
@@ -106,11 +131,11 @@ class Stream : private FaultServer {
 
    private:
     Stream& stream_;
-    ServiceFrame frame_;
+    alignas(void*) std::byte frame_[3 * sizeof(void*)];  // a ServiceFrame
   };
 
-  // What a fault at base() + offset would do, called in the scope of a ServiceLock: serves unless
-  // that has been done. Returns false after an error.
+  // Does what a fault at base() + offset would do: serves the block unless that has been done. The
+  // caller holds a ServiceLock. Returns false after an error.
   bool serve_locked(Access access, std::uint64_t offset) noexcept;
 
   // handle_fault() found the block placed. A thread for which that does not help, because somebody
@@ -118,14 +143,15 @@ class Stream : private FaultServer {
   void note_spurious_fault() noexcept;
 
  private:
-  const Failure* serve(const Fault& fault) noexcept final;
-  void abandon(const Failure& inner) noexcept final;
+  const Failure* serve(Access access, std::uint64_t offset) noexcept;
+  void abandon(const Failure& inner) noexcept;
   bool helpless(std::uint64_t offset) noexcept;
   void record(int error, std::string_view cause, std::uint64_t offset, Window window) noexcept;
 
   struct State;
-  std::byte* const base_;
   const std::unique_ptr<State> state_;
+  std::byte* const base_;
+  const std::uint64_t reserved_bytes_;
 };
 
 }  // namespace vortex::inline v0

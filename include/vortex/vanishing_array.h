@@ -11,8 +11,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "vortex/detail/export.h"
 #include "vortex/error.h"
-#include "vortex/stream/pooled_stream.h"
+#include "vortex/stream_pool.h"
 
 namespace vortex::inline v0 {
 
@@ -29,7 +30,7 @@ struct VanishingArrayOptions {
 // being read: in the blocks that the reader has given back, so more than M blocks behind it. (A
 // store into a block that the reader still has is lost with the block: nothing faults, so nobody
 // can know.) What the reader touched last stays until finish_reading(). One thread at a time.
-class VanishingArrayBase : public PooledStream {
+class VORTEX_EXPORT VanishingArrayBase : public PooledStream {
  public:
   using Options = VanishingArrayOptions;
 
@@ -37,8 +38,8 @@ class VanishingArrayBase : public PooledStream {
   VanishingArrayBase(StreamPool& pool, std::uint64_t capacity_bytes, Options options);
   ~VanishingArrayBase() override;
 
-  // What has been written is complete: the last block is guarded, too, so that a reader is noticed
-  // in it. Without this call reading works, and the last block written stays until
+  // Declares the written data complete: the last block is guarded, too, so that the array notices a
+  // reader in it. Without this call reading works, and the last block written stays until
   // finish_reading(). Throws Error. Not inside a fault.
   void finish_writing();
 

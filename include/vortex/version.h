@@ -1,6 +1,8 @@
 // Which version of the library this is.
 #pragma once
 
+#include "vortex/detail/export.h"
+
 #define VORTEX_VERSION_MAJOR 0
 #define VORTEX_VERSION_MINOR 1
 #define VORTEX_VERSION_PATCH 0
@@ -15,6 +17,6 @@ namespace vortex::inline v0 {
 
 // The version of the library that the program runs with, as the macros above give the one that it
 // was compiled with: "0.1.0". Part of vortex-streams. Thread-safe, never fails.
-const char* version() noexcept;
+VORTEX_EXPORT const char* version() noexcept;
 
 }  // namespace vortex::inline v0

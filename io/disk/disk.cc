@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <mutex>
 
 #include "vortex/os/steady_time.h"
@@ -13,10 +14,10 @@ namespace vortex::inline v0 {
 namespace {
 
 // A request whose attempts are interrupted so often without moving a byte will not get anywhere.
-constexpr unsigned kMostInterruptions = 1000;
+constexpr unsigned kMaxInterruptions = 1000;
 
 // EAGAIN is a shortage in the kernel. With the pauses between, it may last for about two seconds.
-constexpr unsigned kMostRefusals = 70;
+constexpr unsigned kMaxRefusals = 70;
 constexpr std::uint64_t kShortestPauseNs = 20'000;
 constexpr unsigned kPauseDoublings = 11;
 
@@ -24,14 +25,22 @@ void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
   counter.fetch_add(by, std::memory_order_relaxed);
 }
 
+void clear_memory(const Request& request) noexcept {
+  if (request.pieces == nullptr) {
+    std::memset(request.memory, 0, request.piece_bytes);
+    return;
+  }
+  for (unsigned i = 0; i < request.piece_count; ++i) {
+    std::memset(request.pieces->begins[i], 0, request.piece_bytes);
+  }
+}
+
 }  // namespace
 
 Disk::Disk(DiskOptions options, unsigned depth)
     : name_(std::move(options.name)),
       depth_(options.depth != 0 ? options.depth : depth),
-      faults_(std::move(options.faults)),
-      owner_pid_(getpid()),
-      policy_(options.policy) {}
+      owner_pid_(getpid()) {}
 
 bool Disk::inherited() const noexcept { return getpid() != owner_pid_; }
 
@@ -56,7 +65,6 @@ void Disk::submit(Request& request, bool more_to_come) noexcept {
   request.state_.store(Request::State::kUnderWay, std::memory_order_relaxed);
   {
     std::lock_guard lock(mutex_);
-    request.arrival_ = arrivals_++;
     (request.operation == Operation::kWrite ? writes_ : reads_).push(request);
   }
   pump();
@@ -66,15 +74,10 @@ void Disk::submit(Request& request, bool more_to_come) noexcept {
 Request* Disk::next_to_issue() noexcept {
   std::lock_guard lock(mutex_);
   if (in_flight_ >= depth_ || (reads_.empty() && writes_.empty())) return nullptr;
-  bool write = !writes_.empty();
-  if (write && !reads_.empty()) {
-    write =
-        policy_ == QueuePolicy::kWritesFirst ||
-        (policy_ == QueuePolicy::kArrival && writes_.first()->arrival_ < reads_.first()->arrival_);
-  }
   ++in_flight_;
   ended_.peak_in_flight = std::max(ended_.peak_in_flight, in_flight_);
-  return (write ? writes_ : reads_).pop();
+  // Writes first (SPAA paper, section 3): a write frees memory, which is what readers wait for.
+  return (writes_.empty() ? reads_ : writes_).pop();
 }
 
 void Disk::pump() noexcept {
@@ -82,91 +85,12 @@ void Disk::pump() noexcept {
 }
 
 void Disk::issue(Request& request) noexcept {
-  using Kind = PlannedFault::Kind;
-  for (;;) {
-    const std::uint64_t number = attempts_.fetch_add(1, std::memory_order_relaxed);
-    request.prepare_attempt(request.bytes);
-    request.forced_ = false;
-    request.overtakers_ = 0;
-    if (faults_ != nullptr) {
-      const PlannedFault fault = faults_->decide(request.attempt_, number);
-      if (fault.kind != Kind::kNone) count(injected_);
-      if (fault.kind == Kind::kError) {
-        if (!has_ended(request, -fault.error)) continue;
-        end(request);
-        return;
-      }
-      if (fault.kind == Kind::kLate) request.overtakers_ = fault.overtakers;
-      if (fault.kind == Kind::kShort || fault.kind == Kind::kTorn) {
-        const bool torn = fault.kind == Kind::kTorn;
-        std::size_t reported = std::clamp<std::size_t>(fault.bytes, 1, request.attempt_.bytes);
-        // Direct I/O cannot be asked for less than whole sectors. What is reported beyond them has
-        // not been moved and must not be relied on; only at the end of the data it would be, and a
-        // second cut in the same place would say that the file ends there.
-        const std::size_t moved = reported - reported % request.alignment;
-        const std::size_t cut_at = request.bytes_done + reported;
-        if (cut_at >= request.wanted_bytes() || cut_at == request.cut_at_) reported = moved;
-        if (torn || reported > 0) {
-          request.forced_ = true;
-          request.result_ = torn ? -fault.error : static_cast<std::int64_t>(reported);
-          if (moved == 0) {
-            if (!has_ended(request, request.result_)) continue;
-            end(request);
-            return;
-          }
-          request.prepare_attempt(moved);
-        }
-      }
-    }
-    with_backend_.fetch_add(1, std::memory_order_acq_rel);
-    start(request);
-    return;
-  }
+  count(attempts_);
+  request.prepare_attempt();
+  start(request);
 }
 
 void Disk::arrived(Request& request, std::int64_t result) noexcept {
-  if (faults_ == nullptr) {
-    with_backend_.fetch_sub(1, std::memory_order_acq_rel);
-    settle(request, result);
-    return;
-  }
-  // The kernel hands the request from the thread that issued it to this one; here both say so to
-  // the compiler.
-  with_backend_.load(std::memory_order_acquire);
-  // A file may end earlier than the planned fault would have cut the transfer.
-  if (request.forced_ && result == static_cast<std::int64_t>(request.attempt_.bytes)) {
-    result = request.result_;
-  }
-  const bool late = request.overtakers_ > 0;
-  if (late) request.result_ = result;
-  {
-    std::lock_guard lock(mutex_);
-    for (Request* held = held_back_.first(); held != nullptr; held = RequestQueue::next(*held)) {
-      if (held->overtakers_ > 0) --held->overtakers_;
-    }
-    if (late) held_back_.push(request);
-    with_backend_.fetch_sub(1, std::memory_order_acq_rel);
-  }
-  if (!late) settle(request, result);
-  settle_overtaken();
-}
-
-void Disk::settle_overtaken() noexcept {
-  for (;;) {
-    Request* due = nullptr;
-    {
-      std::lock_guard lock(mutex_);
-      const bool all = with_backend_.load(std::memory_order_acquire) == 0;
-      due = held_back_.first();
-      while (due != nullptr && !all && due->overtakers_ > 0) due = RequestQueue::next(*due);
-      if (due == nullptr) return;
-      held_back_.remove(*due);
-    }
-    settle(*due, due->result_);
-  }
-}
-
-void Disk::settle(Request& request, std::int64_t result) noexcept {
   if (has_ended(request, result)) {
     end(request);
   } else {
@@ -177,8 +101,8 @@ void Disk::settle(Request& request, std::int64_t result) noexcept {
 bool Disk::has_ended(Request& request, std::int64_t result) noexcept {
   if (result < 0) {
     const int error = static_cast<int>(-result);
-    const bool again = (error == EINTR && ++request.interruptions_ < kMostInterruptions) ||
-                       (error == EAGAIN && ++request.refusals_ < kMostRefusals);
+    const bool again = (error == EINTR && ++request.interruptions_ < kMaxInterruptions) ||
+                       (error == EAGAIN && ++request.refusals_ < kMaxRefusals);
     if (!again) {
       request.error = error;
       return true;
@@ -217,6 +141,9 @@ bool Disk::has_ended(Request& request, std::int64_t result) noexcept {
 }
 
 void Disk::end(Request& request) noexcept {
+  if (request.clear_written && request.operation == Operation::kWrite && request.error == 0) {
+    clear_memory(request);
+  }
   {
     std::lock_guard lock(mutex_);
     const bool read = request.operation == Operation::kRead;
@@ -237,7 +164,7 @@ void Disk::end(Request& request) noexcept {
   }
   pump();
   flush();
-  progress_.advance();
+  progress_.notify();
 }
 
 bool Disk::wait(Request& request, const std::atomic<bool>* stop) noexcept {
@@ -260,7 +187,7 @@ bool Disk::wait(Request& request, const std::atomic<bool>* stop) noexcept {
   return ended;
 }
 
-void Disk::interrupt() noexcept { progress_.advance(); }
+void Disk::interrupt() noexcept { progress_.notify(); }
 
 void Disk::drain() noexcept {
   for (;;) {
@@ -272,11 +199,6 @@ void Disk::drain() noexcept {
     flush();
     await_progress(seen);
   }
-}
-
-void Disk::set_policy(QueuePolicy policy) noexcept {
-  std::lock_guard lock(mutex_);
-  policy_ = policy;
 }
 
 DiskStatistics Disk::statistics() const {
@@ -292,7 +214,6 @@ DiskStatistics Disk::statistics() const {
   result.fixed_attempts = fixed_.load(std::memory_order_relaxed);
   result.retries = retries_.load(std::memory_order_relaxed);
   result.short_transfers = short_transfers_.load(std::memory_order_relaxed);
-  result.injected_faults = injected_.load(std::memory_order_relaxed);
   result.late = late_.load(std::memory_order_relaxed);
   result.waits = waits_.load(std::memory_order_relaxed);
   result.waited_ns = waited_ns_.load(std::memory_order_relaxed);

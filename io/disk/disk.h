@@ -8,25 +8,25 @@
 #include <string>
 #include <utility>
 
-#include "io/disk/fault_plan.h"
 #include "io/disk/request.h"
+#include "vortex/detail/export.h"
 #include "vortex/disk.h"
-#include "vortex/os/event_count.h"
 #include "vortex/os/futex.h"
 
 namespace vortex::inline v0 {
 
-// Requests to one disk. At most `depth` are with the backend; the others wait here, and the policy
-// says which goes next. A backend only carries out attempts; what their results mean is decided
-// here for all backends: a short transfer goes on where it stopped, EINTR is tried again at once
-// and EAGAIN after pauses of up to 41 ms (both a bounded number of times), the first other error
-// ends the request, and no result is dropped.
+// Requests to one disk. At most `depth` are with the backend; the others wait here, and writes go
+// before reads. A backend only carries out attempts; what their results mean is decided here for
+// all backends: a short transfer goes on where it stopped, EINTR is tried again at once and EAGAIN
+// after pauses of up to 41 ms (both a bounded number of times), the first other error ends the
+// request, and no result is dropped.
 //
 // submit(), wait() and send() may be called inside a fault and by any thread; they allocate
 // nothing. Completions are found by threads of the backend.
 //
-// Backends: UringDisk, ThreadDisk, SimulatedDisk, PacedDisk; open_disk() chooses.
-class Disk {
+// Backends: UringDisk and ThreadDisk, between which open_disk() chooses; for tests and benchmarks
+// SimulatedDisk and PacedDisk, and FaultyDisk around another one (study/).
+class VORTEX_EXPORT Disk {
  public:
   // Requests must have ended: backends wait for them when they are destroyed.
   virtual ~Disk() = default;
@@ -34,6 +34,7 @@ class Disk {
   Disk& operator=(const Disk&) = delete;
 
   const std::string& name() const noexcept { return name_; }
+  unsigned depth() const noexcept { return depth_; }
 
   // Takes the request. With `more_to_come` the backend may hold it back until the next submit(),
   // wait() or send(): one call of the system for several.
@@ -47,24 +48,30 @@ class Disk {
   void send() noexcept { flush(); }
 
   // Makes every wait() look at its `stop` again.
-  void interrupt() noexcept;
+  virtual void interrupt() noexcept;
 
   // Waits until every request submitted so far has ended.
   void drain() noexcept;
 
-  void set_policy(QueuePolicy policy) noexcept;
-  DiskStatistics statistics() const;
+  virtual DiskStatistics statistics() const;
 
   // Tells the kernel about memory that many requests will use, so that it need not look it up and
-  // pin it for each. Requests refer to it by the same addresses ever after: blocks at home. What is
-  // registered is the memory that lies at those addresses now: were a block placed elsewhere, its
-  // home would be given new memory, and requests would move that instead of the block. So all
+  // pin it for each. Requests refer to it by the same addresses ever after: blocks at home. The
+  // kernel registers the memory that lies at those addresses now: were a block placed elsewhere,
+  // its home would be given new memory, and requests would move that instead of the block. So all
   // blocks must rest, and go on resting until this returns; the homes of a pool of aliases show the
-  // same memory at any time. Refusal is no error: it costs speed,
-  // and the statistics say why. Not inside a fault. The range must be unregistered before the
-  // memory goes away, with no requests under way.
+  // same memory at any time. A refusal by the kernel is no error: it costs speed, and the
+  // statistics say why. Not inside a fault. The range must be unregistered before the memory goes
+  // away, with no requests under way.
   virtual void register_memory(std::byte* begin, std::size_t bytes, std::size_t block_bytes);
   virtual void unregister_memory(std::byte* begin) noexcept;
+
+  // Time, for the statistics.
+  virtual std::uint64_t now_ns() const noexcept;
+  // Changes when requests end and when somebody interrupts. await_progress() waits until it is no
+  // longer `seen`, and may return earlier.
+  std::uint32_t progress() const noexcept { return progress_.ticket(); }
+  virtual void await_progress(std::uint32_t seen) noexcept { progress_.await(seen); }
 
   // Why open_disk() did not make a better disk; for the statistics.
   void set_fallback(std::string reason) { fallback_ = std::move(reason); }
@@ -79,21 +86,15 @@ class Disk {
   // Carries out request.attempt(), or begins to; the result, as of a system call with -errno for
   // errors, goes to arrived(), from this call or later, on any thread.
   virtual void start(Request& request) noexcept = 0;
-  // Time, for the statistics.
-  virtual std::uint64_t now_ns() const noexcept;
   // Everything started is under way when it returns, or a thread of the backend sees to it.
   virtual void flush() noexcept {}
   // Lets time pass before an attempt is repeated for which the kernel was short of something.
   virtual void pause(std::uint64_t nanoseconds) noexcept;
   // How long, the first time (1) and later: 20 us, doubled each time up to 41 ms.
   static std::uint64_t retry_pause_ns(unsigned refusals) noexcept;
-  // Waits until progress() is no longer `seen`.
-  virtual void await_progress(std::uint32_t seen) noexcept { progress_.wait(seen); }
 
   void arrived(Request& request, std::int64_t result) noexcept;
 
-  std::uint32_t progress() const noexcept { return progress_.now(); }
-  unsigned depth() const noexcept { return depth_; }
   bool inherited() const noexcept;  // by a forked child, to whom the requests do not belong
   void count_late() noexcept { late_.fetch_add(1, std::memory_order_relaxed); }
   void count_fixed() noexcept { fixed_.fetch_add(1, std::memory_order_relaxed); }
@@ -104,35 +105,27 @@ class Disk {
   void issue(Request& request) noexcept;
   // Ends the request (true), or has it try again (false).
   bool has_ended(Request& request, std::int64_t result) noexcept;
-  void settle(Request& request, std::int64_t result) noexcept;
-  void settle_overtaken() noexcept;
   void end(Request& request) noexcept;
 
   std::string name_;
   unsigned depth_;
-  std::shared_ptr<FaultPlan> faults_;
   std::string fallback_;
   int owner_pid_;
 
-  mutable FutexMutex mutex_;  // the queues, the counts, and the results held back
-  QueuePolicy policy_;
-  RequestQueue reads_;  // waiting
+  mutable FutexMutex mutex_;  // the queues and the counts
+  RequestQueue reads_;        // waiting
   RequestQueue writes_;
-  std::uint64_t arrivals_ = 0;
   unsigned in_flight_ = 0;  // issued and not ended
-  RequestQueue held_back_;  // results that a planned fault delays
-  std::atomic<unsigned> with_backend_{0};
   std::atomic<std::uint64_t> attempts_{0};
   std::atomic<std::uint64_t> fixed_{0};
   std::atomic<std::uint64_t> retries_{0};
   std::atomic<std::uint64_t> short_transfers_{0};
-  std::atomic<std::uint64_t> injected_{0};
   std::atomic<std::uint64_t> late_{0};
   std::atomic<std::uint64_t> waits_{0};
   std::atomic<std::uint64_t> waited_ns_{0};
   DiskStatistics ended_;  // the counts of requests that ended
 
-  EventCount progress_;  // advances when requests end
+  FutexEvent progress_;  // requests have ended
 };
 
 }  // namespace vortex::inline v0

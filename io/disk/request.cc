@@ -4,11 +4,11 @@
 
 namespace vortex::inline v0 {
 
-void Request::prepare_attempt(std::size_t most_bytes) noexcept {
+void Request::prepare_attempt() noexcept {
   attempt_.operation = operation;
   attempt_.file = file;
   attempt_.offset = offset == kSequential ? kSequential : offset + bytes_done;
-  attempt_.bytes = std::min(bytes - bytes_done, most_bytes);
+  attempt_.bytes = bytes - bytes_done;
   attempt_.memory_count = 0;
   iovec* const parts = pieces != nullptr ? pieces->attempt.data() : &one_piece_;
   attempt_.memory = parts;
@@ -36,13 +36,6 @@ Request* RequestQueue::pop() noexcept {
   first_ = request->next_;
   if (first_ == nullptr) last_ = nullptr;
   return request;
-}
-
-void RequestQueue::remove(Request& request) noexcept {
-  Request* before = nullptr;
-  for (Request* at = first_; at != &request; at = at->next_) before = at;
-  (before != nullptr ? before->next_ : first_) = request.next_;
-  if (last_ == &request) last_ = before;
 }
 
 }  // namespace vortex::inline v0

@@ -1,4 +1,4 @@
-// What a disk is asked to do.
+// Requests to a disk, the attempts to carry them out, and queues of requests.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,10 +12,10 @@ namespace vortex::inline v0 {
 
 enum class Operation : std::uint8_t { kRead, kWrite };
 
-inline constexpr std::size_t kMostPieces = 32;
+inline constexpr std::size_t kMaxPieces = 32;
 
-// What is handed to the kernel at once: the whole of a request, or what an earlier attempt left
-// over.
+// A transfer that is handed to the kernel at once: the whole of a request, or the rest that an
+// earlier attempt left over.
 struct Attempt {
   Operation operation = Operation::kRead;
   int file = -1;
@@ -29,8 +29,8 @@ struct Attempt {
 // where it is until the request has ended. Requests of one piece do without: a merge keeps one for
 // each of its buffers.
 struct Pieces {
-  std::array<std::byte*, kMostPieces> begins{};
-  std::array<iovec, kMostPieces> attempt;  // for the disk
+  std::array<std::byte*, kMaxPieces> begins{};
+  std::array<iovec, kMaxPieces> attempt;  // for the disk
 };
 
 // One transfer between a range of a file and memory, in one piece or several (small blocks are
@@ -64,6 +64,9 @@ struct Request {
   unsigned piece_count = 0;
   std::size_t piece_bytes = 0;
 
+  // A write that succeeds leaves zeros in all its pieces.
+  bool clear_written = false;
+
   void (*complete)(Request& request) noexcept = nullptr;
   void* context = nullptr;  // for `complete`
 
@@ -89,6 +92,8 @@ struct Request {
 
   // For the backends of Disk.
   const Attempt& attempt() const noexcept { return attempt_; }
+  // Bytes done when a transfer was last cut at no multiple of `alignment`; 0: none was.
+  std::size_t cut_at() const noexcept { return cut_at_; }
 
  private:
   friend class Disk;
@@ -96,33 +101,24 @@ struct Request {
 
   enum class State : std::uint8_t { kNew, kUnderWay, kDone };
 
-  // Prepares an attempt for the bytes from `bytes_done` on, at most `most_bytes` of them.
-  void prepare_attempt(std::size_t most_bytes) noexcept;
+  // Prepares an attempt for the bytes from `bytes_done` on.
+  void prepare_attempt() noexcept;
 
   std::atomic<State> state_{State::kNew};
   Request* next_ = nullptr;
-  std::uint64_t arrival_ = 0;
   Attempt attempt_;
   iovec one_piece_{};           // what the attempt moves, where there is one piece
   unsigned interruptions_ = 0;  // in a row, with nothing moved
   unsigned refusals_ = 0;       // likewise
-  std::size_t cut_at_ = 0;  // bytes done when a transfer was last cut at no multiple of `alignment`
-  // A planned fault: the result to report for the attempt under way, or when it is held back the
-  // result it had, and how many later results are still to overtake it.
-  bool forced_ = false;
-  std::int64_t result_ = 0;
-  unsigned overtakers_ = 0;
+  std::size_t cut_at_ = 0;
 };
 
 // Requests in order of arrival, linked through themselves. Not thread-safe.
 class RequestQueue {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
-  Request* first() const noexcept { return first_; }
-  static Request* next(const Request& request) noexcept { return request.next_; }
   void push(Request& request) noexcept;
   Request* pop() noexcept;  // null when empty
-  void remove(Request& request) noexcept;
 
  private:
   Request* first_ = nullptr;

@@ -12,21 +12,17 @@
 
 #include "io/disk/transfer.h"
 #include "vortex/error.h"
-#include "vortex/os/masked_thread.h"
 
 namespace vortex::inline v0 {
 
-ThreadDisk::ThreadDisk(DiskOptions options) : Disk(std::move(options), 1) {
+ThreadDisk::ThreadDisk(DiskOptions options) : Disk(std::move(options), 1), threads_(depth()) {
   cancel_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (cancel_event_ < 0) throw Error(errno, "disk '" + name() + "': eventfd");
-  threads_.reserve(depth());
-  for (unsigned i = 0; i < depth(); ++i) {
-    pthread_t thread{};
-    if (const int error = start_masked_thread(&thread, &ThreadDisk::run, this)) {
+  for (MaskedThread& thread : threads_) {
+    if (const int error = thread.start([this] { serve(); })) {
       stop();
       throw Error(error, "disk '" + name() + "': the system refuses a thread for requests");
     }
-    threads_.push_back(thread);
   }
 }
 
@@ -38,7 +34,7 @@ ThreadDisk::~ThreadDisk() {
 
 void ThreadDisk::stop() noexcept {
   started_count_.close();
-  for (pthread_t thread : threads_) pthread_join(thread, nullptr);
+  for (MaskedThread& thread : threads_) thread.join();
   close(cancel_event_);
 }
 
@@ -48,11 +44,6 @@ void ThreadDisk::start(Request& request) noexcept {
     started_.push(request);
   }
   started_count_.release();
-}
-
-void* ThreadDisk::run(void* disk) noexcept {
-  static_cast<ThreadDisk*>(disk)->serve();
-  return nullptr;
 }
 
 void ThreadDisk::serve() noexcept {

@@ -1,13 +1,12 @@
 // A disk served by threads that make plain system calls: works everywhere.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <vector>
 
 #include "io/disk/disk.h"
 #include "vortex/os/futex.h"
+#include "vortex/os/masked_thread.h"
 
 namespace vortex::inline v0 {
 
@@ -28,7 +27,6 @@ class ThreadDisk final : public Disk {
  private:
   const char* backend() const noexcept override { return "threads"; }
   void start(Request& request) noexcept override;
-  static void* run(void* disk) noexcept;
   void serve() noexcept;
   std::int64_t transfer_when_ready(const Attempt& attempt) noexcept;
   void stop() noexcept;
@@ -38,7 +36,7 @@ class ThreadDisk final : public Disk {
   FutexSemaphore started_count_;
   std::atomic<bool> canceled_{false};
   int cancel_event_ = -1;
-  std::vector<pthread_t> threads_;
+  std::vector<MaskedThread> threads_;
 };
 
 }  // namespace vortex::inline v0

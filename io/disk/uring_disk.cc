@@ -14,20 +14,19 @@
 #include <utility>
 
 #include "vortex/error.h"
-#include "vortex/os/masked_thread.h"
 #include "vortex/os/memory.h"
 
 namespace vortex::inline v0 {
 namespace {
 
 // The kernel's limit for one registered buffer.
-constexpr std::size_t kMostRangeBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxRangeBytes = std::size_t{1} << 30;
 
 // An entry beyond `depth` looks out for new requests.
 constexpr unsigned kSpareEntries = 1;
 
 // How often the kernel is asked again to take entries for which it is short of something.
-constexpr unsigned kMostRefusals = 30;
+constexpr unsigned kMaxRefusals = 30;
 
 // How often results are looked for while the kernel lets nobody wait for them.
 constexpr int kLookAgainMs = 10;
@@ -72,20 +71,22 @@ void close_ring(io_uring* ring) noexcept {
 }  // namespace
 
 UringDisk::UringDisk(DiskOptions options) : Disk(std::move(options), kDefaultDepth) {
-  if (depth() > kMostDepth) {
+  if (depth() > kMaxDepth) {
     throw Error(EINVAL, "disk '" + name() + "': a depth of " + std::to_string(depth()) +
-                            " is too much; io_uring takes up to " + std::to_string(kMostDepth));
+                            " is too much; io_uring takes up to " + std::to_string(kMaxDepth));
   }
   unsubmitted_.reserve(depth() + kSpareEntries);
   new_requests_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (new_requests_ < 0) throw Error(errno, "disk '" + name() + "': eventfd");
-  if (const int error = start_masked_thread(&thread_, &UringDisk::run, this)) {
+  if (const int error = thread_.start([this] {
+        if (open()) serve();
+      })) {
     close(new_requests_);
     throw Error(error, "disk '" + name() + "': the system refuses a thread for requests");
   }
   opened_.acquire();
   if (refusal_ != nullptr) {
-    pthread_join(thread_, nullptr);
+    thread_.join();
     close(new_requests_);
     std::rethrow_exception(refusal_);
   }
@@ -101,7 +102,7 @@ bool UringDisk::open() noexcept {
     }
     ring_is_open = true;
     probe();
-    ranges_possible_ = io_uring_register_buffers_sparse(&ring_, kMostRanges) == 0;
+    ranges_possible_ = io_uring_register_buffers_sparse(&ring_, kMaxRanges) == 0;
   } catch (...) {
     if (ring_is_open) close_ring(&ring_);
     refusal_ = std::current_exception();
@@ -117,7 +118,7 @@ UringDisk::~UringDisk() {
   drain();
   stopping_.store(true, std::memory_order_release);
   announce();
-  pthread_join(thread_, nullptr);
+  thread_.join();
   close(new_requests_);
   close_ring(&ring_);
 }
@@ -164,19 +165,19 @@ void UringDisk::register_memory(std::byte* begin, std::size_t bytes, std::size_t
     known = true;
   }
   if (known) return;
-  const std::size_t blocks = std::max(kMostRangeBytes / block_bytes, std::size_t{1});
+  const std::size_t blocks = std::max(kMaxRangeBytes / block_bytes, std::size_t{1});
   const std::size_t chunk_bytes = blocks * block_bytes;
   int error = 0;
   for (std::size_t at = 0; at < bytes && error == 0; at += chunk_bytes) {
     const std::size_t size = std::min(chunk_bytes, bytes - at);
     unsigned index = 0;
-    while (index < kMostRanges && ranges_[index].begin != nullptr) ++index;
-    error = index < kMostRanges ? update_range(index, begin + at, size) : ENOSPC;
+    while (index < kMaxRanges && ranges_[index].begin != nullptr) ++index;
+    error = index < kMaxRanges ? update_range(index, begin + at, size) : ENOSPC;
     if (error != 0) break;
     ranges_[index] = {begin + at, begin + at + size, begin, 1};
     range_count_ = std::max(range_count_, index + 1);
   }
-  // What was registered before an error is used all the same.
+  // The ranges that were registered before an error are used all the same.
   if (error == 0) {
     registration_ = format_bytes(bytes) + " registered";
   } else if (error == ENOMEM) {
@@ -244,12 +245,6 @@ void UringDisk::announce() noexcept {
   if (write(new_requests_, &one, sizeof one) < 0) errno = saved;
 }
 
-void* UringDisk::run(void* disk) noexcept {
-  auto& self = *static_cast<UringDisk*>(disk);
-  if (self.open()) self.serve();
-  return nullptr;
-}
-
 void UringDisk::serve() noexcept {
   unsigned refusals = 0;
   for (;;) {
@@ -261,7 +256,7 @@ void UringDisk::serve() noexcept {
     if (stopping_.load(std::memory_order_acquire)) return;
     if (error == 0 || error == EINTR) {
       refusals = 0;
-    } else if ((error == EAGAIN || error == EBUSY) && ++refusals < kMostRefusals) {
+    } else if ((error == EAGAIN || error == EBUSY) && ++refusals < kMaxRefusals) {
       pause(retry_pause_ns(refusals));
     } else {
       refusals = 0;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <liburing.h>
-#include <pthread.h>
 
 #include <array>
 #include <atomic>
@@ -12,6 +11,7 @@
 
 #include "io/disk/disk.h"
 #include "vortex/os/futex.h"
+#include "vortex/os/masked_thread.h"
 
 namespace vortex::inline v0 {
 
@@ -24,7 +24,7 @@ namespace vortex::inline v0 {
 class UringDisk final : public Disk {
  public:
   static constexpr unsigned kDefaultDepth = 32;
-  static constexpr unsigned kMostDepth = 4096;
+  static constexpr unsigned kMaxDepth = 4096;
 
   // Probes the ring with a real request. Throws Error when the system refuses io_uring, saying
   // which switch is to blame as far as it can be told, or a thread. Should the kernel refuse later
@@ -44,7 +44,7 @@ class UringDisk final : public Disk {
     std::byte* registration = nullptr;  // `begin` of the register_memory() call it belongs to
     unsigned users = 0;
   };
-  static constexpr unsigned kMostRanges = 256;
+  static constexpr unsigned kMaxRanges = 256;
 
   const char* backend() const noexcept override { return "io_uring"; }
   std::string registration() const override;
@@ -58,7 +58,6 @@ class UringDisk final : public Disk {
   void announce() noexcept;
 
   // The thread's.
-  static void* run(void* disk) noexcept;
   void serve() noexcept;
   bool say_that_it_sleeps() noexcept;
   void prepare_started() noexcept;
@@ -73,14 +72,14 @@ class UringDisk final : public Disk {
   RequestQueue started_;      // not yet in the ring
   bool announced_ = true;     // the thread knows of them, or is about to
   bool ranges_possible_ = false;
-  std::array<RegisteredRange, kMostRanges> ranges_;
+  std::array<RegisteredRange, kMaxRanges> ranges_;
   unsigned range_count_ = 0;
   std::string registration_ = "none asked for";
 
   int new_requests_ = -1;            // an event, for a thread that sleeps
   std::atomic<bool> sleeps_{false};  // or is about to, unless something is started
   std::atomic<bool> stopping_{false};
-  pthread_t thread_{};
+  MaskedThread thread_;
   FutexSemaphore opened_;  // released once, when the thread has a ring or a refusal
   std::exception_ptr refusal_;
 

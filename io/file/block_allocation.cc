@@ -1,4 +1,4 @@
-#include "vortex/block_allocation.h"
+#include "io/file/block_allocation.h"
 
 #include <algorithm>
 #include <array>
@@ -114,6 +114,41 @@ unsigned BlockAllocation::disk(std::uint64_t block) const noexcept {
   // The first running sum above the point: never a disk of weight 0.
   return static_cast<unsigned>(std::upper_bound(cumulative_.begin(), cumulative_.end(), point) -
                                cumulative_.begin());
+}
+
+std::vector<double> shares_that_fit(const std::vector<double>& bytes_per_s,
+                                    const std::vector<std::uint64_t>& free_bytes,
+                                    std::uint64_t total_bytes) {
+  std::vector<double> weights = bytes_per_s;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (free_bytes[i] == 0) weights[i] = 0;
+  }
+  if (total_bytes == 0) return weights;
+  // Disks that would overflow get what fits, and the others share the rest, which may make others
+  // overflow.
+  std::vector<double> share(weights.size(), 0);
+  std::vector<bool> full(weights.size(), false);
+  auto left = static_cast<double>(total_bytes);
+  for (bool again = true; again;) {
+    again = false;
+    double sum = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) sum += full[i] ? 0 : weights[i];
+    if (sum <= 0) break;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (full[i]) continue;
+      share[i] = left * weights[i] / sum;
+      if (share[i] > static_cast<double>(free_bytes[i])) {
+        share[i] = static_cast<double>(free_bytes[i]);
+        full[i] = true;
+        again = true;
+      }
+    }
+    if (again) {
+      left = static_cast<double>(total_bytes);
+      for (std::size_t i = 0; i < weights.size(); ++i) left -= full[i] ? share[i] : 0;
+    }
+  }
+  return share;
 }
 
 }  // namespace vortex::inline v0

@@ -24,7 +24,10 @@
 namespace vortex::inline v0 {
 namespace {
 
-// What file systems that do not tell are content with.
+// The unit of stat(2)'s st_blocks, in bytes.
+constexpr std::uint64_t kUnitOfStat = 512;
+
+// The alignment that is assumed where the file system does not tell: all of them accept it.
 constexpr std::size_t kUsualAlignment = 4096;
 
 struct FreeDeleter {
@@ -81,7 +84,7 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
   file.name_ = path;
   struct stat existing {};
   const bool exists = stat(path.c_str(), &existing) == 0;
-  // What cannot be a name now cannot be one when everything has been written, either.
+  // A path that cannot name a file now cannot name one when everything has been written, either.
   if (!exists && (errno != ENOENT || path.empty())) file.fail("create");
   if (exists && !S_ISREG(existing.st_mode)) {
     file.file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -213,7 +216,6 @@ std::optional<std::uint64_t> BlockFile::free_bytes() const {
 std::optional<std::uint64_t> BlockFile::room_bytes() const {
   struct stat status {};
   if (fstat(file_, &status) != 0) fail("stat");
-  constexpr std::uint64_t kUnitOfStat = 512;
   const std::optional<std::uint64_t> free = free_bytes();
   if (!free) return std::nullopt;
   return *free + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
@@ -231,6 +233,24 @@ void BlockFile::allocate(std::uint64_t bytes) {
   if (uninterrupted([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) return;
   if (errno == EOPNOTSUPP || errno == ENOSYS) return;
   fail("reserve " + format_bytes(bytes) + " for");
+}
+
+bool BlockFile::try_to_grow(std::uint64_t bytes) noexcept {
+  const int saved = errno;
+  const std::optional<std::uint64_t> free = free_bytes_if_told(file_);
+  struct stat status {};
+  const bool fits = !free || fstat(file_, &status) != 0 ||
+                    bytes <= *free + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
+  const auto length = static_cast<off_t>(bytes);
+  const auto done = [](int result) {
+    return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS;
+  };
+  const bool grown =
+      fits &&
+      done(uninterrupted([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); })) &&
+      done(uninterrupted([&] { return ftruncate(file_, length); }));
+  errno = saved;
+  return grown;
 }
 
 void BlockFile::truncate(std::uint64_t bytes) {

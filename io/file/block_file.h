@@ -8,6 +8,7 @@
 #include <string>
 
 #include "io/file/output_name.h"
+#include "vortex/detail/export.h"
 
 namespace vortex::inline v0 {
 
@@ -29,7 +30,7 @@ struct CreateOptions {
 // as it had them when the new one was created and as far as the process may (FileAttributes); until
 // then the new one is its maker's alone (0600). Its other names, if it has hard links, keep the old
 // contents.
-class BlockFile {
+class VORTEX_EXPORT BlockFile {
  public:
   BlockFile() = default;
   ~BlockFile();
@@ -39,7 +40,8 @@ class BlockFile {
   // Opens for reading; devices and pipes too.
   static BlockFile open(const std::string& path, bool direct = true);
   // Something else than a regular file at `path` (a device, a pipe) is opened for writing as it is.
-  // Symbolic links are followed and stay. What could not be given its name later is refused now.
+  // Symbolic links are followed and stay. A path that could not be given to the file in the end is
+  // refused now.
   static BlockFile create(const std::string& path, const CreateOptions& options = {});
   // Without a name, in a folder; gone when it is closed.
   static BlockFile temporary(const std::string& folder, bool direct = true);
@@ -64,8 +66,9 @@ class BlockFile {
   // False for what is read or written in order: pipes, sockets, terminals, borrowed descriptors
   // that are written to.
   bool seekable() const noexcept { return seekable_; }
-  // Of seekable files, the offset at which the data begin, where a borrowed descriptor stood and
-  // else 0, and their length in bytes from there, both as they were when the file was opened.
+  // Seekable files only, as they were when the file was opened. begin() is the offset at which the
+  // data begin: the position of a borrowed descriptor, else 0. length() is the number of bytes from
+  // there to the end.
   std::uint64_t begin() const noexcept { return begin_; }
   std::uint64_t length() const noexcept { return length_; }
 
@@ -77,6 +80,8 @@ class BlockFile {
   // Reserves space for `bytes` bytes from the beginning, so that a full disk shows now. Where the
   // file system cannot, nothing happens.
   void allocate(std::uint64_t bytes);
+  // The same inside a fault, and makes the file so long. False: there is no room.
+  bool try_to_grow(std::uint64_t bytes) noexcept;
   void truncate(std::uint64_t bytes);
   void sync();
   // Gives back the space of a range, which then reads as zeros. False where the file system cannot.

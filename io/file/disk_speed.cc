@@ -1,4 +1,4 @@
-#include "vortex/disk_speed.h"
+#include "vortex/disk.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

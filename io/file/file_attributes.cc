@@ -28,9 +28,9 @@ bool about_the_contents(std::string_view name) {
 
 FileAttributes::FileAttributes(const std::string& path, const struct stat& status)
     : status_(status) {
-  constexpr std::size_t kMostBytes = 65536;  // of a list and of a value, says the kernel
-  std::vector<char> names(kMostBytes);
-  std::vector<char> value(kMostBytes);
+  constexpr std::size_t kMaxBytes = 65536;  // of a list and of a value, says the kernel
+  std::vector<char> names(kMaxBytes);
+  std::vector<char> value(kMaxBytes);
   const ssize_t length = listxattr(path.c_str(), names.data(), names.size());
   for (ssize_t at = 0; at < length;) {
     const std::string name = names.data() + at;

@@ -1,4 +1,4 @@
-// What a file has beside its contents: owner, mode, access control list, extended attributes.
+// The attributes of a file beside its contents: owner, mode, access control list, extended ones.
 #pragma once
 
 #include <sys/stat.h>
@@ -9,12 +9,12 @@
 
 namespace vortex::inline v0 {
 
-// What a file passes on to the one that replaces it. Hard links cannot be passed on: the file's
-// other names keep the old contents.
+// The attributes that a file passes on to the file that replaces it. Hard links cannot be passed
+// on: the file's other names keep the old contents.
 class FileAttributes {
  public:
-  // Of the regular file at `path`, with the status that stat(2) told. Extended attributes that may
-  // not be read are left out.
+  // Reads the attributes of the regular file at `path`, whose status stat(2) has told. Leaves out
+  // extended attributes that this process may not read.
   FileAttributes(const std::string& path, const struct stat& status);
 
   mode_t mode() const noexcept { return status_.st_mode & 07777; }

@@ -1,6 +1,7 @@
 // Where the bytes of a sequence lie: in one file, or striped over several disks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -8,13 +9,15 @@
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
+#include "vortex/detail/export.h"
+#include "vortex/error.h"
 #include "vortex/file_access.h"
 
 namespace vortex::inline v0 {
 
 // A sequence of bytes cut into units of equal size, each whole on one disk. locate(), assign() and
 // move_elsewhere() are called inside faults: no allocation, no exceptions.
-class FileLayout {
+class VORTEX_EXPORT FileLayout {
  public:
   struct Place {
     Disk* disk = nullptr;
@@ -28,9 +31,9 @@ class FileLayout {
   virtual const std::string& name() const noexcept = 0;
   // Each once.
   virtual std::span<Disk* const> disks() const noexcept = 0;
-  // Of a unit. 0: whatever size the reader or writer likes.
+  // The size of a unit. 0: the reader or writer chooses the size.
   virtual std::size_t unit_bytes() const noexcept { return 0; }
-  // In units of `unit_bytes`, the size agreed on.
+  // The place of unit `unit`, where units have `unit_bytes`, the size agreed on.
   virtual Place locate(std::uint64_t unit, std::size_t unit_bytes) noexcept = 0;
 
   // Units must be read and written one after the other.
@@ -49,11 +52,26 @@ class FileLayout {
     (void)error;
     return {};
   }
+  // Names a place, for messages. Inside faults.
+  virtual void describe(const Place& place, CauseText& text) const noexcept {
+    text.text("'").text(place.file->name()).text("'");
+  }
+  // A remedy for `error`, the errno value of a failed write, for its message; null where none is
+  // known.
+  virtual const char* way_out(int error) const noexcept {
+    (void)error;
+    return nullptr;
+  }
   // Everything has been written: cuts the files to size, syncs them, gives them their names.
   // Throws.
   virtual void finish(std::uint64_t length, bool sync) = 0;
   // Ends requests that wait for the other side of a pipe or socket. Any thread.
   virtual void cancel() noexcept {}
 };
+
+// Points the request at the first `bytes` bytes of a place, in memory that is still to be named:
+// around the page cache where that is wanted and the file can, then in whole sectors.
+VORTEX_EXPORT void aim(Request& request, Operation operation, const FileLayout::Place& place,
+                       std::size_t bytes, bool direct) noexcept;
 
 }  // namespace vortex::inline v0

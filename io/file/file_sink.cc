@@ -12,10 +12,6 @@
 namespace vortex::inline v0 {
 namespace {
 
-std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
-  return (value + unit - 1) / unit * unit;
-}
-
 void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
   counter.fetch_add(by, std::memory_order_relaxed);
 }
@@ -39,11 +35,13 @@ FileSink::FileSink(BlockPool& pool, std::unique_ptr<FileLayout> layout,
       blocks_for_stream_(options.blocks_for_stream),
       caching_(options.caching),
       registered_(options.register_pool),
+      clear_blocks_(options.clear_blocks),
       sync_(options.sync),
       quota_(pool, blocks_needed(options, block_bytes_, layout_->unit_bytes()),
              blocks_needed(options, block_bytes_, layout_->unit_bytes()),
              "writer of '" + layout_->name() + "'"),
       slots_(std::max<std::size_t>(options.write_behind, 1) + 1) {
+  cleared_.reserve(blocks_needed(options, block_bytes_, layout_->unit_bytes()));
   const FileLayout::Place first = layout_->locate(0, unit_bytes_);
   if (caching_ != Caching::kBuffered && block_bytes_ % first.file->alignment() != 0) {
     throw Error(EINVAL, "'" + layout_->name() + "' is written directly in multiples of " +
@@ -66,6 +64,7 @@ FileSink::~FileSink() {
       if (block) quota_.give_back(std::exchange(block, Block{}));
     }
   }
+  for (const Block block : cleared_) quota_.give_back(block);
   if (registered_) {
     for (Disk* disk : layout_->disks()) disk->unregister_memory(pool().homes());
   }
@@ -88,10 +87,18 @@ void FileSink::settle(Slot& slot) noexcept {
       place(slot, other);
       return;
     }
-    failed(slot.unit * unit_bytes_ + slot.begin + request.bytes_done, request.error);
+    const std::uint64_t begin = layout_->sequential() ? slot.unit * unit_bytes_ + slot.begin
+                                                      : request.offset - slot.file->begin();
+    failed({slot.disk, slot.file, 0}, begin + request.bytes_done, request.error);
   }
+  const bool cleared = request.clear_written && request.error == 0;
   for (unsigned i = 0; i < slot.count; ++i) {
-    quota_.give_back(std::exchange(slot.blocks[i], Block{}));
+    const Block block = std::exchange(slot.blocks[i], Block{});
+    if (cleared) {
+      cleared_.push_back(block);
+    } else {
+      quota_.give_back(block);
+    }
   }
   slot.unit = kNone;
   slot.count = 0;
@@ -136,6 +143,11 @@ Sink::Taken FileSink::take(std::uint64_t) noexcept {
   settle_ended();
   for (;;) {
     if (!first_error_.ok()) return {.block = {}, .status = first_error_};
+    if (!cleared_.empty()) {
+      const Block block = cleared_.back();
+      cleared_.pop_back();
+      return {.block = block, .status = {}, .zeros = true};
+    }
     const auto taken = quota_.try_take();
     if (taken.error == 0) return {.block = taken.block, .status = {}};
     if (taken.error != EAGAIN || !wait_for_oldest()) {
@@ -181,7 +193,7 @@ Status FileSink::skip(std::uint64_t first, std::uint64_t count) noexcept {
 Status FileSink::assign_up_to(std::uint64_t unit) noexcept {
   for (; next_unit_ <= unit; ++next_unit_) {
     if (layout_->assign(next_unit_, unit_bytes_).disk == nullptr) {
-      return failed(next_unit_ * unit_bytes_, ENOSPC);
+      return failed({}, next_unit_ * unit_bytes_, ENOSPC);
     }
   }
   return {};
@@ -194,6 +206,7 @@ Status FileSink::submit_collected() noexcept {
   const Status status = assign_up_to(slot.unit);
   if (!status.ok()) {
     slot.request.error = 0;
+    slot.request.clear_written = false;
     settle(slot);
     return status;
   }
@@ -204,17 +217,14 @@ Status FileSink::submit_collected() noexcept {
 }
 
 void FileSink::place(Slot& slot, const FileLayout::Place& place) noexcept {
-  const BlockFile& file = *place.file;
-  const bool direct = file.direct_descriptor() >= 0 && caching_ != Caching::kBuffered;
   Request& request = slot.request;
-  request.operation = Operation::kWrite;
-  request.file = direct ? file.direct_descriptor() : file.descriptor();
-  request.offset = layout_->sequential() ? place.offset : place.offset + slot.begin;
-  request.alignment = direct ? file.alignment() : 1;
-  request.bytes = round_up(slot.bytes, request.alignment);
+  FileLayout::Place at = place;
+  if (!layout_->sequential()) at.offset += slot.begin;
+  aim(request, Operation::kWrite, at, slot.bytes, caching_ != Caching::kBuffered);
   request.piece_bytes = block_bytes_;
   request.piece_count = slot.count;
   request.pieces = &slot.pieces;
+  request.clear_written = clear_blocks_;
   for (unsigned i = 0; i < slot.count; ++i) slot.pieces.begins[i] = pool().home(slot.blocks[i]);
   // Whole sectors are written and the file is cut afterwards; the rest of the last block may hold
   // anything, and must not be seen meanwhile.
@@ -222,6 +232,7 @@ void FileSink::place(Slot& slot, const FileLayout::Place& place) noexcept {
   const std::size_t beyond = request.bytes - slot.bytes;
   if (beyond > 0) std::memset(slot.pieces.begins[slot.count - 1] + used, 0, beyond);
   slot.disk = place.disk;
+  slot.file = place.file;
   place.disk->submit(request);
 }
 
@@ -241,10 +252,17 @@ Status FileSink::finish(std::uint64_t length) noexcept {
   return status;
 }
 
-Status FileSink::failed(std::uint64_t offset, int error) noexcept {
+Status FileSink::failed(const FileLayout::Place& place, std::uint64_t offset, int error) noexcept {
   if (first_error_.ok()) {
     cause_ = {};
-    cause_.text("writing '").text(layout_->name()).text("' at byte ").number(offset);
+    cause_.text("writing ");
+    if (place.file != nullptr) {
+      layout_->describe(place, cause_);
+    } else {
+      cause_.text("'").text(layout_->name()).text("'");
+    }
+    cause_.text(" at byte ").number(offset);
+    if (const char* const way_out = layout_->way_out(error)) cause_.text("; ").text(way_out);
     first_error_ = {error, cause_.c_str()};
   }
   return first_error_;

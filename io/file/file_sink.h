@@ -11,10 +11,11 @@
 #include "io/disk/disk.h"
 #include "io/file/file_layout.h"
 #include "io/file/file_source.h"
-#include "vortex/block_quota.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/export.h"
+#include "vortex/error.h"
 #include "vortex/file_access.h"
-#include "vortex/line_buffer.h"
-#include "vortex/sink.h"
+#include "vortex/output_stream.h"
 
 namespace vortex::inline v0 {
 
@@ -23,6 +24,9 @@ struct FileSinkOptions {
   std::size_t write_behind = 4;       // requests under way
   std::size_t request_bytes = 0;      // 0: a block, or several small ones
   Caching caching = Caching::kAuto;
+  // Blocks hold zeros when the stream gets them. The thread of a disk clears them behind a write,
+  // so that a writer waits for that only where it is faster than the disk and the disk's thread.
+  bool clear_blocks = false;
   bool sync = false;  // finish() returns when the data, and the name, have reached the disk
   // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
   // no block has been taken yet, or one of aliases.
@@ -30,12 +34,12 @@ struct FileSinkOptions {
 };
 
 // Takes complete blocks and writes them while the stream goes on, `write_behind` requests at once;
-// their blocks come back in whatever order the disk is done. What a writer jumps over becomes
-// zeros, a hole in the file where the file system can. The first error ends the stream; nothing is
-// published then.
+// their blocks come back in the order in which the disk finishes them. Parts that a writer jumps
+// over become zeros: a hole in the file where the file system has holes. The first error ends the
+// stream; nothing is published then.
 //
 // finish() cuts the file to the exact byte. Needs blocks_needed() blocks of the pool, for good.
-class FileSink final : public Sink {
+class VORTEX_EXPORT FileSink final : public Sink {
  public:
   static std::size_t blocks_needed(const FileSinkOptions& options, std::size_t block_bytes,
                                    std::size_t unit_bytes = 0);
@@ -65,12 +69,13 @@ class FileSink final : public Sink {
     Request request;
     Pieces pieces;
     Disk* disk = nullptr;
+    const BlockFile* file = nullptr;
     std::uint64_t unit = kNone;
     std::size_t begin = 0;  // of its bytes in the unit
     std::size_t bytes = 0;
     std::uint64_t number = 0;  // in the order of submission
     unsigned count = 0;
-    std::array<Block, kMostPieces> blocks{};
+    std::array<Block, kMaxPieces> blocks{};
   };
 
   Slot* free_slot() noexcept;
@@ -80,7 +85,7 @@ class FileSink final : public Sink {
   void settle(Slot& slot) noexcept;
   void settle_ended() noexcept;
   bool wait_for_oldest() noexcept;
-  Status failed(std::uint64_t offset, int error) noexcept;
+  Status failed(const FileLayout::Place& place, std::uint64_t offset, int error) noexcept;
 
   std::unique_ptr<FileLayout> layout_;
   std::size_t block_bytes_;
@@ -89,9 +94,11 @@ class FileSink final : public Sink {
   std::size_t blocks_for_stream_;
   Caching caching_;
   bool registered_;
+  bool clear_blocks_;
   bool sync_;
   BlockQuota quota_;
   std::vector<Slot> slots_;
+  std::vector<Block> cleared_;  // free, and all zeros
   Slot* collecting_ = nullptr;
   std::uint64_t next_unit_ = 0;  // units below have a place
   std::uint64_t submitted_ = 0;

@@ -13,11 +13,7 @@ namespace vortex::inline v0 {
 namespace {
 
 // From here on larger requests gain nothing on the disks we know.
-constexpr std::size_t kLeastRequestBytes = std::size_t{512} << 10;
-
-std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
-  return (value + unit - 1) / unit * unit;
-}
+constexpr std::size_t kMinRequestBytes = std::size_t{512} << 10;
 
 void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
   counter.fetch_add(by, std::memory_order_relaxed);
@@ -26,13 +22,13 @@ void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
 }  // namespace
 
 Grouping::Grouping(std::size_t block_bytes, std::size_t request_bytes, std::size_t unit_bytes) {
-  const std::size_t wanted = request_bytes != 0 ? request_bytes : kLeastRequestBytes;
-  blocks = std::clamp<std::size_t>(wanted / block_bytes, 1, kMostPieces);
+  const std::size_t wanted = request_bytes != 0 ? request_bytes : kMinRequestBytes;
+  blocks = std::clamp<std::size_t>(wanted / block_bytes, 1, kMaxPieces);
   if (unit_bytes == 0) return;
-  if (unit_bytes % block_bytes != 0 || unit_bytes / block_bytes > kMostPieces) {
+  if (unit_bytes % block_bytes != 0 || unit_bytes / block_bytes > kMaxPieces) {
     throw Error(EINVAL, "blocks of " + format_bytes(block_bytes) + " cannot hold stripe units of " +
                             format_bytes(unit_bytes) + ": a unit must be 1 to " +
-                            std::to_string(kMostPieces) + " blocks");
+                            std::to_string(kMaxPieces) + " blocks");
   }
   blocks = unit_bytes / block_bytes;
 }
@@ -156,12 +152,8 @@ bool FileSource::start(std::uint64_t unit) noexcept {
   if (direct && caching_ == Caching::kAuto) {
     direct = !page_cache_.worth_reading_through(file.descriptor(), place.offset, bytes);
   }
-  request.operation = Operation::kRead;
-  request.file = direct ? file.direct_descriptor() : file.descriptor();
-  request.offset = place.offset;
-  request.alignment = direct ? file.alignment() : 1;
-  request.bytes = round_up(bytes, request.alignment);
-  request.least_bytes = layout_->sequential() ? 0 : bytes;
+  aim(request, Operation::kRead, place, bytes, direct);
+  if (layout_->sequential()) request.least_bytes = 0;
   request.piece_bytes = block_bytes_;
   request.piece_count = blocks;
   request.pieces = &slot.pieces;

@@ -13,10 +13,11 @@
 #include "io/disk/disk.h"
 #include "io/file/file_layout.h"
 #include "io/file/page_cache.h"
-#include "vortex/block_quota.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/export.h"
+#include "vortex/error.h"
 #include "vortex/file_access.h"
-#include "vortex/line_buffer.h"
-#include "vortex/source.h"
+#include "vortex/input_stream.h"
 
 namespace vortex::inline v0 {
 
@@ -41,7 +42,7 @@ struct FileSourceOptions {
 // Keeps `read_ahead` requests under way or ready beyond the block in use. Results may come in any
 // order; the stream sees blocks in its own (Figure 3 of the Vortex paper, with N the requests read
 // ahead). Needs blocks_needed() blocks of the pool, for good.
-class FileSource final : public Source {
+class VORTEX_EXPORT FileSource final : public Source {
  public:
   static std::size_t blocks_needed(const FileSourceOptions& options, std::size_t block_bytes,
                                    std::size_t unit_bytes = 0);
@@ -69,7 +70,7 @@ class FileSource final : public Source {
     Pieces pieces;
     Disk* disk = nullptr;
     std::uint64_t unit = kNone;
-    std::array<Block, kMostPieces> blocks{};  // not handed out yet
+    std::array<Block, kMaxPieces> blocks{};  // not handed out yet
   };
 
   Slot& slot_of(std::uint64_t unit) noexcept { return slots_[unit % slots_.size()]; }

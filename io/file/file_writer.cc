@@ -31,6 +31,7 @@ FileSinkOptions sink_options(const FileWriterOptions& options) {
   result.request_bytes = options.request_bytes;
   result.caching = options.caching;
   result.sync = options.sync;
+  result.clear_blocks = options.gaps == Gaps::kZeros;
   return result;
 }
 

@@ -32,4 +32,10 @@ std::optional<std::uint64_t> free_bytes_around(int file, const std::string& name
   return free_bytes_of(status);
 }
 
+std::optional<std::uint64_t> free_bytes_if_told(int file) noexcept {
+  struct statvfs status {};
+  if (fstatvfs(file, &status) != 0) return std::nullopt;
+  return free_bytes_of(status);
+}
+
 }  // namespace vortex::inline v0

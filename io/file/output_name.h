@@ -34,8 +34,8 @@ class OutputName {
   // system cannot do that, under a temporary one. Throws Error.
   int create(unsigned mode);
 
-  // What can fail for want of something: gives a file that replaces another its temporary name, and
-  // what the other passes on. Throws Error.
+  // Does the steps that a lack of something can stop: gives a file that replaces another its
+  // temporary name, and the attributes that the other passes on. Throws Error.
   void prepare(int file);
   // At once: nothing is found under the name before, and the whole file after. Throws Error.
   void take(int file);

@@ -1,5 +1,5 @@
-// What file readers and writers decide alike: the pool of their own, names, and what to say of
-// direct I/O.
+// Decisions that file readers and writers share: the pool of their own, the name of a descriptor,
+// and the report on direct I/O.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the page cache holds of a file.
+// Tells whether the page cache holds a range of a file.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@
 namespace vortex::inline v0 {
 namespace {
 
-constexpr int kMostLinks = 40;
+constexpr int kMaxLinks = 40;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ std::string followed_links(const std::string& path) {
   struct stat target {};
   if (stat(path.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return path;
   std::string followed = path;
-  for (int links = 0; links < kMostLinks; ++links) {
+  for (int links = 0; links < kMaxLinks; ++links) {
     std::array<char, 4096> buffer{};
     const ssize_t length = readlink(followed.c_str(), buffer.data(), buffer.size());
     // Not a link, or nothing there: what is wrong, if anything is, shows when it is opened.

@@ -3,16 +3,18 @@
 
 #include <string>
 
+#include "vortex/detail/export.h"
+
 namespace vortex::inline v0 {
 
 // The folder that a path's file lies in.
-std::string folder_of(const std::string& path);
+VORTEX_EXPORT std::string folder_of(const std::string& path);
 
 // A path of this process's own that leads to what a descriptor has open, where there is a /proc.
 std::string path_of_descriptor(int descriptor);
 
 // The path with the symbolic links at its end followed, whether or not there is a file behind the
 // last of them; what is no regular file is left as it is. Throws Error(ELOOP).
-std::string followed_links(const std::string& path);
+VORTEX_EXPORT std::string followed_links(const std::string& path);
 
 }  // namespace vortex::inline v0

@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "io/file/file_layout.h"
+#include "vortex/detail/export.h"
 
 namespace vortex::inline v0 {
 
-class SingleFile final : public FileLayout {
+class VORTEX_EXPORT SingleFile final : public FileLayout {
  public:
   // With `disk` null, opens one that suits the file and owns it: io_uring where it can be had, a
   // thread for descriptors that cannot seek.

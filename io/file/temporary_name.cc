@@ -30,12 +30,12 @@ std::uint64_t random_bits() noexcept {
 }  // namespace
 
 std::string temporary_name_for(std::string_view base) {
-  constexpr std::size_t kMostOfTheName = 64;
+  constexpr std::size_t kMaxOfTheName = 64;
   std::array<char, 17> digits{};
   std::snprintf(digits.data(), digits.size(), "%016llx",
                 static_cast<unsigned long long>(random_bits()));
   std::string name = ".";
-  name += base.substr(0, kMostOfTheName);
+  name += base.substr(0, kMaxOfTheName);
   name += ".";
   name += digits.data();
   name += ".part";

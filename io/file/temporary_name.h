@@ -19,9 +19,9 @@ std::string temporary_name_for(std::string_view base);
 // said last.
 template <typename Take>
 int take_temporary_name(std::string_view base, std::string& name, Take take) {
-  constexpr int kMostAttempts = 100;  // beyond that, whatever says EEXIST does not look at the name
+  constexpr int kMaxAttempts = 100;  // beyond that, whatever says EEXIST does not look at the name
   int error = EEXIST;
-  for (int attempt = 0; attempt < kMostAttempts && error == EEXIST; ++attempt) {
+  for (int attempt = 0; attempt < kMaxAttempts && error == EEXIST; ++attempt) {
     std::string candidate = temporary_name_for(base);
     error = take(candidate);
     if (error == 0) name = std::move(candidate);

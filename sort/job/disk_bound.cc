@@ -8,8 +8,7 @@
 
 #include "io/disk/open_disk.h"
 #include "io/file/path_names.h"
-#include "sort/job/sort_output.h"
-#include "sort/job/sort_room.h"
+#include "sort/job/run_folders.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 
@@ -33,7 +32,10 @@ DiskBound::DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of
   std::vector<std::string> run_folders = options.resources.folders;
   if (run_folders.empty()) run_folders.push_back(default_run_folder(options.output));
   // These first: files can be made there in any case.
-  for (const std::string& folder : run_folders) ++run_folders_[measured_in(folder)];
+  const std::vector<double>& speeds = options.resources.folder_speeds;
+  for (std::size_t i = 0; i < run_folders.size(); ++i) {
+    run_folders_[measured_in(run_folders[i])] += i < speeds.size() ? speeds[i] : 1;
+  }
   const std::string output = followed_links(options.output);
   struct stat status {};
   const bool exists = options.output == "-" || stat(output.c_str(), &status) == 0;
@@ -68,11 +70,12 @@ double DiskBound::seconds(const ExternalSortReport& report) const {
     return seconds(first);
   }
   if (report.runs != 0) {
-    std::uint64_t folders = 0;
-    for (const auto& [file_system, count] : run_folders_) folders += count;
-    for (const auto& [file_system, count] : run_folders_) {
-      first[file_system].written += written / folders * count;
-      second[file_system].read += written / folders * count;
+    double all = 0;
+    for (const auto& [file_system, weight] : run_folders_) all += weight;
+    for (const auto& [file_system, weight] : run_folders_) {
+      const auto share = static_cast<std::uint64_t>(static_cast<double>(written) * weight / all);
+      first[file_system].written += share;
+      second[file_system].read += share;
     }
   }
   if (output_) second[*output_].written += written;

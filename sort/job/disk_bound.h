@@ -9,16 +9,17 @@
 #include <optional>
 #include <string>
 
-#include "vortex/disk_speed.h"
+#include "vortex/disk.h"
 #include "vortex/external_sort.h"
 
 namespace vortex::inline v0 {
 
-// What data that do not fit in memory must do: come from the input while they go to the folders of
-// the runs, then come from there while they go to the output. With data that fit, nothing can be
-// written before all has been read. Each file system is a disk of its own, whose speed is measured
-// (include/vortex/disk_speed.h), and the slowest disk of a phase decides. An input that is no file
-// counts for nothing, and neither does an output that is none.
+// The least time that the disks need for a sort. Data that do not fit in memory are read from the
+// input while they are written to the folders of the runs, then read from there while they are
+// written to the output. Data that fit are read as a whole before any are written. Each file system
+// is a disk of its own, whose speed is measured (include/vortex/disk.h), and the slowest disk of a
+// phase decides. An input that is no file counts for nothing, and neither does an output that is
+// none.
 //
 // Inputs in the page cache, or a file system spread over the same disk as another, make the bound
 // wrong: the first can be beaten, the second cannot be reached.
@@ -44,7 +45,7 @@ class DiskBound {
   double seconds(const Phase& phase) const;
 
   std::map<dev_t, std::uint64_t> input_bytes_;
-  std::map<dev_t, unsigned> run_folders_;  // how many of them lie on it
+  std::map<dev_t, double> run_folders_;  // the sum of their shares
   std::optional<dev_t> output_;
   std::map<dev_t, DiskSpeed> speeds_;
   bool merge_only_ = false;

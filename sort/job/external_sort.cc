@@ -1,12 +1,280 @@
 #include "vortex/external_sort.h"
 
-#include <cerrno>
+#include <time.h>
 
-#include "sort/job/file_sort.h"
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sort/job/file_plan.h"
+#include "sort/job/sort_files.h"
+#include "sort/job/sort_job.h"
+#include "sort/record/record_output.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
+#include "vortex/guarded.h"
+#include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double thread_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+[[noreturn]] void refuse_length_of_pipe(FileReaderBase& input, std::uint64_t reserved) {
+  throw Error(EFBIG, "'" + input.stream().name() + "' is longer than the " +
+                         format_bytes(reserved) +
+                         " of address space that there are for what does not tell its length: "
+                         "sort a file");
+}
+
+// Up to where an input can be read, more than `done` unless it has ended; `known` is what was
+// found out before. A pipe tells its length at its end: until then, each block that begins is
+// whole. Touches the block behind `known`, so call it inside guarded(), and only when all before
+// that block has been used.
+std::uint64_t readable_bytes(FileReaderBase& input, std::uint64_t known) {
+  if (const auto length = input.length_bytes()) return *length;
+  const std::uint64_t reserved = input.stream().reserved_bytes();
+  if (reserved - known < input.block_bytes()) refuse_length_of_pipe(input, reserved);
+  static_cast<void>(*static_cast<const volatile std::byte*>(input.bytes() + known));
+  return input.length_bytes().value_or(known + input.block_bytes());
+}
+
+// external_sort() by any order of records: opens and plans when it is made, and sorts once. The
+// options outlive it. Throws as external_sort() does.
+class FileSort {
+ public:
+  FileSort(const ExternalSortOptions& options, std::shared_ptr<const RecordOrder> order);
+  FileSort(const FileSort&) = delete;
+  FileSort& operator=(const FileSort&) = delete;
+
+  const SortPlan& plan() const noexcept { return plan_; }
+
+  ExternalSortReport run();
+
+ private:
+  using Writing = std::function<void(RecordOutput& out)>;
+
+  SortPlan make_plan() const;
+  void count_io();
+
+  void write_output(const FileWriterOptions& options, std::uint64_t most_bytes,
+                    const Writing& write);
+
+  void form_runs();
+  void take_all(std::size_t input);
+  void merge_runs_to_output();
+
+  void merge_inputs(std::size_t first, std::size_t last, RecordOutput& out);
+  void merge_inputs_to_output();
+  void merge_inputs_to_runs();
+
+  const ExternalSortOptions& options_;
+  const std::size_t record_bytes_;
+  SortFiles files_;
+  SortJob job_;
+  const SortPlan plan_;
+  ExternalSortReport report_;
+};
+
+FileSort::FileSort(const ExternalSortOptions& options, std::shared_ptr<const RecordOrder> order)
+    : options_(options),
+      record_bytes_(order->record_bytes()),
+      files_(options, record_bytes_),
+      job_(std::move(order), options.resources, files_.folders(), options.unique),
+      plan_(make_plan()) {}
+
+SortPlan FileSort::make_plan() const {
+  SortPlanRequest request = job_.plan_request(1);  // inputs and output have one of their own
+  request.bytes = files_.input_bytes();
+  if (!options_.merge_inputs) return plan_thriftily(request);
+  files_.expect_known_lengths();
+  return plan_input_merge(request, files_.inputs());
+}
+
+ExternalSortReport FileSort::run() {
+  const auto begin = Clock::now();
+  const double cpu_begin = thread_cpu_seconds();
+  files_.open_output();
+  const bool direct_merge = options_.merge_inputs && plan_.runs <= 1;
+  const bool needs_runs = !plan_.in_memory() && !direct_merge;
+  // How much is left of what need not be unique is known.
+  if (plan_.request.bytes && !options_.unique) {
+    files_.expect_room(plan_, needs_runs);
+    if (!needs_runs) files_.reserve_output(*plan_.request.bytes);
+  }
+
+  job_.start(plan_, plan_.in_memory() ? Warming::kOnDemand : Warming::kBackground,
+             "memory of the sort");
+  // Opening the folders now shows their errors at once. For a pipe the first run opens them: it may
+  // hold so little that no run is written.
+  if (needs_runs && plan_.request.bytes) job_.runs().open();
+  report_.plan = plan_;
+  report_.record_bytes = record_bytes_;
+
+  if (direct_merge) {
+    merge_inputs_to_output();
+  } else {
+    options_.merge_inputs ? merge_inputs_to_runs() : form_runs();
+    report_.run_formation_seconds = seconds_since(begin);
+    if (!job_.in_memory()) merge_runs_to_output();
+  }
+  const RunCounts& counts = job_.runs().counts();
+  report_.runs = counts.runs;
+  report_.merges = counts.merges;
+  report_.passes = counts.passes;
+  report_.run_bytes = counts.bytes;
+  count_io();
+  report_.cpu_seconds = thread_cpu_seconds() - cpu_begin;
+  report_.seconds = seconds_since(begin);
+  report_.merge_seconds = report_.seconds - report_.run_formation_seconds;
+  return report_;
+}
+
+void FileSort::count_io() {
+  const auto count = [this](const DiskStatistics& disk) {
+    report_.read_bytes += disk.read_bytes;
+    report_.written_bytes += disk.written_bytes;
+  };
+  count(files_.disk_statistics());
+  for (const RunStoreDiskStatistics& part : job_.runs().disks()) {
+    count(part.disk);
+    report_.folder_bytes.push_back(part.disk.written_bytes);
+  }
+  const std::uint64_t in_runs = report_.runs == 0 ? 0 : report_.records_out;
+  report_.least_io_bytes =
+      (report_.records_in + report_.records_out + 2 * in_runs) * report_.record_bytes;
+}
+
+// `write` gets the output, of `most_bytes` at most; what it wrote appears.
+void FileSort::write_output(const FileWriterOptions& options, std::uint64_t most_bytes,
+                            const Writing& write) {
+  FileWriterBase writer = files_.open_writer(*job_.pool(), options, most_bytes);
+  const StreamStop stop(writer.stream(), options_.resources.stop);
+  PointerOutput pointer(writer.bytes(), record_bytes_, plan_.block_bytes);
+  WatchedOutput to(pointer, job_.watch());
+  write(to);
+  job_.watch().expect_going();
+  files_.expect_inputs_unchanged();
+  report_.records_out = to.bytes() / record_bytes_;
+  writer.finish_bytes(to.bytes());
+}
+
+void FileSort::form_runs() {
+  job_.watch().begin(SortPhase::kReading, plan_.request.bytes);
+  job_.begin_forming();
+  for (std::size_t i = 0; i < files_.inputs(); ++i) take_all(i);
+  report_.records_in = job_.records();
+  job_.end_forming();
+  if (!job_.in_memory()) return;
+  const std::uint64_t bytes = report_.records_in * record_bytes_;
+  job_.watch().begin(SortPhase::kWriting, bytes);
+  write_output(plan_.writer, bytes, [&](RecordOutput& out) { job_.write(out, 0); });
+}
+
+void FileSort::take_all(std::size_t input) {
+  FileReaderBase reader =
+      files_.open_reader(input, *job_.pool(), plan_.reader, plan_.space_beside_input_bytes());
+  const StreamStop stop(reader.stream(), options_.resources.stop);
+  std::uint64_t done = 0;
+  std::uint64_t readable = 0;
+  for (;;) {
+    guarded([&] { readable = readable_bytes(reader, readable); }).throw_if_failed();
+    const std::uint64_t records = (readable - done) / record_bytes_;
+    job_.take(reader.bytes() + done, records);
+    done += records * record_bytes_;
+    const auto length = reader.length_bytes();
+    if (length && *length - done < record_bytes_) break;
+  }
+  if (*reader.length_bytes() != done) files_.input(input).refuse_length(*reader.length_bytes());
+}
+
+void FileSort::merge_runs_to_output() {
+  RunCollection& runs = job_.runs();
+  runs.reduce_to(runs.last_merge_order());
+  job_.watch().begin(SortPhase::kWriting, runs.bytes());
+  const MergeBuffers buffers = plan_.merge_buffers(runs.size());
+  write_output(buffers.writer, runs.bytes(),
+               [&](RecordOutput& out) { job_.write(out, buffers.read_buffers); });
+}
+
+// Merges the inputs [first, last), which are sorted files, through their plain pointers.
+void FileSort::merge_inputs(std::size_t first, std::size_t last, RecordOutput& out) {
+  std::vector<std::unique_ptr<FileReaderBase>> readers;
+  std::vector<std::unique_ptr<StreamStop>> stops;
+  std::vector<MergeInput> sequences;
+  std::vector<std::size_t> names;  // of the sequences
+  for (std::size_t i = first; i < last; ++i) {
+    const SortInput& input = files_.input(i);
+    const std::uint64_t records = *input.length_bytes() / record_bytes_;
+    if (records == 0) continue;
+    readers.push_back(
+        std::make_unique<FileReaderBase>(files_.open_reader(i, *job_.pool(), plan_.reader, 0)));
+    stops.push_back(
+        std::make_unique<StreamStop>(readers.back()->stream(), options_.resources.stop));
+    sequences.push_back({readers.back()->bytes(), records});
+    names.push_back(i);
+    report_.records_in += records;
+  }
+  const std::unique_ptr<CheckedRecordMerge> merge = job_.order().checked_merge(sequences);
+  std::optional<FirstOfEqual> unique;
+  if (options_.unique) unique.emplace(job_.order(), out);
+  RecordOutput& to = options_.unique ? static_cast<RecordOutput&>(*unique) : out;
+  std::optional<OutOfOrder> found;
+  guarded([&] {
+    merge->start();
+    found = merge->merge_checked(merge->records_left(), to);
+  }).throw_if_failed();
+  if (found) {
+    const auto offset = static_cast<std::uint64_t>(found->record - sequences[found->input].begin);
+    throw Error(EINVAL, "'" + files_.input(names[found->input]).name() +
+                            "' is not sorted: record " + std::to_string(offset / record_bytes_) +
+                            ", at offset " + std::to_string(offset) +
+                            ", comes before the one in front of it; only sorted inputs can be "
+                            "merged");
+  }
+}
+
+void FileSort::merge_inputs_to_output() {
+  job_.watch().begin(SortPhase::kWriting, plan_.request.bytes);
+  write_output(plan_.writer, plan_.request.bytes.value_or(0),
+               [&](RecordOutput& out) { merge_inputs(0, files_.inputs(), out); });
+  job_.runs().count_merge_of_inputs(1);
+}
+
+void FileSort::merge_inputs_to_runs() {
+  job_.watch().begin(SortPhase::kMerging, plan_.request.bytes);
+  const std::uint64_t order = plan_.plain_merge_order();
+  unsigned merges = 0;
+  for (std::size_t first = 0; first < files_.inputs(); first += order) {
+    const std::size_t last = std::min<std::size_t>(first + order, files_.inputs());
+    std::uint64_t bytes = 0;
+    for (std::size_t i = first; i < last; ++i) bytes += files_.input(i).length_bytes().value_or(0);
+    job_.runs().form(bytes, [&](RecordOutput& out) {
+      WatchedOutput watched(out, job_.watch());
+      merge_inputs(first, last, watched);
+    });
+    ++merges;
+  }
+  job_.runs().count_merge_of_inputs(merges);
+}
 
 std::shared_ptr<const RecordOrder> order_of(const ExternalSortOptions& options) {
   if (!options.format) throw Error(EINVAL, "a sort needs a record format or a comparator");

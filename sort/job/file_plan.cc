@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "sort/runs/merge_passes.h"
+#include "sort/merge/merge_passes.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 
@@ -21,7 +21,7 @@ std::optional<SortPlan> try_input_merge(SortPlanRequest request) {
   if (merges_inputs(plan)) return plan;
   if (request.block_bytes != 0) return std::nullopt;
   request.block_bytes = plan.block_bytes / 2;
-  for (; request.block_bytes >= std::max(kLeastBlockBytes, request.record_bytes);
+  for (; request.block_bytes >= std::max(kMinBlockBytes, request.record_bytes);
        request.block_bytes /= 2) {
     try {
       plan = plan_sort(request);

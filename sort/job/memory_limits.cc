@@ -1,4 +1,4 @@
-#include "vortex/memory_limits.h"
+#include "vortex/sort_resources.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ std::optional<std::uint64_t> address_space_limit() {
   return limit.rlim_cur;
 }
 
-// Of a thread for which nobody asked for another size, with the guard before it.
+// The default size of a thread's stack in bytes, with the guard before it.
 std::uint64_t thread_stack_bytes() {
   pthread_attr_t attributes;
   std::size_t stack = 0;
@@ -128,8 +128,8 @@ std::string address_space_advice() {
 }
 
 std::uint64_t default_memory_bytes(const MemoryLimits& limits) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
-  return std::min(std::min(limits.usable_bytes(), limits.available_bytes) / 2, kMost);
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 30;
+  return std::min(std::min(limits.usable_bytes(), limits.available_bytes) / 2, kMax);
 }
 
 void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks) {

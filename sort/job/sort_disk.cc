@@ -1,4 +1,4 @@
-#include "vortex/sort_disk.h"
+#include "sort/job/sort_disk.h"
 
 #include "io/disk/open_disk.h"
 

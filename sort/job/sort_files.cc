@@ -1,17 +1,102 @@
 #include "sort/job/sort_files.h"
 
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <utility>
 
-#include "sort/job/sort_room.h"
+#include "io/file/path_names.h"
+#include "io/file/single_file.h"
+#include "sort/job/run_folders.h"
+#include "sort/job/sort_disk.h"
 #include "sort/runs/run_store.h"
 #include "vortex/error.h"
-#include "vortex/memory_limits.h"
-#include "vortex/sort_disk.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
+namespace {
+
+BlockFile open_input(const std::string& path) {
+  if (path == "-") return BlockFile::borrow(STDIN_FILENO, "standard input", false);
+  return BlockFile::open(path);
+}
+
+BlockFile open_output(const std::string& path) {
+  if (path == "-") return BlockFile::borrow(STDOUT_FILENO, "standard output", true);
+  return BlockFile::create(path);
+}
+
+}  // namespace
+
+SortInput::SortInput(const std::string& path, std::size_t record_bytes)
+    : file_(open_input(path)), record_bytes_(record_bytes) {
+  name_ = file_.name();
+  if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name_ + "'");
+  if (file_.seekable()) length_bytes_ = file_.length();
+  if (length_bytes_ && *length_bytes_ % record_bytes_ != 0) refuse_length(*length_bytes_);
+  watched_ = fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 3);
+  if (watched_ < 0) throw Error(errno, "duplicate the descriptor of '" + name_ + "'");
+}
+
+SortInput::~SortInput() { close(watched_); }
+
+FileReaderBase SortInput::open_reader(const FileReaderOptions& options) {
+  return FileReaderBase(std::make_unique<SingleFile>(std::move(file_), options.disk), options);
+}
+
+void SortInput::refuse_length(std::uint64_t length_bytes) const {
+  throw Error(EINVAL, "'" + name_ + "' has " + std::to_string(length_bytes) +
+                          " bytes, which is no multiple of the record's " +
+                          std::to_string(record_bytes_));
+}
+
+void SortInput::expect_unchanged() const {
+  if (!S_ISREG(identity_.st_mode)) return;
+  struct stat now {};
+  if (fstat(watched_, &now) != 0) throw Error(errno, "stat '" + name_ + "'");
+  if (now.st_size == identity_.st_size && now.st_mtim.tv_sec == identity_.st_mtim.tv_sec &&
+      now.st_mtim.tv_nsec == identity_.st_mtim.tv_nsec) {
+    return;
+  }
+  throw Error(EBUSY, "'" + name_ + "' was changed while it was sorted");
+}
+
+SortOutput::SortOutput(const std::string& path) : file_(open_output(path)) {
+  if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name() + "'");
+  if (path != "-" && S_ISREG(identity_.st_mode)) folder_ = folder_of(name());
+}
+
+void SortOutput::expect_room(std::uint64_t bytes) const {
+  std::optional<std::uint64_t> room;
+  if (S_ISBLK(identity_.st_mode)) {
+    std::uint64_t size = 0;
+    if (ioctl(file_.descriptor(), BLKGETSIZE64, &size) != 0) return;
+    // Standard output is written from where it stands.
+    const off_t position = lseek(file_.descriptor(), 0, SEEK_CUR);
+    room = size - std::min(size, static_cast<std::uint64_t>(std::max<off_t>(position, 0)));
+  } else if (S_ISREG(identity_.st_mode)) {
+    // The contents that the file of a borrowed descriptor has already may be overwritten.
+    room = file_.room_bytes();
+  } else {
+    return;
+  }
+  if (!room || *room >= bytes) return;
+  throw Error(ENOSPC, "the output takes " + format_bytes(bytes) + ", and " +
+                          (S_ISBLK(identity_.st_mode)
+                               ? "the device '" + name() + "' holds "
+                               : "the file system of '" + name() + "' has room for ") +
+                          format_bytes(*room));
+}
+
+FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {
+  return FileWriterBase(std::make_unique<SingleFile>(std::move(file_), options.disk), options);
+}
 
 SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_bytes)
     : options_(options), folders_(options.resources.folders) {
@@ -58,7 +143,7 @@ void SortFiles::open_output() {
   disk_ = open_sort_disk(options_.resources.open_disk, options_.resources.backend, "");
 }
 
-// What is written in place must not be read from there, too.
+// A device or file that is written in place must not be an input, too.
 void SortFiles::expect_no_overwriting() const {
   if (output_->folder()) return;
   const struct stat& to = output_->identity();
@@ -80,7 +165,8 @@ void SortFiles::expect_room(const SortPlan& plan, bool runs) const {
   output_->expect_room(bytes);
 }
 
-// What the output takes of the folders' room while the last merge gives that of the runs back.
+// The room in bytes that the output takes in the folders' file system before the last merge has
+// given as much of the runs' room back.
 std::uint64_t SortFiles::room_beside_runs(const SortPlan& plan) const {
   if (!output_->folder()) return 0;
   const dev_t of_output = file_system_of(*output_->folder());

@@ -1,6 +1,8 @@
 // The files of a sort: inputs to be read, the output to be written.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,16 +11,72 @@
 #include <vector>
 
 #include "io/disk/disk.h"
-#include "sort/job/sort_input.h"
-#include "sort/job/sort_output.h"
+#include "io/file/block_file.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
-#include "vortex/external_sort_options.h"
+#include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/sort_plan.h"
 
 namespace vortex::inline v0 {
+
+// A file, device or pipe with records in it, open from construction on. Not copied, not moved.
+class SortInput {
+ public:
+  // "-" is standard input. Throws Error: what open(2) reports; EINVAL when the length is known and
+  // no multiple of the record's.
+  SortInput(const std::string& path, std::size_t record_bytes);
+  ~SortInput();
+  SortInput(const SortInput&) = delete;
+  SortInput& operator=(const SortInput&) = delete;
+
+  const std::string& name() const noexcept { return name_; }
+  // None for pipes.
+  std::optional<std::uint64_t> length_bytes() const noexcept { return length_bytes_; }
+  const struct stat& identity() const noexcept { return identity_; }
+
+  // The reader of this input, once.
+  FileReaderBase open_reader(const FileReaderOptions& options);
+
+  // Throws Error(EINVAL) that says which length is no multiple of the record's.
+  [[noreturn]] void refuse_length(std::uint64_t length_bytes) const;
+  // Throws Error(EBUSY) when the file's size or time of modification is not what it was.
+  void expect_unchanged() const;
+
+ private:
+  std::string name_;
+  BlockFile file_;
+  int watched_ = -1;  // the same open file, kept beside the reader's
+  std::size_t record_bytes_;
+  std::optional<std::uint64_t> length_bytes_;
+  struct stat identity_ {};
+};
+
+// A file, device or pipe to be written, open from construction on.
+class SortOutput {
+ public:
+  // "-" is standard output. Throws Error: what open(2) reports.
+  explicit SortOutput(const std::string& path);
+
+  const std::string& name() const noexcept { return file_.name(); }
+  // The folder of a file that will appear under a name; none for pipes and devices.
+  const std::optional<std::string>& folder() const noexcept { return folder_; }
+  const struct stat& identity() const noexcept { return identity_; }
+
+  // Throws Error(ENOSPC) when a file system or a device has no room for so many bytes.
+  void expect_room(std::uint64_t bytes) const;
+  // Reserves room in the file system. Throws Error(ENOSPC).
+  void reserve(std::uint64_t bytes) { file_.allocate(bytes); }
+
+  // The writer of this output, once; its finish_bytes() publishes.
+  FileWriterBase open_writer(const FileWriterOptions& options);
+
+ private:
+  BlockFile file_;
+  std::optional<std::string> folder_;
+  struct stat identity_ {};
+};
 
 // Inputs and folders, open and looked at from construction on. The options outlive it.
 class SortFiles {
@@ -28,7 +86,7 @@ class SortFiles {
 
   std::size_t inputs() const noexcept { return inputs_.size(); }
   SortInput& input(std::size_t index) const noexcept { return *inputs_[index]; }
-  // Of all inputs; none when one of them is a pipe.
+  // The bytes of all inputs together; none when one of them is a pipe.
   std::optional<std::uint64_t> input_bytes() const;
   void expect_inputs_unchanged() const;
   // Throws Error(EINVAL) that names a pipe.
@@ -46,10 +104,11 @@ class SortFiles {
   // Where no room is given back meanwhile. Throws Error(ENOSPC).
   void reserve_output(std::uint64_t bytes) { output_->reserve(bytes); }
 
-  // With options of the plan. What is read from a pipe leaves so much address space to others.
+  // The reader of an input, with options of the plan. The array of a pipe leaves
+  // `space_for_others` bytes of address space to others, or half of what is left if that is less.
   FileReaderBase open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
                              std::uint64_t space_for_others) const;
-  // Of `most_bytes` at most.
+  // The writer of the output, of `most_bytes` at most.
   FileWriterBase open_writer(BlockPool& pool, FileWriterOptions options, std::uint64_t most_bytes);
 
   DiskStatistics disk_statistics() const { return disk_->statistics(); }

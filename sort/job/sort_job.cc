@@ -1,12 +1,16 @@
 #include "sort/job/sort_job.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <string>
 #include <utility>
 
+#include "sort/job/sort_disk.h"
 #include "sort/record/forecast_keys.h"
+#include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/memory_limits.h"
-#include "vortex/sort_disk.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 
@@ -16,7 +20,20 @@ SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& 
       resources_(resources),
       folders_(std::move(folders)),
       unique_(unique),
-      watch_(resources.stop, resources.progress) {}
+      watch_(resources.stop, resources.progress) {
+  const std::vector<double>& speeds = resources_.folder_speeds;
+  if (speeds.empty()) return;
+  if (speeds.size() != folders_.size()) {
+    throw Error(EINVAL, "a sort with " + std::to_string(folders_.size()) +
+                            " folders for runs has " + std::to_string(speeds.size()) +
+                            " speeds: each needs one");
+  }
+  for (std::size_t i = 0; i < speeds.size(); ++i) {
+    if (speeds[i] > 0 && std::isfinite(speeds[i])) continue;
+    throw Error(EINVAL, "the speed of '" + folders_[i] + "' is " + std::to_string(speeds[i]) +
+                            "; it must be positive");
+  }
+}
 
 SortPlanRequest SortJob::plan_request(unsigned other_disks) const {
   SortPlanRequest request;
@@ -44,6 +61,7 @@ void SortJob::start(const SortPlan& plan, Warming warming, const char* name) {
 RunStoreOptions SortJob::store_options() const {
   RunStoreOptions options;
   options.folders = folders_;
+  options.weights = resources_.folder_speeds;
   options.seed = resources_.seed;
   options.direct = resources_.caching != Caching::kBuffered;
   options.open_disk = [this](std::size_t index) {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "sort/merge/run_collection.h"
+#include "sort/record/record_output.h"
 #include "sort/runs/run_formation.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/record_order.h"
-#include "vortex/record_output.h"
 #include "vortex/sort_plan.h"
 #include "vortex/sort_resources.h"
 #include "vortex/stream_pool.h"
@@ -44,8 +44,8 @@ class SortJob {
   SortWatch& watch() noexcept { return watch_; }
   const std::vector<std::string>& folders() const noexcept { return folders_; }
 
-  // What is to be planned, but for the length of the input; `other_disks` are for other files than
-  // runs.
+  // The request for this sort's plan, still without the length of the input. `other_disks` is the
+  // number of disks for other files than runs.
   SortPlanRequest plan_request(unsigned other_disks) const;
 
   // Makes the pool, which `name` describes in messages. Throws Error as BlockPool does.

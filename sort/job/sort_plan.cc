@@ -5,53 +5,53 @@
 #include <cerrno>
 #include <utility>
 
+#include "sort/merge/merge_passes.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/prefetch_kind.h"
-#include "sort/runs/merge_passes.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/input_stream.h"
-#include "vortex/memory_limits.h"
+#include "vortex/os/reservation.h"
 #include "vortex/record_format.h"
-#include "vortex/reservation.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 namespace {
 
-constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{1} << 46;
-constexpr std::size_t kLeastBuckets = 2;
-constexpr std::size_t kLeastScratchBytes = std::size_t{64} << 10;
-// What forecasting and the policies keep of each block on disk, besides keys: its place in the
-// order of need, in the order of fetching and in its file.
-constexpr std::uint64_t kBookkeepingBytes = 72;
+constexpr std::uint64_t kMaxMemoryBytes = std::uint64_t{1} << 46;
+constexpr std::size_t kMinBuckets = 2;
+constexpr std::size_t kMinScratchBytes = std::size_t{64} << 10;
+// The bytes that forecasting and the policies keep of each block on disk, besides keys: its place
+// in the order of need, in the order of fetching and in its file.
+constexpr std::uint64_t kBookkeepingBytes = 76;
 
 // The program, its libraries, the queues of the disks, and the streams of inputs and output.
 constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kProgramShare = 32;
 // Address space of the heap beside what is planned, and of a reservation while it is made.
 constexpr std::uint64_t kSpaceBeside = (std::uint64_t{12} << 20) + kReservationAlignment;
-// What bucket streams keep of each block they have: see PooledStream.
+// The bytes that bucket streams keep of each block they have: see PooledBlocks.
 constexpr std::uint64_t kBucketTableBytes = 16;
 
-// What moving a block costs besides the time for its bytes (faults, moves of the memory, requests),
-// in bytes that could be read and written meanwhile. docs/decisions.md, "Blocks are as large as
-// passes allow, and larger", has the measurement.
+// The cost of moving a block besides the time for its bytes (faults, moves of the memory,
+// requests), in bytes that could be read and written meanwhile. docs/decisions.md, "Blocks are as
+// large as passes allow, and larger", has the measurement.
 constexpr double kBytesLostPerBlock = 36 << 10;
 // A pipe is taken to be so many times the memory; the blocks of what is longer are remembered
 // besides, in a ten-thousandth of its bytes or so.
 constexpr std::uint64_t kAssumedRuns = 32;
 
-// What is kept of each block of the pool, whatever holds it.
+// The bytes that are kept of each block of the pool, whatever holds it.
 std::uint64_t bytes_beside_block() {
   return BlockPool::kTableBytes +
          std::max<std::uint64_t>(MergePrefetcher::bytes_per_buffer(), kBucketTableBytes);
 }
 
-// What is kept of each run of a merge: its stream and source, with their names and tables, and its
-// player in the tree.
+// The bytes that are kept of each run of a merge: its stream and source, with their names and
+// tables, and its player in the tree.
 std::uint64_t bytes_of_run_stream() {
   constexpr std::uint64_t kNamesAndTables = 512;
   return sizeof(InputStream<std::byte>) + sizeof(RunSource) + sizeof(Run) + kNamesAndTables;
@@ -75,13 +75,13 @@ double cost_of(const SortPlan& plan) {
 std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets, std::size_t record_bytes) {
   const std::uint64_t records = pool_bytes / buckets / record_bytes + 1;
   return static_cast<std::size_t>(
-      std::clamp<std::uint64_t>(2 * records * 16, kLeastScratchBytes,
-                                std::max<std::uint64_t>(pool_bytes / 8, kLeastScratchBytes)));
+      std::clamp<std::uint64_t>(2 * records * 16, kMinScratchBytes,
+                                std::max<std::uint64_t>(pool_bytes / 8, kMinScratchBytes)));
 }
 
 unsigned buckets_in(std::size_t blocks, const SortPlanRequest& request) {
   return static_cast<unsigned>(std::clamp<std::size_t>(
-      blocks / 6, kLeastBuckets, std::max<std::size_t>(request.most_buckets, kLeastBuckets)));
+      blocks / 6, kMinBuckets, std::max<std::size_t>(request.most_buckets, kMinBuckets)));
 }
 
 // Blocks of the output that are on their way at once, where it is a run.
@@ -171,8 +171,8 @@ std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t
   memory_bytes -= std::min(memory_bytes / kProgramShare, kProgramBytes);
   if (request.block_bytes != 0) return try_block(request, memory_bytes, request.block_bytes);
   std::optional<SortPlan> best;
-  const std::size_t least = std::max(kLeastBlockBytes, std::bit_ceil(request.record_bytes));
-  for (std::size_t block = least; block <= kMostBlockBytes; block *= 2) {
+  const std::size_t least = std::max(kMinBlockBytes, std::bit_ceil(request.record_bytes));
+  for (std::size_t block = least; block <= kMaxBlockBytes; block *= 2) {
     if (best && block > kDefaultBlockBytes) break;
     const auto plan = try_block(request, memory_bytes, block);
     if (plan && (!best || std::pair(sorts_in_parts(*plan), cost_of(*plan)) <
@@ -186,7 +186,7 @@ std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t
 std::uint64_t least_memory(const SortPlanRequest& request, std::uint64_t too_little) {
   std::uint64_t low = too_little, high = std::max<std::uint64_t>(too_little, 1) * 2;
   while (!try_memory(request, high)) {
-    if (high >= kMostMemoryBytes) return 0;
+    if (high >= kMaxMemoryBytes) return 0;
     low = high;
     high *= 2;
   }
@@ -262,7 +262,7 @@ std::uint64_t SortPlan::address_space_bytes() const {
   const std::uint64_t input = stream_space(request.bytes.value_or(kOfUnknownLength), block_bytes);
   const std::uint64_t bucket =
       stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
-      (bucket_blocks + 1) * kBucketTableBytes + kLeastBlockBytes;
+      (bucket_blocks + 1) * kBucketTableBytes + kMinBlockBytes;
   const std::uint64_t run = stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes);
   // Sorted in memory, what was read is closed before the output is opened.
   const std::uint64_t forming = formation.buckets * bucket + input + (in_memory() ? 0 : run);
@@ -309,12 +309,11 @@ SortPlan plan_sort(const SortPlanRequest& request) {
     throw Error(EINVAL, "a sort needs records of at least one byte and at least one disk");
   }
   if (request.block_bytes != 0) {
-    if (!std::has_single_bit(request.block_bytes) || request.block_bytes < kLeastBlockBytes ||
-        request.block_bytes > kMostBlockBytes) {
+    if (!std::has_single_bit(request.block_bytes) || request.block_bytes < kMinBlockBytes ||
+        request.block_bytes > kMaxBlockBytes) {
       throw Error(EINVAL, "blocks of " + format_bytes(request.block_bytes) +
-                              ": the size is a power of two from " +
-                              format_bytes(kLeastBlockBytes) + " to " +
-                              format_bytes(kMostBlockBytes));
+                              ": the size is a power of two from " + format_bytes(kMinBlockBytes) +
+                              " to " + format_bytes(kMaxBlockBytes));
     }
     if (request.block_bytes < request.record_bytes) {
       throw Error(EINVAL, "blocks of " + format_bytes(request.block_bytes) +
@@ -323,7 +322,7 @@ SortPlan plan_sort(const SortPlanRequest& request) {
   }
   if (auto plan = try_memory(request, request.memory_bytes)) {
     if (plan->address_space_bytes() <= request.address_space_bytes) return *plan;
-    if (plan->formation.buckets == kLeastBuckets) {
+    if (plan->formation.buckets == kMinBuckets) {
       throw Error(ENOMEM, "the sort takes " + format_bytes(plan->address_space_bytes()) +
                               " of address space for its streams and threads, and " +
                               format_bytes(request.address_space_bytes) + " are left; " +

@@ -1,4 +1,4 @@
-#include "sort/memory/broken_bound.h"
+#include "vortex/detail/broken_bound.h"
 
 #include <unistd.h>
 

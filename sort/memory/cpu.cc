@@ -1,4 +1,4 @@
-#include "sort/memory/cpu.h"
+#include "vortex/detail/cpu.h"
 
 #include <atomic>
 

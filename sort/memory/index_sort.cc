@@ -9,8 +9,8 @@
 namespace vortex::inline v0 {
 namespace {
 
-constexpr int kMostDigitBits = 11;
-constexpr std::size_t kMostDigits = std::size_t{1} << kMostDigitBits;
+constexpr int kMaxDigitBits = 11;
+constexpr std::size_t kMaxDigits = std::size_t{1} << kMaxDigitBits;
 
 std::uint64_t key_of(const Pair64& pair) noexcept { return pair.key; }
 std::uint64_t key_of(std::uint64_t key) noexcept { return key; }
@@ -24,7 +24,7 @@ struct Digit {
     for (std::size_t i = 1; i < count; ++i) differing |= key_of(items[i]) ^ key_of(items[0]);
     const int width = 64 - std::countl_zero(differing);
     const int bits =
-        std::min(width, std::clamp(static_cast<int>(std::bit_width(count)) - 5, 4, kMostDigitBits));
+        std::min(width, std::clamp(static_cast<int>(std::bit_width(count)) - 5, 4, kMaxDigitBits));
     shift = width - bits;
     digits = std::size_t{1} << bits;
   }
@@ -54,7 +54,7 @@ template <typename T>
 void sort_with_spare(T* items, std::size_t count, T* spare, SmallSort<T> small) noexcept {
   const Digit digit_of(items, count);
   if (digit_of.digits == 1) return;
-  std::uint32_t ends[kMostDigits];
+  std::uint32_t ends[kMaxDigits];
   count_digits(items, count, digit_of, ends);
   for (std::size_t i = 0; i < count; ++i) spare[ends[digit_of(items[i])]++] = items[i];
   std::uint32_t begin = 0;
@@ -79,7 +79,7 @@ void sort_in_place(T* items, std::size_t count, SmallSort<T> small) noexcept {
   }
   const Digit digit_of(items, count);
   if (digit_of.digits == 1) return;
-  std::uint32_t fronts[kMostDigits], begins[kMostDigits + 1];
+  std::uint32_t fronts[kMaxDigits], begins[kMaxDigits + 1];
   count_digits(items, count, digit_of, begins);
   begins[digit_of.digits] = static_cast<std::uint32_t>(count);
   std::copy_n(begins, digit_of.digits, fronts);

@@ -1,4 +1,4 @@
-#include "sort/memory/kept_memory.h"
+#include "vortex/detail/kept_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ void free_piece(const Piece& piece) noexcept {
   ::operator delete (piece.memory, std::align_val_t{KeptMemory::kAlignment});
 }
 
-// What a thread keeps.
+// The pieces of memory that a thread keeps.
 struct Kept {
   ~Kept() { clear(); }
   void clear() noexcept {
@@ -32,7 +32,7 @@ struct Kept {
     return *std::min_element(pieces.begin(), pieces.end(),
                              [](const Piece& a, const Piece& b) { return a.bytes < b.bytes; });
   }
-  std::array<Piece, KeptMemory::kMostKept> pieces;
+  std::array<Piece, KeptMemory::kMaxKept> pieces;
 };
 
 thread_local Kept kept;
@@ -40,7 +40,7 @@ thread_local Kept kept;
 }  // namespace
 
 KeptMemory::KeptMemory(std::size_t bytes, bool keep)
-    : bytes_(bytes), keep_(keep && bytes <= kMostBytes) {
+    : bytes_(bytes), keep_(keep && bytes <= kMaxBytes) {
   if (keep_) {
     Piece* best = nullptr;
     for (Piece& piece : kept.pieces) {
@@ -61,12 +61,12 @@ KeptMemory::KeptMemory(std::size_t bytes, bool keep)
 KeptMemory::~KeptMemory() {
   Piece piece{memory_, bytes_};
   if (keep_) {
-    // The smaller goes.
+    // This piece takes the place of the smallest that is kept, if it is larger; the other is freed.
     if (Piece& smallest = kept.smallest(); smallest.bytes < piece.bytes) {
       std::swap(smallest, piece);
     }
-    // Of pieces that are too large together as well.
-    while (kept.bytes() > kMostBytes) {
+    // While the pieces are too large together, the smallest is freed as well.
+    while (kept.bytes() > kMaxBytes) {
       Piece* least = nullptr;
       for (Piece& other : kept.pieces) {
         if (other.memory != nullptr && (least == nullptr || other.bytes < least->bytes))

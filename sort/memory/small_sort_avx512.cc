@@ -1,6 +1,6 @@
 // The base case with AVX-512: 32 to 128 records in up to 16 registers.
 #include "sort/memory/small_sort_kernels.h"
-#include "sort/memory/small_sort_portable.h"
+#include "vortex/detail/small_sort_portable.h"
 
 #if defined(__x86_64__)
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "sort/memory/cpu.h"
-#include "sort/memory/kept_memory.h"
-#include "sort/memory/small_sort.h"
-#include "sort/record/record_codec.h"
+#include "vortex/detail/cpu.h"
+#include "vortex/detail/kept_memory.h"
+#include "vortex/detail/record_codec.h"
+#include "vortex/detail/small_sort.h"
 
 namespace vortex::inline v0 {
 
@@ -56,7 +56,9 @@ void sort_half_pairs(void* pairs, std::size_t count, KeyCode code) {
 }
 
 void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable) {
-  const SmallSort<Pair64> small = stable ? nullptr : small_sort_for<Pair64>(isa_in_use());
+  const Isa isa = isa_in_use();
+  const SmallSort<Pair64> small =
+      stable ? stable_small_sort_of_pairs(isa) : small_sort_for<Pair64>(isa);
   sort_with(static_cast<Pair64*>(pairs), count, SortRules<Pair64, KeyOfPair>{{}, small},
             PairCodec(code));
 }

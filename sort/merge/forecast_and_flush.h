@@ -1,14 +1,52 @@
-// SRM's forecast and flush, with synchronous parallel reads.
+// Simple randomized merging: forecast and flush, with synchronous parallel reads and with each disk
+// on its own.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <vector>
 
-#include "sort/merge/disk_lookahead.h"
+#include "sort/merge/order_of_need.h"
 #include "sort/merge/prefetch_policy.h"
 
 namespace vortex::inline v0 {
+
+// The occupancy queues of Barve and Vitter, section 4.2: for each disk the known blocks that are
+// still (or, flushed, again) on it, in the order of need. Nothing here allocates.
+class DiskLookahead {
+ public:
+  DiskLookahead(unsigned disks, Position blocks)
+      : head_(disks, kNoPosition), tail_(disks, kNoPosition), next_(blocks, kNoPosition) {}
+
+  // The first block to read from a disk, kNoPosition where none is known.
+  Position head(unsigned disk) const noexcept { return head_[disk]; }
+
+  // `position` comes behind all others of its disk.
+  void append(unsigned disk, Position position) noexcept {
+    next_[position] = kNoPosition;
+    (head_[disk] == kNoPosition ? head_[disk] : next_[tail_[disk]]) = position;
+    tail_[disk] = position;
+  }
+
+  // `position` was flushed and comes back to its place. Few blocks are nearer: each was flushed
+  // too.
+  void put_back(unsigned disk, Position position) noexcept {
+    Position* link = &head_[disk];
+    while (*link != kNoPosition && *link < position) {
+      link = &next_[*link];
+    }
+    next_[position] = *link;
+    *link = position;
+    if (next_[position] == kNoPosition) tail_[disk] = position;
+  }
+
+  void remove_head(unsigned disk) noexcept { head_[disk] = next_[head_[disk]]; }
+
+ private:
+  std::vector<Position> head_;
+  std::vector<Position> tail_;
+  std::vector<Position> next_;  // of the same disk
+};
 
 // Simple randomized merging (Barve and Vitter, section 4.4). Reads are synchronous: at most one
 // block from each disk, the smallest unread one in the order of need, and all of them complete
@@ -52,6 +90,37 @@ class ForecastAndFlush final : public PrefetchPolicy {
   std::vector<PrefetchAction> planned_;  // what remains of the parallel read, drops first
   std::size_t planned_done_ = 0;
   std::vector<Position> kept_;  // per disk: the block that stays instead of being read again
+};
+
+// The asynchronous form of forecast and flush, which Barve and Vitter leave open (section 1): a
+// disk that has nothing to do reads the smallest unread block on it, and waits for no other disk.
+// Free buffers go to the disk whose block is needed first. Where none is free, a block that the
+// merge is about to need takes the buffer of the block that is needed last, which is flushed; a
+// block farther away waits until the merge gives a buffer back. "About to need" is one of the next
+// D blocks: flushing for less urgent ones keeps slow disks busier and reads more blocks twice
+// (docs/decisions.md, "Asynchronous SRM flushes for one of the next D blocks").
+class AsynchronousForecastAndFlush final : public PrefetchPolicy {
+ public:
+  // As for the synchronous form: 2R + D where the merge holds one block of each of R runs.
+  static std::size_t minimum_buffers(const PrefetchOptions& options, std::uint32_t runs) noexcept;
+
+  // `reads_per_disk`: how many reads are queued on a disk at once; 2 keep a real disk busy while
+  // its driver is told of the first.
+  AsynchronousForecastAndFlush(std::unique_ptr<OrderOfNeed> order, const PrefetchOptions& options,
+                               std::uint32_t runs, unsigned reads_per_disk = 1);
+
+ private:
+  PrefetchAction decide() noexcept override;
+  void on_fetched(Position position) noexcept override { --reading_[block(position).disk]; }
+  void on_taken(Position position) noexcept override;
+
+  Position first_unread() noexcept;
+  Position last_ready() noexcept;
+
+  DiskLookahead lookahead_;
+  const unsigned reads_per_disk_;
+  std::vector<unsigned> reading_;  // reads queued on each disk
+  Position next_taken_ = 0;
 };
 
 }  // namespace vortex::inline v0

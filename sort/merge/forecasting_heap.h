@@ -23,11 +23,8 @@ class ForecastingHeap {
     std::uint64_t index = 0;  // of the key in its run
   };
 
-  // Forecasting data too large for memory is read through a buffer of `buffered_keys` keys a run
-  // (section 4.1.2); 0 means that all of it is in memory.
-  explicit ForecastingHeap(std::vector<std::span<const Key>> runs, Less less = {},
-                           std::uint64_t buffered_keys = 0)
-      : runs_(std::move(runs)), less_(std::move(less)), buffered_keys_(buffered_keys) {
+  explicit ForecastingHeap(std::vector<std::span<const Key>> runs, Less less = {})
+      : runs_(std::move(runs)), less_(std::move(less)) {
     for (std::uint32_t run = 0; run < runs_.size(); ++run) {
       if (!runs_[run].empty()) enter({run, 0});
     }
@@ -45,9 +42,6 @@ class ForecastingHeap {
     return true;
   }
 
-  // How often a run's buffer was filled.
-  std::uint64_t buffer_fills() const noexcept { return buffer_fills_; }
-
  private:
   struct Later {
     const ForecastingHeap* heap;
@@ -61,15 +55,12 @@ class ForecastingHeap {
   };
 
   void enter(Forecast forecast) {
-    if (buffered_keys_ != 0 && forecast.index % buffered_keys_ == 0) ++buffer_fills_;
     heap_.push_back(forecast);
     std::push_heap(heap_.begin(), heap_.end(), Later{this});
   }
 
   std::vector<std::span<const Key>> runs_;
   Less less_;
-  std::uint64_t buffered_keys_;
-  std::uint64_t buffer_fills_ = 0;
   std::vector<Forecast> heap_;  // one entry a run, so it stops growing in the constructor
 };
 

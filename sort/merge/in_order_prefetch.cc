@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_order.h"
-#include "sort/runs/merge_passes.h"
 
 namespace vortex::inline v0 {
 namespace {

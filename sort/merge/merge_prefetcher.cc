@@ -24,7 +24,7 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::span<Run> runs,
   std::uint64_t blocks = 0;
   for (const Run& run : runs_) {
     first_block_.push_back(blocks);
-    blocks += run.slots.size();
+    blocks += run.blocks();
   }
   buffer_of_block_.assign(blocks, kNoBuffer);
 }
@@ -52,7 +52,7 @@ void MergePrefetcher::stop() noexcept {
 }
 
 void MergePrefetcher::interrupt() noexcept {
-  for (unsigned disk = 0; disk < store_.disks(); ++disk) store_.disk(disk).interrupt();
+  for (Disk* const disk : store_.disks()) disk->interrupt();
 }
 
 void MergePrefetcher::carry_out() noexcept {
@@ -68,7 +68,7 @@ void MergePrefetcher::carry_out() noexcept {
     }
   }
   if (reads_ == reads_before) return;
-  for (unsigned disk = 0; disk < store_.disks(); ++disk) store_.disk(disk).send();
+  for (Disk* const disk : store_.disks()) disk->send();
 }
 
 bool MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
@@ -88,8 +88,10 @@ bool MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
   buffer.under_way = static_cast<std::uint32_t>(under_way_.size());
   under_way_.push_back(index);
   const Run& run = runs_[action.block.run];
-  store_.submit(buffer.request, Operation::kRead, action.block.disk, run.slots[action.block.index],
-                store_.pool().home(taken.block), run.bytes_of_block(action.block.index), true);
+  const FileLayout::Place place = run.places.locate(action.block.index);
+  aim(buffer.request, Operation::kRead, place, run.bytes_of_block(action.block.index), true);
+  buffer.request.set_memory(store_.pool().home(taken.block), buffer.request.bytes);
+  place.disk->submit(buffer.request, true);
   return true;
 }
 

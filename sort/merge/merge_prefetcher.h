@@ -11,10 +11,10 @@
 
 #include "sort/merge/prefetch_policy.h"
 #include "sort/runs/run_store.h"
-#include "vortex/block_quota.h"
-#include "vortex/line_buffer.h"
+#include "vortex/block_pool.h"
+#include "vortex/error.h"
+#include "vortex/input_stream.h"
 #include "vortex/os/futex.h"
-#include "vortex/source.h"
 
 namespace vortex::inline v0 {
 

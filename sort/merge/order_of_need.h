@@ -32,10 +32,6 @@ class OrderOfNeed {
 
   // The next block of the order; false behind the last.
   virtual bool next(NeededBlock& block) noexcept = 0;
-
-  // Reads of forecasting data from disk so far (Barve and Vitter, section 4.1.2); 0 where all of it
-  // is in memory.
-  virtual std::uint64_t forecast_reads() const noexcept { return 0; }
 };
 
 // An order that is known in full; several merges of one phase are simply put one behind the other,

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "io/file/block_allocation.h"
 #include "sort/merge/forecasting_heap.h"
 #include "sort/merge/order_of_need.h"
-#include "vortex/block_allocation.h"
 
 namespace vortex::inline v0 {
 
@@ -22,17 +22,15 @@ namespace vortex::inline v0 {
 //
 // Where records straddle blocks, "the last key" is that of the record after which the merge touches
 // the next block.
-template <typename Key, typename Less = std::less<Key>>
+template <typename Key, typename Less = std::less<Key>, typename Placement = BlockAllocation>
 class ParticipationOrder final : public OrderOfNeed {
  public:
   // `last_keys[r][i]` is the last key of block i of run r; the keys must outlive the order.
-  // `allocations[r]` places the blocks of run r. `buffered_keys`: see ForecastingHeap.
-  ParticipationOrder(std::vector<std::span<const Key>> last_keys,
-                     std::vector<BlockAllocation> allocations, Less less = {},
-                     std::uint64_t buffered_keys = 0)
-      : allocations_(std::move(allocations)),
-        heap_(forecasts(last_keys), std::move(less), buffered_keys) {
-    assert(last_keys.size() == allocations_.size());
+  // `placements[r].disk(i)` is the disk of block i of run r.
+  ParticipationOrder(std::vector<std::span<const Key>> last_keys, std::vector<Placement> placements,
+                     Less less = {})
+      : placements_(std::move(placements)), heap_(forecasts(last_keys), std::move(less)) {
+    assert(last_keys.size() == placements_.size());
     for (std::uint32_t run = 0; run < last_keys.size(); ++run) {
       if (!last_keys[run].empty()) first_blocks_.push_back(run);
       blocks_ += static_cast<Position>(last_keys[run].size());
@@ -52,8 +50,6 @@ class ParticipationOrder final : public OrderOfNeed {
     return true;
   }
 
-  std::uint64_t forecast_reads() const noexcept override { return heap_.buffer_fills(); }
-
  private:
   // The last key of a run's last block forecasts nothing.
   static std::vector<std::span<const Key>> forecasts(std::vector<std::span<const Key>> last_keys) {
@@ -64,10 +60,10 @@ class ParticipationOrder final : public OrderOfNeed {
   }
 
   void place(std::uint32_t run, std::uint64_t index, NeededBlock& block) const noexcept {
-    block = {run, allocations_[run].disk(index), index};
+    block = {run, placements_[run].disk(index), index};
   }
 
-  std::vector<BlockAllocation> allocations_;
+  std::vector<Placement> placements_;
   ForecastingHeap<Key, Less> heap_;
   std::vector<std::uint32_t> first_blocks_;  // the runs that have one
   std::size_t started_ = 0;

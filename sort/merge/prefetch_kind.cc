@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "sort/merge/asynchronous_forecast_and_flush.h"
 #include "sort/merge/forecast_and_flush.h"
 #include "sort/merge/in_order_prefetch.h"
 #include "sort/merge/striped_prefetch.h"

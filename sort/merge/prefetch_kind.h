@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sort/merge/prefetch_policy.h"
-#include "vortex/prefetch_kind.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 

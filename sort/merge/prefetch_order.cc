@@ -57,7 +57,7 @@ PrefetchOrder optimal_prefetch_order(std::span<const std::uint32_t> disk_of, uns
       queue.waiting.pop_front();
     }
     buffered -= written.size();
-    // Of the blocks of one step, the one needed first shall be fetched first.
+    // Blocks of one step are fetched in the order in which they are needed.
     std::sort(written.begin(), written.end(), std::greater<>());
     for (const Position position : written) {
       result.order.push_back(position);

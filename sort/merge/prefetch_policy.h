@@ -1,4 +1,4 @@
-// What a merge fetches next.
+// Policies that decide which block a merge fetches next.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct PrefetchOptions {
   std::size_t held_blocks = 0;
 };
 
-// What the driver has to do next.
+// The action that the driver has to carry out next.
 struct PrefetchAction {
   enum class Kind : std::uint8_t {
     kNothing,  // until the next event
@@ -80,9 +80,6 @@ class PrefetchPolicy {
     std::size_t peak_buffers = 0;
   };
   const Statistics& statistics() const noexcept { return statistics_; }
-
-  // Reads of forecasting data (Barve and Vitter, section 4.1.2) so far.
-  std::uint64_t forecast_reads() const noexcept { return order_->forecast_reads(); }
 
  protected:
   enum class State : std::uint8_t { kOnDisk, kFetching, kReady, kHeld, kDone };

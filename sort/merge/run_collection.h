@@ -7,20 +7,21 @@
 #include <optional>
 #include <vector>
 
-#include "sort/runs/merge_passes.h"
+#include "sort/merge/merge_passes.h"
+#include "sort/record/record_output.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/record_order.h"
-#include "vortex/record_output.h"
 #include "vortex/sort_plan.h"
-#include "vortex/sort_progress.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 
 // Keeps runs on disks, in the order in which they were added, and merges them until few enough are
-// left. Neighbours only are merged, so that equal records stay in their order. What it refers to
-// outlives it. One thread at a time; after an exception it can only be destroyed.
+// left. It merges neighbours only, so that equal records stay in their order. The order, the plan,
+// the pool and the watch outlive it. One thread at a time; after an exception it can only be
+// destroyed.
 class RunCollection {
  public:
   // Writes records, in order.
@@ -37,7 +38,7 @@ class RunCollection {
   const RunCounts& counts() const noexcept { return counts_; }
   std::vector<RunStoreDiskStatistics> disks() const;
 
-  // Of the runs that are left.
+  // The bytes of the runs that are left.
   std::uint64_t bytes() const noexcept;
 
   // Calls `write` with an output that is a new run of `most_bytes` at most. Throws what `write`

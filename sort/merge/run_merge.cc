@@ -25,6 +25,15 @@ std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, unsigned d
   return minimum_read_buffers(kind, options, runs);
 }
 
+namespace {
+
+struct RunPlacement {
+  const Run* run;
+  std::uint32_t disk(std::uint64_t block) const noexcept { return run->places.place(block).file; }
+};
+
+}  // namespace
+
 std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<const Run> runs) {
   struct LastKey {
     std::uint32_t run;
@@ -33,14 +42,14 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
   const ForecastKeys keys(order);
   std::vector<std::vector<LastKey>> last_keys(runs.size());
   std::vector<std::span<const LastKey>> spans;
-  std::vector<BlockAllocation> allocations;
+  std::vector<RunPlacement> placements;
   for (std::uint32_t i = 0; i < runs.size(); ++i) {
-    last_keys[i].reserve(runs[i].slots.size());
-    for (std::uint32_t block = 0; block < runs[i].slots.size(); ++block) {
+    last_keys[i].reserve(runs[i].blocks());
+    for (std::uint32_t block = 0; block < runs[i].blocks(); ++block) {
       last_keys[i].push_back({i, block});
     }
     spans.emplace_back(last_keys[i]);
-    allocations.push_back(runs[i].allocation);
+    placements.push_back({&runs[i]});
   }
   std::vector<std::byte> records(keys.exact() ? 0 : 2 * order.record_bytes());
   int error = 0;
@@ -58,8 +67,8 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
     if (keys.exact() || keys.less(key_of(b), key_of(a))) return false;
     return order.less(record_of(a, 0), record_of(b, 1));
   };
-  ParticipationOrder<LastKey, decltype(less)> participation(std::move(spans),
-                                                            std::move(allocations), less);
+  ParticipationOrder<LastKey, decltype(less), RunPlacement> participation(
+      std::move(spans), std::move(placements), less);
   auto known = std::make_unique<KnownOrder>(whole_order(participation));
   if (error != 0) throw Error(error, "read keys of a run");
   return known;
@@ -73,7 +82,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   const std::size_t window = blocks_for_records(store.block_bytes(), record_bytes);
   const auto count = static_cast<std::uint32_t>(runs.size());
   const PrefetchOptions prefetch = {
-      .disks = store.disks(), .buffers = options.read_buffers, .held_blocks = count * window};
+      .disks = store.files(), .buffers = options.read_buffers, .held_blocks = count * window};
   MergePrefetcher prefetcher(
       store, runs,
       make_prefetch_policy(options.kind, order_of_runs(order, std::span<const Run>(runs)), prefetch,
@@ -91,13 +100,14 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
         std::make_unique<RunSource>(prefetcher, i, window), stream_options));
     inputs.push_back({streams.back()->data(), runs[i].records});
   }
-  const std::unique_ptr<RecordMerge> merge = order.merge(inputs);
+  const std::unique_ptr<RecordMerge> merge =
+      order.merge(inputs, {store.block_bytes(), options.working_bytes});
   std::optional<FirstOfEqual> first;
   if (options.unique) first.emplace(order, out);
   RecordOutput& to = options.unique ? static_cast<RecordOutput&>(*first) : out;
 
   // How much is merged between two looks at what others want.
-  const std::uint64_t look_every = std::max<std::uint64_t>(kMostRoomBytes / record_bytes, 1);
+  const std::uint64_t look_every = std::max<std::uint64_t>(kMaxRoomBytes / record_bytes, 1);
   std::uint64_t merged = 0;
   bool cancelled = false;
   // On every way out, what is left of the runs is not read.

@@ -11,10 +11,10 @@
 
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/order_of_need.h"
+#include "sort/record/record_output.h"
 #include "sort/runs/run_store.h"
-#include "vortex/prefetch_kind.h"
 #include "vortex/record_order.h"
-#include "vortex/record_output.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 
@@ -22,7 +22,8 @@ struct RunMergeOptions {
   PrefetchKind kind = PrefetchKind::kOptimal;
   // Blocks for input in all, those that the merge holds included; see least_read_buffers().
   std::size_t read_buffers = 0;
-  bool unique = false;  // of records with equal keys only the first is kept
+  std::size_t working_bytes = 0;  // of memory beside the pool, see MergeRoom
+  bool unique = false;            // of records with equal keys only the first is kept
   // The file system gets the space of the runs back as they are merged. For the last merge; before
   // that the slots are soon used again.
   bool punch_holes = false;

@@ -1,4 +1,5 @@
-// What foretells when a merge needs a block: the last key of the block before.
+// Keys that foretell when a merge needs a block: a block's forecast is the last key of the block
+// before it.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +11,13 @@
 namespace vortex::inline v0 {
 
 // The key of a record in as few bytes as decide exactly: the leading bits where they do, else the
-// normalised key of a format where it is shorter than the record, else the whole record. Of what is
-// longer than kMostBytes only the leading bits are kept: where those do not decide, the records
-// must be looked at where they lie. For forecasts must be exact: a merge with scarce buffers waits
+// normalised key of a format where it is shorter than the record, else the whole record. A key that
+// would be longer than kMaxBytes is cut to the leading bits: where those do not decide, the records
+// must be compared where they lie. For forecasts must be exact: a merge with scarce buffers waits
 // for ever when it needs its blocks in another order than foretold.
 class ForecastKeys {
  public:
-  static constexpr std::size_t kMostBytes = 256;
+  static constexpr std::size_t kMaxBytes = 256;
 
   explicit ForecastKeys(const RecordOrder& order) : order_(&order) {
     bytes_ = order.record_bytes();
@@ -27,7 +28,7 @@ class ForecastKeys {
       kind_ = Kind::kNormalised;
       bytes_ = order.normalised_bytes();
     }
-    if (bytes_ > kMostBytes) {
+    if (bytes_ > kMaxBytes) {
       kind_ = Kind::kLeadingBits;
       bytes_ = sizeof(std::uint64_t);
     }
@@ -36,7 +37,7 @@ class ForecastKeys {
   // Whether keys decide. If not, neither of two keys may be less than the other though a record is.
   bool exact() const noexcept { return kind_ != Kind::kLeadingBits; }
 
-  // Of one key.
+  // The length of one key.
   std::size_t bytes() const noexcept { return bytes_; }
 
   void make(const std::byte* record, std::byte* key) const noexcept {

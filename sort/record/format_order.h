@@ -5,14 +5,37 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
-#include "sort/record/key_code.h"
+#include "vortex/detail/key_code.h"
+#include "vortex/detail/record_kernels.h"
 #include "vortex/record_format.h"
-#include "vortex/record_kernels.h"
-#include "vortex/record_key.h"
 
 namespace vortex::inline v0 {
+
+// A key of 8 bytes that are read at once.
+struct WordKey {
+  KeyEncoder<std::uint64_t> encoder;
+  std::size_t offset = 0;
+  bool swapped = false;  // its bytes are in the other order than the processor's
+
+  // Whether the bits are the bytes as the processor reads them.
+  bool is_plain() const noexcept { return !swapped && encoder.is_identity(); }
+
+  std::uint64_t bits(const std::byte* record) const noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, record + offset, sizeof word);
+    return encoder.encode(swapped ? __builtin_bswap64(word) : word);
+  }
+  void put(std::uint64_t bits, std::byte* record) const noexcept {
+    const std::uint64_t word = encoder.decode(bits);
+    const std::uint64_t bytes = swapped ? __builtin_bswap64(word) : word;
+    std::memcpy(record + offset, &bytes, sizeof bytes);
+  }
+};
 
 // The rules of a format's keys. The usual first keys are read inline: 8 bytes or more, and
 // numbers of 4 bytes that are the only key.
@@ -61,6 +84,13 @@ class FormatRules {
   }
   bool leading_bits_decide() const noexcept { return format_.leading_bits_decide(); }
 
+  // Set where the only key is a word.
+  std::optional<WordKey> word_key() const noexcept {
+    if (shape_ != Shape::kPlain && shape_ != Shape::kSwapped) return std::nullopt;
+    if (!leading_bits_decide()) return std::nullopt;
+    return WordKey{encoder_, offset_, shape_ == Shape::kSwapped};
+  }
+
   // Records are nothing but their leading bits, and record_of() makes them of those.
   bool bits_are_record() const noexcept {
     return (shape_ == Shape::kPlain || shape_ == Shape::kSwapped) &&
@@ -92,12 +122,17 @@ class FormatRules {
 
 extern template class OrderBy<FormatRules>;
 
-// What order_of_format() makes.
+// The order by a RecordFormat: order_of_format() makes it.
 class FormatOrder final : public OrderBy<FormatRules> {
  public:
   explicit FormatOrder(RecordFormat format) : OrderBy(FormatRules(std::move(format))) {}
 
   const RecordFormat& format() const noexcept { return rules().format(); }
+
+  void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
+                   RecordOutput& out) const override;
+  std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs,
+                                     const MergeRoom& room) const override;
 };
 
 }  // namespace vortex::inline v0

@@ -1,4 +1,4 @@
-#include "vortex/record_output.h"
+#include "sort/record/record_output.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@ std::size_t room_in_block(std::uint64_t done, std::size_t record_bytes, std::siz
                           std::size_t most_bytes) noexcept {
   const std::uint64_t border = (done + record_bytes + block_bytes - 1) / block_bytes * block_bytes;
   const std::uint64_t room = std::min({border - done, std::uint64_t{most_bytes},
-                                       std::uint64_t{std::max(kMostRoomBytes, record_bytes)}});
+                                       std::uint64_t{std::max(kMaxRoomBytes, record_bytes)}});
   return static_cast<std::size_t>(room - room % record_bytes);
 }
 

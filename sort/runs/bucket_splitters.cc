@@ -1,4 +1,4 @@
-#include "sort/runs/bucket_splitters.h"
+#include "vortex/detail/bucket_splitters.h"
 
 #include <bit>
 #include <cstring>

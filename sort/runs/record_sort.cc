@@ -1,4 +1,4 @@
-#include "sort/runs/record_sort.h"
+#include "vortex/detail/record_sort.h"
 
 #include <cerrno>
 #include <cmath>
@@ -58,13 +58,13 @@ std::span<Pair64> pairs_of_scratch(std::span<std::byte> scratch, std::size_t rec
 
 SortPieces pieces_of_sort(std::size_t records, std::span<Pair64> pairs) noexcept {
   const std::size_t room = pairs.size();
-  if (records <= std::min(room, kMostIndexPairs)) {
+  if (records <= std::min(room, kMaxIndexPairs)) {
     return {records, 2 * records <= room ? pairs.data() + records : nullptr};
   }
   // Half of the room is spare if the cursors of so many pieces fit, too.
   const auto pieces_of = [records](std::size_t piece) { return (records + piece - 1) / piece; };
   const bool has_spare = 2 * pieces_of(room / 2) <= room;
-  const std::size_t piece = std::min(has_spare ? room / 2 : room, kMostIndexPairs);
+  const std::size_t piece = std::min(has_spare ? room / 2 : room, kMaxIndexPairs);
   return {piece, has_spare ? pairs.data() + piece : nullptr};
 }
 
@@ -79,7 +79,7 @@ void sort_by_place(Pair64* begin, Pair64* end) noexcept {
 
 bool sort_words_by_bits(std::byte* bytes_of_words, std::size_t count,
                         std::span<std::byte> scratch) noexcept {
-  if (count > kMostIndexPairs) return false;
+  if (count > kMaxIndexPairs) return false;
   auto* const words = reinterpret_cast<std::uint64_t*>(bytes_of_words);
   if (std::is_sorted(words, words + count, std::greater<>())) {
     std::reverse(words, words + count);

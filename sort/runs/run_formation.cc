@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "sort/runs/record_sort.h"
+#include "vortex/detail/record_sort.h"
 #include "vortex/error.h"
 #include "vortex/key.h"
 
@@ -106,10 +106,10 @@ RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormat
 }
 
 const RunFormationOptions& RunFormation::checked(const RunFormationOptions& options) const {
-  if (options.buckets == 0 || options.buckets > RunFormationOptions::kMostBuckets) {
+  if (options.buckets == 0 || options.buckets > RunFormationOptions::kMaxBuckets) {
     throw Error(EINVAL, "run formation with " + std::to_string(options.buckets) +
                             " buckets: it takes 1 to " +
-                            std::to_string(RunFormationOptions::kMostBuckets));
+                            std::to_string(RunFormationOptions::kMaxBuckets));
   }
   if (record_bytes_ > pool_.block_bytes()) {
     throw Error(EINVAL, "records of " + format_bytes(record_bytes_) + " in blocks of " +
@@ -166,7 +166,11 @@ std::size_t RunFormation::push(const std::byte* records, std::size_t count) {
   std::size_t taken = 0;
   if (sampling_) {
     taken = std::min(count, sample_capacity_ - records_);
-    std::memcpy(scratch_.data() + records_ * record_bytes_, records, taken * record_bytes_);
+    // One at a time: memcpy(3) of several blocks goes back to those that the stream has left.
+    for (std::size_t i = 0; i < taken; ++i) {
+      std::memcpy(scratch_.data() + (records_ + i) * record_bytes_, records + i * record_bytes_,
+                  record_bytes_);
+    }
     records_ += taken;
     if (records_ < sample_capacity_) return taken;
     distribute_sample();

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "sort/runs/bucket_splitters.h"
-#include "sort/runs/run_formation_options.h"
 #include "vortex/bucket_stream.h"
+#include "vortex/detail/bucket_splitters.h"
 #include "vortex/record_order.h"
+#include "vortex/sort_plan.h"
 #include "vortex/stream_pool.h"
 
 namespace vortex::inline v0 {

@@ -41,20 +41,43 @@ RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
   for (std::size_t i = 0; i < count; ++i) {
     auto part = std::make_unique<Part>();
     part->file = BlockFile::temporary(options_.folders[i], options_.direct);
-    part->direct =
-        part->file.direct_descriptor() >= 0 && pool_.block_bytes() % part->file.alignment() == 0;
+    if (pool_.block_bytes() % part->file.alignment() != 0) {
+      part->file = BlockFile::temporary(options_.folders[i], false);
+    }
     struct stat status {};
     if (fstat(part->file.descriptor(), &status) == 0) part->file_system = status.st_dev;
     part->disk = options_.open_disk ? options_.open_disk(i) : open_disk_of(options_.folders[i]);
+    disks_.push_back(part->disk.get());
     parts_.push_back(std::move(part));
   }
 }
 
 RunStore::~RunStore() = default;
 
-BlockAllocation RunStore::next_allocation(std::uint64_t most_bytes) {
+SpreadSequence RunStore::next_sequence(std::uint64_t most_bytes) {
+  const std::vector<double> weights = weights_with_room(most_bytes);
   std::lock_guard lock(mutex_);
-  return {options_.strategy, weights_with_room(most_bytes), options_.seed, runs_++};
+  return SpreadSequence(*this, {options_.strategy, weights, options_.seed, runs_++},
+                        blocks_of(most_bytes));
+}
+
+void RunStore::promise_slots(std::uint64_t slots) {
+  std::lock_guard lock(mutex_);
+  promised_ += slots;
+  for (const auto& part : parts_) make_room_for_slots(*part);
+}
+
+void RunStore::take_promise_back(std::uint64_t slots) noexcept {
+  std::lock_guard lock(mutex_);
+  promised_ -= slots;
+}
+
+// Slots are taken and freed inside faults, where there must be room for all of them in the lists.
+void RunStore::make_room_for_slots(Part& part) {
+  const std::uint64_t most = part.slots + promised_;
+  for (auto* list : {&part.free_slots, &part.to_punch}) {
+    if (list->capacity() < most) list->reserve(std::max<std::uint64_t>(most, 2 * list->capacity()));
+  }
 }
 
 // Free slots, and what the folder's file system has for each of the folders in it.
@@ -70,62 +93,49 @@ std::uint64_t RunStore::room(const Part& part) const {
 
 std::vector<double> RunStore::weights_with_room(std::uint64_t bytes) const {
   std::vector<std::uint64_t> rooms;
-  for (const auto& part : parts_) rooms.push_back(room(*part));
-  std::vector<double> weights = options_.weights;
-  for (;;) {
-    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-    // Where there is no room anywhere, writes will tell.
-    if (sum <= 0) return options_.weights;
-    // The smallest goes first: without it, the share of the others is larger.
-    std::size_t smallest = weights.size();
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const double share =
-          static_cast<double>(bytes) * weights[i] / sum + static_cast<double>(block_bytes());
-      if (weights[i] > 0 && static_cast<double>(rooms[i]) < share &&
-          (smallest == weights.size() || rooms[i] < rooms[smallest])) {
-        smallest = i;
-      }
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& part : parts_) {
+      const std::uint64_t room = this->room(*part);
+      rooms.push_back(room < block_bytes() ? 0 : room);
     }
-    if (smallest == weights.size()) return weights;
-    weights[smallest] = 0;
   }
+  std::vector<double> weights = shares_that_fit(options_.weights, rooms, bytes);
+  // Where there is no room anywhere, writes will tell.
+  return std::accumulate(weights.begin(), weights.end(), 0.0) > 0 ? weights : options_.weights;
 }
 
 std::vector<unsigned> RunStore::block_times() const {
-  // Of the fastest disk; more would tell speeds apart more exactly, and take longer to plan with.
-  constexpr double kLeastTime = 4;
-  constexpr double kMostTime = 400;
+  // kMinTime is the time of the fastest disk. A larger one would tell speeds apart more exactly,
+  // and take longer to plan with.
+  constexpr double kMinTime = 4;
+  constexpr double kMaxTime = 400;
   const std::vector<double>& weights = options_.weights;
   const double fastest = *std::max_element(weights.begin(), weights.end());
   if (fastest == *std::min_element(weights.begin(), weights.end())) return {};
   std::vector<unsigned> times;
   for (const double weight : weights) {
-    const double time = weight > 0 ? kLeastTime * fastest / weight : kMostTime;
-    times.push_back(static_cast<unsigned>(std::min(time, kMostTime) + 0.5));
+    const double time = weight > 0 ? kMinTime * fastest / weight : kMaxTime;
+    times.push_back(static_cast<unsigned>(std::min(time, kMaxTime) + 0.5));
   }
   return times;
 }
 
-std::uint32_t RunStore::take_slot(unsigned disk) {
+FileLayout::Place RunStore::locate(UnitPlace place) const noexcept {
+  const Part& part = *parts_[place.file];
+  return {part.disk.get(), &part.file, std::uint64_t{place.slot} * block_bytes()};
+}
+
+std::uint32_t RunStore::take_slot(unsigned file) noexcept {
   std::lock_guard lock(mutex_);
-  Part& part = *parts_[disk];
+  Part& part = *parts_[file];
   std::uint32_t slot = 0;
   if (auto* const free = part.free_slots.empty() ? &part.to_punch : &part.free_slots;
       !free->empty()) {
     slot = free->back();
     free->pop_back();
   } else {
-    if (part.slots == Run::kFreed) {
-      throw Error(EFBIG, "'" + options_.folders[disk] + "': no more than " +
-                             std::to_string(Run::kFreed) +
-                             " blocks lie in one temporary file: use larger blocks");
-    }
-    // Slots are freed inside faults, where there must be room for them.
-    for (auto* list : {&part.free_slots, &part.to_punch}) {
-      if (list->capacity() <= part.slots) {
-        list->reserve(std::max<std::size_t>(64, 2 * list->capacity()));
-      }
-    }
+    if (part.slots == kNoSlot) return kNoSlot;
     if (part.slots == part.slots_allocated) allocate_more(part);
     slot = part.slots++;
   }
@@ -148,19 +158,13 @@ void RunStore::free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noe
 // An eighth more than there is. Writes that let a file grow go one at a time; those to space that
 // it has do not.
 void RunStore::allocate_more(Part& part) noexcept {
-  constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20;
   std::uint64_t more =
-      std::max<std::uint64_t>(part.slots / 8, (kLeastBytes + block_bytes() - 1) / block_bytes());
+      std::max<std::uint64_t>(part.slots / 8, (kMinBytes + block_bytes() - 1) / block_bytes());
   // Where there is no room for an eighth more, there may be some for less. If not, writes will
   // tell.
   for (; more > 0; more /= 2) {
-    const std::uint64_t bytes = (part.slots + more) * block_bytes();
-    try {
-      part.file.allocate(bytes);
-      part.file.truncate(bytes);
-      break;
-    } catch (const Error&) {
-    }
+    if (part.file.try_to_grow((part.slots + more) * block_bytes())) break;
   }
   part.slots_allocated = part.slots + std::max<std::uint64_t>(more, 1);
 }
@@ -187,25 +191,10 @@ void RunStore::punch_holes(Part& part) noexcept {
   part.to_punch.clear();
 }
 
-void RunStore::submit(Request& request, Operation operation, unsigned disk, std::uint32_t slot,
-                      std::byte* memory, std::size_t bytes, bool more_to_come) noexcept {
-  const Part& part = *parts_[disk];
-  const std::size_t alignment = part.direct ? part.file.alignment() : 1;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  request.operation = operation;
-  request.file = part.direct ? part.file.direct_descriptor() : part.file.descriptor();
-  request.offset = std::uint64_t{slot} * pool_.block_bytes();
-  request.alignment = alignment;
-  request.set_memory(memory, rounded);
-  request.least_bytes = operation == Operation::kRead ? bytes : 0;
-  if (operation == Operation::kWrite) std::memset(memory + bytes, 0, rounded - bytes);
-  part.disk->submit(request, more_to_come);
-}
-
-int RunStore::read(unsigned disk, std::uint32_t slot, std::size_t from, std::byte* to,
+int RunStore::read(UnitPlace place, std::size_t from, std::byte* to,
                    std::size_t bytes) const noexcept {
-  const int file = parts_[disk]->file.descriptor();
-  auto offset = static_cast<off_t>(std::uint64_t{slot} * block_bytes() + from);
+  const int file = parts_[place.file]->file.descriptor();
+  auto offset = static_cast<off_t>(std::uint64_t{place.slot} * block_bytes() + from);
   while (bytes > 0) {
     const ssize_t copied = pread(file, to, bytes, offset);
     if (copied < 0 && errno == EINTR) continue;
@@ -233,7 +222,7 @@ std::vector<RunStoreDiskStatistics> RunStore::statistics() const {
     const Part& part = *parts_[i];
     RunStoreDiskStatistics one;
     one.folder = options_.folders[i];
-    one.direct = part.direct;
+    one.direct = part.file.direct_descriptor() >= 0;
     one.disk = part.disk->statistics();
     std::lock_guard lock(mutex_);
     one.slots = part.slots;
@@ -244,14 +233,21 @@ std::vector<RunStoreDiskStatistics> RunStore::statistics() const {
   return result;
 }
 
+Run::Run(RunStore& run_store, std::uint64_t most_bytes)
+    : store(&run_store),
+      places(run_store.next_sequence(most_bytes)),
+      promised(run_store.blocks_of(most_bytes)) {
+  store->promise_slots(promised);
+}
+
 Run::~Run() { free_all(); }
 
 Run::Run(Run&& other) noexcept
     : store(std::exchange(other.store, nullptr)),
       records(other.records),
       bytes(other.bytes),
-      allocation(std::move(other.allocation)),
-      slots(std::move(other.slots)),
+      places(std::move(other.places)),
+      promised(std::exchange(other.promised, 0)),
       forecast_keys(std::move(other.forecast_keys)) {}
 
 Run& Run::operator=(Run&& other) noexcept {
@@ -260,20 +256,25 @@ Run& Run::operator=(Run&& other) noexcept {
   store = std::exchange(other.store, nullptr);
   records = other.records;
   bytes = other.bytes;
-  allocation = std::move(other.allocation);
-  slots = std::move(other.slots);
+  places = std::move(other.places);
+  promised = std::exchange(other.promised, 0);
   forecast_keys = std::move(other.forecast_keys);
   return *this;
 }
 
+void Run::end() noexcept { store->take_promise_back(std::exchange(promised, 0)); }
+
 void Run::free_block(std::uint64_t index, bool punch_hole) noexcept {
-  const std::uint32_t slot = std::exchange(slots[index], kFreed);
-  if (slot != kFreed) store->free_slot(allocation.disk(index), slot, punch_hole);
+  const UnitPlace place = places.place(index);
+  if (place.slot == SlotFiles::kNoSlot) return;
+  places.forget(index);
+  store->free_slot(place.file, place.slot, punch_hole);
 }
 
 void Run::free_all() noexcept {
   if (store == nullptr) return;
-  for (std::uint64_t index = 0; index < slots.size(); ++index) free_block(index, false);
+  for (std::uint64_t index = 0; index < blocks(); ++index) free_block(index, false);
+  end();
 }
 
 int Run::read_last_record(std::uint64_t index, std::size_t record_bytes,
@@ -284,14 +285,31 @@ int Run::read_last_record(std::uint64_t index, std::size_t record_bytes,
   for (std::uint64_t at = end - record_bytes; at < end;) {
     const std::uint64_t block = at / block_bytes;
     const std::uint64_t now = std::min(end, (block + 1) * block_bytes) - at;
-    if (const int error =
-            store->read(allocation.disk(block), slots[block], at % block_bytes, to, now)) {
+    if (const int error = store->read(places.place(block), at % block_bytes, to, now)) {
       return error;
     }
     at += now;
     to += now;
   }
   return 0;
+}
+
+void RunLayout::describe(const Place& place, CauseText& text) const noexcept {
+  for (unsigned file = 0; file < run_.store->files(); ++file) {
+    if (&run_.store->disk(file) != place.disk) continue;
+    text.text("a temporary file in '").text(run_.store->folder(file)).text("'");
+  }
+}
+
+const char* RunLayout::way_out(int error) const noexcept {
+  return error == ENOSPC || error == EDQUOT ? "all folders for runs are full: keep runs in a "
+                                              "folder with more room, or in more of them"
+                                            : nullptr;
+}
+
+void RunLayout::finish(std::uint64_t length, bool) {
+  run_.bytes = length;
+  run_.end();
 }
 
 std::size_t Run::bytes_of_block(std::uint64_t index) const noexcept {

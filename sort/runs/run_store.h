@@ -7,12 +7,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "io/disk/disk.h"
+#include "io/file/block_allocation.h"
 #include "io/file/block_file.h"
-#include "vortex/block_allocation.h"
+#include "io/file/spread_sequence.h"
 #include "vortex/block_pool.h"
 #include "vortex/os/futex.h"
 
@@ -39,11 +42,11 @@ struct RunStoreDiskStatistics {
 
 // The temporary files of a sort, one a folder, without names from the start, so that nothing is
 // left behind however the process ends. They are cut into slots of one block. Slots of blocks that
-// have been merged are used again.
+// have been merged are used again. A run goes on in the other folders when one is full.
 //
 // Writers, runs and merges of the store must be gone before it, and the pool must outlive it. Slots
 // may be taken and freed by several threads at once.
-class RunStore {
+class RunStore final : public SlotFiles {
  public:
   // Throws Error: EINVAL without folders or for weights that do not fit them, and whatever opening
   // files or disks says.
@@ -54,36 +57,41 @@ class RunStore {
 
   BlockPool& pool() const noexcept { return pool_; }
   std::size_t block_bytes() const noexcept { return pool_.block_bytes(); }
-  unsigned disks() const noexcept { return static_cast<unsigned>(parts_.size()); }
+  // That hold so many bytes, at least one.
+  std::uint64_t blocks_of(std::uint64_t bytes) const noexcept {
+    return bytes == 0 ? 1 : (bytes + block_bytes() - 1) / block_bytes();
+  }
   Disk& disk(unsigned index) const noexcept { return *parts_[index]->disk; }
   const std::string& folder(unsigned index) const noexcept { return options_.folders[index]; }
 
-  // Where the blocks of the next run go, which will have `most_bytes` at most. Folders that have no
-  // room for their share of it are left out.
-  BlockAllocation next_allocation(std::uint64_t most_bytes);
+  // Where the blocks of the next run go, which will have `most_bytes` at most: to each folder as
+  // its weight says, but no more than it has room for.
+  SpreadSequence next_sequence(std::uint64_t most_bytes);
+
+  // So many slots will be taken, by one run. Allocates, so that taking them does not.
+  void promise_slots(std::uint64_t slots);
+  void take_promise_back(std::uint64_t slots) noexcept;
 
   // How long each disk takes for a block, in small numbers that go with the weights (see
   // optimal_prefetch_order()); empty when all weights are equal.
   std::vector<unsigned> block_times() const;
 
-  // A slot on a disk. May allocate, so not inside a fault. Throws Error(EFBIG) when there are none
-  // left to number.
-  std::uint32_t take_slot(unsigned disk);
+  std::span<Disk* const> disks() const noexcept override { return disks_; }
+  unsigned files() const noexcept override { return static_cast<unsigned>(parts_.size()); }
+  std::size_t unit_bytes() const noexcept override { return block_bytes(); }
+  FileLayout::Place locate(UnitPlace place) const noexcept override;
+  // Promised ones only.
+  std::uint32_t take_slot(unsigned file) noexcept override;
+  void refuse_slot(UnitPlace place) noexcept override { free_slot(place.file, place.slot, false); }
   // May be called inside a fault. With `punch_hole`, the file system gets the space back soon,
   // where it can take it; worth it when nothing will be written to the slot again. That is done for
   // a part of the file at a time: it waits for all direct transfers of the file.
   static constexpr std::uint32_t kPartFreedAtOnce = 16;
   void free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept;
 
-  // Begins to move the first `bytes` bytes of a slot; inside a fault too. Writes fill the last
-  // sector, whose bytes behind `bytes` must be there and are overwritten.
-  void submit(Request& request, Operation operation, unsigned disk, std::uint32_t slot,
-              std::byte* memory, std::size_t bytes, bool more_to_come) noexcept;
-
   // Copies bytes of a slot that has been written, at once and through the page cache. Returns 0 or
   // an errno value. Blocks; any thread.
-  int read(unsigned disk, std::uint32_t slot, std::size_t from, std::byte* to,
-           std::size_t bytes) const noexcept;
+  int read(UnitPlace place, std::size_t from, std::byte* to, std::size_t bytes) const noexcept;
 
   std::uint64_t bytes_in_use() const noexcept;
   std::uint64_t peak_bytes_in_use() const noexcept;
@@ -93,7 +101,6 @@ class RunStore {
   struct Part {
     std::unique_ptr<Disk> disk;
     BlockFile file;
-    bool direct = false;
     dev_t file_system = 0;
     std::uint32_t slots = 0;            // ever taken
     std::uint64_t slots_allocated = 0;  // that the file has space for, as far as that could be had
@@ -106,6 +113,7 @@ class RunStore {
 
   std::vector<double> weights_with_room(std::uint64_t bytes) const;
   std::uint64_t room(const Part& part) const;
+  void make_room_for_slots(Part& part);
   void allocate_more(Part& part) noexcept;
   void trim(Part& part) noexcept;
   void punch_holes(Part& part) noexcept;
@@ -113,8 +121,10 @@ class RunStore {
   BlockPool& pool_;
   RunStoreOptions options_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::uint64_t runs_ = 0;    // numbered so far
-  mutable FutexMutex mutex_;  // slots
+  std::vector<Disk*> disks_;
+  std::uint64_t promised_ = 0;  // slots
+  std::uint64_t runs_ = 0;      // numbered so far
+  mutable FutexMutex mutex_;    // slots
   std::uint64_t in_use_ = 0;
   std::uint64_t peak_in_use_ = 0;
 };
@@ -122,12 +132,16 @@ class RunStore {
 // A sorted run: where its blocks are, and what foretells when a merge needs them. Its slots are
 // given back when they are merged, or with the run. Movable.
 struct Run {
-  explicit Run(RunStore& run_store, std::uint64_t most_bytes = 0)
-      : store(&run_store), allocation(run_store.next_allocation(most_bytes)) {}
+  // An empty run, which will hold `most_bytes` at most.
+  explicit Run(RunStore& run_store, std::uint64_t most_bytes = 0);
   ~Run();
   Run(Run&& other) noexcept;
   Run& operator=(Run&& other) noexcept;
 
+  std::uint64_t blocks() const noexcept { return places.units(); }
+
+  // No more blocks come.
+  void end() noexcept;
   // Gives the slot of a block back; inside a fault too.
   void free_block(std::uint64_t index, bool punch_hole) noexcept;
   void free_all() noexcept;
@@ -136,17 +150,27 @@ struct Run {
   // errno value.
   int read_last_record(std::uint64_t index, std::size_t record_bytes, std::byte* to) const noexcept;
 
-  // Of block `index`; all but the last are whole.
+  // The number of bytes in block `index`; all blocks but the last are whole.
   std::size_t bytes_of_block(std::uint64_t index) const noexcept;
-
-  static constexpr std::uint32_t kFreed = ~std::uint32_t{0};
 
   RunStore* store;
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
-  BlockAllocation allocation;            // the disk of each block
-  std::vector<std::uint32_t> slots;      // of each block, on its disk
+  SpreadSequence places;                 // of each block
+  std::uint64_t promised;                // slots that may still be taken for it
   std::vector<std::byte> forecast_keys;  // one a block, see ForecastKeys
+};
+
+// The layout of a run that is written. The run outlives it.
+class RunLayout final : public SpreadLayout {
+ public:
+  explicit RunLayout(Run& run) : SpreadLayout(run.places, "a run", std::nullopt), run_(run) {}
+  void describe(const Place& place, CauseText& text) const noexcept override;
+  const char* way_out(int error) const noexcept override;
+  void finish(std::uint64_t length, bool sync) override;
+
+ private:
+  Run& run_;
 };
 
 }  // namespace vortex::inline v0

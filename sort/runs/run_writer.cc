@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "sort/runs/run_sink.h"
+#include "io/file/file_sink.h"
 #include "vortex/error.h"
 #include "vortex/record_format.h"
 
@@ -35,7 +35,12 @@ RunWriter::RunWriter(const RecordOrder& order, RunStore& store, std::size_t writ
   options.reserve_bytes =
       std::max<std::uint64_t>((most_bytes + block_bytes_ - 1) / block_bytes_, 1) * block_bytes_;
   options.least_reserve_bytes = options.reserve_bytes;
-  stream_.emplace(std::make_unique<RunSink>(run_, window, write_behind), options);
+  FileSinkOptions for_sink;
+  for_sink.blocks_for_stream = window;
+  for_sink.write_behind = write_behind;
+  stream_.emplace(
+      std::make_unique<FileSink>(store.pool(), std::make_unique<RunLayout>(run_), for_sink),
+      options);
   stop_.emplace(*stream_, stop);
   most_bytes_ = options.reserve_bytes;
   to_ = stream_->data();
@@ -46,18 +51,13 @@ std::span<std::byte> RunWriter::room(std::size_t most_bytes) {
     throw Error(EFBIG, "a run is longer than the " + format_bytes(most_bytes_) + " announced");
   }
   // Before the next block is touched: it may end the stay of the one before in memory.
-  if (bytes_ + record_bytes_ > run_.slots.size() * block_bytes_) note_forecast();
+  if (bytes_ + record_bytes_ > blocks_ * block_bytes_) note_forecast();
   return {to_ + bytes_, room_in_block(bytes_, record_bytes_, block_bytes_, most_bytes)};
 }
 
 void RunWriter::written(std::size_t bytes) {
   bytes_ += bytes;
-  if (bytes_ <= run_.slots.size() * block_bytes_) return;
-  // These records have begun a block. Its slot is found here because that may allocate, which the
-  // sink, inside a fault, must not.
-  const unsigned disk = run_.allocation.disk(run_.slots.size());
-  run_.slots.push_back(Run::kFreed);
-  run_.slots.back() = run_.store->take_slot(disk);
+  if (bytes_ > blocks_ * block_bytes_) ++blocks_;
 }
 
 Run RunWriter::finish() {
@@ -65,7 +65,6 @@ Run RunWriter::finish() {
   stream_->finish_bytes(bytes_);
   stop_.reset();
   stream_.reset();
-  run_.bytes = bytes_;
   run_.records = records();
   return std::move(run_);
 }
@@ -74,7 +73,7 @@ Run RunWriter::finish() {
 // record up, it touches the next block.
 void RunWriter::note_forecast() {
   const std::size_t at = run_.forecast_keys.size();
-  if (at == run_.slots.size() * keys_.bytes()) return;
+  if (at == blocks_ * keys_.bytes()) return;
   run_.forecast_keys.resize(at + keys_.bytes());
   keys_.make(to_ + bytes_ - record_bytes_, run_.forecast_keys.data() + at);
 }

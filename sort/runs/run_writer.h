@@ -8,11 +8,11 @@
 #include <stop_token>
 
 #include "sort/record/forecast_keys.h"
+#include "sort/record/record_output.h"
 #include "sort/runs/run_store.h"
-#include "sort/runs/stream_stop.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/output_stream.h"
 #include "vortex/record_order.h"
-#include "vortex/record_output.h"
 
 namespace vortex::inline v0 {
 
@@ -51,12 +51,13 @@ class RunWriter final : public RecordOutput {
   std::size_t record_bytes_;
   std::size_t block_bytes_;
   ForecastKeys keys_;
-  Run run_;  // outlives the stream, whose sink writes to its slots
+  Run run_;  // outlives the stream, whose sink finds places for its blocks
   std::optional<OutputStream<std::byte>> stream_;
   std::optional<StreamStop> stop_;
   std::uint64_t most_bytes_ = 0;
   std::byte* to_ = nullptr;
   std::uint64_t bytes_ = 0;
+  std::uint64_t blocks_ = 0;  // that records have begun
 };
 
 }  // namespace vortex::inline v0

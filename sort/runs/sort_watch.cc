@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "sort/runs/stream_stop.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {

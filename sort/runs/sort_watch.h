@@ -1,7 +1,8 @@
-// What a sort looks at now and then: whether to go on, and whom to tell how far it is.
+// A sort calls its watch now and then: the watch ends it when asked to, and tells how far it is.
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,10 +10,24 @@
 #include <span>
 #include <stop_token>
 
-#include "vortex/record_output.h"
-#include "vortex/sort_progress.h"
+#include "sort/record/record_output.h"
+#include "vortex/sort_resources.h"
+#include "vortex/stream.h"
 
 namespace vortex::inline v0 {
+
+inline constexpr const char* kSortInterrupted = "the sort was interrupted";
+
+// Ends a sort that waits inside a fault: while this lives, a request to stop wakes whoever waits
+// inside a fault of the stream, which fails with ECANCELED.
+class StreamStop {
+ public:
+  StreamStop(Stream& stream, const std::stop_token& stop)
+      : on_stop_(stop, [&stream] { stream.cancel(ECANCELED, kSortInterrupted); }) {}
+
+ private:
+  std::stop_callback<std::function<void()>> on_stop_;
+};
 
 // Tells how far the sort is, and ends it with Error(ECANCELED) when that is asked for. The sorting
 // thread calls; any thread may stop.

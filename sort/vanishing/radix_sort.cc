@@ -4,14 +4,14 @@
 #include <cerrno>
 #include <string>
 
-#include "sort/memory/cpu.h"
-#include "sort/memory/small_sort.h"
+#include "vortex/detail/cpu.h"
+#include "vortex/detail/small_sort.h"
 
 namespace vortex::inline v0::detail {
 namespace {
 
 // Below this the whole array fits the caches and moving blocks gains nothing.
-constexpr std::size_t kLeastForBuckets = std::size_t{1} << 20;
+constexpr std::size_t kMinForBuckets = std::size_t{1} << 20;
 
 template <typename Bits>
 RadixSortReport sort_words(VanishingArrayBase& array, std::size_t count,
@@ -45,8 +45,7 @@ RadixSortPlan::RadixSortPlan(VanishingArrayBase& array, std::size_t count, std::
   }
   StreamPool& pool = array.pool();
   bits = options.first_split_bits;
-  if (bits == 0 && count >= kLeastForBuckets)
-    bits = std::min(steps.next(bits_to_split(count)), most);
+  if (bits == 0 && count >= kMinForBuckets) bits = std::min(steps.next(bits_to_split(count)), most);
   if (bits != 0 && pool.block_count() < pool.blocks_in_use() + radix_sort_extra_blocks(bits)) {
     bits = 0;
   }
@@ -69,7 +68,9 @@ RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t cou
 
 RadixSortReport radix_sort_pairs_64(VanishingArrayBase& array, std::size_t count, KeyCode code,
                                     const RadixSortOptions& options) {
-  const SmallSort<Pair64> small = options.stable ? nullptr : small_sort_for<Pair64>(isa_in_use());
+  const Isa isa = isa_in_use();
+  const SmallSort<Pair64> small =
+      options.stable ? stable_small_sort_of_pairs(isa) : small_sort_for<Pair64>(isa);
   return radix_sort_with(array, count, SortRules<Pair64, KeyOfPair>{{}, small}, PairCodec(code),
                          options);
 }

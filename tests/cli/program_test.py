@@ -270,6 +270,37 @@ class Sort(Program):
                                      records * 100 * 2 * (1 + passes) + (report["runs"] + 3) * 8192)
         self.assertEqual(list((self.folder / "a").iterdir()), [])
 
+    def test_folders_get_shares_by_their_speeds(self):
+        for name in ("a", "b", "odd:name"):
+            (self.folder / name).mkdir()
+        self.gen("in", "-n", 30000)
+        expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
+
+        def folder_bytes(*folders):
+            arguments = [argument for folder in folders for argument in ("-T", folder)]
+            report = self.sort("in", "-o", "out", "--form", "records", "-S", "1M", *arguments)
+            self.assertEqual((self.folder / "out").read_bytes(), expected)
+            self.assertGreaterEqual(sum(report["folder_bytes"]), report["run_bytes"])
+            return report["folder_bytes"]
+        fast, slow = folder_bytes("a:300M", "b:100MB")
+        self.assertGreater(fast, 2.5 * slow)
+        self.assertLess(fast, 4 * slow)
+        one, other = folder_bytes("a", "odd:name/")
+        self.assertLess(abs(one - other), one / 4)
+        self.assertGreater(min(folder_bytes("a:auto", "odd:name/:auto")), 0)
+        for folders, words in (
+                (("a:fast",), ("'fast'", "a slash behind it: 'a:fast/'")),
+                (("a:",), ("the speed ''",)),
+                (("a:0",), ("is 0",)),
+                (("a:-5M",), ("'-5M'",)),
+                (("a:100M", "b"), ("give one to each",)),
+                (("missing:100M",), ("missing",))):
+            arguments = [argument for folder in folders for argument in ("-T", folder)]
+            refusal = self.refusal("sort", "in", "-o", "new", "--form", "records", *arguments)
+            for word in words:
+                self.assertIn(word, refusal)
+        self.assertFalse((self.folder / "new").exists())
+
     @unittest.skipIf(SANITIZED, "a sanitizer's shadow memory is resident too")
     def test_peak_memory_is_the_budget_and_the_program(self):
         self.gen("in", "-n", 300000)

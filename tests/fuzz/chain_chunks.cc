@@ -27,7 +27,7 @@ struct Record {
 struct KeyOf {
   std::uint64_t operator()(const Record& record) const noexcept { return record.key; }
 };
-constexpr std::size_t kLeastCount = ChainSorter<Record, KeyOf>::Dense::kMost + 1;
+constexpr std::size_t kMinCount = ChainSorter<Record, KeyOf>::Dense::kMax + 1;
 
 // One counter for every two chunks taken.
 [[gnu::section("__libfuzzer_extra_counters")]] std::array<std::uint8_t, 1024> taken_counters;
@@ -45,11 +45,11 @@ void sort_nested(std::span<const std::uint8_t> bytes) {
   const auto next = [&]() -> std::size_t { return at < bytes.size() ? bytes[at++] : 0; };
   const auto order = static_cast<NestedOrder>(next() % 3);
   std::mt19937_64 random(next());
-  const std::size_t count = kLeastCount + next() * 128;
+  const std::size_t count = kMinCount + next() * 128;
   std::vector<NestedLevel> levels;
   std::size_t outliers = 0;
-  constexpr std::size_t kMostOutliers = 40'000;
-  while (at < bytes.size() && outliers < kMostOutliers) {
+  constexpr std::size_t kMaxOutliers = 40'000;
+  while (at < bytes.size() && outliers < kMaxOutliers) {
     NestedLevel level;
     level.bits = static_cast<int>(1 + next() % 8);
     level.through = next() & ((std::size_t{1} << level.bits) - 1);

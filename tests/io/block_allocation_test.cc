@@ -1,4 +1,4 @@
-#include "vortex/block_allocation.h"
+#include "io/file/block_allocation.h"
 
 #include <gtest/gtest.h>
 

@@ -24,7 +24,8 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
-#include "vortex/stream_calls.h"
+#include "vortex/input_stream.h"
+#include "vortex/output_stream.h"
 
 namespace vortex {
 namespace {

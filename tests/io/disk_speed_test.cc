@@ -1,13 +1,13 @@
 // The speed of disks whose speed is known.
-#include "vortex/disk_speed.h"
+#include "vortex/disk.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <memory>
 
-#include "io/disk/fault_plan.h"
 #include "io/disk/open_disk.h"
+#include "study/faulty_disk.h"
 #include "study/simulated_disk.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/disk.h"
@@ -79,10 +79,9 @@ TEST(DiskSpeed, ErrorsAreThrown) {
   DiskSpeedOptions options = on(clock);
   EXPECT_THROW(measure_disk_speed(good, folder.file("missing"), options), Error);
   for (std::uint64_t request = 0; request < 36; ++request) {
-    DiskOptions faulty;
-    faulty.faults = std::make_shared<FaultAt>(
-        request, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO});
-    SimulatedDisk disk(clock, {}, faulty);
+    FaultyDisk disk(std::make_unique<SimulatedDisk>(clock, ServiceModel{}),
+                    std::make_shared<FaultAt>(
+                        request, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO}));
     EXPECT_THROW(measure_disk_speed(disk, folder.path(), options), Error) << request;
     EXPECT_EQ(folder.entries(), 0u);
   }

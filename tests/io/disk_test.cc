@@ -37,6 +37,7 @@
 #include "io/disk/open_disk.h"
 #include "io/disk/thread_disk.h"
 #include "io/disk/uring_disk.h"
+#include "study/faulty_disk.h"
 #include "study/paced_disk.h"
 #include "study/simulated_disk.h"
 #include "tests/support/environment.h"
@@ -118,9 +119,8 @@ class DiskTest : public testing::Test {
   void TearDown() override { close(file); }
 
   std::unique_ptr<Disk> make(std::shared_ptr<FaultPlan> faults = nullptr) {
-    DiskOptions options;
-    options.faults = std::move(faults);
-    return backend.make(options);
+    auto disk = backend.make({});
+    return disk == nullptr ? nullptr : with_faults(std::move(disk), std::move(faults));
   }
 
   void put(const Bytes& bytes) {
@@ -164,7 +164,7 @@ class DiskTest : public testing::Test {
         const auto [at, size] = ranges[i];
         prepare(request, operation, at * kUnit, memory.data() + at * kUnit, size * kUnit);
         request.alignment = alignment;
-        if (size <= kMostPieces && random() % 2 == 0) {
+        if (size <= kMaxPieces && random() % 2 == 0) {
           request.pieces = &pieces[i];
           request.piece_bytes = kUnit;
           request.piece_count = static_cast<unsigned>(size);
@@ -228,7 +228,7 @@ TYPED_TEST(DiskTest, MovesEveryByteThroughShortTransfersAndInterruptions) {
     MAKE_DISK(faults);
     this->shuffle_bytes(*disk, alignment);
     const DiskStatistics statistics = disk->statistics();
-    EXPECT_GT(statistics.injected_faults, 0u);
+    EXPECT_GT(dynamic_cast<const FaultyDisk&>(*disk).injected_faults(), 0u);
     EXPECT_GT(statistics.retries, 0u);
     EXPECT_GT(statistics.short_transfers, 0u);
   }
@@ -603,11 +603,11 @@ TYPED_TEST(DiskTest, DestructionWaitsForWhatIsUnderWay) {
   EXPECT_EQ(this->contents(memory.size()), memory);
 }
 
-// What the disk maps may lie where another thread had memory a moment ago. The kernel alone orders
-// the two; the thread sanitizer reports this test unless it is told (os::note_mapped).
+// Memory that the disk maps may lie where another thread had memory a moment ago. The kernel alone
+// orders the two; the thread sanitizer reports this test unless it is told (os::note_mapped).
 TYPED_TEST(DiskTest, MayTakeTheAddressesThatAnotherThreadHasGivenBack) {
-  constexpr std::size_t kMostBytes = std::size_t{1} << 22;
-  for (std::size_t bytes = 4096; bytes <= kMostBytes; bytes *= 4) {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 22;
+  for (std::size_t bytes = 4096; bytes <= kMaxBytes; bytes *= 4) {
     std::atomic<bool> given_back{false};
     std::thread other([&] {
       int error = 0;
@@ -713,7 +713,7 @@ TEST_F(WhatResultsMean, AShortageIsWaitedFor) {
   EXPECT_LE(all, 4'000'000 * kUs);
 }
 
-// Of what was learnt about a request, nothing is left when it is submitted again.
+// A request that is submitted again starts without anything learnt from its first submission.
 TEST_F(WhatResultsMean, ARequestBeginsAnew) {
   ScriptedDisk cut({700, 188, 700, 1536});
   expect_on(cut, Operation::kRead, 0, 700, 512);
@@ -853,7 +853,8 @@ TEST(UringDiskDeathTest, SubmissionsThatAreRefusedForGoodAreErrorsOfTheRequests)
   }
 }
 
-// What lies in a registered range, to its last byte, is moved by way of it, and nothing else.
+// Transfers that lie in a registered range, to its last byte, go by way of the registration, and no
+// others do.
 TEST(RegisteredMemory, IsUsedExactlyWhereItIs) {
   constexpr std::size_t kBytes = 4096;
   std::unique_ptr<UringDisk> disk;

@@ -1,4 +1,4 @@
-// What CI must have, each looked for with the system's own means.
+// The features that CI must have, each looked for with the system's own means.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/io_uring.h>

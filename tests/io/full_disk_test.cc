@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "io/file/block_file.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -32,7 +33,7 @@ constexpr std::size_t kFileSystemBytes = std::size_t{8} << 20;
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
-// What became of an attempt to write kBlocks blocks.
+// The outcome of an attempt to write kBlocks blocks.
 struct Outcome {
   int error = 0;
   std::string message;
@@ -135,15 +136,11 @@ TEST_P(FullDisk, AStripedFileLeavesItOut) {
   system.leave(2 * kBlock);
   const test::TemporaryFolder roomy;
   TestDisk disk(std::get<2>(GetParam()));
-  std::vector<StripedFile::Part> parts;
-  const bool direct = std::get<1>(GetParam()) != Caching::kBuffered;
-  parts.push_back(
-      {disk.disk.get(), BlockFile::create(roomy.file("a"), {.replace = true, .direct = direct})});
-  parts.push_back(
-      {disk.disk.get(), BlockFile::create(system.file("b"), {.replace = true, .direct = direct})});
   StripedFileOptions striping;
   striping.unit_bytes = kBlock;
-  StripedFile file(std::move(parts), striping);
+  striping.caching = std::get<1>(GetParam());
+  StripedFile file({{roomy.file("a"), disk.disk.get()}, {system.file("b"), disk.disk.get()}},
+                   striping);
   {
     FileWriter<char> out(file.writing_layout(), options());
     for (std::size_t i = 0; i < kBlocks * kBlock; ++i) {

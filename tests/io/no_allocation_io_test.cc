@@ -257,13 +257,12 @@ TEST_P(NoAllocationIo, StripedFiles) {
       const auto plan = std::make_shared<FaultAt>(
           2, PlannedFault{.kind = Kind::kError, .error = ENOSPC}, Operation::kWrite, true);
       disks.push_back(std::make_unique<TestDisk>(GetParam(), i == 1 || full ? plan : nullptr));
-      parts.push_back(
-          {disks.back()->disk.get(), BlockFile::create(folder.file("part" + std::to_string(i)))});
+      parts.push_back({folder.file("part" + std::to_string(i)), disks.back()->disk.get()});
     }
     StripedFileOptions options;
     options.strategy = AllocationStrategy::kRandomCyclic;
     options.unit_bytes = 2 * kBlock;
-    StripedFile file(std::move(parts), options);
+    StripedFile file(parts, options);
     {
       FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
       EXPECT_EQ(write_blocks(out.data(), kBlocks).error, full ? ENOSPC : 0);

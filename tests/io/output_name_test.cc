@@ -102,7 +102,8 @@ class TemporaryNames : public NamesToBe {
   void run(const std::function<int()>& body) { run_with(false, body); }
 };
 
-// What a process of the same number has left when it was killed: in a container all have the same.
+// A process of the same number was killed and has left its files: in a container all processes have
+// the same number.
 TEST_P(OutputNames, AreNotKeptByWhatOthersLeftBehind) {
   put(path, "old");
   run([&] {
@@ -359,7 +360,8 @@ TEST_P(OutputNames, KeepListsAndAttributesAndNotHardLinks) {
   EXPECT_EQ(mode_of(path), 0600u);
 }
 
-// What the folder gives to new files is not what the old one had.
+// A folder can give new files an access control list. A file that replaces another has the list of
+// the other instead, here none.
 TEST_P(OutputNames, TakeNoListFromTheFolder) {
   put(path, "old");
   ASSERT_EQ(chmod(path.c_str(), 0660), 0);

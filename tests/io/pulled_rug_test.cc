@@ -1,4 +1,4 @@
-// What is left when the process, or what it relies on, is taken away.
+// Tests that take the process, or something that it relies on, away and look at the rest.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -128,8 +128,8 @@ TEST(PulledRug, WithoutLockedMemoryRequestsGoUnregistered) {
             0);
 }
 
-// A disk that loses what it has taken says so when it is asked to sync. Whoever does not ask is not
-// told.
+// A disk that loses data it has taken says so when it is asked to sync. A writer that does not ask
+// is not told.
 TEST(PulledRug, AFailedSyncLeavesNothingUnderTheName) {
   const test::TemporaryFolder folder;
   for (const bool striped : {false, true}) {
@@ -140,11 +140,9 @@ TEST(PulledRug, AFailedSyncLeavesNothingUnderTheName) {
                   options.block_bytes = kBlock;
                   options.sync = sync;
                   ThreadDisk disk;
-                  std::vector<StripedFile::Part> parts;
-                  parts.push_back({&disk, BlockFile::create(folder.file("part"))});
                   StripedFileOptions striping;
                   striping.unit_bytes = kBlock;
-                  StripedFile parted(std::move(parts), striping);
+                  StripedFile parted({{folder.file("part"), &disk}}, striping);
                   auto out = striped ? FileWriter<char>(parted.writing_layout(), options)
                                      : FileWriter<char>(folder.file("file"), options);
                   out.data()[0] = 'x';

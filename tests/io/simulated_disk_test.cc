@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "study/faulty_disk.h"
+
 namespace vortex {
 namespace {
 
@@ -49,8 +51,9 @@ TEST(SimulatedDisk, ServesOneRequestAtATimeForAsLongAsTheModelSays) {
   Timed next(clock, nullptr, Operation::kRead, 1000, 1000);         // no seek
   Timed away(clock, nullptr, Operation::kRead, 500'000, 3000);      // a seek
   Timed written(clock, nullptr, Operation::kWrite, 503'000, 1000);  // no seek, half the speed
-  disk.set_policy(QueuePolicy::kArrival);
-  for (Timed* request : {&first, &next, &away, &written}) disk.submit(*request);
+  for (Timed* request : {&first, &next, &away}) disk.submit(*request);
+  disk.drain();
+  disk.submit(written);  // it would go first
   disk.drain();
   EXPECT_EQ(first.ended_at, 2 * kMillisecond);
   EXPECT_EQ(next.ended_at, 3 * kMillisecond);
@@ -101,47 +104,26 @@ TEST(SimulatedDisk, InfinitelyFastTakesNoTime) {
   EXPECT_EQ(request.bytes_done, std::size_t{1} << 30);
 }
 
-class Policies : public testing::Test {
- protected:
-  // Submits r w r w r w while the disk is busy with another read, and returns the order of service.
-  std::string order(QueuePolicy before, QueuePolicy after) {
-    VirtualClock clock;
-    SimulatedDisk disk(clock, kModel, {.policy = before});
-    std::vector<const Timed*> ended;
-    Timed busy(clock, nullptr, Operation::kRead, 0, 1000);
-    disk.submit(busy);
-    std::deque<Timed> requests;
-    for (std::uint64_t i = 0; i < 6; ++i) {
-      requests.emplace_back(clock, &ended, i % 2 == 0 ? Operation::kRead : Operation::kWrite,
-                            i * 1000, 1000);
-      disk.submit(requests.back());
-    }
-    disk.set_policy(after);
-    disk.drain();
-    std::string text;
-    for (const Timed* request : ended) {
-      text += request->operation == Operation::kRead ? 'r' : 'w';
-      text += static_cast<char>('0' + request->offset / 1000);
-    }
-    return text;
+// Requests r w r w r w that come while the disk is busy with another read.
+TEST(SimulatedDisk, WritesGoFirst) {
+  VirtualClock clock;
+  SimulatedDisk disk(clock, kModel);
+  std::vector<const Timed*> ended;
+  Timed busy(clock, nullptr, Operation::kRead, 0, 1000);
+  disk.submit(busy);
+  std::deque<Timed> requests;
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    requests.emplace_back(clock, &ended, i % 2 == 0 ? Operation::kRead : Operation::kWrite,
+                          i * 1000, 1000);
+    disk.submit(requests.back());
   }
-};
-
-TEST_F(Policies, WritesGoFirst) {
-  EXPECT_EQ(order(QueuePolicy::kWritesFirst, QueuePolicy::kWritesFirst), "w1w3w5r0r2r4");
-}
-
-TEST_F(Policies, ReadsGoFirst) {
-  EXPECT_EQ(order(QueuePolicy::kReadsFirst, QueuePolicy::kReadsFirst), "r0r2r4w1w3w5");
-}
-
-TEST_F(Policies, Arrival) {
-  EXPECT_EQ(order(QueuePolicy::kArrival, QueuePolicy::kArrival), "r0w1r2w3r4w5");
-}
-
-TEST_F(Policies, ChangeWhileRequestsWait) {
-  EXPECT_EQ(order(QueuePolicy::kWritesFirst, QueuePolicy::kReadsFirst), "r0r2r4w1w3w5");
-  EXPECT_EQ(order(QueuePolicy::kReadsFirst, QueuePolicy::kArrival), "r0w1r2w3r4w5");
+  disk.drain();
+  std::string text;
+  for (const Timed* request : ended) {
+    text += request->operation == Operation::kRead ? 'r' : 'w';
+    text += static_cast<char>('0' + request->offset / 1000);
+  }
+  EXPECT_EQ(text, "w1w3w5r0r2r4");
 }
 
 TEST(SimulatedDisk, LateResultsAreOvertaken) {
@@ -149,7 +131,7 @@ TEST(SimulatedDisk, LateResultsAreOvertaken) {
   const auto faults = std::make_shared<FaultAt>(
       0, PlannedFault{.kind = PlannedFault::Kind::kLate, .overtakers = 2});
   // Two at once with the disk, so that the held-back one is not all there is.
-  SimulatedDisk disk(clock, kModel, {.depth = 4, .faults = faults});
+  FaultyDisk disk(std::make_unique<SimulatedDisk>(clock, kModel, DiskOptions{.depth = 4}), faults);
   std::vector<const Timed*> ended;
   std::deque<Timed> requests;
   for (std::uint64_t i = 0; i < 4; ++i) {

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "io/disk/thread_disk.h"
+#include "io/file/block_file.h"
+#include "study/faulty_disk.h"
 #include "study/simulated_disk.h"
 #include "tests/support/child_process.h"
 #include "tests/support/random_seed.h"
@@ -54,19 +56,10 @@ class StripedFiles : public testing::TestWithParam<AllocationStrategy> {
     return result;
   }
   std::string path(std::size_t part) const { return folder.file("part" + std::to_string(part)); }
-  std::vector<StripedFile::Part> created(const std::vector<std::unique_ptr<Disk>>& disks) {
-    std::vector<StripedFile::Part> parts;
-    for (std::size_t i = 0; i < disks.size(); ++i) {
-      parts.push_back({disks[i].get(), BlockFile::create(path(i))});
-    }
-    return parts;
-  }
-  std::vector<StripedFile::Part> opened(const std::vector<std::unique_ptr<Disk>>& disks) {
-    std::vector<StripedFile::Part> parts;
-    for (std::size_t i = 0; i < disks.size(); ++i) {
-      parts.push_back({disks[i].get(), BlockFile::open(path(i))});
-    }
-    return parts;
+  std::vector<StripedFile::Part> parts(const std::vector<std::unique_ptr<Disk>>& disks) const {
+    std::vector<StripedFile::Part> result;
+    for (std::size_t i = 0; i < disks.size(); ++i) result.push_back({path(i), disks[i].get()});
+    return result;
   }
   static std::vector<std::unique_ptr<Disk>> thread_disks(std::size_t count) {
     std::vector<std::unique_ptr<Disk>> disks;
@@ -92,7 +85,7 @@ TEST_P(StripedFiles, AreReadAsWritten) {
     const std::string text = random_text(random, size);
     const StripedFileOptions settings = options();
     {
-      StripedFile file(created(disks), settings);
+      StripedFile file(parts(disks), settings);
       {
         FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
         write_text(out, text);
@@ -101,17 +94,17 @@ TEST_P(StripedFiles, AreReadAsWritten) {
       expect_text(file, text);
     }
     // And by whoever knows the options.
-    StripedFile file(opened(disks), settings, size);
+    StripedFile file(parts(disks), settings, size);
     expect_text(file, text);
     if (size > 0) {
-      EXPECT_THROW(StripedFile(opened(disks), settings, size - 1), Error);
+      EXPECT_THROW(StripedFile(parts(disks), settings, size - 1), Error);
     }
   }
 }
 
 TEST_P(StripedFiles, WeightsDecideTheShares) {
   const auto disks = thread_disks(4);
-  StripedFile file(created(disks), options({4, 4, 4, 1}));
+  StripedFile file(parts(disks), options({4, 4, 4, 1}));
   {
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kUnit});
     write_text(out, random_text(random, 260 * kUnit));
@@ -131,8 +124,8 @@ TEST_P(StripedFiles, AFullDiskIsLeftOut) {
     const auto full = std::make_shared<FaultAt>(
         k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error}, Operation::kWrite,
         true);
-    disks[1] = std::make_unique<ThreadDisk>(DiskOptions{.faults = full});
-    StripedFile file(created(disks), options());
+    disks[1] = with_faults(std::make_unique<ThreadDisk>(), full);
+    StripedFile file(parts(disks), options());
     {
       FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
       write_text(out, text);
@@ -141,7 +134,7 @@ TEST_P(StripedFiles, AFullDiskIsLeftOut) {
     EXPECT_FALSE(file.left_out(0) || file.left_out(2));
     expect_text(file, text);
     if (GetParam() != AllocationStrategy::kStriping || k != 0) continue;
-    // What it would have got, a third, is scattered over both others.
+    // The third that it would have got is scattered over both others.
     EXPECT_GT(file.units_of(0), 19u);
     EXPECT_GT(file.units_of(2), 19u);
   }
@@ -151,11 +144,11 @@ TEST_P(StripedFiles, AFullDiskIsLeftOut) {
 TEST_P(StripedFiles, ADiskOfNoWeightIsTheLastResort) {
   const std::string text = random_text(random, 20 * kUnit);
   std::vector<std::unique_ptr<Disk>> disks = thread_disks(2);
-  disks[0] = std::make_unique<ThreadDisk>(
-      DiskOptions{.faults = std::make_shared<FaultAt>(
-                      3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC},
-                      Operation::kWrite, true)});
-  StripedFile file(created(disks), options({1, 0}));
+  disks[0] = with_faults(std::make_unique<ThreadDisk>(),
+                         std::make_shared<FaultAt>(
+                             3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC},
+                             Operation::kWrite, true));
+  StripedFile file(parts(disks), options({1, 0}));
   {
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
     write_text(out, text);
@@ -170,14 +163,14 @@ TEST_P(StripedFiles, MoreThanTheMostIsRefused) {
   StripedFileOptions settings = options();
   for (const std::size_t most : {5 * kUnit, 5 * kUnit + 1}) {
     settings.most_bytes = most;
-    StripedFile file(created(disks), settings);
+    StripedFile file(parts(disks), settings);
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
     write_text(out, std::string(most, 'x'));
     EXPECT_EQ(file.length(), most);
   }
   for (std::size_t part = 0; part < 3; ++part) std::filesystem::remove(path(part));
   settings.most_bytes = 5 * kUnit;
-  StripedFile file(created(disks), settings);
+  StripedFile file(parts(disks), settings);
   {
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
     const Failure failure = guarded([&] {
@@ -193,9 +186,8 @@ TEST_P(StripedFiles, WhenAllDisksAreFullNothingAppears) {
       7, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC}, Operation::kWrite,
       true);
   std::vector<std::unique_ptr<Disk>> disks;
-  for (int i = 0; i < 3; ++i)
-    disks.push_back(std::make_unique<ThreadDisk>(DiskOptions{.faults = full}));
-  StripedFile file(created(disks), options());
+  for (int i = 0; i < 3; ++i) disks.push_back(with_faults(std::make_unique<ThreadDisk>(), full));
+  StripedFile file(parts(disks), options());
   {
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
     const Failure failure = guarded([&] {
@@ -206,8 +198,8 @@ TEST_P(StripedFiles, WhenAllDisksAreFullNothingAppears) {
   EXPECT_EQ(folder.entries(), 0u);
 }
 
-// What goes wrong before the first rename leaves all names as they were; a rename that fails leaves
-// those behind it, and the error says so.
+// An error before the first rename leaves all names as they were; a rename that fails leaves the
+// names that come after it as they were, and the error says so.
 TEST_P(StripedFiles, PartsAppearTogetherAsFarAsTheyCan) {
   const auto put_old = [&] {
     for (std::size_t i = 0; i < 3; ++i) {
@@ -222,7 +214,7 @@ TEST_P(StripedFiles, PartsAppearTogetherAsFarAsTheyCan) {
   for (std::size_t taken = 0; taken < 3; ++taken) {
     SCOPED_TRACE(taken);
     put_old();
-    StripedFile file(created(disks), options());
+    StripedFile file(parts(disks), options());
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
     for (std::size_t i = 0; i < 40 * kUnit; i += 4096) out.data()[i] = 'x';
     std::filesystem::remove(path(taken));
@@ -245,7 +237,7 @@ TEST_P(StripedFiles, PartsAppearTogetherAsFarAsTheyCan) {
   put_old();
   EXPECT_EQ(test::in_child([&] {
               const auto own = thread_disks(3);
-              StripedFile file(created(own), options());
+              StripedFile file(parts(own), options());
               FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
               out.data()[0] = 'x';
               if (!test::refuse_call(SYS_linkat, ENOSPC)) return 77;
@@ -267,14 +259,14 @@ TEST_P(StripedFiles, AFailingDiskFailsTheReader) {
   const std::string text = random_text(random, 30 * kUnit);
   const StripedFileOptions settings = options();
   {
-    StripedFile file(created(disks), settings);
+    StripedFile file(parts(disks), settings);
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
     write_text(out, text);
   }
-  disks[2] = std::make_unique<ThreadDisk>(
-      DiskOptions{.faults = std::make_shared<FaultAt>(
-                      3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO})});
-  StripedFile file(opened(disks), settings, text.size());
+  disks[2] = with_faults(
+      std::make_unique<ThreadDisk>(),
+      std::make_shared<FaultAt>(3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO}));
+  StripedFile file(parts(disks), settings, text.size());
   const FileReader<char> in(file.reading_layout(), {.block_bytes = kBlock});
   bool right = true;
   std::size_t i = 0;
@@ -301,7 +293,7 @@ TEST_P(StripedFiles, DisksWorkAtTheSumOfTheirSpeeds) {
     for (int i = 0; i < 3; ++i) disks.push_back(std::make_unique<SimulatedDisk>(clock, model));
     disks.push_back(std::make_unique<SimulatedDisk>(clock, slower));
     const std::size_t size = 1040 * kUnit;
-    StripedFile file(created(disks), options({1, 1, 1, 1 / slow}));
+    StripedFile file(parts(disks), options({1, 1, 1, 1 / slow}));
     std::uint64_t begin = clock.now_ns();
     {
       FileWriter<char> out(file.writing_layout(), {.block_bytes = kUnit, .write_behind = 30});
@@ -344,19 +336,15 @@ TEST(StripedFile, RefusesWhatCannotWork) {
   EXPECT_THROW(StripedFile({}, {}), Error);
   const test::TemporaryFolder folder;
   ThreadDisk disk;
-  std::vector<StripedFile::Part> parts;
-  parts.push_back({&disk, BlockFile::create(folder.file("a"))});
   StripedFileOptions options;
   options.weights = {1, 1};
-  EXPECT_THROW(StripedFile(std::move(parts), options), Error);
+  EXPECT_THROW(StripedFile({{folder.file("a"), &disk}}, options), Error);
 
-  const auto refused = [&](BlockFile part, std::size_t unit_bytes) {
-    std::vector<StripedFile::Part> one;
-    one.push_back({&disk, std::move(part)});
+  const auto refused = [&](const std::string& part, std::size_t unit_bytes) {
     StripedFileOptions striping;
     striping.unit_bytes = unit_bytes;
     try {
-      StripedFile file(std::move(one), striping);
+      StripedFile file({{part, &disk}}, striping);
       // A unit of more blocks than a request holds.
       const FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
     } catch (const Error& error) {
@@ -365,15 +353,34 @@ TEST(StripedFile, RefusesWhatCannotWork) {
     }
     return false;
   };
-  EXPECT_FALSE(refused(BlockFile::create(folder.file("a")), kMostPieces * kBlock));
-  EXPECT_TRUE(refused(BlockFile::create(folder.file("a")), (kMostPieces + 1) * kBlock));
-  EXPECT_TRUE(refused(BlockFile::create(folder.file("a")), 0));
-  EXPECT_TRUE(refused(BlockFile::create("/dev/null"), kUnit));
-  BlockFile direct = BlockFile::create(folder.file("a"));
-  const std::size_t alignment = direct.alignment();
+  EXPECT_FALSE(refused(folder.file("a"), kMaxPieces * kBlock));
+  EXPECT_TRUE(refused(folder.file("a"), (kMaxPieces + 1) * kBlock));
+  EXPECT_TRUE(refused(folder.file("a"), 0));
+  EXPECT_TRUE(refused("/dev/null", kUnit));
+  const std::size_t alignment = BlockFile::create(folder.file("a")).alignment();
   if (alignment > 1) {
-    EXPECT_TRUE(refused(std::move(direct), kUnit + alignment / 2));
+    EXPECT_TRUE(refused(folder.file("a"), kUnit + alignment / 2));
   }
+}
+
+// A part without a disk opens one, and existing files may be kept.
+TEST(StripedFile, OpensItsOwnDisks) {
+  const test::TemporaryFolder folder;
+  const std::vector<StripedFile::Part> parts = {{folder.file("a")}, {folder.file("b")}};
+  StripedFileOptions options;
+  options.unit_bytes = kUnit;
+  options.replace = false;
+  const std::string text(3 * kUnit, 'x');
+  {
+    StripedFile file(parts, options);
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    write_text(out, text);
+  }
+  StripedFile file(parts, options, text.size());
+  const FileReader<char> in(file.reading_layout(), {.block_bytes = kBlock});
+  ASSERT_EQ(in.size(), text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) ASSERT_EQ(in.data()[i], 'x') << i;
+  EXPECT_THROW(StripedFile(parts, options), Error);
 }
 
 }  // namespace

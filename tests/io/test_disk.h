@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/disk/open_disk.h"
+#include "study/faulty_disk.h"
 #include "study/paced_disk.h"
 #include "study/simulated_disk.h"
 #include "vortex/disk.h"
@@ -24,25 +25,26 @@ inline std::string name_of(Backend backend) {
 }
 
 // Where io_uring is refused, threads serve instead, as in programs.
-inline std::unique_ptr<Disk> open_test_disk(Backend backend, VirtualClock& clock,
-                                            std::shared_ptr<FaultPlan> faults = nullptr) {
+inline std::unique_ptr<Disk> open_test_disk(Backend backend, VirtualClock& clock) {
   if (backend == Backend::kVirtual) {
-    return std::make_unique<SimulatedDisk>(clock, ServiceModel{1'000'000'000, 500'000'000, 100'000},
-                                           DiskOptions{.faults = std::move(faults)});
+    return std::make_unique<SimulatedDisk>(clock,
+                                           ServiceModel{1'000'000'000, 500'000'000, 100'000});
   }
   if (backend == Backend::kPaced) {
-    return std::make_unique<PacedDisk>(ServiceModel{4'000'000'000, 4'000'000'000, 100},
-                                       DiskOptions{.faults = std::move(faults)});
+    return std::make_unique<PacedDisk>(ServiceModel{4'000'000'000, 4'000'000'000, 100});
   }
   OpenDiskOptions options;
   options.backend = backend == Backend::kThreads ? DiskBackend::kThreads : DiskBackend::kBest;
-  options.faults = std::move(faults);
   return open_disk(options);
+}
+
+inline std::uint64_t injected_faults(const Disk& disk) {
+  return dynamic_cast<const FaultyDisk&>(disk).injected_faults();
 }
 
 struct TestDisk {
   explicit TestDisk(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr)
-      : disk(open_test_disk(backend, clock, std::move(faults))) {}
+      : disk(with_faults(open_test_disk(backend, clock), std::move(faults))) {}
   VirtualClock clock;
   std::unique_ptr<Disk> disk;
 };

@@ -44,7 +44,10 @@ class Installation:
         self.library_folder = pkg_config_files[0].parent.parent
         self.environment = dict(os.environ, PKG_CONFIG_PATH=str(pkg_config_files[0].parent),
                                 PKG_CONFIG_SYSROOT_DIR=str(self.root))
+        folders = {path.name for include in self.root.rglob("include") for path in include.iterdir()}
+        expect(folders == {"vortex"}, f"headers lie in vortex/ alone, not in {folders}")
         self.headers = sorted(self.root.rglob("include/vortex/*.h"))
+        self.templates = sorted(self.root.rglob("include/vortex/detail/*.h"))
 
     def pkg_config(self, *options, module="vortex"):
         return run(["pkg-config", *options, module], env=self.environment).split()
@@ -57,11 +60,41 @@ def needed_libraries(file):
 def check_headers(installation, compiler, folder):
     expect(installation.headers, "headers are installed")
     flags = installation.pkg_config("--cflags")
-    for header in installation.headers:
+    for header in [*installation.headers, *installation.templates]:
         file = folder / "header.cc"
-        file.write_text(f"#include <vortex/{header.name}>\n")
+        within = "vortex/detail" if header in installation.templates else "vortex"
+        file.write_text(f"#include <{within}/{header.name}>\n")
         run([*compiler, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
              "-fsyntax-only", *flags, file])
+
+
+def symbols_of(file, *options):
+    """The demangled names of ours that a library defines, but for what any of them may define."""
+    lines = run(["nm", "-C", "--defined-only", *options, file]).splitlines()
+    found = (re.match(r"[0-9a-f]+ [TDBR] (.*vortex::.*)", line) for line in lines)
+    return {match.group(1) for match in found if match}
+
+
+def name_of(symbol):
+    """What a symbol names, without its parameters and the namespaces of the library."""
+    return re.sub(r"^.*?vortex::(v0::)?(detail::)?", "", re.sub(r"\[abi:\w+\]|\(.*", "", symbol))
+
+
+def check_exports(installation):
+    """What the public headers declare and a library defines is seen outside of it."""
+    classes, functions = set(), set()
+    for header in [*installation.headers, *installation.templates]:
+        text = header.read_text(encoding="utf-8")
+        classes |= set(re.findall(r"^(?:class|struct) (?:VORTEX_EXPORT )?(\w+)[^;{]*\{", text, re.M))
+        functions |= set(re.findall(r"^(?!using|inline)\w[^;{}()=]*\b(\w+)\([^{}]*;", text, re.M))
+    hidden = []
+    for name in ("vortex", "vortex-streams", "vortex-arrays"):
+        library = installation.library_folder / f"lib{name}"
+        for symbol in symbols_of(f"{library}.a") - symbols_of(f"{library}.so", "-D"):
+            top, _, member = name_of(symbol).partition("::")
+            if top in (classes if member else functions):
+                hidden.append(symbol)
+    expect(not hidden, f"declared for users, but hidden in a library: {sorted(hidden)[:10]}")
 
 
 def check_shared(installation, compiler, source, folder, engine):
@@ -127,6 +160,7 @@ def main():
         folder = pathlib.Path(temporary)
         installation = Installation(build_root, folder)
         check_headers(installation, compiler, folder)
+        check_exports(installation)
         check_shared(installation, compiler, source, folder, engine)
         check_static(installation, compiler, source, folder, engine)
         check_sanitized(installation, consumers / "sorts_records.cc", folder)

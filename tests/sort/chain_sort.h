@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "sort/memory/chain_sorter.h"
-#include "sort/record/record_codec.h"
+#include "vortex/detail/chain_sorter.h"
+#include "vortex/detail/record_codec.h"
 
 namespace vortex::test {
 
@@ -18,7 +18,7 @@ struct ChainSortChunks {
   std::size_t least_free = 0;  // at any time
 };
 
-// Sorts more than ChainSorter::Dense::kMost records where they are, as InPlaceSort does.
+// Sorts more than ChainSorter::Dense::kMax records where they are, as InPlaceSort does.
 template <typename Record, typename KeyOf>
 ChainSortChunks sort_by_chains(std::span<Record> records, KeyOf key_of) {
   using Sorter = ChainSorter<Record, KeyOf>;

@@ -1,4 +1,4 @@
-#include "sort/memory/chain_sorter.h"
+#include "vortex/detail/chain_sorter.h"
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class ChainSorterOf : public testing::Test {
   using Sorter = ChainSorter<R, KeyOf>;
 
   static void expect_sorted(const std::vector<Key>& keys) {
-    ASSERT_GT(keys.size(), Sorter::Dense::kMost);
+    ASSERT_GT(keys.size(), Sorter::Dense::kMax);
     std::vector<R> records(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       records[i].key = keys[i];
@@ -47,14 +47,14 @@ class ChainSorterOf : public testing::Test {
     ASSERT_EQ(std::memcmp(static_cast<const void*>(records.data()), expected.data(),
                           records.size() * sizeof(R)),
               0);
-    // What the comment on ChainSorter promises: all lists open and a chunk taken.
+    // ChainSorter's comment promises a free chunk, with all lists open and a chunk taken.
     ASSERT_GE(chunks.least_free, 1u);
     ASSERT_LE(chunks.least_free, chunks.spare);
     least_free_ = std::min(least_free_, chunks.least_free);
   }
 
   // Enough for chains to be worth while, and some more.
-  static std::size_t count(std::size_t more) { return Sorter::Dense::kMost + 1 + more; }
+  static std::size_t count(std::size_t more) { return Sorter::Dense::kMax + 1 + more; }
 
   static inline std::size_t least_free_ = static_cast<std::size_t>(-1);
 };

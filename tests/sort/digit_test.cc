@@ -1,4 +1,4 @@
-#include "sort/memory/digit.h"
+#include "vortex/detail/digit.h"
 
 #include <gtest/gtest.h>
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -376,7 +377,8 @@ INSTANTIATE_TEST_SUITE_P(, ExternalSortFaults, ::testing::ValuesIn(kFaults),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Whichever request it happens to, the sort ends well or with the disk's error, and nothing is
-// left. A block that is lost ends the process (BlockQuota looks).
+// left. Disks that are full stay so: while one has room, runs go there. A block that is lost ends
+// the process (BlockQuota looks).
 TEST_P(ExternalSortFaults, HappenToEveryRequest) {
   const FaultCase& what = GetParam();
   auto random = test_random(1);
@@ -392,9 +394,9 @@ TEST_P(ExternalSortFaults, HappenToEveryRequest) {
     const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 8, 1);
     for (std::uint64_t k = random() % step; k < requests; k += step) {
       SCOPED_TRACE(k);
-      sort.options.resources.open_disk =
-          sort_disks(random() % 2 == 0 ? Backend::kThreads : Backend::kUring,
-                     std::make_shared<FaultAt>(k, what.fault, what.operation));
+      sort.options.resources.open_disk = sort_disks(
+          random() % 2 == 0 ? Backend::kThreads : Backend::kUring,
+          std::make_shared<FaultAt>(k, what.fault, what.operation, what.fault.error == ENOSPC));
       std::string message;
       ASSERT_EQ(sort.run(&message), what.harmless ? 0 : what.fault.error) << message;
     }
@@ -628,7 +630,8 @@ TEST(ExternalSortProgress, AStopIsHeardWhileARunIsWritten) {
   files.expect_nothing_left(false);
 }
 
-// Who wants to end the sort is asked then, too.
+// A sort calls the progress function while it writes a run, too: that function may want to end the
+// sort.
 TEST(ExternalSortProgress, IsReportedWhileARunIsWritten) {
   constexpr std::size_t kRecordBytes = 64;
   auto random = test_random();
@@ -766,7 +769,75 @@ TEST_F(ExternalSortRoom, AFullFolderIsLeftOut) {
   }
 }
 
-// What the output takes while the room of the runs comes back, a part at a time, is counted.
+// Unequal disks get shares by their speeds, whatever fetches the blocks again.
+TEST(ExternalSortFolders, GetSharesByTheirSpeeds) {
+  for (const PrefetchKind kind : kAllPrefetchKinds) {
+    SCOPED_TRACE(prefetch_kind_name(kind));
+    SmallSort sort;
+    sort.options.resources.prefetch = kind;
+    sort.options.resources.memory_bytes = 1 << 20;
+    sort.options.resources.block_bytes = 16 << 10;
+    sort.options.resources.folder_speeds = {3e8, 1e8};
+    const ExternalSortReport report = external_sort(sort.options);
+    ASSERT_EQ(report.folder_bytes.size(), 2U);
+    EXPECT_GT(report.passes, 0U);
+    EXPECT_NEAR(static_cast<double>(report.folder_bytes[0]),
+                3.0 * static_cast<double>(report.folder_bytes[1]),
+                0.4 * static_cast<double>(report.folder_bytes[1]));
+    EXPECT_TRUE(read_file(sort.files.output()) ==
+                stably_sorted(FormatOrder(*sort.options.format), sort.list).bytes);
+    unlink(sort.files.output().c_str());
+  }
+  SmallSort sort;
+  for (const std::vector<double>& speeds :
+       {std::vector<double>{1}, {1, 2, 3}, {1, 0}, {1, -1}, {1, std::nan("")}}) {
+    sort.options.resources.folder_speeds = speeds;
+    EXPECT_EQ(sort.run(), EINVAL);
+  }
+}
+
+// Exact, on virtual time: four disks for runs, of which the last is half as fast. In and out cost
+// nothing, and neither does computing.
+TEST(ExternalSortFolders, AreUsedAsFastAsTheyAre) {
+  constexpr std::size_t kRecordBytes = 64;
+  constexpr std::uint64_t kFast = 200'000'000;
+  constexpr std::uint64_t kSlow = kFast / 2;
+  auto random = test_random();
+  const RecordList list = make_records(Shape::kRandom, kRecordBytes, 250'000, random);
+  // The time that the four disks would take if they were never idle, as a share of the sort's.
+  const auto share_of_bound = [&](const std::vector<double>& speeds) {
+    Files files(4);
+    files.add_input(list.bytes);
+    ExternalSortOptions options = files.options();
+    options.format = RecordFormat(kRecordBytes);
+    options.resources.memory_bytes = 4 << 20;
+    options.resources.block_bytes = 16 << 10;
+    options.resources.folder_speeds = speeds;
+    const auto clock = std::make_shared<VirtualClock>();
+    options.resources.open_disk = [clock, slow = options.resources.folders.back()](
+                                      const std::string& folder) -> std::unique_ptr<Disk> {
+      constexpr std::uint64_t kFree = 1'000'000'000'000;
+      const std::uint64_t speed = folder.empty() ? kFree : folder == slow ? kSlow : kFast;
+      return std::make_unique<SimulatedDisk>(*clock, ServiceModel{speed, speed, 0});
+    };
+    const ExternalSortReport report = external_sort(options);
+    EXPECT_EQ(report.passes, 1U);
+    EXPECT_TRUE(read_file(files.output()) ==
+                stably_sorted(FormatOrder(*options.format), list).bytes);
+    const double bound =
+        2 * static_cast<double>(list.bytes.size()) / static_cast<double>(3 * kFast + kSlow);
+    return bound / (static_cast<double>(clock->now_ns()) * 1e-9);
+  };
+  const double with = share_of_bound({2, 2, 2, 1});
+  const double without = share_of_bound({});
+  EXPECT_GT(with, 0.9) << without;
+  EXPECT_LT(without, 0.65);
+  RecordProperty("with", std::to_string(with));
+  RecordProperty("without", std::to_string(without));
+}
+
+// The check of free space counts the room that the output takes while the room of the runs comes
+// back, a part at a time.
 TEST_F(ExternalSortRoom, WhatIsAcceptedSuffices) {
   const std::uint64_t bytes = kRoom / 2;
   Files files;

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "sort/merge/asynchronous_forecast_and_flush.h"
-#include "sort/merge/disk_lookahead.h"
 #include "tests/sort/merge_inputs.h"
 #include "tests/sort/policy_driver.h"
 #include "tests/support/random_seed.h"

@@ -1,4 +1,4 @@
-#include "sort/memory/hot_keys.h"
+#include "vortex/detail/hot_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "sort/memory/counted_keys.h"
 #include "tests/support/random_seed.h"
+#include "vortex/detail/counted_keys.h"
 
 namespace vortex {
 namespace {
@@ -98,12 +98,12 @@ TYPED_TEST(HotKeysOf, NoneWhereNothingIsFrequent) {
 }
 
 TYPED_TEST(CountedKeysOf, LikeStdSort) {
-  constexpr TypeParam kMost = std::numeric_limits<TypeParam>::max();
+  constexpr TypeParam kMax = std::numeric_limits<TypeParam>::max();
   auto random = test::test_random();
-  std::vector<std::uint32_t> counters(CountedKeys<TypeParam>::kMostCounters);
+  std::vector<std::uint32_t> counters(CountedKeys<TypeParam>::kMaxCounters);
   for (const TypeParam span : {1u, 7u, 300u, 65535u}) {
     for (const TypeParam low :
-         {TypeParam{0}, TypeParam{12345}, static_cast<TypeParam>(kMost - span)}) {
+         {TypeParam{0}, TypeParam{12345}, static_cast<TypeParam>(kMax - span)}) {
       const KeyRange<TypeParam> range{low, static_cast<TypeParam>(low + span)};
       std::vector<TypeParam> keys(span + 1 + random() % 5000);
       ASSERT_TRUE(CountedKeys<TypeParam>::suits(range, keys.size()));
@@ -113,7 +113,7 @@ TYPED_TEST(CountedKeysOf, LikeStdSort) {
       keys[0] = range.low;
       CountedKeys<TypeParam> counted(range, counters.data());
       counted.add(keys.data(), keys.size());
-      // What lies behind the result stays as it is.
+      // The element behind the result stays as it is.
       std::vector<TypeParam> result(keys.size() + 1, 77);
       counted.write(result.data(), keys.size());
       EXPECT_EQ(result.back(), TypeParam{77});

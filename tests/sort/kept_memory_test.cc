@@ -1,4 +1,4 @@
-#include "sort/memory/kept_memory.h"
+#include "vortex/detail/kept_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST(KeptMemory, AThreadKeepsNoMoreThanItSays) {
       }
       while (!pieces.empty()) {
         pieces.pop_back();
-        ASSERT_LE(KeptMemory::kept_bytes(), KeptMemory::kMostBytes);
+        ASSERT_LE(KeptMemory::kept_bytes(), KeptMemory::kMaxBytes);
       }
     }
     EXPECT_GT(KeptMemory::kept_bytes(), 0u);
@@ -65,7 +65,7 @@ TEST(KeptMemory, OfSortsIsReleased) {
       for (std::uint64_t& word : words) word = random();
       sort(std::span<std::uint64_t>(words));
       EXPECT_GE(KeptMemory::kept_bytes(), 1000u * 8);
-      EXPECT_LE(KeptMemory::kept_bytes(), KeptMemory::kMostBytes);
+      EXPECT_LE(KeptMemory::kept_bytes(), KeptMemory::kMaxBytes);
       release_sort_memory();
       EXPECT_EQ(KeptMemory::kept_bytes(), 0u);
     }

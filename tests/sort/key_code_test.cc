@@ -1,6 +1,6 @@
 // The encoder of numbers, when compiled for a type and when the kind is known at run time, against
 // the order that the language gives.
-#include "sort/record/key_code.h"
+#include "vortex/detail/key_code.h"
 
 #include <gtest/gtest.h>
 

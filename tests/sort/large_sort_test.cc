@@ -100,35 +100,36 @@ TEST_F(LargeSort, MergesRunsBeyondFourGibibytes) {
   for (const std::uint64_t bytes : {std::uint64_t{1000}, kBeyond}) {
     vortex::Run run(store, bytes);
     for (std::uint64_t at = 0; at < bytes; at += pool.block_bytes()) {
-      run.slots.push_back(store.take_slot(run.allocation.disk(at / pool.block_bytes())));
+      ASSERT_TRUE(run.places.add_unit());
     }
+    run.end();
     run.bytes = run.records = bytes;
-    run.forecast_keys.resize(run.slots.size() * keys.bytes());
+    run.forecast_keys.resize(run.blocks() * keys.bytes());
     runs.push_back(std::move(run));
   }
-  EXPECT_EQ(runs.back().bytes_of_block(runs.back().slots.size() - 1), 1000U);
+  EXPECT_EQ(runs.back().bytes_of_block(runs.back().blocks() - 1), 1000U);
   // The last block holds a one; its place in the file is beyond 4 GiB.
   Request request;
   block[999] = std::byte{1};
-  EXPECT_GT(std::uint64_t{runs.back().slots.back()} * pool.block_bytes(), std::uint64_t{1} << 32);
+  EXPECT_GT(runs.back().places.locate(runs.back().blocks() - 1).offset, std::uint64_t{1} << 32);
   std::byte last{};
   const auto placed = [&] {
-    return runs.back().read_last_record(runs.back().slots.size() - 1, 1, &last);
+    return runs.back().read_last_record(runs.back().blocks() - 1, 1, &last);
   };
   EXPECT_EQ(placed(), 0);
   EXPECT_EQ(last, std::byte{0});
   BlockQuota quota(pool, 1, 1, "test");
   const BlockGrant grant = quota.try_take();
   std::copy(block.begin(), block.begin() + 1000, pool.home(grant.block));
-  store.submit(request, Operation::kWrite, 0, runs.back().slots.back(), pool.home(grant.block),
-               1000, false);
+  aim(request, Operation::kWrite, runs.back().places.locate(runs.back().blocks() - 1), 1000, true);
+  request.set_memory(pool.home(grant.block), request.bytes);
+  store.disk(0).submit(request);
   EXPECT_TRUE(store.disk(0).wait(request));
   EXPECT_EQ(request.error, 0);
   quota.give_back(grant.block);
   EXPECT_EQ(placed(), 0);
   EXPECT_EQ(last, std::byte{1});
-  keys.make(&last,
-            runs.back().forecast_keys.data() + (runs.back().slots.size() - 1) * keys.bytes());
+  keys.make(&last, runs.back().forecast_keys.data() + (runs.back().blocks() - 1) * keys.bytes());
 
   Counter counter;
   RunMergeOptions merge;

@@ -1,5 +1,5 @@
 // The machine's memory and the limits of control groups, read from made-up files.
-#include "vortex/memory_limits.h"
+#include "vortex/sort_resources.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "io/file/block_allocation.h"
 #include "sort/merge/order_of_need.h"
 #include "sort/merge/participation_order.h"
 #include "study/merge_trace.h"
 #include "study/smallest_key_order.h"
-#include "vortex/block_allocation.h"
 
 namespace vortex::test {
 

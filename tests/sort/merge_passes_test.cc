@@ -1,4 +1,4 @@
-#include "sort/runs/merge_passes.h"
+#include "sort/merge/merge_passes.h"
 
 #include <gtest/gtest.h>
 

@@ -120,9 +120,15 @@ TEST(MergeSimulation, ForecastingDataTakesItsTime) {
   options.forecast_read_bytes = 500;
   std::uint64_t busy_before = 0;
   for (const std::uint64_t buffered_keys : {0, 10}) {
-    NaivePrefetch policy(std::make_unique<ParticipationOrder<Key>>(spans(runs), allocation,
-                                                                   std::less<Key>(), buffered_keys),
-                         {.disks = 2, .buffers = 4, .held_blocks = 2});
+    std::unique_ptr<OrderOfNeed> order =
+        std::make_unique<ParticipationOrder<Key>>(spans(runs), allocation);
+    if (buffered_keys != 0) {
+      auto buffered = std::make_unique<BufferedForecasts>(
+          std::move(order), std::vector<std::uint64_t>{100, 100}, buffered_keys);
+      options.forecasts = buffered.get();
+      order = std::move(buffered);
+    }
+    NaivePrefetch policy(std::move(order), {.disks = 2, .buffers = 4, .held_blocks = 2});
     const MergeSimulationResult result = simulate_merge(trace, policy, options);
     EXPECT_FALSE(result.stuck);
     EXPECT_EQ(result.forecast_reads, buffered_keys == 0 ? 0U : 20U);
@@ -178,7 +184,7 @@ TEST(MergeSimulation, NothingIsFasterThanItsParts) {
   }
 }
 
-// What the papers are about: blocks needed next on one disk while the others have nothing to do.
+// The case that the papers are about: one disk has the blocks needed next, the others are idle.
 TEST(MergeSimulation, OptimalReadsWhereNaiveWaits) {
   auto random = test_random();
   const Runs runs = make_runs(Shape::kUniform, 16, 100, 5, random);

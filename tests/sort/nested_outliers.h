@@ -19,8 +19,8 @@ struct NestedLevel {
   std::size_t elsewhere = 1;
 };
 
-// What came nearest to exhausting the chunks of a sort of 23 000 records of 24 bytes: a level for
-// every byte of a key but the last.
+// The levels that came nearest to exhausting the chunks of a sort of 23 000 records of 24 bytes:
+// one for every byte of a key but the last.
 template <typename Bits>
 std::vector<NestedLevel> outliers_at_every_byte() {
   return std::vector<NestedLevel>(sizeof(Bits) - 1);

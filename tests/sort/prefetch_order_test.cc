@@ -42,7 +42,7 @@ unsigned least_steps(const std::vector<std::uint32_t>& disk_of, unsigned disks, 
     if (states.count(all) != 0) return steps;
     std::set<Blocks> reached;
     for (const Blocks read : states) {
-      // What is taken follows from what is read: everything up to the first gap.
+      // The blocks that have been read decide which have been taken: all up to the first gap.
       const auto taken = static_cast<unsigned>(std::countr_one(read));
       const unsigned free = buffers - static_cast<unsigned>(std::popcount(read >> taken));
       std::set<Blocks> choices = {0};

@@ -1,4 +1,4 @@
-// What all prefetch policies promise, under random events.
+// The promises of all prefetch policies, under random events.
 #include "sort/merge/prefetch_policy.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "sort/merge/asynchronous_forecast_and_flush.h"
 #include "sort/merge/forecast_and_flush.h"
 #include "sort/merge/in_order_prefetch.h"
 #include "sort/merge/prefetch_kind.h"

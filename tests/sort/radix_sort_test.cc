@@ -228,7 +228,7 @@ TYPED_TEST_SUITE(RadixSortOf, Kinds);
 
 TYPED_TEST(RadixSortOf, SortsEveryShapeWithinItsBound) {
   using Record = typename TypeParam::Record;
-  constexpr std::size_t kBlock = kLeastBlockBytes;
+  constexpr std::size_t kBlock = kMinBlockBytes;
   // Some blocks a bucket; buckets of small records are sorted in a cache, those of others are not.
   const std::size_t count = std::max<std::size_t>(400'000 / sizeof(Record), 6'011);
   int through_buckets = 0;
@@ -300,7 +300,7 @@ TEST(RadixSortTest, EpsilonIsABlockForEachBucket) {
 
 // Each bucket has one key more than fill its blocks: as many partly filled blocks as can be.
 TEST(RadixSortTest, TheBoundHoldsForTheWorstBucketSizes) {
-  constexpr std::size_t kBlock = kLeastBlockBytes;
+  constexpr std::size_t kBlock = kMinBlockBytes;
   for (const std::size_t blocks_of_each : {1, 3, 40}) {
     constexpr int kBits = 4;
     auto random = test::test_random();
@@ -428,7 +428,7 @@ TEST(RadixSortTest, AddressSpaceIsABudget) {
 }
 
 TEST(RadixSortTest, AFewRecords) {
-  constexpr std::size_t kBlock = kLeastBlockBytes;
+  constexpr std::size_t kBlock = kMinBlockBytes;
   for (const std::size_t count : {0, 1, 2, 100, 511, 512, 513, 5000}) {
     auto values = shapes<std::uint64_t>()[1].make(count);
     Fixture<std::uint64_t> fixture(count, kBlock, radix_sort_extra_blocks(8));
@@ -457,7 +457,7 @@ TYPED_TEST_SUITE(RadixSortFailure, FailureKinds);
 
 TYPED_TEST(RadixSortFailure, OfAnyMoveLeavesAPermutation) {
   using Record = typename TypeParam::Record;
-  constexpr std::size_t kBlock = kLeastBlockBytes;
+  constexpr std::size_t kBlock = kMinBlockBytes;
   // Eight buckets of two to three blocks; and one that holds a fifth, sorted where it is.
   const std::size_t count = 20 * kBlock / sizeof(Record) + 77;
   const auto kinds = shapes<KeyBits<typename TypeParam::Key>>();

@@ -81,8 +81,8 @@ TEST(RecordFormat, RefusesKeysThatLieOutside) {
             std::string::npos);
   EXPECT_NE(refused(100, "18446744073709551615:2"), "");
   EXPECT_NE(refused(0, "0:1"), "");
-  EXPECT_EQ(refused(kMostRecordBytes, "0:1"), "");
-  EXPECT_NE(refused(kMostRecordBytes + 1, "0:1"), "");
+  EXPECT_EQ(refused(kMaxRecordBytes, "0:1"), "");
+  EXPECT_NE(refused(kMaxRecordBytes + 1, "0:1"), "");
 }
 
 TEST(RecordFormat, RefusesNumbersThatThereAreNot) {

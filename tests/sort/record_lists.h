@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
+#include "sort/record/record_output.h"
 #include "tests/sort/nested_outliers.h"
 #include "vortex/record_format.h"
 #include "vortex/record_order.h"
-#include "vortex/record_output.h"
 
 namespace vortex::test {
 
@@ -86,8 +86,9 @@ inline RecordList stably_sorted(const RecordOrder& order, const RecordList& list
   return sorted.list;
 }
 
-// The number that a record begins with, in big-endian order in its first bytes; what it has no
-// bytes for is lost. What lies behind is random, so that equal keys can be told apart.
+// Records that begin with a number of the shape, in big-endian order in their first bytes; the low
+// bytes of the number are lost where a record is shorter. The bytes behind it are random, so that
+// equal keys can be told apart.
 template <typename Random>
 RecordList make_records(Shape shape, std::size_t record_bytes, std::size_t count, Random& random) {
   RecordList list{record_bytes, std::vector<std::byte>(record_bytes * count)};

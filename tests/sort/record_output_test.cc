@@ -1,4 +1,4 @@
-#include "vortex/record_output.h"
+#include "sort/record/record_output.h"
 
 #include <gtest/gtest.h>
 
@@ -31,10 +31,10 @@ TEST(RecordOutput, ARoomEndsWithTheBlock) {
     const std::size_t room = room_in_block(done, record_bytes, block_bytes, most);
     ASSERT_GE(room, record_bytes);
     ASSERT_EQ(room % record_bytes, 0U);
-    ASSERT_LE(room, std::min(most, std::max(kMostRoomBytes, record_bytes)));
+    ASSERT_LE(room, std::min(most, std::max(kMaxRoomBytes, record_bytes)));
     const auto last_block = [&](std::uint64_t end) { return (end - 1) / block_bytes; };
     ASSERT_EQ(last_block(done + room), last_block(done + record_bytes));
-    const bool more_would_fit = room + record_bytes <= std::min(most, kMostRoomBytes) &&
+    const bool more_would_fit = room + record_bytes <= std::min(most, kMaxRoomBytes) &&
                                 last_block(done + room + record_bytes) == last_block(done + room);
     ASSERT_FALSE(more_would_fit);
   }

@@ -1,4 +1,4 @@
-#include "sort/runs/record_sort.h"
+#include "vortex/detail/record_sort.h"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "sort/memory/cpu.h"
 #include "sort/record/format_order.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
+#include "vortex/detail/cpu.h"
+#include "vortex/detail/record_kernels.h"
 #include "vortex/error.h"
-#include "vortex/record_kernels.h"
 
 namespace vortex {
 namespace {

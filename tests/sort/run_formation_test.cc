@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "sort/record/format_order.h"
-#include "sort/runs/record_sort.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/record_kernels.h"
+#include "vortex/detail/record_sort.h"
 #include "vortex/error.h"
-#include "vortex/record_kernels.h"
 
 namespace vortex {
 namespace {

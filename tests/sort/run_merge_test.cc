@@ -17,18 +17,19 @@
 #include <utility>
 #include <vector>
 
-#include "io/disk/fault_plan.h"
 #include "io/disk/open_disk.h"
 #include "sort/record/format_order.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
+#include "study/faulty_disk.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/detail/record_kernels.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/record_kernels.h"
 #include "vortex/record_order.h"
 
 namespace vortex::test {
@@ -42,15 +43,18 @@ using Bytes = std::vector<std::byte>;
 enum class Keys { kRandom, kFew, kAllEqual, kExtreme };
 constexpr Keys kAllKeys[] = {Keys::kRandom, Keys::kFew, Keys::kAllEqual, Keys::kExtreme};
 
-// Sorted records. Keys of few values at the front, and other bytes that tell equal ones apart.
+// Sorted records. Keys of few values in the bytes that `order` calls a word, or at the front, and
+// other bytes that tell equal ones apart.
 Bytes sorted_records(const RecordOrder& order, std::uint64_t count, Keys keys,
                      std::mt19937_64& random) {
+  const auto* const format = dynamic_cast<const FormatOrder*>(&order);
+  const std::optional<WordKey> word = format == nullptr ? std::nullopt : format->rules().word_key();
   const std::size_t record_bytes = order.record_bytes();
   Bytes bytes(count * record_bytes);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   for (std::uint64_t i = 0; i < count && keys != Keys::kRandom; ++i) {
-    std::byte* const record = bytes.data() + i * record_bytes;
-    const std::size_t key_bytes = std::min<std::size_t>(record_bytes, 16);
+    std::byte* const record = bytes.data() + i * record_bytes + (word ? word->offset : 0);
+    const std::size_t key_bytes = word ? 8 : std::min<std::size_t>(record_bytes, 16);
     const int few = static_cast<int>(random() % 3);
     const int extreme = random() % 4 == 0 ? 0 : 0xff;
     const int value = keys == Keys::kFew ? few : keys == Keys::kAllEqual ? 0xff : extreme;
@@ -59,7 +63,7 @@ Bytes sorted_records(const RecordOrder& order, std::uint64_t count, Keys keys,
   return stably_sorted(order, {record_bytes, std::move(bytes)}).bytes;
 }
 
-// What a stable merge of the runs must give.
+// The bytes that a stable merge of the runs must give.
 Bytes expected_merge(const RecordOrder& order, const std::vector<Bytes>& runs,
                      bool unique = false) {
   RecordList all{order.record_bytes(), {}};
@@ -79,6 +83,7 @@ struct StoreShape {
   DiskBackend backend = DiskBackend::kThreads;
   bool direct = false;
   std::shared_ptr<FaultPlan> faults = nullptr;
+  std::optional<std::size_t> faulty_folder = {};  // none: all of them
 };
 
 // A pool with not one block more than asked for, and a store on it.
@@ -106,8 +111,8 @@ struct House {
       disk.name = "disk " + std::to_string(index);
       disk.backend = shape.backend;
       disk.depth = shape.backend == DiskBackend::kThreads ? 2 : 0;
-      disk.faults = shape.faults;
-      return open_disk(disk);
+      const bool faulty = shape.faulty_folder.value_or(index) == index;
+      return with_faults(open_disk(disk), faulty ? shape.faults : nullptr);
     };
     return options;
   }
@@ -158,8 +163,19 @@ std::vector<Bytes> random_runs(const RecordOrder& order, unsigned count, Keys ke
   return runs;
 }
 
+// Records of one or two words, one of them the key: what is merged by slices.
+FormatOrder random_word_format(std::mt19937_64& random) {
+  constexpr const char* kTypes[] = {"u64", "u64be", "i64", "i64be", "f64", "f64be", "bytes"};
+  const std::size_t size = random() % 2 == 0 ? 8 : 16;
+  return FormatOrder(RecordFormat(size, {{.offset = random() % (size / 8) * 8,
+                                          .length = 8,
+                                          .type = parse_key_type(kTypes[random() % 7], "key"),
+                                          .descending = random() % 2 == 0}}));
+}
+
 // A format with keys that leading bits decide, that need the normalised key, or the whole record.
 FormatOrder random_format(std::mt19937_64& random) {
+  if (random() % 3 == 0) return random_word_format(random);
   constexpr std::size_t kSizes[] = {1, 2, 3, 7, 8, 16, 100, 104, 128, 500, 1000};
   const std::size_t size =
       random() % 2 == 0 ? kSizes[random() % std::size(kSizes)] : 1 + random() % 1000;
@@ -220,7 +236,8 @@ TEST_P(RunMerge, GivesWhatAStableSortGives) {
         .strategy = random_strategy(random),
         .backend = random() % 4 == 0 ? DiskBackend::kBest : DiskBackend::kThreads,
         .direct = random() % 8 == 0,
-        .faults = nullptr};
+        .faults = nullptr,
+        .faulty_folder = {}};
     const auto count = static_cast<unsigned>(round % 5 == 0 ? 1 + random() % 3 : 1 + random() % 40);
     const std::vector<Bytes> data =
         random_runs(order, count, kAllKeys[random() % std::size(kAllKeys)],
@@ -242,6 +259,7 @@ TEST_P(RunMerge, GivesWhatAStableSortGives) {
     MergePrefetcherStatistics statistics;
     std::uint64_t told = 0;
     RunMergeOptions options = with(buffers);
+    options.working_bytes = random() % 4 == 0 ? 0 : 1 << 20;
     options.unique = random() % 4 == 0;
     options.punch_holes = random() % 2 == 0;
     options.progress = [&](std::uint64_t merged) { told = merged; };
@@ -407,19 +425,154 @@ TEST(RunWriter, AWriteThatFailsIsAnErrorAndLosesNothing) {
   const Bytes records = sorted_records(order, 3000, Keys::kRandom, random);
   for (unsigned number = 0; number < 9; ++number) {
     SCOPED_TRACE(number);
-    StoreShape shape = {.folders = 2};
-    shape.faults = std::make_shared<FaultAt>(
-        number, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC},
-        Operation::kWrite);
-    House house(2 + kWriteBehind, shape);
-    try {
-      write_run(order, house.store, records);
-      FAIL() << "nobody noticed";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code().value(), ENOSPC);
-      EXPECT_NE(std::string(error.what()).find("more room"), std::string::npos) << error.what();
+    for (const int error_number : {EIO, ENOSPC}) {
+      // An error of one disk, or all of them full.
+      StoreShape shape = {.folders = 2};
+      shape.faults = std::make_shared<FaultAt>(
+          number, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error_number},
+          Operation::kWrite, error_number == ENOSPC);
+      House house(2 + kWriteBehind, shape);
+      try {
+        write_run(order, house.store, records);
+        FAIL() << "nobody noticed";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code().value(), error_number);
+        EXPECT_NE(std::string(error.what()).find("a temporary file in '"), std::string::npos)
+            << error.what();
+        EXPECT_EQ(std::string(error.what()).find("more room") != std::string::npos,
+                  error_number == ENOSPC)
+            << error.what();
+      }
     }
   }
+}
+
+// Blocks that a full disk refuses, and those that it would have got later, go to the others.
+TEST(RunWriter, ARunGoesOnElsewhereWhenADiskIsFull) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(100));
+  const std::vector<Bytes> data = {sorted_records(order, 3000, Keys::kRandom, random),
+                                   sorted_records(order, 3000, Keys::kRandom, random)};
+  const std::size_t buffers = least_read_buffers(PrefetchKind::kOptimal, 2, 3, kBlock, 100);
+  for (unsigned number = 0; number < 12; ++number) {
+    SCOPED_TRACE(number);
+    StoreShape shape = {.folders = 3};
+    shape.faults =
+        std::make_shared<FaultAt>(number,
+                                  PlannedFault{.kind = PlannedFault::Kind::kError,
+                                               .error = number % 2 == 0 ? ENOSPC : EDQUOT},
+                                  Operation::kWrite, true);
+    shape.faulty_folder = 1;
+    House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
+    std::vector<vortex::Run> runs = write_runs(order, house.store, data);
+    const auto disks = house.store.statistics();
+    EXPECT_EQ(disks[1].slots_in_use, number);
+    // The blocks that it would have got are scattered over both others.
+    EXPECT_GT(disks[0].slots_in_use, runs[0].blocks() / 2);
+    EXPECT_GT(disks[2].slots_in_use, runs[0].blocks() / 2);
+    RecordCollector out(100);
+    RunMergeOptions options;
+    options.read_buffers = buffers;
+    merge_runs(order, house.store, std::move(runs), out, options);
+    EXPECT_TRUE(out.list.bytes == expected_merge(order, data));
+  }
+}
+
+// The same with file systems whose room goes to somebody else while a run is written.
+TEST(RunWriter, ARunGoesOnElsewhereWhenAFileSystemFillsUp) {
+  constexpr std::uint64_t kSystemBytes = std::uint64_t{16} << 20;
+  const SmallFileSystem one("tmpfs", kSystemBytes);
+  const SmallFileSystem other("tmpfs", kSystemBytes);
+  if (!one.refusal.empty()) END_TEST_WITHOUT(one.environment, one.refusal);
+  if (!other.refusal.empty()) END_TEST_WITHOUT(other.environment, other.refusal);
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(100));
+  constexpr std::size_t kRecords = 60000;
+  const Bytes records = sorted_records(order, kRecords, Keys::kRandom, random);
+  for (const bool both : {false, true}) {
+    SCOPED_TRACE(both);
+    one.leave(kSystemBytes);
+    other.leave(kSystemBytes);
+    const std::size_t buffers = least_read_buffers(PrefetchKind::kOptimal, 1, 2, kBlock, 100);
+    BlockPool pool({.pool_bytes = std::max<std::size_t>(buffers, 2 + kWriteBehind) * kBlock,
+                    .block_bytes = kBlock,
+                    .warming = Warming::kOnDemand});
+    RunStoreOptions options;
+    options.folders = {one.file("."), other.file(".")};
+    RunStore store(pool, options);
+    {
+      RunWriter writer(order, store, kWriteBehind, records.size());
+      const auto append = [&](std::size_t begin, std::size_t end) {
+        guarded([&] {
+          append_records(writer, records.data() + begin * 100, end - begin, 100);
+        }).throw_if_failed();
+      };
+      append(0, kRecords / 2);
+      one.leave(0);
+      if (both) other.leave(0);
+      try {
+        append(kRecords / 2, kRecords);
+        std::vector<vortex::Run> runs;
+        runs.push_back(writer.finish());
+        EXPECT_FALSE(both) << "there was no room";
+        const auto disks = store.statistics();
+        EXPECT_GT(disks[0].slots_in_use, runs[0].blocks() / 8);
+        EXPECT_LT(disks[0].slots_in_use, runs[0].blocks() * 7 / 16);
+        RecordCollector out(100);
+        RunMergeOptions merge;
+        merge.read_buffers = buffers;
+        merge_runs(order, store, std::move(runs), out, merge);
+        EXPECT_TRUE(out.list.bytes == records);
+      } catch (const Error& error) {
+        EXPECT_TRUE(both) << error.what();
+        EXPECT_EQ(error.code().value(), ENOSPC) << error.what();
+        EXPECT_NE(std::string(error.what()).find("more room"), std::string::npos) << error.what();
+      }
+    }
+    EXPECT_EQ(store.bytes_in_use(), 0U);
+  }
+}
+
+// Each disk gets what its speed allows, but no more than fits on it.
+TEST(RunStore, SharesFollowSpeedsAndRoom) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(100));
+  const Bytes records = sorted_records(order, 60000, Keys::kRandom, random);
+  const auto shares = [&](const std::vector<double>& weights,
+                          const std::vector<std::string>& folders) {
+    BlockPool pool({.pool_bytes = (2 + kWriteBehind) * kBlock,
+                    .block_bytes = kBlock,
+                    .warming = Warming::kOnDemand});
+    RunStoreOptions options;
+    options.folders = folders;
+    options.weights = weights;
+    RunStore store(pool, options);
+    const vortex::Run run = [&] {
+      RunWriter writer(order, store, kWriteBehind, records.size());
+      guarded([&] { append_records(writer, records.data(), 60000, 100); }).throw_if_failed();
+      return writer.finish();
+    }();
+    std::vector<double> result;
+    for (const RunStoreDiskStatistics& disk : store.statistics()) {
+      result.push_back(static_cast<double>(disk.slots_in_use) / static_cast<double>(run.blocks()));
+    }
+    return result;
+  };
+  const TemporaryFolder a, b, c;
+  const std::vector<std::string> folders = {a.path().string(), b.path().string(),
+                                            c.path().string()};
+  const std::vector<double> by_speed = shares({2e8, 2e8, 1e8}, folders);
+  EXPECT_NEAR(by_speed[0], 0.4, 0.02);
+  EXPECT_NEAR(by_speed[1], 0.4, 0.02);
+  EXPECT_NEAR(by_speed[2], 0.2, 0.02);
+  for (const double share : shares({}, folders)) EXPECT_NEAR(share, 1.0 / 3, 0.02);
+
+  const SmallFileSystem small("tmpfs", std::uint64_t{2} << 20);
+  if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
+  const double fits = static_cast<double>(small.free_bytes()) / static_cast<double>(records.size());
+  const std::vector<double> by_room = shares({9, 1}, {small.file("."), folders[0]});
+  EXPECT_LE(by_room[0], fits + 0.02);
+  EXPECT_GT(by_room[0], fits * 0.8);
 }
 
 TEST(RunWriter, AnUnfinishedRunIsGivenBack) {
@@ -496,7 +649,7 @@ TEST(RunStore, LeavesNothingInTheFolder) {
   EXPECT_EQ(statistics[0].disk.writes, 1U);
 }
 
-// What the nameless files of a folder take on the disk, in bytes.
+// The room that the nameless files of a folder take on the disk, in bytes.
 std::uint64_t bytes_on_disk(const std::filesystem::path& folder) {
   std::map<ino_t, std::uint64_t> bytes;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -558,11 +711,55 @@ TEST(RecordMerge, MergesAnyNumberOfInputs) {
           sorted_records(order, random() % 12, kAllKeys[random() % std::size(kAllKeys)], random));
       inputs.push_back({data.back().data(), data.back().size() / order.record_bytes()});
     }
-    const std::unique_ptr<RecordMerge> merge = order.merge(inputs);
+    const std::unique_ptr<RecordMerge> merge = order.merge(inputs, {});
     RecordCollector out(order.record_bytes());
     merge->start();
     while (merge->records_left() != 0) {
       merge->merge(1 + random() % merge->records_left(), out);
+    }
+    ASSERT_TRUE(out.list.bytes == expected_merge(order, data));
+  }
+}
+
+// Rounds that are one slice and many, inputs that end early, alike and one behind the other.
+TEST(RecordMerge, MergesSlices) {
+  auto random = test_random();
+  const unsigned rounds = long_tests() ? 400 : 40;
+  for (unsigned round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(round);
+    const FormatOrder order = random_word_format(random);
+    SCOPED_TRACE(to_string(order.format()));
+    const auto count = static_cast<unsigned>(4 + random() % (round % 4 == 0 ? 100 : 12));
+    const MergeRoom room = {.block_bytes = std::size_t{4096} << (2 + random() % 7),
+                            .working_bytes = 1 << 20};
+    const bool disjoint = random() % 4 == 0;
+    std::vector<Bytes> data;
+    std::vector<MergeInput> inputs;
+    for (unsigned i = 0; i < count; ++i) {
+      const std::uint64_t most = random() % 4 == 0 ? 3 : 600000 / count;
+      data.push_back(sorted_records(order, random() % (most + 1),
+                                    kAllKeys[random() % std::size(kAllKeys)], random));
+    }
+    if (disjoint) {
+      // The inputs become slices of one sorted list: no record of one lies between two of another.
+      RecordList all{order.record_bytes(), {}};
+      for (const Bytes& part : data) all.bytes.insert(all.bytes.end(), part.begin(), part.end());
+      all = stably_sorted(order, all);
+      auto at = all.bytes.begin();
+      for (Bytes& part : data) {
+        const auto end = at + static_cast<std::ptrdiff_t>(part.size());
+        part.assign(at, end);
+        at = end;
+      }
+    }
+    for (const Bytes& part : data) {
+      inputs.push_back({part.data(), part.size() / order.record_bytes()});
+    }
+    const std::unique_ptr<RecordMerge> merge = order.merge(inputs, room);
+    RecordCollector out(order.record_bytes());
+    merge->start();
+    while (merge->records_left() != 0) {
+      merge->merge(std::min<std::uint64_t>(1 + random() % 50000, merge->records_left()), out);
     }
     ASSERT_TRUE(out.list.bytes == expected_merge(order, data));
   }

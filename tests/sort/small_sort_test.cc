@@ -1,4 +1,4 @@
-#include "sort/memory/small_sort.h"
+#include "vortex/detail/small_sort.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "sort/memory/small_sort_portable.h"
 #include "tests/support/random_seed.h"
+#include "vortex/detail/small_sort_portable.h"
 
 namespace vortex {
 namespace {
@@ -91,6 +91,37 @@ TEST(SmallSortStable, KeepsTheOrderOfEqualKeys) {
     for (std::size_t i = 0; i < count; ++i) {
       ASSERT_EQ(in[i].key, out[i].key);
       ASSERT_EQ(in[i].value, out[i].value);
+    }
+  }
+}
+
+// Keys so close and so far apart as words that hold a key and a place can have them, and farther.
+TEST(StableSmallSortOfPairs, KeepsTheOrderOfEqualKeys) {
+  auto random = test::test_random();
+  const auto by_key = [](const Pair64& a, const Pair64& b) { return a.key < b.key; };
+  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa > best_isa()) continue;
+    const SmallSort<Pair64> sort = stable_small_sort_of_pairs(isa);
+    for (std::size_t count = 0; count <= kSmallSortMost; ++count) {
+      for (const int bits : {1, 3, 40, 56, 57, 58, 63, 64}) {
+        const std::uint64_t low = bits == 64 ? 0 : random() >> 1;
+        const std::uint64_t width = ~std::uint64_t{0} >> (64 - bits);
+        std::vector<Pair64> in(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::uint64_t edge = random() % 4 == 0 ? width : 0;
+          in[i] = {low + (random() % 4 == 0 ? edge : random() & width), i};
+        }
+        std::vector<Pair64> out(count), in_place = in;
+        sort(in.data(), count, out.data());
+        sort(in_place.data(), count, in_place.data());
+        std::stable_sort(in.begin(), in.end(), by_key);
+        ASSERT_TRUE(std::equal(in.begin(), in.end(), out.begin(),
+                               [](const auto& a, const auto& b) { return same(a, b); }))
+            << isa_name(isa) << ", " << count << " pairs, keys of " << bits << " bits";
+        ASSERT_TRUE(std::equal(in.begin(), in.end(), in_place.begin(),
+                               [](const auto& a, const auto& b) { return same(a, b); }))
+            << isa_name(isa) << ", " << count << " pairs, keys of " << bits << " bits";
+      }
     }
   }
 }

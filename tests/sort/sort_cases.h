@@ -15,21 +15,21 @@
 #include <string>
 #include <vector>
 
-#include "io/disk/fault_plan.h"
+#include "sort/job/sort_disk.h"
+#include "study/faulty_disk.h"
 #include "study/virtual_clock.h"
 #include "tests/io/test_disk.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/record_order.h"
-#include "vortex/sort_disk.h"
 
 namespace vortex::test {
 
 // Disks for a sort, all of one kind, on one clock and with one plan of faults.
 inline SortDiskFunction sort_disks(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr) {
   return [backend, faults, clock = std::make_shared<VirtualClock>()](const std::string&) {
-    return open_test_disk(backend, *clock, faults);
+    return with_faults(open_test_disk(backend, *clock), faults);
   };
 }
 
@@ -84,7 +84,7 @@ std::size_t random_count(std::size_t record_bytes, std::size_t most_bytes, Rando
   return std::min(count, most);
 }
 
-// Of records with equal keys, one behind the other, only the first.
+// A list of only the first of each sequence of records with equal keys in `sorted`.
 inline RecordList firsts_of_equal(const RecordOrder& order, const RecordList& sorted) {
   RecordCollector firsts(sorted.record_bytes);
   for (std::size_t i = 0; i < sorted.count(); ++i) {

@@ -9,15 +9,15 @@
 #include <random>
 #include <string>
 
+#include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_policy.h"
-#include "sort/runs/merge_passes.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/input_stream.h"
-#include "vortex/reservation.h"
+#include "vortex/os/reservation.h"
 
 namespace vortex::test {
 namespace {
@@ -42,8 +42,8 @@ void expect_consistent(const SortPlan& plan) {
                                            plan.formation.scratch_bytes +
                                            plan.forecast_memory_bytes);
   EXPECT_GE(plan.block_bytes, request.record_bytes);
-  EXPECT_GE(plan.block_bytes, kLeastBlockBytes);
-  EXPECT_LE(plan.block_bytes, kMostBlockBytes);
+  EXPECT_GE(plan.block_bytes, kMinBlockBytes);
+  EXPECT_LE(plan.block_bytes, kMaxBlockBytes);
   EXPECT_EQ(plan.window_blocks, plan.block_bytes % request.record_bytes == 0 ? 1U : 2U);
   EXPECT_LE(BlockPool::maps_needed(plan.pool_blocks), request.most_maps);
   EXPECT_LE(plan.address_space_bytes(), request.address_space_bytes);
@@ -231,8 +231,8 @@ TEST(SortPlan, BlocksForWhichTheMapsDoNotSufficeAreRefused) {
   }
 }
 
-// What is kept of each block and each run counts: with small blocks it is a part of the memory that
-// shows.
+// The memory that is kept of each block and each run counts: with small blocks it is a part of the
+// memory that shows.
 TEST(SortPlan, WhatIsKeptOfBuffersAndRunsIsCounted) {
   for (const std::size_t block : {std::size_t{16} << 10, std::size_t{64} << 10, 2 * kMiB}) {
     SortPlanRequest request = request_of(8192 * kMiB, 100, 512 * kMiB);
@@ -295,7 +295,7 @@ TEST(SortPlan, TooLittleMemoryIsRefusedWithTheLeastThatWouldDo) {
 
 TEST(SortPlan, ABlockSizeThatCannotBeIsRefused) {
   SortPlanRequest request = request_of(1024 * kMiB, 100, 256 * kMiB);
-  for (const std::size_t block : {std::size_t{1} << 10, std::size_t{100000}, 2 * kMostBlockBytes}) {
+  for (const std::size_t block : {std::size_t{1} << 10, std::size_t{100000}, 2 * kMaxBlockBytes}) {
     request.block_bytes = block;
     EXPECT_THROW((void)plan_sort(request), Error) << block;
   }
@@ -314,7 +314,7 @@ TEST(SortPlan, AnyRequestIsPlannedConsistentlyOrRefused) {
     request.forecast_bytes = random() % 2 * (random() % 64);
     request.memory_bytes = random() >> (28 + random() % 20);
     request.disks = 1 + static_cast<unsigned>(random() % 8);
-    if (random() % 3 == 0) request.block_bytes = kLeastBlockBytes << (random() % 9);
+    if (random() % 3 == 0) request.block_bytes = kMinBlockBytes << (random() % 9);
     if (random() % 3 == 0) request.most_maps = random() % (std::size_t{1} << (random() % 20));
     request.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
     if (request.bytes) *request.bytes -= *request.bytes % request.record_bytes;

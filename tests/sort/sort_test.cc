@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "sort/memory/cpu.h"
 #include "tests/sort/nested_outliers.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
+#include "vortex/detail/cpu.h"
 
 namespace vortex {
 namespace {
@@ -413,7 +413,7 @@ std::vector<std::vector<std::uint64_t>> deep_keys() {
   return all;
 }
 
-// What the contract of sort() says, whatever the keys.
+// The stack stays within the contract of sort(), whatever the keys.
 TYPED_TEST(SortRecordsTest, TakesLittleStack) {
   if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's frames are larger";
   using Key = decltype(TypeParam::key);
@@ -427,7 +427,7 @@ TYPED_TEST(SortRecordsTest, TakesLittleStack) {
       records[i].key = from_key_bits<Key>(bits);
     }
     const std::size_t carried =
-        sizeof(TypeParam) > detail::kMostCarriedBytes ? 0 : sizeof(TypeParam);
+        sizeof(TypeParam) > detail::kMaxCarriedBytes ? 0 : sizeof(TypeParam);
     ASSERT_LE(stack_used_by([&] { sort_records(records, {.stable = true}); }),
               (std::size_t{64} << 10) + 256 * carried)
         << keys.size() << " records";

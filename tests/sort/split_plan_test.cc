@@ -1,4 +1,4 @@
-#include "sort/memory/split_plan.h"
+#include "vortex/detail/split_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What tests need of the machine, and must not go without in CI.
+// The features of the machine that tests need, and must not go without in CI.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "tests/support/threads.h"
-#include "vortex/block_quota.h"
-#include "vortex/sink.h"
+#include "vortex/block_pool.h"
+#include "vortex/os/futex.h"
+#include "vortex/output_stream.h"
 
 namespace vortex::test {
 
-// What a MemorySink should do, and what it got. Shared with the test, which looks at it while the
-// stream owns the sink.
+// Instructions for a MemorySink, and the data and calls that it got. The test shares them, and
+// looks at them while the stream owns the sink.
 struct SinkScript {
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 

@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "tests/support/threads.h"
-#include "vortex/block_quota.h"
-#include "vortex/source.h"
+#include "vortex/block_pool.h"
+#include "vortex/input_stream.h"
+#include "vortex/os/futex.h"
 
 namespace vortex::test {
 
-// What a MemorySource should do, and what it saw. Shared with the test, which looks at it while the
-// stream owns the source.
+// Instructions for a MemorySource, and its counts of calls. The test shares them, and looks at them
+// while the stream owns the source.
 struct SourceScript {
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 

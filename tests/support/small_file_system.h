@@ -84,7 +84,7 @@ class SmallFileSystem {
     return folder.file("root");
   }();
   std::string refusal;
-  // What it takes.
+  // The environment that it needs.
   Environment environment = Environment::kMounts;
 
  private:

@@ -1,5 +1,5 @@
-// What only pools of aliases can do, and what the system may refuse them. What they have in common
-// with pools that move is in block_pool_test.
+// Tests of the abilities that only pools of aliases have, and of the calls that the system may
+// refuse them. block_pool_test tests the abilities that they share with pools that move.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -22,9 +22,9 @@
 #include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/block_pool.h"
-#include "vortex/block_quota.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
+#include "vortex/os/reservation.h"
 #include "vortex/process_memory.h"
 
 namespace vortex {
@@ -259,7 +259,7 @@ TEST(AliasPoolDeathTest, IsNotCountedAgainstRlimitData) {
   EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
 }
 
-// What a forked child finds at an alias: nothing, though the memory is shared.
+// A forked child finds nothing at an alias, though the memory is shared.
 TEST(AliasPool, AForkedChildHasNoAliases) {
   BlockPool pool(aliases(2));
   BlockQuota quota(pool, 2, 2, "test");

@@ -7,13 +7,12 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/sanitizers.h"
 #include "tests/vortex/engine_suite.h"
-#include "vortex/callback_source.h"
 #include "vortex/input_stream.h"
 
 namespace vortex {
 namespace {
 
-constexpr std::size_t kBlockBytes = kLeastBlockBytes;
+constexpr std::size_t kBlockBytes = kMinBlockBytes;
 constexpr const char kReport[] = "AddressSanitizer: SEGV on unknown address 0x0{8,}1230";
 
 __attribute__((noinline)) void touch_wildly() {

@@ -23,9 +23,10 @@
 #include "tests/support/environment.h"
 #include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
-#include "vortex/block_quota.h"
 #include "vortex/error.h"
+#include "vortex/os/map_budget.h"
 #include "vortex/os/memory.h"
+#include "vortex/os/reservation.h"
 
 namespace vortex {
 namespace {

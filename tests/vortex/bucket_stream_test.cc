@@ -344,7 +344,7 @@ class DepthFirstModel {
       compare_counts();
       if (split) descend(inner_starts, depth - 1);
       if (testing::Test::HasFatalFailure()) return;
-      // What the inner levels appended has been read.
+      // The inner levels have read all that they appended.
       ends_ = inner_starts;
     }
     ends_ = starts;

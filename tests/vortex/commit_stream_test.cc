@@ -146,8 +146,8 @@ TEST(CommitStreamTest, AReaderThatOvertakesTheWriterWaits) {
   write_words(stream.writer_data(), kWords + 1, 9 * kWords);
   stream.finish(9 * kWords);
   consumer.join();
-  // What the reader jumped over goes as soon as the writer has left it: all of it, not only the
-  // page that would have been the guard.
+  // A block that the reader jumped over goes as soon as the writer has left it: all of the block,
+  // not only the page that would have been the guard.
   for (const std::uint64_t page : {0, 1, 3}) {
     CommitStream<std::uint64_t> other(small(2, 0, 0));
     std::thread jumper([&] { word_in(other.reader_data(), 7 * kWords); });

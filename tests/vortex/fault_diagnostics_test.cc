@@ -1,4 +1,5 @@
-// What a process says and does when a fault cannot be served and nobody asked for the error.
+// The message and the end of a process whose fault cannot be served while nobody asked for the
+// error.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 
@@ -11,8 +12,7 @@
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/vortex/engine_suite.h"
-#include "vortex/block_quota.h"
-#include "vortex/callback_source.h"
+#include "vortex/block_pool.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
@@ -25,7 +25,7 @@ using test::Pages;
 using ::testing::ExitedWithCode;
 using ::testing::KilledBySignal;
 
-constexpr std::size_t kBlockBytes = kLeastBlockBytes;
+constexpr std::size_t kBlockBytes = kMinBlockBytes;
 constexpr Status kOnFire = {EIO, "the disk is on fire"};
 
 char touch(const char* address) { return *static_cast<const volatile char*>(address); }

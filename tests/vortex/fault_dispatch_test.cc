@@ -22,7 +22,6 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/threads.h"
 #include "tests/vortex/engine_suite.h"
-#include "vortex/callback_source.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
@@ -39,7 +38,7 @@ using test::dispatcher;
 using test::Pages;
 using test::TestRegion;
 
-constexpr std::size_t kBlockBytes = kLeastBlockBytes;
+constexpr std::size_t kBlockBytes = kMinBlockBytes;
 
 BlockPool small_pool(std::size_t blocks) {
   return BlockPool({.pool_bytes = blocks * kBlockBytes, .block_bytes = kBlockBytes});
@@ -369,8 +368,8 @@ TYPED_TEST(FaultDispatch, StartAndStop) {
   EXPECT_FALSE(dispatcher().running());
 }
 
-// Regions come and go while other threads fault, in regions of theirs and in one that stays.
-// Whoever has a region has a handler, whatever others stop meanwhile.
+// Another thread stops the dispatcher again and again. A thread that has a region has a handler,
+// whatever others stop meanwhile.
 TYPED_TEST(FaultDispatch, StopNeverComesBetweenARegionAndItsHandler) {
   std::atomic<bool> done{false};
   std::thread stopper([&done] {
@@ -390,6 +389,7 @@ TYPED_TEST(FaultDispatch, StopNeverComesBetweenARegionAndItsHandler) {
   stopper.join();
 }
 
+// Regions come and go while other threads fault, in regions of theirs and in one that stays.
 TYPED_TEST(FaultDispatch, RegionsComeAndGoWhileOthersFault) {
   constexpr std::size_t kPages = 64;
   constexpr int kRounds = 300;

@@ -20,8 +20,6 @@
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/threads.h"
-#include "vortex/callback_sink.h"
-#include "vortex/callback_source.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
@@ -31,7 +29,7 @@ namespace {
 
 using test::SourceScript;
 
-constexpr std::size_t kBlockBytes = kLeastBlockBytes;
+constexpr std::size_t kBlockBytes = kMinBlockBytes;
 
 BlockPoolOptions blocks(std::size_t count) {
   return {.pool_bytes = count * kBlockBytes, .block_bytes = kBlockBytes};
@@ -378,7 +376,7 @@ TEST(Guarded, ACallInsideAFaultOfTheSameStreamIsRefused) {
 // A stream with a call that is under way when another thread destroys the stream.
 class Callable final : public Stream {
  public:
-  Callable() : Stream("callable", Reservation({.bytes = 1 << 20})) { open(); }
+  Callable() : Stream("callable", {.bytes = 1 << 20}) { open(); }
   ~Callable() override { close(); }
   void call_until_closing(test::Gate& inside) {
     const ServiceLock lock(*this);

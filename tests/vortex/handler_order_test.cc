@@ -136,8 +136,8 @@ class HandlerOrder : public test::EngineTest<EngineType> {
   }
 
   static void expect_streams_work() {
-    BlockPool pool({.pool_bytes = 4 * kLeastBlockBytes, .block_bytes = kLeastBlockBytes});
-    const auto data = test::patterned_bytes(5 * kLeastBlockBytes);
+    BlockPool pool({.pool_bytes = 4 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
+    const auto data = test::patterned_bytes(5 * kMinBlockBytes);
     InputStream<char> stream(std::make_unique<test::MemorySource>(pool, 2, data), {});
     const auto forwarded = dispatcher().statistics().forwarded;
     EXPECT_EQ(std::memcmp(stream.data(), data.data(), data.size()), 0);
@@ -202,12 +202,12 @@ TYPED_TEST(HandlerOrder, AHandlerInFrontThatPassesOn) {
 // jump must not keep it blocked.
 TYPED_TEST(HandlerOrder, AfterAGuardedFailureBehindAnotherHandlerStreamsWork) {
   this->install(&first_passes_on, &replaced_by_first, SA_RESTART);
-  BlockPool pool({.pool_bytes = 4 * kLeastBlockBytes, .block_bytes = kLeastBlockBytes});
+  BlockPool pool({.pool_bytes = 4 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
   auto script = std::make_shared<test::SourceScript>();
   script->fail_at = 0;
   script->failure = {EIO, "broken"};
   InputStream<char> stream(std::make_unique<test::MemorySource>(
-                               pool, 2, test::patterned_bytes(3 * kLeastBlockBytes), script),
+                               pool, 2, test::patterned_bytes(3 * kMinBlockBytes), script),
                            {});
   const Failure failure = guarded([&] { (void)*static_cast<const volatile char*>(stream.data()); });
   EXPECT_EQ(failure.error, EIO);
@@ -274,7 +274,7 @@ TYPED_TEST(HandlerOrder, ReclaimSevenTimes) {
   this->expect_streams_work();
 }
 
-// What the handler behind ours was given to block is not blocked for the one in front.
+// Signals that are blocked for the handler behind ours are not blocked for the handler in front.
 TYPED_TEST(HandlerOrder, AHandlerThatPassesOnKeepsItsMask) {
   this->install(&first_passes_on_and_looks, &replaced_by_first, SA_NODEFER);
   blocked_after_passing_on = true;

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "tests/support/random_seed.h"
-#include "vortex/callback_sink.h"
-#include "vortex/callback_source.h"
+#include "vortex/input_stream.h"
+#include "vortex/output_stream.h"
 #include "vortex/process_memory.h"
 
 namespace vortex {

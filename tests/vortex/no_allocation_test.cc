@@ -13,8 +13,6 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/watched_heap.h"
 #include "tests/vortex/engine_suite.h"
-#include "vortex/callback_sink.h"
-#include "vortex/callback_source.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
@@ -25,7 +23,7 @@ namespace {
 using test::allocations;
 using test::faulting;
 
-constexpr std::size_t kBlockBytes = kLeastBlockBytes;
+constexpr std::size_t kBlockBytes = kMinBlockBytes;
 constexpr std::size_t kBlocks = 40;
 
 template <typename EngineType>

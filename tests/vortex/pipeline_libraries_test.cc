@@ -255,7 +255,7 @@ TEST(PipelineLibrariesTest, QsortInsideTheWindow) {
   producer.join();
 }
 
-// What the parser's callbacks saw.
+// Counts of the entries that the parser's callbacks saw.
 struct Seen {
   std::uint64_t entries = 0;
   std::uint64_t wrong = 0;

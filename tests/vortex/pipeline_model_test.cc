@@ -95,7 +95,7 @@ std::vector<std::uint64_t> random_words(std::mt19937_64& random, std::uint64_t c
   return words;
 }
 
-// What a thread met.
+// The outcome of one thread.
 struct Outcome {
   bool finished = false;
   Failure failure;                 // that ended it, if one did

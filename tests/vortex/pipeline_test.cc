@@ -27,6 +27,7 @@
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
 #include "vortex/process_memory.h"
+#include "vortex/stream/channel.h"
 
 namespace vortex {
 namespace {
@@ -262,7 +263,8 @@ TEST(PipelineTest, InPlaceEndsGoInAnyOrder) {
       out->finish(7 * kWords);
       if (writer_first) {
         out.reset();
-        // What it had handed over at its addresses has come home with it.
+        // Blocks that the writer had handed over still lay at its addresses; they came home with
+        // it.
         EXPECT_EQ(first_wrong(in->data(), 3 * kWords, 7 * kWords), 7 * kWords);
       } else {
         in.reset();
@@ -286,8 +288,8 @@ TEST(PipelineTest, InPlaceABlockThatTheReaderHasTakenIsGone) {
   EXPECT_EQ(first_wrong(in.data(), 0, kWords), kWords);
 }
 
-// What the reader jumped over lies at the writer's old addresses until the writer needs it, and the
-// page tables there must be left alone so long.
+// A block that the reader jumped over lies at the writer's old address until the writer needs it,
+// and the page tables there must be left alone so long.
 TEST(PipelineTest, InPlaceBlocksThatWereJumpedOverAreUsedAgain) {
   // More than 2 MiB of them, which is what page tables are given back by.
   constexpr std::uint64_t kAhead = 140;
@@ -591,8 +593,8 @@ TEST(PipelineTest, AReadBehindTheWindowIsAnError) {
   EXPECT_EQ(failure.window_end, 4u);
 }
 
-// What the header promises of stale blocks: so many stay readable, in one batch they go, and what
-// is not behind the window is as always.
+// The header's promises about stale blocks: so many stay readable, they go in one batch, and blocks
+// that are not behind the window behave as always.
 TEST(PipelineTest, StaleBlocksAreReadableUntilTheyAreVacatedTogether) {
   constexpr std::uint64_t kBlocks = 40;
   PipelineOptions options = by(Way::kStaleAliases, small(2, 0, 0));

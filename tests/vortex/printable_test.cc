@@ -1,5 +1,5 @@
-// What a terminal is given of names and messages.
-#include "vortex/printable.h"
+// The form in which names and messages are given to a terminal.
+#include "vortex/detail/printable.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
-#include "vortex/failure.h"
 #include "vortex/fault/diagnostics.h"
 
 namespace vortex {

@@ -142,7 +142,7 @@ TEST(RegionTable, LookupsWhileRegionsComeAndGo) {
   constexpr std::size_t kChanging = 2;
   constexpr std::size_t kLooking = 2;
   constexpr std::uintptr_t kEach = 1000;
-  constexpr std::uint64_t kLeastFound = 10'000;  // else the threads took turns
+  constexpr std::uint64_t kMinFound = 10'000;  // else the threads took turns
   const int rounds = test::long_tests() ? 200'000 : 2'000;
   RegionTable table;
   // One in the middle that is always there.
@@ -154,7 +154,7 @@ TEST(RegionTable, LookupsWhileRegionsComeAndGo) {
   test::run_together(kChanging + kLooking, [&](std::size_t thread) {
     std::mt19937_64 random(seed + thread);
     if (thread < kChanging) {
-      for (int round = 0; round < rounds || found < kLeastFound; ++round) {
+      for (int round = 0; round < rounds || found < kMinFound; ++round) {
         std::vector<std::unique_ptr<MortalRegion>> regions;
         std::uintptr_t offset = thread * kEach;
         for (int i = 0; i < 5; ++i) {

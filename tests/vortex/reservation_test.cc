@@ -1,4 +1,4 @@
-#include "vortex/reservation.h"
+#include "vortex/os/reservation.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -62,7 +62,7 @@ TEST(Reservation, VacateTakesMemoryAway) {
   EXPECT_EQ(resident & 1, 0);
 }
 
-// Who runs over the end of one must not reach the next.
+// A program that runs over the end of one reservation must not reach the next.
 TEST(Reservation, NoneBeginsWhereAnotherEnds) {
   std::vector<Reservation> all;
   for (int i = 0; i < 20; ++i)

@@ -14,7 +14,7 @@
 
 #include "tests/support/memory_source.h"
 #include "tests/vortex/engine_suite.h"
-#include "vortex/callback_source.h"
+#include "vortex/input_stream.h"
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
@@ -26,7 +26,7 @@ namespace {
 using ::testing::ExitedWithCode;
 using ::testing::KilledBySignal;
 
-constexpr std::size_t kBlockBytes = kLeastBlockBytes;
+constexpr std::size_t kBlockBytes = kMinBlockBytes;
 
 // A signal stack for the calling thread, as small as the kernel accepts plus what a handler that
 // reports needs.

@@ -60,7 +60,7 @@ std::uint64_t random_length(std::mt19937_64& random) {
   }
 }
 
-// What an input stream promises, in terms of a plain array.
+// The promises of an input stream, in terms of a plain array.
 struct InputModel {
   const std::vector<std::byte>& data;
   std::uint64_t window_blocks;
@@ -178,23 +178,23 @@ TEST_P(StreamModel, InputStreamAgainstAnArray) {
 
 void run_output_case(std::mt19937_64& random, PoolKind kind) {
   const std::uint64_t comeback = random() % 4;
-  constexpr std::uint64_t kMost = 40 * kB;
+  constexpr std::uint64_t kMax = 40 * kB;
   auto script = std::make_shared<SinkScript>();
   script->may_skip = random() % 3 != 0;
-  script->data.resize(kMost);
+  script->data.resize(kMax);
   BlockPool pool(
       {.pool_bytes = (comeback + 1 + random() % 3) * kB, .block_bytes = kB, .kind = kind});
-  std::vector<std::byte> expected(kMost);
-  std::vector<bool> written(kMost);
+  std::vector<std::byte> expected(kMax);
+  std::vector<bool> written(kMax);
   std::uint64_t next = 0;
   std::uint64_t handed_over = 0;  // as far as the model knows
-  std::vector<bool> touched(kMost / kB);
+  std::vector<bool> touched(kMax / kB);
   int expected_error = 0;
   bool finished = false;
   std::uint64_t length = 0;
   {
     OutputStream<std::byte> stream(std::make_unique<MemorySink>(pool, comeback + 1, script),
-                                   {.comeback_blocks = comeback, .reserve_bytes = kMost});
+                                   {.comeback_blocks = comeback, .reserve_bytes = kMax});
     std::byte* p = stream.data();
     for (int step = 0; step < 60 && expected_error == 0; ++step) {
       const std::uint64_t floor = next > comeback + 1 ? next - comeback - 1 : 0;
@@ -216,7 +216,7 @@ void run_output_case(std::mt19937_64& random, PoolKind kind) {
         default:
           offset = newest + random() % kB;
       }
-      offset = std::min<std::uint64_t>(offset, kMost - 1);
+      offset = std::min<std::uint64_t>(offset, kMax - 1);
       const std::uint64_t index = offset / kB;
       const std::size_t bytes = 1 + random() % std::min<std::uint64_t>(kB - offset % kB, 3000);
       if (index < floor) {

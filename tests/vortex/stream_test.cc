@@ -1,4 +1,4 @@
-// What the streams promise one by one; stream_model_test.cc has the random walks.
+// The promises of the streams, one by one; stream_model_test.cc has the random walks.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -23,12 +23,13 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
-#include "vortex/callback_sink.h"
-#include "vortex/callback_source.h"
 #include "vortex/error.h"
 #include "vortex/fault_dispatcher.h"
 #include "vortex/guarded.h"
+#include "vortex/input_stream.h"
 #include "vortex/os/memory.h"
+#include "vortex/os/reservation.h"
+#include "vortex/output_stream.h"
 
 namespace vortex {
 namespace {
@@ -284,7 +285,7 @@ void expect_lost_blocks(std::size_t count, Use use) {
     EXPECT_EQ(pool.statistics().blocks_in_use, count);
     EXPECT_EQ(pool.statistics().blocks_guaranteed, 0u);
   }
-  // What is lost is promised to nobody, and the others go on.
+  // Lost blocks are promised to nobody, and other streams go on.
   EXPECT_TRUE(contains(error_of([&] { BlockQuota all(pool, 4 - count, 3, "all"); }),
                        "of which others hold or are guaranteed " + std::to_string(count)));
   std::vector<std::byte> data(2 * kB, std::byte{7});

@@ -31,7 +31,7 @@ template <typename EngineType>
 class UnclaimedFault : public test::EngineTest<EngineType> {};
 TYPED_TEST_SUITE(UnclaimedFault, test::AllEngines, test::EngineNames);
 
-// What the handlers below saw last.
+// The last signal that the handlers below saw, and the number of their calls.
 struct Seen {
   int calls = 0;
   int signal = 0;
@@ -192,9 +192,9 @@ void read_stream(int signal, siginfo_t* info, void*) {
 TYPED_TEST(UnclaimedFault, EarlierHandlerReadsAStream) {
   this->start_behind(action_of(&read_stream, SA_NODEFER));
   {
-    BlockPool pool({.pool_bytes = 4 * kLeastBlockBytes, .block_bytes = kLeastBlockBytes});
+    BlockPool pool({.pool_bytes = 4 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
     InputStream<char> stream(
-        std::make_unique<test::MemorySource>(pool, 2, test::patterned_bytes(kLeastBlockBytes)), {});
+        std::make_unique<test::MemorySource>(pool, 2, test::patterned_bytes(kMinBlockBytes)), {});
     stream_for_handler = stream.data();
     Pages pages(1);
     seen = {};
@@ -332,8 +332,8 @@ void check_that_none_is_lost(Fault fault) {
   constexpr std::size_t kReading = 2;
   constexpr std::size_t kPagesEach = 50;
   constexpr std::size_t kBlocks = 40;
-  BlockPool pool({.pool_bytes = 4 * kLeastBlockBytes, .block_bytes = kLeastBlockBytes});
-  const auto data = test::patterned_bytes(kBlocks * kLeastBlockBytes);
+  BlockPool pool({.pool_bytes = 4 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
+  const auto data = test::patterned_bytes(kBlocks * kMinBlockBytes);
   const auto before = dispatcher().statistics();
   std::atomic<std::uint64_t> faults{0}, misdelivered{0}, wrong{0}, streams{0};
   std::atomic<std::size_t> still_faulting{kFaulting};

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "vortex/line_buffer.h"
-#include "vortex/printable.h"
+#include "vortex/detail/printable.h"
+#include "vortex/error.h"
 
 namespace vortex::inline v0 {
 

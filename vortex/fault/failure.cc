@@ -1,4 +1,3 @@
-#include "vortex/failure.h"
 
 #include <cstring>
 

@@ -36,10 +36,11 @@ struct FaultFrame : ServiceFrame {
   void* signal_context;
 };
 
-// Ours is the handler that the kernel calls, in one of several places: a reclaim() takes the next
-// one, and each has its own function. Whoever was put in front of ours remembers the function it
-// replaced, and passes on to it (or puts it back) what it does not want; that has to end up with
-// those who were there before it, not with itself.
+// Our handler is the one that the kernel calls. It has several places, each with a function of its
+// own; a reclaim() takes the next place. A handler that was put in front of ours remembers the
+// function it replaced. It passes a fault that it does not want on to that function (or puts the
+// function back). The fault must then end up with the handlers that were there before that handler,
+// not with that handler itself.
 constexpr std::size_t kPlaces = 8;
 
 struct KeptHandler {

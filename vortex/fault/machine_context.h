@@ -1,4 +1,4 @@
-// What the processor said about a fault.
+// The processor's report of a fault.
 #pragma once
 
 #include <ucontext.h>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/fault.h"
+#include "vortex/fault/fault_server.h"
 
 namespace vortex::inline v0 {
 

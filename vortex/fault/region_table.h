@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "vortex/fault.h"
+#include "vortex/fault/fault_server.h"
 #include "vortex/os/futex.h"
 
 namespace vortex::inline v0 {

@@ -1,10 +1,10 @@
-// What the fault handler keeps for each thread.
+// The state that the fault handler keeps for each thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/fault.h"
+#include "vortex/fault/fault_server.h"
 
 namespace vortex::inline v0 {
 

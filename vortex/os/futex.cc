@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <climits>
 
-#include "vortex/os/pause.h"
 #include "vortex/os/thread_id.h"
 
 namespace vortex::inline v0 {
@@ -16,6 +15,19 @@ namespace {
 
 // About two microseconds on current processors: less than a sleep and wake-up costs.
 constexpr int kSpins = 64;
+// An event comes from a thread that is at work on something longer. Some ten microseconds are what
+// a sleep and the wake-up by the other side cost together.
+constexpr int kEventSpins = 400;
+
+// Tells the processor that this is a loop of waiting, which leaves more of a core to its other
+// thread and makes the end of the loop cheaper.
+void pause_briefly() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
@@ -107,6 +119,28 @@ void FutexSemaphore::close() noexcept {
   count_.fetch_or(kClosed, std::memory_order_acq_rel);
   ErrnoKeeper keeper;
   futex_wake(count_, INT_MAX);
+}
+
+void FutexEvent::await(std::uint32_t ticket) noexcept {
+  for (int spin = 0; spin < kEventSpins; ++spin) {
+    if (changes_.load(std::memory_order_acquire) != ticket) return;
+    pause_briefly();
+  }
+  ErrnoKeeper keeper;
+  // As in a semaphore: either this thread or notify() sees the other.
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  while (changes_.load(std::memory_order_seq_cst) == ticket) {
+    sleeps_.fetch_add(1, std::memory_order_relaxed);
+    futex_wait(changes_, ticket);
+  }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void FutexEvent::notify() noexcept {
+  changes_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
+  ErrnoKeeper keeper;
+  futex_wake(changes_, INT_MAX);
 }
 
 }  // namespace vortex::inline v0

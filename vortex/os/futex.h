@@ -1,18 +1,20 @@
-// Waiting that works inside a fault handler: a mutex and a semaphore on futexes.
+// Waiting that works inside a fault handler: a mutex, a semaphore and an event on futexes.
 //
-// Both spin briefly before they sleep: a block usually arrives within microseconds, and a futex
-// sleep costs about as much as the fault itself. Neither allocates, throws or touches lazily made
-// state.
+// They spin briefly before they sleep: a block usually arrives within microseconds, and a futex
+// sleep costs about as much as the fault itself. None allocates, throws, changes errno or
+// touches lazily made state.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "vortex/detail/export.h"
+
 namespace vortex::inline v0 {
 
 // A lock held for a moment, or for as long as its owner waits for a block. Not recursive;
 // held_by_me() lets a caller that would wait for itself report an error instead.
-class FutexMutex {
+class VORTEX_EXPORT FutexMutex {
  public:
   FutexMutex() = default;
   FutexMutex(const FutexMutex&) = delete;
@@ -31,7 +33,7 @@ class FutexMutex {
 
 // A counting semaphore that can be closed: close() lets every present and future waiter go with
 // `false`, which is how a stream that is cancelled wakes those who wait for it.
-class FutexSemaphore {
+class VORTEX_EXPORT FutexSemaphore {
  public:
   explicit FutexSemaphore(std::uint32_t count = 0) noexcept : count_(count) {}
   FutexSemaphore(const FutexSemaphore&) = delete;
@@ -51,6 +53,38 @@ class FutexSemaphore {
   // In one word with the count, on which waiters sleep: a closed semaphore's word is never 0.
   static constexpr std::uint32_t kClosed = std::uint32_t{1} << 31;
   std::atomic<std::uint32_t> count_;
+  std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<std::uint64_t> sleeps_{0};
+};
+
+// A condition variable that works inside a fault handler. The waiter looks at the condition under
+// the lock that guards it and draws a ticket there; whoever changes the condition calls notify()
+// after it let go of the lock:
+//
+//   for (;;) {
+//     { lock; if (condition) return; ticket = event.ticket(); }
+//     event.await(ticket);
+//   }
+//
+class VORTEX_EXPORT FutexEvent {
+ public:
+  FutexEvent() = default;
+  FutexEvent(const FutexEvent&) = delete;
+  FutexEvent& operator=(const FutexEvent&) = delete;
+
+  std::uint32_t ticket() const noexcept { return changes_.load(std::memory_order_acquire); }
+
+  // Returns after a notify() that came later than the ticket.
+  void await(std::uint32_t ticket) noexcept;
+
+  // Lets every waiter look at its condition again.
+  void notify() noexcept;
+
+  // How often await() had to sleep.
+  std::uint64_t sleeps() const noexcept { return sleeps_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint32_t> changes_{0};
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint64_t> sleeps_{0};
 };

@@ -4,13 +4,15 @@
 #include <cstddef>
 #include <string>
 
+#include "vortex/detail/export.h"
+
 namespace vortex::inline v0 {
 
 // A claim on a number of kernel maps, held for as long as the object lives. Blocks placed in order
 // share one map; in the worst case each placed block costs two (itself and the reservation behind
 // it), and a process that exceeds vm.max_map_count gets a bare ENOMEM from calls that need no
 // memory. So pools claim their worst case when they are made.
-class MapBudget {
+class VORTEX_EXPORT MapBudget {
  public:
   // Throws Error(ENOMEM) naming vm.max_map_count and the value that would do. `what` says who asks.
   MapBudget(std::size_t maps, const std::string& what);

@@ -68,10 +68,10 @@ int advise(std::byte* address, std::size_t bytes, int advice) noexcept;
 int unmap(std::byte* address, std::size_t bytes) noexcept;
 
 // The kernel may give an address that one thread has unmapped to another thread's next mapping, and
-// orders the two; a race detector sees only what the C library maps. Whoever has memory mapped or
-// unmapped by system calls of a library's own (liburing's rings) says so: what happened before a
-// note_unmapped() happened before whatever follows a later note_mapped(). The calls above do both
-// by themselves.
+// orders the two; a race detector sees only what the C library maps. Code that has a library map or
+// unmap memory by system calls of the library's own (liburing's rings) calls these two: whatever
+// happened before a note_unmapped() happened before whatever follows a later note_mapped(). The
+// calls above do both by themselves.
 void note_mapped() noexcept;
 void note_unmapped() noexcept;
 

@@ -1,4 +1,4 @@
-#include "vortex/reservation.h"
+#include "vortex/os/reservation.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

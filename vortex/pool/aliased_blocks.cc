@@ -75,7 +75,7 @@ class AliasedBlocks final : public BlockMemory {
     if (offset + bytes <= huge_bytes_ && huge_possible_.load(std::memory_order_relaxed)) {
       collapse(begin, offset, bytes);
     }
-    // What did not come in huge pages comes in single ones.
+    // Memory that did not come in huge pages comes in single ones.
     return os::populate_shared(memory_.descriptor(), begin, offset, bytes);
   }
 

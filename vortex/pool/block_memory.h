@@ -5,9 +5,14 @@
 #include <memory>
 #include <string>
 
-#include "vortex/reservation.h"
+#include "vortex/os/reservation.h"
 
 namespace vortex::inline v0 {
+
+// The cause recorded when the kernel refuses to move a block.
+inline constexpr const char kCannotMoveBlock[] =
+    "the kernel refuses to move a block (ENOMEM: vm.max_map_count is exhausted by maps of others, "
+    "or RLIMIT_DATA has no room for a second pool)";
 
 struct BlockMemoryOptions {
   std::string who;              // for messages: the pool and its size

@@ -1,11 +1,10 @@
-#include "vortex/block_quota.h"
+#include "vortex/block_pool.h"
 
 #include <cerrno>
 #include <utility>
 
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
-#include "vortex/line_buffer.h"
 
 namespace vortex::inline v0 {
 

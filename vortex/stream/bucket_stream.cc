@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "vortex/stream/pooled_blocks.h"
+
 namespace vortex::inline v0 {
 
 BucketStream::BucketStream(StreamPool& pool, Options options)
@@ -14,12 +16,13 @@ BucketStream::BucketStream(StreamPool& pool, Options options)
 BucketStream::~BucketStream() { close_and_give_back(); }
 
 int BucketStream::serve_write(std::uint64_t index) noexcept {
-  const int error = state(index) == State::kEmpty ? place_empty(index) : unguard(index);
+  const int error = blocks().state(index) == BlockState::kEmpty ? blocks().place_empty(index)
+                                                                : blocks().unguard(index);
   if (error != 0) return error;
   // The writer has left the block, so what it holds can be read.
   if (index <= comeback_blocks_) return 0;
   const std::uint64_t left = index - 1 - comeback_blocks_;
-  return state(left) == State::kOpen ? guard(left, tick()) : 0;
+  return blocks().state(left) == BlockState::kOpen ? blocks().guard(left, blocks().tick()) : 0;
 }
 
 int BucketStream::serve_read(std::uint64_t index, bool at_front) noexcept {
@@ -27,8 +30,8 @@ int BucketStream::serve_read(std::uint64_t index, bool at_front) noexcept {
   if (index < reading_from_) {
     if (const int error = guard_above(reading_from_)) return error;
   }
-  const std::uint64_t guard_set_at = guarded_at(index);
-  if (const int error = unguard(index)) return error;
+  const std::uint64_t guard_set_at = blocks().guarded_at(index);
+  if (const int error = blocks().unguard(index)) return error;
   if (!at_front) {
     // Behind a comeback the same reader is at work; otherwise a new one starts here.
     const bool comes_back =
@@ -45,22 +48,23 @@ int BucketStream::serve_read(std::uint64_t index, bool at_front) noexcept {
   const bool nothing_appended = guard_set_at < last_front_at_;
   const std::uint64_t read = index - 1 - comeback_blocks_;
   const bool may_free = follows && nothing_appended && index >= run_begin_ + 1 + comeback_blocks_ &&
-                        state(read) == State::kOpen;
+                        blocks().state(read) == BlockState::kOpen;
   last_front_ = index;
-  last_front_at_ = tick();
-  return may_free ? give_back(read) : 0;
+  last_front_at_ = blocks().tick();
+  return may_free ? blocks().give_back(read) : 0;
 }
 
 int BucketStream::leave_entered(std::uint64_t index) noexcept {
   if (entered_ == kNone || (index >= entered_ && index - entered_ <= comeback_blocks_)) return 0;
   const std::uint64_t left = std::exchange(entered_, kNone);
-  return state(left) == State::kOpen ? guard(left, guarded_at(left)) : 0;
+  return blocks().state(left) == BlockState::kOpen ? blocks().guard(left, blocks().guarded_at(left))
+                                                   : 0;
 }
 
 int BucketStream::guard_above(std::uint64_t index) noexcept {
-  for (; index < extent(); ++index) {
-    if (state(index) != State::kOpen) continue;
-    if (const int error = guard(index, tick())) return error;
+  for (; index < blocks().extent(); ++index) {
+    if (blocks().state(index) != BlockState::kOpen) continue;
+    if (const int error = blocks().guard(index, blocks().tick())) return error;
   }
   return 0;
 }

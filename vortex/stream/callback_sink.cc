@@ -1,4 +1,4 @@
-#include "vortex/callback_sink.h"
+#include "vortex/output_stream.h"
 
 #include <cerrno>
 #include <exception>
@@ -6,6 +6,28 @@
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
+namespace {
+
+class CallbackSink final : public Sink {
+ public:
+  CallbackSink(BlockPool& pool, std::size_t blocks, DrainFunction drain_function,
+               const std::string& name);
+  ~CallbackSink() override;
+
+  BlockPool& pool() noexcept override { return quota_.pool(); }
+  std::size_t blocks_for_stream() const noexcept override { return quota_.minimum(); }
+  Taken take(std::uint64_t index) noexcept override;
+  Status complete(std::uint64_t index, Block block, std::size_t bytes) noexcept override;
+  void discard(Block block) noexcept override { quota_.give_back(block); }
+
+ private:
+  BlockQuota quota_;
+  DrainFunction drain_function_;
+  // The block the function reads at present. Still set at the end if the function never returned,
+  // because a stream that it touched failed inside vortex::guarded().
+  Block draining_;
+  CauseText exception_text_;
+};
 
 CallbackSink::CallbackSink(BlockPool& pool, std::size_t blocks, DrainFunction drain_function,
                            const std::string& name)
@@ -37,6 +59,13 @@ Status CallbackSink::complete(std::uint64_t index, Block block, std::size_t byte
   }
   quota_.give_back(std::exchange(draining_, Block{}));
   return status;
+}
+
+}  // namespace
+
+std::unique_ptr<Sink> callback_sink(BlockPool& pool, std::size_t blocks,
+                                    DrainFunction drain_function, const std::string& name) {
+  return std::make_unique<CallbackSink>(pool, blocks, std::move(drain_function), name);
 }
 
 }  // namespace vortex::inline v0

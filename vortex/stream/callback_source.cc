@@ -1,12 +1,38 @@
-#include "vortex/callback_source.h"
+#include "vortex/input_stream.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <exception>
 
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
+namespace {
+
+class CallbackSource final : public Source {
+ public:
+  CallbackSource(BlockPool& pool, std::size_t blocks, FillFunction fill_function,
+                 std::optional<std::uint64_t> length_bytes, const std::string& name);
+  ~CallbackSource() override;
+
+  BlockPool& pool() noexcept override { return quota_.pool(); }
+  std::size_t blocks_for_stream() const noexcept override { return quota_.minimum(); }
+  Taken take(std::uint64_t index, std::uint64_t floor) noexcept override;
+  void release(std::uint64_t index, Block block) noexcept override;
+  std::optional<std::uint64_t> length() const noexcept override;
+
+ private:
+  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+
+  BlockQuota quota_;
+  FillFunction fill_function_;
+  // The block the function fills at present. Still set at the end if the function never returned,
+  // because a stream that it read failed inside vortex::guarded().
+  Block filling_;
+  std::atomic<std::uint64_t> length_;
+  CauseText exception_text_;
+};
 
 CallbackSource::CallbackSource(BlockPool& pool, std::size_t blocks, FillFunction fill_function,
                                std::optional<std::uint64_t> length_bytes, const std::string& name)
@@ -70,6 +96,16 @@ Source::Taken CallbackSource::take(std::uint64_t index, std::uint64_t /*floor*/)
 
 void CallbackSource::release(std::uint64_t /*index*/, Block block) noexcept {
   quota_.give_back(block);
+}
+
+}  // namespace
+
+std::unique_ptr<Source> callback_source(BlockPool& pool, std::size_t blocks,
+                                        FillFunction fill_function,
+                                        std::optional<std::uint64_t> length_bytes,
+                                        const std::string& name) {
+  return std::make_unique<CallbackSource>(pool, blocks, std::move(fill_function), length_bytes,
+                                          name);
 }
 
 }  // namespace vortex::inline v0

@@ -1,4 +1,4 @@
-// What joins an output stream and an input stream of two threads: Vortex-C.
+// The channel that joins an output stream and an input stream of two threads: Vortex-C.
 #pragma once
 
 #include <atomic>
@@ -11,27 +11,15 @@
 #include <string_view>
 #include <vector>
 
-#include "vortex/block_quota.h"
-#include "vortex/failure.h"
+#include "vortex/block_pool.h"
+#include "vortex/error.h"
+#include "vortex/input_stream.h"
 #include "vortex/os/futex.h"
-#include "vortex/os/futex_event.h"
-#include "vortex/sink.h"
-#include "vortex/source.h"
+#include "vortex/output_stream.h"
+#include "vortex/pipeline.h"
 #include "vortex/stream/in_place_handover.h"
 
 namespace vortex::inline v0 {
-
-// Where blocks are when they change hands. Among aliases nothing moves, and both are kAtHome.
-enum class Handover {
-  // At home: each block moves four times on its way around, and a touch of a block that was handed
-  // over is an error from that moment on.
-  kAtHome,
-  // Where the last owner had them: each moves twice, straight from the writer's array to the
-  // reader's and back. Until the other side has taken a block, a writer that still writes to it
-  // changes what the reader gets, and a reader that still reads it finds what was there, or zeros
-  // at the moment at which it is taken; from then on it is an error.
-  kInPlace,
-};
 
 struct ChannelOptions {
   std::string name = "channel";

@@ -2,34 +2,85 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <mutex>
+#include <vector>
 
 #include "vortex/error.h"
+#include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
+#include "vortex/os/reservation.h"
 
 namespace vortex::inline v0 {
 namespace {
 
 constexpr const char kRefused[] = "the kernel refuses to commit, guard or decommit a block";
 
+constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+
+enum class BlockState : std::uint8_t { kReserved, kCommitted, kGuarded };
+
 }  // namespace
 
+struct CommitStreamBase::State {
+  struct Slot {
+    BlockState state = BlockState::kReserved;
+    std::uint64_t index = 0;
+  };
+
+  State(const Options& options, Reservation& range)
+      : read_ahead(options.read_ahead_blocks),
+        writer_comeback(options.writer_comeback_blocks),
+        reader_comeback(options.reader_comeback_blocks),
+        empty(static_cast<std::uint32_t>(read_ahead + writer_comeback)),
+        slots(read_ahead + 2 * writer_comeback + reader_comeback + 1),
+        page_tables(range, options.block_bytes) {}
+
+  Slot& slot_of(std::uint64_t index) noexcept { return slots[index % slots.size()]; }
+  BlockState state_of(std::uint64_t index) noexcept {
+    const Slot& slot = slot_of(index);
+    return slot.index == index ? slot.state : BlockState::kReserved;
+  }
+  std::uint64_t writer_floor() const noexcept {
+    return writer_next > writer_comeback + 1 ? writer_next - writer_comeback - 1 : 0;
+  }
+  std::uint64_t reader_floor() const noexcept {
+    return reader_next > reader_comeback + 1 ? reader_next - reader_comeback - 1 : 0;
+  }
+
+  const std::uint64_t read_ahead;
+  const std::uint64_t writer_comeback;
+  const std::uint64_t reader_comeback;
+  FutexSemaphore full;
+  FutexSemaphore empty;
+
+  // Guarded by the stream's lock.
+  // Block `index` is in slot index % slots.size(). At most N + L + M + 1 blocks are committed; a
+  // writer that goes through them out of order spreads them over L more.
+  std::vector<Slot> slots;
+  std::uint64_t writer_next = 0;  // one more than the highest block the writer touched
+  std::uint64_t guarded = 0;      // blocks below are guarded or gone
+  std::uint64_t reader_next = 0;  // one more than the highest block the reader touched
+  std::uint64_t decommitted = 0;  // blocks below are gone, or will be when the writer leaves them
+  std::uint64_t full_taken = 0;   // units of `full` that the reader has taken
+  std::uint64_t length = kUnknown;
+  bool filler_placed = false;
+  Window touched;  // of whoever faulted last, for messages
+  PageTableReclaimer page_tables;
+};
+
 CommitStreamBase::CommitStreamBase(const Options& options)
-    : Stream(options.name, Reservation({.bytes = options.reserve_bytes,
-                                        .least_bytes = std::min(options.least_reserve_bytes,
-                                                                options.reserve_bytes)})),
+    : Stream(options.name,
+             {.bytes = options.reserve_bytes,
+              .least_bytes = std::min(options.least_reserve_bytes, options.reserve_bytes)}),
       block_bytes_(options.block_bytes),
-      read_ahead_(options.read_ahead_blocks),
-      writer_comeback_(options.writer_comeback_blocks),
-      reader_comeback_(options.reader_comeback_blocks),
-      empty_(static_cast<std::uint32_t>(read_ahead_ + writer_comeback_)),
-      slots_(read_ahead_ + 2 * writer_comeback_ + reader_comeback_ + 1),
-      page_tables_(reservation(), block_bytes_) {
+      state_(std::make_unique<State>(options, reservation())) {
+  State& s = *state_;
   if (block_bytes_ == 0 || block_bytes_ % os::page_bytes() != 0) {
     throw Error(EINVAL, "stream '" + name() + "': a block of " + format_bytes(block_bytes_) +
                             " is no multiple of the page");
   }
-  if (read_ahead_ == 0) {
+  if (s.read_ahead == 0) {
     throw Error(EINVAL, "stream '" + name() +
                             "': without read-ahead the guard that the reader needs is never set; "
                             "read_ahead_blocks must be at least 1");
@@ -40,136 +91,134 @@ CommitStreamBase::CommitStreamBase(const Options& options)
 CommitStreamBase::~CommitStreamBase() { close(); }
 
 void CommitStreamBase::wake() noexcept {
-  full_.close();
-  empty_.close();
+  State& s = *state_;
+  s.full.close();
+  s.empty.close();
 }
 
-std::uint64_t CommitStreamBase::writer_floor() const noexcept {
-  return writer_next_ > writer_comeback_ + 1 ? writer_next_ - writer_comeback_ - 1 : 0;
-}
-
-std::uint64_t CommitStreamBase::reader_floor() const noexcept {
-  return reader_next_ > reader_comeback_ + 1 ? reader_next_ - reader_comeback_ - 1 : 0;
-}
-
-CommitStreamBase::State CommitStreamBase::state_of(std::uint64_t index) noexcept {
-  const Slot& slot = slot_of(index);
-  return slot.index == index ? slot.state : State::kReserved;
-}
+Stream::Window CommitStreamBase::window() const noexcept { return state_->touched; }
 
 std::optional<std::uint64_t> CommitStreamBase::length_bytes() const noexcept {
+  State& s = *state_;
   auto* self = const_cast<CommitStreamBase*>(this);
   std::lock_guard lock(self->mutex());
-  return length_ == kUnknown ? std::nullopt : std::optional(length_);
+  return s.length == kUnknown ? std::nullopt : std::optional(s.length);
 }
 
 bool CommitStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept {
+  State& s = *state_;
   const std::uint64_t index = offset / block_bytes_;
-  const State state = state_of(index);
-  if (state == State::kCommitted) {
+  const BlockState state = s.state_of(index);
+  if (state == BlockState::kCommitted) {
     note_spurious_fault();
     return true;
   }
   // Without word from the processor, a guard tells the reader from the writer, and so does the end.
-  const bool reads = access == Access::kUnknown ? state == State::kGuarded || length_ != kUnknown
-                                                : access == Access::kRead;
+  const bool reads = access == Access::kUnknown
+                         ? state == BlockState::kGuarded || s.length != kUnknown
+                         : access == Access::kRead;
   return reads ? serve_reader(index, offset) : serve_writer(index, offset);
 }
 
 bool CommitStreamBase::serve_writer(std::uint64_t index, std::uint64_t offset) noexcept {
-  touched_ = {writer_floor(), writer_next_};
-  if (length_ != kUnknown) return fail(EFAULT, "touched after finish()", offset);
-  if (index < writer_floor()) {
+  State& s = *state_;
+  s.touched = {s.writer_floor(), s.writer_next};
+  if (s.length != kUnknown) return fail(EFAULT, "touched after finish()", offset);
+  if (index < s.writer_floor()) {
     return fail(EFAULT, "a touch behind the window: raise the comeback (L)", offset);
   }
-  if ((index + 1) * block_bytes_ > reservation().bytes()) return handle_overrun(offset);
-  if (index >= writer_next_) {
-    writer_next_ = index + 1;
-    if (!guard_below(writer_floor(), offset)) return false;
+  if ((index + 1) * block_bytes_ > reserved_bytes()) return handle_overrun(offset);
+  if (index >= s.writer_next) {
+    s.writer_next = index + 1;
+    if (!guard_below(s.writer_floor(), offset)) return false;
   }
-  if (!acquire_unlocked(empty_, offset)) return false;
-  if (state_of(index) != State::kReserved) return true;
+  if (!acquire_unlocked(s.empty, offset)) return false;
+  if (s.state_of(index) != BlockState::kReserved) return true;
   int error = 0;
   if (os::map_memory(block_at(index), block_bytes_, &error) == nullptr) {
     return fail(error, kRefused, offset);
   }
-  slot_of(index) = {State::kCommitted, index};
+  s.slot_of(index) = {BlockState::kCommitted, index};
   return true;
 }
 
 bool CommitStreamBase::serve_reader(std::uint64_t index, std::uint64_t offset) noexcept {
-  touched_ = {reader_floor(), reader_next_};
-  if (index < reader_floor()) {
+  State& s = *state_;
+  s.touched = {s.reader_floor(), s.reader_next};
+  if (index < s.reader_floor()) {
     return fail(EFAULT, "a read behind the window: raise the comeback (M)", offset);
   }
-  if (index >= reader_next_) {
-    empty_.release(static_cast<std::uint32_t>(index + 1 - reader_next_));
-    reader_next_ = index + 1;
-    for (; decommitted_ < std::min(reader_floor(), guarded_); ++decommitted_) {
-      if (!decommit(decommitted_, offset)) return false;
+  if (index >= s.reader_next) {
+    s.empty.release(static_cast<std::uint32_t>(index + 1 - s.reader_next));
+    s.reader_next = index + 1;
+    for (; s.decommitted < std::min(s.reader_floor(), s.guarded); ++s.decommitted) {
+      if (!decommit(s.decommitted, offset)) return false;
     }
-    decommitted_ = std::max(decommitted_, reader_floor());
-    page_tables_.finished_below(block_at(std::min(guarded_, reader_floor())));
+    s.decommitted = std::max(s.decommitted, s.reader_floor());
+    s.page_tables.finished_below(block_at(std::min(s.guarded, s.reader_floor())));
   }
   // The reader in block i has taken i + 2 units: it goes on only when the guard of block i + 1 is
   // there to stop it, or when no guards are to come.
-  while (full_taken_ < index + 2 && length_ == kUnknown) {
-    if (!acquire_unlocked(full_, offset)) return false;
-    ++full_taken_;
+  while (s.full_taken < index + 2 && s.length == kUnknown) {
+    if (!acquire_unlocked(s.full, offset)) return false;
+    ++s.full_taken;
   }
-  switch (state_of(index)) {
-    case State::kCommitted:
+  switch (s.state_of(index)) {
+    case BlockState::kCommitted:
       return true;
-    case State::kReserved:
+    case BlockState::kReserved:
       return serve_end(offset);
-    case State::kGuarded:
+    case BlockState::kGuarded:
       break;
   }
   if (const int error = os::allow_access(block_at(index), os::page_bytes())) {
     return fail(error, kRefused, offset);
   }
-  slot_of(index).state = State::kCommitted;
+  s.slot_of(index).state = BlockState::kCommitted;
   return true;
 }
 
 bool CommitStreamBase::serve_end(std::uint64_t offset) noexcept {
+  State& s = *state_;
   const std::uint64_t page = os::page_bytes();
-  const std::uint64_t filler_offset = (length_ + page - 1) / page * page;
-  if (length_ == kUnknown || offset < length_ || offset >= filler_offset + page) {
+  const std::uint64_t filler_offset = (s.length + page - 1) / page * page;
+  if (s.length == kUnknown || offset < s.length || offset >= filler_offset + page) {
     return fail(ERANGE, "a read past the end of the data, or of a block that was never written",
                 offset);
   }
   int error = 0;
-  if (!filler_placed_ && os::map_memory(base() + filler_offset, page, &error) == nullptr) {
+  if (!s.filler_placed && os::map_memory(base() + filler_offset, page, &error) == nullptr) {
     return fail(error, kRefused, offset);
   }
-  filler_placed_ = true;
+  s.filler_placed = true;
   return true;
 }
 
 bool CommitStreamBase::guard_below(std::uint64_t floor, std::uint64_t offset) noexcept {
-  for (; guarded_ < floor; ++guarded_) {
-    if (state_of(guarded_) != State::kCommitted) {
+  State& s = *state_;
+  for (; s.guarded < floor; ++s.guarded) {
+    if (s.state_of(s.guarded) != BlockState::kCommitted) {
       return fail(EINVAL, "the writer jumped over blocks that it can never write again", offset);
     }
-    if (guarded_ < reader_floor()) {
-      if (!decommit(guarded_, offset)) return false;
+    if (s.guarded < s.reader_floor()) {
+      if (!decommit(s.guarded, offset)) return false;
     } else {
-      if (const int error = os::forbid_access(block_at(guarded_), os::page_bytes())) {
+      if (const int error = os::forbid_access(block_at(s.guarded), os::page_bytes())) {
         return fail(error, kRefused, offset);
       }
-      slot_of(guarded_).state = State::kGuarded;
+      s.slot_of(s.guarded).state = BlockState::kGuarded;
     }
-    full_.release();
+    s.full.release();
   }
   return true;
 }
 
 bool CommitStreamBase::decommit(std::uint64_t index, std::uint64_t offset) noexcept {
-  if (const int error = reservation().vacate(block_at(index), block_bytes_)) {
+  State& s = *state_;
+  if (const int error = vacate(block_at(index), block_bytes_)) {
     return fail(error, kRefused, offset);
   }
-  slot_of(index).state = State::kReserved;
+  s.slot_of(index).state = BlockState::kReserved;
   return true;
 }
 
@@ -181,28 +230,30 @@ bool CommitStreamBase::acquire_unlocked(FutexSemaphore& semaphore, std::uint64_t
 }
 
 const std::byte* CommitStreamBase::reader_bytes() {
+  State& s = *state_;
   {
     std::lock_guard lock(mutex());
-    while (full_taken_ == 0 && length_ == kUnknown && acquire_unlocked(full_, 0)) ++full_taken_;
+    while (s.full_taken == 0 && s.length == kUnknown && acquire_unlocked(s.full, 0)) ++s.full_taken;
   }
   failure().throw_if_failed();
   return base();
 }
 
 void CommitStreamBase::finish_bytes(std::uint64_t length) {
+  State& s = *state_;
   {
     std::lock_guard lock(mutex());
     failure().throw_if_failed();
-    if (length_ != kUnknown) throw Error(EALREADY, "stream '" + name() + "' is finished already");
+    if (s.length != kUnknown) throw Error(EALREADY, "stream '" + name() + "' is finished already");
     const std::uint64_t blocks = (length + block_bytes_ - 1) / block_bytes_;
-    if (length < guarded_ * block_bytes_ || blocks > writer_next_) {
+    if (length < s.guarded * block_bytes_ || blocks > s.writer_next) {
       throw Error(EINVAL, "stream '" + name() + "': the data cannot end at " +
                               std::to_string(length) + " bytes; blocks " +
-                              std::to_string(guarded_) + " to " + std::to_string(writer_next_) +
+                              std::to_string(s.guarded) + " to " + std::to_string(s.writer_next) +
                               " are being written");
     }
-    length_ = length;
-    full_.release(static_cast<std::uint32_t>(writer_comeback_ + 1));
+    s.length = length;
+    s.full.release(static_cast<std::uint32_t>(s.writer_comeback + 1));
   }
 }
 

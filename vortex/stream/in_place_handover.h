@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "vortex/block.h"
+#include "vortex/block_pool.h"
 
 namespace vortex::inline v0 {
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <utility>
 
 #include "vortex/error.h"
+#include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
-#include "vortex/pool/move_failure.h"
+#include "vortex/pool/block_memory.h"
+#include "vortex/stream/block_window.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -15,8 +18,8 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
   return (value + unit - 1) / unit * unit;
 }
 
-Reservation reservation_for(const Source& source, std::size_t block_bytes,
-                            const InputStreamOptions& options) {
+AddressSpace space_for(const Source& source, std::size_t block_bytes,
+                       const InputStreamOptions& options) {
   std::uint64_t needed = std::uint64_t{1} << 30;
   std::uint64_t wanted = kUnknownLengthReservation;
   if (const auto length = source.length()) {
@@ -27,55 +30,84 @@ Reservation reservation_for(const Source& source, std::size_t block_bytes,
   if (options.reserve_bytes != 0) wanted = round_up(options.reserve_bytes, block_bytes);
   const std::uint64_t least =
       options.least_reserve_bytes != 0 ? options.least_reserve_bytes : std::min(needed, wanted);
-  return Reservation({.bytes = wanted, .least_bytes = std::min(least, wanted)});
+  return {.bytes = wanted, .least_bytes = std::min(least, wanted)};
 }
 
 }  // namespace
 
+struct InputStreamBase::State {
+  BlockWindow window;
+  std::uint64_t released = 0;  // blocks below are not placed
+  bool filler_placed = false;  // the page after the end, where the last block has no room for it
+};
+
 InputStreamBase::InputStreamBase(std::unique_ptr<Source> source, Options options)
-    : WindowStream(options.name, reservation_for(*source, source->pool().block_bytes(), options),
-                   {"source", source->pool(), source->in_place(), source->blocks_for_stream(),
-                    Rights::kRead},
-                   options.comeback_blocks, options.stale_blocks),
-      source_(std::move(source)) {
+    : Stream(options.name, space_for(*source, source->pool().block_bytes(), options)),
+      source_(std::move(source)),
+      state_(new State{.window = BlockWindow(name(), reservation(),
+                                             {"source", source_->pool(), source_->in_place(),
+                                              source_->blocks_for_stream(), Rights::kRead},
+                                             options.comeback_blocks, options.stale_blocks)}) {
   open();
 }
 
 InputStreamBase::~InputStreamBase() {
+  BlockWindow& window = state_->window;
   const bool in_child = inherited();
   close();
   if (in_child) return;
-  for_each_placed([this](std::uint64_t index) { source_->release(index, take_back(index)); });
-  vacate_all();
+  window.for_each_placed(
+      [&](std::uint64_t index) { source_->release(index, window.take_back(index)); });
+  window.vacate_all();
 }
 
+std::size_t InputStreamBase::comeback_blocks() const noexcept {
+  return state_->window.comeback_blocks();
+}
+
+StaleBlocks InputStreamBase::stale_blocks() const noexcept { return state_->window.stale_blocks(); }
+
+const std::byte* InputStreamBase::home_of(const void* at) noexcept {
+  std::lock_guard lock(mutex());
+  return state_->window.home_of(at);
+}
+
+Stream::Window InputStreamBase::window() const noexcept {
+  BlockWindow& window = state_->window;
+  return {window.floor(), window.next()};
+}
+
+std::size_t InputStreamBase::block_bytes() const noexcept { return state_->window.block_bytes(); }
+
 bool InputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept {
+  BlockWindow& window = state_->window;
   const std::uint64_t index = offset / block_bytes();
-  if (placed(index) && !(access == Access::kWrite && pool().aliases())) {
+  if (window.placed(index) && !(access == Access::kWrite && window.pool().aliases())) {
     note_spurious_fault();
     return true;
   }
   if (access == Access::kWrite) return fail(EACCES, "a write to a stream that is read", offset);
   const auto length = source_->length();
   if (length && index * block_bytes() >= *length) return serve_end(offset, *length);
-  if (index < floor()) {
+  if (index < window.floor()) {
     return fail(EFAULT, "a read behind the window: raise the comeback (M)", offset);
   }
   if ((index + 1) * block_bytes() > reserved_bytes()) return handle_overrun(offset);
-  if (index >= next()) {
-    move_on_to(index);
-    if (!release_below(floor(), offset)) return false;
+  if (index >= window.next()) {
+    window.move_on_to(index);
+    if (!release_below(window.floor(), offset)) return false;
   }
   return place_block(index, offset);
 }
 
 bool InputStreamBase::handle_overrun(std::uint64_t offset) noexcept {
   const auto length = source_->length();
-  return length ? serve_end(offset, *length) : WindowStream::handle_overrun(offset);
+  return length ? serve_end(offset, *length) : Stream::handle_overrun(offset);
 }
 
 bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
-  const Source::Taken taken = source_->take(index, floor());
+  BlockWindow& window = state_->window;
+  const Source::Taken taken = source_->take(index, window.floor());
   if (!taken.status.ok()) return fail(taken.status.error, taken.status.cause, offset);
   if (!taken.block) {
     const auto length = source_->length();
@@ -83,10 +115,10 @@ bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noe
     return fail(EIO, "the source ended without saying where", offset);
   }
   if (taken.bytes < block_bytes()) {
-    std::byte* const start = pool().where(taken.block);
+    std::byte* const start = window.pool().where(taken.block);
     source_->fill(start + taken.bytes, start + block_bytes(), index * block_bytes() + taken.bytes);
   }
-  if (const int error = place(taken.block, index)) {
+  if (const int error = window.place(taken.block, index)) {
     source_->release(index, taken.block);
     return fail(error, kCannotMoveBlock, offset);
   }
@@ -94,17 +126,19 @@ bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noe
 }
 
 bool InputStreamBase::release_below(std::uint64_t floor, std::uint64_t offset) noexcept {
-  if (const int error = leave_behind(floor)) return fail(error, kCannotMoveBlock, offset);
-  const std::uint64_t placed_end = std::min(floor, released_ + window_blocks());
-  for (std::uint64_t index = released_; index < placed_end; ++index) {
-    if (!placed(index)) continue;
-    if (!in_place()) {
-      if (const int error = send_home(index)) return fail(error, kCannotMoveBlock, offset);
+  BlockWindow& window = state_->window;
+  std::uint64_t& released = state_->released;
+  if (const int error = window.leave_behind(floor)) return fail(error, kCannotMoveBlock, offset);
+  const std::uint64_t placed_end = std::min(floor, released + window.window_blocks());
+  for (std::uint64_t index = released; index < placed_end; ++index) {
+    if (!window.placed(index)) continue;
+    if (!window.in_place()) {
+      if (const int error = window.send_home(index)) return fail(error, kCannotMoveBlock, offset);
     }
-    source_->release(index, forget(index));
+    source_->release(index, window.forget(index));
   }
-  released_ = std::max(released_, floor);
-  reclaim_page_tables(released_);
+  released = std::max(released, floor);
+  window.reclaim_page_tables(released);
   return true;
 }
 
@@ -116,7 +150,7 @@ bool InputStreamBase::serve_end(std::uint64_t offset, std::uint64_t length) noex
     cause.text("a read past the end of the data, which are ").number(length).text(" bytes long");
     return fail(ERANGE, cause.view(), offset);
   }
-  if (filler_placed_) {
+  if (state_->filler_placed) {
     note_spurious_fault();
     return true;
   }
@@ -125,16 +159,19 @@ bool InputStreamBase::serve_end(std::uint64_t offset, std::uint64_t length) noex
   std::byte* const filler = os::map_memory(base() + filler_offset, page, &error);
   if (filler == nullptr) return fail(error, "no memory for the page after the end", offset);
   source_->fill(filler, filler + page, filler_offset);
-  filler_placed_ = true;
+  state_->filler_placed = true;
   return true;
 }
 
 void InputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
+  BlockWindow& window = state_->window;
   if (bytes == 0) return;
   {
     ServiceLock lock(*this);
-    const std::uint64_t end = source_->length().value_or(reserved_bytes());
-    place_range(offset, bytes, end, "the data end", Access::kRead);
+    window.require_within(offset, bytes, source_->length().value_or(reserved_bytes()),
+                          "the data end");
+    window.for_each_missing(
+        offset, bytes, [&](std::uint64_t missing) { return serve_locked(Access::kRead, missing); });
   }
   failure().throw_if_failed();
   // Placing the range may have found out where the data end.

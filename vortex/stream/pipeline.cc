@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vortex/stream/channel.h"
+
 namespace vortex::inline v0::detail {
 
 std::shared_ptr<Channel> make_channel(const PipelineOptions& options) {
@@ -25,18 +27,36 @@ std::shared_ptr<Channel> make_channel(const PipelineOptions& options) {
                                       .length_bytes = options.length_bytes});
 }
 
+std::unique_ptr<Sink> writing_end_of(const std::shared_ptr<Channel>& channel) {
+  return Channel::writing_end(channel);
+}
+
+std::unique_ptr<Source> reading_end_of(const std::shared_ptr<Channel>& channel) {
+  return Channel::reading_end(channel);
+}
+
+std::uint64_t wait_channel_length(Channel& channel) { return channel.wait_length(); }
+
+void break_off_channel(Channel& channel, int error, std::string_view cause) noexcept {
+  channel.break_off(error, cause);
+}
+
+void cancel_channel(Channel& channel, int error, std::string_view cause) noexcept {
+  channel.cancel(error, cause);
+}
+
 OutputStreamOptions writer_options(const PipelineOptions& options) {
-  constexpr std::uint64_t kLeastReservation = std::uint64_t{1} << 30;
+  constexpr std::uint64_t kMinReservation = std::uint64_t{1} << 30;
   OutputStreamOptions result{
       .name = options.name + " (writer)",
       .comeback_blocks = options.writer_comeback_blocks,
       .stale_blocks = options.stale_blocks,
       .reserve_bytes = options.reserve_bytes,
-      .least_reserve_bytes = std::min(kLeastReservation, options.reserve_bytes),
+      .least_reserve_bytes = std::min(kMinReservation, options.reserve_bytes),
       .gaps = options.gaps};
   if (options.length_bytes) {
     // A block more than the data need, so that a write past the end is our error to report.
-    result.reserve_bytes = *options.length_bytes + 2 * kMostBlockBytes;
+    result.reserve_bytes = *options.length_bytes + 2 * kMaxBlockBytes;
     result.least_reserve_bytes = result.reserve_bytes;
   }
   return result;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "vortex/error.h"
@@ -11,16 +12,25 @@
 #include "vortex/fault/thread_state.h"
 #include "vortex/fault_dispatcher.h"
 #include "vortex/os/futex.h"
+#include "vortex/os/reservation.h"
 #include "vortex/os/thread_id.h"
 
 namespace vortex::inline v0 {
 
-struct Stream::State {
-  State(std::string stream_name, Reservation range, FaultServer& server)
-      : name(std::move(stream_name)),
-        reservation(std::move(range)),
-        region(reservation.begin(), reservation.guarded_bytes(), server) {}
+struct Stream::State final : FaultServer {
+  State(Stream& served, std::string stream_name, const AddressSpace& space)
+      : stream(served),
+        name(std::move(stream_name)),
+        reservation({.bytes = space.bytes, .least_bytes = space.least_bytes}),
+        region(reservation.begin(), reservation.guarded_bytes(), *this) {}
 
+  const Failure* serve(const Fault& fault) noexcept override {
+    return stream.serve(fault.access,
+                        static_cast<std::uint64_t>(fault.address - reservation.begin()));
+  }
+  void abandon(const Failure& inner) noexcept override { stream.abandon(inner); }
+
+  Stream& stream;
   std::string name;
   Reservation reservation;
   Region region;
@@ -40,8 +50,10 @@ struct Stream::State {
   int repeats = 0;
 };
 
-Stream::ServiceLock::ServiceLock(Stream& stream)
-    : stream_(stream), frame_{&stream.state_->region, thread_state().serving, nullptr} {
+Stream::ServiceLock::ServiceLock(Stream& stream) : stream_(stream) {
+  static_assert(sizeof(frame_) == sizeof(ServiceFrame) && alignof(ServiceFrame) <= alignof(void*));
+  auto* const frame =
+      new (frame_) ServiceFrame{&stream.state_->region, thread_state().serving, nullptr};
   if (stream.inherited()) {
     throw Error(EFAULT, "stream '" + stream.name() +
                             "': used in a forked child, which does not inherit streams");
@@ -51,20 +63,20 @@ Stream::ServiceLock::ServiceLock(Stream& stream)
   }
   stream.state_->mutex.lock();
   stream.state_->region.pin();
-  thread_state().serving = &frame_;
+  thread_state().serving = frame;
 }
 
 Stream::ServiceLock::~ServiceLock() {
-  thread_state().serving = frame_.outer;
+  thread_state().serving = std::launder(reinterpret_cast<ServiceFrame*>(frame_))->outer;
   // In this order: whoever closes the stream waits for the pin alone, and then destroys the lock.
   stream_.state_->mutex.unlock();
   stream_.state_->region.unpin();
 }
 
-Stream::Stream(std::string name, Reservation reservation)
-    : base_(reservation.begin()),
-      state_(std::make_unique<State>(std::move(name), std::move(reservation),
-                                     static_cast<FaultServer&>(*this))) {}
+Stream::Stream(std::string name, const AddressSpace& space)
+    : state_(std::make_unique<State>(*this, std::move(name), space)),
+      base_(state_->reservation.begin()),
+      reserved_bytes_(state_->reservation.bytes()) {}
 
 Stream::~Stream() {
   if (state_->open) fatal("vortex: a stream's destructor did not call close()");
@@ -78,7 +90,9 @@ bool Stream::failed() const noexcept { return state_->failed.load(std::memory_or
 
 Reservation& Stream::reservation() noexcept { return state_->reservation; }
 
-const Reservation& Stream::reservation() const noexcept { return state_->reservation; }
+int Stream::vacate(std::byte* at, std::size_t bytes) noexcept {
+  return state_->reservation.vacate(at, bytes);
+}
 
 bool Stream::inherited() const noexcept {
   return state_->open ? state_->region.inherited() : state_->was_inherited;
@@ -141,19 +155,18 @@ void Stream::record(int error, std::string_view cause, std::uint64_t offset,
 bool Stream::serve_locked(Access access, std::uint64_t offset) noexcept {
   if (failed()) return false;
   if (stopping()) return fail(ECANCELED, "destroyed while a thread still used it", offset);
-  if (offset >= state_->reservation.bytes()) return handle_overrun(offset);
+  if (offset >= reserved_bytes_) return handle_overrun(offset);
   return handle_fault(access, offset);
 }
 
-const Failure* Stream::serve(const Fault& fault) noexcept {
-  const auto offset = static_cast<std::uint64_t>(fault.address - base());
+const Failure* Stream::serve(Access access, std::uint64_t offset) noexcept {
   if (state_->mutex.held_by_me()) {
     fail(EDEADLK, "a callback inside a fault of this stream touched the same stream", offset);
     return &state_->failure;
   }
   std::lock_guard lock(state_->mutex);
   const std::uint64_t spurious_before = state_->spurious.load(std::memory_order_relaxed);
-  if (!serve_locked(fault.access, offset)) return &state_->failure;
+  if (!serve_locked(access, offset)) return &state_->failure;
   if (state_->spurious.load(std::memory_order_relaxed) == spurious_before) {
     state_->repeats = 0;
   } else if (helpless(offset)) {

@@ -3,6 +3,9 @@
 #include <mutex>
 #include <utility>
 
+#include "vortex/os/futex.h"
+#include "vortex/stream/pooled_blocks.h"
+
 namespace vortex::inline v0 {
 
 VanishingArrayBase::VanishingArrayBase(StreamPool& pool, std::uint64_t capacity_bytes,
@@ -15,7 +18,8 @@ VanishingArrayBase::VanishingArrayBase(StreamPool& pool, std::uint64_t capacity_
 VanishingArrayBase::~VanishingArrayBase() { close_and_give_back(); }
 
 int VanishingArrayBase::serve_write(std::uint64_t index) noexcept {
-  const int error = state(index) == State::kEmpty ? place_empty(index) : unguard(index);
+  const int error = blocks().state(index) == BlockState::kEmpty ? blocks().place_empty(index)
+                                                                : blocks().unguard(index);
   if (error != 0) return error;
   const bool continues = writing_ != kNone && index > writing_;
   // A writer that starts elsewhere has left all its blocks, one that goes on those out of its
@@ -25,8 +29,8 @@ int VanishingArrayBase::serve_write(std::uint64_t index) noexcept {
                                                         : 0;
   if (write_begin_ == kNone) write_begin_ = index;
   for (; write_begin_ < left; ++write_begin_) {
-    if (state(write_begin_) != State::kOpen || write_begin_ == index) continue;
-    if (const int refused = guard(write_begin_, tick())) return refused;
+    if (blocks().state(write_begin_) != BlockState::kOpen || write_begin_ == index) continue;
+    if (const int refused = blocks().guard(write_begin_, blocks().tick())) return refused;
   }
   if (!continues) write_begin_ = index;
   writing_ = index;
@@ -34,21 +38,22 @@ int VanishingArrayBase::serve_write(std::uint64_t index) noexcept {
 }
 
 int VanishingArrayBase::serve_read(std::uint64_t index, bool) noexcept {
-  if (const int error = unguard(index)) return error;
+  if (const int error = blocks().unguard(index)) return error;
   const bool continues = reading_ != kNone && index > reading_;
   if (!continues) read_begin_ = index;
   reading_ = index;
   for (; read_begin_ + comeback_blocks_ < index; ++read_begin_) {
-    if (state(read_begin_) != State::kOpen) continue;
-    if (const int error = give_back(read_begin_)) return error;
+    if (blocks().state(read_begin_) != BlockState::kOpen) continue;
+    if (const int error = blocks().give_back(read_begin_)) return error;
   }
   return 0;
 }
 
 void VanishingArrayBase::finish_writing() {
   std::lock_guard lock(mutex());
-  for (std::uint64_t index = 0; index < extent(); ++index) {
-    if (state(index) == State::kOpen) require(guard(index, tick()), "guarding it");
+  for (std::uint64_t index = 0; index < blocks().extent(); ++index) {
+    if (blocks().state(index) != BlockState::kOpen) continue;
+    require(blocks().guard(index, blocks().tick()), "guarding it");
   }
   writing_ = write_begin_ = reading_ = read_begin_ = kNone;
 }
@@ -57,8 +62,8 @@ void VanishingArrayBase::finish_reading() {
   std::lock_guard lock(mutex());
   if (reading_ == kNone) return;
   for (; read_begin_ <= reading_; ++read_begin_) {
-    if (state(read_begin_) != State::kOpen) continue;
-    require(give_back(read_begin_), "giving it back");
+    if (blocks().state(read_begin_) != BlockState::kOpen) continue;
+    require(blocks().give_back(read_begin_), "giving it back");
   }
   reading_ = read_begin_ = kNone;
 }

@@ -1,18 +1,22 @@
 // A program of somebody who installed the library: it knows the installed headers and nothing else,
 // and has folders of its own that are called as the library's are.
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <vortex/block_pool.h>
-#include <vortex/callback_sink.h>
-#include <vortex/callback_source.h>
+#include <vortex/error.h>
 #include <vortex/external_sort.h>
 #include <vortex/file_reader.h>
 #include <vortex/file_writer.h>
 #include <vortex/guarded.h>
+#include <vortex/input_stream.h>
+#include <vortex/output_stream.h>
+#include <vortex/pipeline.h>
 #include <vortex/sorter.h>
 #include <vortex/version.h>
 
@@ -60,6 +64,37 @@ bool sorts(const std::string& folder) {
   return good && report.runs > 1 && sorted.size() == kPoints;
 }
 
+// Exceptions cross the border of the library, in both directions, and are known on the other side.
+bool exchanges_errors(vortex::BlockPool& pool) {
+  bool caught = false;
+  try {
+    const vortex::FileReader<char> missing("/nowhere/at/all");
+  } catch (const vortex::Error& error) {
+    caught = error.code().value() == ENOENT && !error.message().empty();
+  }
+  auto refuse = [](std::span<std::byte>, std::uint64_t) -> std::size_t {
+    throw vortex::Error(EDOM, "no more of these");
+  };
+  auto input = vortex::input_from_callback<char>(pool, refuse);
+  const vortex::Failure failure = vortex::guarded([&] { caught = caught && input.data()[0] == 0; });
+  return caught && failure.error == EDOM && failure.cause.view().ends_with("no more of these");
+}
+
+// A thread writes, this one reads.
+bool pipes() {
+  constexpr std::uint64_t kCount = 500'000;
+  vortex::Pipeline<std::uint64_t> pipeline({.block_bytes = 64 << 10});
+  std::thread producer([out = pipeline.writer()]() mutable {
+    for (std::uint64_t i = 0; i < kCount; ++i) out.data()[i] = i;
+    out.finish(kCount);
+  });
+  auto in = pipeline.reader();
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < kCount; ++i) sum += in.data()[i];
+  producer.join();
+  return sum == kCount * (kCount - 1) / 2 && in.wait_size() == kCount;
+}
+
 }  // namespace
 
 // The folder is for files.
@@ -90,7 +125,8 @@ int main(int count, char** arguments) {
   failure.throw_if_failed();
   output.finish(kCount);
 
-  const bool good = sorted && std::string_view(vortex::version()) == VORTEX_VERSION_STRING &&
+  const bool good = sorted && exchanges_errors(pool) && pipes() &&
+                    std::string_view(vortex::version()) == VORTEX_VERSION_STRING &&
                     consumer::kRequest + consumer::kSort == 3 && sum == kCount * (kCount - 1) / 2 &&
                     drained_bytes == kCount * 8;
   std::printf("sum %llu, %llu bytes written: %s\n", static_cast<unsigned long long>(sum),

@@ -1,0 +1,93 @@
+// Which bucket a record belongs to, decided by splitters.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "vortex/detail/export.h"
+#include "vortex/record_order.h"
+
+namespace vortex::inline v0 {
+
+// Splits records into buckets in order: record r belongs to the bucket whose number is the number
+// of splitters not greater than r; equal records belong to one bucket. Splitters are compared by
+// their leading bits; where those are equal, by the whole record if there was room to keep it, and
+// else records with equal bits share a bucket.
+//
+// A table over the range of the splitters' bits leads to the right splitter in a step or two where
+// they lie evenly.
+class VORTEX_EXPORT BucketSplitters {
+ public:
+  // `kept_records` is room for whole splitters, or empty. Begins with equal slices of all leading
+  // bits. Allocates; the rest does not. The order must outlive it.
+  BucketSplitters(const RecordOrder& order, unsigned buckets, std::span<std::byte> kept_records);
+
+  // Room for the whole splitters of so many buckets; 0 where they are not needed.
+  static std::size_t kept_bytes(const RecordOrder& order, unsigned buckets) noexcept;
+
+  // Takes new splitters, in order, from a stream of sorted records: every i-th of `records`.
+  // begin_choosing(), then note() for all records in order, batch by batch, then end_choosing().
+  // The old ones are gone at once.
+  void begin_choosing(std::uint64_t records) noexcept;
+  void note(const std::byte* records, std::size_t count) noexcept;
+  void end_choosing() noexcept;
+
+  // `bits` are the leading bits of the record, by the same order.
+  template <typename Rules>
+  std::size_t bucket_of(const Rules& rules, const std::byte* record,
+                        std::uint64_t bits) const noexcept {
+    if (bits_.empty() || bits < low_) return 0;
+    const std::uint64_t cell = std::min<std::uint64_t>((bits - low_) >> shift_, kCells - 1);
+    std::size_t bucket = table_[cell];
+    while (bucket < bits_.size() && bits_[bucket] < bits) ++bucket;
+    if (bucket < bits_.size() && bits_[bucket] == bits) {
+      bucket = behind_equal(rules, record, bits, bucket);
+    }
+    return bucket;
+  }
+
+ private:
+  static constexpr std::size_t kCells = 2048;
+
+  std::uint64_t next_rank() const noexcept;
+  void choose(const std::byte* record) noexcept;
+  void make_table() noexcept;
+
+  // The number of splitters not greater than a record that has the bits of splitter `first`, the
+  // first that has them.
+  template <typename Rules>
+  std::size_t behind_equal(const Rules& rules, const std::byte* record, std::uint64_t bits,
+                           std::size_t first) const noexcept {
+    if (!whole_) return first + 1;
+    std::size_t end = bits_.size();
+    while (first < end) {
+      const std::size_t middle = first + (end - first) / 2;
+      const std::byte* splitter = kept_.data() + middle * rules.record_bytes();
+      if (bits_[middle] == bits && !rules.less(record, splitter)) {
+        first = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    return first;
+  }
+
+  const RecordOrder& order_;
+  const std::size_t most_;
+  std::span<std::byte> kept_;
+  bool whole_ = false;               // the splitters are in kept_, too
+  std::vector<std::uint64_t> bits_;  // of the splitters, in order; distinct unless whole_
+  // Cell c of the table covers the bits from low_ + (c << shift_) on; table_[c] splitters lie
+  // before them.
+  std::uint64_t low_ = 0;
+  int shift_ = 0;
+  std::vector<std::uint16_t> table_ = std::vector<std::uint16_t>(kCells);
+  std::uint64_t records_ = 0;  // while choosing: how many there will be, how many there were,
+  std::uint64_t seen_ = 0;
+  std::uint64_t next_ = 0;  // and the rank of the next splitter
+};
+
+}  // namespace vortex::inline v0

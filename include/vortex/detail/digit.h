@@ -1,0 +1,207 @@
+// Monotone maps from the bits of a key to the number of its bucket.
+//
+// Code that runs for every record chooses by ?: instead of std::min() and std::max(), which take
+// references. With AddressSanitizer, gcc 12 moves the store that gives a constant or a temporary
+// its value out of an unrolled loop, to where the life of the variable has ended, and the sanitizer
+// ends the program.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace vortex::inline v0 {
+
+inline constexpr unsigned kMaxBuckets = 256;
+
+// The keys a bucket can hold, both ends included.
+template <typename Bits>
+struct KeyRange {
+  Bits low = 0;
+  Bits high = std::numeric_limits<Bits>::max();
+};
+
+// Equal slices of a range that holds every key: the bits at some position, relative to `low`.
+template <typename Bits>
+struct SliceDigit {
+  Bits low = 0;
+  int shift = 0;
+
+  unsigned operator()(Bits key) const noexcept {
+    return static_cast<unsigned>(static_cast<Bits>(key - low) >> shift);
+  }
+
+  // 2^bits slices or fewer. `range` must not be a single key.
+  static SliceDigit of(const KeyRange<Bits>& range, int bits) noexcept {
+    const int width = std::bit_width(static_cast<Bits>(range.high - range.low));
+    return {range.low, std::max(width - bits, 0)};
+  }
+  unsigned buckets(const KeyRange<Bits>& range) const noexcept { return (*this)(range.high) + 1; }
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    const Bits first = static_cast<Bits>(low + (static_cast<Bits>(bucket) << shift));
+    const Bits last = static_cast<Bits>(first + ((Bits{1} << shift) - 1));
+    return {first, last < first ? parent.high : std::min(last, parent.high)};
+  }
+};
+
+// Equal slices of a range that holds every key, as many as one likes.
+template <typename Bits>
+struct ScaledDigit {
+  Bits low = 0;
+  int shift = 0;
+  std::uint64_t factor = 0;
+
+  unsigned operator()(Bits key) const noexcept {
+    return static_cast<unsigned>(
+        (static_cast<std::uint64_t>(static_cast<Bits>(key - low) >> shift) * factor) >> 32);
+  }
+
+  // `slices` < 2^16 of them; of a range of fewer keys, some can hold none.
+  static ScaledDigit of(const KeyRange<Bits>& range, unsigned slices) noexcept {
+    const Bits span = static_cast<Bits>(range.high - range.low);
+    // 32 bits of a distance tell the slices apart, and their product with the factor fits 64.
+    const int shift = std::max(static_cast<int>(std::bit_width(span)) - 32, 0);
+    const auto last = static_cast<std::uint64_t>(span >> shift);
+    return {range.low, shift, (std::uint64_t{slices} << 32) / (last + 1)};
+  }
+  unsigned buckets(const KeyRange<Bits>& range) const noexcept { return (*this)(range.high) + 1; }
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    const Bits first = first_of(bucket);
+    const Bits next = first_of(bucket + 1);
+    const auto last = static_cast<Bits>(next - 1);
+    // Behind the last slice the numbers may wrap around.
+    return {first, bucket == (*this)(parent.high) ? parent.high : last};
+  }
+
+ private:
+  Bits first_of(unsigned bucket) const noexcept {
+    const std::uint64_t distance = ((std::uint64_t{bucket} << 32) + factor - 1) / factor;
+    return static_cast<Bits>(low + static_cast<Bits>(static_cast<Bits>(distance) << shift));
+  }
+};
+
+// Slices of a range in which most keys lie, taken from a sample; keys outside go to the first or
+// last.
+template <typename Bits>
+struct ClampedDigit {
+  Bits low = 0;
+  int shift = 0;
+  Bits last = 0;
+
+  unsigned operator()(Bits key) const noexcept {
+    const Bits distance = key < low ? Bits{0} : static_cast<Bits>(key - low);
+    const Bits slice = static_cast<Bits>(distance >> shift);
+    return static_cast<unsigned>(slice < last ? slice : last);
+  }
+
+  static ClampedDigit of(const KeyRange<Bits>& sampled, int bits) noexcept {
+    const auto slice = SliceDigit<Bits>::of(sampled, bits);
+    return {slice.low, slice.shift, static_cast<Bits>(slice(sampled.high))};
+  }
+  unsigned buckets() const noexcept { return static_cast<unsigned>(last) + 1; }
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    const Bits first = static_cast<Bits>(low + (static_cast<Bits>(bucket) << shift));
+    const Bits end = static_cast<Bits>(first + ((Bits{1} << shift) - 1));
+    return {bucket == 0 ? parent.low : first, bucket == last || end < first ? parent.high : end};
+  }
+};
+
+// Below, equal to and above one key that is a large part of all.
+template <typename Bits>
+struct ThreeWayDigit {
+  Bits pivot = 0;
+
+  unsigned operator()(Bits key) const noexcept {
+    return static_cast<unsigned>(key >= pivot) + static_cast<unsigned>(key > pivot);
+  }
+  unsigned buckets() const noexcept { return 3; }
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    if (bucket == 1) return {pivot, pivot};
+    if (bucket == 0) return {parent.low, pivot == 0 ? pivot : static_cast<Bits>(pivot - 1)};
+    return {pivot == std::numeric_limits<Bits>::max() ? pivot : static_cast<Bits>(pivot + 1),
+            parent.high};
+  }
+};
+
+// For keys that crowd at the low end, as ranks of a Zipf distribution do: classes that double in
+// width, each in eight slices, gathered into buckets that the sample fills evenly.
+template <typename Bits>
+struct DoublingDigit {
+  // The exponent of a number and three bits behind it, as double has them: numbers below sixteen
+  // have classes of their own, and some classes there none.
+  static constexpr unsigned kClasses = 8 * std::min(std::numeric_limits<Bits>::digits, 63) + 1;
+
+  Bits low = 0;
+  unsigned count = 0;
+  std::array<std::uint8_t, kClasses> bucket_of{};
+
+  static unsigned class_of(Bits distance) noexcept {
+    // Converting a signed number is what processors do fast. Clearing the fifth bit and some below
+    // keeps it from being rounded up to the next class.
+    constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+    const std::uint64_t number = distance < kMax ? distance : kMax;
+    const auto kept = static_cast<std::int64_t>(number & ~(number >> 4));
+    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(kept));
+    constexpr int kBefore = 8 * 1023 - 1;
+    const int index = static_cast<int>(bits >> 49) - kBefore;
+    return index < 0 ? 0u : static_cast<unsigned>(index);
+  }
+  // The least number of the class or of those after it.
+  static Bits first_of(unsigned index) noexcept {
+    if (index == 0) return 0;
+    const unsigned exponent = (index - 1) / 8;
+    const std::uint64_t leading = std::uint64_t{8 + (index - 1) % 8};
+    return static_cast<Bits>(exponent >= 3 ? leading << (exponent - 3)
+                                           : (leading + (7u >> exponent)) >> (3 - exponent));
+  }
+
+  unsigned operator()(Bits key) const noexcept {
+    return bucket_of[class_of(key < low ? Bits{0} : static_cast<Bits>(key - low))];
+  }
+  unsigned buckets() const noexcept { return count; }
+
+  // `sorted` holds `size` sampled keys in order.
+  static DoublingDigit of(const Bits* sorted, std::size_t size, unsigned most) noexcept {
+    DoublingDigit digit;
+    digit.low = sorted[0];
+    // A class gets a bucket of its own as soon as the classes since the last border hold their
+    // share.
+    std::size_t at = 0, held = 0;
+    unsigned bucket = 0;
+    for (unsigned index = 0; index < kClasses; ++index) {
+      std::size_t here = 0;
+      while (at < size && class_of(static_cast<Bits>(sorted[at] - digit.low)) == index)
+        ++at, ++here;
+      if (held != 0 && (held + here) * most > size && bucket + 1 < most) {
+        ++bucket;
+        held = 0;
+      }
+      digit.bucket_of[index] = static_cast<std::uint8_t>(bucket);
+      held += here;
+    }
+    digit.count = bucket + 1;
+    return digit;
+  }
+
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    const auto begin = std::lower_bound(bucket_of.begin(), bucket_of.end(), bucket);
+    const auto end = std::upper_bound(bucket_of.begin(), bucket_of.end(), bucket);
+    KeyRange<Bits> range = parent;
+    if (bucket != 0) {
+      range.low =
+          static_cast<Bits>(low + first_of(static_cast<unsigned>(begin - bucket_of.begin())));
+    }
+    if (end != bucket_of.end()) {
+      const Bits next =
+          static_cast<Bits>(low + first_of(static_cast<unsigned>(end - bucket_of.begin())) - 1);
+      // Classes beyond the largest key wrap around.
+      if (next >= range.low) range.high = next;
+    }
+    return range;
+  }
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,120 @@
+// Radix sort of an array within its own memory, by moving chunks of it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <new>
+
+#include "vortex/detail/chain_sorter.h"
+#include "vortex/detail/kept_memory.h"
+#include "vortex/detail/presorted.h"
+#include "vortex/detail/record_codec.h"
+
+namespace vortex::inline v0 {
+
+// Sorts ordinary memory. `rules` speak of encoded records. Up to 512 KiB of them it needs as much
+// memory again; beyond that the array is distributed to lists of chunks that reuse
+// the part already read (the idea of section 5 of the Vortex paper with copies of 4 KiB instead of
+// remapped blocks), and needs some MiB besides. Throws std::bad_alloc before the first record has
+// moved, and nothing afterwards.
+template <typename Record, typename KeyOf, typename Codec = NoCodec<Record>>
+class InPlaceSort {
+ public:
+  using Rules = SortRules<Record, KeyOf>;
+  using Bits = typename Rules::Bits;
+  using Sorter = ChainSorter<Record, KeyOf>;
+
+  // The bytes that run() takes besides the array.
+  static std::size_t working_bytes(std::size_t count) noexcept {
+    if (count <= kSmallSortMost) return 0;
+    if (count <= kMaxDense) return dense_bytes(count);
+    return Sorter::spare_chunks_for(count) * kChunk * sizeof(Record) + Sorter::kWorkingBytes +
+           count / kChunk * ChunkArena<Record>::kListBytes;
+  }
+
+  static void run(Record* array, std::size_t count, const Rules& rules, const Codec& codec = {}) {
+    if (count <= kSmallSortMost) {
+      codec.encode(array, count);
+      rules.sort_few(array, count, array);
+      codec.decode(array, count);
+    } else if (count <= kMaxDense) {
+      sort_dense(array, count, rules, codec);
+    } else {
+      InPlaceSort(array, count, rules, codec).sort();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kChunk = ChunkArena<Record>::kChunkRecords;
+  // Both halves fit the second-level cache.
+  static constexpr std::size_t kMaxDense =
+      std::max(std::min((std::size_t{512} << 10) / sizeof(Record),
+                        Sorter::Dense::kMaxSlices* Sorter::Dense::kLeave),
+               Sorter::Dense::kMax);
+  // Sorts of fewer records keep their working memory for the next.
+  static constexpr std::size_t kFew = std::size_t{1} << 20;
+
+  // As many records again and a workspace, in front of them.
+  using Workspace = typename Sorter::Dense::Workspace;
+  static constexpr std::size_t kOtherOffset = (sizeof(Workspace) + 4095) / 4096 * 4096;
+  static constexpr std::size_t dense_bytes(std::size_t count) noexcept {
+    return kOtherOffset + count * sizeof(Record);
+  }
+
+  static void sort_dense(Record* array, std::size_t count, const Rules& rules, const Codec& codec) {
+    const detail::KeptMemory memory(dense_bytes(count), true);
+    auto* const workspace = new (memory.get()) Workspace;
+    auto* const other =
+        reinterpret_cast<Record*>(static_cast<std::byte*>(memory.get()) + kOtherOffset);
+    codec.encode(array, count);
+    typename Sorter::Dense(rules, *workspace).sort(array, count, other, false);
+    codec.decode(array, count);
+  }
+
+  // The array itself, front to back.
+  class ArrayOutput final : public SortedOutput<Record> {
+   public:
+    ArrayOutput(Record* array, ChunkArena<Record>& arena, const Codec& codec)
+        : at_(array), arena_(arena), codec_(codec) {}
+    Record* room(std::size_t count) noexcept override {
+      Record* const here = at_;
+      records_ += count;
+      at_ += count;
+      arena_.claim(records_);
+      return here;
+    }
+    void written(Record* records, std::size_t count) noexcept override {
+      codec_.decode(records, count);
+    }
+
+   private:
+    Record* at_;
+    std::size_t records_ = 0;
+    ChunkArena<Record>& arena_;
+    const Codec& codec_;
+  };
+
+  InPlaceSort(Record* array, std::size_t count, const Rules& rules, const Codec& codec)
+      : array_(array),
+        count_(count),
+        rules_(rules),
+        codec_(codec),
+        spare_(Sorter::spare_chunks_for(count) * kChunk * sizeof(Record), count < kFew),
+        arena_(array, count / kChunk, static_cast<Record*>(spare_.get()),
+               Sorter::spare_chunks_for(count)),
+        output_(array, arena_, codec_),
+        sorter_(rules_, arena_, output_, {}, count < kFew) {}
+
+  void sort() noexcept { sorter_.sort_array(array_, count_, KeyRange<Bits>{}, codec_); }
+
+  Record* const array_;
+  const std::size_t count_;
+  const Rules rules_;
+  const Codec codec_;
+  detail::KeptMemory spare_;
+  ChunkArena<Record> arena_;
+  ArrayOutput output_;
+  Sorter sorter_;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,238 @@
+#include "vortex/sorter.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sort/job/run_folders.h"
+#include "sort/job/sort_job.h"
+#include "sort/merge/run_merge.h"
+#include "vortex/error.h"
+#include "vortex/os/masked_thread.h"
+#include "vortex/pipeline.h"
+#include "vortex/record_order.h"
+#include "vortex/sort_resources.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kMaxBatchBytes = std::size_t{64} << 10;
+constexpr std::size_t kComebackBlocks = 1;  // of the thread that reads the array
+
+std::vector<std::string> folders_of(const SortResources& resources) {
+  std::vector<std::string> folders = resources.folders;
+  if (folders.empty()) folders.push_back(temporary_folder());
+  for (const std::string& folder : folders) file_system_of(folder);
+  return folders;
+}
+
+SortResources with_memory(SortResources resources) {
+  if (resources.memory_bytes == 0) resources.memory_bytes = default_memory_bytes();
+  return resources;
+}
+
+// The size of the batch in which records that are pushed one by one gather first: kMaxBatchBytes,
+// or a sixteenth of the memory where that is less, in whole records, one at least.
+std::size_t batch_bytes(std::uint64_t memory_bytes, std::size_t record_bytes) noexcept {
+  const auto wanted =
+      static_cast<std::size_t>(std::min<std::uint64_t>(memory_bytes / 16, kMaxBatchBytes));
+  return std::max<std::size_t>(wanted / record_bytes, 1) * record_bytes;
+}
+
+}  // namespace
+
+// The job, and the pipeline that its result goes through.
+class ByteSorter::Machine {
+ public:
+  // The resources name the memory.
+  Machine(const SortResources& resources, std::shared_ptr<const RecordOrder> order)
+      : batch_(batch_bytes(resources.memory_bytes, order->record_bytes())),
+        job_(std::move(order), resources, folders_of(resources), false) {
+    SortPlanRequest request = job_.plan_request(0);
+    request.memory_bytes -= std::min<std::uint64_t>(request.memory_bytes, batch_.size());
+    // Nobody knows how much will come.
+    job_.start(plan_sort(request), Warming::kOnDemand, "memory of the sorter");
+    job_.begin_forming();
+    job_.watch().begin(SortPhase::kReading, std::nullopt);
+  }
+  ~Machine() {
+    job_.watch().stop_now();
+    if (pipeline_ && !job_.pool()->inherited()) pipeline_->cancel();
+  }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  std::vector<std::byte>& batch() noexcept { return batch_; }
+  const SortPlan& plan() const noexcept { return job_.plan(); }
+  const RunCounts& counts() const noexcept { return counts_; }
+  std::uint64_t records() const noexcept { return job_.records(); }
+
+  void expect_pushing(const char* call) const { expect(State::kPushing, call); }
+
+  void take(const std::byte* records, std::uint64_t count) {
+    state_ = State::kFailed;
+    job_.take(records, count);
+    counts_ = job_.runs().counts();
+    state_ = State::kPushing;
+  }
+
+  void sort() {
+    state_ = State::kFailed;
+    job_.end_forming();
+    if (job_.in_memory()) {
+      begin_output(most_output_blocks(plan().pool_blocks - plan().bucket_blocks));
+    } else {
+      reduce_runs();
+      begin_output(most_output_blocks(plan().pool_blocks - least_buffers(job_.runs().size())));
+    }
+    state_ = State::kSorted;
+  }
+
+  InputStreamBase& output() const {
+    expect(State::kSorted, "reading");
+    return reader_->stream();
+  }
+
+ private:
+  enum class State : std::uint8_t { kPushing, kSorted, kFailed };
+
+  void expect(State state, const char* call) const {
+    if (state_ == state) [[likely]]
+      return;
+    if (state_ == State::kFailed) {
+      throw Error(ENOTRECOVERABLE, std::string(call) + " of a sorter that has failed");
+    }
+    throw Error(EINVAL,
+                std::string(call) + (state_ == State::kSorted ? " of a sorter after its sort()"
+                                                              : " of a sorter before its sort()"));
+  }
+
+  // Blocks for reading `runs` runs in the last merge, at least.
+  std::size_t least_buffers(std::uint64_t runs) const {
+    return least_read_buffers(plan().request.prefetch, static_cast<std::uint32_t>(runs),
+                              plan().request.disks, plan().block_bytes,
+                              plan().request.record_bytes);
+  }
+  // The pipeline from the merge to the reader: both windows, and a few blocks between them.
+  std::size_t output_blocks(std::size_t between) const noexcept {
+    return plan().window_blocks + kComebackBlocks + between;
+  }
+  std::size_t most_output_blocks(std::size_t most) const noexcept {
+    return std::min(most, output_blocks(std::clamp<std::size_t>(plan().pool_blocks / 16, 1, 4)));
+  }
+
+  // The pipeline may take more blocks than the writer of a file does, so fewer runs may have to do.
+  void reduce_runs() {
+    std::uint64_t order = job_.runs().last_merge_order();
+    while (order > 1 && least_buffers(order) + output_blocks(1) > plan().pool_blocks) --order;
+    job_.runs().reduce_to(order);
+    counts_ = job_.runs().counts();
+  }
+
+  // Begins to write to the array, which takes `blocks` of the pool.
+  void begin_output(std::size_t blocks) {
+    const std::uint64_t bytes = records() * plan().request.record_bytes;
+    job_.watch().begin(SortPhase::kWriting, bytes);
+    PipelineOptions options;
+    options.name = "sorted records";
+    options.writer_comeback_blocks = plan().window_blocks - 1;
+    options.reader_comeback_blocks = kComebackBlocks;
+    options.read_ahead_blocks = blocks - output_blocks(0);
+    options.length_bytes = bytes;
+    options.pool = job_.pool();
+    pipeline_.emplace(options);
+    reader_.emplace(pipeline_->reader());
+    writer_.emplace(pipeline_->writer());
+    if (!job_.in_memory()) {
+      ++counts_.merges;
+      ++counts_.passes;
+    }
+    const int error =
+        thread_.start([this, blocks, bytes] { write_output(plan().pool_blocks - blocks, bytes); },
+                      ThreadSignals::kOwnFaults);
+    if (error != 0) throw Error(error, "the system refuses a thread");
+  }
+
+  // In the sorter's thread.
+  void write_output(std::size_t read_buffers, std::uint64_t bytes) noexcept {
+    try {
+      PointerOutput pointer(writer_->data(), plan().request.record_bytes, plan().block_bytes);
+      WatchedOutput to(pointer, job_.watch());
+      job_.write(to, read_buffers);
+      job_.watch().expect_going();
+      writer_->finish(bytes);
+    } catch (const std::exception& exception) {
+      writer_->fail(errno_of(exception, ECANCELED), message_of(exception));
+    } catch (...) {
+      writer_->fail(ECANCELED, "the progress function of the sort has thrown");
+    }
+  }
+
+  std::vector<std::byte> batch_;
+  SortJob job_;
+  RunCounts counts_;
+  State state_ = State::kPushing;
+  std::optional<Pipeline<std::byte>> pipeline_;
+  mutable std::optional<PipelineReader<std::byte>> reader_;
+  std::optional<PipelineWriter<std::byte>> writer_;
+  MaskedThread thread_;  // the first to go
+};
+
+ByteSorter::ByteSorter(const SortResources& resources, std::shared_ptr<const RecordOrder> order)
+    : record_bytes_(order->record_bytes()),
+      machine_(std::make_unique<Machine>(with_memory(resources), std::move(order))),
+      batch_at_(machine_->batch().data()),
+      batch_end_(batch_at_ + machine_->batch().size()) {}
+
+ByteSorter::~ByteSorter() = default;
+
+const SortPlan& ByteSorter::plan() const noexcept { return machine_->plan(); }
+const RunCounts& ByteSorter::counts() const noexcept { return machine_->counts(); }
+
+std::uint64_t ByteSorter::size() const noexcept {
+  const auto batched = static_cast<std::size_t>(batch_at_ - machine_->batch().data());
+  return machine_->records() + batched / record_bytes_;
+}
+
+void ByteSorter::push_batch() {
+  machine_->expect_pushing("push()");
+  std::vector<std::byte>& batch = machine_->batch();
+  const auto batched =
+      static_cast<std::size_t>(std::exchange(batch_at_, batch.data()) - batch.data());
+  // Should this throw, nothing can be pushed any more.
+  std::byte* const end = std::exchange(batch_end_, batch_at_);
+  machine_->take(batch.data(), batched / record_bytes_);
+  batch_end_ = end;
+}
+
+void ByteSorter::push(const std::byte* records, std::uint64_t count) {
+  push_batch();
+  batch_end_ = batch_at_;
+  machine_->take(records, count);
+  batch_end_ = batch_at_ + machine_->batch().size();
+}
+
+void ByteSorter::sort() {
+  machine_->expect_pushing("sort()");
+  push_batch();
+  batch_end_ = batch_at_;
+  machine_->sort();
+}
+
+void RecordSorter::push(std::span<const std::byte> records) {
+  if (records.size() % record_bytes() != 0) {
+    throw Error(EINVAL, std::to_string(records.size()) + " bytes are no whole records of " +
+                            std::to_string(record_bytes()));
+  }
+  ByteSorter::push(records.data(), records.size() / record_bytes());
+}
+
+const std::byte* ByteSorter::bytes() const { return machine_->output().bytes(); }
+InputStreamBase& ByteSorter::stream() const { return machine_->output(); }
+
+}  // namespace vortex::inline v0

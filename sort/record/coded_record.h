@@ -1,0 +1,102 @@
+// Records of a word, or of a word and another, as the kernels of sorts in memory take them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "sort/record/format_order.h"
+#include "vortex/detail/record_codec.h"
+#include "vortex/key.h"
+
+namespace vortex::inline v0 {
+
+// Records of 8 bytes that are their key: the key's bits.
+class CodedWord {
+ public:
+  using Item = std::uint64_t;
+  using KeyOf = detail::KeyOfWord;
+
+  static bool suits(const FormatRules& rules) noexcept {
+    return rules.word_key() && rules.record_bytes() == sizeof(Item);
+  }
+  explicit CodedWord(const FormatRules& rules) noexcept : key_(*rules.word_key()) {}
+
+  // Whether an item is the record as it is.
+  bool is_plain() const noexcept { return key_.is_plain(); }
+  std::uint64_t bits(const std::byte* record) const noexcept { return key_.bits(record); }
+
+  void encode(const std::byte* records, std::size_t count, Item* items) const noexcept {
+    if (is_plain()) {
+      if (count > 0) std::memcpy(items, records, count * sizeof(Item));  // which takes no null
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i) items[i] = key_.bits(records + i * sizeof(Item));
+  }
+  void decode(const Item* items, std::size_t count, std::byte* records) const noexcept {
+    if (is_plain()) {
+      if (count > 0) std::memcpy(records, items, count * sizeof(Item));
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i) key_.put(items[i], records + i * sizeof(Item));
+  }
+
+ private:
+  const WordKey key_;
+};
+
+// Records of 16 bytes whose first or second half is their key: its bits, and the other half.
+class CodedPair {
+ public:
+  using Item = Pair64;
+  using KeyOf = detail::KeyOfPair;
+
+  static bool suits(const FormatRules& rules) noexcept {
+    return rules.word_key() && rules.record_bytes() == sizeof(Item) &&
+           rules.word_key()->offset % sizeof(std::uint64_t) == 0;
+  }
+  explicit CodedPair(const FormatRules& rules) noexcept
+      : key_(*rules.word_key()), other_(sizeof(std::uint64_t) - key_.offset) {}
+
+  bool is_plain() const noexcept { return key_.offset == 0 && key_.is_plain(); }
+  std::uint64_t bits(const std::byte* record) const noexcept { return key_.bits(record); }
+
+  void encode(const std::byte* records, std::size_t count, Item* items) const noexcept {
+    if (is_plain()) {
+      if (count > 0) std::memcpy(items, records, count * sizeof(Item));  // which takes no null
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i) items[i] = encoded(records + i * sizeof(Item));
+  }
+  // The same where the records are.
+  void encode_in_place(std::byte* records, std::size_t count) const noexcept {
+    if (is_plain()) return;
+    for (std::size_t i = 0; i < count; ++i, records += sizeof(Item)) {
+      const Item item = encoded(records);
+      std::memcpy(records, &item, sizeof item);
+    }
+  }
+  void decode(const Item* items, std::size_t count, std::byte* records) const noexcept {
+    if (is_plain()) {
+      if (count > 0) std::memcpy(records, items, count * sizeof(Item));
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i, records += sizeof(Item)) {
+      key_.put(items[i].key, records);
+      std::memcpy(records + other_, &items[i].value, sizeof items[i].value);
+    }
+  }
+
+ private:
+  Item encoded(const std::byte* record) const noexcept {
+    Item item{key_.bits(record), 0};
+    std::memcpy(&item.value, record + other_, sizeof item.value);
+    return item;
+  }
+
+  const WordKey key_;
+  const std::size_t other_;  // where the half is that is no key
+};
+
+}  // namespace vortex::inline v0

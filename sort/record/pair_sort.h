@@ -1,0 +1,171 @@
+// Sorts a bucket of pairs of words on their way to an output.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "sort/record/coded_record.h"
+#include "vortex/detail/dense_sorter.h"
+#include "vortex/detail/split.h"
+#include "vortex/record_order.h"
+
+namespace vortex::inline v0 {
+
+// A radix sort between a bucket and a scratch that holds as much: down to lists that the
+// second-level cache holds, each of which is sorted straight to the output. Stable; allocates
+// nothing.
+class PairSort {
+ public:
+  using Item = CodedPair::Item;
+  using KeyOf = CodedPair::KeyOf;
+  using Dense = DenseSorter<Item, KeyOf>;
+  using Workspace = Dense::Workspace;
+
+  // The scratch that `count` records take.
+  static std::size_t scratch_bytes(std::size_t count) noexcept {
+    return kFixedBytes + (count > Dense::kMax ? count * sizeof(Item) : 0);
+  }
+
+  // `scratch` is for scratch_bytes() of each sort.
+  PairSort(const CodedPair& coded, SmallSort<Item> small, std::span<std::byte> scratch,
+           RecordOutput& out) noexcept
+      : PairSort(coded, small, aligned(scratch.data()), out) {}
+
+  // Appends the records that the items stand for; what is left of the items is unspecified.
+  void sort(Item* items, std::size_t count) {
+    if (is_ascending(items, count)) return put(items, count);
+    sort(items, count, other_, KeyRange<std::uint64_t>{}, 0);
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;
+  static constexpr std::size_t kFixedBytes =
+      kAlignment + (sizeof(Workspace) + kAlignment - 1) / kAlignment * kAlignment +
+      Dense::kMax * sizeof(Item);
+  static constexpr std::size_t kSample = 512;
+  // Deeper down ranges are measured instead of sampled, so that every level narrows them.
+  static constexpr int kSampledLevels = 4;
+  static constexpr unsigned kMaxLists = 256;
+
+  PairSort(const CodedPair& coded, SmallSort<Item> small, std::byte* scratch,
+           RecordOutput& out) noexcept
+      : coded_(coded),
+        rules_{{}, small},
+        workspace_(new (scratch) Workspace),
+        sorted_(reinterpret_cast<Item*>(scratch + kFixedBytes - kAlignment) - Dense::kMax),
+        other_(sorted_ + Dense::kMax),
+        dense_(rules_, *workspace_),
+        out_(out) {}
+
+  static std::byte* aligned(std::byte* at) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    return at + (kAlignment - address % kAlignment) % kAlignment;
+  }
+
+  static std::uint64_t key_of(const Item& item) noexcept { return KeyOf{}(item); }
+
+  static bool is_ascending(const Item* items, std::size_t count) noexcept {
+    std::size_t i = 1;
+    while (i < count && key_of(items[i - 1]) <= key_of(items[i])) ++i;
+    return i >= count;
+  }
+
+  void sort(Item* items, std::size_t count, Item* other, KeyRange<std::uint64_t> range, int level) {
+    if (count <= Dense::kMax) return put_sorted(items, count);
+    if (level >= kSampledLevels) {
+      range = {std::numeric_limits<std::uint64_t>::max(), 0};
+      for (std::size_t i = 0; i < count; ++i) {
+        range.low = std::min(range.low, key_of(items[i]));
+        range.high = std::max(range.high, key_of(items[i]));
+      }
+    }
+    if (range.low == range.high) return put(items, count);
+    const unsigned lists = static_cast<unsigned>(
+        std::clamp<std::size_t>(2 * count / Dense::kMax, 4, std::size_t{kMaxLists}));
+    const Split<std::uint64_t> split = level < kSampledLevels
+                                           ? sampled_split(items, count, range, lists)
+                                           : even_split(range, lists);
+    std::array<std::size_t, kMaxLists + 1> ends;
+    with_digit(split, [&](const auto& digit) {
+      distribute(items, count, other, digit, split.buckets, ends.data());
+    });
+    for (unsigned i = 0; i < split.buckets; ++i) {
+      const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+      if (ends[i] == begin) continue;
+      sort(other + begin, ends[i] - begin, items + begin, range_of(split, i, range), level + 1);
+    }
+  }
+
+  static Split<std::uint64_t> sampled_split(const Item* items, std::size_t count,
+                                            const KeyRange<std::uint64_t>& range,
+                                            unsigned lists) noexcept {
+    std::array<std::uint64_t, kSample> sample;
+    const std::size_t step = count / kSample;
+    for (std::size_t i = 0; i < kSample; ++i) {
+      // One from each part, at a place that periodic data are unlikely to line up with.
+      sample[i] = key_of(items[i * step + (i * 0x9e3779b97f4a7c15) % step]);
+    }
+    return split_by_sample(sample.data(), kSample, range, lists);
+  }
+
+  // Copies the items to their lists in `other`, in order; ends[i] is where list i ends.
+  template <typename Digit>
+  static void distribute(const Item* items, std::size_t count, Item* other, const Digit& digit,
+                         unsigned lists, std::size_t* ends) noexcept {
+    std::array<std::uint32_t, kMaxLists> sizes;
+    std::array<Item*, kMaxLists> cursors;
+    std::fill_n(sizes.begin(), lists, 0);
+    for (std::size_t i = 0; i < count; ++i) ++sizes[digit(key_of(items[i]))];
+    std::size_t end = 0;
+    for (unsigned i = 0; i < lists; ++i) {
+      cursors[i] = other + end;
+      ends[i] = end += sizes[i];
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      Dense::append(cursors.data(), digit(key_of(items[i])), items[i]);
+    }
+  }
+
+  // Sorts few items straight to the output, where that has room for them as they are.
+  void put_sorted(Item* items, std::size_t count) {
+    const std::span<std::byte> room = out_.room(count * sizeof(Item));
+    const auto address = reinterpret_cast<std::uintptr_t>(room.data());
+    if (coded_.is_plain() && room.size() == count * sizeof(Item) && address % alignof(Item) == 0) {
+      dense_.sort(items, count, reinterpret_cast<Item*>(room.data()), true);
+      return out_.written(room.size());
+    }
+    dense_.sort(items, count, sorted_, true);
+    put_to(room, sorted_, count);
+  }
+
+  void put(const Item* items, std::size_t count) {
+    if (count != 0) put_to(out_.room(count * sizeof(Item)), items, count);
+  }
+  void put_to(std::span<std::byte> room, const Item* items, std::size_t count) {
+    for (;;) {
+      const std::size_t here = room.size() / sizeof(Item);
+      coded_.decode(items, here, room.data());
+      out_.written(room.size());
+      items += here;
+      count -= here;
+      if (count == 0) return;
+      room = out_.room(count * sizeof(Item));
+    }
+  }
+
+  const CodedPair coded_;
+  const SortRules<Item, KeyOf> rules_;
+  Workspace* const workspace_;
+  Item* const sorted_;  // Dense::kMax
+  Item* const other_;   // as many as the bucket has
+  const Dense dense_;
+  RecordOutput& out_;
+};
+
+}  // namespace vortex::inline v0

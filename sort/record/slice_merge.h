@@ -1,0 +1,228 @@
+// Merges records of one or two words by sorting slices of all inputs in cache.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sort/record/coded_record.h"
+#include "vortex/detail/dense_sorter.h"
+#include "vortex/record_order.h"
+
+namespace vortex::inline v0 {
+
+// The merge goes on in rounds and slices. The last records of the blocks that are there bound a
+// round: what lies up to the least of them, in the order (key, input), needs no further block, and
+// then the input that it belongs to enters its next one. So blocks are needed in the same order as
+// by a merge that takes record by record. A slice of a round, as much as the second-level cache
+// holds, lies up to a bound that is chosen among evenly spaced records of all inputs; its parts are
+// gathered, input by input, and sorted by a radix sort that keeps their order.
+//
+// Takes a radix sort's time for each record, however many inputs there are.
+template <typename Coded>
+class SliceMerge final : public RecordMerge {
+ public:
+  using Item = typename Coded::Item;
+  using Dense = DenseSorter<Item, typename Coded::KeyOf>;
+
+  // A slice and the same sorted.
+  static constexpr std::size_t kWorkingBytes =
+      2 * Dense::kMax * sizeof(Item) + sizeof(typename Dense::Workspace);
+
+  // Whether it is the faster way: a tree takes less for few inputs, and where rounds are short.
+  static bool suits(const FormatRules& rules, std::size_t inputs, const MergeRoom& room) noexcept {
+    constexpr std::size_t kMinInputs = 4;
+    constexpr std::size_t kMinPart = 16;
+    return Coded::suits(rules) && room.working_bytes >= kWorkingBytes && inputs >= kMinInputs &&
+           inputs <= Dense::kMax / kMinPart && room.block_bytes / sizeof(Item) >= kMinPart * inputs;
+  }
+
+  SliceMerge(const FormatRules& rules, SmallSort<Item> small, std::span<const MergeInput> inputs,
+             const MergeRoom& room)
+      : coded_(rules),
+        block_records_(room.block_bytes / sizeof(Item)),
+        step_(Dense::kMax / (4 * inputs.size())),
+        picks_(Dense::kMax / step_ - inputs.size()),
+        gathered_(std::make_unique_for_overwrite<Item[]>(Dense::kMax)),
+        sorted_(std::make_unique_for_overwrite<Item[]>(Dense::kMax)),
+        workspace_(std::make_unique_for_overwrite<typename Dense::Workspace>()),
+        rules_{{}, small},
+        dense_(rules_, *workspace_) {
+    for (const MergeInput& input : inputs) {
+      inputs_.push_back({.begin = input.begin, .records = input.records});
+      left_ += input.records;
+    }
+    heads_.reserve(inputs.size());
+  }
+
+  void start() noexcept override {
+    for (Input& input : inputs_) enter_block(input);
+  }
+  std::uint64_t records_left() const noexcept override { return left_; }
+
+  void merge(std::uint64_t count, RecordOutput& out) override {
+    while (count > 0) {
+      if (ready_.empty()) sort_slice();
+      const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(count, ready_.size()));
+      const std::span<std::byte> room = out.room(here * sizeof(Item));
+      const std::size_t put = room.size() / sizeof(Item);
+      coded_.decode(ready_.data(), put, room.data());
+      ready_ = ready_.subspan(put);
+      left_ -= put;
+      count -= put;
+      out.written(room.size());
+    }
+  }
+
+ private:
+  struct Input {
+    const std::byte* begin = nullptr;
+    std::uint64_t records = 0;
+    std::uint64_t at = 0;         // the first that is in no slice yet
+    std::uint64_t there = 0;      // records up to the end of the newest block
+    std::uint64_t round_end = 0;  // those of the round
+    std::uint64_t slice_end = 0;
+    std::uint64_t next_pick = 0;  // the first of the evenly spaced ones above the slice's bound
+
+    const std::byte* record(std::uint64_t index) const noexcept {
+      return begin + index * sizeof(Item);
+    }
+  };
+  // A record in the order of the merge.
+  struct Place {
+    std::uint64_t bits = 0;
+    std::size_t input = 0;
+
+    bool operator<(const Place& other) const noexcept {
+      return bits != other.bits ? bits < other.bits : input < other.input;
+    }
+  };
+
+  Place place(std::size_t input, std::uint64_t index) const noexcept {
+    return {coded_.bits(inputs_[input].record(index)), input};
+  }
+
+  // Touches the first record that is not there yet.
+  void enter_block(Input& input) noexcept {
+    if (input.there == input.records) return;
+    const std::byte* const last_byte = input.record(input.there + 1) - 1;
+    static_cast<void>(*static_cast<const volatile std::byte*>(last_byte));
+    input.there = std::min(input.there + block_records_, input.records);
+  }
+
+  // How many of the records [first, last) of an input are not behind `bound`, and `first`.
+  std::uint64_t end_below(const Place& bound, std::size_t input, std::uint64_t first,
+                          std::uint64_t last) const noexcept {
+    // Mostly they are few of many.
+    std::uint64_t step = 1;
+    while (step < last - first && !(bound < place(input, first + step - 1))) {
+      first += step;
+      step *= 2;
+    }
+    last = std::min(last, first + step);
+    while (first < last) {
+      const std::uint64_t middle = first + (last - first) / 2;
+      if (bound < place(input, middle)) {
+        last = middle;
+      } else {
+        first = middle + 1;
+      }
+    }
+    return first;
+  }
+
+  void begin_round() noexcept {
+    if (entering_ != nullptr) enter_block(*std::exchange(entering_, nullptr));
+    Place bound;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      Input& input = inputs_[i];
+      if (input.there == input.records) continue;
+      const Place last = place(i, input.there - 1);
+      if (entering_ != nullptr && !(last < bound)) continue;
+      entering_ = &input;
+      bound = last;
+    }
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      Input& input = inputs_[i];
+      input.round_end = entering_ == nullptr || &input == entering_
+                            ? input.there
+                            : end_below(bound, i, input.at, input.there);
+      in_round_ += input.round_end - input.at;
+    }
+  }
+
+  // The slice ends at one of the evenly spaced records, step_ apart. Those of an input that are not
+  // behind it are fewer than step_ more than picked ones say, so all together they fit.
+  void bound_slice() noexcept {
+    const auto later = [](const Place& a, const Place& b) { return b < a; };
+    heads_.clear();
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      Input& input = inputs_[i];
+      input.next_pick = input.at + step_ - 1;
+      if (input.next_pick < input.round_end) heads_.push_back(place(i, input.next_pick));
+    }
+    std::make_heap(heads_.begin(), heads_.end(), later);
+    Place bound;
+    for (std::size_t pick = 0; pick < picks_ && !heads_.empty(); ++pick) {
+      bound = heads_.front();
+      std::pop_heap(heads_.begin(), heads_.end(), later);
+      heads_.pop_back();
+      Input& input = inputs_[bound.input];
+      input.next_pick += step_;
+      if (input.next_pick >= input.round_end) continue;
+      heads_.push_back(place(bound.input, input.next_pick));
+      std::push_heap(heads_.begin(), heads_.end(), later);
+    }
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      Input& input = inputs_[i];
+      const std::uint64_t first = input.next_pick - (step_ - 1);
+      input.slice_end =
+          i == bound.input ? first
+                           : end_below(bound, i, first, std::min(input.next_pick, input.round_end));
+    }
+  }
+
+  [[gnu::noinline]] void sort_slice() noexcept {
+    while (in_round_ == 0) begin_round();
+    if (in_round_ <= Dense::kMax) {
+      for (Input& input : inputs_) input.slice_end = input.round_end;
+    } else {
+      bound_slice();
+    }
+    std::size_t count = 0;
+    std::size_t parts = 0;
+    for (Input& input : inputs_) {
+      const auto here = static_cast<std::size_t>(input.slice_end - input.at);
+      if (here == 0) continue;
+      coded_.encode(input.record(input.at), here, gathered_.get() + count);
+      input.at = input.slice_end;
+      count += here;
+      ++parts;
+    }
+    in_round_ -= count;
+    if (parts > 1) dense_.sort(gathered_.get(), count, sorted_.get(), true);
+    ready_ = {parts > 1 ? sorted_.get() : gathered_.get(), count};
+  }
+
+  const Coded coded_;
+  const std::size_t block_records_;
+  const std::size_t step_;
+  const std::size_t picks_;  // (picks_ + inputs) * step_ <= Dense::kMax
+  const std::unique_ptr<Item[]> gathered_;
+  const std::unique_ptr<Item[]> sorted_;
+  const std::unique_ptr<typename Dense::Workspace> workspace_;
+  const SortRules<Item, typename Coded::KeyOf> rules_;
+  const Dense dense_;
+  std::vector<Input> inputs_;
+  std::vector<Place> heads_;
+  Input* entering_ = nullptr;  // whose next block bounds the round
+  std::uint64_t in_round_ = 0;
+  std::uint64_t left_ = 0;
+  std::span<const Item> ready_;  // sorted, not yet put out
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,131 @@
+// Buckets of words and pairs, sorted to an output, against std::stable_sort.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sort/record/coded_record.h"
+#include "sort/record/format_order.h"
+#include "tests/sort/record_lists.h"
+#include "tests/support/random_seed.h"
+#include "vortex/detail/small_sort.h"
+#include "vortex/error.h"
+
+namespace vortex {
+namespace {
+
+using test::RecordCollector;
+using test::RecordList;
+using test::Shape;
+
+// The shapes are numbers in the first eight bytes, the first of which counts most.
+void turn_to_format(RecordList& list, const RecordKey& key) {
+  for (std::size_t at = 0; at < list.bytes.size(); at += list.record_bytes) {
+    std::byte* const record = list.bytes.data() + at;
+    if (key.type.kind != KeyKind::kBytes && key.type.byte_order == ByteOrder::kLittleEndian) {
+      std::reverse(record, record + 8);
+    }
+    if (key.offset == 8) std::swap_ranges(record, record + 8, record + 8);
+  }
+}
+
+// As scatter() leaves records in a bucket.
+std::vector<std::uint64_t> bucket_of(const FormatOrder& order, const RecordList& list) {
+  std::vector<std::uint64_t> bucket(list.bytes.size() / sizeof(std::uint64_t) + 1);
+  if (CodedWord::suits(order.rules())) {
+    CodedWord(order.rules()).encode(list.bytes.data(), list.count(), bucket.data());
+  } else {
+    std::copy(list.bytes.begin(), list.bytes.end(), reinterpret_cast<std::byte*>(bucket.data()));
+  }
+  return bucket;
+}
+
+void expect_sorted(const FormatOrder& order, const RecordList& list, std::span<std::byte> scratch) {
+  std::vector<std::uint64_t> bucket = bucket_of(order, list);
+  RecordCollector out(list.record_bytes);
+  order.sort_bucket(reinterpret_cast<std::byte*>(bucket.data()), list.count(), scratch, out);
+  ASSERT_TRUE(out.list.bytes == stably_sorted(order, list).bytes);
+}
+
+class BucketSortTest : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  std::size_t record_bytes() const { return GetParam(); }
+
+  template <typename Random>
+  FormatOrder random_order(Random& random) const {
+    constexpr const char* kTypes[] = {"u64", "u64be", "i64", "i64be", "f64", "f64be", "bytes"};
+    return FormatOrder(
+        RecordFormat(record_bytes(), {{.offset = random() % (record_bytes() / 8) * 8,
+                                       .length = 8,
+                                       .type = parse_key_type(kTypes[random() % 7], "key"),
+                                       .descending = random() % 2 == 0}}));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, BucketSortTest, ::testing::Values(8, 16),
+                         [](const auto& info) { return "Bytes" + std::to_string(info.param); });
+
+TEST_P(BucketSortTest, EveryShapeLikeStableSort) {
+  auto random = test::test_random();
+  const std::size_t fits_cache = (std::size_t{192} << 10) / record_bytes();
+  for (const Shape shape : test::kShapes) {
+    for (const std::size_t count :
+         {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, kSmallSortMost + 1,
+          fits_cache, fits_cache + 1, 3 * fits_cache + std::size_t{random() % 100},
+          std::size_t{200001}}) {
+      const FormatOrder order = random_order(random);
+      SCOPED_TRACE(to_string(order.format()) + ", " + std::to_string(count) + " of shape " +
+                   std::to_string(static_cast<int>(shape)));
+      RecordList list = test::make_records(shape, record_bytes(), count, random);
+      turn_to_format(list, order.format().keys().front());
+      std::vector<std::byte> scratch((std::size_t{1} << 18) + count * record_bytes() + 64);
+      const std::size_t skipped = random() % 64;
+      ASSERT_NO_FATAL_FAILURE(expect_sorted(order, list, std::span(scratch).subspan(skipped)));
+    }
+  }
+}
+
+// A bucket that is too large for the scratch is sorted another way.
+TEST_P(BucketSortTest, AnyScratch) {
+  auto random = test::test_random();
+  const std::size_t count = 40000;
+  for (const std::size_t scratch_bytes : {std::size_t{1} << 14, std::size_t{240} << 10,
+                                          std::size_t{600} << 10, std::size_t{1} << 20}) {
+    const FormatOrder order = random_order(random);
+    SCOPED_TRACE(to_string(order.format()) + ", scratch " + std::to_string(scratch_bytes));
+    RecordList list = test::make_records(Shape::kRandom, record_bytes(), count, random);
+    turn_to_format(list, order.format().keys().front());
+    std::vector<std::byte> scratch(scratch_bytes);
+    ASSERT_NO_FATAL_FAILURE(expect_sorted(order, list, scratch));
+  }
+}
+
+TEST_P(BucketSortTest, PassesOnWhatTheOutputThrows) {
+  struct Full final : RecordOutput {
+    explicit Full(std::size_t bytes) : bytes_(bytes) {}
+    std::span<std::byte> room(std::size_t most_bytes) override {
+      if (bytes_.size() - done_ < 16) throw Error(ENOSPC, "full");
+      const std::size_t here = std::min(most_bytes, bytes_.size() - done_);
+      return std::span(bytes_).subspan(done_, here - here % 16);
+    }
+    void written(std::size_t bytes) override { done_ += bytes; }
+    std::vector<std::byte> bytes_;
+    std::size_t done_ = 0;
+  };
+  auto random = test::test_random();
+  const FormatOrder order = random_order(random);
+  const RecordList list = test::make_records(Shape::kRandom, record_bytes(), 100000, random);
+  std::vector<std::uint64_t> bucket = bucket_of(order, list);
+  std::vector<std::byte> scratch(std::size_t{4} << 20);
+  Full out(list.bytes.size() / 2);
+  EXPECT_THROW(
+      order.sort_bucket(reinterpret_cast<std::byte*>(bucket.data()), list.count(), scratch, out),
+      Error);
+}
+
+}  // namespace
+}  // namespace vortex

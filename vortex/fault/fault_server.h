@@ -1,0 +1,43 @@
+// The interface by which a page fault reaches the stream that has to serve it.
+#pragma once
+
+#include <cstddef>
+
+#include "vortex/error.h"
+#include "vortex/stream.h"
+
+namespace vortex::inline v0 {
+
+struct Fault {
+  std::byte* address = nullptr;
+  Access access = Access::kUnknown;
+};
+
+class Region;
+
+// A region that a thread is inside of: because it faulted there, or because a call does what a
+// fault would. They nest when a callback touches another stream.
+struct ServiceFrame {
+  Region* region;  // pinned
+  ServiceFrame* outer;
+  const void* context;  // the signal's; null: a call
+};
+
+// Serves the faults of a region. Called inside the signal handler, on the faulting thread: no
+// allocation, no exceptions, no lock that user code can hold.
+class FaultServer {
+ public:
+  // Makes the access possible and returns null; the instruction then runs again. Or returns why
+  // not: a record that stays valid until the region is removed.
+  virtual const Failure* serve(const Fault& fault) noexcept = 0;
+
+  // A fault that user code caused while serve() ran it (a callback that read another stream)
+  // failed, and control leaves serve() for good, from the middle. Release what serve() holds and
+  // mark the region as failed because of `inner`.
+  virtual void abandon(const Failure& inner) noexcept = 0;
+
+ protected:
+  ~FaultServer() = default;
+};
+
+}  // namespace vortex::inline v0
