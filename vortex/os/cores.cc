@@ -1,0 +1,99 @@
+#include "vortex/os/cores.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <fstream>
+#include <limits>
+#include <memory>
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr double kNoQuota = std::numeric_limits<double>::infinity();
+
+struct FreeCpuSet {
+  void operator()(cpu_set_t* set) const noexcept { CPU_FREE(set); }
+};
+
+unsigned cores_by_affinity() {
+  // The kernel refuses a set that is smaller than its own.
+  constexpr std::size_t kMaxCores = std::size_t{1} << 20;
+  for (std::size_t cores = 1024; cores <= kMaxCores; cores *= 2) {
+    const std::unique_ptr<cpu_set_t, FreeCpuSet> set(CPU_ALLOC(cores));
+    const std::size_t bytes = CPU_ALLOC_SIZE(cores);
+    if (set == nullptr) break;
+    if (sched_getaffinity(0, bytes, set.get()) == 0) {
+      return static_cast<unsigned>(CPU_COUNT_S(bytes, set.get()));
+    }
+    if (errno != EINVAL) break;
+  }
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? static_cast<unsigned>(online) : 1;
+}
+
+// The cores' worth of time that the group in `folder` has for itself and those below it.
+double quota_in(const std::string& folder, bool version_1) {
+  double quota = 0, period = 0;
+  if (version_1) {
+    std::ifstream(folder + "cpu.cfs_quota_us") >> quota;  // -1: none
+    std::ifstream(folder + "cpu.cfs_period_us") >> period;
+  } else {
+    std::ifstream(folder + "cpu.max") >> quota >> period;  // "max" is no number
+  }
+  return quota > 0 && period > 0 ? quota / period : kNoQuota;
+}
+
+// The least quota of the group and of those above it.
+double least_quota(const std::string& mount, std::string group, bool version_1) {
+  double least = kNoQuota;
+  for (;;) {
+    const std::string folder = mount + (group == "/" ? "" : group) + "/";
+    least = std::min(least, quota_in(folder, version_1));
+    const std::size_t slash = group.rfind('/');
+    if (slash == std::string::npos || group == "/") return least;
+    group.resize(slash == 0 ? 1 : slash);
+  }
+}
+
+bool names_cpu(const std::string& controllers) {
+  return ("," + controllers + ",").find(",cpu,") != std::string::npos;
+}
+
+double quota_of_groups(const std::string& root) {
+  double least = kNoQuota;
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    // HIERARCHY:CONTROLLERS:PATH
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    const std::string mount = root + "/sys/fs/cgroup";
+    if (controllers.empty()) {
+      least = std::min(
+          {least, least_quota(mount, group, false), least_quota(mount + "/unified", group, false)});
+    } else if (names_cpu(controllers)) {
+      // Mounted under all its names, and under this one as a link.
+      least = std::min({least, least_quota(mount + "/cpu", group, true),
+                        least_quota(mount + "/" + controllers, group, true)});
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+unsigned usable_cores(const std::string& root) {
+  const unsigned cores = std::max(cores_by_affinity(), 1u);
+  const double quota = quota_of_groups(root);
+  if (quota >= cores) return cores;
+  const auto whole = static_cast<unsigned>(quota);
+  return std::max(quota > whole ? whole + 1 : whole, 1u);
+}
+
+}  // namespace vortex::inline v0
