@@ -48,7 +48,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/process_memory.h"
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 namespace vortex {
 namespace {

@@ -45,11 +45,11 @@
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
-#include "vortex/commit_stream.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
+#include "vortex/pipeline.h"
 #include "vortex/process_memory.h"
 
 namespace vortex {

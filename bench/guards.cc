@@ -18,7 +18,6 @@
 #include "bench/support/ratios.h"
 #include "vortex/block_pool.h"
 #include "vortex/os/memory.h"
-#include "vortex/stream_pool.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex {

@@ -40,7 +40,6 @@
 
 #include "bench/support/ratios.h"
 #include "vortex/block_pool.h"
-#include "vortex/commit_stream.h"
 #include "vortex/pipeline.h"
 #include "vortex/process_memory.h"
 

@@ -27,7 +27,6 @@
 
 #include "bench/support/ratios.h"
 #include "vortex/block_pool.h"
-#include "vortex/stream_pool.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex {

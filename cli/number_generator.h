@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cli/distribution.h"
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 namespace vortex::cli {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/record_checksum.h"
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 namespace vortex::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/order_check.h"
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 namespace vortex::cli {
 

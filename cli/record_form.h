@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 namespace vortex::cli {
 

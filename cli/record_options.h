@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 namespace vortex::cli {
 

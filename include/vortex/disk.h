@@ -31,6 +31,14 @@ struct std::default_delete<vortex::Disk> {
 
 namespace vortex::inline v0 {
 
+// How a file is read or written.
+enum class Caching : std::uint8_t {
+  kAuto,  // reading: each request through the page cache if it holds the data, around it otherwise;
+          // writing: around it
+  kDirect,    // around the page cache; through it only where the file system refuses that
+  kBuffered,  // through the page cache
+};
+
 struct DiskOptions {
   std::string name = "disk";
   unsigned depth = 0;  // requests issued at once; 0: what the backend does best with

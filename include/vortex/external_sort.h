@@ -12,9 +12,7 @@
 
 #include "vortex/detail/export.h"
 #include "vortex/detail/record_kernels.h"
-#include "vortex/record_format.h"
 #include "vortex/record_order.h"
-#include "vortex/sort_plan.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {

@@ -11,13 +11,36 @@
 
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
+#include "vortex/detail/file_layout.h"
 #include "vortex/disk.h"
-#include "vortex/file_access.h"
 #include "vortex/input_stream.h"
 
 namespace vortex::inline v0 {
 
 class FileSource;
+
+struct FileReaderOptions {
+  std::size_t block_bytes = 0;      // 0: 2 MiB, less for files smaller than the pool
+  std::size_t comeback_blocks = 1;  // M: how far the reader may go back
+  std::size_t read_ahead = 4;       // N: requests beyond the block in use
+  std::size_t request_bytes = 0;    // 0: a block, or several small ones
+  Caching caching = Caching::kAuto;
+  Disk* disk = nullptr;  // null: one of its own. Must outlive the reader
+  BlockPool* pool =
+      nullptr;  // null: one of its own, of about the size needed. Must outlive the reader
+  // Address space for data whose length nobody knows beforehand: more than that cannot be read.
+  // Halved, down to a gigabyte, when the system refuses; see InputStreamBase::reserved_bytes().
+  std::uint64_t unknown_length_bytes = std::uint64_t{1} << 40;
+  std::string name = {};  // for messages; the path by default
+};
+
+struct FileSourceStatistics {
+  std::uint64_t requests = 0;
+  std::uint64_t cached_requests = 0;  // of those, through the page cache
+  std::uint64_t bytes = 0;
+  std::uint64_t waits = 0;  // takes that found their block not there yet
+  std::uint64_t waited_ns = 0;
+};
 
 struct FileReaderStatistics {
   FileSourceStatistics source;

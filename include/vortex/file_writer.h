@@ -10,13 +10,41 @@
 
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
+#include "vortex/detail/file_layout.h"
+#include "vortex/detail/gaps.h"
 #include "vortex/disk.h"
-#include "vortex/file_access.h"
 #include "vortex/output_stream.h"
 
 namespace vortex::inline v0 {
 
 class FileSink;
+
+struct FileWriterOptions {
+  std::size_t block_bytes = 0;      // 0: 2 MiB, less when `expected_bytes` is small
+  std::size_t comeback_blocks = 1;  // L: how far the writer may go back
+  std::size_t write_behind = 4;     // requests under way
+  std::size_t request_bytes = 0;    // 0: a block, or several small ones
+  Caching caching = Caching::kAuto;
+  Gaps gaps = Gaps::kZeros;          // kUnspecified saves the disks' threads a pass over them
+  bool sync = false;                 // finish() returns when data and name have reached the disk
+  bool replace = true;               // an existing file gives way at finish(); otherwise EEXIST
+  std::uint64_t expected_bytes = 0;  // space to reserve now, so that a full disk shows now; 0: none
+  Disk* disk = nullptr;              // null: one of its own. Must outlive the writer
+  BlockPool* pool =
+      nullptr;  // null: one of its own, of about the size needed. Must outlive the writer
+  std::uint64_t reserve_bytes = std::uint64_t{1}
+                                << 40;  // address space: the most that can be written
+  std::uint64_t least_reserve_bytes = std::uint64_t{1}
+                                      << 30;  // accepted when the system refuses more
+  std::string name = {};                      // for messages; the path by default
+};
+
+struct FileSinkStatistics {
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t waits = 0;  // takes that found all blocks on their way to the disk
+  std::uint64_t waited_ns = 0;
+};
 
 struct FileWriterStatistics {
   FileSinkStatistics sink;

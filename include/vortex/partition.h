@@ -10,7 +10,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "vortex/bucket_stream.h"
 #include "vortex/detail/bucket_writer.h"
 #include "vortex/error.h"
 #include "vortex/vanishing_array.h"

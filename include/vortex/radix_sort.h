@@ -11,11 +11,11 @@
 #include <type_traits>
 
 #include "vortex/detail/export.h"
+#include "vortex/detail/key.h"
 #include "vortex/detail/record_codec.h"
 #include "vortex/detail/split_plan.h"
 #include "vortex/detail/vanishing_sort.h"
 #include "vortex/error.h"
-#include "vortex/key.h"
 #include "vortex/sort.h"
 #include "vortex/vanishing_array.h"
 
@@ -167,8 +167,8 @@ radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options =
   });
 }
 
-// Sorts integers, floating-point numbers (in the total order of key.h) and KeyValue pairs, these by
-// their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own. As
+// Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these
+// by their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own. As
 // the other radix_sort() otherwise.
 template <typename T>
 requires RadixKey<T> || detail::IsKeyValue<T>::value RadixSortReport

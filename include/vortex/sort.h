@@ -10,9 +10,9 @@
 
 #include "vortex/detail/export.h"
 #include "vortex/detail/in_place_sort.h"
+#include "vortex/detail/key.h"
 #include "vortex/detail/large_record_sort.h"
 #include "vortex/detail/record_codec.h"
-#include "vortex/key.h"
 
 namespace vortex::inline v0 {
 
@@ -89,8 +89,8 @@ void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
   }
 }
 
-// Sorts integers, floating-point numbers (in the total order of key.h) and KeyValue pairs, these by
-// their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own. As
+// Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these
+// by their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own. As
 // the other sort() otherwise.
 template <typename T>
 requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> records,

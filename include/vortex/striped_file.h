@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "vortex/detail/export.h"
+#include "vortex/detail/file_layout.h"
 #include "vortex/disk.h"
-#include "vortex/file_access.h"
 
 namespace vortex::inline v0 {
 

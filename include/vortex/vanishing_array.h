@@ -1,21 +1,135 @@
-// An array whose memory flows away as it is read and comes back as it is written.
+// Memory that flows (Vortex-S): arrays and buckets that get a block from a shared pool where they
+// are written and give it back where it has been read.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/error.h"
-#include "vortex/stream_pool.h"
+#include "vortex/stream.h"
 
 namespace vortex::inline v0 {
+
+class PooledBlocks;
+
+// The queue of free blocks that bucket streams and vanishing arrays share (section 5.4 of the
+// Vortex paper): what one of them gives back on a read fault, another gets on its next write fault.
+// A part of a BlockPool, of fixed size: an in-place sort makes it as large as its input plus what
+// its buckets leave partly filled.
+//
+// take() and give_back() may be called inside a fault and from any thread.
+class StreamPool {
+ public:
+  // Sets `blocks` blocks of `pool` aside. Throws Error(ENOMEM) when it cannot, naming what would
+  // do.
+  StreamPool(BlockPool& pool, std::size_t blocks, std::string user = "stream pool")
+      : quota_(pool, blocks, blocks, std::move(user)) {}
+
+  BlockPool& blocks() const noexcept { return quota_.pool(); }
+  std::size_t block_bytes() const noexcept { return quota_.pool().block_bytes(); }
+  std::size_t block_count() const noexcept { return quota_.minimum(); }
+
+  std::size_t blocks_in_use() const noexcept { return quota_.held(); }
+
+  // A resting block with unspecified contents; error EAGAIN when all blocks are in use.
+  BlockGrant take() noexcept { return quota_.try_take(); }
+  // The block must be resting.
+  void give_back(Block block) noexcept { quota_.give_back(block); }
+
+ private:
+  BlockQuota quota_;
+};
+
+// Counts the blocks of the streams that are told to (PooledStream::count_with()), whoever else uses
+// their pool. add() and remove() may be called inside a fault; everything from any thread.
+class BlockMeter {
+ public:
+  std::size_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
+  // The most at once since the beginning or the last restart().
+  std::size_t peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
+  // Starts a new peak from what is held now.
+  void restart() noexcept { peak_.store(held(), std::memory_order_relaxed); }
+
+  void add(std::size_t blocks) noexcept {
+    const std::size_t held = held_.fetch_add(blocks, std::memory_order_relaxed) + blocks;
+    std::size_t peak = this->peak();
+    while (held > peak && !peak_.compare_exchange_weak(peak, held, std::memory_order_relaxed)) {
+    }
+  }
+  void remove(std::size_t blocks) noexcept { held_.fetch_sub(blocks, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::size_t> held_{0};
+  std::atomic<std::size_t> peak_{0};
+};
+
+// One buffer that the same thread writes and reads (section 5.3 of the Vortex paper). A block of it
+// is
+//   empty:    no memory; a write fault draws a block from the pool,
+//   open:     accessible,
+//   guarded:  holds data, but every access faults, so that the stream notices reads.
+//
+// Besides faults there are the calls below, for code that knows where its data begin and end and
+// would rather not pay for finding out. They return errno values instead of failing the stream, may
+// not be called inside a fault, and may be mixed with faults.
+class VORTEX_EXPORT PooledStream : public Stream {
+ public:
+  std::byte* bytes() noexcept { return base(); }
+  StreamPool& pool() const noexcept { return pool_; }
+  std::size_t held_blocks() const noexcept;
+
+  // From now on `meter` counts the blocks of this stream, those that it holds already included, and
+  // no other does; null: none. The meter must outlive this or the stream.
+  void count_with(BlockMeter* meter) noexcept;
+
+  // Makes [offset, offset + bytes) accessible: draws a block for what is empty and takes guards
+  // away. Returns 0; ENOSPC beyond the reservation, EAGAIN when the pool is used up, or the
+  // kernel's errno. On failure the blocks before the one that failed are accessible.
+  int open_range(std::uint64_t offset, std::uint64_t bytes) noexcept;
+
+  // Gives every block that lies whole inside [begin, end) back to the pool, whatever is in it.
+  // Returns 0 or the kernel's errno; on failure the block that failed and those after it are still
+  // held.
+  int give_back_range(std::uint64_t begin, std::uint64_t end) noexcept;
+
+ protected:
+  PooledStream(std::string name, StreamPool& pool, std::uint64_t reserve_bytes);
+  ~PooledStream() override;
+
+  // Tells what a fault is and calls one of the two below; fails the stream when it can be neither,
+  // or when they return an error.
+  bool handle_fault(Access access, std::uint64_t offset) noexcept final;
+  Window window() const noexcept final;
+
+  // Block `index` is empty or guarded and about to be written / guarded and about to be read, at
+  // its first byte or elsewhere. Each makes it accessible and returns 0 or an errno value.
+  virtual int serve_write(std::uint64_t index) noexcept = 0;
+  virtual int serve_read(std::uint64_t index, bool at_front) noexcept = 0;
+
+  std::size_t block_bytes() const noexcept final { return pool_.block_bytes(); }
+  PooledBlocks& blocks() noexcept { return *blocks_; }
+
+  // The words for `error` that fail() takes as its cause.
+  static const char* cause_of(int error) noexcept;
+
+  // For the destructor of the derived class: close() and give everything back.
+  void close_and_give_back() noexcept;
+
+ private:
+  StreamPool& pool_;
+  const std::unique_ptr<PooledBlocks> blocks_;
+};
 
 struct VanishingArrayOptions {
   std::string name = "array";
@@ -136,6 +250,58 @@ class VanishingArray : public VanishingArrayBase {
  private:
   std::uint64_t capacity_;
   std::uint64_t size_ = 0;
+};
+
+struct BucketStreamOptions {
+  std::string name = "bucket";
+  std::uint64_t reserve_bytes = std::uint64_t{1} << 36;  // the most it spans, all levels together
+  // M: how many blocks a reader may come back. Records and vector loads that straddle a block
+  // border need 1.
+  std::size_t comeback_blocks = 0;
+};
+
+// Vortex-S (section 5.3 of the Vortex paper): one buffer, written and read by the same thread, in
+// which a depth-first partitioning stacks the data of all its levels. Plain stores and loads
+// through bytes() are all it needs.
+//
+// A write fault draws a block from the pool; the block M + 1 before it, which the writer has
+// left, is guarded. A read fault takes the guard away, and a block that has been read is given back
+// under the two unmapping rules: a read fault at block y frees the block M + 1 before it only if
+//   a) the last read fault was at block y - 1, so that all of it has been read, and
+//   b) the guard of y was set before that read fault, so that nothing was appended to y - 1 since.
+// The rules speak of the first byte of a block. A reader that starts in the middle of one has data
+// of another level before it: such a block is opened without counting as read, and is guarded again
+// when the reader goes on elsewhere. When a reader starts below where the last one started, what
+// lies above is a tail left open by readers and writers of higher levels, and is guarded again,
+// too.
+//
+// These rules cannot see that the last block of some data has been read. That block stays until it
+// is read again as part of other data, or until give_back_range(). Reading bytes that were never
+// written is the stream's error.
+class VORTEX_EXPORT BucketStream final : public PooledStream {
+ public:
+  using Options = BucketStreamOptions;
+
+  // Throws Error(ENOMEM) from the reservation.
+  explicit BucketStream(StreamPool& pool, Options options = {});
+  ~BucketStream() override;
+
+ protected:
+  int serve_write(std::uint64_t index) noexcept override;
+  int serve_read(std::uint64_t index, bool at_front) noexcept override;
+
+ private:
+  static constexpr std::uint64_t kNone = static_cast<std::uint64_t>(-1);
+
+  int leave_entered(std::uint64_t index) noexcept;
+  int guard_above(std::uint64_t index) noexcept;
+
+  const std::size_t comeback_blocks_;
+  std::uint64_t last_front_ = kNone;  // block of the last read fault, if it was at the front
+  std::uint64_t last_front_at_ = 0;   // and when
+  std::uint64_t run_begin_ = 0;       // first block of the consecutive front faults up to it
+  std::uint64_t reading_from_ = 0;    // block in which the present reader was first seen
+  std::uint64_t entered_ = kNone;     // block opened by a read fault in its middle
 };
 
 }  // namespace vortex::inline v0

@@ -10,8 +10,8 @@
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
 #include "vortex/detail/export.h"
+#include "vortex/detail/file_layout.h"
 #include "vortex/error.h"
-#include "vortex/file_access.h"
 
 namespace vortex::inline v0 {
 

@@ -14,7 +14,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/error.h"
-#include "vortex/file_access.h"
+#include "vortex/file_writer.h"
 #include "vortex/output_stream.h"
 
 namespace vortex::inline v0 {

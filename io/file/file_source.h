@@ -16,7 +16,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/error.h"
-#include "vortex/file_access.h"
+#include "vortex/file_reader.h"
 #include "vortex/input_stream.h"
 
 namespace vortex::inline v0 {

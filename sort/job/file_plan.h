@@ -1,7 +1,7 @@
 // Plans for files: little memory where there is little to sort, more where they are merged.
 #pragma once
 
-#include "vortex/sort_plan.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 

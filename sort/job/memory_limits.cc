@@ -12,7 +12,6 @@
 #include "io/disk/open_disk.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
-#include "vortex/sort_plan.h"
 
 namespace vortex::inline v0 {
 namespace {

@@ -17,7 +17,7 @@
 #include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/sort_plan.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 

@@ -14,9 +14,8 @@
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/record_order.h"
-#include "vortex/sort_plan.h"
 #include "vortex/sort_resources.h"
-#include "vortex/stream_pool.h"
+#include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {
 

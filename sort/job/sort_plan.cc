@@ -1,4 +1,3 @@
-#include "vortex/sort_plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -15,7 +14,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/input_stream.h"
 #include "vortex/os/reservation.h"
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {

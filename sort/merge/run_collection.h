@@ -13,7 +13,6 @@
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/record_order.h"
-#include "vortex/sort_plan.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {

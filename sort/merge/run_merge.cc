@@ -12,7 +12,7 @@
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
 

@@ -12,7 +12,7 @@
 
 #include "vortex/detail/key_code.h"
 #include "vortex/detail/record_kernels.h"
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
 

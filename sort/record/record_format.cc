@@ -1,4 +1,4 @@
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 #include <algorithm>
 #include <array>

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "vortex/detail/key.h"
 #include "vortex/detail/record_sort.h"
 #include "vortex/error.h"
-#include "vortex/key.h"
 
 namespace vortex::inline v0 {
 namespace {

@@ -8,11 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "vortex/bucket_stream.h"
 #include "vortex/detail/bucket_splitters.h"
 #include "vortex/record_order.h"
-#include "vortex/sort_plan.h"
-#include "vortex/stream_pool.h"
+#include "vortex/sort_resources.h"
+#include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {
 

@@ -8,7 +8,7 @@
 
 #include "io/file/file_sink.h"
 #include "vortex/error.h"
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
 

@@ -26,7 +26,6 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
-#include "vortex/bucket_stream.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -34,7 +33,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/os/memory.h"
 #include "vortex/output_stream.h"
-#include "vortex/stream_pool.h"
+#include "vortex/vanishing_array.h"
 
 namespace vortex {
 namespace {

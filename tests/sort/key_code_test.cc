@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
-#include "vortex/key.h"
+#include "vortex/detail/key.h"
 
 namespace vortex {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "tests/support/temporary_folder.h"
 #include "vortex/os/map_budget.h"
-#include "vortex/sort_plan.h"
 
 namespace vortex {
 namespace {

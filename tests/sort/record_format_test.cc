@@ -1,5 +1,5 @@
 // Keys of records: what is understood, what is refused, and the order against the types' own.
-#include "vortex/record_format.h"
+#include "vortex/record_order.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,6 @@
 
 #include "sort/record/record_output.h"
 #include "tests/sort/nested_outliers.h"
-#include "vortex/record_format.h"
 #include "vortex/record_order.h"
 
 namespace vortex::test {

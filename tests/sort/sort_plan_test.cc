@@ -1,6 +1,6 @@
-#include "vortex/sort_plan.h"
 #include "io/disk/request.h"
 #include "sort/merge/prefetch_kind.h"
+#include "vortex/sort_resources.h"
 
 #include <gtest/gtest.h>
 

@@ -107,7 +107,7 @@ T from_word(std::uint64_t word) {
   return value;
 }
 
-// Total order of floating-point numbers by IEEE 754, independent of include/vortex/key.h.
+// Total order of floating-point numbers by IEEE 754, independent of include/vortex/detail/key.h.
 template <typename T>
 bool total_less(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {

@@ -25,9 +25,9 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
+#include "vortex/detail/key.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/key.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::test {

@@ -1,4 +1,3 @@
-#include "vortex/bucket_stream.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +15,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
-#include "vortex/stream_pool.h"
+#include "vortex/vanishing_array.h"
 
 namespace vortex {
 namespace {

@@ -1,5 +1,5 @@
 // Vortex-B: one array for both threads, guards between them.
-#include "vortex/commit_stream.h"
+#include "vortex/pipeline.h"
 
 #include <gtest/gtest.h>
 

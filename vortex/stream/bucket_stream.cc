@@ -1,4 +1,4 @@
-#include "vortex/bucket_stream.h"
+#include "vortex/vanishing_array.h"
 
 #include <cerrno>
 #include <utility>

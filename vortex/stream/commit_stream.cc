@@ -1,4 +1,4 @@
-#include "vortex/commit_stream.h"
+#include "vortex/pipeline.h"
 
 #include <algorithm>
 #include <cerrno>

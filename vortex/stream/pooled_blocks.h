@@ -7,7 +7,7 @@
 #include <string>
 
 #include "vortex/block_pool.h"
-#include "vortex/stream_pool.h"
+#include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {
 

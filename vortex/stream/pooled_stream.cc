@@ -6,7 +6,7 @@
 #include "vortex/os/futex.h"
 #include "vortex/pool/block_memory.h"
 #include "vortex/stream/pooled_blocks.h"
-#include "vortex/stream_pool.h"
+#include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {
 namespace {

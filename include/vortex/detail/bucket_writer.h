@@ -14,9 +14,9 @@
 #include <emmintrin.h>
 #endif
 
-#include "vortex/bucket_stream.h"
 #include "vortex/detail/chunk_arena.h"
 #include "vortex/detail/digit.h"
+#include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "vortex/detail/export.h"
+#include "vortex/detail/key.h"
 #include "vortex/detail/record_codec.h"
-#include "vortex/key.h"
 
 namespace vortex::inline v0::detail {
 

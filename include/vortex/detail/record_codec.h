@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "vortex/detail/key.h"
 #include "vortex/detail/key_code.h"
-#include "vortex/key.h"
 
 namespace vortex::inline v0 {
 

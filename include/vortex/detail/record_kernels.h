@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "vortex/detail/bucket_splitters.h"
+#include "vortex/detail/key.h"
 #include "vortex/detail/loser_tree.h"
 #include "vortex/detail/record_sort.h"
-#include "vortex/key.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {

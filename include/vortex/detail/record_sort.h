@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "vortex/detail/export.h"
-#include "vortex/key.h"
+#include "vortex/detail/key.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {

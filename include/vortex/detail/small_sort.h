@@ -6,7 +6,7 @@
 
 #include "vortex/detail/cpu.h"
 #include "vortex/detail/export.h"
-#include "vortex/key.h"
+#include "vortex/detail/key.h"
 
 namespace vortex::inline v0 {
 

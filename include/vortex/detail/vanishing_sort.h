@@ -21,7 +21,6 @@
 #include "vortex/detail/record_codec.h"
 #include "vortex/detail/split_plan.h"
 #include "vortex/error.h"
-#include "vortex/stream_pool.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {

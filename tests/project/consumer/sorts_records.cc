@@ -3,7 +3,6 @@
 #include "vortex/block_pool.h"
 #include "vortex/radix_sort.h"
 #include "vortex/sort.h"
-#include "vortex/stream_pool.h"
 #include "vortex/vanishing_array.h"
 
 #include <algorithm>
