@@ -85,6 +85,10 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_option("--prefetch", options.prefetch,
                   "What a merge fetches next: optimal, srm, srm-async, naive, striped")
       ->capture_default_str();
+  verb.add_option(
+          "--parallel", options.threads,
+          "How many threads sort, those of the disks left out (by default one for each core)")
+      ->check(CLI::PositiveNumber);
   verb.add_option("--seed", options.seed, "Of the random choice of a disk for each block")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

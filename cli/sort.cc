@@ -93,6 +93,7 @@ ExternalSortOptions external_sort_options(const SortOptions& options) {
   result.resources.prefetch = parse_prefetch_kind(options.prefetch);
   result.resources.backend = parse_backend(options.io);
   result.resources.seed = options.seed;
+  result.resources.threads = options.threads;
   return result;
 }
 

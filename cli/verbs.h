@@ -36,6 +36,7 @@ struct SortOptions {
   std::string block;  // empty: what suits the memory
   std::string io = "best";
   std::string prefetch = "optimal";
+  unsigned threads = 0;
   std::uint64_t seed = 1;
   bool unique = false;
   bool stable = false;  // every sort is

@@ -72,8 +72,9 @@ VORTEX_EXPORT SortPlan plan_external_sort(const ExternalSortOptions& options);
 // is a symbolic link, the link is kept, and the file that it points to is replaced. The mode of a
 // file that is replaced is kept. Devices and pipes are written to in order.
 //
-// Blocks; allocates; uses the SIGSEGV handler. One sort uses one thread beside those of its disks.
-// Throws Error: EINVAL (length of an input that is no multiple of the record's, wrong options),
+// Blocks; allocates; uses the SIGSEGV handler. One sort uses SortResources::threads
+// threads beside those of its disks. Throws Error: EINVAL (length of an input that is no multiple of
+// the record's, wrong options),
 // ENOMEM (too little memory, with the least that would do), ENOSPC (too little room, found out
 // before the start where the lengths are known), ECANCELED, EBUSY (an input changed meanwhile), and
 // whatever the disks report.
@@ -87,7 +88,8 @@ VORTEX_EXPORT ExternalSortReport external_sort(const ExternalSortOptions& option
 
 // The same for files whose records are objects of type T, trivially copyable, one behind the other
 // as they lie in memory, ordered by `less(const T&, const T&)`: a strict weak order that must not
-// throw, called on the calling thread alone. options.format must be empty (EINVAL).
+// throw, and that several threads may call at a time unless the resources allow one thread only.
+// options.format must be empty (EINVAL).
 //
 //   vortex::external_sort<Point>(
 //       {.inputs = {"points"}, .output = "sorted", .resources = {.memory_bytes = 1 << 30}},

@@ -111,7 +111,11 @@ struct SortResources {
                                      // unless this is kBuffered
   SortDiskFunction open_disk = {};   // instead of disks of the backend
   std::uint64_t seed = 1;            // which run lies on which disk
-  std::stop_token stop = {};         // the sort ends with Error(ECANCELED) soon after a request
+  // Beside those of the disks, the caller's included. With two or more a run is sorted and written
+  // while the next one comes in, and the order of the records, comparators included, is asked by
+  // two threads at a time. 0: as many as the process may use processors.
+  unsigned threads = 0;
+  std::stop_token stop = {};  // the sort ends with Error(ECANCELED) soon after a request
   // Called about once a megabyte by the thread that sorts: the one that pushes or has called the
   // sort, and for the array of a sorter the thread that merges. May throw, which ends the sort.
   SortProgressFunction progress = {};
@@ -135,6 +139,7 @@ struct SortPlanRequest {
   // Kernel maps for the blocks, see BlockPool::maps_needed(). Where they are few, blocks are large.
   std::size_t most_maps = ~std::size_t{0};
   unsigned most_buckets = 64;
+  unsigned threads = 1;  // the sort's own; with two or more a run is written while the next comes
 };
 
 // How run formation divides its memory.
@@ -146,6 +151,8 @@ struct RunFormationOptions {
   unsigned buckets = 64;
   // For sorting a bucket, see sort_records(). 32 bytes for each record of a bucket are the fastest.
   std::size_t scratch_bytes = std::size_t{4} << 20;
+  // 2: a run may be emitted while the next one is pushed.
+  unsigned generations = 1;
 };
 
 // How a merge divides the pool.

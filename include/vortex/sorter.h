@@ -23,10 +23,11 @@ class InputStreamBase;
 // convenient; here records are bytes, ordered by any RecordOrder.
 //
 // push() partitions records in memory; when the memory is full, they are sorted and written to the
-// folders as a run, in files without a name. sort() merges until one merge is left. That one runs
-// in a thread of the sorter while the array is read, at most a few blocks ahead of the reader; the
-// room of the runs is given back as it goes. Records that all fit in memory are never written. The
-// sort is stable. Whatever happens, no file is left behind.
+// folders as a run, in files without a name, by a thread of the sorter while more records are
+// pushed (SortResources::threads). sort() merges until one merge is left. That one runs in a thread
+// of the sorter while the array is read, at most a few blocks ahead of the reader; the room of the
+// runs is given back as it goes. Records that all fit in memory are never written. The sort is
+// stable. Whatever happens, no file is left behind.
 //
 // The memory is one budget: the pool of blocks, the scratch, the buffer of push(), and the tables
 // of the blocks of runs, which take 76 bytes and a key for each block. The budget has room for the
@@ -51,7 +52,7 @@ class VORTEX_EXPORT ByteSorter {
   // Runs and merges so far; the last merge counts from its beginning.
   const RunCounts& counts() const noexcept;
 
-  // Copies a record. Blocks while a run is written, each time the memory is full. Throws Error:
+  // Copies a record. Blocks while the memory is full. Throws Error:
   // EINVAL after sort(), ECANCELED, and what the disks report (ENOSPC, EIO).
   void push(const std::byte* record) { std::memcpy(next(record_bytes_), record, record_bytes_); }
   // `count` records, one behind the other at any address, the array of a stream too; where that

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "sort/job/background_task.h"
 #include "sort/job/file_plan.h"
 #include "sort/job/sort_files.h"
 #include "sort/job/sort_job.h"
@@ -30,12 +31,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double thread_cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 [[noreturn]] void refuse_length_of_pipe(FileReaderBase& input, std::uint64_t reserved) {
@@ -142,7 +137,7 @@ ExternalSortReport FileSort::run() {
   report_.passes = counts.passes;
   report_.run_bytes = counts.bytes;
   count_io();
-  report_.cpu_seconds = thread_cpu_seconds() - cpu_begin;
+  report_.cpu_seconds = thread_cpu_seconds() - cpu_begin + job_.background_cpu_seconds();
   report_.seconds = seconds_since(begin);
   report_.merge_seconds = report_.seconds - report_.run_formation_seconds;
   return report_;

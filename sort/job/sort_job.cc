@@ -10,10 +10,10 @@
 #include "sort/record/forecast_keys.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/os/cores.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
-
 SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
                  std::vector<std::string> folders, bool unique)
     : order_(std::move(order)),
@@ -35,6 +35,9 @@ SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& 
   }
 }
 
+// What goes on beside ends soon.
+SortJob::~SortJob() { watch_.stop_now(); }
+
 SortPlanRequest SortJob::plan_request(unsigned other_disks) const {
   SortPlanRequest request;
   request.record_bytes = order_->record_bytes();
@@ -43,6 +46,7 @@ SortPlanRequest SortJob::plan_request(unsigned other_disks) const {
   request.disks = static_cast<unsigned>(folders_.size());
   request.block_bytes = resources_.block_bytes;
   request.prefetch = resources_.prefetch;
+  request.threads = resources_.threads != 0 ? resources_.threads : usable_cores();
   limit_to_process(request, resources_.backend, request.disks + other_disks);
   return request;
 }
@@ -80,19 +84,30 @@ void SortJob::take(const std::byte* records, std::uint64_t count) {
   const std::uint64_t most = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes, 1);
   while (count > 0) {
     const auto offered = static_cast<std::size_t>(std::min(count, most));
+    // Asked before the records are offered: a run that ends meanwhile leaves room for more.
+    const std::uint32_t ticket = formation_->room_event().ticket();
+    const bool run_was_written = !background_.busy();
     std::size_t taken = 0;
     guarded([&] { taken = formation_->push(records, offered); }).throw_if_failed();
     records += taken * record_bytes;
     count -= taken;
     records_ += taken;
     watch_.add(taken * record_bytes);
-    if (taken < offered) form_run();
+    if (taken == offered) continue;
+    if (run_was_written) {
+      begin_run();
+    } else {
+      formation_->room_event().await(ticket);
+      watch_.look_beside();
+    }
   }
 }
 
 void SortJob::end_forming() {
+  wait_for_run();
   if (in_memory()) return;
-  if (formation_->records() != 0) form_run();
+  if (formation_->records() != 0) write_run(Written::kIsCounted);
+  counts_ = runs_->counts();
   formation_.reset();
   buckets_.reset();
 }
@@ -105,18 +120,58 @@ void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
   }
 }
 
-void SortJob::emit(RecordOutput& out) {
+// Writes what has been taken as a run: beside this thread where there is memory for two generations
+// of buckets.
+void SortJob::begin_run() {
+  wait_for_run();
+  in_memory_ = false;
+  if (formation_->generations() == 1) {
+    write_run(Written::kIsCounted);
+    return;
+  }
+  const std::uint64_t most_bytes = bytes_to_emit();
+  formation_->close();
+  const bool begun =
+      background_.start([this, most_bytes] { write_closed_run(most_bytes, Written::kBeside); },
+                        [this] { formation_->room_event().notify(); });
+  if (!begun) write_closed_run(most_bytes, Written::kIsCounted);
+}
+
+// Waits for the run that is being written, and throws what ended it early.
+void SortJob::wait_for_run() {
+  while (formation_) {
+    const std::uint32_t ticket = formation_->room_event().ticket();
+    if (!background_.busy()) break;
+    formation_->room_event().await(ticket);
+    watch_.look_beside();
+  }
+  background_.finish();
+  counts_ = runs_->counts();
+}
+
+void SortJob::write_run(Written written) {
+  runs_->form(bytes_to_emit(), [&](RecordOutput& out) {
+    WatchedOutput to(out, watch_, written);
+    emit(to);
+  });
+}
+
+void SortJob::write_closed_run(std::uint64_t most_bytes, Written written) {
+  runs_->form(most_bytes, [&](RecordOutput& out) {
+    WatchedOutput to(out, watch_, written);
+    emit(to, &RunFormation::emit_closed);
+  });
+}
+
+std::uint64_t SortJob::bytes_to_emit() const noexcept {
+  return formation_->records() * order_->record_bytes();
+}
+
+void SortJob::emit(RecordOutput& out, void (RunFormation::*run)(RecordOutput&)) {
   std::optional<FirstOfEqual> first;
   if (unique_) first.emplace(*order_, out);
   RecordOutput& to = unique_ ? static_cast<RecordOutput&>(*first) : out;
-  guarded([&] { formation_->emit(to); }).throw_if_failed();
-}
-
-void SortJob::form_run() {
-  runs_->form(formation_->records() * order_->record_bytes(), [this](RecordOutput& out) {
-    WatchedOutput to(out, watch_, Written::kIsCounted);
-    emit(to);
-  });
+  guarded([&] { ((*formation_).*run)(to); }).throw_if_failed();
 }
 
 }  // namespace vortex::inline v0

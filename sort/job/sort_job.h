@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sort/job/background_task.h"
 #include "sort/merge/run_collection.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_formation.h"
@@ -26,16 +27,20 @@ namespace vortex::inline v0 {
 //   SortJob job(order, resources, folders, unique);
 //   job.start(plan_sort(job.plan_request(0)), Warming::kOnDemand, "memory of the sort");
 //   job.begin_forming();
-//   while (...) job.take(records, count);       // writes a run each time the memory is full
+//   while (...) job.take(records, count);       // begins a run each time the memory is full
 //   job.end_forming();
 //   if (!job.in_memory()) job.runs().reduce_to(...);
 //   job.write(out, read_buffers);
+//
+// With two threads or more, a run is sorted and written beside the thread that calls take(), which
+// partitions what comes next into the memory that becomes free.
 //
 // One thread at a time. After an exception it can only be destroyed.
 class SortJob {
  public:
   SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
           std::vector<std::string> folders, bool unique);
+  ~SortJob();
   SortJob(const SortJob&) = delete;
   SortJob& operator=(const SortJob&) = delete;
 
@@ -51,21 +56,26 @@ class SortJob {
   void start(const SortPlan& plan, Warming warming, const char* name);
   const SortPlan& plan() const noexcept { return plan_; }
   const std::shared_ptr<BlockPool>& pool() const noexcept { return pool_; }
+  // Not between the first take() and end_forming(): another thread may use them then.
   RunCollection& runs() noexcept { return *runs_; }
   const RunCollection& runs() const noexcept { return *runs_; }
 
   // Run formation takes its part of the pool. Throws Error as RunFormation does.
   void begin_forming();
   // Takes `count` records, one behind the other at any address; the array of a stream, too: where
-  // reading that fails, its error is thrown. Blocks while a run is written, each time the memory is
-  // full. Throws Error: ECANCELED, what the disks report, what the progress function throws.
+  // reading that fails, its error is thrown. Blocks while the memory is full. Throws Error:
+  // ECANCELED, what the disks report, what the progress function throws.
   void take(const std::byte* records, std::uint64_t count);
   std::uint64_t records() const noexcept { return records_; }
   // No more come. Unless all of them are in memory, the rest becomes the last run and the memory is
   // free for merging.
   void end_forming();
-  // Nothing has been written to a run.
-  bool in_memory() const noexcept { return runs_->empty(); }
+  // No run has been begun.
+  bool in_memory() const noexcept { return in_memory_ && runs_->empty(); }
+  // What has been counted of the runs so far.
+  const RunCounts& counts() const noexcept { return counts_; }
+  // The processor time of other threads than the callers', those of the disks left out.
+  double background_cpu_seconds() const noexcept { return background_.cpu_seconds(); }
 
   // Appends everything to `out` in order, with `unique` only the first of equal records: from
   // memory, or by the last merge, which takes `read_buffers` of the pool. Throws as take() does,
@@ -74,8 +84,12 @@ class SortJob {
 
  private:
   RunStoreOptions store_options() const;
-  void form_run();
-  void emit(RecordOutput& out);
+  void begin_run();
+  void wait_for_run();
+  void write_run(Written written);
+  void write_closed_run(std::uint64_t most_bytes, Written written);
+  std::uint64_t bytes_to_emit() const noexcept;
+  void emit(RecordOutput& out, void (RunFormation::*run)(RecordOutput&) = &RunFormation::emit);
 
   const std::shared_ptr<const RecordOrder> order_;
   const SortResources resources_;
@@ -88,6 +102,9 @@ class SortJob {
   std::optional<StreamPool> buckets_;
   std::optional<RunFormation> formation_;
   std::uint64_t records_ = 0;
+  bool in_memory_ = true;
+  RunCounts counts_;
+  BackgroundTask background_;  // writes a run; the first to go
 };
 
 }  // namespace vortex::inline v0

@@ -140,6 +140,7 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
   // Sorted in memory, the input is never on disk: no forecasts, no streams of runs. How many runs
   // there are for the streams is known when the rest has been divided.
   for (int attempt = request.bytes ? 0 : 1; attempt < 3; ++attempt) {
+    plan.formation.generations = request.threads > 1 ? 2 : 1;
     plan.forecast_memory_bytes = attempt == 0 ? 0 : forecasts;
     const std::uint64_t beside =
         plan.formation.scratch_bytes + plan.forecast_memory_bytes + plan.stream_memory_bytes;
@@ -153,7 +154,10 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     if (plan.run_bytes == 0) return std::nullopt;
     if (request.bytes) {
       plan.runs = (*request.bytes + plan.run_bytes - 1) / plan.run_bytes;
-      if (plan.runs <= 1) return if_maps_suffice();
+      if (plan.runs <= 1) {
+        plan.formation.generations = 1;
+        return if_maps_suffice();
+      }
     }
     if (attempt == 0) continue;
     const std::uint64_t largest = plan.largest_merge_order();
@@ -264,7 +268,8 @@ std::uint64_t SortPlan::address_space_bytes() const {
       (bucket_blocks + 1) * kBucketTableBytes + kMinBlockBytes;
   const std::uint64_t run = stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes);
   // Sorted in memory, what was read is closed before the output is opened.
-  const std::uint64_t forming = formation.buckets * bucket + input + (in_memory() ? 0 : run);
+  const std::uint64_t forming = std::uint64_t{formation.generations} * formation.buckets * bucket +
+                                input + (in_memory() ? 0 : run);
   // A merge reads all that it writes.
   const std::uint64_t order =
       std::max(merge_order, merged_inputs == 0 ? 0 : std::min(merged_inputs, plain_merge_order()));
@@ -321,15 +326,19 @@ SortPlan plan_sort(const SortPlanRequest& request) {
   }
   if (auto plan = try_memory(request, request.memory_bytes)) {
     if (plan->address_space_bytes() <= request.address_space_bytes) return *plan;
+    SortPlanRequest smaller = request;
+    if (plan->formation.generations > 1) {
+      smaller.threads = 1;
+      return plan_sort(smaller);
+    }
     if (plan->formation.buckets == kMinBuckets) {
       throw Error(ENOMEM, "the sort takes " + format_bytes(plan->address_space_bytes()) +
                               " of address space for its streams and threads, and " +
                               format_bytes(request.address_space_bytes) + " are left; " +
                               address_space_advice());
     }
-    SortPlanRequest fewer = request;
-    fewer.most_buckets = plan->formation.buckets / 2;
-    return plan_sort(fewer);
+    smaller.most_buckets = plan->formation.buckets / 2;
+    return plan_sort(smaller);
   }
   const std::string what = "sorting " +
                            (request.bytes ? format_bytes(*request.bytes) : std::string("input")) +

@@ -77,13 +77,14 @@ class ByteSorter::Machine {
   void take(const std::byte* records, std::uint64_t count) {
     state_ = State::kFailed;
     job_.take(records, count);
-    counts_ = job_.runs().counts();
+    counts_ = job_.counts();
     state_ = State::kPushing;
   }
 
   void sort() {
     state_ = State::kFailed;
     job_.end_forming();
+    counts_ = job_.counts();
     if (job_.in_memory()) {
       begin_output(most_output_blocks(plan().pool_blocks - plan().bucket_blocks));
     } else {

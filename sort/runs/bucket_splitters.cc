@@ -42,6 +42,13 @@ void BucketSplitters::end_choosing() noexcept {
   make_table();
 }
 
+void BucketSplitters::take_over(const BucketSplitters& other) noexcept {
+  bits_ = other.bits_;
+  whole_ = other.whole_;
+  if (whole_) std::memcpy(kept_.data(), other.kept_.data(), bits_.size() * order_.record_bytes());
+  make_table();
+}
+
 std::uint64_t BucketSplitters::next_rank() const noexcept {
   const std::uint64_t buckets = most_ + 1;
   const std::uint64_t i = bits_.size() + 1;

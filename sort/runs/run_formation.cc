@@ -98,10 +98,9 @@ RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormat
       pool_(pool),
       record_bytes_(order_.record_bytes()),
       scratch_memory_(std::make_unique_for_overwrite<std::byte[]>(checked(options).scratch_bytes)),
-      scratch_(scratch_memory_.get(), options.scratch_bytes),
-      splitters_(order_, buckets_in(options), kept_records(buckets_in(options))),
-      buckets_(pool, buckets_in(options), record_bytes_) {
-  if (buckets_.size() > 1) sample_capacity_ = sample_capacity();
+      scratch_(scratch_memory_.get(), options.scratch_bytes) {
+  make_generations(options);
+  if (buckets() > 1) sample_capacity_ = sample_capacity();
   sampling_ = sample_capacity_ != 0;
 }
 
@@ -110,6 +109,10 @@ const RunFormationOptions& RunFormation::checked(const RunFormationOptions& opti
     throw Error(EINVAL, "run formation with " + std::to_string(options.buckets) +
                             " buckets: it takes 1 to " +
                             std::to_string(RunFormationOptions::kMaxBuckets));
+  }
+  if (options.generations != 1 && options.generations != 2) {
+    throw Error(EINVAL, "run formation with " + std::to_string(options.generations) +
+                            " generations of buckets: it takes 1 or 2");
   }
   if (record_bytes_ > pool_.block_bytes()) {
     throw Error(EINVAL, "records of " + format_bytes(record_bytes_) + " in blocks of " +
@@ -137,14 +140,18 @@ unsigned RunFormation::buckets_in(const RunFormationOptions& options) const noex
 }
 
 // The end of the scratch keeps whole splitters, where they are needed and not too large.
-std::span<std::byte> RunFormation::kept_records(unsigned buckets) noexcept {
-  const std::size_t bytes = BucketSplitters::kept_bytes(order_, buckets);
-  if (bytes > scratch_.size() / 8 ||
-      scratch_.size() - bytes < least_sort_scratch_bytes(most_records())) {
-    return {};
+void RunFormation::make_generations(const RunFormationOptions& options) {
+  const unsigned buckets = buckets_in(options);
+  const std::size_t each = BucketSplitters::kept_bytes(order_, buckets);
+  const std::size_t all = options.generations * each;
+  const bool fits = all <= scratch_.size() / 8 &&
+                    scratch_.size() - all >= least_sort_scratch_bytes(most_records());
+  kept_bytes_ = fits ? all : 0;
+  for (unsigned i = 0; i < options.generations; ++i) {
+    const std::span<std::byte> kept =
+        fits ? scratch_.last(all - i * each).first(each) : std::span<std::byte>{};
+    generations_.push_back(std::make_unique<Generation>(order_, pool_, buckets, kept));
   }
-  kept_bytes_ = bytes;
-  return scratch_.last(bytes);
 }
 
 std::span<std::byte> RunFormation::sort_scratch() const noexcept {
@@ -157,7 +164,7 @@ std::span<std::byte> RunFormation::sort_scratch() const noexcept {
 std::size_t RunFormation::sample_capacity() const noexcept {
   const std::size_t room = sort_scratch().size();
   if (room < kPairAlignment + record_bytes_) return 0;
-  return std::min({std::size_t{64} * buckets_.size(),
+  return std::min({std::size_t{64} * buckets(),
                    (room - kPairAlignment - record_bytes_) / (record_bytes_ + 2 * sizeof(Pair64)),
                    pool_.block_count() / 4 * pool_.block_bytes() / record_bytes_});
 }
@@ -165,58 +172,87 @@ std::size_t RunFormation::sample_capacity() const noexcept {
 std::size_t RunFormation::push(const std::byte* records, std::size_t count) {
   std::size_t taken = 0;
   if (sampling_) {
-    taken = std::min(count, sample_capacity_ - records_);
+    std::uint64_t& kept = filling().records;
+    taken = std::min(count, sample_capacity_ - kept);
     // One at a time: memcpy(3) of several blocks goes back to those that the stream has left.
     for (std::size_t i = 0; i < taken; ++i) {
-      std::memcpy(scratch_.data() + (records_ + i) * record_bytes_, records + i * record_bytes_,
+      std::memcpy(scratch_.data() + (kept + i) * record_bytes_, records + i * record_bytes_,
                   record_bytes_);
     }
-    records_ += taken;
-    if (records_ < sample_capacity_) return taken;
+    kept += taken;
+    if (kept < sample_capacity_) return taken;
     distribute_sample();
   }
+  Generation& run = filling();
   const std::size_t scattered =
-      order_.scatter(records + taken * record_bytes_, count - taken, splitters_, buckets_);
-  records_ += scattered;
+      order_.scatter(records + taken * record_bytes_, count - taken, run.splitters, run.buckets);
+  run.records += scattered;
   return taken + scattered;
 }
 
 // The first splitters, and the records that were kept aside to their buckets.
 void RunFormation::distribute_sample() {
   sampling_ = false;
-  const std::size_t count = records_;
+  Generation& run = filling();
+  const std::size_t count = run.records;
   const std::span<std::byte> rest = sort_scratch().subspan(count * record_bytes_);
   Nowhere nowhere(rest.last(record_bytes_));
-  ChoosingOutput choosing(nowhere, splitters_, record_bytes_);
-  splitters_.begin_choosing(count);
+  ChoosingOutput choosing(nowhere, run.splitters, record_bytes_);
+  run.splitters.begin_choosing(count);
   // There are two pairs for each record, so that records stay where they are.
   order_.sort(scratch_.data(), count, rest.first(rest.size() - record_bytes_), choosing);
-  splitters_.end_choosing();
-  if (order_.scatter(scratch_.data(), count, splitters_, buckets_) != count) require(EAGAIN);
+  run.splitters.end_choosing();
+  if (order_.scatter(scratch_.data(), count, run.splitters, run.buckets) != count) require(EAGAIN);
+}
+
+void RunFormation::close() {
+  if (sampling_) distribute_sample();
+  emitting_ = std::exchange(filling_, filling_ ^ 1);
+  // Emitting the first run finds splitters for the third. The second does with those of the first.
+  if (!std::exchange(is_split_, true)) {
+    filling().splitters.take_over(generations_[emitting_]->splitters);
+  }
+}
+
+void RunFormation::emit_closed(RecordOutput& out) {
+  emit_generation(*generations_[emitting_], out);
 }
 
 void RunFormation::emit(RecordOutput& out) {
-  if (sampling_ && records_ != 0) distribute_sample();
-  if (records_ == 0) return;
-  ChoosingOutput choosing(out, splitters_, record_bytes_);
-  splitters_.begin_choosing(records_);
-  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-    order_.sort_bucket(buckets_.begin(bucket), buckets_.bytes(bucket) / record_bytes_,
+  if (sampling_ && records() != 0) distribute_sample();
+  is_split_ = true;
+  emit_generation(filling(), out);
+}
+
+void RunFormation::emit_generation(Generation& run, RecordOutput& out) {
+  if (run.records == 0) return;
+  ChoosingOutput choosing(out, run.splitters, record_bytes_);
+  run.splitters.begin_choosing(run.records);
+  for (std::size_t bucket = 0; bucket < run.buckets.size(); ++bucket) {
+    order_.sort_bucket(run.buckets.begin(bucket), run.buckets.bytes(bucket) / record_bytes_,
                        sort_scratch(), choosing);
-    buckets_.clear(bucket);
+    run.buckets.clear(bucket);
+    room_.notify();
   }
-  splitters_.end_choosing();
-  records_ = 0;
+  run.splitters.end_choosing();
+  run.records = 0;
 }
 
 void make_run_formation(std::optional<RunFormation>& formation, const RecordOrder& order,
                         StreamPool& pool, RunFormationOptions options) {
-  for (;; options.buckets /= 2) {
+  for (;;) {
     try {
       formation.emplace(order, pool, options);
       return;
     } catch (const Error& error) {
-      if (error.code().value() != ENOMEM || options.buckets <= 2) throw;
+      if (error.code().value() != ENOMEM) throw;
+      if (options.generations == 2) {
+        options.generations = 1;
+      } else if (options.buckets > 2) {
+        options.buckets /= 2;
+      } else {
+        throw;
+      }
     }
   }
 }

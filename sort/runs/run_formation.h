@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vortex/detail/bucket_splitters.h"
+#include "vortex/os/futex.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 #include "vortex/vanishing_array.h"
@@ -19,11 +20,15 @@ namespace vortex::inline v0 {
 // of a pool shared with nobody; a full pool is a run. emit() sorts the buckets in their order and
 // gives each one's memory back as it goes.
 //
-// The buckets are split by a sample of the first records, for later runs by the quantiles of the
-// run before. A bucket that gets too many records is sorted in pieces: slower, never wrong.
+// With two generations of buckets another thread may emit a run while the next one is pushed: the
+// memory that each bucket of the old run gives back takes records of the new one.
 //
-// Memory is the pool and the scratch, and a few hundred bytes for each bucket. One thread at a
-// time. After an exception it can only be destroyed.
+// The buckets are split by a sample of the first records, for later runs by the quantiles of a run
+// before. A bucket that gets too many records is sorted in pieces: slower, never wrong.
+//
+// Memory is the pool and the scratch, and a few hundred bytes for each bucket. push(), records()
+// and close() are for one thread at a time, and emit_closed() is for one. After an exception it can
+// only be destroyed.
 class RunFormation {
  public:
   // Allocates the scratch. Throws Error: EINVAL when there are no or too many buckets or a block
@@ -33,20 +38,35 @@ class RunFormation {
   RunFormation(const RunFormation&) = delete;
   RunFormation& operator=(const RunFormation&) = delete;
 
-  unsigned buckets() const noexcept { return static_cast<unsigned>(buckets_.size()); }
+  unsigned buckets() const noexcept {
+    return static_cast<unsigned>(generations_.front()->buckets.size());
+  }
   std::size_t scratch_bytes() const noexcept { return scratch_.size(); }
+  std::size_t generations() const noexcept { return generations_.size(); }
 
-  // Records pushed and not yet emitted.
-  std::uint64_t records() const noexcept { return records_; }
+  // Records pushed and not yet closed.
+  std::uint64_t records() const noexcept { return filling().records; }
 
   // Takes records, one behind the other at any address, until the pool has no room for more.
-  // Returns how many of `count` it took: all, or those of a full run. May read `records` (and so
-  // fault); never faults itself, since a bucket's blocks are opened outside faults. Throws Error
-  // when the kernel refuses to move a block.
+  // Returns how many of `count` it took: all, or those that there was memory for. May read
+  // `records` (and so fault); never faults itself, since a bucket's blocks are opened outside
+  // faults. Throws Error when the kernel refuses to move a block.
   std::size_t push(const std::byte* records, std::size_t count);
 
-  // Appends everything pushed, sorted and stable, to `out` and gives the memory back to the pool
-  // bucket by bucket. Throws Error as push(), and what `out` throws.
+  // What was pushed, some record at least, is a run, and what is pushed from now on belongs to the
+  // next one. The run closed before must have been emitted, and there must be two generations.
+  // Throws Error as push().
+  void close();
+
+  // Appends the run that was closed, sorted and stable, to `out` and gives the memory back to the
+  // pool bucket by bucket. Throws Error as push(), and what `out` throws.
+  void emit_closed(RecordOutput& out);
+
+  // Each bucket that is given back notifies it.
+  FutexEvent& room_event() noexcept { return room_; }
+
+  // emit_closed() of everything pushed, all in this thread; one generation is enough. Nothing that
+  // was closed may be left.
   void emit(RecordOutput& out);
 
  private:
@@ -70,29 +90,46 @@ class RunFormation {
     std::vector<std::unique_ptr<BucketStream>> streams_;
   };
 
+  // The buckets of one run, by its own splitters.
+  struct Generation {
+    Generation(const RecordOrder& order, StreamPool& pool, unsigned buckets,
+               std::span<std::byte> kept_records)
+        : splitters(order, buckets, kept_records), buckets(pool, buckets, order.record_bytes()) {}
+
+    BucketSplitters splitters;
+    Buckets buckets;
+    std::uint64_t records = 0;
+  };
+
   const RunFormationOptions& checked(const RunFormationOptions& options) const;
   unsigned buckets_in(const RunFormationOptions& options) const noexcept;
   std::uint64_t most_records() const noexcept;
-  std::span<std::byte> kept_records(unsigned buckets) noexcept;
+  void make_generations(const RunFormationOptions& options);
   std::span<std::byte> sort_scratch() const noexcept;
   std::size_t sample_capacity() const noexcept;
   void distribute_sample();
+  void emit_generation(Generation& run, RecordOutput& out);
+
+  Generation& filling() const noexcept { return *generations_[filling_]; }
 
   const RecordOrder& order_;
   StreamPool& pool_;
   const std::size_t record_bytes_;
   const std::unique_ptr<std::byte[]> scratch_memory_;
   const std::span<std::byte> scratch_;
-  std::size_t kept_bytes_ = 0;  // at the end of the scratch
-  BucketSplitters splitters_;
-  Buckets buckets_;
+  std::size_t kept_bytes_ = 0;  // whole splitters, at the end of the scratch
+  std::vector<std::unique_ptr<Generation>> generations_;
+  std::size_t filling_ = 0;
+  std::size_t emitting_ = 0;
+  bool is_split_ = false;  // every generation has splitters that were chosen among records
   std::size_t sample_capacity_ = 0;
   bool sampling_ = false;  // the first records are kept aside in the scratch
-  std::uint64_t records_ = 0;
+  FutexEvent room_;
 };
 
 // Run formation with as many buckets as the options say, or, where the system refuses to reserve so
-// much address space, half as many, a quarter ... Throws Error as its constructor does.
+// much address space, one generation of them, half as many, a quarter ... Throws Error as its
+// constructor does.
 void make_run_formation(std::optional<RunFormation>& formation, const RecordOrder& order,
                         StreamPool& pool, RunFormationOptions options);
 

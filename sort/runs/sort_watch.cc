@@ -38,6 +38,19 @@ void SortWatch::expect_going() const {
   if (stopped_.load(std::memory_order_relaxed)) throw Error(ECANCELED, kSortInterrupted);
 }
 
+void SortWatch::add_beside(std::uint64_t bytes) {
+  expect_going();
+  beside_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void SortWatch::look_beside() {
+  expect_going();
+  const std::uint64_t beside = beside_.load(std::memory_order_relaxed);
+  if (beside - reported_beside_ < kNoteBytes) return;
+  reported_beside_ = beside;
+  report();
+}
+
 void SortWatch::report() {
   expect_going();
   reported_ = now_.bytes;
@@ -48,10 +61,16 @@ void WatchedOutput::written(std::size_t bytes) {
   out_.written(bytes);
   bytes_ += bytes;
   if (bytes_ - noted_ < SortWatch::kNoteBytes) return;
-  if (written_ == Written::kCounts) {
-    watch_.add(bytes_ - noted_);
-  } else {
-    watch_.look();
+  switch (written_) {
+    case Written::kCounts:
+      watch_.add(bytes_ - noted_);
+      break;
+    case Written::kIsCounted:
+      watch_.look();
+      break;
+    case Written::kBeside:
+      watch_.add_beside(bytes_ - noted_);
+      break;
   }
   noted_ = bytes_;
 }

@@ -30,7 +30,7 @@ class StreamStop {
 };
 
 // Tells how far the sort is, and ends it with Error(ECANCELED) when that is asked for. The sorting
-// thread calls; any thread may stop.
+// thread calls; any thread may stop, and ask whether the sort goes on.
 class SortWatch {
  public:
   // Bytes between two reports.
@@ -44,6 +44,11 @@ class SortWatch {
   // Reports again where the sort is: it is busy with something that moves nothing forward.
   void look() { report(); }
   void expect_going() const;
+
+  // For a thread beside the sorting one, which has moved so many bytes. Throws Error(ECANCELED).
+  void add_beside(std::uint64_t bytes);
+  // For the sorting thread while it waits for the other: look(), where that has moved enough.
+  void look_beside();
 
   // As if the token had asked for it.
   void stop_now() noexcept { stopped_.store(true, std::memory_order_relaxed); }
@@ -60,11 +65,14 @@ class SortWatch {
   std::atomic<bool> stopped_{false};
   SortProgress now_;
   std::uint64_t reported_ = 0;
+  std::atomic<std::uint64_t> beside_{0};
+  std::uint64_t reported_beside_ = 0;
   std::stop_callback<std::function<void()>> on_stop_;
 };
 
-// Whether records that are written bring the phase further, or have been counted when they came in.
-enum class Written { kCounts, kIsCounted };
+// Whether records that are written bring the phase further, or have been counted when they came in,
+// or are written beside the sorting thread, which then is the one that tells.
+enum class Written { kCounts, kIsCounted, kBeside };
 
 // Passes records on and tells the watch.
 class WatchedOutput final : public RecordOutput {

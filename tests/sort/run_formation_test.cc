@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "sort/record/format_order.h"
@@ -156,6 +159,78 @@ TEST(RunFormation, FullIsFull) {
   ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, taken, again));
 }
 
+// Another thread emits each run while the next one is pushed. A run ends when every block is in use
+// and the run before is out, so none is short but the last.
+TEST(RunFormation, IsPushedWhileTheRunBeforeIsEmitted) {
+  auto random = test::test_random();
+  std::size_t runs_of_all = 0;
+  for (const std::size_t record_bytes : {1u, 8u, 16u, 31u, 100u, 1000u}) {
+    for (const Shape shape : test::kShapes) {
+      const std::size_t blocks = 8 + random() % 12;
+      Memory memory(blocks);
+      const std::size_t count = std::min<std::size_t>(5 * blocks * kBlock / record_bytes, 60'000);
+      const RecordList list = test::make_records(shape, record_bytes, count, random);
+      const FormatOrder order(test::random_format(record_bytes, random));
+      SCOPED_TRACE(to_string(order.format()) + ", shape " +
+                   std::to_string(static_cast<int>(shape)) + ", blocks " + std::to_string(blocks));
+      {
+        RunFormation runs(order, memory.streams,
+                          {.buckets = 1 + static_cast<unsigned>(random() % 16),
+                           .scratch_bytes = least_scratch(blocks, record_bytes) + (1 << 16),
+                           .generations = 2});
+        std::vector<std::size_t> ends;  // of the runs that were closed
+        std::vector<RecordList> outputs;
+        std::atomic<bool> busy{false};
+        std::thread emitter;
+        const auto emit_in_thread = [&](std::size_t pushed) {
+          if (emitter.joinable()) emitter.join();
+          runs.close();
+          ends.push_back(pushed);
+          outputs.push_back({record_bytes, {}});
+          busy = true;
+          emitter = std::thread([&, to = &outputs] {
+            RecordCollector out(record_bytes);
+            runs.emit_closed(out);
+            to->back() = std::move(out.list);
+            busy = false;
+            runs.room_event().notify();
+          });
+        };
+        std::size_t pushed = 0;
+        while (pushed < list.count()) {
+          const std::size_t here =
+              std::min(list.count() - pushed, 1 + std::size_t{random() % 3000});
+          const std::uint32_t ticket = runs.room_event().ticket();
+          const bool was_busy = busy;
+          const std::size_t taken = runs.push(list.at(pushed), here);
+          pushed += taken;
+          if (taken == here) continue;
+          if (was_busy) {
+            runs.room_event().await(ticket);
+            continue;
+          }
+          EXPECT_EQ(memory.streams.blocks_in_use(), blocks);
+          emit_in_thread(pushed);
+        }
+        if (runs.records() != 0) emit_in_thread(pushed);
+        emitter.join();
+        EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+        std::size_t first = 0;
+        for (std::size_t i = 0; i < ends.size(); ++i) {
+          ASSERT_TRUE(outputs[i].bytes ==
+                      stably_sorted(order, part_of(list, first, ends[i] - first)).bytes)
+              << "run " << i;
+          first = ends[i];
+        }
+        EXPECT_EQ(first, list.count());
+        runs_of_all += ends.size();
+      }
+      EXPECT_EQ(memory.pool.statistics().blocks_in_use, 0u);
+    }
+  }
+  EXPECT_GT(runs_of_all, 50u);
+}
+
 TEST(RunFormation, ByComparator) {
   auto random = test::test_random();
   struct Pair {
@@ -264,6 +339,9 @@ TEST(RunFormation, SaysWhatIsWrong) {
   EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least - 1}), ENOMEM);
   EXPECT_EQ(error_of(100, {.buckets = 0, .scratch_bytes = least}), EINVAL);
   EXPECT_EQ(error_of(100, {.buckets = 4097, .scratch_bytes = least}), EINVAL);
+  EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least, .generations = 2}), 0);
+  EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least, .generations = 0}), EINVAL);
+  EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least, .generations = 3}), EINVAL);
   EXPECT_EQ(error_of(kBlock, {.buckets = 4, .scratch_bytes = least}), 0);
   EXPECT_EQ(error_of(kBlock + 1, {.buckets = 4, .scratch_bytes = least}), EINVAL);
   EXPECT_EQ(memory.streams.blocks_in_use(), 0u);

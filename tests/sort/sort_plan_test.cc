@@ -139,6 +139,24 @@ TEST(SortPlan, LittleAddressSpaceMakesFewerBuckets) {
   expect_consistent(large);
 }
 
+// A second generation of buckets goes first.
+TEST(SortPlan, LittleAddressSpaceMakesOneGenerationOfBuckets) {
+  SortPlanRequest request = request_of(640 * kMiB, 100, 64 * kMiB);
+  EXPECT_EQ(plan_sort(request).formation.generations, 1U);
+  request.threads = 2;
+  const SortPlan two = plan_sort(request);
+  expect_consistent(two);
+  EXPECT_EQ(two.formation.generations, 2U);
+  request.address_space_bytes = two.address_space_bytes() - 1;
+  const SortPlan one = plan_sort(request);
+  expect_consistent(one);
+  EXPECT_EQ(one.formation.generations, 1U);
+  EXPECT_EQ(one.formation.buckets, two.formation.buckets);
+  EXPECT_EQ(one.run_bytes, two.run_bytes);
+  // What is sorted in memory is not overlapped with a run.
+  EXPECT_EQ(plan_sort(request_of(8 * kMiB, 100, 64 * kMiB)).formation.generations, 1U);
+}
+
 // Guards, stacks and the streams of a merge are part of what is needed. More is never worse.
 TEST(SortPlan, TooLittleAddressSpaceIsRefusedWithWhatIsNeeded) {
   std::mt19937_64 random(test_seed());
@@ -147,6 +165,7 @@ TEST(SortPlan, TooLittleAddressSpaceIsRefusedWithWhatIsNeeded) {
         request_of(random() >> (30 + random() % 20), 100, kMiB << (random() % 12));
     if (random() % 4 == 0) request.bytes.reset();
     request.stack_bytes = random() % 4 * (8 * kMiB);
+    request.threads = 1 + random() % 2;
     SortPlan plan;
     try {
       plan = plan_sort(request);

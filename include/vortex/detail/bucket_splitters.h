@@ -35,6 +35,9 @@ class VORTEX_EXPORT BucketSplitters {
   void note(const std::byte* records, std::size_t count) noexcept;
   void end_choosing() noexcept;
 
+  // Takes copies of the splitters of another, made for as many buckets and the same order.
+  void take_over(const BucketSplitters& other) noexcept;
+
   // `bits` are the leading bits of the record, by the same order.
   template <typename Rules>
   std::size_t bucket_of(const Rules& rules, const std::byte* record,

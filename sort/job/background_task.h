@@ -1,0 +1,46 @@
+// Work that goes on beside the sorting thread.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+
+#include "vortex/os/masked_thread.h"
+
+namespace vortex::inline v0 {
+
+// One task at a time, in a thread of its own, whose error is kept for the thread that started it.
+// To be used by one thread; busy() may be asked by the task as well.
+class BackgroundTask {
+ public:
+  BackgroundTask() = default;
+  // Waits for the end of the task, and forgets its error.
+  ~BackgroundTask() = default;
+  BackgroundTask(const BackgroundTask&) = delete;
+  BackgroundTask& operator=(const BackgroundTask&) = delete;
+
+  // Runs `task`, which may throw, and then `ended`, which may not. busy() is false before `ended`
+  // is called. The task before must have been finished. False: the system refuses a thread, and
+  // nothing was run.
+  bool start(std::function<void()> task, std::function<void()> ended);
+
+  bool busy() const noexcept { return busy_.load(std::memory_order_acquire); }
+
+  // Waits for the end of the task, if there is one, and throws what that threw.
+  void finish();
+
+  // The processor time of all tasks that were finished.
+  double cpu_seconds() const noexcept { return cpu_seconds_; }
+
+ private:
+  std::atomic<bool> busy_{false};
+  std::exception_ptr thrown_;
+  double task_cpu_seconds_ = 0;
+  double cpu_seconds_ = 0;
+  MaskedThread thread_;  // the first to go
+};
+
+// The processor time of the calling thread so far.
+double thread_cpu_seconds() noexcept;
+
+}  // namespace vortex::inline v0
