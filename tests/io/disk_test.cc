@@ -706,6 +706,7 @@ TEST_F(WhatResultsMean, AShortageIsWaitedFor) {
   EXPECT_EQ(passes.pauses, (std::vector<std::uint64_t>{20 * kUs, 40 * kUs, 80 * kUs, 20 * kUs}));
   ScriptedDisk lasts(std::vector<std::int64_t>(1000, -EAGAIN));
   expect_on(lasts, Operation::kRead, EAGAIN, 0);
+  ASSERT_FALSE(lasts.pauses.empty());
   EXPECT_TRUE(std::is_sorted(lasts.pauses.begin(), lasts.pauses.end()));
   EXPECT_LE(lasts.pauses.back(), 50'000 * kUs);
   const std::uint64_t all = std::accumulate(lasts.pauses.begin(), lasts.pauses.end(), 0UL);

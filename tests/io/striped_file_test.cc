@@ -254,6 +254,32 @@ TEST_P(StripedFiles, PartsAppearTogetherAsFarAsTheyCan) {
   EXPECT_EQ(folder.entries(), 2u);
 }
 
+// Each part gets what it needs to appear before the first one does.
+TEST_P(StripedFiles, WhatTheLastPartLacksStopsTheFirst) {
+  const std::string gone = folder.file("gone");
+  std::filesystem::create_directory(gone);
+  const auto disks = thread_disks(3);
+  auto three = parts(disks);
+  three[2].path = gone + "/part";
+  for (const auto& part : three) std::ofstream(part.path) << "old";
+  {
+    StripedFile file(three, options());
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    out.data()[0] = 'x';
+    std::filesystem::remove_all(gone);
+    try {
+      out.finish(1);
+      ADD_FAILURE() << "finish() succeeded";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), ENOENT) << error.what();
+      EXPECT_EQ(std::string(error.what()).find("in place"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(std::filesystem::file_size(path(0)), 3u);
+  EXPECT_EQ(std::filesystem::file_size(path(1)), 3u);
+  EXPECT_EQ(folder.entries(), 2u);
+}
+
 TEST_P(StripedFiles, AFailingDiskFailsTheReader) {
   auto disks = thread_disks(3);
   const std::string text = random_text(random, 30 * kUnit);
