@@ -155,6 +155,7 @@ struct OutOfOrder {
 struct MergeRoom {
   std::size_t block_bytes = 0;    // of the inputs, each of which begins where a block does
   std::size_t working_bytes = 0;  // memory to sort in what comes next of all inputs
+  unsigned threads = 1;           // that may do so, the caller included
 };
 
 // A merge of sorted sequences, made by RecordOrder::merge(). Stable: equal records come in the

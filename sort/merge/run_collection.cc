@@ -103,6 +103,7 @@ void RunCollection::merge(std::vector<Run> runs, RecordOutput& out, std::size_t 
   options.kind = plan_.request.prefetch;
   options.read_buffers = read_buffers;
   options.working_bytes = plan_.formation.scratch_bytes;  // free while runs are merged
+  options.threads = plan_.request.threads;
   options.unique = unique_;
   options.punch_holes = last;
   options.cancelled = &watch_.stopped();

@@ -101,7 +101,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
     inputs.push_back({streams.back()->data(), runs[i].records});
   }
   const std::unique_ptr<RecordMerge> merge =
-      order.merge(inputs, {store.block_bytes(), options.working_bytes});
+      order.merge(inputs, {store.block_bytes(), options.working_bytes, options.threads});
   std::optional<FirstOfEqual> first;
   if (options.unique) first.emplace(order, out);
   RecordOutput& to = options.unique ? static_cast<RecordOutput&>(*first) : out;

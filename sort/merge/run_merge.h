@@ -23,6 +23,7 @@ struct RunMergeOptions {
   // Blocks for input in all, those that the merge holds included; see least_read_buffers().
   std::size_t read_buffers = 0;
   std::size_t working_bytes = 0;  // of memory beside the pool, see MergeRoom
+  unsigned threads = 1;           // the same
   bool unique = false;            // of records with equal keys only the first is kept
   // The file system gets the space of the runs back as they are merged. For the last merge; before
   // that the slots are soon used again.

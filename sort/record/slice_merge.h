@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sort/record/coded_record.h"
+#include "sort/record/task_ring.h"
 #include "vortex/detail/dense_sorter.h"
 #include "vortex/record_order.h"
 
@@ -22,11 +23,15 @@ namespace vortex::inline v0 {
 // holds, lies up to a bound that is chosen among evenly spaced records of all inputs; its parts are
 // gathered, input by input, and sorted by a radix sort that keeps their order.
 //
+// Several threads sort a slice each, while the caller gathers the next ones and passes on those
+// that are sorted. The caller alone touches the inputs and the output.
+//
 // Takes a radix sort's time for each record, however many inputs there are.
 template <typename Coded>
 class SliceMerge final : public RecordMerge {
  public:
   using Item = typename Coded::Item;
+  using Rules = SortRules<Item, typename Coded::KeyOf>;
   using Dense = DenseSorter<Item, typename Coded::KeyOf>;
 
   // A slice and the same sorted.
@@ -47,15 +52,15 @@ class SliceMerge final : public RecordMerge {
         block_records_(room.block_bytes / sizeof(Item)),
         step_(Dense::kMax / (4 * inputs.size())),
         picks_(Dense::kMax / step_ - inputs.size()),
-        gathered_(std::make_unique_for_overwrite<Item[]>(Dense::kMax)),
-        sorted_(std::make_unique_for_overwrite<Item[]>(Dense::kMax)),
-        workspace_(std::make_unique_for_overwrite<typename Dense::Workspace>()),
         rules_{{}, small},
-        dense_(rules_, *workspace_) {
+        slices_(slices_in(room)),
+        ring_(slices_.size(), room.threads,
+              [this](std::size_t slot) { slices_[slot].sort(rules_); }) {
     for (const MergeInput& input : inputs) {
       inputs_.push_back({.begin = input.begin, .records = input.records});
       left_ += input.records;
     }
+    not_gathered_ = left_;
     heads_.reserve(inputs.size());
   }
 
@@ -66,12 +71,13 @@ class SliceMerge final : public RecordMerge {
 
   void merge(std::uint64_t count, RecordOutput& out) override {
     while (count > 0) {
-      if (ready_.empty()) sort_slice();
+      if (ready_.empty()) next_slice();
       const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(count, ready_.size()));
       const std::span<std::byte> room = out.room(here * sizeof(Item));
       const std::size_t put = room.size() / sizeof(Item);
       coded_.decode(ready_.data(), put, room.data());
       ready_ = ready_.subspan(put);
+      if (ready_.empty()) ring_.release();
       left_ -= put;
       count -= put;
       out.written(room.size());
@@ -90,6 +96,22 @@ class SliceMerge final : public RecordMerge {
 
     const std::byte* record(std::uint64_t index) const noexcept {
       return begin + index * sizeof(Item);
+    }
+  };
+  // Records of all inputs that come one after the other.
+  struct Slice {
+    std::unique_ptr<Item[]> gathered = std::make_unique_for_overwrite<Item[]>(Dense::kMax);
+    std::unique_ptr<Item[]> sorted = std::make_unique_for_overwrite<Item[]>(Dense::kMax);
+    std::unique_ptr<typename Dense::Workspace> workspace =
+        std::make_unique_for_overwrite<typename Dense::Workspace>();
+    std::size_t count = 0;
+    std::size_t parts = 0;  // inputs that they come from
+
+    void sort(const Rules& rules) noexcept {
+      if (parts > 1) Dense(rules, *workspace).sort(gathered.get(), count, sorted.get(), true);
+    }
+    std::span<const Item> result() const noexcept {
+      return {parts > 1 ? sorted.get() : gathered.get(), count};
     }
   };
   // A record in the order of the merge.
@@ -186,43 +208,56 @@ class SliceMerge final : public RecordMerge {
     }
   }
 
-  [[gnu::noinline]] void sort_slice() noexcept {
+  // As many slices are under way as there is memory for.
+  [[gnu::noinline]] void next_slice() noexcept {
+    while (not_gathered_ > 0 && ring_.free_slots() > 0) {
+      gather(slices_[ring_.next_free()]);
+      ring_.submit();
+    }
+    ready_ = slices_[ring_.await()].result();
+  }
+
+  void gather(Slice& slice) noexcept {
     while (in_round_ == 0) begin_round();
     if (in_round_ <= Dense::kMax) {
       for (Input& input : inputs_) input.slice_end = input.round_end;
     } else {
       bound_slice();
     }
-    std::size_t count = 0;
-    std::size_t parts = 0;
+    slice.count = 0;
+    slice.parts = 0;
     for (Input& input : inputs_) {
       const auto here = static_cast<std::size_t>(input.slice_end - input.at);
       if (here == 0) continue;
-      coded_.encode(input.record(input.at), here, gathered_.get() + count);
+      coded_.encode(input.record(input.at), here, slice.gathered.get() + slice.count);
       input.at = input.slice_end;
-      count += here;
-      ++parts;
+      slice.count += here;
+      ++slice.parts;
     }
-    in_round_ -= count;
-    if (parts > 1) dense_.sort(gathered_.get(), count, sorted_.get(), true);
-    ready_ = {parts > 1 ? sorted_.get() : gathered_.get(), count};
+    in_round_ -= slice.count;
+    not_gathered_ -= slice.count;
+  }
+
+  // The caller gathers or passes on one while every thread has one to sort and one to come.
+  static std::size_t slices_in(const MergeRoom& room) noexcept {
+    if (room.threads <= 1) return 1;
+    return std::min<std::size_t>(room.working_bytes / kWorkingBytes, 2 * room.threads + 1);
   }
 
   const Coded coded_;
   const std::size_t block_records_;
   const std::size_t step_;
   const std::size_t picks_;  // (picks_ + inputs) * step_ <= Dense::kMax
-  const std::unique_ptr<Item[]> gathered_;
-  const std::unique_ptr<Item[]> sorted_;
-  const std::unique_ptr<typename Dense::Workspace> workspace_;
-  const SortRules<Item, typename Coded::KeyOf> rules_;
-  const Dense dense_;
+  const Rules rules_;
   std::vector<Input> inputs_;
   std::vector<Place> heads_;
   Input* entering_ = nullptr;  // whose next block bounds the round
   std::uint64_t in_round_ = 0;
+  std::uint64_t not_gathered_ = 0;
   std::uint64_t left_ = 0;
   std::span<const Item> ready_;  // sorted, not yet put out
+  std::vector<Slice> slices_;
+  TaskRing ring_;  // the first to go
 };
 
 }  // namespace vortex::inline v0

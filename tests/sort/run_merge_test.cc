@@ -724,6 +724,7 @@ TEST(RecordMerge, MergesAnyNumberOfInputs) {
 // Rounds that are one slice and many, inputs that end early, alike and one behind the other.
 TEST(RecordMerge, MergesSlices) {
   auto random = test_random();
+  constexpr unsigned kThreads[] = {1, 2, 7};
   const unsigned rounds = long_tests() ? 400 : 40;
   for (unsigned round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
@@ -731,7 +732,8 @@ TEST(RecordMerge, MergesSlices) {
     SCOPED_TRACE(to_string(order.format()));
     const auto count = static_cast<unsigned>(4 + random() % (round % 4 == 0 ? 100 : 12));
     const MergeRoom room = {.block_bytes = std::size_t{4096} << (2 + random() % 7),
-                            .working_bytes = 1 << 20};
+                            .working_bytes = std::size_t{1} << (20 + random() % 4),
+                            .threads = kThreads[random() % std::size(kThreads)]};
     const bool disjoint = random() % 4 == 0;
     std::vector<Bytes> data;
     std::vector<MergeInput> inputs;
