@@ -95,7 +95,7 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_flag("--plan", options.plan, "Print what would be done, and do nothing");
   verb.add_flag(
       "--bound", options.bound,
-      "Measure the disks first; --json and -v tell how close to the least time the sort came");
+      "Measure the disks first; --json and -v tell how many times their least time the sort took");
   verb.add_flag("--progress", options.progress,
                 "Tell how far the sort is where standard error is no terminal, too");
   verb.add_flag("--json", options.json, "Print a report as JSON");

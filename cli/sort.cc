@@ -102,10 +102,15 @@ double bytes_per_second(const ExternalSortReport& report) {
          std::max(report.seconds, 1e-9);
 }
 
-// The share of the sort's time that the disks, or, were they infinitely fast, the processor would
-// need: the larger of the two.
-double share_of_bound(const ExternalSortReport& report, double io_bound_seconds) {
-  return std::max(io_bound_seconds, report.cpu_seconds) / std::max(report.seconds, 1e-9);
+// How many times as long as the disks need the sort took.
+double times_io_bound(const ExternalSortReport& report, double io_bound_seconds) {
+  return report.seconds / std::max(io_bound_seconds, 1e-9);
+}
+
+double cpu_seconds_per_gib(const ExternalSortReport& report) {
+  constexpr double kGiB = 1 << 30;
+  const auto bytes = static_cast<double>(report.records_in * report.record_bytes);
+  return bytes == 0 ? 0 : report.cpu_seconds / (bytes / kGiB);
 }
 
 void print_json(const SortPlan& plan) {
@@ -170,6 +175,7 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
       {"io_bytes", report.io_bytes()},
       {"least_io_bytes", report.least_io_bytes},
       {"cpu_seconds", report.cpu_seconds},
+      {"cpu_seconds_per_gib", cpu_seconds_per_gib(report)},
       {"run_formation_seconds", report.run_formation_seconds},
       {"merge_seconds", report.merge_seconds},
       {"seconds", report.seconds},
@@ -178,7 +184,7 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
   };
   if (io_bound_seconds) {
     json["io_bound_seconds"] = *io_bound_seconds;
-    json["share_of_lower_bound"] = share_of_bound(report, *io_bound_seconds);
+    json["times_io_bound"] = times_io_bound(report, *io_bound_seconds);
   }
   fmt::print(out, "{}\n", json.dump(2));
 }
@@ -195,12 +201,13 @@ void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortRe
   fmt::print(out, "time            {:.3f} s, {:.0f} MB/s; {:.3f} s forming runs, {:.3f} s behind\n",
              report.seconds, bytes_per_second(report) / 1e6, report.run_formation_seconds,
              report.merge_seconds);
-  fmt::print(
-      out, "moved           {} by the disks, {} at least; {:.3f} s of processor time beside\n",
-      format_bytes(report.io_bytes()), format_bytes(report.least_io_bytes), report.cpu_seconds);
+  fmt::print(out, "moved           {} by the disks, {} at least\n", format_bytes(report.io_bytes()),
+             format_bytes(report.least_io_bytes));
+  fmt::print(out, "processor time  {:.3f} s, {:.2f} s a GiB\n", report.cpu_seconds,
+             cpu_seconds_per_gib(report));
   if (io_bound_seconds) {
-    fmt::print(out, "least time      {:.3f} s for the disks, of which the sort comes to {:.0f} %\n",
-               *io_bound_seconds, 100 * share_of_bound(report, *io_bound_seconds));
+    fmt::print(out, "least time      {:.3f} s for the disks, and the sort took {:.2f} times that\n",
+               *io_bound_seconds, times_io_bound(report, *io_bound_seconds));
   }
   fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
 }

@@ -47,10 +47,9 @@ struct ExternalSortReport {
   std::uint64_t written_bytes = 0;
   // The bytes that the disks have to move at least, reading and writing added up: everything once
   // each way where it is sorted in memory, else twice. The lower bound of the time is this number
-  // divided by the speed of the disks, or cpu_seconds where that is more.
+  // divided by the speed of the disks.
   std::uint64_t least_io_bytes = 0;
-  // Processor time of the sorting thread, disks' threads left out: the time that the sort would
-  // take with disks that are infinitely fast.
+  // Processor time, user and system, of all threads of the process meanwhile.
   double cpu_seconds = 0;
   double run_formation_seconds = 0;
   double merge_seconds = 0;  // until the output was complete and synced

@@ -1,15 +1,8 @@
 #include "sort/job/background_task.h"
 
-#include <ctime>
 #include <utility>
 
 namespace vortex::inline v0 {
-
-double thread_cpu_seconds() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 bool BackgroundTask::start(std::function<void()> task, std::function<void()> ended) {
   busy_.store(true, std::memory_order_relaxed);
@@ -20,7 +13,6 @@ bool BackgroundTask::start(std::function<void()> task, std::function<void()> end
         } catch (...) {
           thrown_ = std::current_exception();
         }
-        task_cpu_seconds_ = thread_cpu_seconds();
         busy_.store(false, std::memory_order_release);
         ended();
       },
@@ -31,7 +23,6 @@ bool BackgroundTask::start(std::function<void()> task, std::function<void()> end
 
 void BackgroundTask::finish() {
   thread_.join();
-  cpu_seconds_ += std::exchange(task_cpu_seconds_, 0);
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 

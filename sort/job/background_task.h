@@ -29,18 +29,10 @@ class BackgroundTask {
   // Waits for the end of the task, if there is one, and throws what that threw.
   void finish();
 
-  // The processor time of all tasks that were finished.
-  double cpu_seconds() const noexcept { return cpu_seconds_; }
-
  private:
   std::atomic<bool> busy_{false};
   std::exception_ptr thrown_;
-  double task_cpu_seconds_ = 0;
-  double cpu_seconds_ = 0;
   MaskedThread thread_;  // the first to go
 };
-
-// The processor time of the calling thread so far.
-double thread_cpu_seconds() noexcept;
 
 }  // namespace vortex::inline v0

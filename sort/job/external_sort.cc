@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "sort/job/background_task.h"
 #include "sort/job/file_plan.h"
 #include "sort/job/sort_files.h"
 #include "sort/job/sort_job.h"
@@ -31,6 +30,12 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double process_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 [[noreturn]] void refuse_length_of_pipe(FileReaderBase& input, std::uint64_t reserved) {
@@ -106,7 +111,7 @@ SortPlan FileSort::make_plan() const {
 
 ExternalSortReport FileSort::run() {
   const auto begin = Clock::now();
-  const double cpu_begin = thread_cpu_seconds();
+  const double cpu_begin = process_cpu_seconds();
   files_.open_output();
   const bool direct_merge = options_.merge_inputs && plan_.runs <= 1;
   const bool needs_runs = !plan_.in_memory() && !direct_merge;
@@ -137,7 +142,7 @@ ExternalSortReport FileSort::run() {
   report_.passes = counts.passes;
   report_.run_bytes = counts.bytes;
   count_io();
-  report_.cpu_seconds = thread_cpu_seconds() - cpu_begin + job_.background_cpu_seconds();
+  report_.cpu_seconds = process_cpu_seconds() - cpu_begin;
   report_.seconds = seconds_since(begin);
   report_.merge_seconds = report_.seconds - report_.run_formation_seconds;
   return report_;

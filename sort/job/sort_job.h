@@ -74,8 +74,6 @@ class SortJob {
   bool in_memory() const noexcept { return in_memory_ && runs_->empty(); }
   // What has been counted of the runs so far.
   const RunCounts& counts() const noexcept { return counts_; }
-  // The processor time of other threads than the callers', those of the disks left out.
-  double background_cpu_seconds() const noexcept { return background_.cpu_seconds(); }
 
   // Appends everything to `out` in order, with `unique` only the first of equal records: from
   // memory, or by the last merge, which takes `read_buffers` of the pool. Throws as take() does,
