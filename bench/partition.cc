@@ -57,7 +57,7 @@ void scatter_plain(const Key* keys, std::size_t count, Key** to, Digit digit) {
   for (std::size_t i = 0; i < count; ++i) *to[digit(keys[i])]++ = keys[i];
 }
 
-constexpr std::size_t kFlush = BucketWriter<Key>::kFlush;
+constexpr std::size_t kFlush = detail::BucketWriter<Key>::kFlush;
 
 // The same loop as BucketWriter's, without its question whether a block ends. Buckets begin where
 // 64 divides the address. `flushed(bucket)` is called after each flush.
@@ -86,7 +86,7 @@ void scatter_wc(const Key* keys, std::size_t count, Key** to, std::size_t ways, 
                        _mm_load_si128(reinterpret_cast<const __m128i*>(list.cursor + k)));
     }
 #else
-    std::memcpy(to[bucket], list.cursor, BucketWriter<Key>::kFlushBytes);
+    std::memcpy(to[bucket], list.cursor, detail::BucketWriter<Key>::kFlushBytes);
 #endif
     to[bucket] += kFlush;
     flushed(bucket);

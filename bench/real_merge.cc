@@ -132,7 +132,7 @@ class Row {
       runs_.push_back(write_run(order_, store_, write_behind_, keys, i));
     }
     pool_.wait_until_warm();
-    late_ = late();
+    late_before_ = settings.disks.late_requests();
   }
 
   // Seconds.
@@ -165,7 +165,7 @@ class Row {
   static std::uint64_t bytes() { return records_of_run() * settings.runs * kRecordBytes; }
   std::size_t buffers() const { return buffers_; }
   const MergePrefetcherStatistics& statistics() const { return statistics_; }
-  std::uint64_t late_requests() const { return late() - late_; }
+  std::uint64_t late_requests() const { return settings.disks.late_requests() - late_before_; }
 
  private:
   RunStoreOptions store_options() {
@@ -188,12 +188,6 @@ class Row {
     merge_runs(order_, store_, std::move(runs_), out, options);
   }
 
-  std::uint64_t late() const {
-    std::uint64_t total = 0;
-    for (const RunStoreDiskStatistics& disk : store_.statistics()) total += disk.disk.late;
-    return total;
-  }
-
   PrefetchKind kind_;
   bench::DiskSpeeds speeds_;
   FormatOrder order_;
@@ -204,7 +198,7 @@ class Row {
   RunStore store_;
   std::vector<Run> runs_;
   MergePrefetcherStatistics statistics_;
-  std::uint64_t late_ = 0;
+  std::uint64_t late_before_ = 0;
 };
 
 void run(benchmark::State& state, bool to_disk, PrefetchKind kind, Keys keys,

@@ -65,11 +65,9 @@ struct Disks {
     }
     return parts;
   }
-  std::uint64_t late() const {
-    std::uint64_t total = 0;
-    for (const auto& disk : disks) total += disk->statistics().late;
-    return total;
-  }
+  std::uint64_t late() const { return settings.disks.late_requests() - late_before; }
+
+  const std::uint64_t late_before = settings.disks.late_requests();
   std::vector<std::unique_ptr<Disk>> disks;
 };
 

@@ -133,7 +133,7 @@ std::string describe_descent(const OrderReport& report) {
     record -= file.records;
   }
   return fmt::format("record {} of '{}' (byte {}) belongs before the record before it", record,
-                     printable(path), record * report.format.record_bytes());
+                     detail::printable(path), record * report.format.record_bytes());
 }
 
 void print(const OrderReport& report) {

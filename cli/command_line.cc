@@ -150,7 +150,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "vortex: %s (see --help)\n", printable(error.what()).c_str());
+    std::fprintf(stderr, "vortex: %s (see --help)\n", detail::printable(error.what()).c_str());
     return kExitError;
   }
   if (program.got_subcommand("gen")) return gen(for_gen);
@@ -167,7 +167,7 @@ int run(int argc, char** argv) noexcept {
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
     return code;
   } catch (const std::exception& exception) {
-    std::fprintf(stderr, "vortex: %s\n", printable(message_for_people(exception)).c_str());
+    std::fprintf(stderr, "vortex: %s\n", detail::printable(message_for_people(exception)).c_str());
   }
   return kExitError;
 }

@@ -226,7 +226,7 @@ std::string file_system(const std::string& folder) {
 }
 
 void add_folder(Facts& facts, const std::string& folder) {
-  const std::string group = "folder " + printable(folder);
+  const std::string group = "folder " + detail::printable(folder);
   BlockFile file = BlockFile::temporary(folder);
   facts.push_back({group, "file system", file_system(folder)});
   if (const auto free = file.free_bytes()) {

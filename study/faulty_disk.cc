@@ -46,7 +46,6 @@ DiskStatistics FaultyDisk::statistics() const {
   result.fallback = inner.fallback;
   result.registration = inner.registration;
   result.fixed_attempts = inner.fixed_attempts;
-  result.late = inner.late;
   return result;
 }
 

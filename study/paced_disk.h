@@ -2,6 +2,9 @@
 // ones.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "io/disk/disk.h"
 #include "study/service_clock.h"
 #include "vortex/os/futex.h"
@@ -11,12 +14,14 @@ namespace vortex::inline v0 {
 
 // Serves one request at a time as SimulatedDisk does, but in real time: a thread moves the bytes
 // with plain system calls, best on files in memory, and reports the result when the service model
-// says that the disk is done. A request whose bytes took longer than that to move counts as late
-// (DiskStatistics::late): with any of those, the machine was measured and not the model.
+// says that the disk is done. A request whose bytes took longer than that to move is late: with any
+// of those, the machine was measured and not the model.
 class PacedDisk final : public Disk {
  public:
-  // Throws Error(EAGAIN) when the system refuses a thread.
-  explicit PacedDisk(ServiceModel model, DiskOptions options = {});
+  // Counts late requests in `late`, which several disks may share and which must outlive them;
+  // null: nobody asks. Throws Error(EAGAIN) when the system refuses a thread.
+  explicit PacedDisk(ServiceModel model, DiskOptions options = {},
+                     std::atomic<std::uint64_t>* late = nullptr);
   // Waits for the requests under way.
   ~PacedDisk() override;
 
@@ -26,6 +31,7 @@ class PacedDisk final : public Disk {
   void serve() noexcept;
 
   ServiceClock service_;
+  std::atomic<std::uint64_t>* const late_;
   FutexMutex mutex_;
   RequestQueue started_;
   FutexSemaphore started_count_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -82,8 +83,10 @@ struct KnownDisks {
     ServiceModel model;
     model.read_bytes_per_s = static_cast<std::uint64_t>(speeds.read_mbps[index] * kMegabyte);
     model.write_bytes_per_s = static_cast<std::uint64_t>(speeds.write_mbps[index] * kMegabyte);
-    return std::make_unique<PacedDisk>(model);
+    return std::make_unique<PacedDisk>(model, DiskOptions{}, &late_);
   }
+  // Requests that simulated disks have served later than their model says, so far.
+  std::uint64_t late_requests() const { return late_; }
 
   // --folder=PATH --folders=PATH,… --read-mbps=N,… --write-mbps=N,…
   void add_to(OwnOptions& options) {
@@ -96,6 +99,9 @@ struct KnownDisks {
       of_folders.write_mbps = numbers_of(value);
     };
   }
+
+ private:
+  mutable std::atomic<std::uint64_t> late_{0};
 };
 
 }  // namespace vortex::bench

@@ -60,7 +60,6 @@ struct DiskStatistics {
   std::uint64_t short_transfers = 0;
   std::uint64_t waits = 0;  // calls of wait() that found the request under way
   std::uint64_t waited_ns = 0;
-  std::uint64_t late = 0;  // simulated disks: requests that took longer than the model says
   unsigned peak_in_flight = 0;
 };
 

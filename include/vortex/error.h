@@ -19,12 +19,12 @@ namespace vortex::inline v0 {
 // code() carries the errno value. what() names the operation, the object (stream, pool, path), the
 // limit that was hit and, where there is one, the way out, and ends with the system's word for the
 // errno value. It is one line that can be printed on a terminal: control characters in a name are
-// escaped, see printable().
+// escaped, see detail::printable().
 class VORTEX_EXPORT Error : public std::system_error {
  public:
   Error(int errno_value, const std::string& message)
-      : std::system_error(errno_value, std::generic_category(), printable(message)),
-        message_size_(printable(message).size()) {}
+      : std::system_error(errno_value, std::generic_category(), detail::printable(message)),
+        message_size_(detail::printable(message).size()) {}
 
   // what() without the system's word: for messages around this one, which have a code of their own.
   std::string_view message() const noexcept { return {what(), message_size_}; }

@@ -58,7 +58,7 @@ std::vector<std::uint64_t> partition(VanishingArray<Record>& input,
     const std::uint64_t end = records == count ? input.reserved_bytes() : records * sizeof(Record);
     require(input.give_back_range(0, end));
   };
-  BucketWriter<Record> writer(buckets);
+  detail::BucketWriter<Record> writer(buckets);
   for (std::size_t at = 0; at < count; at += part) {
     const std::size_t here = std::min(part, count - at);
     if (writer.scatter(input.data() + at, here, bucket_of) != here) require(writer.error());

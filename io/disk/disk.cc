@@ -214,7 +214,6 @@ DiskStatistics Disk::statistics() const {
   result.fixed_attempts = fixed_.load(std::memory_order_relaxed);
   result.retries = retries_.load(std::memory_order_relaxed);
   result.short_transfers = short_transfers_.load(std::memory_order_relaxed);
-  result.late = late_.load(std::memory_order_relaxed);
   result.waits = waits_.load(std::memory_order_relaxed);
   result.waited_ns = waited_ns_.load(std::memory_order_relaxed);
   return result;

@@ -96,7 +96,6 @@ class VORTEX_EXPORT Disk {
   void arrived(Request& request, std::int64_t result) noexcept;
 
   bool inherited() const noexcept;  // by a forked child, to whom the requests do not belong
-  void count_late() noexcept { late_.fetch_add(1, std::memory_order_relaxed); }
   void count_fixed() noexcept { fixed_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
@@ -120,7 +119,6 @@ class VORTEX_EXPORT Disk {
   std::atomic<std::uint64_t> fixed_{0};
   std::atomic<std::uint64_t> retries_{0};
   std::atomic<std::uint64_t> short_transfers_{0};
-  std::atomic<std::uint64_t> late_{0};
   std::atomic<std::uint64_t> waits_{0};
   std::atomic<std::uint64_t> waited_ns_{0};
   DiskStatistics ended_;  // the counts of requests that ended

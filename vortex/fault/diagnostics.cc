@@ -14,7 +14,7 @@ void write_line(std::string_view line) noexcept {
   const int saved = errno;
   // Room for the end of the line is kept.
   LineBuffer<1023> shown;
-  put_printable(line, [&shown](std::string_view piece) { shown.text(piece); });
+  detail::put_printable(line, [&shown](std::string_view piece) { shown.text(piece); });
   LineBuffer<1024> text;
   text.text(shown.view()).text("\n");
   std::string_view rest = text.view();

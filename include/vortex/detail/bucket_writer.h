@@ -18,7 +18,7 @@
 #include "vortex/detail/digit.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Appends records to buckets in one pass, without counting first (Algorithm 9 of the Vortex paper
 // and its section 5.5). A buffer of 1 KiB is written past the caches when it is full; that is
@@ -168,4 +168,4 @@ class BucketWriter {
   int error_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

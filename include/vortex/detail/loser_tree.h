@@ -10,7 +10,7 @@
 
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // A merge that gives one record at a time and keeps the promises of RecordMerge.
 //
@@ -115,4 +115,4 @@ class LoserTree {
   std::uint64_t total_ = 0;  // records left
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

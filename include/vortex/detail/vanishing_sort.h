@@ -23,7 +23,7 @@
 #include "vortex/error.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Algorithm 9 of the Vortex paper for one kind of record. The first level reads the array, block by
 // block, into the buckets; what has been read flows back to the pool. Then the buckets are sorted
@@ -369,4 +369,4 @@ class VanishingSort {
   std::size_t written_ = 0;  // records of the result
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail
