@@ -1,11 +1,12 @@
 // In-memory sorts (Tables 8 to 11 of the Vortex paper, section 6.7).
 //
-//   vortex_sort   vortex::sort on ordinary memory
+//   vortex_sort   vortex::sort on ordinary memory, with one thread
+//   vortex_sort_threads  the same on all cores that the process may use
 //   radix_sort    vortex::radix_sort: a vanishing array through bucket streams. 2^6 of them with
 //                 blocks of 2 MiB, 2^8 for 2^30 records; rows radix_sort_KIB have blocks of that
 //                 size and 2^7 buckets
 //   std_sort, spreadsort (Boost), highway (Debian's), lsd_radix (out of place)
-//   tbb           tbb::parallel_sort, on all processors; the others use one
+//   tbb           tbb::parallel_sort, on all processors; the others use one thread
 //
 // Rows are SORT/RECORD/KEYS/lg n. Records are u64 and u32 keys, and pairs of a key and a value of 8
 // (pair) or 4 bytes each (half_pair). Every sort's memory is warmed before, and filling it is not
@@ -219,7 +220,8 @@ std::vector<Row<Record>> rows() {
     };
     rows.push_back({name, run, 0, most_lg});
   };
-  add("vortex_sort", 30, [](Span records) { sort(records); });
+  add("vortex_sort", 30, [](Span records) { sort(records, {.threads = 1}); });
+  add("vortex_sort_threads", 30, [](Span records) { sort(records, {.threads = 0}); });
   const auto through_buckets = [](benchmark::State& state, Keys keys, int lg) {
     vanishing<Record>(state, keys, lg, std::size_t{2} << 20, lg >= 30 ? 8 : 6);
   };
@@ -265,8 +267,9 @@ void register_all(const std::string& record, std::span<const Keys> kinds, int la
         register_row(row.name + tail,
                      [row, keys, lg](benchmark::State& state) { row.run(state, keys, lg); });
         if (row.name == "vortex_sort") continue;
-        for (const std::string ours : {"vortex_sort", "radix_sort"}) {
-          if (row.name == ours) continue;
+        for (const std::string ours : {"vortex_sort", "vortex_sort_threads", "radix_sort"}) {
+          if (row.name == ours || (ours == "radix_sort" && row.name == "vortex_sort_threads"))
+            continue;
           ratios.push_back({ours + " against " + row.name + tail, ours + tail + "/manual_time",
                             row.name + tail + "/manual_time"});
         }

@@ -20,6 +20,10 @@ struct SortOptions {
   Order order = Order::kAscending;
   // Records with equal keys keep their order. Costs nothing for bare keys.
   bool stable = false;
+  // How many threads may work, the calling one among them; 0: one for each core that the process
+  // may use, by its affinity and by the quotas of its control groups. The result is the same, to
+  // the byte.
+  unsigned threads = 0;
 };
 
 // Gives back what sort() has kept of memory for the calling thread's next sort: at most 8 MiB, and
@@ -30,10 +34,11 @@ namespace detail {
 
 // Compiled once, for the processor at hand. `keys` are 4 or 8 bytes long; `pairs` are a key of 8
 // bytes and 8 bytes of value; `half_pairs` a key of 4 and 4 of value, and not stable.
-VORTEX_EXPORT void sort_keys_32(void* keys, std::size_t count, KeyCode code);
-VORTEX_EXPORT void sort_keys_64(void* keys, std::size_t count, KeyCode code);
-VORTEX_EXPORT void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable);
-VORTEX_EXPORT void sort_half_pairs(void* pairs, std::size_t count, KeyCode code);
+VORTEX_EXPORT void sort_keys_32(void* keys, std::size_t count, KeyCode code, unsigned threads);
+VORTEX_EXPORT void sort_keys_64(void* keys, std::size_t count, KeyCode code, unsigned threads);
+VORTEX_EXPORT void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable,
+                                 unsigned threads);
+VORTEX_EXPORT void sort_half_pairs(void* pairs, std::size_t count, KeyCode code, unsigned threads);
 
 template <typename T>
 struct IsKeyValue : std::false_type {};
@@ -41,7 +46,7 @@ template <typename K, typename V>
 struct IsKeyValue<KeyValue<K, V>> : std::true_type {};
 
 template <typename T, typename KeyOf>
-void sort_generic(T* records, std::size_t count, KeyOf key_of) {
+void sort_generic(T* records, std::size_t count, KeyOf key_of, unsigned threads) {
   switch (presorted(records, count, key_of)) {
     case Presorted::kAscending:
       return;
@@ -52,9 +57,9 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of) {
       break;
   }
   if constexpr (sizeof(T) > kMaxCarriedBytes) {
-    sort_by_places(records, count, key_of);
+    sort_by_places(records, count, key_of, threads);
   } else {
-    InPlaceSort<T, KeyOf>::run(records, count, SortRules<T, KeyOf>{key_of});
+    InPlaceSort<T, KeyOf>::run(records, count, SortRules<T, KeyOf>{key_of}, {}, threads);
   }
 }
 
@@ -62,28 +67,38 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of) {
 
 // Sorts records by `key(record)`, an integer or floating-point number; always stable. The array is
 // sorted where it is: up to 512 KiB of it with as much memory again and 28 KiB, beyond that with up
-// to about 7 MiB of extra memory and 1% (for the lists of its 4 KiB chunks). Throws std::bad_alloc,
-// with nothing moved. Thread-safe for different arrays; runs on the calling thread, and takes at
-// most 64 KiB of its stack and 256 times the size of a record, whatever the keys. A VanishingArray
-// is sorted by moving its blocks (radix_sort.h).
+// to about 7 MiB of extra memory and 1% (for the lists of its 4 KiB chunks); with several threads,
+// up to 9 MiB for each, 1 MiB and 1%. Throws std::bad_alloc, with nothing moved. Thread-safe for
+// different arrays. Takes at most 64 KiB of the stack and 256 times the size of a record, whatever
+// the keys. A VanishingArray is sorted by moving its blocks (radix_sort.h).
+//
+// Arrays of fewer than 2^20 records are sorted on the calling thread, as all are with
+// `options.threads` 1. Larger ones get more threads, which begin and end within the call, at most
+// one for 2^19 records; with fewer records a thread costs about what it gains. They run none of the
+// program's handlers, but for the signals that their own instructions raise. Where the system
+// refuses threads the others do their work.
 //
 // The thread keeps the extra memory of sorts of fewer than 2^20 records for its next sort, until it
 // ends or calls release_sort_memory(): 1 to 2 MiB mostly, at most 8 MiB. No memory limit of the
 // library counts this memory.
 //
-// `key` must not throw and must give the same for the same record. Records of more than 256 bytes
-// take 16 bytes of extra memory each instead: their keys are sorted first.
+// `key` must not throw, must give the same for the same record, and is called by all threads at
+// once. Records of more than 256 bytes take 16 bytes of extra memory each instead: their keys are
+// sorted first, by all threads, and then one thread moves the records.
 template <typename T, typename KeyFunction>
 requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
   static_assert(std::is_trivially_copyable_v<T>,
                 "radix sorting moves records as bytes: they must be trivially copyable");
+  const auto sort_by = [&](auto key_of) {
+    detail::sort_generic(records.data(), records.size(), key_of, options.threads);
+  };
   if (options.order == Order::kAscending) {
-    detail::sort_generic(records.data(), records.size(), [key](const T& record) noexcept {
+    sort_by([key](const T& record) noexcept {
       return to_key_bits<Order::kAscending>(std::invoke(key, record));
     });
   } else {
-    detail::sort_generic(records.data(), records.size(), [key](const T& record) noexcept {
+    sort_by([key](const T& record) noexcept {
       return to_key_bits<Order::kDescending>(std::invoke(key, record));
     });
   }
@@ -100,9 +115,9 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> reco
   if constexpr (RadixKey<T>) {
     const KeyCode code = key_code<T>(options.order);
     if constexpr (sizeof(T) == 8) {
-      detail::sort_keys_64(data, count, code);
+      detail::sort_keys_64(data, count, code, options.threads);
     } else if constexpr (sizeof(T) == 4) {
-      detail::sort_keys_32(data, count, code);
+      detail::sort_keys_32(data, count, code, options.threads);
     } else {
       sort(
           records, [](const T& key) noexcept { return key; }, options);
@@ -113,11 +128,11 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> reco
                   "radix sorting moves records as bytes: they must be trivially copyable");
     const KeyCode code = key_code<Key>(options.order);
     if constexpr (sizeof(Key) == 8 && sizeof(T) == 16) {
-      detail::sort_pairs_64(data, count, code, options.stable);
+      detail::sort_pairs_64(data, count, code, options.stable, options.threads);
       return;
     } else if constexpr (sizeof(Key) == 4 && sizeof(T) == 8) {
       if (!options.stable) {
-        detail::sort_half_pairs(data, count, code);
+        detail::sort_half_pairs(data, count, code, options.threads);
         return;
       }
     }

@@ -19,7 +19,7 @@ namespace {
 
 template <typename Record, typename KeyOf, typename Codec>
 void sort_with(Record* records, std::size_t count, const SortRules<Record, KeyOf>& rules,
-               const Codec& codec) {
+               const Codec& codec, unsigned threads) {
   const auto encoded_key = [&](Record record) noexcept {
     codec.encode(&record, 1);
     return rules.key_of(record);
@@ -31,36 +31,36 @@ void sort_with(Record* records, std::size_t count, const SortRules<Record, KeyOf
       std::reverse(records, records + count);
       return;
     case Presorted::kNo:
-      InPlaceSort<Record, KeyOf, Codec>::run(records, count, rules, codec);
+      InPlaceSort<Record, KeyOf, Codec>::run(records, count, rules, codec, threads);
   }
 }
 
 template <typename Bits>
-void sort_words(void* words, std::size_t count, const WordCodec<Bits>& codec) {
+void sort_words(void* words, std::size_t count, const WordCodec<Bits>& codec, unsigned threads) {
   sort_with(static_cast<Bits*>(words), count,
-            SortRules<Bits, KeyOfWord>{{}, small_sort_for<Bits>(isa_in_use())}, codec);
+            SortRules<Bits, KeyOfWord>{{}, small_sort_for<Bits>(isa_in_use())}, codec, threads);
 }
 
 }  // namespace
 
-void sort_keys_32(void* keys, std::size_t count, KeyCode code) {
-  sort_words(keys, count, WordCodec<std::uint32_t>(code));
+void sort_keys_32(void* keys, std::size_t count, KeyCode code, unsigned threads) {
+  sort_words(keys, count, WordCodec<std::uint32_t>(code), threads);
 }
 
-void sort_keys_64(void* keys, std::size_t count, KeyCode code) {
-  sort_words(keys, count, WordCodec<std::uint64_t>(code));
+void sort_keys_64(void* keys, std::size_t count, KeyCode code, unsigned threads) {
+  sort_words(keys, count, WordCodec<std::uint64_t>(code), threads);
 }
 
-void sort_half_pairs(void* pairs, std::size_t count, KeyCode code) {
-  sort_words(pairs, count, WordCodec<std::uint64_t>(code, 32));
+void sort_half_pairs(void* pairs, std::size_t count, KeyCode code, unsigned threads) {
+  sort_words(pairs, count, WordCodec<std::uint64_t>(code, 32), threads);
 }
 
-void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable) {
+void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable, unsigned threads) {
   const Isa isa = isa_in_use();
   const SmallSort<Pair64> small =
       stable ? stable_small_sort_of_pairs(isa) : small_sort_for<Pair64>(isa);
   sort_with(static_cast<Pair64*>(pairs), count, SortRules<Pair64, KeyOfPair>{{}, small},
-            PairCodec(code));
+            PairCodec(code), threads);
 }
 
 }  // namespace vortex::inline v0::detail

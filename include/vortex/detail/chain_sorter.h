@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -100,6 +101,24 @@ class ChainSorter {
   // The sorter of few records at once. The caller may use it between sorts.
   const Dense& dense() const noexcept { return dense_; }
 
+  // How the keys of a chain lie in the range that is known of them.
+  enum class Spread {
+    kUnknown,
+    kTight,  // it is narrow
+    kEven,   // and they are expected to be spread over it
+  };
+  // In bucket `bucket` of a split of `count` records, which has got `size` of them.
+  static Spread spread_of(const Split<Bits>& split, unsigned bucket, std::size_t size,
+                          std::size_t count) noexcept {
+    const std::size_t expected = 2 * (count / split.buckets) + 1024;
+    const bool slices = split.kind == SplitKind::kSlices || split.kind == SplitKind::kScaled;
+    const bool clamped =
+        split.kind == SplitKind::kClamped && bucket != 0 && bucket + 1 != split.buckets;
+    return slices && !split.repeats && size <= expected ? Spread::kEven
+           : slices || clamped                          ? Spread::kTight
+                                                        : Spread::kUnknown;
+  }
+
   // Sorts more than Dense::kMax records to the output: those of the array whose chunks the arena
   // has, which it uses up. `range` holds their encoded keys. False when the output failed.
   template <typename Codec>
@@ -122,6 +141,18 @@ class ChainSorter {
           return splitter_.take(array, count, codec, to, most);
         });
     const std::span<Chain> chains = take_lists(level.split.buckets);
+    scatter_array(array, count, level, chains, codec);
+    return sort_level(chains, level, range, count, 0);
+  }
+
+  // What several sorters do who share the work on one array (ParallelSort).
+  //
+  // Distributes the array, whose chunks the arena has, or a chain to `chains`.
+  template <typename Codec>
+  void scatter_array(Record* array, std::size_t count, const SplitLevel<Bits>& level,
+                     std::span<Chain> chains, const Codec& codec) noexcept {
+    constexpr std::size_t kChunk = ChunkLayout<Record>::kChunkRecords;
+    const std::size_t whole = count / kChunk;
     writer_.start(arena_, chains.data(), level.split.buckets);
     splitter_.with_level(level, [&](const auto& bucket_of, const auto& leave_out) {
       for (std::size_t chunk = 0; chunk < whole; ++chunk) {
@@ -138,7 +169,51 @@ class ChainSorter {
       writer_.scatter(tail_.get(), rest, tail_.get(), bucket_of, leave_out);
     });
     writer_.finish();
-    return sort_level(chains, level, range, count, 0);
+  }
+  // Apart from sort(), which calls itself and should not take more of the stack than it must.
+  [[gnu::noinline]] void scatter(const Chain& chain, const SplitLevel<Bits>& level,
+                                 std::span<Chain> chains) noexcept {
+    writer_.start(arena_, chains.data(), level.split.buckets);
+    splitter_.with_level(level, [&](const auto& bucket_of, const auto& leave_out) {
+      arena_.template for_each_chunk<true>(
+          chain, [&](const Record* records, std::size_t count, const Record* next) {
+            writer_.scatter(records, count, next, bucket_of, leave_out);
+          });
+    });
+    writer_.finish();
+  }
+  // The split of `count` records of the range at `level`, without hot keys. On levels below
+  // kSampledLevels `range` is what the records hold. `outer_lists` are open on the levels above.
+  template <typename Take>
+  Split<Bits> split(std::size_t count, const KeyRange<Bits>& range, Spread spread, int level,
+                    std::size_t outer_lists, Take take) noexcept {
+    open_lists_ = outer_lists;
+    const unsigned buckets = 1u << bits_of_level(count, level);
+    open_lists_ = 0;
+    if (spread == Spread::kEven || level > kSampledLevels) return even_split(range, buckets);
+    std::array<Bits, kSample> sample;
+    return split_by_sample(sample.data(), take(splitter_, sample.data(), kSample), range, buckets);
+  }
+  // The keys that a chain holds.
+  KeyRange<Bits> measure(const Chain& chain) noexcept {
+    KeyRange<Bits> range{std::numeric_limits<Bits>::max(), 0};
+    arena_.template for_each_chunk<false>(
+        chain, [&](const Record* records, std::size_t count, const Record*) {
+          for (std::size_t i = 0; i < count; ++i) {
+            const Bits key = rules_.key_of(records[i]);
+            range.low = std::min(range.low, key);
+            range.high = std::max(range.high, key);
+          }
+        });
+    return range;
+  }
+  // Sorts a chain of the arena to the output, as sort_array() sorts a bucket that it has made:
+  // bucket of a level from 1, with as many lists open above.
+  void sort_chain(const Chain& chain, const KeyRange<Bits>& range, Spread spread, int level,
+                  std::size_t outer_lists) noexcept {
+    open_lists_ = outer_lists;
+    sort(chain, range, spread, level);
+    open_lists_ = 0;
   }
 
   // How many bits the next level takes of a job of `count` records.
@@ -152,13 +227,6 @@ class ChainSorter {
   };
 
   static constexpr bool kBare = kBareKeys<KeyOf>;
-
-  // How the keys of a chain lie in the range that is known of them.
-  enum class Spread {
-    kUnknown,
-    kTight,  // it is narrow
-    kEven,   // and they are expected to be spread over it
-  };
 
   // How many bits level `level`, from 0, takes of `count` records: what the plan says, but so few
   // that every deeper level can have kMinLists of the lists that are left. By the same rule on
@@ -194,14 +262,9 @@ class ChainSorter {
   // back. False when the output failed; chains not yet read keep their chunks.
   bool sort_all(std::span<Chain> chains, const Split<Bits>& split, const KeyRange<Bits>& range,
                 std::size_t count, int level) noexcept {
-    const std::size_t expected = 2 * (count / split.buckets) + 1024;
     for (unsigned i = 0; i < split.buckets; ++i) {
       if (chains[i].count == 0) continue;
-      const bool slices = split.kind == SplitKind::kSlices || split.kind == SplitKind::kScaled;
-      const bool clamped = split.kind == SplitKind::kClamped && i != 0 && i + 1 != split.buckets;
-      const Spread spread = slices && !split.repeats && chains[i].count <= expected ? Spread::kEven
-                            : slices || clamped                                     ? Spread::kTight
-                                                : Spread::kUnknown;
+      const Spread spread = spread_of(split, i, chains[i].count, count);
       if (!sort(std::exchange(chains[i], Chain{}), range_of(split, i, range), spread, level + 1)) {
         return false;
       }
@@ -230,19 +293,6 @@ class ChainSorter {
     const std::span<Chain> chains = take_lists(split.split.buckets);
     scatter(chain, split, chains);
     return sort_level(chains, split, held, chain.count, level);
-  }
-
-  // Apart from sort(), which calls itself and should not take more of the stack than it must.
-  [[gnu::noinline]] void scatter(const Chain& chain, const SplitLevel<Bits>& level,
-                                 std::span<Chain> chains) noexcept {
-    writer_.start(arena_, chains.data(), level.split.buckets);
-    splitter_.with_level(level, [&](const auto& bucket_of, const auto& leave_out) {
-      arena_.template for_each_chunk<true>(
-          chain, [&](const Record* records, std::size_t count, const Record* next) {
-            writer_.scatter(records, count, next, bucket_of, leave_out);
-          });
-    });
-    writer_.finish();
   }
 
   // All records of one key.
@@ -286,7 +336,7 @@ class ChainSorter {
     const std::size_t count = chain.count;
     Record* const gathered = gathered_;
     if (count > kSmallSortMost &&
-        !Dense::has_heavy_key(rules_, arena_.data(chain.head), first_chunk(chain))) {
+        !Dense::has_heavy_key(rules_, first_records(chain), first_chunk(chain))) {
       const auto slices = static_cast<unsigned>(
           std::min<std::size_t>(count / Dense::kLeave + 1, Dense::kMaxSlices));
       const std::size_t room = ChainSlices<Record, KeyOf>::room_of_slice(count / slices);
@@ -311,18 +361,18 @@ class ChainSorter {
   static std::size_t first_chunk(const Chain& chain) noexcept {
     return std::min(chain.count, ChunkArena<Record>::kChunkRecords);
   }
-
-  KeyRange<Bits> measure(const Chain& chain) noexcept {
-    KeyRange<Bits> range{std::numeric_limits<Bits>::max(), 0};
-    arena_.template for_each_chunk<false>(
-        chain, [&](const Record* records, std::size_t count, const Record*) {
-          for (std::size_t i = 0; i < count; ++i) {
-            const Bits key = rules_.key_of(records[i]);
-            range.low = std::min(range.low, key);
-            range.high = std::max(range.high, key);
-          }
-        });
-    return range;
+  // As many records of the chain, together. Those of a chain that begins with a chunk that is not
+  // full are gathered.
+  const Record* first_records(const Chain& chain) noexcept {
+    if (arena_.size(chain.head) >= first_chunk(chain)) [[likely]]
+      return arena_.data(chain.head);
+    std::size_t at = 0;
+    for (std::uint32_t node = chain.head; at < first_chunk(chain); node = arena_.next(node)) {
+      const std::size_t here = std::min(arena_.size(node), first_chunk(chain) - at);
+      Dense::copy(arena_.data(node), here, gathered_ + at);
+      at += here;
+    }
+    return gathered_;
   }
 
   static constexpr std::size_t kLine = ChunkLayout<Record>::kLineRecords;

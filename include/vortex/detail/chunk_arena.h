@@ -27,12 +27,20 @@ struct ChunkLayout {
   static constexpr std::size_t kLineRecords = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
 };
 
-// A list of records in chunks; all chunks but the last are full.
+// A list of records in chunks. All chunks but the last are full, unless the list has been joined
+// from several (ChunkArena::rebase() to pieces).
 struct Chain {
   static constexpr std::uint32_t kNone = 0xffffffff;
   std::uint32_t head = kNone;
   std::uint32_t tail = kNone;
   std::size_t count = 0;
+};
+
+// Records that lie together: a full chunk, or the end of a list.
+template <typename Record>
+struct Piece {
+  Record* records;
+  std::size_t count;
 };
 
 // Chunks of an array that is being sorted in place, and spare ones. Those of the array join the
@@ -55,10 +63,11 @@ class ChunkArena {
     rebase(array, array_chunks);
   }
 
-  // Allocates what rebase() to arrays of up to `array_chunks` chunks needs.
-  void reserve(std::size_t array_chunks) {
-    nodes_.reserve(array_chunks + spare_chunks_);
-    free_.reserve(array_chunks + spare_chunks_);
+  // Allocates what rebase() to arrays of up to `array_chunks` chunks needs, with up to `outside`
+  // pieces outside of them.
+  void reserve(std::size_t array_chunks, std::size_t outside = 0) {
+    nodes_.reserve(array_chunks + outside + spare_chunks_);
+    free_.reserve(array_chunks + outside + spare_chunks_);
     owners_.reserve(array_chunks);
   }
 
@@ -72,14 +81,48 @@ class ChunkArena {
     free_.clear();
     free_chunks_ = spare_chunks_;
     for (std::size_t i = 0; i < array_chunks; ++i) {
-      nodes_[i] = {array + i * kChunkRecords, Chain::kNone, true};
+      nodes_[i] = {array + i * kChunkRecords, Chain::kNone, 0, true};
       owners_[i] = static_cast<std::uint32_t>(i);
     }
-    for (std::size_t i = spare_chunks_; i-- > 0;) {
-      nodes_[array_chunks + i] = {spare_ + i * kChunkRecords, Chain::kNone, false};
-      free_.push_back(static_cast<std::uint32_t>(array_chunks + i));
+    free_spare(array_chunks);
+  }
+
+  // Turns to a list of pieces, which the arena gets: piece_of(i) for i from 0 to `pieces` - 1, one
+  // at least. Full ones lie in chunks of the array or elsewhere, others elsewhere, with the room of
+  // a chunk. The chunks of the array that hold none are free, as are all spare ones. Returns the
+  // list. No more than reserve() has been told.
+  template <typename PieceOf>
+  Chain rebase(Record* array, std::size_t array_chunks, std::size_t pieces,
+               PieceOf piece_of) noexcept {
+    array_ = array;
+    array_chunks_ = array_chunks;
+    result_chunks_ = 0;
+    nodes_.clear();
+    owners_.assign(array_chunks, Chain::kNone);
+    free_.clear();
+    free_chunks_ = spare_chunks_;
+    Chain chain{0, static_cast<std::uint32_t>(pieces - 1), 0};
+    for (std::size_t i = 0; i < pieces; ++i) {
+      const Piece<Record> piece = piece_of(i);
+      const auto node = static_cast<std::uint32_t>(i);
+      nodes_.push_back({piece.records, node == chain.tail ? Chain::kNone : node + 1,
+                        static_cast<std::uint16_t>(kChunkRecords - piece.count), true});
+      note_owner(node);
+      chain.count += piece.count;
     }
-    spare_untouched_ = std::min(spare_untouched_, free_.size());
+    std::size_t empty = 0;
+    for (const std::uint32_t owner : owners_) empty += owner == Chain::kNone;
+    free_chunks_ += empty;
+    const std::size_t spare = nodes_.size() + empty;
+    nodes_.resize(spare + spare_chunks_);
+    free_spare(spare);
+    for (std::size_t chunk = 0, node = pieces; node < spare; ++chunk) {
+      if (owners_[chunk] != Chain::kNone) continue;
+      nodes_[node] = {array + chunk * kChunkRecords, Chain::kNone, 0, false};
+      owners_[chunk] = static_cast<std::uint32_t>(node);
+      free_.push_back(static_cast<std::uint32_t>(node++));
+    }
+    return chain;
   }
 
   std::size_t spare_chunks() const noexcept { return spare_chunks_; }
@@ -89,6 +132,11 @@ class ChunkArena {
   // Spare chunks that have been used at some time: the others may have no memory behind them yet.
   std::size_t spare_chunks_touched() const noexcept { return spare_chunks_ - spare_untouched_; }
 
+  // The bytes that reserve() allocates.
+  static constexpr std::size_t list_bytes(std::size_t array_chunks, std::size_t other_chunks) {
+    return (array_chunks + other_chunks) * (sizeof(Node) + sizeof(std::uint32_t)) +
+           array_chunks * sizeof(std::uint32_t);
+  }
   // The bytes that reserve() has allocated for lists.
   std::size_t list_bytes() const noexcept {
     return nodes_.capacity() * sizeof(Node) +
@@ -97,6 +145,10 @@ class ChunkArena {
 
   Record* data(std::uint32_t node) const noexcept { return nodes_[node].data; }
   std::uint32_t next(std::uint32_t node) const noexcept { return nodes_[node].next; }
+  // How many records a chunk of a list holds, unless it is the last.
+  std::size_t size(std::uint32_t node) const noexcept {
+    return kChunkRecords - nodes_[node].missing;
+  }
   void link(std::uint32_t node, std::uint32_t next) noexcept { nodes_[node].next = next; }
 
   // A free chunk. That there is one is for the user to see to, as ChainSorter does; where there is
@@ -112,6 +164,7 @@ class ChunkArena {
       if (in_result(node)) continue;
       least_free_ = std::min(least_free_, --free_chunks_);
       nodes_[node].live = true;
+      nodes_[node].missing = 0;
       nodes_[node].next = Chain::kNone;
       return node;
     }
@@ -129,7 +182,7 @@ class ChunkArena {
     std::size_t left = chain.count;
     for (std::uint32_t node = chain.head; left != 0;) {
       const std::uint32_t next = this->next(node);
-      const std::size_t here = std::min(left, kChunkRecords);
+      const std::size_t here = std::min(left, size(node));
       const Record* records = data(node);
       body(records, here, left > here ? data(next) : records);
       if constexpr (give) this->give(node);
@@ -166,8 +219,19 @@ class ChunkArena {
   struct Node {
     Record* data;
     std::uint32_t next;
+    std::uint16_t missing;  // records that would fill it
     bool live;
   };
+  static_assert(kChunkRecords <= 0xffff);
+
+  // Makes the last nodes those of the spare chunks, all free; `first` is the first of them.
+  void free_spare(std::size_t first) noexcept {
+    for (std::size_t i = spare_chunks_; i-- > 0;) {
+      nodes_[first + i] = {spare_ + i * kChunkRecords, Chain::kNone, 0, false};
+      free_.push_back(static_cast<std::uint32_t>(first + i));
+    }
+    spare_untouched_ = std::min(spare_untouched_, free_.size());
+  }
 
   std::size_t chunk_of(const Record* data) const noexcept {
     return static_cast<std::size_t>(data - array_) / kChunkRecords;

@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <new>
 
+#include "vortex/detail/array_output.h"
 #include "vortex/detail/chain_sorter.h"
 #include "vortex/detail/kept_memory.h"
+#include "vortex/detail/parallel_sort.h"
 #include "vortex/detail/presorted.h"
 #include "vortex/detail/record_codec.h"
+#include "vortex/detail/thread_team.h"
 
 namespace vortex::inline v0 {
 
@@ -32,7 +35,21 @@ class InPlaceSort {
            count / kChunk * ChunkArena<Record>::kListBytes;
   }
 
-  static void run(Record* array, std::size_t count, const Rules& rules, const Codec& codec = {}) {
+  // `threads`: as many as may work; 0: one for each core that the process may use. Those beyond
+  // what pays are left out.
+  static void run(Record* array, std::size_t count, const Rules& rules, const Codec& codec = {},
+                  unsigned threads = 1) {
+    if (threads != 1 && count >= 2 * kMinShare) {
+      const std::size_t most = count / kMinShare;
+      threads = static_cast<unsigned>(std::min<std::size_t>(ThreadTeam::resolve(threads), most));
+      if (threads > 1) {
+        ThreadTeam team(threads);
+        if (team.threads() > 1) {
+          ParallelSort<Record, KeyOf, Codec>(array, count, rules, codec, team).sort();
+          return;
+        }
+      }
+    }
     if (count <= kSmallSortMost) {
       codec.encode(array, count);
       rules.sort_few(array, count, array);
@@ -54,6 +71,10 @@ class InPlaceSort {
   // Sorts of fewer records keep their working memory for the next.
   static constexpr std::size_t kFew = std::size_t{1} << 20;
 
+  // The fewest records for each of several threads: two sort 2^19 u64 at 0.8 of the speed of one,
+  // 2^20 at 1.2, 2^21 at 1.2, 2^22 at 1.5.
+  static constexpr std::size_t kMinShare = std::size_t{1} << 19;
+
   // As many records again and a workspace, in front of them.
   using Workspace = typename Sorter::Dense::Workspace;
   static constexpr std::size_t kOtherOffset = (sizeof(Workspace) + 4095) / 4096 * 4096;
@@ -71,29 +92,6 @@ class InPlaceSort {
     codec.decode(array, count);
   }
 
-  // The array itself, front to back.
-  class ArrayOutput final : public SortedOutput<Record> {
-   public:
-    ArrayOutput(Record* array, ChunkArena<Record>& arena, const Codec& codec)
-        : at_(array), arena_(arena), codec_(codec) {}
-    Record* room(std::size_t count) noexcept override {
-      Record* const here = at_;
-      records_ += count;
-      at_ += count;
-      arena_.claim(records_);
-      return here;
-    }
-    void written(Record* records, std::size_t count) noexcept override {
-      codec_.decode(records, count);
-    }
-
-   private:
-    Record* at_;
-    std::size_t records_ = 0;
-    ChunkArena<Record>& arena_;
-    const Codec& codec_;
-  };
-
   InPlaceSort(Record* array, std::size_t count, const Rules& rules, const Codec& codec)
       : array_(array),
         count_(count),
@@ -102,8 +100,10 @@ class InPlaceSort {
         spare_(Sorter::spare_chunks_for(count) * kChunk * sizeof(Record), count < kFew),
         arena_(array, count / kChunk, static_cast<Record*>(spare_.get()),
                Sorter::spare_chunks_for(count)),
-        output_(array, arena_, codec_),
-        sorter_(rules_, arena_, output_, {}, count < kFew) {}
+        output_(arena_, codec_),
+        sorter_(rules_, arena_, output_, {}, count < kFew) {
+    output_.start(array);
+  }
 
   void sort() noexcept { sorter_.sort_array(array_, count_, KeyRange<Bits>{}, codec_); }
 
@@ -113,7 +113,7 @@ class InPlaceSort {
   const Codec codec_;
   detail::KeptMemory spare_;
   ChunkArena<Record> arena_;
-  ArrayOutput output_;
+  ArrayOutput<Record, Codec> output_;
   Sorter sorter_;
 };
 

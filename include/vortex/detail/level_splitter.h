@@ -105,26 +105,51 @@ class LevelSplitter {
   }
   std::size_t take(const ChunkArena<Record>& arena, const Chain& chain, Bits* to,
                    std::size_t most) const noexcept {
-    const std::size_t chunks = chain.count / ChunkArena<Record>::kChunkRecords;
-    // Whole chunks only; from each of some, evenly spread, a few records evenly spread in turn.
+    return take(NodeCursor{&arena, chain.head}, chain.count, to, most);
+  }
+  // From a list of `count` records: `cursor` has data(), size() and advance(), and stands at its
+  // first piece. Which records are taken depends on their order alone, not on the pieces.
+  template <typename Cursor>
+  std::size_t take(Cursor cursor, std::size_t count, Bits* to, std::size_t most) const noexcept {
+    constexpr std::size_t kChunk = ChunkArena<Record>::kChunkRecords;
+    const std::size_t chunks = count / kChunk;
+    // From as many records as fill a chunk, evenly spread, a few evenly spread in turn.
     const std::size_t every = std::max<std::size_t>(chunks / most, 1);
-    const std::size_t from_each = std::clamp<std::size_t>(most / std::max<std::size_t>(chunks, 1),
-                                                          1, ChunkArena<Record>::kChunkRecords);
-    std::size_t taken = 0, index = 0;
-    std::uint32_t node = chain.head;
-    for (; index < chunks && taken + from_each <= most; ++index, node = arena.next(node)) {
-      if (index % every != 0) continue;
-      const Record* records = arena.data(node);
+    const std::size_t from_each =
+        std::clamp<std::size_t>(most / std::max<std::size_t>(chunks, 1), 1, kChunk);
+    std::size_t taken = 0, begin = 0;
+    for (std::size_t index = 0; index < chunks && taken + from_each <= most; index += every) {
+      const std::size_t start = index * kChunk;
+      forward(cursor, begin, start);
       for (std::size_t i = 0; i < from_each; ++i) {
-        const std::size_t at = (i * ChunkArena<Record>::kChunkRecords / from_each + index) %
-                               ChunkArena<Record>::kChunkRecords;
-        to[taken++] = rules_.key_of(records[at]);
+        const std::size_t place = start + (i * kChunk / from_each + index) % kChunk;
+        Cursor at = cursor;
+        std::size_t before = begin;
+        forward(at, before, place);
+        to[taken++] = rules_.key_of(at.data()[place - before]);
       }
     }
     return taken;
   }
 
  private:
+  struct NodeCursor {
+    const Record* data() const noexcept { return arena->data(node); }
+    std::size_t size() const noexcept { return arena->size(node); }
+    void advance() noexcept { node = arena->next(node); }
+    const ChunkArena<Record>* arena;
+    std::uint32_t node;
+  };
+
+  // Moves a cursor, before which there are `before` records, to the piece with that record.
+  template <typename Cursor>
+  static void forward(Cursor& cursor, std::size_t& before, std::size_t place) noexcept {
+    while (place - before >= cursor.size()) {
+      before += cursor.size();
+      cursor.advance();
+    }
+  }
+
   const SortRules<Record, KeyOf>& rules_;
   const Dense& dense_;
   Record* const workspace_;
