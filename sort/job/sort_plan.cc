@@ -1,3 +1,4 @@
+#include "vortex/sort_resources.h"
 
 #include <algorithm>
 #include <bit>
@@ -15,7 +16,6 @@
 #include "vortex/input_stream.h"
 #include "vortex/os/reservation.h"
 #include "vortex/record_order.h"
-#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 namespace {

@@ -1,3 +1,4 @@
+#include "vortex/vanishing_array.h"
 
 #include <gtest/gtest.h>
 
@@ -12,35 +13,24 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
+#include "tests/vortex/pooled_test.h"
 #include "vortex/block_pool.h"
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
-#include "vortex/vanishing_array.h"
 
 namespace vortex {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{16} << 10;
-constexpr std::size_t kWords = kBlock / sizeof(std::uint64_t);
+using test::kBlock;
+using test::kWords;
 
-class BucketStreamTest : public testing::Test {
+class BucketStreamTest : public test::PooledTest {
  protected:
-  void make_pool(std::size_t blocks) {
-    BlockPoolOptions options;
-    options.pool_bytes = blocks * kBlock;
-    options.block_bytes = kBlock;
-    options.warming = Warming::kOnDemand;
-    blocks_ = std::make_unique<BlockPool>(options);
-    pool_ = std::make_unique<StreamPool>(*blocks_, blocks);
-  }
   std::unique_ptr<BucketStream> make_bucket(std::size_t comeback_blocks = 0) {
     return std::make_unique<BucketStream>(
         *pool_, BucketStreamOptions{.reserve_bytes = std::uint64_t{1} << 30,
                                     .comeback_blocks = comeback_blocks});
   }
-
-  std::unique_ptr<BlockPool> blocks_;
-  std::unique_ptr<StreamPool> pool_;
 };
 
 std::uint64_t* words(BucketStream& bucket) {

@@ -13,29 +13,17 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
+#include "tests/vortex/pooled_test.h"
 #include "vortex/block_pool.h"
 #include "vortex/guarded.h"
 
 namespace vortex {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{16} << 10;
-constexpr std::size_t kWords = kBlock / sizeof(std::uint64_t);
+using test::kBlock;
+using test::kWords;
 
-class VanishingArrayTest : public testing::Test {
- protected:
-  void make_pool(std::size_t blocks) {
-    BlockPoolOptions options;
-    options.pool_bytes = blocks * kBlock;
-    options.block_bytes = kBlock;
-    options.warming = Warming::kOnDemand;
-    blocks_ = std::make_unique<BlockPool>(options);
-    pool_ = std::make_unique<StreamPool>(*blocks_, blocks);
-  }
-
-  std::unique_ptr<BlockPool> blocks_;
-  std::unique_ptr<StreamPool> pool_;
-};
+using VanishingArrayTest = test::PooledTest;
 
 std::vector<std::uint64_t> random_words(std::size_t count) {
   auto random = test::test_random(count);
