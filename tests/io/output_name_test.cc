@@ -87,6 +87,18 @@ class NamesToBe : public testing::Test {
               0);
   }
 
+  // A file that must not replace another appears where there is none, and not where one has
+  // appeared meanwhile. 0, or where that went wrong.
+  int what_is_wrong_without_replacing() {
+    written(path, false).finish(3);
+    if (contents(path) != "new" || folder.entries() != 1) return 1;
+    if (unlink(path.c_str()) != 0) return 2;
+    FileWriter<char> out = written(path, false);
+    put(path, "other");
+    if (error_of([&] { out.finish(3); }) != EEXIST) return 3;
+    return contents(path) == "other" ? 0 : 4;
+  }
+
   test::TemporaryFolder folder;
   std::string path = folder.file("file");
 };
@@ -162,27 +174,14 @@ TEST_P(OutputNames, AreRelativeToTheFolderAtTheBeginning) {
 TEST_P(OutputNames, CanBeProtectedWithoutRenamingThatDoesNotReplace) {
   run([&] {
     if (!refuse_call(SYS_renameat2, EINVAL)) return kCannotRefuse;
-    written(path, false).finish(3);
-    if (contents(path) != "new" || folder.entries() != 1) return 1;
-    if (unlink(path.c_str()) != 0) return 2;
-    // It appears meanwhile.
-    FileWriter<char> out = written(path, false);
-    put(path, "other");
-    if (error_of([&] { out.finish(3); }) != EEXIST) return 3;
-    return contents(path) == "other" ? 0 : 4;
+    return what_is_wrong_without_replacing();
   });
 }
 
 TEST_F(TemporaryNames, CanBeProtectedWithoutHardLinks) {
   run([&] {
     if (!refuse_call(SYS_linkat, EPERM)) return kCannotRefuse;
-    written(path, false).finish(3);
-    if (contents(path) != "new" || folder.entries() != 1) return 1;
-    if (unlink(path.c_str()) != 0) return 2;
-    FileWriter<char> out = written(path, false);
-    put(path, "other");
-    if (error_of([&] { out.finish(3); }) != EEXIST) return 3;
-    return contents(path) == "other" ? 0 : 4;
+    return what_is_wrong_without_replacing();
   });
 }
 
