@@ -148,6 +148,11 @@ class VORTEX_EXPORT BlockPool {
   // Takes the block home and leaves bare reservation behind. Returns and fails like place().
   int withdraw(Block block) noexcept;
 
+  // The same while other threads may be reading the block where it is: from one instant on they
+  // fault there. During a withdraw() they could read zeros for a moment. In a pool that moves it
+  // takes two system calls more.
+  int withdraw_from_readers(Block block) noexcept;
+
   // For a block that the kernel refuses to move home while its user has to go: the block stays
   // where it is, its memory goes with the reservation that holds it, and the pool has one block
   // less from now on. It is given back like any other; place() of it fails with ENOMEM.

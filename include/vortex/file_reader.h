@@ -13,17 +13,29 @@
 #include "vortex/detail/export.h"
 #include "vortex/detail/file_layout.h"
 #include "vortex/disk.h"
-#include "vortex/input_stream.h"
+#include "vortex/stream.h"
 
 namespace vortex::inline v0 {
 
-class FileSource;
+class FileStream;
+
+// Which touches of a reader's array are served.
+enum class ReadOrder : std::uint8_t {
+  kAny,      // all, where the file can be read again: a block that was dropped is read once more.
+             // What cannot be read again (pipes, sockets, files of unknown size) is read forward
+  kForward,  // those within a window that moves forward; one behind it is the stream's error. Saves
+             // up to three blocks of memory, and shows mistakes
+};
 
 struct FileReaderOptions {
   std::size_t block_bytes = 0;      // 0: 2 MiB, less for files smaller than the pool
-  std::size_t comeback_blocks = 1;  // M: how far the reader may go back
+  std::size_t comeback_blocks = 1;  // M: how far the reader may go back. In any order: the last
+                                    // M + 1 blocks touched, and at least 4, are always there
   std::size_t read_ahead = 4;       // N: requests beyond the block in use
   std::size_t request_bytes = 0;    // 0: a block, or several small ones
+  ReadOrder order = ReadOrder::kAny;
+  std::size_t cursors = 1;  // in any order: how many walks have memory for N requests each. There
+                            // may be more, which share it
   Caching caching = Caching::kAuto;
   Disk* disk = nullptr;  // null: one of its own. Must outlive the reader
   BlockPool* pool =
@@ -42,8 +54,17 @@ struct FileSourceStatistics {
   std::uint64_t waited_ns = 0;
 };
 
+// In any order only.
+struct AnyOrderStatistics {
+  std::uint64_t cursors = 0;       // walks noticed so far
+  std::uint64_t reread_bytes = 0;  // read once more, since the block had been dropped
+  std::uint64_t drops = 0;         // blocks dropped that had been touched
+  std::uint64_t unused = 0;        // blocks read ahead and dropped untouched
+};
+
 struct FileReaderStatistics {
   FileSourceStatistics source;
+  AnyOrderStatistics any_order;
   std::vector<DiskStatistics> disks;
   std::string direct;  // "direct I/O", or why not
   std::size_t pool_bytes = 0;
@@ -67,18 +88,22 @@ class VORTEX_EXPORT FileReaderBase {
                           const FileReaderOptions& options = {});
 
   // Movable, but not assignable: a stream that is replaced would outlive its pool.
-  FileReaderBase(FileReaderBase&&) noexcept = default;
+  FileReaderBase(FileReaderBase&&) noexcept;
   FileReaderBase& operator=(FileReaderBase&&) = delete;
+  ~FileReaderBase();
 
-  const std::byte* bytes() const noexcept { return stream_->bytes(); }
+  const std::byte* bytes() const noexcept { return bytes_; }
   // Known from the start for files; for pipes, sockets and terminals once the end has been read.
-  std::optional<std::uint64_t> length_bytes() const noexcept { return stream_->length_bytes(); }
+  std::optional<std::uint64_t> length_bytes() const noexcept;
 
-  // Places [offset, offset + bytes) for system calls; see InputStreamBase::prefault().
-  void prefault(std::uint64_t offset, std::size_t bytes) { stream_->prefault(offset, bytes); }
+  // Places [offset, offset + bytes) for system calls; see InputStreamBase::prefault(). In any
+  // order, up to W blocks, which stay until as many others have been touched.
+  void prefault(std::uint64_t offset, std::size_t bytes);
+  // See InputStreamBase::home_of().
+  const std::byte* home_of(const void* at) noexcept;
 
   // The stream underneath: failure(), cancel(), statistics() of its faults.
-  InputStreamBase& stream() noexcept { return *stream_; }
+  Stream& stream() noexcept;
   std::size_t block_bytes() const noexcept { return pool_->block_bytes(); }
   FileReaderStatistics statistics() const;
 
@@ -88,10 +113,14 @@ class VORTEX_EXPORT FileReaderBase {
  private:
   std::unique_ptr<BlockPool> own_pool_;
   BlockPool* pool_ = nullptr;
-  FileSource* source_ = nullptr;  // the stream's
   std::string direct_;
-  std::unique_ptr<InputStreamBase> stream_;
+  std::unique_ptr<FileStream> file_;
+  const std::byte* bytes_ = nullptr;
 };
+
+// write_from_stream() of input_stream.h, from a file.
+VORTEX_EXPORT void write_from_stream(int descriptor, FileReaderBase& reader, std::uint64_t offset,
+                                     std::uint64_t bytes);
 
 // FileReader<T>: the Vortex file wrapper of section 6.3.
 //
@@ -105,7 +134,22 @@ class VORTEX_EXPORT FileReaderBase {
 // that shrinks while it is read is such an error (ENODATA); what is appended to it meanwhile is not
 // read.
 //
-// Constructors throw Error, with the path. One reader thread, or several inside the window.
+// The pointer may be touched anywhere, in any order and by any number of threads, in the same fixed
+// memory of blocks_needed() blocks: a block that was dropped is read again, as the file is then.
+// Let W be M + 1, and at least 4, which is what one instruction can touch. The last W blocks
+// touched are always there. For any other block the one touched longest ago is dropped, but none
+// that a walk is in.
+//
+// Walks from block to block, upwards or downwards, are noticed (cursors), and each has its own
+// read-ahead. One begins with the second of two neighbouring blocks, or with the first touch of the
+// file's beginning; its read-ahead grows from one request to N. There is memory for N requests each
+// of FileReaderOptions::cursors walks; more walks share it, and one that stands still while others
+// go on loses its part. Touches in other places take at most a block from it.
+//
+// With ReadOrder::kForward, and for what cannot be read again, the array has a window as an
+// InputStream has, and threads may read inside it.
+//
+// Constructors throw Error, with the path.
 template <typename T>
 class FileReader : public FileReaderBase {
   static_assert(std::is_trivially_copyable_v<T>,

@@ -1,11 +1,13 @@
 #include "vortex/file_reader.h"
 
 #include <cerrno>
+#include <utility>
 
-#include "io/file/file_source.h"
+#include "io/file/file_stream.h"
 #include "io/file/own_pool.h"
 #include "io/file/single_file.h"
 #include "vortex/error.h"
+#include "vortex/stream/write_in_parts.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -17,20 +19,11 @@ std::size_t chosen_block_bytes(const FileLayout& layout, const FileReaderOptions
   return block_bytes_for(*length, options.read_ahead + 1);
 }
 
-FileSourceOptions source_options(const FileReaderOptions& options) {
-  FileSourceOptions result;
-  result.blocks_for_stream = options.comeback_blocks + 1;
-  result.read_ahead = options.read_ahead;
-  result.request_bytes = options.request_bytes;
-  result.caching = options.caching;
-  return result;
-}
-
 }  // namespace
 
 std::size_t FileReaderBase::blocks_needed(const FileReaderOptions& options,
                                           std::size_t block_bytes) {
-  return FileSource::blocks_needed(source_options(options), block_bytes);
+  return file_stream_blocks(options, options.order == ReadOrder::kAny, block_bytes);
 }
 
 FileReaderBase::FileReaderBase(const std::string& path, const FileReaderOptions& options)
@@ -48,33 +41,43 @@ FileReaderBase::FileReaderBase(int descriptor, const FileReaderOptions& options)
 
 FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout,
                                const FileReaderOptions& options) {
-  FileSourceOptions for_source = source_options(options);
-  InputStreamOptions for_stream;
-  for_stream.name = options.name.empty() ? layout->name() : options.name;
-  for_stream.comeback_blocks = options.comeback_blocks;
-  if (!layout->length()) for_stream.reserve_bytes = options.unknown_length_bytes;
   pool_ = options.pool;
   if (pool_ == nullptr) {
     const std::size_t block_bytes = chosen_block_bytes(*layout, options);
-    own_pool_ =
-        make_own_pool(layout->name(), block_bytes,
-                      FileSource::blocks_needed(for_source, block_bytes, layout->unit_bytes()));
+    own_pool_ = make_own_pool(layout->name(), block_bytes,
+                              file_stream_blocks(options, reads_in_any_order(options, *layout),
+                                                 block_bytes, layout->unit_bytes()));
     pool_ = own_pool_.get();
-    for_source.register_pool = true;
   }
-  if (homes_can_be_registered(*pool_)) for_source.register_pool = true;
   if (layout->length() != 0) {
     direct_ = direct_io_report(*layout->locate(0, pool_->block_bytes()).file);
   }
-  auto source = std::make_unique<FileSource>(*pool_, std::move(layout), for_source);
-  source_ = source.get();
-  stream_ = std::make_unique<InputStreamBase>(std::move(source), for_stream);
+  const bool register_pool = own_pool_ != nullptr || homes_can_be_registered(*pool_);
+  file_ = make_file_stream(*pool_, std::move(layout), options, register_pool);
+  bytes_ = file_->bytes();
 }
+
+FileReaderBase::FileReaderBase(FileReaderBase&&) noexcept = default;
+
+FileReaderBase::~FileReaderBase() = default;
+
+std::optional<std::uint64_t> FileReaderBase::length_bytes() const noexcept {
+  return file_->length_bytes();
+}
+
+void FileReaderBase::prefault(std::uint64_t offset, std::size_t bytes) {
+  file_->prefault(offset, bytes);
+}
+
+const std::byte* FileReaderBase::home_of(const void* at) noexcept { return file_->home_of(at); }
+
+Stream& FileReaderBase::stream() noexcept { return file_->stream(); }
 
 FileReaderStatistics FileReaderBase::statistics() const {
   FileReaderStatistics result;
-  result.source = source_->statistics();
-  for (const Disk* disk : source_->layout().disks()) result.disks.push_back(disk->statistics());
+  result.source = file_->read_statistics();
+  result.any_order = file_->order_statistics();
+  for (const Disk* disk : file_->layout().disks()) result.disks.push_back(disk->statistics());
   result.direct = direct_;
   result.pool_bytes = pool_->pool_bytes();
   return result;
@@ -82,8 +85,13 @@ FileReaderStatistics FileReaderBase::statistics() const {
 
 std::uint64_t FileReaderBase::known_length_bytes() const {
   if (const auto length = length_bytes()) return *length;
-  throw Error(ESPIPE,
-              "'" + stream_->name() + "' tells its length at its end, which has not been read yet");
+  throw Error(ESPIPE, "'" + file_->stream().name() +
+                          "' tells its length at its end, which has not been read yet");
+}
+
+void write_from_stream(int descriptor, FileReaderBase& reader, std::uint64_t offset,
+                       std::uint64_t bytes) {
+  write_in_parts(descriptor, reader, reader.stream().name(), reader.block_bytes(), offset, bytes);
 }
 
 }  // namespace vortex::inline v0

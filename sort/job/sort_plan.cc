@@ -95,7 +95,8 @@ bool divide_for_runs(SortPlan& plan) {
                           std::size_t write_behind) {
     plan.reader = {.comeback_blocks = comeback_blocks,
                    .read_ahead = read_ahead,
-                   .request_bytes = request_bytes};
+                   .request_bytes = request_bytes,
+                   .order = ReadOrder::kForward};
     plan.writer = {.comeback_blocks = comeback_blocks,
                    .write_behind = write_behind,
                    .request_bytes = request_bytes};

@@ -160,12 +160,12 @@ TEST_P(Descriptors, CallsTakeNothingFromBehindTheEnd) {
   FileReader<char> in(ends.in, {.block_bytes = kBlock});
   Ends copy(false);
   try {
-    write_from_stream(copy.out, in.stream(), 0, 4096);
+    write_from_stream(copy.out, in, 0, 4096);
     ADD_FAILURE() << "3996 bytes were made up";
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), ERANGE) << error.what();
   }
-  write_from_stream(copy.out, in.stream(), 0, in.size());
+  write_from_stream(copy.out, in, 0, in.size());
   copy.close_out();
   EXPECT_EQ(read_all(copy.in), text);
 }

@@ -856,14 +856,15 @@ TEST_F(FileNames, SystemCallsNeedPlacedMemory) {
   // Both placed: whole.
   in.prefault(kBlock, kBlock);
   EXPECT_EQ(pwrite(file, in.data(), 2 * kBlock, 0), static_cast<ssize_t>(2 * kBlock));
-  // A window of two blocks cannot hold three.
-  EXPECT_THROW(in.prefault(0, 3 * kBlock), Error);
+  // Four blocks stay, and no fifth.
+  in.prefault(0, 4 * kBlock);
+  EXPECT_THROW(in.prefault(0, 5 * kBlock), Error);
   // The helper places part after part.
   ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
-  write_from_stream(file, in.stream(), 0, in.size());
+  write_from_stream(file, in, 0, in.size());
   EXPECT_TRUE(contents(copy) == text);
-  EXPECT_THROW(write_from_stream(file, in.stream(), in.size() - 10, 20), Error);
-  EXPECT_THROW(write_from_stream(file, in.stream(), in.size() - 10, ~std::uint64_t{0}), Error);
+  EXPECT_THROW(write_from_stream(file, in, in.size() - 10, 20), Error);
+  EXPECT_THROW(write_from_stream(file, in, in.size() - 10, ~std::uint64_t{0}), Error);
 
   FileWriter<char> out(folder.file("third"), {.block_bytes = kBlock});
   ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);

@@ -166,6 +166,25 @@ TEST_P(NoAllocationIo, ReadingWithJumps) {
   }
 }
 
+// Drops, cursors in both directions, and blocks read again.
+TEST_P(NoAllocationIo, ReadingInAnyOrder) {
+  for (const auto& faults : {std::shared_ptr<FaultPlan>(), disturbances()}) {
+    TestDisk disk(GetParam(), faults);
+    for (FileReaderOptions way : ways_to_read(disk.disk.get())) {
+      way.cursors = 2;
+      const FileReader<char> in(path, way);
+      const Failure failure = without_heap([data = in.data()] {
+        for (std::size_t i = 0; i < kBlocks; ++i) {
+          for (const std::size_t block : {kBlocks - 1 - i, i, i * 7 % kBlocks}) {
+            (void)*static_cast<const volatile char*>(data + block * kBlock);
+          }
+        }
+      });
+      EXPECT_EQ(failure.error, 0);
+    }
+  }
+}
+
 TEST_P(NoAllocationIo, ReadingFromASharedPool) {
   BlockPool pool({.pool_bytes = 40 * kBlock, .block_bytes = kBlock});
   pool.wait_until_warm();

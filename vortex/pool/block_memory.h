@@ -48,6 +48,13 @@ class BlockMemory {
   };
   virtual Placed place(std::byte* home, std::byte* from, std::byte* to) noexcept = 0;
 
+  // Takes a block from `from` home, like place(), while other threads may be reading it there: from
+  // one instant on they fault. Where moving leaves pages of zeros for a moment, place() would let
+  // them read those.
+  virtual Placed take_from_readers(std::byte* home, std::byte* from) noexcept {
+    return place(home, from, home);
+  }
+
   // True: map_also() works, and homes are mapped wherever the blocks are.
   virtual bool aliases() const noexcept { return false; }
 

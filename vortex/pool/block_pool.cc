@@ -212,6 +212,19 @@ int BlockPool::map_also(Block first, std::size_t count, std::byte* address,
 
 int BlockPool::withdraw(Block block) noexcept { return place(block, home(block)); }
 
+int BlockPool::withdraw_from_readers(Block block) noexcept {
+  State& s = *state_;
+  std::byte* const from = where_[block.index];
+  if (from == nullptr) return ENOMEM;
+  if (from == home(block)) return 0;
+  const auto [error, is_lost] = s.memory->take_from_readers(home(block), from);
+  if (is_lost) give_up(block);
+  if (error != 0) return error;
+  where_[block.index] = home(block);
+  s.withdrawals.fetch_add(1, std::memory_order_relaxed);
+  return 0;
+}
+
 BlockPool::Statistics BlockPool::statistics() const noexcept {
   State& s = *state_;
   Statistics result;

@@ -84,6 +84,19 @@ class MovedBlocks final : public BlockMemory {
     return {error};
   }
 
+  Placed take_from_readers(std::byte* home, std::byte* from) noexcept override {
+    if (const int error = os::forbid_access(from, block_bytes_)) return {error};
+    // The pages take their protection along.
+    if (const int error = os::move_pages(from, home, block_bytes_)) {
+      os::reserve_hole(home, block_bytes_);
+      return {error, os::allow_access(from, block_bytes_) != 0};
+    }
+    if (const int error = os::allow_access(home, block_bytes_)) return {error, true};
+    // What is left there has no pages and allows no access: it serves as a reservation as well.
+    os::vacate(from, block_bytes_);
+    return {};
+  }
+
  private:
   const std::size_t block_bytes_;
   const bool small_blocks_;  // a huge page holds several

@@ -1,0 +1,455 @@
+#include "io/file/any_order_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "io/file/file_source.h"
+#include "vortex/error.h"
+#include "vortex/os/futex.h"
+#include "vortex/os/memory.h"
+#include "vortex/pool/block_memory.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// The most that one instruction touches: two places, each over the border of two blocks.
+constexpr std::size_t kMinKept = 4;
+constexpr std::size_t kMaxCursors = 256;
+constexpr std::size_t kMaxRequests = 256;
+constexpr std::uint64_t kPageTableSpan = std::uint64_t{2} << 20;
+constexpr char kNoMemory[] = "the system refuses memory for a block";
+
+std::size_t kept_blocks(const FileReaderOptions& options) noexcept {
+  return std::max(options.comeback_blocks + 1, kMinKept);
+}
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
+  return (value + unit - 1) / unit * unit;
+}
+
+// A cursor is of use if it has its head and a block ahead; and walks come in pairs.
+std::size_t cursors_for(const FileReaderOptions& options, std::size_t blocks) noexcept {
+  const std::size_t beside = blocks - kept_blocks(options);
+  return std::min(std::max({beside / 2, options.cursors, std::size_t{2}}), kMaxCursors);
+}
+
+void count(std::atomic<std::uint64_t>& counter) noexcept {
+  counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+std::size_t AnyOrderStream::blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
+                                          std::size_t unit_bytes) {
+  const std::size_t group = Grouping(block_bytes, options.request_bytes, unit_bytes).blocks;
+  const std::size_t cursors = std::max<std::size_t>(options.cursors, 1);
+  // The last blocks touched may begin and end in the middle of a group.
+  return kept_blocks(options) + cursors - 1 + 2 * (group - 1) +
+         cursors * options.read_ahead * group;
+}
+
+AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layout,
+                               const FileReaderOptions& options, bool register_pool)
+    : Stream(options.name.empty() ? layout->name() : options.name,
+             {.bytes = round_up(*layout->length(), pool.block_bytes()) + pool.block_bytes()}),
+      layout_(std::move(layout)),
+      block_bytes_(pool.block_bytes()),
+      max_depth_(options.read_ahead),
+      kept_(kept_blocks(options)),
+      registered_(register_pool),
+      quota_(pool, blocks_needed(options, block_bytes_, layout_->unit_bytes()),
+             blocks_needed(options, block_bytes_, layout_->unit_bytes()),
+             "reader of '" + layout_->name() + "'"),
+      held_(quota_.minimum()),
+      cursors_(cursors_for(options, quota_.minimum())),
+      reads_(*layout_, pool,
+             Grouping(block_bytes_, options.request_bytes, layout_->unit_bytes()).blocks,
+             options.caching, std::min(quota_.minimum(), kMaxRequests)) {
+  if (registered_) {
+    for (Disk* disk : layout_->disks()) {
+      disk->register_memory(pool.homes(), pool.pool_bytes(), block_bytes_);
+    }
+  }
+  open();
+}
+
+AnyOrderStream::~AnyOrderStream() {
+  const bool in_child = inherited();
+  close();
+  if (in_child) return;
+  BlockPool& pool = quota_.pool();
+  reads_.drain();
+  held_.for_each([&](HeldBlock& held) {
+    if (!held.block) return;
+    // An alias that the kernel will not vacate goes with the reservation; the block is at home.
+    if (held.state == HeldBlock::State::kPlaced && take_away(held) != 0 && !pool.aliases()) {
+      pool.give_up(held.block);
+    }
+    quota_.give_back(std::exchange(held.block, Block{}));
+  });
+  if (registered_) {
+    for (Disk* disk : layout_->disks()) disk->unregister_memory(pool.homes());
+  }
+}
+
+AnyOrderStatistics AnyOrderStream::order_statistics() const noexcept {
+  return {.cursors = begun_.load(std::memory_order_relaxed),
+          .reread_bytes = reads_.reread_bytes(),
+          .drops = drops_.load(std::memory_order_relaxed),
+          .unused = unused_.load(std::memory_order_relaxed)};
+}
+
+// ---- Faults.
+
+bool AnyOrderStream::handle_fault(Access access, std::uint64_t offset) noexcept {
+  const std::uint64_t index = offset / block_bytes_;
+  HeldBlock* const held = held_.find(index);
+  if (held != nullptr && held->state == HeldBlock::State::kPlaced &&
+      !(access == Access::kWrite && quota_.pool().aliases())) {
+    held_.touch(*held);
+    note_spurious_fault();
+    return true;
+  }
+  if (access == Access::kWrite) return fail(EACCES, "a write to a stream that is read", offset);
+  if (index >= reads_.blocks()) return serve_end(offset);
+  return serve_block(index, offset);
+}
+
+bool AnyOrderStream::handle_overrun(std::uint64_t offset) noexcept { return serve_end(offset); }
+
+bool AnyOrderStream::serve_end(std::uint64_t offset) noexcept {
+  const std::uint64_t page = os::page_bytes();
+  const std::uint64_t filler_offset = round_up(reads_.length(), page);
+  if (offset >= filler_offset + page) {
+    LineBuffer<128> cause;
+    cause.text("a read past the end of the data, which are ");
+    cause.number(reads_.length()).text(" bytes long");
+    return fail(ERANGE, cause.view(), offset);
+  }
+  if (filler_placed_) {
+    note_spurious_fault();
+    return true;
+  }
+  // Here the page begins where the last block ends, so there is no block to hold it.
+  int error = 0;
+  if (os::map_memory(base() + filler_offset, page, &error) == nullptr) {
+    return fail(error, "no memory for the page after the end", offset);
+  }
+  filler_placed_ = true;
+  return true;
+}
+
+bool AnyOrderStream::serve_block(std::uint64_t index, std::uint64_t offset) noexcept {
+  refusal_ = 0;
+  just_left_ = kNoBlock;
+  reads_.collect();
+  cursors_.tick();
+  Cursor* const cursor = notice(index);
+  HeldBlock* held = held_.find(index);
+  if (held == nullptr) {
+    const std::size_t most = cursor != nullptr ? blocks_to_border(*cursor, index) : 1;
+    if (read_run(cursor, index, most, true) == 0) {
+      if (stopping()) return fail(ECANCELED, "the stream was cancelled", offset);
+      return fail(refusal_ != 0 ? refusal_ : ENOMEM, refusal_ != 0 ? kCannotMoveBlock : kNoMemory,
+                  offset);
+    }
+    held = held_.find(index);
+  } else if (held->cursor != HeldBlock::kNone) {
+    --cursors_[std::exchange(held->cursor, HeldBlock::kNone)].ahead;
+  }
+  held_.touch(*held);
+  if (cursor != nullptr) read_ahead(*cursor);
+  if (!reads_.settle(*held)) return fail(ECANCELED, "the stream was cancelled", offset);
+  if (held->error != 0) {
+    const Status status = reads_.failed(*held);
+    return fail(status.error, status.cause, offset);
+  }
+  if (refusal_ == 0) refusal_ = place(*held);
+  return refusal_ == 0 || fail(refusal_, kCannotMoveBlock, offset);
+}
+
+// ---- Cursors.
+
+Cursor* AnyOrderStream::notice(std::uint64_t index) noexcept {
+  if (Cursor* const cursor = cursors_.follow(index)) {
+    move(*cursor, index);
+    return cursor;
+  }
+  // Whoever touches the beginning of a file for the first time usually reads all of it.
+  if (index == 0 && !reads_.was_read_before(0)) return &begin_cursor(0, true, max_depth_);
+  const CursorSet::Beginning beginning = cursors_.beginning_at(index);
+  if (beginning == CursorSet::Beginning::kNone) return nullptr;
+  const bool forward = beginning == CursorSet::Beginning::kForward;
+  return &begin_cursor(index, forward, std::min<std::size_t>(1, max_depth_));
+}
+
+void AnyOrderStream::move(Cursor& cursor, std::uint64_t index) noexcept {
+  // What is jumped over was read ahead in vain.
+  forget_ahead(cursor, 1, cursor.distance(index) - 1);
+  just_left_ = cursor.head;
+  cursors_.step(cursor, index, max_depth_);
+}
+
+Cursor& AnyOrderStream::begin_cursor(std::uint64_t index, bool forward,
+                                     std::size_t depth) noexcept {
+  Cursor& cursor = cursors_.place_for_new();
+  if (cursor.live) forget_ahead(cursor, 1, cursor.distance(cursor.reach));
+  cursors_.begin(cursor, index, forward, depth);
+  count(begun_);
+  return cursor;
+}
+
+// Blocks in front of the head, at these distances, are nobody's from now on.
+void AnyOrderStream::forget_ahead(Cursor& cursor, std::int64_t from, std::int64_t to) noexcept {
+  const std::uint32_t id = cursors_.id_of(cursor);
+  for (std::int64_t at = from; at <= to && cursor.ahead > 0; ++at) {
+    HeldBlock* const held = held_.find(cursor.block_at(at));
+    if (held == nullptr || held->cursor != id) continue;
+    held->cursor = HeldBlock::kNone;
+    --cursor.ahead;
+    held_.neglect(*held);
+  }
+}
+
+// ---- Reading.
+
+// Blocks from `index` on, in the cursor's direction, to the border of the unit or of the file.
+std::size_t AnyOrderStream::blocks_to_border(const Cursor& cursor,
+                                             std::uint64_t index) const noexcept {
+  const std::size_t within = static_cast<std::size_t>(index % reads_.group());
+  if (!cursor.forward) return within + 1;
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(reads_.group() - within, reads_.blocks() - index));
+}
+
+// Blocks that each active cursor may have read ahead, where the blocks touched last are their
+// heads.
+std::size_t AnyOrderStream::share() const noexcept {
+  const std::size_t active = std::max<std::size_t>(cursors_.active(), 1);
+  const std::size_t kept = std::max(kept_, active);
+  const std::size_t beside = held_.capacity() > kept ? held_.capacity() - kept : 0;
+  return std::max<std::size_t>(beside / active, 1);
+}
+
+void AnyOrderStream::read_ahead(Cursor& cursor) noexcept {
+  if (cursor.depth == 0) return;
+  const std::size_t most = share();
+  const std::uint64_t group = reads_.group();
+  const std::uint64_t unit = cursor.head / group;
+  const std::uint64_t goal = cursor.forward
+                                 ? std::min(reads_.blocks(), (unit + cursor.depth + 1) * group) - 1
+                                 : (unit - std::min<std::uint64_t>(unit, cursor.depth)) * group;
+  const std::int64_t last = cursor.distance(goal);
+  while (cursor.distance(cursor.reach) < last) {
+    const std::uint64_t next = cursor.block_at(cursor.distance(cursor.reach) + 1);
+    if (held_.find(next) != nullptr) {
+      cursor.reach = next;
+      continue;
+    }
+    if (cursor.ahead >= most) return;
+    const std::size_t rest = blocks_to_border(cursor, next);
+    // A request in pieces is slower than a whole one later on.
+    if (cursor.ahead > 0 && rest > most - cursor.ahead) return;
+    const std::size_t read = read_run(&cursor, next, std::min(rest, most - cursor.ahead), false);
+    if (read == 0) return;
+    cursor.reach = cursor.block_at(cursor.distance(next) + static_cast<std::int64_t>(read) - 1);
+  }
+}
+
+// Requests up to `most` blocks from `index` on, within a unit; returns how many. The first is
+// touched if it is demanded; all others are read ahead.
+std::size_t AnyOrderStream::read_run(Cursor* cursor, std::uint64_t index, std::size_t most,
+                                     bool demanded) noexcept {
+  if (!reads_.has_room() && (!demanded || !reads_.settle_any())) return 0;
+  std::array<HeldBlock*, kMaxPieces> run{};
+  std::size_t found = 0;
+  const bool forward = cursor == nullptr || cursor->forward;
+  for (; found < most; ++found) {
+    const std::uint64_t at = forward ? index + found : index - found;
+    const bool touched = demanded && found == 0;
+    if (!touched && held_.find(at) != nullptr) break;
+    if (held_.free_count() == 0 && !(touched ? free_one_for_touch() : free_one_for(*cursor))) break;
+    HeldBlock* held = hold(at);
+    // The system gives no memory for one that was never used.
+    if (held == nullptr && touched && free_one_for_touch()) held = hold(at);
+    if (held == nullptr) break;
+    if (!touched) {
+      held->cursor = cursors_.id_of(*cursor);
+      ++cursor->ahead;
+    }
+    held->state = HeldBlock::State::kReading;
+    run[found] = held;
+  }
+  if (found == 0) return 0;
+  if (!forward) std::reverse(run.begin(), run.begin() + static_cast<std::ptrdiff_t>(found));
+  reads_.start({run.data(), found});
+  if (demanded && cursor != nullptr) {
+    const std::uint64_t end = cursor->block_at(static_cast<std::int64_t>(found) - 1);
+    if (cursor->distance(end) > cursor->distance(cursor->reach)) cursor->reach = end;
+  }
+  return found;
+}
+
+// ---- Memory.
+
+// A block of memory for block `index` of the file. Null: the system refuses it.
+HeldBlock* AnyOrderStream::hold(std::uint64_t index) noexcept {
+  HeldBlock* const held = held_.hold(index);
+  if (held == nullptr || held->block) return held;
+  const BlockGrant taken = quota_.try_take();
+  if (taken.error == 0) {
+    held->block = taken.block;
+    return held;
+  }
+  held_.release(*held);
+  return nullptr;
+}
+
+bool AnyOrderStream::free_one_for_touch() noexcept {
+  // The block that is touched counts, too.
+  while (!drop_touched(kept_ - 1, false) && !drop_ahead(nullptr, 0, true) &&
+         !drop_touched(kept_ - 1, true)) {
+    // What is being read for walks that are over can be dropped when the disk is done with it.
+    if (refusal_ != 0 || !reads_.busy() || !reads_.settle_any()) return false;
+  }
+  return true;
+}
+
+bool AnyOrderStream::free_one_for(const Cursor& cursor) noexcept {
+  return drop_touched(kept_, false) || drop_ahead(&cursor, share(), false);
+}
+
+// Drops the block touched longest ago, unless it is one of the last `keep`.
+bool AnyOrderStream::drop_touched(std::size_t keep, bool heads) noexcept {
+  std::size_t newer = held_.ordered();
+  for (HeldBlock* held = held_.oldest(); held != nullptr && newer-- > keep;
+       held = held_.next(*held)) {
+    if (held->state == HeldBlock::State::kReading) continue;
+    if (!heads && (held->index == just_left_ || cursors_.is_head(held->index))) continue;
+    return drop(*held);
+  }
+  return false;
+}
+
+// Drops a block read ahead for another cursor than `keeper` that has more than it is allowed; idle
+// cursors are allowed nothing.
+bool AnyOrderStream::drop_ahead(const Cursor* keeper, std::size_t allowed, bool wait) noexcept {
+  Cursor* victim = nullptr;
+  const auto excess = [&](const Cursor& cursor) {
+    const std::size_t limit = cursors_.idle(cursor) ? 0 : allowed;
+    return cursor.ahead > limit ? cursor.ahead - limit : 0;
+  };
+  for (Cursor& cursor : cursors_.all()) {
+    if (!cursor.live || &cursor == keeper || excess(cursor) == 0) continue;
+    const auto rank = [&](const Cursor& one) { return std::pair(cursors_.idle(one), excess(one)); };
+    if (victim == nullptr || rank(*victim) < rank(cursor)) victim = &cursor;
+  }
+  return victim != nullptr && drop_farthest(*victim, wait);
+}
+
+bool AnyOrderStream::drop_farthest(Cursor& cursor, bool wait) noexcept {
+  const std::uint32_t id = cursors_.id_of(cursor);
+  for (std::int64_t at = cursor.distance(cursor.reach); at > 0; --at) {
+    HeldBlock* const held = held_.find(cursor.block_at(at));
+    if (held == nullptr || held->cursor != id) continue;
+    if (held->state == HeldBlock::State::kReading && (!wait || !reads_.settle(*held))) return false;
+    cursor.reach = cursor.block_at(at - 1);
+    return drop(*held);
+  }
+  return false;
+}
+
+bool AnyOrderStream::drop(HeldBlock& held) noexcept {
+  if (held.state == HeldBlock::State::kPlaced) {
+    if (const int error = take_away(held)) {
+      refusal_ = error;
+      return false;
+    }
+    count(drops_);
+  } else {
+    count(unused_);
+  }
+  if (held.cursor != HeldBlock::kNone) --cursors_[held.cursor].ahead;
+  const std::uint64_t index = held.index;
+  held_.release(held);
+  reclaim_page_tables(index);
+  return true;
+}
+
+int AnyOrderStream::place(HeldBlock& held) noexcept {
+  BlockPool& pool = quota_.pool();
+  std::byte* const home = pool.home(held.block);
+  std::memset(home + held.bytes, 0, block_bytes_ - held.bytes);
+  std::byte* const address = base() + held.index * block_bytes_;
+  const int error = pool.aliases() ? pool.map_also(held.block, 1, address, Rights::kRead)
+                                   : pool.place(held.block, address);
+  if (error == 0) held.state = HeldBlock::State::kPlaced;
+  return error;
+}
+
+int AnyOrderStream::take_away(HeldBlock& held) noexcept {
+  BlockPool& pool = quota_.pool();
+  if (!pool.aliases()) return pool.withdraw_from_readers(held.block);
+  return vacate(base() + held.index * block_bytes_, block_bytes_);
+}
+
+// The tables that addressed small blocks go when nothing is placed in their whole span.
+void AnyOrderStream::reclaim_page_tables(std::uint64_t index) noexcept {
+  if (block_bytes_ >= kPageTableSpan) return;
+  const std::uint64_t begin = index * block_bytes_ / kPageTableSpan * kPageTableSpan;
+  const std::uint64_t end = std::min(begin + kPageTableSpan, reserved_bytes());
+  if (filler_placed_ && end > reads_.length()) return;
+  for (std::uint64_t at = begin / block_bytes_; at * block_bytes_ < end; ++at) {
+    const HeldBlock* const other = held_.find(at);
+    if (other != nullptr && other->state == HeldBlock::State::kPlaced) return;
+  }
+  vacate(base() + begin, static_cast<std::size_t>(end - begin));
+}
+
+// ---- System calls.
+
+void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes) {
+  if (bytes == 0) return;
+  const std::uint64_t length = reads_.length();
+  if (offset > length || bytes > length - offset) {
+    throw Error(ERANGE, "stream '" + name() + "': cannot place " + std::to_string(bytes) +
+                            " bytes at offset " + std::to_string(offset) + ": the data end at " +
+                            std::to_string(length));
+  }
+  const std::uint64_t first = offset / block_bytes_;
+  const std::uint64_t last = (offset + bytes - 1) / block_bytes_;
+  if (last - first >= kept_) {
+    throw Error(EINVAL, "stream '" + name() + "': the range to place spans " +
+                            std::to_string(last - first + 1) + " blocks, and " +
+                            std::to_string(kept_) + " stay: raise the comeback");
+  }
+  {
+    ServiceLock lock(*this);
+    for (std::uint64_t index = first; index <= last; ++index) {
+      HeldBlock* const held = held_.find(index);
+      if (held != nullptr && held->state == HeldBlock::State::kPlaced) {
+        held_.touch(*held);
+      } else if (!serve_locked(Access::kRead, std::max(offset, index * block_bytes_))) {
+        break;
+      }
+    }
+  }
+  failure().throw_if_failed();
+}
+
+const std::byte* AnyOrderStream::home_of(const void* at) noexcept {
+  std::lock_guard lock(mutex());
+  const auto* const byte = static_cast<const std::byte*>(at);
+  if (byte < base() || byte >= base() + reserved_bytes()) return nullptr;
+  const auto offset = static_cast<std::uint64_t>(byte - base());
+  const HeldBlock* const held = held_.find(offset / block_bytes_);
+  if (held == nullptr || held->state != HeldBlock::State::kPlaced) return nullptr;
+  BlockPool& pool = quota_.pool();
+  return pool.aliases() ? pool.home(held->block) + offset % block_bytes_ : byte;
+}
+
+}  // namespace vortex::inline v0

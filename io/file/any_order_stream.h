@@ -1,0 +1,120 @@
+// A file as an array that may be touched in any order.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "io/file/block_reads.h"
+#include "io/file/cursor_set.h"
+#include "io/file/file_layout.h"
+#include "io/file/held_blocks.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/export.h"
+#include "vortex/file_reader.h"
+#include "vortex/stream.h"
+
+namespace vortex::inline v0 {
+
+// The fault of a block reads it, unless it has been read ahead, and drops another one for it; a
+// block that was dropped is read again. The memory is blocks_needed() blocks of the pool, for good.
+//
+// Let W be M + 1, and at least 4: an instruction may touch two places, each over the border of two
+// blocks. Memory for a block is taken from
+//
+//   1. what is free;
+//   2. what was read ahead for a walk that is over, and then the block touched longest ago; not the
+//      last W that were touched, not the block at the head of a cursor, and not the one that
+//      the cursor leaves with this touch;
+//   3. what is read ahead: the farthest block of the cursor that has most, an idle one first. For
+//      another cursor's read-ahead that is done only where it has more than its share;
+//   4. these blocks of cursors, the one touched longest ago first; not for reading ahead.
+//
+// So touches alone take at most the memory of two blocks from a cursor's read-ahead.
+//
+// Touches count when they fault: those of a block that is there are not seen. Any thread may read;
+// a block that is dropped under a thread only faults again.
+class VORTEX_EXPORT AnyOrderStream final : public Stream {
+ public:
+  static bool can_read(const FileLayout& layout) noexcept {
+    return !layout.sequential() && layout.length().has_value();
+  }
+  static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
+                                   std::size_t unit_bytes = 0);
+
+  // `register_pool` as in FileSourceOptions. Throws Error: ENOMEM when the pool cannot guarantee
+  // the blocks or the system refuses address space, EINVAL when the block size does not suit direct
+  // I/O on the file.
+  AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layout,
+                 const FileReaderOptions& options, bool register_pool);
+  ~AnyOrderStream() override;
+
+  const std::byte* bytes() const noexcept { return base(); }
+  std::uint64_t length_bytes() const noexcept { return reads_.length(); }
+  const FileLayout& layout() const noexcept { return *layout_; }
+
+  // As those of InputStreamBase; prefault() places up to W blocks, which stay until as many others
+  // have been touched.
+  void prefault(std::uint64_t offset, std::size_t bytes);
+  const std::byte* home_of(const void* at) noexcept;
+
+  FileSourceStatistics read_statistics() const noexcept { return reads_.statistics(); }
+  AnyOrderStatistics order_statistics() const noexcept;
+
+ protected:
+  bool handle_fault(Access access, std::uint64_t offset) noexcept override;
+  bool handle_overrun(std::uint64_t offset) noexcept override;
+  void wake() noexcept override { reads_.cancel(); }
+  Window window() const noexcept override { return {0, reads_.blocks()}; }
+  std::size_t block_bytes() const noexcept override { return block_bytes_; }
+
+ private:
+  static constexpr std::uint64_t kNoBlock = ~std::uint64_t{0};
+
+  bool serve_end(std::uint64_t offset) noexcept;
+  bool serve_block(std::uint64_t index, std::uint64_t offset) noexcept;
+  Cursor* notice(std::uint64_t index) noexcept;
+  void move(Cursor& cursor, std::uint64_t index) noexcept;
+  Cursor& begin_cursor(std::uint64_t index, bool forward, std::size_t depth) noexcept;
+
+  void read_ahead(Cursor& cursor) noexcept;
+  std::size_t read_run(Cursor* cursor, std::uint64_t index, std::size_t most,
+                       bool demanded) noexcept;
+  std::size_t blocks_to_border(const Cursor& cursor, std::uint64_t index) const noexcept;
+  std::size_t share() const noexcept;
+
+  HeldBlock* hold(std::uint64_t index) noexcept;
+  bool free_one_for_touch() noexcept;
+  bool free_one_for(const Cursor& cursor) noexcept;
+  bool drop_touched(std::size_t keep, bool heads) noexcept;
+  bool drop_ahead(const Cursor* keeper, std::size_t allowed, bool wait) noexcept;
+  bool drop_farthest(Cursor& cursor, bool wait) noexcept;
+  void forget_ahead(Cursor& cursor, std::int64_t from, std::int64_t to) noexcept;
+  bool drop(HeldBlock& held) noexcept;
+  int place(HeldBlock& held) noexcept;
+  int take_away(HeldBlock& held) noexcept;
+  void reclaim_page_tables(std::uint64_t index) noexcept;
+
+  const std::unique_ptr<FileLayout> layout_;
+  const std::size_t block_bytes_;
+  const std::size_t max_depth_;
+  const std::size_t kept_;  // W
+  const bool registered_;
+  BlockQuota quota_;
+  HeldBlocks held_;
+  CursorSet cursors_;
+  BlockReads reads_;
+  bool filler_placed_ = false;  // the page after the end, where the last block has no room for it
+  // The head that a cursor leaves with the touch that is served: an instruction over the border
+  // uses both, and it may have been touched long ago.
+  std::uint64_t just_left_ = kNoBlock;
+  int refusal_ = 0;  // of the kernel, to move a block or to give memory for one
+
+  std::atomic<std::uint64_t> begun_{0};
+  std::atomic<std::uint64_t> drops_{0};
+  std::atomic<std::uint64_t> unused_{0};
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,91 @@
+#include "io/file/held_blocks.h"
+
+#include <bit>
+
+namespace vortex::inline v0 {
+
+HeldBlocks::HeldBlocks(std::size_t capacity)
+    : blocks_(capacity), table_(std::bit_ceil(2 * capacity + 2), HeldBlock::kNone) {
+  shift_ = 64 - static_cast<unsigned>(std::countr_zero(table_.size()));
+  free_.reserve(capacity);
+  for (std::size_t i = capacity; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+}
+
+std::size_t HeldBlocks::ideal_slot(std::uint64_t index) const noexcept {
+  return static_cast<std::size_t>((index * 0x9E3779B97F4A7C15) >> shift_);
+}
+
+// Where the block is, or would be.
+std::size_t HeldBlocks::slot_of(std::uint64_t index) const noexcept {
+  std::size_t slot = ideal_slot(index);
+  while (table_[slot] != HeldBlock::kNone && blocks_[table_[slot]].index != index) {
+    slot = (slot + 1) & (table_.size() - 1);
+  }
+  return slot;
+}
+
+HeldBlock* HeldBlocks::find(std::uint64_t index) noexcept { return at(table_[slot_of(index)]); }
+
+HeldBlock* HeldBlocks::hold(std::uint64_t index) noexcept {
+  if (free_.empty()) return nullptr;
+  const std::uint32_t id = free_.back();
+  free_.pop_back();
+  HeldBlock& held = blocks_[id];
+  held.index = index;
+  held.read = held.cursor = HeldBlock::kNone;
+  held.bytes = 0;
+  held.error = 0;
+  table_[slot_of(index)] = id;
+  return &held;
+}
+
+void HeldBlocks::release(HeldBlock& held) noexcept {
+  unlink(held);
+  // Those behind the gap move up, unless they are where they belong.
+  const std::size_t mask = table_.size() - 1;
+  std::size_t gap = slot_of(held.index);
+  for (std::size_t slot = (gap + 1) & mask; table_[slot] != HeldBlock::kNone;
+       slot = (slot + 1) & mask) {
+    const std::size_t ideal = ideal_slot(blocks_[table_[slot]].index);
+    if (((slot - ideal) & mask) < ((slot - gap) & mask)) continue;
+    table_[gap] = table_[slot];
+    gap = slot;
+  }
+  table_[gap] = HeldBlock::kNone;
+  held.state = HeldBlock::State::kFree;
+  free_.push_back(id_of(held));
+}
+
+void HeldBlocks::unlink(HeldBlock& held) noexcept {
+  if (!held.linked_) return;
+  HeldBlock* const older = at(held.older_);
+  HeldBlock* const newer = at(held.newer_);
+  (older != nullptr ? older->newer_ : oldest_) = held.newer_;
+  (newer != nullptr ? newer->older_ : newest_) = held.older_;
+  held.linked_ = false;
+  --ordered_;
+}
+
+void HeldBlocks::touch(HeldBlock& held) noexcept {
+  unlink(held);
+  const std::uint32_t id = id_of(held);
+  held.older_ = newest_;
+  held.newer_ = HeldBlock::kNone;
+  (newest_ != HeldBlock::kNone ? blocks_[newest_].newer_ : oldest_) = id;
+  newest_ = id;
+  held.linked_ = true;
+  ++ordered_;
+}
+
+void HeldBlocks::neglect(HeldBlock& held) noexcept {
+  unlink(held);
+  const std::uint32_t id = id_of(held);
+  held.newer_ = oldest_;
+  held.older_ = HeldBlock::kNone;
+  (oldest_ != HeldBlock::kNone ? blocks_[oldest_].older_ : newest_) = id;
+  oldest_ = id;
+  held.linked_ = true;
+  ++ordered_;
+}
+
+}  // namespace vortex::inline v0

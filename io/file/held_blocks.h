@@ -1,0 +1,96 @@
+// The blocks of a file that are in memory, wherever in the file they lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "vortex/block_pool.h"
+#include "vortex/detail/export.h"
+
+namespace vortex::inline v0 {
+
+// One block of memory, and the block of the file that it holds.
+struct HeldBlock {
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  enum class State : std::uint8_t {
+    kFree,
+    kReading,
+    kReady,   // read, and not placed
+    kPlaced,  // the program can touch it
+  };
+
+  Block block;              // none before its first use
+  std::uint64_t index = 0;  // in the file
+  State state = State::kFree;
+  std::uint32_t read = kNone;    // the request that fills it
+  std::uint32_t cursor = kNone;  // the cursor that it is read ahead for
+  std::size_t bytes = 0;         // how many of the file it holds, once it is read
+  int error = 0;                 // an errno value, likewise
+
+ private:
+  friend class HeldBlocks;
+  bool linked_ = false;
+  std::uint32_t older_ = kNone;
+  std::uint32_t newer_ = kNone;
+};
+
+// A fixed number of blocks, found by their place in the file, in the order in which they were
+// touched. Not thread-safe. Only the constructor allocates.
+class VORTEX_EXPORT HeldBlocks {
+ public:
+  explicit HeldBlocks(std::size_t capacity);
+  HeldBlocks(const HeldBlocks&) = delete;
+  HeldBlocks& operator=(const HeldBlocks&) = delete;
+
+  std::size_t capacity() const noexcept { return blocks_.size(); }
+  std::size_t free_count() const noexcept { return free_.size(); }
+
+  // Null when the block of the file is not held.
+  HeldBlock* find(std::uint64_t index) noexcept;
+  const HeldBlock* find(std::uint64_t index) const noexcept {
+    return const_cast<HeldBlocks*>(this)->find(index);
+  }
+
+  // One that is free, to hold block `index` of the file, which none does yet; null when all are in
+  // use. Its state is for the caller to set. It is in no order.
+  HeldBlock* hold(std::uint64_t index) noexcept;
+  // The block is free again; its memory stays with it.
+  void release(HeldBlock& held) noexcept;
+
+  // Makes the block the newest of the order, or the oldest.
+  void touch(HeldBlock& held) noexcept;
+  void neglect(HeldBlock& held) noexcept;
+
+  // From the oldest to the newest; null at the end.
+  HeldBlock* oldest() noexcept { return at(oldest_); }
+  HeldBlock* next(const HeldBlock& held) noexcept { return at(held.newer_); }
+  // How many the order has.
+  std::size_t ordered() const noexcept { return ordered_; }
+
+  template <typename Use>
+  void for_each(Use&& use) {
+    for (HeldBlock& held : blocks_) use(held);
+  }
+
+ private:
+  HeldBlock* at(std::uint32_t id) noexcept {
+    return id == HeldBlock::kNone ? nullptr : &blocks_[id];
+  }
+  std::uint32_t id_of(const HeldBlock& held) const noexcept {
+    return static_cast<std::uint32_t>(&held - blocks_.data());
+  }
+  std::size_t ideal_slot(std::uint64_t index) const noexcept;
+  std::size_t slot_of(std::uint64_t index) const noexcept;
+  void unlink(HeldBlock& held) noexcept;
+
+  std::vector<HeldBlock> blocks_;
+  std::vector<std::uint32_t> free_;   // the last is taken first
+  std::vector<std::uint32_t> table_;  // open addressing, at most half full
+  unsigned shift_ = 0;
+  std::uint32_t oldest_ = HeldBlock::kNone;
+  std::uint32_t newest_ = HeldBlock::kNone;
+  std::size_t ordered_ = 0;
+};
+
+}  // namespace vortex::inline v0

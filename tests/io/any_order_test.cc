@@ -1,0 +1,608 @@
+// FileReader in any order against the file's bytes: cursors, jumps, threads, errors, memory.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "io/disk/transfer.h"
+#include "tests/io/test_disk.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/threads.h"
+#include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/guarded.h"
+#include "vortex/os/memory.h"
+
+namespace vortex {
+namespace {
+
+using test::Backend;
+using test::TestDisk;
+
+constexpr std::size_t kBlock = kMinBlockBytes;
+constexpr std::size_t kKept = 4;  // W, where M is less
+
+std::string random_text(std::mt19937_64& random, std::size_t size) {
+  std::string text(size, '\0');
+  // No zeros: those would also be found where a block is missing.
+  for (char& c : text) c = static_cast<char>('a' + random() % 26);
+  return text;
+}
+
+void put(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+char at(const FileReader<char>& in, std::size_t block, std::size_t within = 0) {
+  return *static_cast<const volatile char*>(in.data() + block * kBlock + within);
+}
+
+// How often each block has been read.
+class ReadCounts final : public FaultPlan {
+ public:
+  explicit ReadCounts(std::size_t blocks) : counts_(blocks + 1) {}
+  PlannedFault decide(const Attempt& attempt, std::uint64_t) noexcept override {
+    for (std::size_t done = 0; done < attempt.bytes; done += kBlock) {
+      const std::size_t block = (attempt.offset + done) / kBlock;
+      if (block < counts_.size()) counts_[block].fetch_add(1);
+    }
+    return {};
+  }
+  unsigned of(std::size_t block) const { return counts_[block].load(); }
+  // Blocks of [begin, end) that were not read exactly once.
+  std::size_t other_than_once(std::size_t begin, std::size_t end) const {
+    std::size_t result = 0;
+    for (std::size_t block = begin; block < end; ++block) result += of(block) != 1;
+    return result;
+  }
+
+ private:
+  std::vector<std::atomic<unsigned>> counts_;
+};
+
+// A reader with a pool that has more blocks than it may take.
+struct Bench {
+  Bench(const std::string& path, PoolKind kind, Backend backend, FileReaderOptions options,
+        std::shared_ptr<FaultPlan> faults = nullptr)
+      : disk(backend, std::move(faults)), most(FileReaderBase::blocks_needed(options, kBlock)) {
+    BlockPoolOptions for_pool;
+    for_pool.block_bytes = kBlock;
+    for_pool.pool_bytes = (most + 8) * kBlock;
+    for_pool.kind = kind;
+    for_pool.warming = Warming::kOnDemand;
+    pool = std::make_unique<BlockPool>(for_pool);
+    options.disk = disk.disk.get();
+    options.pool = pool.get();
+    in = std::make_unique<FileReader<char>>(path, options);
+  }
+  ~Bench() {
+    EXPECT_LE(pool->statistics().peak_blocks_in_use, most);
+    in.reset();
+    EXPECT_EQ(pool->statistics().blocks_in_use, pool->statistics().blocks_lost);
+  }
+
+  std::uint64_t faults() const { return in->stream().statistics().faults; }
+  AnyOrderStatistics order() const { return in->statistics().any_order; }
+
+  TestDisk disk;
+  std::size_t most;
+  std::unique_ptr<BlockPool> pool;
+  std::unique_ptr<FileReader<char>> in;
+};
+
+// Readers of one thread: walks in both directions, jumps, copies from the end.
+class RandomReader {
+ public:
+  RandomReader(const char* data, const std::string& text, std::uint64_t seed)
+      : data_(data), text_(text), random_(seed) {
+    for (Walk& walk : walks_) begin(walk);
+  }
+
+  // Whether all that was read in so many steps is right.
+  bool read(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      const std::uint64_t choice = random_() % 100;
+      const bool right = choice < 70   ? step(walks_[random_() % walks_.size()])
+                         : choice < 90 ? same(random_() % text_.size(), 1 + random_() % 200)
+                                       : same(random_() % text_.size(), random_() % (3 * kBlock));
+      if (!right) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Walk {
+    std::size_t at;
+    bool forward;
+  };
+
+  void begin(Walk& walk) { walk = {random_() % text_.size(), random_() % 3 != 0}; }
+
+  bool step(Walk& walk) {
+    if (random_() % 200 == 0) begin(walk);
+    const std::size_t bytes = 1 + random_() % kBlock;
+    if (walk.forward) {
+      if (!same(walk.at, bytes)) return false;
+      walk.at += bytes;
+      if (walk.at >= text_.size()) walk.at = 0;
+      return true;
+    }
+    const std::size_t back = std::min(walk.at, bytes);
+    walk.at -= back;
+    if (!same(walk.at, back)) return false;
+    if (walk.at == 0) walk.at = text_.size();
+    return true;
+  }
+
+  bool same(std::size_t at, std::size_t bytes) {
+    bytes = std::min(bytes, text_.size() - at);
+    return std::memcmp(data_ + at, text_.data() + at, bytes) == 0;
+  }
+
+  const char* const data_;
+  const std::string& text_;
+  std::mt19937_64 random_;
+  std::array<Walk, 5> walks_{};
+};
+
+using Setting = std::tuple<PoolKind, Backend, std::size_t>;  // and the blocks of a request
+
+class AnyOrder : public testing::TestWithParam<Setting> {
+ protected:
+  PoolKind kind() const { return std::get<0>(GetParam()); }
+  Backend backend() const { return std::get<1>(GetParam()); }
+  std::size_t group() const { return std::get<2>(GetParam()); }
+  FileReaderOptions options(std::size_t read_ahead, std::size_t cursors = 1) const {
+    return {.block_bytes = kBlock,
+            .comeback_blocks = 0,
+            .read_ahead = read_ahead,
+            .request_bytes = group() * kBlock,
+            .cursors = cursors};
+  }
+  std::string write(std::size_t size) {
+    std::string text = random_text(random, size);
+    put(path, text);
+    return text;
+  }
+
+  std::mt19937_64 random = test::test_random();
+  test::TemporaryFolder folder;
+  std::string path = folder.file("file");
+};
+
+TEST_P(AnyOrder, EveryLengthInEveryDirection) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kBlock - 1, kBlock, kBlock + 1,
+                                 9 * kBlock - 1, 9 * kBlock, 40 * kBlock + 4097}) {
+    SCOPED_TRACE(size);
+    const std::string text = write(size);
+    for (const std::size_t read_ahead : {0, 3}) {
+      Bench bench(path, kind(), backend(), options(read_ahead));
+      const char* const data = bench.in->data();
+      ASSERT_EQ(bench.in->size(), size);
+      std::size_t wrong = 0;
+      for (int round = 0; round < 2; ++round) {
+        for (std::size_t i = 0; i < size; i += 7) wrong += data[i] != text[i];
+        for (std::size_t i = size; i-- > 0;) wrong += data[i] != text[i];
+        for (int i = 0; i < 100 && size > 0; ++i) {
+          const std::size_t place = random() % size;
+          wrong += data[place] != text[place];
+        }
+        // Zeros follow, to the end of the page and a page more; then nothing.
+        const std::size_t filled = (size + 4095) / 4096 * 4096 + 4096;
+        for (std::size_t i = size; i < filled; ++i) wrong += data[i] != 0;
+      }
+      ASSERT_EQ(wrong, 0u);
+      const std::size_t beyond = (size / kBlock + 1) * kBlock + 4096;
+      const Failure failure =
+          guarded([&] { (void)*static_cast<const volatile char*>(data + beyond); });
+      EXPECT_EQ(failure.error, ERANGE) << failure.message();
+    }
+  }
+}
+
+TEST_P(AnyOrder, RandomReaders) {
+  const std::string text = write(150 * kBlock + random() % kBlock);
+  const RandomFaults::Rates rates{
+      .short_transfer = 0.2, .interrupted = 0.1, .try_again = 0.02, .late = 0.3};
+  for (const std::size_t read_ahead : {0, 3}) {
+    for (const std::size_t cursors : {1, 9}) {
+      for (const bool disturbed : {false, true}) {
+        Bench bench(path, kind(), backend(), options(read_ahead, cursors),
+                    disturbed ? std::make_shared<RandomFaults>(random(), rates) : nullptr);
+        RandomReader reader(bench.in->data(), text, random());
+        ASSERT_TRUE(reader.read(test::kShadowMemory ? 150 : 600));
+        if (bench.most < 50) {
+          EXPECT_GT(bench.order().reread_bytes, 0u);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AnyOrder, SeveralThreads) {
+  constexpr std::size_t kThreads = 4;
+  const std::string text = write(100 * kBlock + random() % kBlock);
+  for (const std::size_t read_ahead : {0, 2}) {
+    Bench bench(path, kind(), backend(), options(read_ahead, 2));
+    std::array<std::uint64_t, kThreads> seeds{};
+    for (std::uint64_t& seed : seeds) seed = random();
+    std::atomic<int> right{0};
+    test::run_together(kThreads, [&](std::size_t i) {
+      RandomReader reader(bench.in->data(), text, seeds[i]);
+      right += reader.read(test::kShadowMemory ? 100 : 400);
+    });
+    EXPECT_EQ(right, static_cast<int>(kThreads));
+  }
+}
+
+// A block that is dropped while somebody reads it: the next read faults, and never meets anything
+// but the file.
+TEST_P(AnyOrder, BlocksAreDroppedUnderReaders) {
+  const std::size_t blocks = FileReaderBase::blocks_needed(options(0), kBlock) + 5;
+  const std::string text = write(blocks * kBlock);
+  Bench bench(path, kind(), backend(), options(0));
+  std::atomic<std::size_t> wrong{0};
+  std::array<std::uint64_t, 3> seeds{random(), random(), random()};
+  test::run_together(seeds.size(), [&](std::size_t thread) {
+    std::mt19937_64 own(seeds[thread]);
+    for (int i = 0; i < (test::kShadowMemory ? 100 : 1000); ++i) {
+      const std::size_t block = own() % blocks;
+      for (int k = 0; k < 3000; ++k) {
+        const std::size_t within = static_cast<std::size_t>(k) * 61 % kBlock;
+        wrong += at(*bench.in, block, within) != text[block * kBlock + within];
+      }
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(bench.order().drops, 10u);
+}
+
+TEST_P(AnyOrder, ReadErrorsEndTheStream) {
+  const std::string text = write(80 * kBlock);
+  for (std::uint64_t k = 0; k < 20; ++k) {
+    Bench bench(
+        path, kind(), backend(), options(2),
+        std::make_shared<FaultAt>(k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
+                                  std::nullopt, true));
+    RandomReader reader(bench.in->data(), text, random());
+    bool right = true;
+    const Failure failure = guarded([&] {
+      while (right) right = reader.read(10);
+    });
+    EXPECT_TRUE(right);
+    EXPECT_EQ(failure.error, EIO) << failure.message();
+    EXPECT_NE(failure.message().find("file' at byte "), std::string::npos) << failure.message();
+    // It stays failed.
+    const Failure again = guarded([&] {
+      for (std::size_t block = 0; block < 80; ++block) (void)at(*bench.in, block);
+    });
+    EXPECT_EQ(again.error, EIO);
+  }
+}
+
+TEST_P(AnyOrder, AFileThatShrinksIsAnError) {
+  write(60 * kBlock);
+  Bench bench(path, kind(), backend(), options(1));
+  EXPECT_NE(at(*bench.in, 50), '\0');
+  ASSERT_EQ(truncate(path.c_str(), 20 * kBlock + 5), 0);
+  EXPECT_EQ(guarded([&] { (void)at(*bench.in, 30); }).error, ENODATA);
+}
+
+TEST_P(AnyOrder, WritesAreErrors) {
+  write(30 * kBlock);
+  Bench bench(path, kind(), backend(), options(1));
+  auto* const data = const_cast<volatile char*>(bench.in->data());
+  const Failure failure = guarded([&] { data[17 * kBlock] = 'x'; });
+  EXPECT_EQ(failure.error, EACCES) << failure.message();
+}
+
+// W blocks that were touched last are there, whatever was touched and read ahead before.
+TEST_P(AnyOrder, TheLastBlocksTouchedAreThere) {
+  constexpr std::size_t kBlocks = 300;
+  write(kBlocks * kBlock);
+  for (const std::size_t comeback : {0, 1, 6}) {
+    FileReaderOptions wanted = options(3);
+    wanted.comeback_blocks = comeback;
+    const std::size_t kept = std::max(comeback + 1, kKept);
+    Bench bench(path, kind(), backend(), wanted);
+    std::vector<std::size_t> last;
+    std::size_t walk = 0;
+    for (int i = 0; i < 200; ++i) {
+      // Two thirds are steps of a walk, which is read ahead.
+      const bool steps = random() % 3 != 0;
+      const std::size_t block = steps ? ++walk % kBlocks : random() % kBlocks;
+      std::uint64_t before = bench.faults();
+      (void)at(*bench.in, block);
+      if (bench.faults() == before) continue;  // nobody sees the touch of a block that is there
+      std::erase(last, block);
+      last.push_back(block);
+      if (last.size() > kept) last.erase(last.begin());
+      before = bench.faults();
+      for (const std::size_t there : last) (void)at(*bench.in, there, random() % kBlock);
+      ASSERT_EQ(bench.faults(), before);
+    }
+  }
+}
+
+// One instruction, two places, each over a border.
+TEST_P(AnyOrder, AnyInstructionCanFinish) {
+#if defined(__x86_64__)
+  const std::string text = write(60 * kBlock);
+  Bench bench(path, kind(), backend(), options(0));
+  ASSERT_EQ(bench.most, kKept + 2 * (group() - 1));
+  for (int i = 0; i < 300; ++i) {
+    const std::size_t one = (1 + random() % 59) * kBlock - 1 - random() % 7;
+    const std::size_t other = (1 + random() % 59) * kBlock - 1 - random() % 7;
+    const char* from = bench.in->data() + one;
+    const char* to = bench.in->data() + other;
+    bool below = false;
+    asm volatile("cmpsq" : "+S"(from), "+D"(to), "=@ccb"(below) : : "memory");
+    std::uint64_t left = 0;
+    std::uint64_t right = 0;
+    std::memcpy(&left, text.data() + one, 8);
+    std::memcpy(&right, text.data() + other, 8);
+    ASSERT_EQ(below, left < right);
+  }
+#else
+  GTEST_SKIP() << "needs an instruction of x86-64";
+#endif
+}
+
+// Touches alone drop what was touched longest ago.
+TEST_P(AnyOrder, WhatWasTouchedLongestAgoIsDroppedFirst) {
+  write(200 * kBlock);
+  Bench bench(path, kind(), backend(), options(0));
+  const std::size_t blocks = bench.most;
+  for (std::size_t i = 0; i < blocks; ++i) (void)at(*bench.in, 10 + 5 * i);
+  EXPECT_EQ(bench.order().drops, 0u);
+  for (std::size_t i = 0; i < 20; ++i) {
+    (void)at(*bench.in, 10 + 5 * (blocks + i));
+    EXPECT_EQ(bench.order().drops, i + 1);
+    const std::uint64_t before = bench.faults();
+    for (std::size_t k = i + 1; k <= blocks + i; ++k) (void)at(*bench.in, 10 + 5 * k);
+    ASSERT_EQ(bench.faults(), before) << i;
+  }
+  const std::uint64_t before = bench.faults();
+  (void)at(*bench.in, 10);
+  EXPECT_EQ(bench.faults(), before + 1);
+  EXPECT_EQ(bench.order().reread_bytes, kBlock);
+}
+
+// Forward, in the memory of a reader: as many requests as of one that goes forward only.
+TEST_P(AnyOrder, ASequentialReaderReadsEveryBlockOnce) {
+  constexpr std::size_t kBlocks = 120;
+  const std::string text = write(kBlocks * kBlock - 17);
+  const auto counts = std::make_shared<ReadCounts>(kBlocks);
+  Bench bench(path, kind(), backend(), options(3), counts);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) wrong += bench.in->data()[i] != text[i];
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(counts->other_than_once(0, kBlocks), 0u);
+  EXPECT_EQ(bench.faults(), kBlocks);
+  EXPECT_EQ(bench.in->statistics().source.requests, (kBlocks + group() - 1) / group());
+  EXPECT_EQ(bench.order().cursors, 1u);
+  EXPECT_EQ(bench.order().reread_bytes, 0u);
+  EXPECT_EQ(bench.order().unused, 0u);
+}
+
+TEST_P(AnyOrder, ABackwardReaderReadsEveryBlockOnce) {
+  constexpr std::size_t kBlocks = 120;
+  const std::string text = write(kBlocks * kBlock - 17);
+  const auto counts = std::make_shared<ReadCounts>(kBlocks);
+  Bench bench(path, kind(), backend(), options(3), counts);
+  std::size_t wrong = 0;
+  for (std::size_t i = text.size(); i-- > 0;) wrong += bench.in->data()[i] != text[i];
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(counts->other_than_once(0, kBlocks), 0u);
+  EXPECT_EQ(bench.order().cursors, 1u);
+  EXPECT_EQ(bench.order().unused, 0u);
+  // A first touch, the rest of its group, and groups.
+  EXPECT_LE(bench.in->statistics().source.requests, kBlocks / group() + 3);
+}
+
+// Sixteen columns, or runs of a merge: each is read ahead, in whole requests, and once.
+TEST_P(AnyOrder, SixteenCursors) {
+  constexpr std::size_t kCursors = 16;
+  const std::size_t column = 12 * group();
+  const std::size_t blocks = kCursors * column;
+  const std::string text = write(blocks * kBlock);
+  const auto counts = std::make_shared<ReadCounts>(blocks);
+  Bench bench(path, kind(), backend(), options(2, kCursors), counts);
+  std::size_t wrong = 0;
+  const auto look = [&](std::size_t cursor, std::size_t step) {
+    const std::size_t block = cursor % 2 == 0 ? cursor * column + step  // every other one backward
+                                              : (cursor + 1) * column - 1 - step;
+    wrong += at(*bench.in, block, 9) != text[block * kBlock + 9];
+  };
+  std::vector<std::size_t> steps(kCursors);
+  for (std::size_t left = blocks; left > 0;) {
+    const std::size_t cursor = random() % kCursors;
+    if (steps[cursor] == column) continue;
+    look(cursor, steps[cursor]++);
+    --left;
+  }
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(bench.order().cursors, kCursors);
+  // At the end of a column its cursor reads ahead into the next one, which others have read.
+  EXPECT_LE(counts->other_than_once(0, blocks), kCursors * 3 * group());
+  EXPECT_LE(bench.in->statistics().source.requests, 2 * blocks / group());
+}
+
+// A walk between random touches: it is read ahead all the time, and no block of it twice.
+TEST_P(AnyOrder, RandomTouchesDoNotHinderACursor) {
+  constexpr std::size_t kWalk = 200;
+  const std::size_t elsewhere = 3000;
+  put(path, "");
+  ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>((kWalk + elsewhere) * kBlock)), 0);
+  const auto counts = std::make_shared<ReadCounts>(kWalk + elsewhere);
+  Bench bench(path, kind(), backend(), options(4), counts);
+  for (std::size_t block = 0; block < kWalk; ++block) {
+    // No neighbours, which would be a walk.
+    for (int i = 0; i < 6; ++i) {
+      (void)at(*bench.in, kWalk + 40 + random() % (elsewhere / 3 - 20) * 3);
+    }
+    // The walk is still in the block that it came to before them.
+    if (block > 0) (void)at(*bench.in, block - 1, 100);
+    const std::uint64_t before = bench.in->statistics().source.requests;
+    (void)at(*bench.in, block);
+    // All that the walk asks for is beyond the block that it is in.
+    if (block > 0) {
+      ASSERT_GE(counts->of(block), 1u);
+      const std::uint64_t asked = bench.in->statistics().source.requests - before;
+      ASSERT_LE(asked, 2u) << block;
+    }
+    // The simulated disk begins with a request when another one has ended.
+    if (block + 2 * group() < kWalk && backend() != Backend::kVirtual) {
+      ASSERT_GE(counts->of(block + 2 * group()), 1u) << block;
+    }
+  }
+  // The first touches elsewhere take blocks back that were read ahead.
+  EXPECT_LE(counts->other_than_once(0, kWalk), 2u);
+}
+
+// The second of two walks gets its part, though the first was left in the middle and has all.
+TEST_P(AnyOrder, ACursorThatStandsStillLosesItsPart) {
+  constexpr std::size_t kBlocks = 400;
+  write(kBlocks * kBlock);
+  Bench bench(path, kind(), backend(), options(4));
+  for (std::size_t block = 0; block < 50; ++block) (void)at(*bench.in, block);
+  const std::uint64_t begin = bench.in->statistics().source.requests;
+  for (std::size_t block = 200; block < 300; ++block) (void)at(*bench.in, block);
+  // Read ahead: in whole requests, but for the beginning.
+  EXPECT_LE(bench.in->statistics().source.requests - begin, 100 / group() + 12);
+  EXPECT_GT(bench.order().unused, 0u);
+}
+
+TEST_P(AnyOrder, PrefaultedRangesServeSystemCalls) {
+  const std::string text = write(90 * kBlock + 100);
+  Bench bench(path, kind(), backend(), options(2));
+  const std::string copy = folder.file("copy");
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(copy.c_str(), "w+b"), &fclose);
+  ASSERT_NE(file, nullptr);
+  const int descriptor = fileno(file.get());
+  for (int i = 0; i < 60; ++i) {
+    const std::size_t bytes = 1 + random() % ((kKept - 1) * kBlock);
+    const std::size_t place = random() % (text.size() - bytes);
+    bench.in->prefault(place, bytes);
+    ASSERT_EQ(pwrite(descriptor, bench.in->data() + place, bytes, 0), static_cast<ssize_t>(bytes));
+    const std::byte* const home = bench.in->home_of(bench.in->data() + place);
+    ASSERT_NE(home, nullptr);
+    EXPECT_EQ(static_cast<char>(*home), text[place]);
+  }
+  EXPECT_EQ(bench.in->home_of(&text), nullptr);
+  EXPECT_THROW(bench.in->prefault(1, kKept * kBlock), Error);
+  EXPECT_THROW(bench.in->prefault(text.size() - 10, 11), Error);
+  ASSERT_EQ(ftruncate(descriptor, 0), 0);
+  ASSERT_EQ(lseek(descriptor, 0, SEEK_SET), 0);
+  write_from_stream(descriptor, *bench.in, 5, text.size() - 5);
+  std::ifstream check(copy, std::ios::binary);
+  const std::string written{std::istreambuf_iterator<char>(check), {}};
+  EXPECT_TRUE(written == text.substr(5));
+}
+
+// The kernel refuses a call now and then: right data or ENOMEM, and no block is lost in silence.
+std::uint64_t calls_left = 0;
+os::MemoryCall refused_call = os::MemoryCall::kMove;
+int refuse_one(os::MemoryCall call) noexcept {
+  if (call != refused_call || calls_left == 0 || --calls_left != 0) return 0;
+  return ENOMEM;
+}
+
+TEST_P(AnyOrder, RefusalsOfTheKernel) {
+  const std::string text = write(60 * kBlock);
+  for (const os::MemoryCall call :
+       {os::MemoryCall::kMove, os::MemoryCall::kAlias, os::MemoryCall::kVacate,
+        os::MemoryCall::kProtect, os::MemoryCall::kPopulate}) {
+    for (std::uint64_t k = 1; k < 30; k += 1 + random() % 3) {
+      Bench bench(path, kind(), backend(), options(2));
+      RandomReader reader(bench.in->data(), text, random());
+      refused_call = call;
+      calls_left = k;
+      os::set_failure_hook(&refuse_one);
+      bool right = false;
+      const Failure failure = guarded([&] { right = reader.read(100); });
+      os::set_failure_hook(nullptr);
+      if (failure) {
+        EXPECT_EQ(failure.error, ENOMEM) << failure.message();
+      } else {
+        EXPECT_TRUE(right);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, AnyOrder,
+    testing::Combine(testing::Values(PoolKind::kMoves, PoolKind::kAliases),
+                     testing::Values(Backend::kUring, Backend::kThreads, Backend::kVirtual),
+                     testing::Values(1, 4)),
+    [](const auto& setting) {
+      return std::string(std::get<0>(setting.param) == PoolKind::kMoves ? "Moves" : "Aliases") +
+             test::name_of(std::get<1>(setting.param)) +
+             (std::get<2>(setting.param) == 1 ? "Blocks" : "Groups");
+    });
+
+// Keeps what it is given until it is told to carry it out.
+class ReluctantDisk final : public Disk {
+ public:
+  ReluctantDisk() : Disk(DiskOptions{}, 32) {}
+  ~ReluctantDisk() override { EXPECT_TRUE(kept_.empty()); }
+  void carry_out() {
+    while (Request* const request = kept_.pop()) arrived(*request, transfer(request->attempt()));
+  }
+
+ private:
+  const char* backend() const noexcept override { return "reluctant"; }
+  void start(Request& request) noexcept override { kept_.push(request); }
+
+  RequestQueue kept_;
+};
+
+TEST(AnyOrderOnAReluctantDisk, CanBeCancelled) {
+  const test::TemporaryFolder folder;
+  put(folder.file("in"), std::string(40 * kBlock, 'x'));
+  ReluctantDisk disk;
+  FileReader<char> in(folder.file("in"),
+                      {.block_bytes = kBlock, .request_bytes = kBlock, .disk = &disk});
+  std::thread canceller([&] { in.stream().cancel(EINTR, "enough"); });
+  EXPECT_EQ(guarded([&] { (void)at(in, 30); }).error, EINTR);
+  canceller.join();
+  disk.carry_out();
+}
+
+TEST(AnyOrderOptions, TheStrictWindowIsAChoice) {
+  const test::TemporaryFolder folder;
+  put(folder.file("in"), std::string(40 * kBlock, 'x'));
+  FileReader<char> in(folder.file("in"), {.block_bytes = kBlock, .order = ReadOrder::kForward});
+  EXPECT_EQ(at(in, 20), 'x');
+  EXPECT_EQ(guarded([&] { (void)at(in, 3); }).error, EFAULT);
+  EXPECT_EQ(in.statistics().any_order.cursors, 0u);
+}
+
+TEST(AnyOrderOptions, MemoryGrowsWithWhatIsAskedFor) {
+  const auto needed = [](std::size_t m, std::size_t n, std::size_t cursors) {
+    return FileReaderBase::blocks_needed(
+        {.comeback_blocks = m, .read_ahead = n, .cursors = cursors}, kDefaultBlockBytes);
+  };
+  EXPECT_EQ(needed(0, 0, 1), 4u);
+  EXPECT_EQ(needed(1, 4, 1), 8u);
+  EXPECT_EQ(needed(9, 4, 1), 14u);
+  EXPECT_EQ(needed(1, 4, 16), 4 + 15 + 16 * 4u);
+}
+
+}  // namespace
+}  // namespace vortex
