@@ -8,14 +8,6 @@
 #include "vortex/os/steady_time.h"
 
 namespace vortex::inline v0 {
-namespace {
-
-void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
-  counter.fetch_add(by, std::memory_order_relaxed);
-}
-
-}  // namespace
-
 BlockReads::BlockReads(FileLayout& layout, BlockPool& pool, std::size_t group, Caching caching,
                        std::size_t requests)
     : layout_(layout),
@@ -78,10 +70,8 @@ void BlockReads::start(std::span<HeldBlock* const> blocks) noexcept {
     }
     seen_[held->index / 64] |= std::uint64_t{1} << (held->index % 64);
   }
-  count(requests_);
-  if (!direct) count(cached_requests_);
-  count(bytes_, bytes);
-  count(reread_bytes_, reread);
+  counters_.count_request(bytes, !direct);
+  reread_bytes_.fetch_add(reread, std::memory_order_relaxed);
   place.disk->submit(request);
 }
 
@@ -113,8 +103,7 @@ bool BlockReads::wait(Slot& slot) noexcept {
   if (slot.request.under_way()) {
     const std::uint64_t begin = steady_now_ns();
     const bool ended = slot.disk->wait(slot.request, &stopped_);
-    count(waits_);
-    count(waited_ns_, steady_now_ns() - begin);
+    counters_.count_wait(steady_now_ns() - begin);
     if (!ended) return false;
   }
   finish(slot);
@@ -155,16 +144,6 @@ void BlockReads::cancel() noexcept {
   stopped_.store(true, std::memory_order_release);
   layout_.cancel();
   for (Disk* disk : layout_.disks()) disk->interrupt();
-}
-
-FileSourceStatistics BlockReads::statistics() const noexcept {
-  FileSourceStatistics result;
-  result.requests = requests_.load(std::memory_order_relaxed);
-  result.cached_requests = cached_requests_.load(std::memory_order_relaxed);
-  result.bytes = bytes_.load(std::memory_order_relaxed);
-  result.waits = waits_.load(std::memory_order_relaxed);
-  result.waited_ns = waited_ns_.load(std::memory_order_relaxed);
-  return result;
 }
 
 }  // namespace vortex::inline v0

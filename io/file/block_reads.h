@@ -12,6 +12,7 @@
 #include "io/file/file_layout.h"
 #include "io/file/held_blocks.h"
 #include "io/file/page_cache.h"
+#include "io/file/read_counters.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/error.h"
@@ -62,7 +63,7 @@ class VORTEX_EXPORT BlockReads {
   // Ends waiting, now and later. From any thread.
   void cancel() noexcept;
 
-  FileSourceStatistics statistics() const noexcept;
+  FileSourceStatistics statistics() const noexcept { return counters_.statistics(); }
   std::uint64_t reread_bytes() const noexcept {
     return reread_bytes_.load(std::memory_order_relaxed);
   }
@@ -92,13 +93,8 @@ class VORTEX_EXPORT BlockReads {
   std::vector<std::uint64_t> seen_;  // a bit for each block that has been asked for
   std::atomic<bool> stopped_{false};
   CauseText cause_;
-
-  std::atomic<std::uint64_t> requests_{0};
-  std::atomic<std::uint64_t> cached_requests_{0};
-  std::atomic<std::uint64_t> bytes_{0};
+  ReadCounters counters_;
   std::atomic<std::uint64_t> reread_bytes_{0};
-  std::atomic<std::uint64_t> waits_{0};
-  std::atomic<std::uint64_t> waited_ns_{0};
 };
 
 }  // namespace vortex::inline v0

@@ -15,10 +15,6 @@ namespace {
 // From here on larger requests gain nothing on the disks we know.
 constexpr std::size_t kMinRequestBytes = std::size_t{512} << 10;
 
-void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
-  counter.fetch_add(by, std::memory_order_relaxed);
-}
-
 }  // namespace
 
 Grouping::Grouping(std::size_t block_bytes, std::size_t request_bytes, std::size_t unit_bytes) {
@@ -160,9 +156,7 @@ bool FileSource::start(std::uint64_t unit) noexcept {
   for (unsigned i = 0; i < blocks; ++i) slot.pieces.begins[i] = pool().home(slot.blocks[i]);
   slot.unit = unit;
   slot.disk = place.disk;
-  count(requests_);
-  if (!direct) count(cached_requests_);
-  count(bytes_, bytes);
+  counters_.count_request(bytes, !direct);
   place.disk->submit(request);
   return true;
 }
@@ -198,8 +192,7 @@ Source::Taken FileSource::take(std::uint64_t index, std::uint64_t floor) noexcep
   if (slot.request.under_way()) {
     const std::uint64_t begin = steady_now_ns();
     const bool ended = settle(slot);
-    count(waits_);
-    count(waited_ns_, steady_now_ns() - begin);
+    counters_.count_wait(steady_now_ns() - begin);
     if (!ended) return {.block = {}, .bytes = 0, .status = {ECANCELED, "the stream was cancelled"}};
   } else {
     note_end(slot);
@@ -230,16 +223,6 @@ Status FileSource::failed(const Slot& slot, int error) noexcept {
     cause_.text("reading '").text(layout_->name()).text("' at byte ").number(offset);
   }
   return {error, cause_.c_str()};
-}
-
-FileSourceStatistics FileSource::statistics() const noexcept {
-  FileSourceStatistics result;
-  result.requests = requests_.load(std::memory_order_relaxed);
-  result.cached_requests = cached_requests_.load(std::memory_order_relaxed);
-  result.bytes = bytes_.load(std::memory_order_relaxed);
-  result.waits = waits_.load(std::memory_order_relaxed);
-  result.waited_ns = waited_ns_.load(std::memory_order_relaxed);
-  return result;
 }
 
 }  // namespace vortex::inline v0

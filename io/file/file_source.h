@@ -13,6 +13,7 @@
 #include "io/disk/disk.h"
 #include "io/file/file_layout.h"
 #include "io/file/page_cache.h"
+#include "io/file/read_counters.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/error.h"
@@ -61,7 +62,7 @@ class VORTEX_EXPORT FileSource final : public Source {
   void cancel() noexcept override;
 
   const FileLayout& layout() const noexcept { return *layout_; }
-  FileSourceStatistics statistics() const noexcept;
+  FileSourceStatistics statistics() const noexcept { return counters_.statistics(); }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -97,12 +98,7 @@ class VORTEX_EXPORT FileSource final : public Source {
   std::atomic<std::uint64_t> length_;
   std::atomic<bool> stopped_{false};
   CauseText cause_;
-
-  std::atomic<std::uint64_t> requests_{0};
-  std::atomic<std::uint64_t> cached_requests_{0};
-  std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::uint64_t> waits_{0};
-  std::atomic<std::uint64_t> waited_ns_{0};
+  ReadCounters counters_;
 };
 
 }  // namespace vortex::inline v0

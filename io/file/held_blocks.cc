@@ -66,26 +66,24 @@ void HeldBlocks::unlink(HeldBlock& held) noexcept {
   --ordered_;
 }
 
-void HeldBlocks::touch(HeldBlock& held) noexcept {
-  unlink(held);
+void HeldBlocks::link(HeldBlock& held, std::uint32_t older, std::uint32_t newer) noexcept {
   const std::uint32_t id = id_of(held);
-  held.older_ = newest_;
-  held.newer_ = HeldBlock::kNone;
-  (newest_ != HeldBlock::kNone ? blocks_[newest_].newer_ : oldest_) = id;
-  newest_ = id;
+  held.older_ = older;
+  held.newer_ = newer;
+  (older != HeldBlock::kNone ? blocks_[older].newer_ : oldest_) = id;
+  (newer != HeldBlock::kNone ? blocks_[newer].older_ : newest_) = id;
   held.linked_ = true;
   ++ordered_;
 }
 
+void HeldBlocks::touch(HeldBlock& held) noexcept {
+  unlink(held);
+  link(held, newest_, HeldBlock::kNone);
+}
+
 void HeldBlocks::neglect(HeldBlock& held) noexcept {
   unlink(held);
-  const std::uint32_t id = id_of(held);
-  held.newer_ = oldest_;
-  held.older_ = HeldBlock::kNone;
-  (oldest_ != HeldBlock::kNone ? blocks_[oldest_].older_ : newest_) = id;
-  oldest_ = id;
-  held.linked_ = true;
-  ++ordered_;
+  link(held, HeldBlock::kNone, oldest_);
 }
 
 }  // namespace vortex::inline v0

@@ -83,6 +83,8 @@ class VORTEX_EXPORT HeldBlocks {
   std::size_t ideal_slot(std::uint64_t index) const noexcept;
   std::size_t slot_of(std::uint64_t index) const noexcept;
   void unlink(HeldBlock& held) noexcept;
+  // Puts a block that is in no order between two neighbours of the order.
+  void link(HeldBlock& held, std::uint32_t older, std::uint32_t newer) noexcept;
 
   std::vector<HeldBlock> blocks_;
   std::vector<std::uint32_t> free_;   // the last is taken first

@@ -11,6 +11,7 @@
 
 #include "io/disk/open_disk.h"
 #include "vortex/error.h"
+#include "vortex/os/control_groups.h"
 #include "vortex/os/map_budget.h"
 
 namespace vortex::inline v0 {
@@ -50,43 +51,15 @@ std::optional<std::uint64_t> number_in(const std::string& path) {
   return value;
 }
 
-// Looks at `file` in the group's folder and in all folders above it.
-void look_upwards(MemoryLimits& limits, const std::string& mount, std::string group,
-                  const std::string& file) {
-  for (;;) {
-    std::string path = mount;
-    if (group != "/") path += group;
-    path += "/";
-    path += file;
-    const std::optional<std::uint64_t> found = number_in(path);
-    if (found && (!limits.group_bytes || *found < *limits.group_bytes)) {
-      limits.group_bytes = found;
-      limits.group_file = path;
-    }
-    const std::size_t slash = group.rfind('/');
-    if (slash == std::string::npos || group == "/") return;
-    group.resize(slash == 0 ? 1 : slash);
-  }
-}
-
 void read_groups(MemoryLimits& limits, const std::string& root) {
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    // HIERARCHY:CONTROLLERS:PATH
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
-    const std::string mount = root + "/sys/fs/cgroup";
-    if (controllers.empty()) {
-      look_upwards(limits, mount, path, "memory.max");
-      look_upwards(limits, mount + "/unified", path, "memory.max");
-    } else if (controllers == "memory") {
-      // Inside a container the path may be the host's; then only the mount itself can be seen.
-      look_upwards(limits, mount + "/memory", path, "memory.limit_in_bytes");
-    }
-  }
+  look_at_control_groups(root, "memory", [&](const std::string& folder, GroupVersion version) {
+    const std::string path =
+        folder + (version == GroupVersion::k1 ? "memory.limit_in_bytes" : "memory.max");
+    const std::optional<std::uint64_t> found = number_in(path);
+    if (!found || (limits.group_bytes && *found >= *limits.group_bytes)) return;
+    limits.group_bytes = found;
+    limits.group_file = path;
+  });
 }
 
 }  // namespace

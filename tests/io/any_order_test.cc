@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "io/disk/transfer.h"
+#include "tests/io/reluctant_disk.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
@@ -556,26 +557,10 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<2>(setting.param) == 1 ? "Blocks" : "Groups");
     });
 
-// Keeps what it is given until it is told to carry it out.
-class ReluctantDisk final : public Disk {
- public:
-  ReluctantDisk() : Disk(DiskOptions{}, 32) {}
-  ~ReluctantDisk() override { EXPECT_TRUE(kept_.empty()); }
-  void carry_out() {
-    while (Request* const request = kept_.pop()) arrived(*request, transfer(request->attempt()));
-  }
-
- private:
-  const char* backend() const noexcept override { return "reluctant"; }
-  void start(Request& request) noexcept override { kept_.push(request); }
-
-  RequestQueue kept_;
-};
-
 TEST(AnyOrderOnAReluctantDisk, CanBeCancelled) {
   const test::TemporaryFolder folder;
   put(folder.file("in"), std::string(40 * kBlock, 'x'));
-  ReluctantDisk disk;
+  test::ReluctantDisk disk;
   FileReader<char> in(folder.file("in"),
                       {.block_bytes = kBlock, .request_bytes = kBlock, .disk = &disk});
   std::thread canceller([&] { in.stream().cancel(EINTR, "enough"); });

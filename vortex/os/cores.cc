@@ -10,6 +10,8 @@
 #include <limits>
 #include <memory>
 
+#include "vortex/os/control_groups.h"
+
 namespace vortex::inline v0 {
 namespace {
 
@@ -36,9 +38,9 @@ unsigned cores_by_affinity() {
 }
 
 // The cores' worth of time that the group in `folder` has for itself and those below it.
-double quota_in(const std::string& folder, bool version_1) {
+double quota_in(const std::string& folder, GroupVersion version) {
   double quota = 0, period = 0;
-  if (version_1) {
+  if (version == GroupVersion::k1) {
     std::ifstream(folder + "cpu.cfs_quota_us") >> quota;  // -1: none
     std::ifstream(folder + "cpu.cfs_period_us") >> period;
   } else {
@@ -47,42 +49,11 @@ double quota_in(const std::string& folder, bool version_1) {
   return quota > 0 && period > 0 ? quota / period : kNoQuota;
 }
 
-// The least quota of the group and of those above it.
-double least_quota(const std::string& mount, std::string group, bool version_1) {
-  double least = kNoQuota;
-  for (;;) {
-    const std::string folder = mount + (group == "/" ? "" : group) + "/";
-    least = std::min(least, quota_in(folder, version_1));
-    const std::size_t slash = group.rfind('/');
-    if (slash == std::string::npos || group == "/") return least;
-    group.resize(slash == 0 ? 1 : slash);
-  }
-}
-
-bool names_cpu(const std::string& controllers) {
-  return ("," + controllers + ",").find(",cpu,") != std::string::npos;
-}
-
 double quota_of_groups(const std::string& root) {
   double least = kNoQuota;
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    // HIERARCHY:CONTROLLERS:PATH
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    const std::string mount = root + "/sys/fs/cgroup";
-    if (controllers.empty()) {
-      least = std::min(
-          {least, least_quota(mount, group, false), least_quota(mount + "/unified", group, false)});
-    } else if (names_cpu(controllers)) {
-      // Mounted under all its names, and under this one as a link.
-      least = std::min({least, least_quota(mount + "/cpu", group, true),
-                        least_quota(mount + "/" + controllers, group, true)});
-    }
-  }
+  look_at_control_groups(root, "cpu", [&least](const std::string& folder, GroupVersion version) {
+    least = std::min(least, quota_in(folder, version));
+  });
   return least;
 }
 
