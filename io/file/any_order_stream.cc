@@ -7,7 +7,6 @@
 #include <mutex>
 #include <utility>
 
-#include "io/file/file_source.h"
 #include "vortex/error.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
@@ -45,7 +44,7 @@ void count(std::atomic<std::uint64_t>& counter) noexcept {
 
 std::size_t AnyOrderStream::blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
                                           std::size_t unit_bytes) {
-  const std::size_t group = Grouping(block_bytes, options.request_bytes, unit_bytes).blocks;
+  const std::size_t group = RequestUnits::group(block_bytes, options.request_bytes, unit_bytes);
   const std::size_t cursors = std::max<std::size_t>(options.cursors, 1);
   // The last blocks touched may begin and end in the middle of a group.
   return kept_blocks(options) + cursors - 1 + 2 * (group - 1) +
@@ -56,24 +55,18 @@ AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layo
                                const FileReaderOptions& options, bool register_pool)
     : Stream(options.name.empty() ? layout->name() : options.name,
              {.bytes = round_up(*layout->length(), pool.block_bytes()) + pool.block_bytes()}),
-      layout_(std::move(layout)),
+      units_(pool, std::move(layout),
+             {.request_bytes = options.request_bytes,
+              .caching = options.caching,
+              .register_pool = register_pool},
+             RequestUnits::Use::kReading),
       block_bytes_(pool.block_bytes()),
       max_depth_(options.read_ahead),
       kept_(kept_blocks(options)),
-      registered_(register_pool),
-      quota_(pool, blocks_needed(options, block_bytes_, layout_->unit_bytes()),
-             blocks_needed(options, block_bytes_, layout_->unit_bytes()),
-             "reader of '" + layout_->name() + "'"),
+      quota_(units_.quota(blocks_needed(options, block_bytes_, units_.layout().unit_bytes()))),
       held_(quota_.minimum()),
       cursors_(cursors_for(options, quota_.minimum())),
-      reads_(*layout_, pool,
-             Grouping(block_bytes_, options.request_bytes, layout_->unit_bytes()).blocks,
-             options.caching, std::min(quota_.minimum(), kMaxRequests)) {
-  if (registered_) {
-    for (Disk* disk : layout_->disks()) {
-      disk->register_memory(pool.homes(), pool.pool_bytes(), block_bytes_);
-    }
-  }
+      reads_(units_, std::min(quota_.minimum(), kMaxRequests)) {
   open();
 }
 
@@ -91,9 +84,6 @@ AnyOrderStream::~AnyOrderStream() {
     }
     quota_.give_back(std::exchange(held.block, Block{}));
   });
-  if (registered_) {
-    for (Disk* disk : layout_->disks()) disk->unregister_memory(pool.homes());
-  }
 }
 
 AnyOrderStatistics AnyOrderStream::order_statistics() const noexcept {
@@ -220,10 +210,10 @@ void AnyOrderStream::forget_ahead(Cursor& cursor, std::int64_t from, std::int64_
 // Blocks from `index` on, in the cursor's direction, to the border of the unit or of the file.
 std::size_t AnyOrderStream::blocks_to_border(const Cursor& cursor,
                                              std::uint64_t index) const noexcept {
-  const std::size_t within = static_cast<std::size_t>(index % reads_.group());
+  const std::size_t within = static_cast<std::size_t>(index % units_.group());
   if (!cursor.forward) return within + 1;
   return static_cast<std::size_t>(
-      std::min<std::uint64_t>(reads_.group() - within, reads_.blocks() - index));
+      std::min<std::uint64_t>(units_.group() - within, reads_.blocks() - index));
 }
 
 // Blocks that each active cursor may have read ahead, where the blocks touched last are their
@@ -238,7 +228,7 @@ std::size_t AnyOrderStream::share() const noexcept {
 void AnyOrderStream::read_ahead(Cursor& cursor) noexcept {
   if (cursor.depth == 0) return;
   const std::size_t most = share();
-  const std::uint64_t group = reads_.group();
+  const std::uint64_t group = units_.group();
   const std::uint64_t unit = cursor.head / group;
   const std::uint64_t goal = cursor.forward
                                  ? std::min(reads_.blocks(), (unit + cursor.depth + 1) * group) - 1

@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "io/file/block_reads.h"
 #include "io/file/cursor_set.h"
 #include "io/file/file_layout.h"
 #include "io/file/held_blocks.h"
+#include "io/file/held_reads.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/file_reader.h"
@@ -44,16 +44,16 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
                                    std::size_t unit_bytes = 0);
 
-  // `register_pool` as in FileSourceOptions. Throws Error: ENOMEM when the pool cannot guarantee
-  // the blocks or the system refuses address space, EINVAL when the block size does not suit direct
-  // I/O on the file.
+  // `register_pool` as in RequestUnits::Options. Throws Error: ENOMEM when the pool cannot
+  // guarantee the blocks or the system refuses address space, EINVAL when the block size does not
+  // suit direct I/O on the file.
   AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layout,
                  const FileReaderOptions& options, bool register_pool);
   ~AnyOrderStream() override;
 
   const std::byte* bytes() const noexcept { return base(); }
   std::uint64_t length_bytes() const noexcept { return reads_.length(); }
-  const FileLayout& layout() const noexcept { return *layout_; }
+  const FileLayout& layout() const noexcept { return units_.layout(); }
 
   // As those of InputStreamBase; prefault() places up to W blocks, which stay until as many others
   // have been touched.
@@ -66,7 +66,7 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
  protected:
   bool handle_fault(Access access, std::uint64_t offset) noexcept override;
   bool handle_overrun(std::uint64_t offset) noexcept override;
-  void wake() noexcept override { reads_.cancel(); }
+  void wake() noexcept override { units_.cancel(); }
   Window window() const noexcept override { return {0, reads_.blocks()}; }
   std::size_t block_bytes() const noexcept override { return block_bytes_; }
 
@@ -97,15 +97,14 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   int take_away(HeldBlock& held) noexcept;
   void reclaim_page_tables(std::uint64_t index) noexcept;
 
-  const std::unique_ptr<FileLayout> layout_;
+  RequestUnits units_;
   const std::size_t block_bytes_;
   const std::size_t max_depth_;
   const std::size_t kept_;  // W
-  const bool registered_;
   BlockQuota quota_;
   HeldBlocks held_;
   CursorSet cursors_;
-  BlockReads reads_;
+  HeldReads reads_;
   bool filler_placed_ = false;  // the page after the end, where the last block has no room for it
   // The head that a cursor leaves with the touch that is served: an instruction over the border
   // uses both, and it may have been touched long ago.

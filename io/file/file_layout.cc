@@ -7,16 +7,18 @@ void std::default_delete<vortex::FileLayout>::operator()(
 
 namespace vortex::inline v0 {
 
-void aim(Request& request, Operation operation, const FileLayout::Place& place, std::size_t bytes,
-         bool direct) noexcept {
+void PlacedRequest::aim(Operation operation, const FileLayout::Place& where, std::size_t begin,
+                        std::size_t bytes, bool direct) noexcept {
+  place = where;
   const BlockFile& file = *place.file;
   const bool around = direct && file.direct_descriptor() >= 0;
+  const bool sequential = place.offset == Request::kSequential;
   request.operation = operation;
   request.file = around ? file.direct_descriptor() : file.descriptor();
-  request.offset = place.offset;
+  request.offset = sequential ? Request::kSequential : place.offset + begin;
   request.alignment = around ? file.alignment() : 1;
   request.bytes = (bytes + request.alignment - 1) / request.alignment * request.alignment;
-  request.least_bytes = operation == Operation::kRead ? bytes : 0;
+  request.least_bytes = operation == Operation::kRead && !sequential ? bytes : 0;
 }
 
 }  // namespace vortex::inline v0

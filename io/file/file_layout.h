@@ -69,9 +69,22 @@ class VORTEX_EXPORT FileLayout {
   virtual void cancel() noexcept {}
 };
 
-// Points the request at the first `bytes` bytes of a place, in memory that is still to be named:
-// around the page cache where that is wanted and the file can, then in whole sectors.
-VORTEX_EXPORT void aim(Request& request, Operation operation, const FileLayout::Place& place,
-                       std::size_t bytes, bool direct) noexcept;
+// A request that reads or writes a part of a unit. It stays where it is while it is under way.
+struct VORTEX_EXPORT PlacedRequest {
+  Request request;
+  FileLayout::Place place;  // of the unit
+
+  // Points the request at `bytes` bytes from byte `begin` of the unit at `where` on, in memory that
+  // is still to be named: around the page cache where that is wanted and the file can, then in
+  // whole sectors. Where there are no offsets, it is the next bytes.
+  void aim(Operation operation, const FileLayout::Place& where, std::size_t begin,
+           std::size_t bytes, bool direct) noexcept;
+
+  bool is_sequential() const noexcept { return request.offset == Request::kSequential; }
+  // Once it has ended: the byte of the data in the file where it stopped. Not if it is sequential.
+  std::uint64_t stopped_at() const noexcept {
+    return request.offset - place.file->begin() + request.bytes_done;
+  }
+};
 
 }  // namespace vortex::inline v0

@@ -21,75 +21,56 @@ void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
 std::size_t FileSink::blocks_needed(const FileSinkOptions& options, std::size_t block_bytes,
                                     std::size_t unit_bytes) {
   // One group is being collected while `write_behind` others are written.
-  const std::size_t group = Grouping(block_bytes, options.request_bytes, unit_bytes).blocks;
+  const std::size_t group =
+      RequestUnits::group(block_bytes, options.requests.request_bytes, unit_bytes);
   return options.blocks_for_stream + group - 1 +
          std::max<std::size_t>(options.write_behind, 1) * group;
 }
 
 FileSink::FileSink(BlockPool& pool, std::unique_ptr<FileLayout> layout,
                    const FileSinkOptions& options)
-    : layout_(std::move(layout)),
-      block_bytes_(pool.block_bytes()),
-      group_(Grouping(block_bytes_, options.request_bytes, layout_->unit_bytes()).blocks),
-      unit_bytes_(group_ * block_bytes_),
+    : units_(pool, std::move(layout), options.requests, RequestUnits::Use::kWriting),
       blocks_for_stream_(options.blocks_for_stream),
-      caching_(options.caching),
-      registered_(options.register_pool),
       clear_blocks_(options.clear_blocks),
       sync_(options.sync),
-      quota_(pool, blocks_needed(options, block_bytes_, layout_->unit_bytes()),
-             blocks_needed(options, block_bytes_, layout_->unit_bytes()),
-             "writer of '" + layout_->name() + "'"),
+      quota_(
+          units_.quota(blocks_needed(options, pool.block_bytes(), units_.layout().unit_bytes()))),
       slots_(std::max<std::size_t>(options.write_behind, 1) + 1) {
-  cleared_.reserve(blocks_needed(options, block_bytes_, layout_->unit_bytes()));
-  const FileLayout::Place first = layout_->locate(0, unit_bytes_);
-  if (caching_ != Caching::kBuffered && block_bytes_ % first.file->alignment() != 0) {
-    throw Error(EINVAL, "'" + layout_->name() + "' is written directly in multiples of " +
-                            format_bytes(first.file->alignment()) + ", and blocks of " +
-                            format_bytes(block_bytes_) + " are none");
-  }
-  if (registered_) {
-    for (Disk* disk : layout_->disks()) {
-      disk->register_memory(pool.homes(), pool.pool_bytes(), block_bytes_);
-    }
-  }
+  cleared_.reserve(quota_.minimum());
 }
 
 FileSink::~FileSink() {
   if (pool().inherited()) return;
-  layout_->cancel();
+  units_.layout().cancel();
   for (Slot& slot : slots_) {
-    if (slot.request.under_way()) slot.disk->wait(slot.request);
+    PlacedRequest& write = slot.write;
+    if (write.request.under_way()) write.place.disk->wait(write.request);
     for (Block& block : slot.blocks) {
       if (block) quota_.give_back(std::exchange(block, Block{}));
     }
   }
   for (const Block block : cleared_) quota_.give_back(block);
-  if (registered_) {
-    for (Disk* disk : layout_->disks()) disk->unregister_memory(pool().homes());
-  }
 }
 
 void FileSink::discard(Block block) noexcept { quota_.give_back(block); }
 
-void FileSink::cancel() noexcept {
-  stopped_.store(true, std::memory_order_release);
-  layout_->cancel();
-  for (Disk* disk : layout_->disks()) disk->interrupt();
-}
+void FileSink::cancel() noexcept { units_.cancel(); }
 
 // Deals with a request that has ended: its blocks are free again, unless it is given another place.
 void FileSink::settle(Slot& slot) noexcept {
-  Request& request = slot.request;
+  const PlacedRequest& write = slot.write;
+  const Request& request = write.request;
   if (request.error != 0) {
-    const FileLayout::Place other = layout_->move_elsewhere(slot.unit, unit_bytes_, request.error);
+    const FileLayout::Place other =
+        units_.layout().move_elsewhere(slot.unit, units_.bytes(), request.error);
     if (other.disk != nullptr) {
       place(slot, other);
       return;
     }
-    const std::uint64_t begin = layout_->sequential() ? slot.unit * unit_bytes_ + slot.begin
-                                                      : request.offset - slot.file->begin();
-    failed({slot.disk, slot.file, 0}, begin + request.bytes_done, request.error);
+    failed(write.place,
+           write.is_sequential() ? slot.unit * units_.bytes() + slot.begin + request.bytes_done
+                                 : write.stopped_at(),
+           request.error);
   }
   const bool cleared = request.clear_written && request.error == 0;
   for (unsigned i = 0; i < slot.count; ++i) {
@@ -106,7 +87,7 @@ void FileSink::settle(Slot& slot) noexcept {
 
 void FileSink::settle_ended() noexcept {
   for (Slot& slot : slots_) {
-    if (&slot != collecting_ && slot.unit != kNone && !slot.request.under_way()) settle(slot);
+    if (&slot != collecting_ && slot.unit != kNone && !slot.write.request.under_way()) settle(slot);
   }
 }
 
@@ -118,12 +99,12 @@ bool FileSink::wait_for_oldest() noexcept {
     if (oldest == nullptr || slot.number < oldest->number) oldest = &slot;
   }
   if (oldest == nullptr) return false;
-  if (!oldest->request.under_way()) {
+  if (!oldest->write.request.under_way()) {
     settle(*oldest);
     return true;
   }
   const std::uint64_t begin = steady_now_ns();
-  const bool ended = oldest->disk->wait(oldest->request, &stopped_);
+  const bool ended = oldest->write.place.disk->wait(oldest->write.request, &units_.cancelled());
   count(waits_);
   count(waited_ns_, steady_now_ns() - begin);
   if (ended) settle_ended();
@@ -151,7 +132,7 @@ Sink::Taken FileSink::take(std::uint64_t) noexcept {
     const auto taken = quota_.try_take();
     if (taken.error == 0) return {.block = taken.block, .status = {}};
     if (taken.error != EAGAIN || !wait_for_oldest()) {
-      const bool stopped = stopped_.load(std::memory_order_acquire);
+      const bool stopped = units_.cancelled().load(std::memory_order_acquire);
       return {.block = {},
               .status = stopped ? Status{ECANCELED, "the stream was cancelled"}
                                 : Status{ENOMEM, "the system refuses memory for a block"}};
@@ -160,7 +141,7 @@ Sink::Taken FileSink::take(std::uint64_t) noexcept {
 }
 
 Status FileSink::complete(std::uint64_t index, Block block, std::size_t bytes) noexcept {
-  const std::uint64_t unit = index / group_;
+  const std::uint64_t unit = index / units_.group();
   Slot* slot = collecting_;
   if (slot == nullptr) {
     slot = free_slot();
@@ -169,31 +150,31 @@ Status FileSink::complete(std::uint64_t index, Block block, std::size_t bytes) n
       return first_error_.ok() ? Status{ECANCELED, "the stream was cancelled"} : first_error_;
     }
     slot->unit = unit;
-    slot->begin = (index % group_) * block_bytes_;
+    slot->begin = (index % units_.group()) * units_.block_bytes();
     slot->bytes = 0;
     slot->count = 0;
     collecting_ = slot;
   }
   slot->blocks[slot->count++] = block;
   slot->bytes += bytes;
-  if (bytes < block_bytes_ || (index + 1) % group_ == 0) return submit_collected();
+  if (bytes < units_.block_bytes() || (index + 1) % units_.group() == 0) return submit_collected();
   return first_error_;
 }
 
 Status FileSink::skip(std::uint64_t first, std::uint64_t count) noexcept {
-  if (layout_->sequential()) {
+  if (units_.layout().sequential()) {
     return {ESPIPE, "the writer jumped, and what it writes to cannot seek"};
   }
   const Status status = submit_collected();
   if (!status.ok() || count == 0) return status;
   // The last of them may have to share its unit with blocks that will be written.
-  return assign_up_to((first + count - 1) / group_);
+  return assign_up_to((first + count - 1) / units_.group());
 }
 
 Status FileSink::assign_up_to(std::uint64_t unit) noexcept {
   for (; next_unit_ <= unit; ++next_unit_) {
-    if (layout_->assign(next_unit_, unit_bytes_).disk == nullptr) {
-      return failed({}, next_unit_ * unit_bytes_, ENOSPC);
+    if (units_.layout().assign(next_unit_, units_.bytes()).disk == nullptr) {
+      return failed({}, next_unit_ * units_.bytes(), ENOSPC);
     }
   }
   return {};
@@ -205,34 +186,31 @@ Status FileSink::submit_collected() noexcept {
   slot.number = submitted_++;
   const Status status = assign_up_to(slot.unit);
   if (!status.ok()) {
-    slot.request.error = 0;
-    slot.request.clear_written = false;
+    slot.write.request.error = 0;
+    slot.write.request.clear_written = false;
     settle(slot);
     return status;
   }
   count(requests_);
   count(bytes_, slot.bytes);
-  place(slot, layout_->locate(slot.unit, unit_bytes_));
+  place(slot, units_.layout().locate(slot.unit, units_.bytes()));
   return first_error_;
 }
 
 void FileSink::place(Slot& slot, const FileLayout::Place& place) noexcept {
-  Request& request = slot.request;
-  FileLayout::Place at = place;
-  if (!layout_->sequential()) at.offset += slot.begin;
-  aim(request, Operation::kWrite, at, slot.bytes, caching_ != Caching::kBuffered);
-  request.piece_bytes = block_bytes_;
+  Request& request = slot.write.request;
+  slot.write.aim(Operation::kWrite, place, slot.begin, slot.bytes,
+                 units_.caching() != Caching::kBuffered);
+  request.piece_bytes = units_.block_bytes();
   request.piece_count = slot.count;
   request.pieces = &slot.pieces;
   request.clear_written = clear_blocks_;
   for (unsigned i = 0; i < slot.count; ++i) slot.pieces.begins[i] = pool().home(slot.blocks[i]);
   // Whole sectors are written and the file is cut afterwards; the rest of the last block may hold
   // anything, and must not be seen meanwhile.
-  const std::size_t used = slot.bytes - (slot.count - 1) * block_bytes_;
+  const std::size_t used = slot.bytes - (slot.count - 1) * units_.block_bytes();
   const std::size_t beyond = request.bytes - slot.bytes;
   if (beyond > 0) std::memset(slot.pieces.begins[slot.count - 1] + used, 0, beyond);
-  slot.disk = place.disk;
-  slot.file = place.file;
   place.disk->submit(request);
 }
 
@@ -241,9 +219,10 @@ Status FileSink::finish(std::uint64_t length) noexcept {
   while (wait_for_oldest()) {
   }
   if (!first_error_.ok()) return first_error_;
-  if (stopped_.load(std::memory_order_acquire)) return {ECANCELED, "the stream was cancelled"};
+  if (units_.cancelled().load(std::memory_order_acquire))
+    return {ECANCELED, "the stream was cancelled"};
   try {
-    layout_->finish(length, sync_);
+    units_.layout().finish(length, sync_);
   } catch (const std::exception& exception) {
     cause_ = {};
     cause_.text(message_of(exception));
@@ -257,12 +236,12 @@ Status FileSink::failed(const FileLayout::Place& place, std::uint64_t offset, in
     cause_ = {};
     cause_.text("writing ");
     if (place.file != nullptr) {
-      layout_->describe(place, cause_);
+      units_.layout().describe(place, cause_);
     } else {
-      cause_.text("'").text(layout_->name()).text("'");
+      cause_.text("'").text(units_.layout().name()).text("'");
     }
     cause_.text(" at byte ").number(offset);
-    if (const char* const way_out = layout_->way_out(error)) cause_.text("; ").text(way_out);
+    if (const char* const way_out = units_.layout().way_out(error)) cause_.text("; ").text(way_out);
     first_error_ = {error, cause_.c_str()};
   }
   return first_error_;

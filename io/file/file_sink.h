@@ -8,9 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "io/disk/disk.h"
-#include "io/file/file_layout.h"
-#include "io/file/file_source.h"
+#include "io/file/request_units.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/error.h"
@@ -22,15 +20,11 @@ namespace vortex::inline v0 {
 struct FileSinkOptions {
   std::size_t blocks_for_stream = 2;  // L + 1
   std::size_t write_behind = 4;       // requests under way
-  std::size_t request_bytes = 0;      // 0: a block, or several small ones
-  Caching caching = Caching::kAuto;
+  RequestUnits::Options requests;
   // Blocks hold zeros when the stream gets them. The thread of a disk clears them behind a write,
   // so that a writer waits for that only where it is faster than the disk and the disk's thread.
   bool clear_blocks = false;
   bool sync = false;  // finish() returns when the data, and the name, have reached the disk
-  // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
-  // no block has been taken yet, or one of aliases.
-  bool register_pool = false;
 };
 
 // Takes complete blocks and writes them while the stream goes on, `write_behind` requests at once;
@@ -59,17 +53,14 @@ class VORTEX_EXPORT FileSink final : public Sink {
   Status finish(std::uint64_t length) noexcept override;
   void cancel() noexcept override;
 
-  FileLayout& layout() noexcept { return *layout_; }
-  const FileLayout& layout() const noexcept { return *layout_; }
+  const FileLayout& layout() const noexcept { return units_.layout(); }
   FileSinkStatistics statistics() const noexcept;
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   struct Slot {
-    Request request;
+    PlacedRequest write;
     Pieces pieces;
-    Disk* disk = nullptr;
-    const BlockFile* file = nullptr;
     std::uint64_t unit = kNone;
     std::size_t begin = 0;  // of its bytes in the unit
     std::size_t bytes = 0;
@@ -87,22 +78,16 @@ class VORTEX_EXPORT FileSink final : public Sink {
   bool wait_for_oldest() noexcept;
   Status failed(const FileLayout::Place& place, std::uint64_t offset, int error) noexcept;
 
-  std::unique_ptr<FileLayout> layout_;
-  std::size_t block_bytes_;
-  std::size_t group_;
-  std::size_t unit_bytes_;
-  std::size_t blocks_for_stream_;
-  Caching caching_;
-  bool registered_;
-  bool clear_blocks_;
-  bool sync_;
+  RequestUnits units_;
+  const std::size_t blocks_for_stream_;
+  const bool clear_blocks_;
+  const bool sync_;
   BlockQuota quota_;
   std::vector<Slot> slots_;
   std::vector<Block> cleared_;  // free, and all zeros
   Slot* collecting_ = nullptr;
   std::uint64_t next_unit_ = 0;  // units below have a place
   std::uint64_t submitted_ = 0;
-  std::atomic<bool> stopped_{false};
   Status first_error_;
   CauseText cause_;
 

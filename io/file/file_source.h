@@ -7,37 +7,21 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "io/disk/disk.h"
-#include "io/file/file_layout.h"
-#include "io/file/page_cache.h"
-#include "io/file/read_counters.h"
+#include "io/file/block_reads.h"
+#include "io/file/request_units.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
-#include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/input_stream.h"
 
 namespace vortex::inline v0 {
 
-// Blocks that are moved by one request: small ones are grouped.
-struct Grouping {
-  std::size_t blocks = 1;
-  // Requests of about `request_bytes` (0: at least 512 KiB), and of `unit_bytes` exactly when not
-  // 0. Throws Error(EINVAL) when blocks of that size cannot do that.
-  Grouping(std::size_t block_bytes, std::size_t request_bytes, std::size_t unit_bytes);
-};
-
 struct FileSourceOptions {
   std::size_t blocks_for_stream = 2;  // M + 1
   std::size_t read_ahead = 4;         // requests beyond the one in use
-  std::size_t request_bytes = 0;      // 0: a block, or several small ones
-  Caching caching = Caching::kAuto;
-  // Tell the disks about the pool's memory, see Disk::register_memory(): only for a pool of which
-  // no block has been taken yet, or one of aliases.
-  bool register_pool = false;
+  RequestUnits::Options requests;
 };
 
 // Keeps `read_ahead` requests under way or ready beyond the block in use. Results may come in any
@@ -61,15 +45,14 @@ class VORTEX_EXPORT FileSource final : public Source {
   std::optional<std::uint64_t> length() const noexcept override;
   void cancel() noexcept override;
 
-  const FileLayout& layout() const noexcept { return *layout_; }
-  FileSourceStatistics statistics() const noexcept { return counters_.statistics(); }
+  const FileLayout& layout() const noexcept { return units_.layout(); }
+  FileSourceStatistics statistics() const noexcept { return reads_.statistics(); }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   struct Slot {
-    Request request;
+    PlacedRequest read;
     Pieces pieces;
-    Disk* disk = nullptr;
     std::uint64_t unit = kNone;
     std::array<Block, kMaxPieces> blocks{};  // not handed out yet
   };
@@ -77,28 +60,19 @@ class VORTEX_EXPORT FileSource final : public Source {
   Slot& slot_of(std::uint64_t unit) noexcept { return slots_[unit % slots_.size()]; }
   bool start(std::uint64_t unit) noexcept;
   void read_up_to(std::uint64_t unit) noexcept;
-  bool settle(Slot& slot) noexcept;
   void retire(Slot& slot) noexcept;
   void note_end(const Slot& slot) noexcept;
   Status failed(const Slot& slot, int error) noexcept;
 
-  std::unique_ptr<FileLayout> layout_;
-  std::size_t block_bytes_;
-  std::size_t group_;       // blocks in a unit
-  std::size_t unit_bytes_;  // of a request
-  std::size_t read_ahead_;
-  std::size_t blocks_for_stream_;
-  Caching caching_;
-  bool registered_;
-  PageCacheProbe page_cache_;
+  RequestUnits units_;
+  const std::size_t read_ahead_;
+  const std::size_t blocks_for_stream_;
+  BlockReads reads_;
   BlockQuota quota_;
   std::vector<Slot> slots_;
   std::uint64_t lowest_unit_ = 0;  // units below will not be asked for
   std::uint64_t next_unit_ = 0;    // units below have been requested
   std::atomic<std::uint64_t> length_;
-  std::atomic<bool> stopped_{false};
-  CauseText cause_;
-  ReadCounters counters_;
 };
 
 }  // namespace vortex::inline v0

@@ -14,8 +14,7 @@ FileSourceOptions source_options(const FileReaderOptions& options) {
   FileSourceOptions result;
   result.blocks_for_stream = options.comeback_blocks + 1;
   result.read_ahead = options.read_ahead;
-  result.request_bytes = options.request_bytes;
-  result.caching = options.caching;
+  result.requests = {.request_bytes = options.request_bytes, .caching = options.caching};
   return result;
 }
 
@@ -86,7 +85,7 @@ std::unique_ptr<FileStream> make_file_stream(BlockPool& pool, std::unique_ptr<Fi
     return std::make_unique<AnyOrderFileStream>(pool, std::move(layout), options, register_pool);
   }
   FileSourceOptions for_source = source_options(options);
-  for_source.register_pool = register_pool;
+  for_source.requests.register_pool = register_pool;
   InputStreamOptions for_stream;
   for_stream.name = options.name.empty() ? layout->name() : options.name;
   for_stream.comeback_blocks = options.comeback_blocks;

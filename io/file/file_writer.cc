@@ -28,8 +28,7 @@ FileSinkOptions sink_options(const FileWriterOptions& options) {
   FileSinkOptions result;
   result.blocks_for_stream = options.comeback_blocks + 1;
   result.write_behind = options.write_behind;
-  result.request_bytes = options.request_bytes;
-  result.caching = options.caching;
+  result.requests = {.request_bytes = options.request_bytes, .caching = options.caching};
   result.sync = options.sync;
   result.clear_blocks = options.gaps == Gaps::kZeros;
   return result;
@@ -67,9 +66,9 @@ FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
     own_pool_ = make_own_pool(layout->name(), block_bytes,
                               FileSink::blocks_needed(for_sink, block_bytes, layout->unit_bytes()));
     pool_ = own_pool_.get();
-    for_sink.register_pool = true;
+    for_sink.requests.register_pool = true;
   }
-  if (homes_can_be_registered(*pool_)) for_sink.register_pool = true;
+  if (homes_can_be_registered(*pool_)) for_sink.requests.register_pool = true;
   direct_ = direct_io_report(*layout->locate(0, pool_->block_bytes()).file);
   auto sink = std::make_unique<FileSink>(*pool_, std::move(layout), for_sink);
   sink_ = sink.get();

@@ -6,8 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "vortex/os/steady_time.h"
-
 namespace vortex::inline v0 {
 
 MergePrefetcher::MergePrefetcher(RunStore& store, std::span<Run> runs,
@@ -15,6 +13,7 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::span<Run> runs,
     : store_(store),
       runs_(runs),
       punch_holes_(punch_holes),
+      reads_(store.pool(), Caching::kDirect),
       policy_(std::move(policy)),
       quota_(store.pool(), policy_->buffers(), policy_->buffers(), "merge of runs"),
       buffers_(policy_->buffers()),
@@ -22,7 +21,9 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::span<Run> runs,
   std::iota(free_buffers_.rbegin(), free_buffers_.rend(), 0);
   under_way_.reserve(buffers_.size());
   std::uint64_t blocks = 0;
-  for (const Run& run : runs_) {
+  layouts_.reserve(runs_.size());
+  for (Run& run : runs_) {
+    layouts_.emplace_back(run);
     first_block_.push_back(blocks);
     blocks += run.blocks();
   }
@@ -32,8 +33,8 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::span<Run> runs,
 MergePrefetcher::~MergePrefetcher() {
   if (store_.pool().inherited()) return;
   for (const std::uint32_t index : under_way_) {
-    Buffer& buffer = buffers_[index];
-    store_.disk(buffer.needed.disk).wait(buffer.request);
+    PlacedRequest& read = buffers_[index].read;
+    read.place.disk->wait(read.request);
   }
   for (Buffer& buffer : buffers_) {
     if (buffer.block) quota_.give_back(std::exchange(buffer.block, Block{}));
@@ -57,7 +58,7 @@ void MergePrefetcher::interrupt() noexcept {
 
 void MergePrefetcher::carry_out() noexcept {
   if (!started_ || stopped_ || !first_error_.ok()) return;
-  const std::uint64_t reads_before = reads_;
+  const std::uint64_t fetches_before = fetches_;
   for (;;) {
     const PrefetchAction action = policy_->next();
     if (action.kind == PrefetchAction::Kind::kNothing) break;
@@ -67,7 +68,7 @@ void MergePrefetcher::carry_out() noexcept {
       return;
     }
   }
-  if (reads_ == reads_before) return;
+  if (fetches_ == fetches_before) return;
   for (Disk* const disk : store_.disks()) disk->send();
 }
 
@@ -84,14 +85,15 @@ bool MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
   buffer.block = taken.block;
   buffer.position = action.position;
   buffer.needed = action.block;
-  buffer.number = reads_++;
+  buffer.number = fetches_++;
   buffer.under_way = static_cast<std::uint32_t>(under_way_.size());
   under_way_.push_back(index);
-  const Run& run = runs_[action.block.run];
-  const FileLayout::Place place = run.places.locate(action.block.index);
-  aim(buffer.request, Operation::kRead, place, run.bytes_of_block(action.block.index), true);
-  buffer.request.set_memory(store_.pool().home(taken.block), buffer.request.bytes);
-  place.disk->submit(buffer.request, true);
+  reads_.start(buffer.read, layouts_[action.block.run],
+               {.unit = action.block.index,
+                .unit_bytes = store_.block_bytes(),
+                .begin = 0,
+                .bytes = runs_[action.block.run].bytes_of_block(action.block.index)},
+               {&buffer.block, 1}, nullptr, true);
   return true;
 }
 
@@ -110,15 +112,11 @@ void MergePrefetcher::settle(std::uint32_t index) noexcept {
   under_way_[buffer.under_way] = last;
   buffers_[last].under_way = buffer.under_way;
   under_way_.pop_back();
-  const Request& request = buffer.request;
-  const bool cut_short = request.error == 0 && request.bytes_done < request.wanted_bytes();
-  if (request.error != 0 || cut_short) {
+  const Request& request = buffer.read.request;
+  if (const int error = BlockReads::error_before(request, request.bytes)) {
     if (!first_error_.ok()) return;
-    cause_.text(cut_short ? "a temporary file ends too early in '"
-                          : "reading a temporary file in '");
-    cause_.text(store_.folder(buffer.needed.disk));
-    cause_.text("' at byte ").number(request.offset + request.bytes_done);
-    first_error_ = {cut_short ? EIO : request.error, cause_.c_str()};
+    first_error_ = reads_.failed(layouts_[buffer.needed.run], buffer.read.place,
+                                 buffer.read.stopped_at(), error);
     return;
   }
   policy_->fetched(buffer.position);
@@ -126,7 +124,7 @@ void MergePrefetcher::settle(std::uint32_t index) noexcept {
 
 void MergePrefetcher::settle_ended() noexcept {
   for (std::size_t i = under_way_.size(); i-- > 0;) {
-    if (buffers_[under_way_[i]].request.done()) settle(under_way_[i]);
+    if (buffers_[under_way_[i]].read.request.done()) settle(under_way_[i]);
   }
 }
 
@@ -139,7 +137,6 @@ std::optional<std::uint32_t> MergePrefetcher::oldest_under_way() const noexcept 
 
 Source::Taken MergePrefetcher::take(std::uint32_t run, std::uint64_t index,
                                     const std::atomic<bool>& stopped) noexcept {
-  std::uint64_t waiting_since = 0;
   for (;;) {
     std::uint32_t awaited = kNoBuffer;
     {
@@ -149,7 +146,6 @@ Source::Taken MergePrefetcher::take(std::uint32_t run, std::uint64_t index,
       if (!first_error_.ok()) return {.block = {}, .bytes = 0, .status = first_error_};
       const std::uint32_t own = buffer_of(run, index);
       if (own != kNoBuffer && policy_->ready(buffers_[own].position)) {
-        if (waiting_since != 0) waited_ns_ += steady_now_ns() - waiting_since;
         policy_->taken(buffers_[own].position);
         runs_[run].free_block(index, punch_holes_);
         carry_out();
@@ -163,13 +159,8 @@ Source::Taken MergePrefetcher::take(std::uint32_t run, std::uint64_t index,
         return {.block = {}, .bytes = 0, .status = first_error_};
       }
       awaited = own != kNoBuffer ? own : *oldest;
-      if (waiting_since == 0) {
-        waiting_since = steady_now_ns();
-        ++waits_;
-      }
     }
-    Buffer& buffer = buffers_[awaited];
-    if (!store_.disk(buffer.needed.disk).wait(buffer.request, &stopped)) {
+    if (!reads_.await(buffers_[awaited].read, stopped)) {
       return {.block = {}, .bytes = 0, .status = {ECANCELED, "the stream was cancelled"}};
     }
   }
@@ -189,10 +180,7 @@ void MergePrefetcher::release(std::uint32_t run, std::uint64_t index, Block) noe
 
 MergePrefetcherStatistics MergePrefetcher::statistics() const noexcept {
   std::lock_guard lock(mutex_);
-  return {.policy = policy_->statistics(),
-          .blocks_read = reads_,
-          .waits = waits_,
-          .waited_ns = waited_ns_};
+  return {.policy = policy_->statistics(), .reads = reads_.statistics()};
 }
 
 }  // namespace vortex::inline v0

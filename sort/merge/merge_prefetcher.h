@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "io/file/block_reads.h"
 #include "sort/merge/prefetch_policy.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
@@ -20,14 +21,12 @@ namespace vortex::inline v0 {
 
 struct MergePrefetcherStatistics {
   PrefetchPolicy::Statistics policy;
-  std::uint64_t blocks_read = 0;
-  std::uint64_t waits = 0;  // takes that found their block not there yet
-  std::uint64_t waited_ns = 0;
+  FileSourceStatistics reads;
 };
 
 // The driver of a PrefetchPolicy over the disks of a RunStore: tells the policy what happens and
-// carries out what it decides. It is one object for all runs of a merge; RunSource gives a stream
-// its run's part of it.
+// has read what it decides, by the BlockReads of every other reader. It is one object for all runs
+// of a merge; RunSource gives a stream its run's part of it.
 //
 // Reads have no callbacks: what has ended is found by the merging thread, when it takes a block or
 // gives one back. The slots of a block are freed when the merge takes it. After the first error
@@ -71,7 +70,7 @@ class MergePrefetcher {
 
   // A block of memory for one block of a run, from the fetch until it is dropped or released.
   struct Buffer {
-    Request request;
+    PlacedRequest read;
     Block block;
     Position position = kNoPosition;
     NeededBlock needed;
@@ -94,6 +93,9 @@ class MergePrefetcher {
   std::span<Run> runs_;
   bool punch_holes_;
 
+  std::vector<RunLayout> layouts_;
+  BlockReads reads_;
+
   mutable FutexMutex mutex_;
   std::unique_ptr<PrefetchPolicy> policy_;
   BlockQuota quota_;
@@ -102,13 +104,10 @@ class MergePrefetcher {
   std::vector<std::uint32_t> under_way_;
   std::vector<std::uint64_t> first_block_;      // of each run in buffer_of_block_
   std::vector<std::uint32_t> buffer_of_block_;  // of every block of every run
-  std::uint64_t reads_ = 0;
+  std::uint64_t fetches_ = 0;
   bool started_ = false;
   bool stopped_ = false;
   Status first_error_;
-  CauseText cause_;
-  std::uint64_t waits_ = 0;
-  std::uint64_t waited_ns_ = 0;
 };
 
 // The blocks of one run, for the input stream that shows it as an array.

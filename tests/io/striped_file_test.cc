@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -301,6 +302,31 @@ TEST_P(StripedFiles, AFailingDiskFailsTheReader) {
   });
   EXPECT_TRUE(right);
   EXPECT_EQ(failure.error, EIO) << failure.message();
+  EXPECT_NE(failure.message().find("reading '" + path(2) + "' at byte "), std::string::npos)
+      << failure.message();
+}
+
+TEST_P(StripedFiles, APartThatIsCutIsNamedWithItsEnd) {
+  const auto disks = thread_disks(3);
+  const std::string text = random_text(random, 60 * kUnit);
+  const StripedFileOptions settings = options();
+  {
+    StripedFile file(parts(disks), settings);
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    write_text(out, text);
+  }
+  StripedFile file(parts(disks), settings, text.size());
+  const FileReader<char> in(file.reading_layout(), {.block_bytes = kBlock});
+  const std::uint64_t before = std::filesystem::file_size(path(1));
+  ASSERT_EQ(truncate(path(1).c_str(), static_cast<off_t>(before - kBlock - 1)), 0);
+  const Failure failure = guarded([&] {
+    for (std::size_t i = 0; i < text.size(); i += 512)
+      static_cast<void>(*const_cast<const volatile char*>(in.data() + i));
+  });
+  EXPECT_EQ(failure.error, ENODATA);
+  const std::string told = "'" + path(1) + "' ends at byte " + std::to_string(before - kBlock - 1) +
+                           " and was " + std::to_string(before) + " long";
+  EXPECT_NE(failure.message().find(told), std::string::npos) << failure.message();
 }
 
 // Exact, on virtual time: D disks are D times as fast as one, and unequal ones give their sum, when
