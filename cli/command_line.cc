@@ -96,6 +96,8 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_flag(
       "--bound", options.bound,
       "Measure the disks first; --json and -v tell how many times their least time the sort took");
+  verb.add_option("--trace", options.trace,
+                  "A file for a trace of disks and threads, which Perfetto opens");
   verb.add_flag("--progress", options.progress,
                 "Tell how far the sort is where standard error is no terminal, too");
   verb.add_flag("--json", options.json, "Print a report as JSON");

@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/byte_size.h"
 #include "cli/folder_speeds.h"
@@ -94,6 +96,7 @@ ExternalSortOptions external_sort_options(const SortOptions& options) {
   result.resources.backend = parse_backend(options.io);
   result.resources.seed = options.seed;
   result.resources.threads = options.threads;
+  result.trace = options.trace;
   return result;
 }
 
@@ -111,6 +114,48 @@ double cpu_seconds_per_gib(const ExternalSortReport& report) {
   constexpr double kGiB = 1 << 30;
   const auto bytes = static_cast<double>(report.records_in * report.record_bytes);
   return bytes == 0 ? 0 : report.cpu_seconds / (bytes / kGiB);
+}
+
+// The phases that the sort had, in their order.
+std::vector<SortPhase> phases_of(const ExternalSortReport& report) {
+  std::vector<SortPhase> phases;
+  for (const SortPhase phase : {SortPhase::kReading, SortPhase::kMerging, SortPhase::kWriting}) {
+    // A sort that only merges opens its files in the first one.
+    const double seconds = report.overlap[static_cast<unsigned>(phase)].seconds;
+    if (seconds > 0.01 * report.seconds) phases.push_back(phase);
+  }
+  return phases;
+}
+
+double share(double part, double whole) { return part / std::max(whole, 1e-9); }
+
+nlohmann::ordered_json overlap_json(const ExternalSortReport& report) {
+  nlohmann::ordered_json json;
+  for (const SortPhase phase : phases_of(report)) {
+    const SortOverlap& overlap = report.overlap[static_cast<unsigned>(phase)];
+    json[std::string(to_string(phase))] = {
+        {"seconds", overlap.seconds},
+        {"disks_busy", share(overlap.disks, overlap.seconds)},
+        {"threads_busy", share(overlap.threads, overlap.seconds)},
+        {"both_busy", share(overlap.both, overlap.seconds)},
+        {"mean_disks_busy", share(overlap.sum_of_disks, overlap.seconds)},
+        {"mean_threads_busy", share(overlap.sum_of_threads, overlap.seconds)},
+    };
+  }
+  return json;
+}
+
+std::string overlap_line(const ExternalSortReport& report) {
+  std::string line;
+  for (const SortPhase phase : phases_of(report)) {
+    const SortOverlap& overlap = report.overlap[static_cast<unsigned>(phase)];
+    const auto percent = [&](double part) { return 100 * share(part, overlap.seconds); };
+    line += fmt::format("{}{}: disks {:.0f} %, threads {:.0f} % ({:.1f} at a time), both {:.0f} %",
+                        line.empty() ? "" : "; ", to_string(phase), percent(overlap.disks),
+                        percent(overlap.threads), share(overlap.sum_of_threads, overlap.seconds),
+                        percent(overlap.both));
+  }
+  return line;
 }
 
 void print_json(const SortPlan& plan) {
@@ -180,6 +225,7 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
       {"merge_seconds", report.merge_seconds},
       {"seconds", report.seconds},
       {"bytes_per_second", bytes_per_second(report)},
+      {"overlap", overlap_json(report)},
       {"peak_resident_bytes", process_memory().peak_resident_bytes},
   };
   if (io_bound_seconds) {
@@ -205,6 +251,7 @@ void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortRe
              format_bytes(report.least_io_bytes));
   fmt::print(out, "processor time  {:.3f} s, {:.2f} s a GiB\n", report.cpu_seconds,
              cpu_seconds_per_gib(report));
+  fmt::print(out, "busy            {}\n", overlap_line(report));
   if (io_bound_seconds) {
     fmt::print(out, "least time      {:.3f} s for the disks, and the sort took {:.2f} times that\n",
                *io_bound_seconds, times_io_bound(report, *io_bound_seconds));

@@ -38,6 +38,7 @@ struct SortOptions {
   std::string prefetch = "optimal";
   unsigned threads = 0;
   std::uint64_t seed = 1;
+  std::string trace;  // empty: none
   bool unique = false;
   bool stable = false;  // every sort is
   bool merge = false;

@@ -1,6 +1,7 @@
 // Sorting files that are larger than memory.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,7 +30,24 @@ struct ExternalSortOptions {
   std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
   bool unique = false;        // of records with equal keys, only the first is written
   bool merge_inputs = false;  // every input is sorted already
+  // A file that gets a trace of the sort when it ends, in the JSON format of Chrome's traces, which
+  // Perfetto opens: each request of a disk, and for each thread its faults and waits and what it
+  // partitioned, sorted and merged. What the file held before is lost. Takes up to 32 MiB beside
+  // the memory of the sort, for the first 2^20 of these. A sort that fails leaves one, too. Empty:
+  // no trace.
+  std::string trace = {};
   SortResources resources = {};
+};
+
+// How the work of disks and threads overlapped in a phase of a sort, in seconds.
+struct SortOverlap {
+  double seconds = 0;  // of the phase
+  double disks = 0;    // of those in which a disk had something to do
+  double threads = 0;  // in which a thread of the sort worked rather than waited
+  double both = 0;     // in which both was so
+  // Added up over all disks, over all threads.
+  double sum_of_disks = 0;
+  double sum_of_threads = 0;
 };
 
 struct ExternalSortReport {
@@ -54,6 +72,7 @@ struct ExternalSortReport {
   double run_formation_seconds = 0;
   double merge_seconds = 0;  // until the output was complete and synced
   double seconds = 0;
+  std::array<SortOverlap, 3> overlap = {};  // of each SortPhase
 
   std::uint64_t io_bytes() const noexcept { return read_bytes + written_bytes; }
 };
@@ -72,11 +91,10 @@ VORTEX_EXPORT SortPlan plan_external_sort(const ExternalSortOptions& options);
 // file that is replaced is kept. Devices and pipes are written to in order.
 //
 // Blocks; allocates; uses the SIGSEGV handler. One sort uses SortResources::threads
-// threads beside those of its disks. Throws Error: EINVAL (length of an input that is no multiple of
-// the record's, wrong options),
-// ENOMEM (too little memory, with the least that would do), ENOSPC (too little room, found out
-// before the start where the lengths are known), ECANCELED, EBUSY (an input changed meanwhile), and
-// whatever the disks report.
+// threads beside those of its disks. Throws Error: EINVAL (length of an input that is no multiple
+// of the record's, wrong options), ENOMEM (too little memory, with the least that would do), ENOSPC
+// (too little room, found out before the start where the lengths are known), ECANCELED, EBUSY (an
+// input changed meanwhile), and whatever the disks report.
 VORTEX_EXPORT ExternalSortReport external_sort(const ExternalSortOptions& options);
 
 // The same by any order of records; options.format must be empty (EINVAL).

@@ -65,6 +65,7 @@ void Disk::submit(Request& request, bool more_to_come) noexcept {
   request.state_.store(Request::State::kUnderWay, std::memory_order_relaxed);
   {
     std::lock_guard lock(mutex_);
+    if (log_ != nullptr && idle()) log_->disk_begins();
     (request.operation == Operation::kWrite ? writes_ : reads_).push(request);
   }
   pump();
@@ -77,7 +78,9 @@ Request* Disk::next_to_issue() noexcept {
   ++in_flight_;
   ended_.peak_in_flight = std::max(ended_.peak_in_flight, in_flight_);
   // Writes first (SPAA paper, section 3): a write frees memory, which is what readers wait for.
-  return (writes_.empty() ? reads_ : writes_).pop();
+  Request* const request = (writes_.empty() ? reads_ : writes_).pop();
+  if (log_ != nullptr && log_->traces()) request->issued_ns_ = steady_now_ns();
+  return request;
 }
 
 void Disk::pump() noexcept {
@@ -151,6 +154,7 @@ void Disk::end(Request& request) noexcept {
     (read ? ended_.read_bytes : ended_.written_bytes) += request.bytes_done;
     if (request.error != 0) ++ended_.failures;
   }
+  log_end(request);
   // From the next statement on the request may be gone.
   if (const auto complete = request.complete) {
     request.state_.store(Request::State::kDone, std::memory_order_relaxed);
@@ -161,15 +165,29 @@ void Disk::end(Request& request) noexcept {
   {
     std::lock_guard lock(mutex_);
     --in_flight_;
+    if (log_ != nullptr && idle()) log_->disk_ends();
   }
   pump();
   flush();
   progress_.notify();
 }
 
+void Disk::report_to(ActivityLog& log) {
+  log_ = &log;
+  track_ = log.add_track(name_, 0, true);
+}
+
+void Disk::log_end(const Request& request) noexcept {
+  if (log_ == nullptr || !log_->traces()) return;
+  const bool read = request.operation == Operation::kRead;
+  log_->add({request.issued_ns_, steady_now_ns(), request.bytes_done, track_,
+             read ? SpanKind::kRead : SpanKind::kWrite});
+}
+
 bool Disk::wait(Request& request, const std::atomic<bool>* stop) noexcept {
   flush();
   if (request.done()) return true;
+  const Waiting waiting;
   const std::uint64_t begin = now_ns();
   bool ended = true;
   for (;;) {
@@ -194,7 +212,7 @@ void Disk::drain() noexcept {
     const std::uint32_t seen = progress();
     {
       std::lock_guard lock(mutex_);
-      if (in_flight_ == 0 && reads_.empty() && writes_.empty()) return;
+      if (idle()) return;
     }
     flush();
     await_progress(seen);

@@ -11,6 +11,7 @@
 #include "io/disk/request.h"
 #include "vortex/detail/export.h"
 #include "vortex/disk.h"
+#include "vortex/os/activity.h"
 #include "vortex/os/futex.h"
 
 namespace vortex::inline v0 {
@@ -73,6 +74,10 @@ class VORTEX_EXPORT Disk {
   std::uint32_t progress() const noexcept { return progress_.ticket(); }
   virtual void await_progress(std::uint32_t seen) noexcept { progress_.await(seen); }
 
+  // Tells `log` when the disk works, and of each request if it traces. Before the first request;
+  // allocates. The log outlives the disk.
+  void report_to(ActivityLog& log);
+
   // Why open_disk() did not make a better disk; for the statistics.
   void set_fallback(std::string reason) { fallback_ = std::move(reason); }
 
@@ -100,6 +105,8 @@ class VORTEX_EXPORT Disk {
 
  private:
   Request* next_to_issue() noexcept;
+  bool idle() const noexcept { return in_flight_ == 0 && reads_.empty() && writes_.empty(); }
+  void log_end(const Request& request) noexcept;
   void pump() noexcept;
   void issue(Request& request) noexcept;
   // Ends the request (true), or has it try again (false).
@@ -122,6 +129,9 @@ class VORTEX_EXPORT Disk {
   std::atomic<std::uint64_t> waits_{0};
   std::atomic<std::uint64_t> waited_ns_{0};
   DiskStatistics ended_;  // the counts of requests that ended
+
+  ActivityLog* log_ = nullptr;
+  std::uint32_t track_ = 0;
 
   FutexEvent progress_;  // requests have ended
 };

@@ -111,6 +111,7 @@ struct Request {
   unsigned interruptions_ = 0;  // in a row, with nothing moved
   unsigned refusals_ = 0;       // likewise
   std::size_t cut_at_ = 0;
+  std::uint64_t issued_ns_ = 0;  // for the trace
 };
 
 // Requests in order of arrival, linked through themselves. Not thread-safe.

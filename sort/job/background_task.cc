@@ -2,13 +2,16 @@
 
 #include <utility>
 
+#include "vortex/os/activity.h"
+
 namespace vortex::inline v0 {
 
 bool BackgroundTask::start(std::function<void()> task, std::function<void()> ended) {
   busy_.store(true, std::memory_order_relaxed);
   const int error = thread_.start(
-      [this, task = std::move(task), ended = std::move(ended)] {
+      [this, task = std::move(task), ended = std::move(ended), log = Working::log()] {
         try {
+          const Working working(log, "writing runs");
           task();
         } catch (...) {
           thrown_ = std::current_exception();

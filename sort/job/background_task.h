@@ -20,7 +20,8 @@ class BackgroundTask {
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
   // Runs `task`, which may throw, and then `ended`, which may not. busy() is false before `ended`
-  // is called. The task before must have been finished. False: the system refuses a thread, and
+  // is called. The task before must have been finished. It
+  // works for the log of the calling thread. False: the system refuses a thread, and
   // nothing was run.
   bool start(std::function<void()> task, std::function<void()> ended);
 

@@ -17,10 +17,12 @@
 #include "sort/job/file_plan.h"
 #include "sort/job/sort_files.h"
 #include "sort/job/sort_job.h"
+#include "sort/job/trace_file.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/os/activity.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
@@ -73,7 +75,9 @@ class FileSort {
   using Writing = std::function<void(RecordOutput& out)>;
 
   SortPlan make_plan() const;
+  void sort();
   void count_io();
+  void count_overlap();
 
   void write_output(const FileWriterOptions& options, std::uint64_t most_bytes,
                     const Writing& write);
@@ -88,6 +92,7 @@ class FileSort {
 
   const ExternalSortOptions& options_;
   const std::size_t record_bytes_;
+  ActivityLog activity_;  // outlives the disks
   SortFiles files_;
   SortJob job_;
   const SortPlan plan_;
@@ -97,6 +102,7 @@ class FileSort {
 FileSort::FileSort(const ExternalSortOptions& options, std::shared_ptr<const RecordOrder> order)
     : options_(options),
       record_bytes_(order->record_bytes()),
+      activity_(options.trace.empty() ? 0 : ActivityLog::kSpansOfTrace),
       files_(options, record_bytes_),
       job_(std::move(order), options.resources, files_.folders(), options.unique),
       plan_(make_plan()) {}
@@ -110,6 +116,27 @@ SortPlan FileSort::make_plan() const {
 }
 
 ExternalSortReport FileSort::run() {
+  if (options_.trace.empty()) {
+    sort();
+    return report_;
+  }
+  TraceFile trace(options_.trace, files_, options_.output);
+  try {
+    sort();
+  } catch (...) {
+    // The cause of the failure counts, not what becomes of its trace.
+    try {
+      trace.write(activity_);
+    } catch (const Error&) {
+    }
+    throw;
+  }
+  trace.write(activity_);
+  return report_;
+}
+
+void FileSort::sort() {
+  const Working working(&activity_, "sort");
   const auto begin = Clock::now();
   const double cpu_begin = process_cpu_seconds();
   files_.open_output();
@@ -142,10 +169,24 @@ ExternalSortReport FileSort::run() {
   report_.passes = counts.passes;
   report_.run_bytes = counts.bytes;
   count_io();
+  count_overlap();
   report_.cpu_seconds = process_cpu_seconds() - cpu_begin;
   report_.seconds = seconds_since(begin);
   report_.merge_seconds = report_.seconds - report_.run_formation_seconds;
-  return report_;
+}
+
+void FileSort::count_overlap() {
+  activity_.begin_phase(static_cast<unsigned>(SortPhase::kWriting));  // counts what has passed
+  for (unsigned phase = 0; phase < report_.overlap.size(); ++phase) {
+    const ActivityLog::Totals totals = activity_.totals(phase);
+    const auto seconds = [](std::uint64_t ns) { return 1e-9 * static_cast<double>(ns); };
+    report_.overlap[phase] = {.seconds = seconds(totals.all_ns),
+                              .disks = seconds(totals.disks_ns),
+                              .threads = seconds(totals.threads_ns),
+                              .both = seconds(totals.both_ns),
+                              .sum_of_disks = seconds(totals.sum_disks_ns),
+                              .sum_of_threads = seconds(totals.sum_threads_ns)};
+  }
 }
 
 void FileSort::count_io() {

@@ -9,7 +9,8 @@
 
 namespace vortex::inline v0 {
 
-// By `open_disk` if there is one, else a disk of the backend. Throws Error as open_disk() does.
+// By `open_disk` if there is one, else a disk of the backend. It reports to the log that the
+// calling thread works for. Throws Error as open_disk() does.
 std::unique_ptr<Disk> open_sort_disk(const SortDiskFunction& open_disk, DiskBackend backend,
                                      const std::string& folder);
 

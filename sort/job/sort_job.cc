@@ -10,6 +10,7 @@
 #include "sort/record/forecast_keys.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/os/activity.h"
 #include "vortex/os/cores.h"
 #include "vortex/sort_resources.h"
 
@@ -88,7 +89,10 @@ void SortJob::take(const std::byte* records, std::uint64_t count) {
     const std::uint32_t ticket = formation_->room_event().ticket();
     const bool run_was_written = !background_.busy();
     std::size_t taken = 0;
-    guarded([&] { taken = formation_->push(records, offered); }).throw_if_failed();
+    {
+      const WorkSpan span(SpanKind::kPartition);
+      guarded([&] { taken = formation_->push(records, offered); }).throw_if_failed();
+    }
     records += taken * record_bytes;
     count -= taken;
     records_ += taken;
@@ -97,10 +101,17 @@ void SortJob::take(const std::byte* records, std::uint64_t count) {
     if (run_was_written) {
       begin_run();
     } else {
-      formation_->room_event().await(ticket);
-      watch_.look_beside();
+      await_room(ticket);
     }
   }
+}
+
+void SortJob::await_room(std::uint32_t ticket) {
+  {
+    const Waiting waiting;
+    formation_->room_event().await(ticket);
+  }
+  watch_.look_beside();
 }
 
 void SortJob::end_forming() {
@@ -142,8 +153,7 @@ void SortJob::wait_for_run() {
   while (formation_) {
     const std::uint32_t ticket = formation_->room_event().ticket();
     if (!background_.busy()) break;
-    formation_->room_event().await(ticket);
-    watch_.look_beside();
+    await_room(ticket);
   }
   background_.finish();
   counts_ = runs_->counts();

@@ -83,6 +83,8 @@ class SortJob {
  private:
   RunStoreOptions store_options() const;
   void begin_run();
+  // Until a bucket has been given back since the ticket, or the run is out.
+  void await_room(std::uint32_t ticket);
   void wait_for_run();
   void write_run(Written written);
   void write_closed_run(std::uint64_t most_bytes, Written written);

@@ -12,6 +12,7 @@
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
+#include "vortex/os/activity.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
@@ -125,7 +126,10 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
         return;
       }
       const std::uint64_t batch = std::min(look_every, merge->records_left());
-      merge->merge(batch, to);
+      {
+        const WorkSpan span(SpanKind::kMerge);
+        merge->merge(batch, to);
+      }
       merged += batch;
       if (options.progress) options.progress(merged * record_bytes);
     }

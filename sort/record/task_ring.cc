@@ -2,14 +2,17 @@
 
 #include <utility>
 
+#include "vortex/os/activity.h"
+
 namespace vortex::inline v0 {
 
 TaskRing::TaskRing(std::size_t slots, unsigned threads, std::function<void(std::size_t)> work)
     : work_(std::move(work)), done_(slots) {
   for (unsigned i = 1; i < threads; ++i) {
     auto thread = std::make_unique<MaskedThread>();
-    const auto body = [this] {
-      while (waiting_.acquire()) do_next();
+    const auto body = [this, i, log = Working::log()] {
+      const Working working(log, "worker", i);
+      while (is_any_waiting()) do_next();
     };
     if (thread->start(body, ThreadSignals::kOwnFaults) != 0) break;
     threads_.push_back(std::move(thread));
@@ -35,9 +38,16 @@ std::size_t TaskRing::await() noexcept {
     if (waiting_.try_acquire()) {
       do_next();
     } else {
+      const Waiting waiting;
       ended_.await(ticket);
     }
   }
+}
+
+// False: the ring goes.
+bool TaskRing::is_any_waiting() noexcept {
+  const Waiting waiting;
+  return waiting_.acquire();
 }
 
 // A unit of `waiting_` was taken, so a slot is there to be begun. It may be one that was submitted
@@ -45,7 +55,10 @@ std::size_t TaskRing::await() noexcept {
 void TaskRing::do_next() noexcept {
   const auto slot =
       static_cast<std::size_t>(begun_.fetch_add(1, std::memory_order_acq_rel) % done_.size());
-  work_(slot);
+  {
+    const WorkSpan span(SpanKind::kSort);
+    work_(slot);
+  }
   done_[slot].store(true, std::memory_order_release);
   ended_.notify();
 }

@@ -20,7 +20,7 @@ namespace vortex::inline v0 {
 class TaskRing {
  public:
   // `work(slot)` must not throw; it is called by any thread, for each slot by one at a time. Starts
-  // `threads` - 1 threads, or as many as the system grants.
+  // `threads` - 1 threads, or as many as the system grants, which work for the log of the caller.
   TaskRing(std::size_t slots, unsigned threads, std::function<void(std::size_t slot)> work);
   // Ends the threads; what has not been begun is not done.
   ~TaskRing();
@@ -38,6 +38,7 @@ class TaskRing {
   void release() noexcept { ++released_; }
 
  private:
+  bool is_any_waiting() noexcept;
   void do_next() noexcept;
 
   const std::function<void(std::size_t)> work_;

@@ -9,6 +9,7 @@
 #include "vortex/detail/key.h"
 #include "vortex/detail/record_sort.h"
 #include "vortex/error.h"
+#include "vortex/os/activity.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -229,6 +230,7 @@ void RunFormation::emit_generation(Generation& run, RecordOutput& out) {
   ChoosingOutput choosing(out, run.splitters, record_bytes_);
   run.splitters.begin_choosing(run.records);
   for (std::size_t bucket = 0; bucket < run.buckets.size(); ++bucket) {
+    const WorkSpan span(SpanKind::kSort);
     order_.sort_bucket(run.buckets.begin(bucket), run.buckets.bytes(bucket) / record_bytes_,
                        sort_scratch(), choosing);
     run.buckets.clear(bucket);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "vortex/error.h"
+#include "vortex/os/activity.h"
 
 namespace vortex::inline v0 {
 
@@ -25,6 +26,7 @@ SortWatch::SortWatch(std::stop_token stop, SortProgressFunction progress)
       on_stop_(stop_, [this] { stop_now(); }) {}
 
 void SortWatch::begin(SortPhase phase, std::optional<std::uint64_t> phase_bytes) {
+  if (ActivityLog* const log = Working::log()) log->begin_phase(static_cast<unsigned>(phase));
   now_ = {.phase = phase, .bytes = 0, .phase_bytes = phase_bytes};
   report();
 }

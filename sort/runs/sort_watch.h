@@ -38,7 +38,8 @@ class SortWatch {
 
   SortWatch(std::stop_token stop, SortProgressFunction progress);
 
-  // These throw Error(ECANCELED), and what the progress function throws.
+  // These throw Error(ECANCELED), and what the progress function throws. begin() also begins the
+  // phase of the log that the calling thread works for.
   void begin(SortPhase phase, std::optional<std::uint64_t> phase_bytes);
   void add(std::uint64_t bytes);
   // Reports again where the sort is: it is busy with something that moves nothing forward.

@@ -308,6 +308,79 @@ class Sort(Program):
             report = self.sort("in", "-o", "out", "--form", "records", "-S", memory)
             self.assertLess(report["peak_resident_bytes"], report["memory_bytes"] + (32 << 20))
 
+    def test_phases_tell_how_disks_and_threads_overlapped(self):
+        self.gen("in", "-n", 200000)
+        for arguments, phases in (
+                (("-S", "1M", "--block", "64K"), ["reading", "merging", "writing"]),
+                (("-S", "8M"), ["reading", "writing"])):
+            report = self.sort("in", "-o", "out", "--form", "records", *arguments)
+            overlap = report["overlap"]
+            self.assertLessEqual(set(overlap), set(phases))
+            self.assertLessEqual({"reading", "writing"}, set(overlap))
+            for phase in overlap.values():
+                for share in ("disks_busy", "threads_busy", "both_busy"):
+                    self.assertGreaterEqual(phase[share], 0)
+                    self.assertLessEqual(phase[share], 1)
+                self.assertLessEqual(phase["both_busy"], phase["disks_busy"])
+                self.assertLessEqual(phase["both_busy"], phase["threads_busy"])
+                self.assertGreaterEqual(phase["both_busy"] + 1 + 1e-9,
+                                        phase["disks_busy"] + phase["threads_busy"])
+                self.assertGreater(phase["disks_busy"], 0)
+                self.assertGreater(phase["threads_busy"], 0)
+                self.assertGreaterEqual(phase["mean_disks_busy"] + 1e-9, phase["disks_busy"])
+                self.assertGreaterEqual(phase["mean_threads_busy"] + 1e-9, phase["threads_busy"])
+        done = self.run_vortex("sort", "in", "-o", "out", "--form", "records", "-S", "8M", "-v")
+        self.assertRegex(done.stderr.decode(), r"(?m)^busy +reading: disks \d+ %, threads \d+ %")
+
+    def test_trace_has_every_transfer_and_every_thread(self):
+        self.gen("in", "-n", 400000, "--form", "pairs")
+        for threads in (1, 2, 7):
+            report = self.sort("in", "-o", "out", "--form", "pairs", "-S", "2M", "--trace", "trace",
+                               "--parallel", threads)
+            trace = json.loads((self.folder / "trace").read_bytes())
+            self.assertEqual(trace["otherData"]["spans_lost"], 0)
+            events = trace["traceEvents"]
+            moved = {"read": 0, "write": 0}
+            begun = {}
+            kinds = {"X": set(), "b": set(), "e": set(), "M": set()}
+            for event in events:
+                kinds[event["ph"]].add(event["name"])
+                if event["ph"] == "X":
+                    self.assertGreaterEqual(event["ts"], 0)
+                    self.assertGreaterEqual(event["dur"], 0)
+                elif event["ph"] == "b":
+                    moved[event["name"]] += event["args"]["bytes"]
+                    begun[event["id"]] = event
+                elif event["ph"] == "e":
+                    begin = begun.pop(event["id"])
+                    self.assertEqual((begin["pid"], begin["name"]), (event["pid"], event["name"]))
+                    self.assertGreaterEqual(event["ts"], begin["ts"])
+            self.assertFalse(begun)
+            self.assertEqual(moved["read"], report["read_bytes"])
+            self.assertEqual(moved["write"], report["written_bytes"])
+            self.assertLessEqual({"fault", "partition", "sort", "merge"}, kinds["X"])
+            names = {event["args"]["name"] for event in events if event["ph"] == "M"}
+            self.assertLessEqual({"threads of the sort", "sort", "inputs and output", "runs in ."},
+                                 names)
+            self.assertLessEqual({name for name in names if name.startswith("worker")},
+                                 {f"worker {i}" for i in range(1, threads)})
+            self.assertEqual("writing runs" in names, threads > 1)
+
+    def test_trace_of_a_failure_and_where_no_trace_can_be(self):
+        (self.folder / "in").write_bytes(b"b" * 100 + b"a" * 100)
+        before = (self.folder / "in").read_bytes()
+        sort = ("sort", "in", "-o", "out", "--form", "records")
+        self.refusal(*sort, "-m", "--trace", "trace")
+        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
+        self.assertIn("'in' is an input", self.refusal(*sort, "--trace", "in"))
+        self.assertEqual((self.folder / "in").read_bytes(), before)
+        self.assertIn("'out' is the output", self.refusal(*sort, "--trace", "out"))
+        self.run_vortex(*sort)
+        os.link(self.folder / "out", self.folder / "other")
+        self.assertIn("'other' is the output", self.refusal(*sort, "--trace", "other"))
+        self.assertIn("no/trace", self.refusal(*sort, "--trace", "no/trace"))
+        self.assertIn("'/dev/full'", self.refusal(*sort, "--trace", "/dev/full"))
+
     def test_bound_is_reckoned_from_the_disks_alone(self):
         self.gen("in", "-n", 20000)
         report = self.sort("in", "-o", "out", "--form", "records", "-S", "1M", "--bound")

@@ -44,6 +44,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
+#include "vortex/os/activity.h"
 #include "vortex/os/memory.h"
 
 namespace vortex {
@@ -231,6 +232,39 @@ TYPED_TEST(DiskTest, MovesEveryByteThroughShortTransfersAndInterruptions) {
     EXPECT_GT(dynamic_cast<const FaultyDisk&>(*disk).injected_faults(), 0u);
     EXPECT_GT(statistics.retries, 0u);
     EXPECT_GT(statistics.short_transfers, 0u);
+  }
+}
+
+TYPED_TEST(DiskTest, ReportsItsWorkToALog) {
+  const auto faults = std::make_shared<RandomFaults>(
+      this->random(), RandomFaults::Rates{.short_transfer = 0.3, .interrupted = 0.1, .late = 0.2});
+  ActivityLog log(10000);
+  {
+    MAKE_DISK(faults);
+    disk->report_to(log);
+    this->shuffle_bytes(*disk, 1);
+    disk->drain();
+    // Nothing is left that would count as under way.
+    log.begin_phase(1);
+    const std::uint64_t now = log.totals(1).all_ns;
+    while (log.totals(1).all_ns == now) log.begin_phase(1);
+    EXPECT_EQ(log.totals(1).disks_ns, 0u);
+    EXPECT_GT(log.totals(0).disks_ns, 0u);
+    EXPECT_EQ(log.totals(0).threads_ns, 0u);
+    const DiskStatistics statistics = disk->statistics();
+    EXPECT_EQ(log.spans().size(), statistics.reads + statistics.writes);
+    std::map<SpanKind, std::uint64_t> bytes;
+    for (const Span& span : log.spans()) {
+      EXPECT_EQ(span.track, 0u);
+      EXPECT_LE(span.begin_ns, span.end_ns);
+      bytes[span.kind] += span.detail;
+    }
+    EXPECT_EQ(bytes[SpanKind::kRead], statistics.read_bytes);
+    EXPECT_EQ(bytes[SpanKind::kWrite], statistics.written_bytes);
+    EXPECT_EQ(bytes.size(), 2u);
+    ASSERT_EQ(log.tracks().size(), 1u);
+    EXPECT_EQ(log.tracks()[0].name, disk->name());
+    EXPECT_TRUE(log.tracks()[0].is_disk);
   }
 }
 

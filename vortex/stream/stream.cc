@@ -11,6 +11,7 @@
 #include "vortex/fault/region_table.h"
 #include "vortex/fault/thread_state.h"
 #include "vortex/fault_dispatcher.h"
+#include "vortex/os/activity.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/reservation.h"
 #include "vortex/os/thread_id.h"
@@ -160,6 +161,7 @@ bool Stream::serve_locked(Access access, std::uint64_t offset) noexcept {
 }
 
 const Failure* Stream::serve(Access access, std::uint64_t offset) noexcept {
+  const WorkSpan span(SpanKind::kFault);
   if (state_->mutex.held_by_me()) {
     fail(EDEADLK, "a callback inside a fault of this stream touched the same stream", offset);
     return &state_->failure;

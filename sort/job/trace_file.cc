@@ -1,0 +1,163 @@
+#include "sort/job/trace_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "vortex/detail/printable.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+constexpr std::size_t kThreadsProcess = 1;
+
+const char* name_of(SpanKind kind) noexcept {
+  switch (kind) {
+    case SpanKind::kRead:
+      return "read";
+    case SpanKind::kWrite:
+      return "write";
+    case SpanKind::kFault:
+      return "fault";
+    case SpanKind::kWait:
+      return "wait";
+    case SpanKind::kPartition:
+      return "partition";
+    case SpanKind::kSort:
+      return "sort";
+    case SpanKind::kMerge:
+      return "merge";
+  }
+  return "";
+}
+
+void put(std::string& text, std::initializer_list<std::string_view> pieces) {
+  for (const std::string_view piece : pieces) text += piece;
+}
+
+void put_quoted(std::string& text, std::string_view name) {
+  text += '"';
+  detail::put_printable(name, [&text](std::string_view piece) {
+    for (const char letter : piece) {
+      if (letter == '"' || letter == '\\') text += '\\';
+      text += letter;
+    }
+  });
+  text += '"';
+}
+
+std::string microseconds(std::uint64_t nanoseconds) {
+  const std::string part = std::to_string(nanoseconds % 1000);
+  std::string text = std::to_string(nanoseconds / 1000);
+  put(text, {".", std::string_view("000").substr(part.size()), part});
+  return text;
+}
+
+// Threads are threads of one process, and each disk is a process.
+void put_ids(std::string& text, const ActivityLog::Track& track, std::size_t index) {
+  put(text,
+      {"\"pid\":", std::to_string(track.is_disk ? kThreadsProcess + 1 + index : kThreadsProcess),
+       ",\"tid\":", std::to_string(index + 1)});
+}
+
+void put_name(std::string& text, const ActivityLog::Track& track, std::size_t index) {
+  put(text,
+      {R"({"ph":"M","name":)", track.is_disk ? R"("process_name")" : R"("thread_name")", ","});
+  put_ids(text, track, index);
+  text += R"(,"args":{"name":)";
+  put_quoted(text,
+             track.number == 0 ? track.name : track.name + " " + std::to_string(track.number));
+  text += "}},\n";
+}
+
+// The event, but for its time and its end.
+void put_event(std::string& text, char kind, const ActivityLog::Track& track, const Span& span) {
+  put(text, {R"({"ph":")", std::string_view(&kind, 1), R"(","name":")", name_of(span.kind), "\","});
+  put_ids(text, track, span.track);
+}
+
+void put_span(std::string& text, const ActivityLog& log, const Span& span, std::size_t number) {
+  const ActivityLog::Track& track = log.tracks()[span.track];
+  const std::string begin = microseconds(span.begin_ns - log.begin_ns());
+  if (!track.is_disk) {
+    put_event(text, 'X', track, span);
+    put(text, {",\"ts\":", begin, ",\"dur\":", microseconds(span.end_ns - span.begin_ns), "},\n"});
+    return;
+  }
+  // The requests of a disk overlap.
+  const std::string id = ",\"cat\":\"disk\",\"id\":" + std::to_string(number);
+  put_event(text, 'b', track, span);
+  put(text, {",\"ts\":", begin, id, ",\"args\":{\"bytes\":", std::to_string(span.detail), "}},\n"});
+  put_event(text, 'e', track, span);
+  put(text, {",\"ts\":", microseconds(span.end_ns - log.begin_ns()), id, "},\n"});
+}
+
+bool is_same(const std::string& path, const struct stat& other) {
+  struct stat file {};
+  return stat(path.c_str(), &file) == 0 && file.st_dev == other.st_dev &&
+         file.st_ino == other.st_ino && S_ISREG(file.st_mode);
+}
+
+void expect_own(const std::string& path, const SortFiles& files, const std::string& output) {
+  for (std::size_t i = 0; i < files.inputs(); ++i) {
+    if (!is_same(path, files.input(i).identity())) continue;
+    throw Error(EINVAL, "the trace '" + path + "' is an input, which it would overwrite");
+  }
+  struct stat earlier {};
+  const bool exists = stat(output.c_str(), &earlier) == 0;
+  if (path == output || (exists && is_same(path, earlier))) {
+    throw Error(EINVAL, "the trace '" + path + "' is the output, which would replace it");
+  }
+}
+
+int open_trace(const std::string& path) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) throw Error(errno, "open the trace '" + path + "'");
+  return file;
+}
+
+}  // namespace
+
+TraceFile::TraceFile(const std::string& path, const SortFiles& files, const std::string& output)
+    : path_(path), file_((expect_own(path, files, output), open_trace(path))) {}
+
+TraceFile::~TraceFile() { close(file_); }
+
+void TraceFile::append(const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = ::write(file_, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw Error(written < 0 ? errno : EIO, "write the trace '" + path_ + "'");
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+void TraceFile::write(const ActivityLog& log) {
+  // Pipes cannot be shortened.
+  if (ftruncate(file_, 0) != 0 && errno != EINVAL) {
+    throw Error(errno, "shorten the trace '" + path_ + "'");
+  }
+  std::string text = "{\"traceEvents\":[\n";
+  for (std::size_t i = 0; i < log.tracks().size(); ++i) put_name(text, log.tracks()[i], i);
+  std::size_t number = 0;
+  for (const Span& span : log.spans()) {
+    put_span(text, log, span, ++number);
+    if (text.size() < kBufferBytes) continue;
+    append(text);
+    text.clear();
+  }
+  put(text, {R"({"ph":"M","name":"process_name","pid":)", std::to_string(kThreadsProcess),
+             R"(,"args":{"name":"threads of the sort"}})",
+             "\n],\"otherData\":{\"spans_lost\":", std::to_string(log.spans_lost()), "}}\n"});
+  append(text);
+}
+
+}  // namespace vortex::inline v0
