@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ("include", "vortex", "io", "sort", "study", "cli", "tests", "bench", "examples", "docs", "man")
+ROOMS = ("include", "vortex", "io", "sort", "capi", "study", "cli", "tests", "bench", "examples", "docs", "man")
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

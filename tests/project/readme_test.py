@@ -47,7 +47,7 @@ def run(command, **options):
 def sources_as_one_text():
     """The sources with adjacent string literals joined, as the compiler sees them."""
     text = ""
-    for pattern in ("include/vortex/*", "vortex/*/*", "io/*/*", "sort/*/*", "cli/*", "meson.build",
+    for pattern in ("include/vortex/*", "vortex/*/*", "io/*/*", "sort/*/*", "capi/*", "cli/*", "meson.build",
                     "*/meson.build", "*/*/meson.build"):
         for path in sorted(SOURCE_ROOT.glob(pattern)):
             if path.is_file():

@@ -177,7 +177,7 @@ TEST(Streams, AnErrorOfTheFunctionKeepsItsErrno) {
       {.name = "out", .comeback_blocks = 0});
   const Failure read = guarded([&] { (void)read_at(in.data()); });
   EXPECT_EQ(read.error, ENOSPC);
-  EXPECT_EQ(read.message(), "stream 'in': the function that fills the blocks threw: " + cause +
+  EXPECT_EQ(read.message(), "stream 'in': the function that fills the blocks failed: " + cause +
                                 " (offset 0, block 0, window of blocks [0, 1)): "
                                 "No space left on device");
   out.data()[0] = 'x';

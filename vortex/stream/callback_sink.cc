@@ -51,7 +51,7 @@ Status CallbackSink::complete(std::uint64_t index, Block block, std::size_t byte
     drain_function_({pool().home(block), bytes}, index * pool().block_bytes());
   } catch (const std::exception& exception) {
     exception_text_ = {};
-    exception_text_.text("the function that takes the blocks threw: ");
+    exception_text_.text("the function that takes the blocks failed: ");
     exception_text_.text(message_of(exception));
     status = {errno_of(exception, EIO), exception_text_.c_str()};
   } catch (...) {

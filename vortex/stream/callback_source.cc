@@ -67,7 +67,7 @@ Source::Taken CallbackSource::take(std::uint64_t index, std::uint64_t /*floor*/)
     written = std::min(fill_function_({pool().home(block), wanted}, offset), wanted);
   } catch (const std::exception& exception) {
     exception_text_ = {};
-    exception_text_.text("the function that fills the blocks threw: ");
+    exception_text_.text("the function that fills the blocks failed: ");
     exception_text_.text(message_of(exception));
     cause = exception_text_.c_str();
     error_thrown = errno_of(exception, EIO);

@@ -21,30 +21,36 @@ VORTEX_EXPORT void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, b
 // visit out of order does.
 inline constexpr std::size_t kMaxCarriedBytes = 256;
 
+// Moves the record at places[i].value to place i, for each of `count` records of `bytes` bytes. The
+// values are a permutation, and no longer afterwards. `held` is room for one record.
+inline void move_to_places(void* records, std::size_t bytes, Pair64* places, std::size_t count,
+                           void* held) noexcept {
+  const auto record = [=](std::size_t i) { return static_cast<std::byte*>(records) + i * bytes; };
+  // Along each cycle a record moves to where it belongs, and makes its own place free.
+  for (std::size_t begin = 0; begin < count; ++begin) {
+    if (places[begin].value == begin) continue;
+    std::memcpy(held, record(begin), bytes);
+    std::size_t at = begin;
+    while (places[at].value != begin) {
+      const std::size_t from = places[at].value;
+      std::memcpy(record(at), record(from), bytes);
+      places[at].value = at;
+      at = from;
+    }
+    std::memcpy(record(at), held, bytes);
+    places[at].value = at;
+  }
+}
+
 // Sorts the keys with the places they come from, and then moves each record once. Stable. Takes 16
 // bytes a record and the memory that sorting those takes; throws std::bad_alloc with nothing moved.
 template <typename T, typename KeyOf>
 void sort_by_places(T* records, std::size_t count, KeyOf key_of, unsigned threads) {
-  using Place = KeyValue<std::uint64_t, std::uint64_t>;
-  const std::unique_ptr<Place[]> places(new Place[count]);
+  const std::unique_ptr<Pair64[]> places(new Pair64[count]);
   const std::unique_ptr<std::byte[]> held(new std::byte[sizeof(T)]);
   for (std::size_t i = 0; i < count; ++i) places[i] = {key_of(records[i]), i};
   sort_pairs_64(places.get(), count, key_code<std::uint64_t>(Order::kAscending), true, threads);
-  // Along each cycle a record moves to where it belongs, and makes its own place free.
-  const auto move = [](void* to, const void* from) { std::memcpy(to, from, sizeof(T)); };
-  for (std::size_t begin = 0; begin < count; ++begin) {
-    if (places[begin].value == begin) continue;
-    move(held.get(), &records[begin]);
-    std::size_t at = begin;
-    while (places[at].value != begin) {
-      const std::size_t from = places[at].value;
-      move(&records[at], &records[from]);
-      places[at].value = at;
-      at = from;
-    }
-    move(&records[at], held.get());
-    places[at].value = at;
-  }
+  move_to_places(records, sizeof(T), places.get(), count, held.get());
 }
 
 }  // namespace vortex::inline v0::detail

@@ -1,0 +1,58 @@
+// What the tests in C have in common: checks that end the program, random numbers, a folder.
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vortex/c.h"
+
+#define CHECK(condition)                                                                          \
+  do {                                                                                            \
+    if (!(condition)) {                                                                           \
+      fprintf(stderr, "%s:%d: not so: %s (thread's error: %s)\n", __FILE__, __LINE__, #condition, \
+              vtx_strerror(NULL));                                                                \
+      exit(1);                                                                                    \
+    }                                                                                             \
+  } while (0)
+
+#define CHECK_TEXT(text, part)                                                            \
+  do {                                                                                    \
+    if (strstr((text), (part)) == NULL) {                                                 \
+      fprintf(stderr, "%s:%d: '%s' is not in: %s\n", __FILE__, __LINE__, (part), (text)); \
+      exit(1);                                                                            \
+    }                                                                                     \
+  } while (0)
+
+static uint64_t random_state;
+
+// VORTEX_TEST_SEED repeats a run.
+static inline void seed_random(void) {
+  const char* seed = getenv("VORTEX_TEST_SEED");
+  random_state = seed != NULL ? strtoull(seed, NULL, 0) : (uint64_t)getpid() * 2654435761U + 1;
+  printf("VORTEX_TEST_SEED=%llu\n", (unsigned long long)random_state);
+}
+
+// splitmix64.
+static inline uint64_t random_bits(void) {
+  uint64_t bits = random_state += 0x9E3779B97F4A7C15;
+  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9;
+  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB;
+  return bits ^ (bits >> 31);
+}
+
+static char test_folder[] = "/tmp/vortex-c-XXXXXX";
+
+// Makes the program's folder and goes there; it and its files go with leave_folder().
+static inline void enter_folder(void) {
+  CHECK(mkdtemp(test_folder) != NULL);
+  CHECK(chdir(test_folder) == 0);
+}
+
+// Every file must have been removed: whatever is left is a leak of the library.
+static inline void leave_folder(void) {
+  CHECK(chdir("/") == 0);
+  CHECK(rmdir(test_folder) == 0);
+}

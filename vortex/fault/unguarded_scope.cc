@@ -1,0 +1,13 @@
+#include "vortex/fault/unguarded_scope.h"
+
+#include <utility>
+
+#include "vortex/fault/thread_state.h"
+
+namespace vortex::inline v0 {
+
+UnguardedScope::UnguardedScope() noexcept : hidden_(std::exchange(thread_state().guard, nullptr)) {}
+
+UnguardedScope::~UnguardedScope() { thread_state().guard = hidden_; }
+
+}  // namespace vortex::inline v0
