@@ -302,8 +302,7 @@ typedef struct vtx_record_format {
 
 // Sorts `count` records, one behind the other, where they are; stable. Takes 16 bytes a record,
 // what sorting those takes, and a record. `options->descending` turns all keys round. -EINVAL for a
-// wrong format, with the key and the limit; -ENOMEM with nothing moved. No text tells more about
-// -ENOMEM.
+// wrong format, with the key and the limit; -ENOMEM with nothing moved.
 VORTEX_EXPORT int vtx_sort_records(void* records, size_t count, const vtx_record_format* format,
                                    const vtx_sort_options* options);
 

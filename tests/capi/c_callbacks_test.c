@@ -1,0 +1,102 @@
+// Streams over functions: what is read is what was computed, and what is written arrives in order.
+#include <errno.h>
+
+#include "tests/capi/check.h"
+
+enum { kBlock = 16 << 10 };
+
+static uint64_t square(uint64_t i) { return i * i; }
+
+static int64_t fill_squares(void* context, void* block, size_t bytes, uint64_t offset) {
+  const uint64_t* const count = context;  // of numbers; 0: no end
+  uint64_t* const numbers = block;
+  for (size_t i = 0; i < bytes / 8; ++i) {
+    if (*count != 0 && offset / 8 + i == *count) return (int64_t)(i * 8);
+    numbers[i] = square(offset / 8 + i);
+  }
+  return (int64_t)bytes;
+}
+
+static void an_endless_array(void) {
+  vtx_pool* pool = NULL;
+  CHECK(vtx_pool_create(4 * kBlock, kBlock, &pool) == 0);
+  const vtx_stream_options options = {.name = "squares", .pool = pool, .comeback_blocks = 2};
+  uint64_t count = 0;
+  vtx_input* in = NULL;
+  CHECK(vtx_input_from_callback(fill_squares, &count, &options, &in) == 0);
+  const uint64_t* squares = vtx_input_data(in);
+  for (uint64_t i = 0; i < 100 * kBlock / 8; ++i) CHECK(squares[i] == square(i));
+  CHECK(squares[123456789012] == square(123456789012));
+  uint64_t bytes = 0;
+  CHECK(vtx_input_length(in, &bytes) == -EAGAIN);
+  CHECK_TEXT(vtx_strerror(in), "end");
+
+  // The pool has one block left, and another stream wants two.
+  vtx_input* second = NULL;
+  const vtx_stream_options two = {.pool = pool};
+  CHECK(vtx_input_from_callback(fill_squares, &count, &two, &second) == -ENOMEM);
+  CHECK(second == NULL);
+  CHECK_TEXT(vtx_strerror(NULL), "pool");
+  vtx_pool_close(pool);
+  vtx_input_close(in);
+}
+
+static void an_end(uint64_t count, uint64_t length_bytes) {
+  const vtx_stream_options options = {.block_bytes = kBlock, .length_bytes = length_bytes};
+  uint64_t end = count;
+  vtx_input* in = NULL;
+  CHECK(vtx_input_from_callback(fill_squares, &end, &options, &in) == 0);
+  const uint64_t* squares = vtx_input_data(in);
+  for (uint64_t i = 0; i < count; ++i) CHECK(squares[i] == square(i));
+  CHECK(squares[count] == 0);  // what comes behind the end
+  uint64_t bytes = 0;
+  CHECK(vtx_input_length(in, &bytes) == 0 && bytes == count * 8);
+  vtx_input_close(in);
+}
+
+typedef struct {
+  uint64_t bytes;  // so far
+  uint64_t fails_at;
+} Drained;
+
+static int drain_squares(void* context, const void* block, size_t bytes, uint64_t offset) {
+  Drained* const drained = context;
+  if (offset != drained->bytes) return -ERANGE;
+  if (offset >= drained->fails_at) return -ENOSPC;
+  for (size_t i = 0; i < bytes / 8; ++i) {
+    if (((const uint64_t*)block)[i] != square(offset / 8 + i)) return -EILSEQ;
+  }
+  drained->bytes += bytes;
+  return 0;
+}
+
+static void to_a_function(void) {
+  const uint64_t count = 10 * kBlock / 8 + 5;
+  const vtx_stream_options options = {.block_bytes = kBlock};
+  Drained drained = {0, UINT64_MAX};
+  vtx_output* out = NULL;
+  CHECK(vtx_output_to_callback(drain_squares, &drained, &options, &out) == 0);
+  uint64_t* squares = vtx_output_data(out);
+  for (uint64_t i = 0; i < count; ++i) squares[i] = square(i);
+  CHECK(vtx_output_finish(out, count * 8) == 0);
+  CHECK(drained.bytes == count * 8);
+  vtx_output_close(out);
+
+  drained = (Drained){0, kBlock};
+  CHECK(vtx_output_to_callback(drain_squares, &drained, &options, &out) == 0);
+  squares = vtx_output_data(out);
+  for (uint64_t i = 0; i < 2 * kBlock / 8; ++i) squares[i] = square(i);
+  CHECK(vtx_output_finish(out, 2 * kBlock) == -ENOSPC);
+  CHECK_TEXT(vtx_strerror(out), "stream 'output'");
+  CHECK(vtx_output_failure(out) == -ENOSPC);
+  vtx_output_close(out);
+}
+
+int main(void) {
+  an_endless_array();
+  an_end(3 * kBlock / 8, 0);
+  an_end(3 * kBlock / 8 + 7, 0);
+  an_end(3 * kBlock / 8 + 7, (3 * kBlock / 8 + 7) * 8);
+  to_a_function();
+  return 0;
+}

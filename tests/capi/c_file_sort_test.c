@@ -1,0 +1,144 @@
+// External sorts of files: sorted, reported on, stopped.
+#include <errno.h>
+#include <pthread.h>
+
+#include "tests/capi/check.h"
+
+enum { kNumbers = 1 << 19 };  // 4 MiB, four times the memory
+
+static const vtx_key number_key[] = {{.length = 8, .kind = VTX_KEY_UNSIGNED}};
+static const vtx_record_format numbers_format = {8, number_key, 1};
+
+static uint64_t make(const char* path, uint64_t count, uint64_t mask) {
+  vtx_output* out = NULL;
+  CHECK(vtx_output_create(path, NULL, &out) == 0);
+  uint64_t* const data = vtx_output_data(out);
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < count; ++i) sum += data[i] = random_bits() & mask;
+  CHECK(vtx_output_finish(out, count * 8) == 0);
+  vtx_output_close(out);
+  return sum;
+}
+
+static void expect_sorted(const char* path, uint64_t count, uint64_t sum, int unique) {
+  vtx_input* in = NULL;
+  CHECK(vtx_input_open(path, NULL, &in) == 0);
+  uint64_t bytes = 0;
+  CHECK(vtx_input_length(in, &bytes) == 0 && bytes == count * 8);
+  const uint64_t* const data = vtx_input_data(in);
+  for (uint64_t i = 0; i < count; ++i) {
+    CHECK(i == 0 || data[i - 1] < data[i] || (!unique && data[i - 1] == data[i]));
+    sum -= data[i];
+  }
+  CHECK(sum == 0);
+  vtx_input_close(in);
+}
+
+typedef struct {
+  unsigned calls;
+  int phases;  // bits
+  uint64_t last;
+  unsigned end_after;
+  int result;
+  vtx_stop* stop;
+} Watch;
+
+static int watch(void* context, const vtx_sort_progress* progress) {
+  Watch* const seen = context;
+  ++seen->calls;
+  seen->phases |= 1 << progress->phase;
+  CHECK(progress->phase_bytes == 0 || progress->bytes <= progress->phase_bytes);
+  if (seen->calls != seen->end_after) return 0;
+  if (seen->stop != NULL) vtx_stop_request(seen->stop);
+  return seen->result;
+}
+
+static const char* const folder[] = {"."};
+
+static vtx_sort_resources little_memory(Watch* seen) {
+  vtx_sort_resources resources = {0};
+  resources.memory_bytes = 1 << 20;
+  resources.folders = folder;
+  resources.folder_count = 1;
+  resources.progress = watch;
+  resources.progress_context = seen;
+  return resources;
+}
+
+static void sort_two_files(void) {
+  const uint64_t sum = make("first", kNumbers / 2, UINT64_MAX) + make("second", kNumbers / 2, ~0U);
+  const char* const inputs[] = {"first", "second"};
+  const vtx_file_sort files = {.inputs = inputs, .input_count = 2, .output = "sorted"};
+  Watch seen = {0};
+  const vtx_sort_resources resources = little_memory(&seen);
+  vtx_sort_report report;
+  CHECK(vtx_sort_files(&files, &numbers_format, &resources, &report) == 0);
+  expect_sorted("sorted", kNumbers, sum, 0);
+  CHECK(report.records_in == kNumbers && report.records_out == kNumbers);
+  CHECK(report.runs > 1 && report.merges >= 1 && report.passes >= 1);
+  CHECK(report.run_bytes >= kNumbers * 8 && report.read_bytes >= kNumbers * 16);
+  CHECK(report.seconds > 0 && report.cpu_seconds > 0);
+  CHECK(seen.calls >= 2 && (seen.phases & 1 << VTX_SORT_READING) &&
+        (seen.phases & 1 << VTX_SORT_WRITING));
+}
+
+static void unique_and_merge(void) {
+  make("few", 100000, 0xff);
+  const char* const inputs[] = {"few"};
+  vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "few", .unique = 1};
+  vtx_sort_report report;
+  CHECK(vtx_sort_files(&files, &numbers_format, NULL, &report) == 0);
+  CHECK(report.records_out == 256);
+  expect_sorted("few", 256, 255 * 128, 1);
+
+  const char* const both[] = {"few", "few"};
+  files = (vtx_file_sort){.inputs = both, .input_count = 2, .output = "twice", .merge = 1};
+  CHECK(vtx_sort_files(&files, &numbers_format, NULL, NULL) == 0);
+  expect_sorted("twice", 512, 2 * 255 * 128, 0);
+  CHECK(unlink("twice") == 0);
+}
+
+// A sort that is ended leaves the old output, and nothing else.
+static void ended(int result, int by_stop, int expected) {
+  const char* const inputs[] = {"first", "second"};
+  const vtx_file_sort files = {.inputs = inputs, .input_count = 2, .output = "few"};
+  Watch seen = {.end_after = 2, .result = result};
+  if (by_stop) CHECK(vtx_stop_create(&seen.stop) == 0);
+  vtx_sort_resources resources = little_memory(&seen);
+  resources.stop = seen.stop;
+  CHECK(vtx_sort_files(&files, &numbers_format, &resources, NULL) == expected);
+  CHECK(strlen(vtx_strerror(NULL)) > 0);
+  vtx_stop_close(seen.stop);
+  expect_sorted("few", 256, 255 * 128, 1);
+}
+
+static void wrong_options(void) {
+  const char* const inputs[] = {"first"};
+  vtx_file_sort files = {.inputs = inputs, .input_count = 1};
+  CHECK(vtx_sort_files(&files, &numbers_format, NULL, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "output is NULL");
+  files.output = "none";
+  const vtx_record_format of_seven = {.record_bytes = 7};
+  CHECK(vtx_sort_files(&files, &of_seven, NULL, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "'first'");
+  vtx_sort_resources resources = {.memory_bytes = 1000};
+  CHECK(vtx_sort_files(&files, &numbers_format, &resources, NULL) == -ENOMEM);
+  resources = (vtx_sort_resources){.caching = (vtx_caching)7};
+  CHECK(vtx_sort_files(&files, &numbers_format, &resources, NULL) == -EINVAL);
+  CHECK(access("none", F_OK) != 0);
+}
+
+int main(void) {
+  seed_random();
+  enter_folder();
+  sort_two_files();
+  unique_and_merge();
+  ended(-EDQUOT, 0, -EDQUOT);
+  ended(1, 0, -ECANCELED);
+  ended(0, 1, -ECANCELED);
+  wrong_options();
+  CHECK(unlink("first") == 0 && unlink("second") == 0 && unlink("sorted") == 0);
+  CHECK(unlink("few") == 0);
+  leave_folder();
+  return 0;
+}

@@ -1,0 +1,121 @@
+// Sorts of records in memory by a description of their keys, compared with a merge sort of our own.
+#include <errno.h>
+
+#include "tests/capi/check.h"
+
+// Keys lie unaligned, in both byte orders, in the middle of the record.
+enum { kCount = 5000, kRecord = 27 };
+
+static size_t record_bytes;
+static int (*order)(const unsigned char* a, const unsigned char* b);
+
+static uint32_t big_endian_32(const unsigned char* at) {
+  return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+// By a string of 10 bytes, which few leading bytes decide.
+static int by_bytes(const unsigned char* a, const unsigned char* b) { return memcmp(a, b, 10); }
+
+// By a number in big-endian order, descending; then by a signed one; then by a double.
+static int by_numbers(const unsigned char* a, const unsigned char* b) {
+  const uint32_t x = big_endian_32(a + 3), y = big_endian_32(b + 3);
+  if (x != y) return x < y ? 1 : -1;
+  int16_t p, q;
+  memcpy(&p, a + 9, 2);
+  memcpy(&q, b + 9, 2);
+  if (p != q) return p < q ? -1 : 1;
+  double f, g;
+  memcpy(&f, a + 19, 8);
+  memcpy(&g, b + 19, 8);
+  return (f > g) - (f < g);
+}
+
+static int whole(const unsigned char* a, const unsigned char* b) {
+  return memcmp(a, b, record_bytes);
+}
+
+// A stable merge sort.
+static void merge_sort(unsigned char* records, unsigned char* spare, size_t count) {
+  if (count < 2) return;
+  const size_t half = count / 2, bytes = record_bytes;
+  merge_sort(records, spare, half);
+  merge_sort(records + half * bytes, spare, count - half);
+  size_t left = 0, right = half;
+  for (size_t i = 0; i < count; ++i) {
+    const int first = right == count ||
+                      (left < half && order(records + left * bytes, records + right * bytes) <= 0);
+    memcpy(spare + i * bytes, records + (first ? left++ : right++) * bytes, bytes);
+  }
+  memcpy(records, spare, count * bytes);
+}
+
+static void compare(const vtx_record_format* format, size_t count,
+                    const vtx_sort_options* options) {
+  record_bytes = format->record_bytes;
+  unsigned char* const sorted = malloc(count * record_bytes + 1);
+  unsigned char* const expected = malloc(count * record_bytes + 1);
+  unsigned char* const spare = malloc(count * record_bytes + 1);
+  CHECK(sorted != NULL && expected != NULL && spare != NULL);
+  for (size_t i = 0; i < count; ++i) {
+    unsigned char* const record = sorted + i * record_bytes;
+    for (size_t j = 0; j < record_bytes; ++j) record[j] = (unsigned char)(random_bits() % 3);
+    if (record_bytes == kRecord) {
+      const double number = (double)(random_bits() % 5) - 2.5;
+      memcpy(record + 19, &number, 8);
+      if (random_bits() % 2 == 0) record[10] = 0xff;  // a negative number
+    }
+  }
+  memcpy(expected, sorted, count * record_bytes);
+  CHECK(vtx_sort_records(sorted, count, format, options) == 0);
+  merge_sort(expected, spare, count);
+  CHECK(memcmp(sorted, expected, count * record_bytes) == 0);
+  free(sorted);
+  free(expected);
+  free(spare);
+}
+
+static int by_bytes_descending(const unsigned char* a, const unsigned char* b) {
+  return by_bytes(b, a);
+}
+
+int main(void) {
+  seed_random();
+  const vtx_key bytes[] = {{.length = 10}};
+  const vtx_key numbers[] = {
+      {.offset = 3, .length = 4, .kind = VTX_KEY_UNSIGNED, .big_endian = 1, .descending = 1},
+      {.offset = 9, .length = 2, .kind = VTX_KEY_SIGNED},
+      {.offset = 19, .length = 8, .kind = VTX_KEY_FLOAT}};
+  const vtx_record_format by_string = {kRecord, bytes, 1};
+  const vtx_record_format by_three = {kRecord, numbers, 3};
+  const vtx_record_format of_one_byte = {.record_bytes = 1};
+  const vtx_record_format large = {.record_bytes = 1000};
+  const vtx_sort_options descending = {.descending = 1, .threads = 1};
+  const size_t counts[] = {0, 1, 2, 77, kCount};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
+    order = by_bytes;
+    compare(&by_string, counts[i], NULL);
+    order = by_bytes_descending;
+    compare(&by_string, counts[i], &descending);
+    order = by_numbers;
+    compare(&by_three, counts[i], NULL);
+    order = whole;
+    compare(&of_one_byte, counts[i], NULL);
+    compare(&large, counts[i] / 10, NULL);
+  }
+
+  char records[] = "987654321";
+  const vtx_key outside[] = {{.offset = 1, .length = 2}};
+  const vtx_record_format wrong = {2, outside, 1};
+  CHECK(vtx_sort_records(records, 5, &wrong, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "do not lie inside a record of 2 bytes");
+  const vtx_key odd[] = {{.offset = 0, .length = 3, .kind = VTX_KEY_UNSIGNED}};
+  const vtx_record_format three = {3, odd, 1};
+  CHECK(vtx_sort_records(records, 3, &three, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "integers have 1, 2, 4 or 8");
+  const vtx_key unknown[] = {{.length = 1, .kind = (vtx_key_kind)9}};
+  const vtx_record_format nine = {1, unknown, 1};
+  CHECK(vtx_sort_records(records, 9, &nine, NULL) == -EINVAL);
+  CHECK(vtx_sort_records(records, 9, NULL, NULL) == -EINVAL);
+  CHECK(memcmp(records, "987654321", 9) == 0);
+  return 0;
+}
