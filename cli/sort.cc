@@ -201,7 +201,7 @@ void print_json(const SortPlan& plan) {
 }
 
 void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
-                std::optional<double> io_bound_seconds) {
+                const std::optional<DiskBound>& bound) {
   nlohmann::ordered_json json = {
       {"kind", "vortex sort"},
       {"format", to_string(*what.format)},
@@ -228,15 +228,23 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
       {"overlap", overlap_json(report)},
       {"peak_resident_bytes", process_memory().peak_resident_bytes},
   };
-  if (io_bound_seconds) {
-    json["io_bound_seconds"] = *io_bound_seconds;
-    json["times_io_bound"] = times_io_bound(report, *io_bound_seconds);
+  if (bound) {
+    const double seconds = bound->seconds(report);
+    json["io_bound_seconds"] = seconds;
+    json["times_io_bound"] = times_io_bound(report, seconds);
+    json["disks"] = nlohmann::ordered_json::array();
+    for (const DiskBound::FileSystem& disk : bound->file_systems()) {
+      json["disks"].push_back({{"folder", disk.folder},
+                               {"read_bytes_per_second", disk.speed.read},
+                               {"write_bytes_per_second", disk.speed.write},
+                               {"copy_bytes_per_second", disk.speed.copy}});
+    }
   }
   fmt::print(out, "{}\n", json.dump(2));
 }
 
 void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
-           std::optional<double> io_bound_seconds) {
+           const std::optional<DiskBound>& bound) {
   const std::uint64_t bytes = report.records_in * report.record_bytes;
   fmt::print(out, "{}", to_string(report.plan));
   fmt::print(out, "sorted          {} {}, {}\n", report.records_in, to_string(*what.format),
@@ -252,9 +260,16 @@ void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortRe
   fmt::print(out, "processor time  {:.3f} s, {:.2f} s a GiB\n", report.cpu_seconds,
              cpu_seconds_per_gib(report));
   fmt::print(out, "busy            {}\n", overlap_line(report));
-  if (io_bound_seconds) {
-    fmt::print(out, "least time      {:.3f} s for the disks, and the sort took {:.2f} times that\n",
-               *io_bound_seconds, times_io_bound(report, *io_bound_seconds));
+  if (bound) {
+    for (const DiskBound::FileSystem& disk : bound->file_systems()) {
+      fmt::print(out, "disk            of {}: reads {:.0f} MB/s, writes {:.0f}, copies {:.0f}\n",
+                 disk.folder, disk.speed.read / 1e6, disk.speed.write / 1e6, disk.speed.copy / 1e6);
+    }
+    const double seconds = bound->seconds(report);
+    fmt::print(out,
+               "least time      {:.3f} s for the disks; the sort took {:.2f} times that, and "
+               "{:.2f} s of the processors a GiB\n",
+               seconds, times_io_bound(report, seconds), cpu_seconds_per_gib(report));
   }
   fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
 }
@@ -293,10 +308,8 @@ int sort(const SortOptions& options) {
     std::optional<DiskBound> disks;
     if (options.bound) disks.emplace(what);
     const ExternalSortReport report = external_sort(what);
-    std::optional<double> bound;
-    if (disks) bound = disks->seconds(report);
-    if (options.json) print_json(out, what, report, bound);
-    if (options.verbose) print(stderr, what, report, bound);
+    if (options.json) print_json(out, what, report, disks);
+    if (options.verbose) print(stderr, what, report, disks);
   });
   return kExitGood;
 }

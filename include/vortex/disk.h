@@ -90,14 +90,18 @@ struct VORTEX_EXPORT DiskSpeed {
 };
 
 struct DiskSpeedOptions {
-  std::uint64_t bytes = std::uint64_t{256} << 20;    // of each of the two files
+  std::uint64_t bytes = std::uint64_t{256} << 20;  // of each of the two files, at most
+  // Writing, reading and copying each end early after so long, once the requests under way have
+  // ended. A disk that is slow is measured with less data.
+  std::uint64_t most_ns = 500'000'000;
   std::size_t request_bytes = std::size_t{1} << 20;  // a multiple of 4096
   unsigned depth = 4;                                // requests under way, of each kind
   std::function<std::uint64_t()> now_ns = {};        // the disk's clock; none: the machine's
 };
 
 // Writes a temporary file in the folder, reads it, and copies it to another one: around the page
-// cache where the file system can, synced, the room allocated before.
+// cache where the file system can, synced, the room allocated before. Takes up to three times
+// `most_ns`, and the time of `depth` requests each.
 //
 // Blocks; allocates 2 * depth * request_bytes of memory. Throws Error: ENOSPC, and whatever the
 // folder or the disk reports. The files have no names and are gone afterwards in any case.

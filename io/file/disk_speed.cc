@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <vector>
@@ -25,22 +26,23 @@ struct FreeDeleter {
   void operator()(std::byte* memory) const noexcept { std::free(memory); }
 };
 
-// All of a file, from its beginning to its end, in requests of which `depth` are under way.
+// The first `bytes` of a file, from its beginning on, in requests of which `depth` are under way.
 class Sweep {
  public:
-  Sweep(Disk& disk, BlockFile& file, Operation operation, const DiskSpeedOptions& options)
+  Sweep(Disk& disk, BlockFile& file, Operation operation, std::uint64_t bytes,
+        const DiskSpeedOptions& options)
       : disk_(disk),
         file_(file),
         operation_(operation),
         request_bytes_(options.request_bytes),
-        end_(options.bytes),
+        end_(bytes),
         requests_(options.depth) {
-    const std::size_t bytes = std::size_t{options.depth} * options.request_bytes;
+    const std::size_t room = std::size_t{options.depth} * options.request_bytes;
     memory_.reset(static_cast<std::byte*>(
-        std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) / kHugePage * kHugePage)));
+        std::aligned_alloc(kHugePage, (room + kHugePage - 1) / kHugePage * kHugePage)));
     if (!memory_) throw std::bad_alloc();
     // A disk that takes few pieces of memory at once is slower with scattered pages.
-    madvise(memory_.get(), bytes, MADV_HUGEPAGE);
+    madvise(memory_.get(), room, MADV_HUGEPAGE);
     // Populated before the clock runs, and no zeros, which a disk might treat in its own way.
     std::memset(memory_.get(), 0x5a, requests_.size() * request_bytes_);
   }
@@ -55,7 +57,12 @@ class Sweep {
   void start() {
     for (std::size_t i = 0; i < requests_.size(); ++i) submit(i);
   }
-  // Waits for the oldest request and follows it with the next one. False: the file has ended.
+  // No more requests follow those that are under way.
+  void end_here() noexcept { end_ = begun_; }
+  // Of the file, when all requests have ended.
+  std::uint64_t bytes() const noexcept { return swept_; }
+
+  // Waits for the oldest request and follows it with the next one. False: the end was reached.
   bool advance() {
     Request& request = requests_[oldest_];
     if (!request.under_way() && !request.done()) return false;
@@ -121,40 +128,42 @@ DiskSpeed measure_disk_speed(Disk& disk, const std::string& folder,
     throw Error(EINVAL, "the speed of a disk is measured with multiples of 4096 bytes");
   }
   const auto now_ns = options.now_ns ? options.now_ns : steady_now_ns;
-  const auto rate_of = [&](auto&& work) {
-    const std::uint64_t begin = now_ns();
-    work();
-    const std::uint64_t ns = std::max<std::uint64_t>(now_ns() - begin, 1);
-    return static_cast<double>(options.bytes) * 1e9 / static_cast<double>(ns);
-  };
   BlockFile one = file_with_room(folder, options.bytes);
   BlockFile two = file_with_room(folder, options.bytes);
-  const auto sweep = [&](BlockFile& file, Operation operation) {
-    Sweep all(disk, file, operation, options);
-    return rate_of([&] {
-      all.start();
-      while (all.advance()) continue;
-      if (operation == Operation::kWrite) file.sync();
-    });
+  // All of them in step; then what `settle` does. Bytes of one of them a second.
+  const auto rate_of = [&](std::initializer_list<Sweep*> sweeps, const auto& settle) {
+    const std::uint64_t begin = now_ns();
+    for (Sweep* sweep : sweeps) sweep->start();
+    for (bool going = true; going;) {
+      const bool late = now_ns() - begin >= options.most_ns;
+      going = false;
+      for (Sweep* sweep : sweeps) {
+        if (late) sweep->end_here();
+        going = sweep->advance() || going;
+      }
+    }
+    settle();
+    const std::uint64_t ns = std::max<std::uint64_t>(now_ns() - begin, 1);
+    return static_cast<double>((*sweeps.begin())->bytes()) * 1e9 / static_cast<double>(ns);
   };
   DiskSpeed speed;
-  speed.write = sweep(one, Operation::kWrite);
+  std::uint64_t bytes = 0;
+  {
+    Sweep all(disk, one, Operation::kWrite, options.bytes, options);
+    speed.write = rate_of({&all}, [&] { one.sync(); });
+    bytes = all.bytes();
+  }
   // Where direct I/O is refused, what was written must not come back from memory.
   const auto forget = [&] { posix_fadvise(one.descriptor(), 0, 0, POSIX_FADV_DONTNEED); };
   forget();
-  speed.read = sweep(one, Operation::kRead);
+  {
+    Sweep all(disk, one, Operation::kRead, bytes, options);
+    speed.read = rate_of({&all}, [] {});
+  }
   forget();
-  Sweep from(disk, one, Operation::kRead, options);
-  Sweep to(disk, two, Operation::kWrite, options);
-  speed.copy = rate_of([&] {
-    from.start();
-    to.start();
-    for (bool going = true; going;) {
-      going = from.advance();
-      going = to.advance() || going;
-    }
-    two.sync();
-  });
+  Sweep from(disk, one, Operation::kRead, bytes, options);
+  Sweep to(disk, two, Operation::kWrite, bytes, options);
+  speed.copy = rate_of({&from, &to}, [&] { two.sync(); });
   return speed;
 }
 

@@ -48,13 +48,22 @@ DiskBound::DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of
     input_bytes_[measured_in(folder_of(followed_links(path)))] +=
         static_cast<std::uint64_t>(input.st_size);
   }
-  for (const auto& [file_system, folder] : folders) speeds_[file_system] = speed_of(folder);
+  for (const auto& [file_system, folder] : folders) {
+    file_systems_[file_system] = {folder, speed_of(folder)};
+  }
+}
+
+std::vector<DiskBound::FileSystem> DiskBound::file_systems() const {
+  std::vector<FileSystem> all;
+  for (const auto& [number, file_system] : file_systems_) all.push_back(file_system);
+  return all;
 }
 
 double DiskBound::seconds(const Phase& phase) const {
   double most = 0;
   for (const auto& [file_system, traffic] : phase) {
-    most = std::max(most, speeds_.at(file_system).seconds(traffic.read, traffic.written));
+    most =
+        std::max(most, file_systems_.at(file_system).speed.seconds(traffic.read, traffic.written));
   }
   return most;
 }

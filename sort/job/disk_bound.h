@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "vortex/disk.h"
 #include "vortex/external_sort.h"
@@ -27,9 +28,16 @@ class DiskBound {
  public:
   using SpeedOf = std::function<DiskSpeed(const std::string& folder)>;
 
-  // Takes the speed of each file system of the sort once, in one of its folders. Blocks for about a
-  // second each when they are measured, as by default; throws Error.
+  // Takes the speed of each file system of the sort once, in one of its folders. Blocks for up to
+  // two seconds each when they are measured, as by default; throws Error.
   explicit DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of = measured);
+
+  struct FileSystem {
+    std::string folder;  // in which it was measured
+    DiskSpeed speed;
+  };
+  // Those of the sort.
+  std::vector<FileSystem> file_systems() const;
 
   // For a sort with these options that ended with this report.
   double seconds(const ExternalSortReport& report) const;
@@ -47,7 +55,7 @@ class DiskBound {
   std::map<dev_t, std::uint64_t> input_bytes_;
   std::map<dev_t, double> run_folders_;  // the sum of their shares
   std::optional<dev_t> output_;
-  std::map<dev_t, DiskSpeed> speeds_;
+  std::map<dev_t, FileSystem> file_systems_;
   bool merge_only_ = false;
 };
 

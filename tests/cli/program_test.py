@@ -392,6 +392,13 @@ class Sort(Program):
         gib = report["records_in"] * report["record_bytes"] / (1 << 30)
         self.assertAlmostEqual(
             report["cpu_seconds_per_gib"] * gib, report["cpu_seconds"], places=6)
+        self.assertEqual([disk["folder"] for disk in report["disks"]], ["."])
+        speed = report["disks"][0]
+        for kind in ("read", "write", "copy"):
+            self.assertGreater(speed[f"{kind}_bytes_per_second"], 0)
+        bytes_each_way = report["records_in"] * report["record_bytes"]
+        self.assertAlmostEqual(
+            report["io_bound_seconds"] * speed["copy_bytes_per_second"], 2 * bytes_each_way, 0)
         self.assertEqual(sorted(os.listdir(self.folder)), ["in", "out"])
         self.assertNotIn("io_bound_seconds", self.sort("in", "-o", "out", "--form", "records"))
 

@@ -38,11 +38,37 @@ TEST(DiskSpeed, MovesEveryByteOnceForEachOfTheThree) {
   const test::TemporaryFolder folder;
   VirtualClock clock;
   SimulatedDisk disk(clock, {.read_bytes_per_s = 1, .write_bytes_per_s = 1});
-  const DiskSpeedOptions options = on(clock);
+  DiskSpeedOptions options = on(clock);
+  options.most_ns = ~std::uint64_t{0};
   measure_disk_speed(disk, folder.path(), options);
   EXPECT_EQ(disk.statistics().read_bytes, 2 * options.bytes);
   EXPECT_EQ(disk.statistics().written_bytes, 2 * options.bytes);
   EXPECT_EQ(disk.statistics().failures, 0u);
+}
+
+// After the time that there is, what is under way ends, and only what was written is read.
+TEST(DiskSpeed, OfASlowDiskTakesNoLonger) {
+  const test::TemporaryFolder folder;
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  for (const double factor : {1.0, 0.1, 0.01}) {
+    VirtualClock clock;
+    SimulatedDisk disk(clock, {.read_bytes_per_s = static_cast<std::uint64_t>(factor * 40e6),
+                               .write_bytes_per_s = static_cast<std::uint64_t>(factor * 10e6)});
+    DiskSpeedOptions options = on(clock);
+    options.bytes = std::uint64_t{64} << 20;
+    options.request_bytes = 4096;
+    options.most_ns = kSecond;
+    const DiskSpeed speed = measure_disk_speed(disk, folder.path(), options);
+    EXPECT_NEAR(speed.read, factor * 40e6, factor * 40e3);
+    EXPECT_NEAR(speed.write, factor * 10e6, factor * 10e3);
+    EXPECT_NEAR(speed.copy, factor * 8e6, factor * 8e3);
+    const DiskStatistics statistics = disk.statistics();
+    const double written = factor * 10e6;  // in a second
+    EXPECT_NEAR(static_cast<double>(statistics.written_bytes), written + factor * 8e6, 20 * 4096);
+    EXPECT_NEAR(static_cast<double>(statistics.read_bytes), written + factor * 8e6, 20 * 4096);
+    const double requests = 16 * 4096 / (factor * 8e6);  // that end late, in seconds
+    EXPECT_LE(clock.now_ns(), static_cast<std::uint64_t>((3 + requests) * kSecond));
+  }
 }
 
 TEST(DiskSpeed, OfAFileSmallerThanARequest) {
