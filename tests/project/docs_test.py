@@ -17,7 +17,7 @@ import sys
 ROOMS = ("include", "vortex", "io", "sort", "capi", "study", "cli", "tests", "bench", "examples", "docs", "man")
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE_SUFFIXES = {".h", ".cc", ".py", ".build", ".in"}
 # `docs/NAME.md`, or `docs/NAME.md, "Title"`, in a comment whose lines have been joined.
 MENTION = re.compile(r'\b(docs/\w+\.md)(?:, "([^"]+)")?')

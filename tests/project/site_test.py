@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Makes the documentation as a site and follows every link of it.
+
+  site_test.py SOURCE_ROOT BUILD_ROOT
+
+Every link leads to a page that is there and to a place in it; every picture, script and style sheet
+lies in the site, which therefore works from the disk without a network; a warning of the generator
+is an error. The reference has a page for each public header, and on it what the header declares.
+"""
+
+import html.parser
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.parse
+
+SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
+BUILD_ROOT = pathlib.Path(sys.argv[2]).resolve()
+SKIPPED = 77
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, path):
+        super().__init__()
+        self.places, self.links, self.parts = set(), [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.places |= {values[key] for key in ("id", "name") if values.get(key)}
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        if tag in ("img", "script") and values.get("src"):
+            self.parts.append(values["src"])
+        if tag == "link" and values.get("rel") in ("stylesheet", "icon", "shortcut icon"):
+            self.parts.append(values["href"])
+
+
+class Site(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name) / "site"
+        done = subprocess.run([SOURCE_ROOT / "docs/site/make_site", cls.folder, "--build", BUILD_ROOT],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        cls.status, cls.said = done.returncode, done.stdout
+        cls.pages = {path.resolve(): Page(path) for path in cls.folder.rglob("*.html")
+                     if ".sources" not in path.parts}
+
+    def test_the_generator_has_nothing_to_say(self):
+        self.assertEqual((self.status, self.said), (0, ""))
+
+    def test_links_lead_somewhere(self):
+        self.assertGreater(len(self.pages), 40)
+        dead, followed = [], 0
+        for path, page in self.pages.items():
+            for link in page.links:
+                target = urllib.parse.urlparse(link)
+                if target.scheme or target.netloc:
+                    continue
+                followed += 1
+                other = (path.parent / urllib.parse.unquote(target.path)).resolve() if target.path else path
+                if not other.is_file():
+                    dead.append(f"{path.relative_to(self.folder)}: {link}: no such file")
+                elif target.fragment and other in self.pages:
+                    if urllib.parse.unquote(target.fragment) not in self.pages[other].places:
+                        dead.append(f"{path.relative_to(self.folder)}: {link}: no such place")
+        self.assertEqual(dead, [])
+        self.assertGreater(followed, 1000)
+
+    def test_pages_need_no_network(self):
+        for path, page in self.pages.items():
+            for part in page.parts:
+                target = urllib.parse.urlparse(part)
+                self.assertEqual((target.scheme, target.netloc), ("", ""), f"{path}: {part}")
+                self.assertTrue((path.parent / target.path).is_file(), f"{path}: {part}")
+
+    def test_first_page_shows_two_pictures(self):
+        self.assertEqual([pathlib.PurePath(part).name for part in
+                          self.pages[(self.folder / "docs/index.html").resolve()].parts
+                          if part.endswith(".svg")], ["read.svg", "sort.svg"])
+
+    def test_reference_has_what_headers_declare(self):
+        for header in sorted((SOURCE_ROOT / "include" / "vortex").glob("*.h")):
+            page = (self.folder / "api" / f"{header.stem}.html").read_text(encoding="utf-8")
+            text = re.sub(r"<[^>]+>", "", page)
+            code = re.sub(r"//.*", "", header.read_text(encoding="utf-8"))
+            outside = re.sub(r"namespace detail \{.*?\n\}  // namespace detail|namespace detail \{.*?\n\}", "",
+                             code, flags=re.S)
+            declared = re.findall(r"^(?:class|struct)(?: VORTEX_EXPORT)? (\w+)(?: : [^{;]*)? \{", outside,
+                                  re.MULTILINE)
+            for name in declared:
+                self.assertIn(name, text, f"{header.name} declares {name}")
+
+
+if __name__ == "__main__":
+    missing = [tool for tool in ("sphinx-build", "doxygen", "mandoc") if not shutil.which(tool)]
+    if missing:
+        print(f"without {', '.join(missing)} there is no site (./dev setup installs them)")
+        sys.exit(SKIPPED)
+    unittest.main(argv=sys.argv[:1])
