@@ -54,7 +54,7 @@ enum class PoolKind {
                // interrupts nobody, and what lies behind can be vacated many blocks at a time
 };
 
-// The accesses that a mapping of a block at an address of its own allows.
+// The accesses that a block allows at an address.
 enum class Rights { kRead, kReadWrite };
 
 // How many blocks behind its window a stream on a pool of aliases leaves mapped at most, so that
@@ -152,6 +152,13 @@ class VORTEX_EXPORT BlockPool {
   // fault there. During a withdraw() they could read zeros for a moment. In a pool that moves it
   // takes two system calls more.
   int withdraw_from_readers(Block block) noexcept;
+
+  // place() of a resting block that can only be read there, from the first instant on: a write of
+  // any thread faults. In a pool that moves it takes two system calls more.
+  int place_to_read(Block block, std::byte* address) noexcept;
+  // What a block that is placed allows where it is; it stays there. Returns 0 or an errno value. A
+  // withdraw_from_readers() allows everything again.
+  int set_rights(Block block, Rights rights) noexcept;
 
   // For a block that the kernel refuses to move home while its user has to go: the block stays
   // where it is, its memory goes with the reservation that holds it, and the pool has one block

@@ -33,6 +33,9 @@ struct FileReaderOptions {
                                     // M + 1 blocks touched, and at least 4, are always there
   std::size_t read_ahead = 4;       // N: requests beyond the block in use
   std::size_t request_bytes = 0;    // 0: a block, or several small ones
+  // In any order: memory for blocks. What the other options do not need holds more of those that
+  // were touched last. 0: no more than they need.
+  std::size_t memory_bytes = 0;
   ReadOrder order = ReadOrder::kAny;
   std::size_t cursors = 1;  // in any order: how many walks have memory for N requests each. There
                             // may be more, which share it
@@ -68,6 +71,9 @@ struct FileReaderStatistics {
   std::vector<DiskStatistics> disks;
   std::string direct;  // "direct I/O", or why not
   std::size_t pool_bytes = 0;
+  // What to do about it when more than a quarter of all bytes had been read before, and more than
+  // the memory holds; empty otherwise.
+  std::string advice;
 };
 
 // The untyped part.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "vortex/error.h"
+#include "vortex/fault/diagnostics.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
@@ -30,6 +31,10 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
   return (value + unit - 1) / unit * unit;
 }
 
+std::uint64_t address_space(std::uint64_t bytes, std::size_t block_bytes) noexcept {
+  return round_up(bytes, block_bytes) + block_bytes;
+}
+
 // A cursor is of use if it has its head and a block ahead; and walks come in pairs.
 std::size_t cursors_for(const FileReaderOptions& options, std::size_t blocks) noexcept {
   const std::size_t beside = blocks - kept_blocks(options);
@@ -43,30 +48,38 @@ void count(std::atomic<std::uint64_t>& counter) noexcept {
 }  // namespace
 
 std::size_t AnyOrderStream::blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
-                                          std::size_t unit_bytes) {
+                                          std::size_t unit_bytes, std::size_t write_behind) {
   const std::size_t group = RequestUnits::group(block_bytes, options.request_bytes, unit_bytes);
   const std::size_t cursors = std::max<std::size_t>(options.cursors, 1);
   // The last blocks touched may begin and end in the middle of a group.
-  return kept_blocks(options) + cursors - 1 + 2 * (group - 1) +
-         cursors * options.read_ahead * group;
+  const std::size_t needed = kept_blocks(options) + cursors - 1 + 2 * (group - 1) +
+                             (cursors * options.read_ahead + write_behind) * group;
+  return std::max(needed, options.memory_bytes / block_bytes);
 }
 
 AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layout,
-                               const FileReaderOptions& options, bool register_pool)
-    : Stream(options.name.empty() ? layout->name() : options.name,
-             {.bytes = round_up(*layout->length(), pool.block_bytes()) + pool.block_bytes()}),
+                               const FileReaderOptions& options, bool register_pool,
+                               const std::optional<ChangeOptions>& changes)
+    : Stream(
+          options.name.empty() ? layout->name() : options.name,
+          {.bytes = address_space(std::max(*layout->length(), changes ? changes->reserve_bytes : 0),
+                                  pool.block_bytes()),
+           .least_bytes = address_space(*layout->length(), pool.block_bytes())}),
       units_(pool, std::move(layout),
              {.request_bytes = options.request_bytes,
               .caching = options.caching,
               .register_pool = register_pool},
-             RequestUnits::Use::kReading),
+             changes ? RequestUnits::Use::kChanging : RequestUnits::Use::kReading),
       block_bytes_(pool.block_bytes()),
       max_depth_(options.read_ahead),
       kept_(kept_blocks(options)),
-      quota_(units_.quota(blocks_needed(options, block_bytes_, units_.layout().unit_bytes()))),
+      quota_(units_.quota(blocks_needed(options, block_bytes_, units_.layout().unit_bytes(),
+                                        changes ? changes->write_behind : 0))),
       held_(quota_.minimum()),
       cursors_(cursors_for(options, quota_.minimum())),
-      reads_(units_, std::min(quota_.minimum(), kMaxRequests)) {
+      transfers_(units_, std::min(quota_.minimum(), kMaxRequests)),
+      changes_(changes ? std::make_unique<WriteBack>(units_, held_, transfers_) : nullptr),
+      written_behind_((changes ? changes->write_behind : 0) * units_.group()) {
   open();
 }
 
@@ -75,20 +88,18 @@ AnyOrderStream::~AnyOrderStream() {
   close();
   if (in_child) return;
   BlockPool& pool = quota_.pool();
-  reads_.drain();
+  transfers_.drain();
+  if (changes_ != nullptr) write_last_changes();
   held_.for_each([&](HeldBlock& held) {
     if (!held.block) return;
-    // An alias that the kernel will not vacate goes with the reservation; the block is at home.
-    if (held.state == HeldBlock::State::kPlaced && take_away(held) != 0 && !pool.aliases()) {
-      pool.give_up(held.block);
-    }
+    if (held.state == HeldBlock::State::kPlaced && take_away(held) != 0) pool.give_up(held.block);
     quota_.give_back(std::exchange(held.block, Block{}));
   });
 }
 
 AnyOrderStatistics AnyOrderStream::order_statistics() const noexcept {
   return {.cursors = begun_.load(std::memory_order_relaxed),
-          .reread_bytes = reads_.reread_bytes(),
+          .reread_bytes = transfers_.reread_bytes(),
           .drops = drops_.load(std::memory_order_relaxed),
           .unused = unused_.load(std::memory_order_relaxed)};
 }
@@ -98,26 +109,44 @@ AnyOrderStatistics AnyOrderStream::order_statistics() const noexcept {
 bool AnyOrderStream::handle_fault(Access access, std::uint64_t offset) noexcept {
   const std::uint64_t index = offset / block_bytes_;
   HeldBlock* const held = held_.find(index);
-  if (held != nullptr && held->state == HeldBlock::State::kPlaced &&
-      !(access == Access::kWrite && quota_.pool().aliases())) {
-    held_.touch(*held);
-    note_spurious_fault();
-    return true;
+  if (held != nullptr && held->state == HeldBlock::State::kPlaced) {
+    return serve_placed(*held, access, offset);
   }
-  if (access == Access::kWrite) return fail(EACCES, "a write to a stream that is read", offset);
-  if (index >= reads_.blocks()) return serve_end(offset);
-  return serve_block(index, offset);
+  if (access == Access::kWrite && changes_ == nullptr) return refuse_write(offset);
+  if (index >= transfers_.blocks()) return serve_end(access, offset);
+  return serve_block(access, index, offset);
 }
 
-bool AnyOrderStream::handle_overrun(std::uint64_t offset) noexcept { return serve_end(offset); }
+bool AnyOrderStream::handle_overrun(std::uint64_t offset) noexcept {
+  return serve_end(Access::kUnknown, offset);
+}
 
-bool AnyOrderStream::serve_end(std::uint64_t offset) noexcept {
+bool AnyOrderStream::refuse_write(std::uint64_t offset) noexcept {
+  return fail(EACCES, "a write to a stream that is read", offset);
+}
+
+bool AnyOrderStream::serve_placed(HeldBlock& held, Access access, std::uint64_t offset) noexcept {
+  held_.touch(held);
+  // Where the processor does not tell, what can be read is being written.
+  if (changes_ != nullptr && access != Access::kRead && !held.writable) {
+    const Status status = changes_->let_change(held);
+    return status.ok() || fail(status.error, status.cause, offset);
+  }
+  if (changes_ == nullptr && access == Access::kWrite && quota_.pool().aliases()) {
+    return refuse_write(offset);
+  }
+  note_spurious_fault();
+  return true;
+}
+
+bool AnyOrderStream::serve_end(Access access, std::uint64_t offset) noexcept {
   const std::uint64_t page = os::page_bytes();
-  const std::uint64_t filler_offset = round_up(reads_.length(), page);
-  if (offset >= filler_offset + page) {
+  const std::uint64_t filler_offset = round_up(transfers_.length(), page);
+  const bool writes = access == Access::kWrite && changes_ != nullptr;
+  if (writes || offset >= filler_offset + page) {
     LineBuffer<128> cause;
-    cause.text("a read past the end of the data, which are ");
-    cause.number(reads_.length()).text(" bytes long");
+    cause.text(writes ? "a write" : "a read").text(" past the end of the data, which are ");
+    cause.number(transfers_.length()).text(" bytes long");
     return fail(ERANGE, cause.view(), offset);
   }
   if (filler_placed_) {
@@ -129,14 +158,17 @@ bool AnyOrderStream::serve_end(std::uint64_t offset) noexcept {
   if (os::map_memory(base() + filler_offset, page, &error) == nullptr) {
     return fail(error, "no memory for the page after the end", offset);
   }
+  if (changes_ != nullptr) os::forbid_writes(base() + filler_offset, page);
   filler_placed_ = true;
   return true;
 }
 
-bool AnyOrderStream::serve_block(std::uint64_t index, std::uint64_t offset) noexcept {
+bool AnyOrderStream::serve_block(Access access, std::uint64_t index,
+                                 std::uint64_t offset) noexcept {
   refusal_ = 0;
+  write_failure_ = {};
   just_left_ = kNoBlock;
-  reads_.collect();
+  transfers_.collect();
   cursors_.tick();
   Cursor* const cursor = notice(index);
   HeldBlock* held = held_.find(index);
@@ -144,6 +176,7 @@ bool AnyOrderStream::serve_block(std::uint64_t index, std::uint64_t offset) noex
     const std::size_t most = cursor != nullptr ? blocks_to_border(*cursor, index) : 1;
     if (read_run(cursor, index, most, true) == 0) {
       if (stopping()) return fail(ECANCELED, "the stream was cancelled", offset);
+      if (!write_failure_.ok()) return fail(write_failure_.error, write_failure_.cause, offset);
       return fail(refusal_ != 0 ? refusal_ : ENOMEM, refusal_ != 0 ? kCannotMoveBlock : kNoMemory,
                   offset);
     }
@@ -153,12 +186,13 @@ bool AnyOrderStream::serve_block(std::uint64_t index, std::uint64_t offset) noex
   }
   held_.touch(*held);
   if (cursor != nullptr) read_ahead(*cursor);
-  if (!reads_.settle(*held)) return fail(ECANCELED, "the stream was cancelled", offset);
+  if (changes_ != nullptr) write_behind();
+  if (!transfers_.settle(*held)) return fail(ECANCELED, "the stream was cancelled", offset);
   if (held->error != 0) {
-    const Status status = reads_.failed(*held);
+    const Status status = transfers_.failed_reading(*held);
     return fail(status.error, status.cause, offset);
   }
-  if (refusal_ == 0) refusal_ = place(*held);
+  if (refusal_ == 0) refusal_ = place(*held, access == Access::kWrite);
   return refusal_ == 0 || fail(refusal_, kCannotMoveBlock, offset);
 }
 
@@ -170,7 +204,7 @@ Cursor* AnyOrderStream::notice(std::uint64_t index) noexcept {
     return cursor;
   }
   // Whoever touches the beginning of a file for the first time usually reads all of it.
-  if (index == 0 && !reads_.was_read_before(0)) return &begin_cursor(0, true, max_depth_);
+  if (index == 0 && !transfers_.was_read_before(0)) return &begin_cursor(0, true, max_depth_);
   const CursorSet::Beginning beginning = cursors_.beginning_at(index);
   if (beginning == CursorSet::Beginning::kNone) return nullptr;
   const bool forward = beginning == CursorSet::Beginning::kForward;
@@ -213,7 +247,7 @@ std::size_t AnyOrderStream::blocks_to_border(const Cursor& cursor,
   const std::size_t within = static_cast<std::size_t>(index % units_.group());
   if (!cursor.forward) return within + 1;
   return static_cast<std::size_t>(
-      std::min<std::uint64_t>(units_.group() - within, reads_.blocks() - index));
+      std::min<std::uint64_t>(units_.group() - within, transfers_.blocks() - index));
 }
 
 // Blocks that each active cursor may have read ahead, where the blocks touched last are their
@@ -230,9 +264,9 @@ void AnyOrderStream::read_ahead(Cursor& cursor) noexcept {
   const std::size_t most = share();
   const std::uint64_t group = units_.group();
   const std::uint64_t unit = cursor.head / group;
-  const std::uint64_t goal = cursor.forward
-                                 ? std::min(reads_.blocks(), (unit + cursor.depth + 1) * group) - 1
-                                 : (unit - std::min<std::uint64_t>(unit, cursor.depth)) * group;
+  const std::uint64_t goal =
+      cursor.forward ? std::min(transfers_.blocks(), (unit + cursor.depth + 1) * group) - 1
+                     : (unit - std::min<std::uint64_t>(unit, cursor.depth)) * group;
   const std::int64_t last = cursor.distance(goal);
   while (cursor.distance(cursor.reach) < last) {
     const std::uint64_t next = cursor.block_at(cursor.distance(cursor.reach) + 1);
@@ -254,7 +288,7 @@ void AnyOrderStream::read_ahead(Cursor& cursor) noexcept {
 // touched if it is demanded; all others are read ahead.
 std::size_t AnyOrderStream::read_run(Cursor* cursor, std::uint64_t index, std::size_t most,
                                      bool demanded) noexcept {
-  if (!reads_.has_room() && (!demanded || !reads_.settle_any())) return 0;
+  if (!transfers_.has_room() && (!demanded || !transfers_.settle_any())) return 0;
   std::array<HeldBlock*, kMaxPieces> run{};
   std::size_t found = 0;
   const bool forward = cursor == nullptr || cursor->forward;
@@ -276,7 +310,7 @@ std::size_t AnyOrderStream::read_run(Cursor* cursor, std::uint64_t index, std::s
   }
   if (found == 0) return 0;
   if (!forward) std::reverse(run.begin(), run.begin() + static_cast<std::ptrdiff_t>(found));
-  reads_.start({run.data(), found});
+  transfers_.start_reading({run.data(), found});
   if (demanded && cursor != nullptr) {
     const std::uint64_t end = cursor->block_at(static_cast<std::int64_t>(found) - 1);
     if (cursor->distance(end) > cursor->distance(cursor->reach)) cursor->reach = end;
@@ -301,25 +335,29 @@ HeldBlock* AnyOrderStream::hold(std::uint64_t index) noexcept {
 
 bool AnyOrderStream::free_one_for_touch() noexcept {
   // The block that is touched counts, too.
-  while (!drop_touched(kept_ - 1, false) && !drop_ahead(nullptr, 0, true) &&
-         !drop_touched(kept_ - 1, true)) {
+  while (!drop_touched(kept_ - 1, false, false) && !drop_touched(kept_ - 1, false, true) &&
+         !drop_ahead(nullptr, 0, true) && !drop_touched(kept_ - 1, true, true)) {
     // What is being read for walks that are over can be dropped when the disk is done with it.
-    if (refusal_ != 0 || !reads_.busy() || !reads_.settle_any()) return false;
+    if (refusal_ != 0 || !transfers_.busy() || !transfers_.settle_any()) return false;
   }
   return true;
 }
 
 bool AnyOrderStream::free_one_for(const Cursor& cursor) noexcept {
-  return drop_touched(kept_, false) || drop_ahead(&cursor, share(), false);
+  return drop_touched(kept_, false, false) || drop_ahead(&cursor, share(), false);
 }
 
-// Drops the block touched longest ago, unless it is one of the last `keep`.
-bool AnyOrderStream::drop_touched(std::size_t keep, bool heads) noexcept {
+// Drops the block touched longest ago, unless it is one of the last `keep`. A dirty one has to be
+// written for that.
+bool AnyOrderStream::drop_touched(std::size_t keep, bool heads, bool dirty) noexcept {
+  if (dirty && !heads && changes_ == nullptr) return false;
   std::size_t newer = held_.ordered();
   for (HeldBlock* held = held_.oldest(); held != nullptr && newer-- > keep;
        held = held_.next(*held)) {
     if (held->state == HeldBlock::State::kReading) continue;
-    if (!heads && (held->index == just_left_ || cursors_.is_head(held->index))) continue;
+    const std::uint64_t index = held->index;
+    if (!heads && (index == just_left_ || cursors_.has_head_in(index, index + 1))) continue;
+    if ((held->dirty || held->under_way()) && !(dirty && write_now(*held))) continue;
     return drop(*held);
   }
   return false;
@@ -346,7 +384,8 @@ bool AnyOrderStream::drop_farthest(Cursor& cursor, bool wait) noexcept {
   for (std::int64_t at = cursor.distance(cursor.reach); at > 0; --at) {
     HeldBlock* const held = held_.find(cursor.block_at(at));
     if (held == nullptr || held->cursor != id) continue;
-    if (held->state == HeldBlock::State::kReading && (!wait || !reads_.settle(*held))) return false;
+    if (held->state == HeldBlock::State::kReading && (!wait || !transfers_.settle(*held)))
+      return false;
     cursor.reach = cursor.block_at(at - 1);
     return drop(*held);
   }
@@ -370,21 +409,27 @@ bool AnyOrderStream::drop(HeldBlock& held) noexcept {
   return true;
 }
 
-int AnyOrderStream::place(HeldBlock& held) noexcept {
+int AnyOrderStream::place(HeldBlock& held, bool to_change) noexcept {
   BlockPool& pool = quota_.pool();
   std::byte* const home = pool.home(held.block);
   std::memset(home + held.bytes, 0, block_bytes_ - held.bytes);
   std::byte* const address = base() + held.index * block_bytes_;
-  const int error = pool.aliases() ? pool.map_also(held.block, 1, address, Rights::kRead)
-                                   : pool.place(held.block, address);
-  if (error == 0) held.state = HeldBlock::State::kPlaced;
-  return error;
+  // For blocks that move, protection costs more than a stray write into what is read.
+  const bool protect = !to_change && (changes_ != nullptr || pool.aliases());
+  const int error =
+      protect ? pool.place_to_read(held.block, address) : pool.place(held.block, address);
+  if (error != 0) return error;
+  held.state = HeldBlock::State::kPlaced;
+  if (to_change) changes_->note_placed(held);
+  return 0;
 }
 
 int AnyOrderStream::take_away(HeldBlock& held) noexcept {
-  BlockPool& pool = quota_.pool();
-  if (!pool.aliases()) return pool.withdraw_from_readers(held.block);
-  return vacate(base() + held.index * block_bytes_, block_bytes_);
+  const int error = quota_.pool().withdraw_from_readers(held.block);
+  if (error != 0) return error;
+  held.state = HeldBlock::State::kReady;
+  held.writable = false;
+  return 0;
 }
 
 // The tables that addressed small blocks go when nothing is placed in their whole span.
@@ -392,7 +437,7 @@ void AnyOrderStream::reclaim_page_tables(std::uint64_t index) noexcept {
   if (block_bytes_ >= kPageTableSpan) return;
   const std::uint64_t begin = index * block_bytes_ / kPageTableSpan * kPageTableSpan;
   const std::uint64_t end = std::min(begin + kPageTableSpan, reserved_bytes());
-  if (filler_placed_ && end > reads_.length()) return;
+  if (filler_placed_ && end > transfers_.length()) return;
   for (std::uint64_t at = begin / block_bytes_; at * block_bytes_ < end; ++at) {
     const HeldBlock* const other = held_.find(at);
     if (other != nullptr && other->state == HeldBlock::State::kPlaced) return;
@@ -400,11 +445,195 @@ void AnyOrderStream::reclaim_page_tables(std::uint64_t index) noexcept {
   vacate(base() + begin, static_cast<std::size_t>(end - begin));
 }
 
+// ---- Changes.
+
+void AnyOrderStream::write_behind() noexcept {
+  if (held_.ordered() <= kept_) return;
+  std::size_t left = std::min(written_behind_, held_.ordered() - kept_);
+  for (HeldBlock* held = held_.oldest(); left > 0; held = held_.next(*held), --left) {
+    if (!held->dirty || held->under_way() || held->write_error != 0) continue;
+    if (unit_in_use(held->index)) continue;
+    if (!transfers_.has_room() || changes_->start(*held) != 0) return;
+  }
+}
+
+// One of the last W lies in the unit, or a walk stands there.
+bool AnyOrderStream::unit_in_use(std::uint64_t index) noexcept {
+  const std::uint64_t begin = index / units_.group() * units_.group();
+  const std::uint64_t end = begin + units_.group();
+  if (just_left_ >= begin && just_left_ < end) return true;
+  HeldBlock* held = held_.newest();
+  for (std::size_t i = 0; i < kept_ && held != nullptr; ++i, held = held_.previous(*held)) {
+    if (held->index >= begin && held->index < end) return true;
+  }
+  return cursors_.has_head_in(begin, end);
+}
+
+// Waits until the block has been written.
+bool AnyOrderStream::write_now(HeldBlock& held) noexcept {
+  if (!transfers_.settle(held)) return false;
+  if (!held.dirty) return true;
+  if (!transfers_.has_room() && !transfers_.settle_any()) return false;
+  if (const int error = changes_->start(held)) {
+    write_failure_ = {error, kCannotMoveBlock};
+    return false;
+  }
+  if (!transfers_.settle(held)) return false;
+  if (held.dirty) write_failure_ = transfers_.failed_writing(held);
+  return !held.dirty;
+}
+
+void AnyOrderStream::write_changes(std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  std::uint64_t since = 0;
+  std::vector<std::uint64_t> blocks;
+  {
+    ServiceLock lock(*this);
+    since = changes_->now();
+    blocks = dirty_blocks(offset / block_bytes_, (offset + bytes - 1) / block_bytes_ + 1);
+  }
+  // Faults of other threads are served in between.
+  std::optional<Error> first;
+  const auto note = [&](auto step, std::uint64_t index) {
+    try {
+      ServiceLock lock(*this);
+      (this->*step)(index, since);
+    } catch (const Error& error) {
+      if (!first) first = error;
+    }
+  };
+  for (const std::uint64_t index : blocks) note(&AnyOrderStream::start_changed, index);
+  for (const std::uint64_t index : blocks) note(&AnyOrderStream::await_changed, index);
+  if (first) throw *first;
+}
+
+// Those of [begin, end) that are dirty or being written, in order.
+std::vector<std::uint64_t> AnyOrderStream::dirty_blocks(std::uint64_t begin, std::uint64_t end) {
+  std::vector<std::uint64_t> result;
+  held_.for_each([&](const HeldBlock& held) {
+    if (held.state == HeldBlock::State::kFree || held.state == HeldBlock::State::kReading) return;
+    if (held.index < begin || held.index >= end) return;
+    if (held.dirty || held.under_way()) result.push_back(held.index);
+  });
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+void AnyOrderStream::start_changed(std::uint64_t index, std::uint64_t since) {
+  transfers_.collect();
+  HeldBlock* const held = held_.find(index);
+  if (held == nullptr || !held->dirty || held->under_way()) return;
+  if (held->dirty_since > since || held->written_last > since) return;
+  if (!transfers_.has_room()) transfers_.drain();
+  if (const int error = changes_->start(*held)) {
+    throw Error(error, "stream '" + name() + "': " + kCannotMoveBlock);
+  }
+}
+
+void AnyOrderStream::await_changed(std::uint64_t index, std::uint64_t since) {
+  HeldBlock* held = held_.find(index);
+  if (held == nullptr || held->state == HeldBlock::State::kReading) return;
+  transfers_.drain(*held);
+  // A write that was under way when the call began has failed.
+  if (held->dirty && held->dirty_since <= since && held->written_last <= since) {
+    start_changed(index, since);
+    transfers_.drain(*held);
+  }
+  if (held->dirty && held->dirty_since <= since) {
+    const Status status = transfers_.failed_writing(*held);
+    throw Error(status.error, status.cause);
+  }
+}
+
+void AnyOrderStream::write_last_changes() noexcept {
+  held_.for_each([&](HeldBlock& held) {
+    if (held.state == HeldBlock::State::kFree || !held.dirty || held.under_way()) return;
+    if (!transfers_.has_room()) transfers_.drain();
+    changes_->start_unprotected(held);
+  });
+  transfers_.drain();
+  std::uint64_t lost = 0;
+  Status first;
+  held_.for_each([&](const HeldBlock& held) {
+    if (held.state == HeldBlock::State::kFree || !held.dirty) return;
+    if (lost == 0) first = transfers_.failed_writing(held);
+    lost += transfers_.bytes_of(held.index);
+  });
+  if (lost == 0) return;
+  LineBuffer<768> line;
+  line.text("vortex: stream '").text(name()).text("': up to ").number(lost);
+  line.text(" changed bytes are lost: ").text(first.cause).text(": error ");
+  line.number(static_cast<std::uint64_t>(first.error));
+  write_line(line.view());
+}
+
+// ---- Growing and shrinking.
+
+void AnyOrderStream::resize(std::uint64_t length, BlockFile& file) {
+  if (address_space(length, block_bytes_) > reserved_bytes()) {
+    throw Error(EFBIG, "stream '" + name() + "': cannot grow to " + format_bytes(length) +
+                           ": the reservation is for " +
+                           format_bytes(reserved_bytes() - block_bytes_) + ": raise reserve_bytes");
+  }
+  ServiceLock lock(*this);
+  const std::uint64_t before = transfers_.length();
+  if (length == before) return;
+  // What lies at the border is put together anew, and what is behind it goes; nobody may touch them
+  // meanwhile, nor the disk.
+  transfers_.drain();
+  take_away_from(std::min(length, before) / block_bytes_);
+  transfers_.resize(length);
+  try {
+    file.truncate(file.begin() + length);
+  } catch (...) {
+    transfers_.resize(before);
+    throw;
+  }
+  // A block may lie there now, and takes its place then.
+  if (std::exchange(filler_placed_, false)) {
+    const std::uint64_t page = os::page_bytes();
+    vacate(base() + round_up(before, page), page);
+  }
+  cut_off(std::min(length, before));
+}
+
+void AnyOrderStream::take_away_from(std::uint64_t index) {
+  held_.for_each([&](HeldBlock& held) {
+    if (held.state != HeldBlock::State::kPlaced || held.index < index) return;
+    if (const int error = take_away(held)) {
+      throw Error(error, "stream '" + name() + "': " + kCannotMoveBlock);
+    }
+  });
+}
+
+// Nothing is left of what lay behind `length`, where the file ends or went on before.
+void AnyOrderStream::cut_off(std::uint64_t length) noexcept {
+  for (Cursor& cursor : cursors_.all()) {
+    if (!cursor.live || std::max(cursor.head, cursor.reach) < length / block_bytes_) continue;
+    forget_ahead(cursor, 1, cursor.distance(cursor.reach));
+    cursor.live = false;
+  }
+  const std::uint64_t border = length / block_bytes_;
+  const auto kept = static_cast<std::size_t>(length % block_bytes_);
+  held_.for_each([&](HeldBlock& held) {
+    if (held.state == HeldBlock::State::kFree || held.index < border) return;
+    if (held.index == border && kept != 0 && held.error == 0) {
+      std::memset(quota_.pool().home(held.block) + kept, 0, block_bytes_ - kept);
+      held.bytes = transfers_.bytes_of(border);
+      return;
+    }
+    if (held.cursor != HeldBlock::kNone) --cursors_[held.cursor].ahead;
+    const std::uint64_t index = held.index;
+    held_.release(held);
+    reclaim_page_tables(index);
+  });
+}
+
 // ---- System calls.
 
-void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes) {
+void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes, Access access) {
   if (bytes == 0) return;
-  const std::uint64_t length = reads_.length();
+  const std::uint64_t length = transfers_.length();
   if (offset > length || bytes > length - offset) {
     throw Error(ERANGE, "stream '" + name() + "': cannot place " + std::to_string(bytes) +
                             " bytes at offset " + std::to_string(offset) + ": the data end at " +
@@ -421,9 +650,10 @@ void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes) {
     ServiceLock lock(*this);
     for (std::uint64_t index = first; index <= last; ++index) {
       HeldBlock* const held = held_.find(index);
-      if (held != nullptr && held->state == HeldBlock::State::kPlaced) {
+      if (held != nullptr && held->state == HeldBlock::State::kPlaced &&
+          (access == Access::kRead || held->writable)) {
         held_.touch(*held);
-      } else if (!serve_locked(Access::kRead, std::max(offset, index * block_bytes_))) {
+      } else if (!serve_locked(access, std::max(offset, index * block_bytes_))) {
         break;
       }
     }

@@ -75,7 +75,18 @@ BlockFile BlockFile::open(const std::string& path, bool direct) {
   file.file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
   if (file.file_ < 0) file.fail("open");
   file.look(false);
-  if (direct) file.open_direct(false);
+  if (direct) file.open_direct(Trial::kRead);
+  return file;
+}
+
+BlockFile BlockFile::open_to_change(const std::string& path, bool make, bool direct) {
+  BlockFile file;
+  file.name_ = path;
+  file.file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | (make ? O_CREAT : 0), 0666);
+  if (file.file_ < 0) file.fail("open to change");
+  file.look(false);
+  if (!file.seekable_) file.fail("change in place", ESPIPE);
+  if (direct) file.open_direct(Trial::kReadAndChange);
   return file;
 }
 
@@ -90,7 +101,7 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
     file.file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (file.file_ < 0) file.fail("open for writing");
     file.look(true);
-    if (options.direct) file.open_direct(true);  // says why not
+    if (options.direct) file.open_direct(Trial::kWrite);  // says why not
     return file;
   }
   if (exists && !options.replace) file.fail("create", EEXIST);
@@ -100,7 +111,7 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
   file.to_be_ = OutputName(target, exists ? &existing : nullptr, options.replace);
   file.file_ = file.to_be_.create(options.mode);
   file.look(true);
-  if (options.direct) file.open_direct(true);
+  if (options.direct) file.open_direct(Trial::kWrite);
   return file;
 }
 
@@ -119,7 +130,7 @@ BlockFile BlockFile::temporary(const std::string& folder, bool direct) {
     unlink((folder + "/" + name).c_str());
   }
   file.look(true);
-  if (direct) file.open_direct(true);
+  if (direct) file.open_direct(Trial::kWrite);
   return file;
 }
 
@@ -169,7 +180,7 @@ void BlockFile::look(bool writing) {
   length_ -= begin_;
 }
 
-void BlockFile::open_direct(bool writing) {
+void BlockFile::open_direct(Trial trial) {
   if (!seekable_) {
     refusal_ = "not a file that is read and written at any offset";
     return;
@@ -189,7 +200,7 @@ void BlockFile::open_direct(bool writing) {
   }
 #endif
   direct_ = ::open(path_of_descriptor(file_).c_str(),
-                   (writing ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
+                   (trial == Trial::kRead ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC);
   int error = direct_ < 0 ? errno : 0;
   if (error == 0) {
     // Some file systems accept the flag and refuse the transfers.
@@ -197,8 +208,8 @@ void BlockFile::open_direct(bool writing) {
         std::max(alignment_, kUsualAlignment), std::max(alignment_, kUsualAlignment)));
     if (sector == nullptr) fail("no memory to try direct I/O on", ENOMEM);
     std::memset(sector.get(), 0, alignment_);
-    const ssize_t moved = writing ? pwrite(direct_, sector.get(), alignment_, 0)
-                                  : pread(direct_, sector.get(), alignment_, 0);
+    const ssize_t moved = trial == Trial::kWrite ? pwrite(direct_, sector.get(), alignment_, 0)
+                                                 : pread(direct_, sector.get(), alignment_, 0);
     if (moved < 0) error = errno;
   }
   if (error == 0) return;

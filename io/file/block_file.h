@@ -39,6 +39,9 @@ class VORTEX_EXPORT BlockFile {
 
   // Opens for reading; devices and pipes too.
   static BlockFile open(const std::string& path, bool direct = true);
+  // Opens a regular file or a block device to read and change it in place. With `make`, a file that
+  // is missing is made, empty, under its name at once.
+  static BlockFile open_to_change(const std::string& path, bool make, bool direct = true);
   // Something else than a regular file at `path` (a device, a pipe) is opened for writing as it is.
   // Symbolic links are followed and stay. A path that could not be given to the file in the end is
   // refused now.
@@ -100,7 +103,9 @@ class VORTEX_EXPORT BlockFile {
  private:
   void close() noexcept;
   void look(bool writing);
-  void open_direct(bool writing);
+  // How direct I/O is tried: a new file may be written to.
+  enum class Trial : std::uint8_t { kRead, kWrite, kReadAndChange };
+  void open_direct(Trial trial);
   [[noreturn]] void fail(const std::string& operation) const;
   [[noreturn]] void fail(const std::string& operation, int error) const;
 

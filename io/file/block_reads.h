@@ -9,7 +9,7 @@
 #include "io/disk/disk.h"
 #include "io/file/file_layout.h"
 #include "io/file/page_cache.h"
-#include "io/file/read_counters.h"
+#include "io/file/transfer_counters.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/error.h"
@@ -52,14 +52,14 @@ class VORTEX_EXPORT BlockReads {
   Status failed(const FileLayout& layout, const FileLayout::Place& place, std::uint64_t offset,
                 int error) noexcept;
 
-  FileSourceStatistics statistics() const noexcept { return counters_.statistics(); }
+  FileSourceStatistics statistics() const noexcept { return counters_.read_statistics(); }
 
  private:
   BlockPool& pool_;
   const Caching caching_;
   PageCacheProbe page_cache_;
   CauseText cause_;
-  ReadCounters counters_;
+  TransferCounters counters_;
 };
 
 }  // namespace vortex::inline v0

@@ -37,9 +37,10 @@ std::size_t CursorSet::active() const noexcept {
                     [this](const Cursor& cursor) { return cursor.live && !idle(cursor); }));
 }
 
-bool CursorSet::is_head(std::uint64_t block) const noexcept {
-  return std::any_of(cursors_.begin(), cursors_.end(),
-                     [block](const Cursor& cursor) { return cursor.live && cursor.head == block; });
+bool CursorSet::has_head_in(std::uint64_t begin, std::uint64_t end) const noexcept {
+  return std::any_of(cursors_.begin(), cursors_.end(), [=](const Cursor& cursor) {
+    return cursor.live && cursor.head >= begin && cursor.head < end;
+  });
 }
 
 Cursor* CursorSet::follow(std::uint64_t block) noexcept {

@@ -60,7 +60,8 @@ class VORTEX_EXPORT CursorSet {
   bool idle(const Cursor& cursor) const noexcept;
   // Live ones that are not idle.
   std::size_t active() const noexcept;
-  bool is_head(std::uint64_t block) const noexcept;
+  // A walk stands in [begin, end).
+  bool has_head_in(std::uint64_t begin, std::uint64_t end) const noexcept;
 
   std::uint32_t id_of(const Cursor& cursor) const noexcept {
     return static_cast<std::uint32_t>(&cursor - cursors_.data());

@@ -5,6 +5,7 @@
 
 #include "io/file/file_stream.h"
 #include "io/file/own_pool.h"
+#include "io/file/reread_advice.h"
 #include "io/file/single_file.h"
 #include "vortex/error.h"
 #include "vortex/stream/write_in_parts.h"
@@ -80,6 +81,7 @@ FileReaderStatistics FileReaderBase::statistics() const {
   for (const Disk* disk : file_->layout().disks()) result.disks.push_back(disk->statistics());
   result.direct = direct_;
   result.pool_bytes = pool_->pool_bytes();
+  result.advice = reread_advice(result.source, result.any_order, result.pool_bytes);
   return result;
 }
 

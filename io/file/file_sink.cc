@@ -10,14 +10,6 @@
 #include "vortex/os/steady_time.h"
 
 namespace vortex::inline v0 {
-namespace {
-
-void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
-  counter.fetch_add(by, std::memory_order_relaxed);
-}
-
-}  // namespace
-
 std::size_t FileSink::blocks_needed(const FileSinkOptions& options, std::size_t block_bytes,
                                     std::size_t unit_bytes) {
   // One group is being collected while `write_behind` others are written.
@@ -105,8 +97,7 @@ bool FileSink::wait_for_oldest() noexcept {
   }
   const std::uint64_t begin = steady_now_ns();
   const bool ended = oldest->write.place.disk->wait(oldest->write.request, &units_.cancelled());
-  count(waits_);
-  count(waited_ns_, steady_now_ns() - begin);
+  counters_.count_wait(steady_now_ns() - begin);
   if (ended) settle_ended();
   return ended;
 }
@@ -191,8 +182,7 @@ Status FileSink::submit_collected() noexcept {
     settle(slot);
     return status;
   }
-  count(requests_);
-  count(bytes_, slot.bytes);
+  counters_.count_request(slot.bytes, false);
   place(slot, units_.layout().locate(slot.unit, units_.bytes()));
   return first_error_;
 }
@@ -245,15 +235,6 @@ Status FileSink::failed(const FileLayout::Place& place, std::uint64_t offset, in
     first_error_ = {error, cause_.c_str()};
   }
   return first_error_;
-}
-
-FileSinkStatistics FileSink::statistics() const noexcept {
-  FileSinkStatistics result;
-  result.requests = requests_.load(std::memory_order_relaxed);
-  result.bytes = bytes_.load(std::memory_order_relaxed);
-  result.waits = waits_.load(std::memory_order_relaxed);
-  result.waited_ns = waited_ns_.load(std::memory_order_relaxed);
-  return result;
 }
 
 }  // namespace vortex::inline v0

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/file/request_units.h"
+#include "io/file/transfer_counters.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/error.h"
@@ -54,7 +55,7 @@ class VORTEX_EXPORT FileSink final : public Sink {
   void cancel() noexcept override;
 
   const FileLayout& layout() const noexcept { return units_.layout(); }
-  FileSinkStatistics statistics() const noexcept;
+  FileSinkStatistics statistics() const noexcept { return counters_.write_statistics(); }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -90,11 +91,7 @@ class VORTEX_EXPORT FileSink final : public Sink {
   std::uint64_t submitted_ = 0;
   Status first_error_;
   CauseText cause_;
-
-  std::atomic<std::uint64_t> requests_{0};
-  std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::uint64_t> waits_{0};
-  std::atomic<std::uint64_t> waited_ns_{0};
+  TransferCounters counters_;
 };
 
 }  // namespace vortex::inline v0

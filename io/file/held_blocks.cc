@@ -32,9 +32,11 @@ HeldBlock* HeldBlocks::hold(std::uint64_t index) noexcept {
   free_.pop_back();
   HeldBlock& held = blocks_[id];
   held.index = index;
-  held.read = held.cursor = HeldBlock::kNone;
+  held.request = held.cursor = HeldBlock::kNone;
   held.bytes = 0;
   held.error = 0;
+  held.writable = held.dirty = false;
+  held.write_error = 0;
   table_[slot_of(index)] = id;
   return &held;
 }

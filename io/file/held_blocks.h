@@ -23,10 +23,19 @@ struct HeldBlock {
   Block block;              // none before its first use
   std::uint64_t index = 0;  // in the file
   State state = State::kFree;
-  std::uint32_t read = kNone;    // the request that fills it
-  std::uint32_t cursor = kNone;  // the cursor that it is read ahead for
-  std::size_t bytes = 0;         // how many of the file it holds, once it is read
-  int error = 0;                 // an errno value, likewise
+  std::uint32_t request = kNone;  // that fills it, or writes it
+  std::uint32_t cursor = kNone;   // the cursor that it is read ahead for
+  std::size_t bytes = 0;          // how many of the file it holds, once it is read
+  int error = 0;                  // an errno value, likewise
+
+  // Of a file that may be changed.
+  bool writable = false;  // placed, and the program may change it
+  bool dirty = false;     // holds what no write has been requested of yet, or a write failed
+  int write_error = 0;    // the errno value of the last write, where that failed
+  std::uint64_t dirty_since = 0;   // by the clock of WriteBack
+  std::uint64_t written_last = 0;  // when a write was last requested, likewise
+
+  bool under_way() const noexcept { return request != kNone; }
 
  private:
   friend class HeldBlocks;
@@ -65,6 +74,9 @@ class VORTEX_EXPORT HeldBlocks {
   // From the oldest to the newest; null at the end.
   HeldBlock* oldest() noexcept { return at(oldest_); }
   HeldBlock* next(const HeldBlock& held) noexcept { return at(held.newer_); }
+  // From the newest to the oldest, likewise.
+  HeldBlock* newest() noexcept { return at(newest_); }
+  HeldBlock* previous(const HeldBlock& held) noexcept { return at(held.older_); }
   // How many the order has.
   std::size_t ordered() const noexcept { return ordered_; }
 

@@ -42,7 +42,9 @@ RequestUnits::RequestUnits(BlockPool& pool, std::unique_ptr<FileLayout> layout,
   const BlockFile& file = *layout_->locate(0, bytes()).file;
   if (caching_ != Caching::kBuffered && block_bytes_ % file.alignment() != 0) {
     throw Error(EINVAL, "'" + layout_->name() + "' is " +
-                            (use == Use::kReading ? "read" : "written") +
+                            (use == Use::kReading   ? "read"
+                             : use == Use::kWriting ? "written"
+                                                    : "read and written") +
                             " directly in multiples of " + format_bytes(file.alignment()) +
                             ", and blocks of " + format_bytes(block_bytes_) + " are none");
   }
@@ -58,9 +60,10 @@ RequestUnits::~RequestUnits() {
 }
 
 BlockQuota RequestUnits::quota(std::size_t blocks) const {
-  return BlockQuota(
-      pool_, blocks, blocks,
-      (use_ == Use::kReading ? "reader of '" : "writer of '") + layout_->name() + "'");
+  const char* const user = use_ == Use::kReading   ? "reader of '"
+                           : use_ == Use::kWriting ? "writer of '"
+                                                   : "array of '";
+  return BlockQuota(pool_, blocks, blocks, user + layout_->name() + "'");
 }
 
 void RequestUnits::cancel() noexcept {

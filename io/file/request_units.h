@@ -23,7 +23,7 @@ class VORTEX_EXPORT RequestUnits {
     // no block has been taken yet, or one of aliases.
     bool register_pool = false;
   };
-  enum class Use { kReading, kWriting };
+  enum class Use { kReading, kWriting, kChanging };
 
   // Blocks of a unit: for requests of about `request_bytes` (0: at least 512 KiB), and of
   // `unit_bytes` exactly when not 0. Throws Error(EINVAL) when blocks of that size cannot do that.

@@ -44,8 +44,8 @@ TEST(CursorSet, TwoNeighboursMakeAWalk) {
   EXPECT_EQ(walker.touch(102), up);
   EXPECT_EQ(walker.touch(48), down);
   EXPECT_EQ(walker.set.active(), 2u);
-  EXPECT_TRUE(walker.set.is_head(102));
-  EXPECT_FALSE(walker.set.is_head(101));
+  EXPECT_TRUE(walker.set.has_head_in(100, 103));
+  EXPECT_FALSE(walker.set.has_head_in(100, 102));
 }
 
 TEST(CursorSet, ReadAheadDoublesWithEachStep) {

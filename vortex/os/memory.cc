@@ -183,6 +183,10 @@ int forbid_access(std::byte* address, std::size_t bytes) noexcept {
   return protect(address, bytes, PROT_NONE);
 }
 
+int forbid_writes(std::byte* address, std::size_t bytes) noexcept {
+  return protect(address, bytes, PROT_READ);
+}
+
 int allow_access(std::byte* address, std::size_t bytes) noexcept {
   return protect(address, bytes, PROT_READ | PROT_WRITE);
 }

@@ -59,9 +59,10 @@ int vacate(std::byte* address, std::size_t bytes) noexcept;
 // Makes every page of the range present and writable. Returns 0 or an errno value.
 int populate(std::byte* address, std::size_t bytes) noexcept;
 
-// Forbids (PROT_NONE) or allows every access to pages that stay where they are. A range of whole
-// huge pages keeps them whole. Returns 0 or an errno value.
+// Forbids (PROT_NONE) every access to pages that stay where they are, or writes only, or allows
+// all. A range of whole huge pages keeps them whole. Returns 0 or an errno value.
 int forbid_access(std::byte* address, std::size_t bytes) noexcept;
+int forbid_writes(std::byte* address, std::size_t bytes) noexcept;
 int allow_access(std::byte* address, std::size_t bytes) noexcept;
 
 int advise(std::byte* address, std::size_t bytes, int advice) noexcept;

@@ -93,6 +93,10 @@ class AliasedBlocks final : public BlockMemory {
     return {error};
   }
 
+  Placed place_to_read(std::byte* home, std::byte* to) noexcept override {
+    return {map_also(home, to, block_bytes_, false)};
+  }
+
   int map_also(const std::byte* home, std::byte* address, std::size_t bytes,
                bool writable) noexcept override {
     const std::byte* const from = writable ? home : readable_homes_.begin() + (home - homes());

@@ -48,6 +48,10 @@ class BlockMemory {
   };
   virtual Placed place(std::byte* home, std::byte* from, std::byte* to) noexcept = 0;
 
+  // Takes a block from its home to `to`, like place(). From the first instant on it can only be
+  // read there.
+  virtual Placed place_to_read(std::byte* home, std::byte* to) noexcept = 0;
+
   // Takes a block from `from` home, like place(), while other threads may be reading it there: from
   // one instant on they fault. Where moving leaves pages of zeros for a moment, place() would let
   // them read those.

@@ -210,6 +210,23 @@ int BlockPool::map_also(Block first, std::size_t count, std::byte* address,
   return error;
 }
 
+int BlockPool::place_to_read(Block block, std::byte* address) noexcept {
+  State& s = *state_;
+  if (lost(block)) return ENOMEM;
+  const auto [error, is_lost] = s.memory->place_to_read(home(block), address);
+  if (is_lost) give_up(block);
+  if (error != 0) return error;
+  where_[block.index] = address;
+  s.placements.fetch_add(1, std::memory_order_relaxed);
+  return 0;
+}
+
+int BlockPool::set_rights(Block block, Rights rights) noexcept {
+  std::byte* const at = where(block);
+  return rights == Rights::kRead ? os::forbid_writes(at, block_bytes_)
+                                 : os::allow_access(at, block_bytes_);
+}
+
 int BlockPool::withdraw(Block block) noexcept { return place(block, home(block)); }
 
 int BlockPool::withdraw_from_readers(Block block) noexcept {

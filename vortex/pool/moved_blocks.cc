@@ -84,6 +84,22 @@ class MovedBlocks final : public BlockMemory {
     return {error};
   }
 
+  Placed place_to_read(std::byte* home, std::byte* to) noexcept override {
+    if (const int error = os::forbid_writes(home, block_bytes_)) return {error};
+    // The pages take their protection along.
+    if (const int error = os::move_pages(home, to, block_bytes_)) {
+      os::reserve_hole(to, block_bytes_);
+      return {error, os::allow_access(home, block_bytes_) != 0};
+    }
+    // A home like its neighbours is one map with them. The block brings its own rights back.
+    if (checked_homes_) {
+      os::vacate(home, block_bytes_);
+    } else {
+      os::allow_access(home, block_bytes_);
+    }
+    return {};
+  }
+
   Placed take_from_readers(std::byte* home, std::byte* from) noexcept override {
     if (const int error = os::forbid_access(from, block_bytes_)) return {error};
     // The pages take their protection along.

@@ -1,0 +1,136 @@
+#include "vortex/file_array.h"
+
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "io/file/any_order_stream.h"
+#include "io/file/own_pool.h"
+#include "io/file/reread_advice.h"
+#include "io/file/single_file.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// A small memory is to hold that many blocks at least.
+constexpr std::size_t kLeastBlocks = 32;
+
+FileReaderOptions reader_options(const FileArrayOptions& options) {
+  return {.block_bytes = options.block_bytes,
+          .comeback_blocks = options.comeback_blocks,
+          .read_ahead = options.read_ahead,
+          .request_bytes = options.request_bytes,
+          .memory_bytes = options.memory_bytes,
+          .cursors = options.cursors,
+          .caching = options.caching,
+          .name = options.name};
+}
+
+std::size_t chosen_block_bytes(std::uint64_t length, const FileArrayOptions& options) {
+  if (options.block_bytes != 0) return options.block_bytes;
+  std::uint64_t bytes = kLeastBlocks * kDefaultBlockBytes;
+  if (length > 0) bytes = std::min(bytes, length);
+  if (options.memory_bytes > 0) bytes = std::min<std::uint64_t>(bytes, options.memory_bytes);
+  return block_bytes_for(bytes, kLeastBlocks);
+}
+
+}  // namespace
+
+struct FileArrayBase::State {
+  std::unique_ptr<BlockPool> own_pool;
+  BlockPool* pool = nullptr;
+  BlockFile* file = nullptr;  // the stream's
+  std::string direct;
+  std::unique_ptr<AnyOrderStream> stream;
+  // A sync tells of an error once, and whoever asks next must hear of it, too.
+  std::mutex sync_mutex;
+  bool sync_failed = false;
+
+  void sync() {
+    std::lock_guard lock(sync_mutex);
+    if (sync_failed) {
+      throw Error(EIO, "'" + file->name() +
+                           "': an earlier sync failed: what was written before may not be on the "
+                           "disk");
+    }
+    try {
+      file->sync();
+    } catch (...) {
+      sync_failed = true;
+      throw;
+    }
+  }
+};
+
+std::size_t FileArrayBase::blocks_needed(const FileArrayOptions& options, std::size_t block_bytes) {
+  return AnyOrderStream::blocks_needed(reader_options(options), block_bytes, 0,
+                                       options.write_behind);
+}
+
+FileArrayBase::FileArrayBase(const std::string& path, const FileArrayOptions& options)
+    : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  auto layout = std::make_unique<SingleFile>(
+      BlockFile::open_to_change(path, options.make, options.caching != Caching::kBuffered),
+      options.disk);
+  s.file = &layout->file();
+  s.direct = direct_io_report(*s.file);
+  s.pool = options.pool;
+  if (s.pool == nullptr) {
+    const std::size_t block_bytes = chosen_block_bytes(s.file->length(), options);
+    s.own_pool = make_own_pool(path, block_bytes, blocks_needed(options, block_bytes));
+    s.pool = s.own_pool.get();
+  }
+  const bool register_pool = s.own_pool != nullptr || homes_can_be_registered(*s.pool);
+  s.stream = std::make_unique<AnyOrderStream>(
+      *s.pool, std::move(layout), reader_options(options), register_pool,
+      ChangeOptions{.write_behind = options.write_behind, .reserve_bytes = options.reserve_bytes});
+  bytes_ = const_cast<std::byte*>(s.stream->bytes());
+}
+
+FileArrayBase::FileArrayBase(FileArrayBase&&) noexcept = default;
+
+FileArrayBase::~FileArrayBase() = default;
+
+std::uint64_t FileArrayBase::length_bytes() const noexcept {
+  return state_->stream->length_bytes();
+}
+
+void FileArrayBase::resize_bytes(std::uint64_t length) {
+  state_->stream->resize(length, *state_->file);
+}
+
+void FileArrayBase::allocate_bytes(std::uint64_t length) { state_->file->allocate(length); }
+
+void FileArrayBase::flush_bytes(std::uint64_t offset, std::uint64_t bytes, Flush how) {
+  state_->stream->write_changes(offset, bytes);
+  if (how == Flush::kSynced) state_->sync();
+}
+
+void FileArrayBase::prefault(std::uint64_t offset, std::size_t bytes, Access access) {
+  state_->stream->prefault(offset, bytes, access);
+}
+
+const std::byte* FileArrayBase::home_of(const void* at) noexcept {
+  return state_->stream->home_of(at);
+}
+
+Stream& FileArrayBase::stream() noexcept { return *state_->stream; }
+
+std::size_t FileArrayBase::block_bytes() const noexcept { return state_->pool->block_bytes(); }
+
+FileArrayStatistics FileArrayBase::statistics() const {
+  const AnyOrderStream& stream = *state_->stream;
+  FileArrayStatistics result;
+  result.source = stream.read_statistics();
+  result.sink = stream.write_statistics();
+  result.any_order = stream.order_statistics();
+  for (const Disk* disk : stream.layout().disks()) result.disks.push_back(disk->statistics());
+  result.direct = state_->direct;
+  result.pool_bytes = state_->pool->pool_bytes();
+  result.advice = reread_advice(result.source, result.any_order, result.pool_bytes);
+  return result;
+}
+
+}  // namespace vortex::inline v0

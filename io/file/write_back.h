@@ -1,0 +1,52 @@
+// What was changed of the blocks of a file, and its way into the file.
+#pragma once
+
+#include <cstdint>
+
+#include "io/file/held_blocks.h"
+#include "io/file/held_transfers.h"
+#include "io/file/request_units.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/export.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+
+// A block is placed so that it can only be read, until a write to it faults; then it is dirty.
+// While it is written it can only be read again: the disk gets what one moment showed, and whoever
+// wants to change it waits. When the write fails the block is dirty as before.
+//
+// One thread at a time. Nothing allocates.
+class VORTEX_EXPORT WriteBack {
+ public:
+  WriteBack(RequestUnits& units, HeldBlocks& held, HeldTransfers& transfers) noexcept
+      : units_(units), held_(held), transfers_(transfers) {}
+
+  // The block has just been placed for the program to change.
+  void note_placed(HeldBlock& held) noexcept;
+  // Lets the program change a placed block, when no write of it is under way any more. Not ok:
+  // cancelled, or the kernel refuses.
+  Status let_change(HeldBlock& held) noexcept;
+
+  // Requests to write a dirty block, and the dirty ones beside it in its unit. Returns 0, or the
+  // errno value by which the kernel refuses to protect it; it is dirty then as before. Needs room
+  // for a request.
+  int start(HeldBlock& held) noexcept;
+  // The same where nobody touches the blocks any more.
+  void start_unprotected(HeldBlock& held) noexcept;
+
+  // A moment: what was changed before it has a dirty_since that is not later.
+  std::uint64_t now() noexcept { return clock_++; }
+
+ private:
+  bool joins(const HeldBlock* held) const noexcept;
+  int protect(HeldBlock& held) noexcept;
+  void start_run(HeldBlock& held, bool protecting) noexcept;
+
+  RequestUnits& units_;
+  HeldBlocks& held_;
+  HeldTransfers& transfers_;
+  std::uint64_t clock_ = 1;
+};
+
+}  // namespace vortex::inline v0

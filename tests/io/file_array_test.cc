@@ -1,0 +1,532 @@
+// FileArray against a plain array and pread(2): changes in any order, growth, errors, threads.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "io/disk/transfer.h"
+#include "tests/io/test_disk.h"
+#include "tests/support/child_process.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/small_file_system.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/threads.h"
+#include "vortex/error.h"
+#include "vortex/file_array.h"
+#include "vortex/guarded.h"
+#include "vortex/os/memory.h"
+
+namespace vortex {
+namespace {
+
+using test::Backend;
+using test::TestDisk;
+
+constexpr std::size_t kBlock = kMinBlockBytes;
+constexpr std::size_t kMostBytes = 120 * kBlock;
+
+std::string contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Writes fail while it is armed; reads go on.
+class FailingWrites final : public FaultPlan {
+ public:
+  explicit FailingWrites(std::uint64_t seed)
+      : random_(seed, {.short_transfer = 0.2, .late = 0.3}) {}
+  PlannedFault decide(const Attempt& attempt, std::uint64_t number) noexcept override {
+    const bool fails = attempt.operation == Operation::kWrite && attempt.offset >= from.load();
+    if (const int error = fails ? armed.load() : 0) {
+      return {.kind = PlannedFault::Kind::kError, .error = error};
+    }
+    return random_.decide(attempt, number);
+  }
+  std::atomic<int> armed{0};           // the errno value
+  std::atomic<std::uint64_t> from{0};  // for writes at this offset and behind it
+
+ private:
+  RandomFaults random_;
+};
+
+using Setting = std::tuple<PoolKind, Backend, std::size_t>;  // and the blocks of a request
+
+class FileArrays : public testing::TestWithParam<Setting> {
+ protected:
+  FileArrayOptions options() const {
+    FileArrayOptions result;
+    result.block_bytes = kBlock;
+    result.comeback_blocks = 0;
+    result.read_ahead = 2;
+    result.write_behind = 2;
+    result.request_bytes = group() * kBlock;
+    result.make = true;
+    result.reserve_bytes = kMostBytes;
+    return result;
+  }
+  // With a pool that has more blocks than the array may take, and a disk that misbehaves.
+  void open(std::shared_ptr<FaultPlan> faults = nullptr) {
+    open_with(options(), std::move(faults));
+  }
+  void open_with(FileArrayOptions wanted, std::shared_ptr<FaultPlan> faults = nullptr) {
+    close();
+    disk = std::make_unique<TestDisk>(std::get<1>(GetParam()), std::move(faults));
+    most = FileArrayBase::blocks_needed(wanted, kBlock);
+    BlockPoolOptions for_pool;
+    for_pool.block_bytes = kBlock;
+    for_pool.pool_bytes = (most + 4) * kBlock;
+    for_pool.kind = std::get<0>(GetParam());
+    for_pool.warming = Warming::kOnDemand;
+    pool = std::make_unique<BlockPool>(for_pool);
+    wanted.disk = disk->disk.get();
+    wanted.pool = pool.get();
+    array.emplace(path, wanted);
+  }
+  void close() {
+    array.reset();
+    if (pool != nullptr) {
+      EXPECT_LE(pool->statistics().peak_blocks_in_use, most);
+      EXPECT_EQ(pool->statistics().blocks_in_use, pool->statistics().blocks_lost);
+    }
+    pool.reset();
+    disk.reset();
+  }
+  void TearDown() override { close(); }
+  std::size_t group() const { return std::get<2>(GetParam()); }
+
+  std::string fill(std::size_t size) {
+    std::string text(size, '\0');
+    for (char& c : text) c = static_cast<char>('a' + random() % 26);
+    std::ofstream(path, std::ios::binary) << text;
+    return text;
+  }
+
+  std::mt19937_64 random = test::test_random();
+  test::TemporaryFolder folder;
+  std::string path = folder.file("file");
+  std::unique_ptr<TestDisk> disk;
+  std::size_t most = 0;
+  std::unique_ptr<BlockPool> pool;
+  std::optional<FileArray<char>> array;
+};
+
+// What a program does to an array, done to a string as well.
+class Model {
+ public:
+  Model(FileArray<char>& array, std::string& text, std::mt19937_64& random)
+      : array_(array), text_(text), random_(random) {}
+
+  // Whether all that was read was right.
+  bool step() {
+    if (text_.empty()) return true;
+    switch (random_() % 8) {
+      case 0:
+        walk_ = random_() % text_.size();
+        return true;
+      case 1:
+      case 2:
+        return same(random_() % text_.size(), random_() % (2 * kBlock));
+      case 3:
+        return same(walk_, random_() % kBlock);
+      case 4: {  // within the array, the places may overlap
+        const std::size_t from = random_() % text_.size();
+        const std::size_t to = random_() % text_.size();
+        const std::size_t bytes =
+            std::min(random_() % (2 * kBlock), text_.size() - std::max(from, to));
+        std::memmove(array_.data() + to, array_.data() + from, bytes);
+        text_.replace(to, bytes, text_.substr(from, bytes));
+        return true;
+      }
+      case 5: {
+        const std::size_t at = random_() % text_.size();
+        return change(at, std::min<std::size_t>(1 + random_() % 9, text_.size() - at));
+      }
+      default: {
+        const std::size_t bytes = std::min(random_() % kBlock + 1, text_.size() - walk_);
+        const bool right = change(walk_, bytes);
+        walk_ += bytes;
+        if (walk_ == text_.size()) walk_ = 0;
+        return right;
+      }
+    }
+  }
+  void restart() { walk_ = 0; }
+
+  // Byte by byte, so that an error stops both at the same place.
+  bool change(std::size_t at, std::size_t bytes) {
+    auto* const data = static_cast<volatile char*>(array_.data());
+    for (std::size_t i = at; i < at + bytes; ++i) {
+      if (data[i] != text_[i]) return false;
+      const char value = static_cast<char>('a' + (i + text_[i]) % 26);
+      data[i] = value;
+      text_[i] = value;
+    }
+    return true;
+  }
+
+ private:
+  bool same(std::size_t at, std::size_t bytes) {
+    bytes = std::min(bytes, text_.size() - at);
+    return std::memcmp(array_.data() + at, text_.data() + at, bytes) == 0;
+  }
+
+  FileArray<char>& array_;
+  std::string& text_;
+  std::mt19937_64& random_;
+  std::size_t walk_ = 0;
+};
+
+TEST_P(FileArrays, RandomChanges) {
+  const RandomFaults::Rates rates{
+      .short_transfer = 0.2, .interrupted = 0.1, .try_again = 0.02, .late = 0.3};
+  for (int round = 0; round < (test::kShadowMemory ? 2 : 4); ++round) {
+    std::string text = fill(random() % kMostBytes);
+    open(round % 2 == 0 ? nullptr : std::make_shared<RandomFaults>(random(), rates));
+    Model model(*array, text, random);
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_TRUE(model.step());
+      if (i % 50 == 49) {  // grows or shrinks
+        const std::size_t length = random() % kMostBytes;
+        array->resize(length);
+        text.resize(length, '\0');
+        model.restart();
+        struct stat status {};
+        ASSERT_EQ(stat(path.c_str(), &status), 0);
+        ASSERT_EQ(static_cast<std::size_t>(status.st_size), length);
+      }
+      if (i % 37 == 36 && !text.empty()) {  // a range
+        const std::size_t from = random() % text.size();
+        const std::size_t bytes = random() % (text.size() - from) + 1;
+        array->flush(from, bytes, Flush::kWritten);
+        ASSERT_TRUE(contents(path).compare(from, bytes, text, from, bytes) == 0);
+      }
+    }
+    array->flush(round < 2 ? Flush::kSynced : Flush::kWritten);
+    ASSERT_TRUE(contents(path) == text);
+    ASSERT_TRUE(model.step());
+    close();
+    ASSERT_TRUE(contents(path) == text);
+  }
+}
+
+// Lengths around the borders of blocks and sectors; a tail is never seen longer than it is.
+TEST_P(FileArrays, EveryLength) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{511}, std::size_t{4096}, kBlock - 1, kBlock,
+        kBlock + 1, 9 * kBlock - 512, 9 * kBlock, 30 * kBlock + 4097}) {
+    SCOPED_TRACE(size);
+    std::string text = fill(size);
+    open();
+    ASSERT_EQ(array->size(), size);
+    for (std::size_t i = 0; i < size; i += 7) array->data()[i] = text[i] = 'x';
+    // Zeros follow, to the end of the page and a page more.
+    const std::size_t filled = (size + 4095) / 4096 * 4096 + 4096;
+    for (std::size_t i = size; i < filled; ++i) ASSERT_EQ(array->data()[i], '\0');
+    array->flush();
+    ASSERT_TRUE(contents(path) == text);
+    const std::size_t beyond = (size + kBlock - 1) / kBlock * kBlock;
+    const Failure failure =
+        guarded([&] { *static_cast<volatile char*>(array->data() + beyond) = 1; });
+    EXPECT_EQ(failure.error, ERANGE) << failure.message();
+    close();
+    ASSERT_TRUE(contents(path) == text);
+  }
+}
+
+// What was written behind the end does not come back when the file grows.
+TEST_P(FileArrays, WhatGrowsIsZeros) {
+  for (const std::size_t size : {std::size_t{100}, kBlock - 100, 3 * kBlock + 5}) {
+    std::string text = fill(size);
+    open();
+    array->data()[size] = 'x';
+    array->data()[size - 1] = text[size - 1] = 'y';
+    array->resize(20 * kBlock + 9);
+    text.resize(20 * kBlock + 9, '\0');
+    ASSERT_EQ(std::memcmp(array->data(), text.data(), text.size()), 0);
+    array->data()[10 * kBlock] = text[10 * kBlock] = 'z';
+    array->resize(kBlock / 2);
+    array->resize(12 * kBlock);
+    text.resize(kBlock / 2);
+    text.resize(12 * kBlock, '\0');
+    ASSERT_EQ(std::memcmp(array->data(), text.data(), text.size()), 0);
+    close();
+    ASSERT_TRUE(contents(path) == text);
+  }
+}
+
+TEST_P(FileArrays, HolesStayHoles) {
+  open();
+  array->resize(kMostBytes);
+  array->data()[50 * kBlock] = 'x';
+  std::size_t nonzero = 0;
+  for (std::size_t i = 0; i < kMostBytes; ++i) nonzero += array->data()[i] != '\0';
+  EXPECT_EQ(nonzero, 1u);
+  close();
+  struct stat status {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_LE(status.st_blocks * 512, static_cast<blkcnt_t>(2 * kBlock));
+  EXPECT_EQ(status.st_size, static_cast<off_t>(kMostBytes));
+}
+
+TEST_P(FileArrays, OnlyWhatWasChangedIsWritten) {
+  fill(60 * kBlock);
+  open();
+  std::size_t sum = 0;
+  for (const char c : *array) sum += static_cast<unsigned char>(c);
+  EXPECT_GT(sum, 0u);
+  array->data()[7 * kBlock + 1] = 'x';
+  array->data()[30 * kBlock] = 'y';
+  array->flush();
+  array->flush();
+  EXPECT_EQ(array->statistics().sink.bytes, 2 * kBlock);
+  EXPECT_EQ(array->statistics().sink.requests, 2u);
+}
+
+// A walk that changes everything reads and writes each block once, behind it.
+TEST_P(FileArrays, AWalkWritesEveryBlockOnce) {
+  constexpr std::size_t kBlocks = 100;
+  std::string text = fill(kBlocks * kBlock);
+  open();
+  for (std::size_t i = 0; i < text.size(); ++i) array->data()[i] = text[i] = text[i] ^ 1;
+  const FileArrayStatistics statistics = array->statistics();
+  EXPECT_EQ(statistics.source.bytes, text.size());
+  EXPECT_GE(statistics.sink.bytes, (kBlocks - most) * kBlock);
+  array->flush();
+  EXPECT_EQ(array->statistics().sink.bytes, text.size());
+  EXPECT_EQ(array->statistics().sink.requests, (kBlocks + group() - 1) / group());
+  EXPECT_EQ(array->statistics().any_order.reread_bytes, 0u);
+  EXPECT_TRUE(contents(path) == text);
+}
+
+// One instruction, two places, each over a border, one of them written.
+TEST_P(FileArrays, AnyInstructionCanFinish) {
+#if defined(__x86_64__)
+  std::string text = fill(60 * kBlock);
+  FileArrayOptions wanted = options();
+  wanted.read_ahead = wanted.write_behind = 0;
+  open_with(wanted);
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t one = (1 + random() % 59) * kBlock - 1 - random() % 7;
+    const std::size_t other = (1 + random() % 59) * kBlock - 1 - random() % 7;
+    const char* from = array->data() + one;
+    char* to = array->data() + other;
+    asm volatile("movsq" : "+S"(from), "+D"(to) : : "memory");
+    std::uint64_t value = 0;
+    std::memcpy(&value, text.data() + one, 8);
+    std::memcpy(text.data() + other, &value, 8);
+    ASSERT_EQ(std::memcmp(array->data() + one, text.data() + one, 8), 0);
+  }
+  close();
+  EXPECT_TRUE(contents(path) == text);
+#else
+  GTEST_SKIP() << "needs an instruction of x86-64";
+#endif
+}
+
+// ---- Errors.
+
+TEST_P(FileArrays, WhatCannotBeWrittenStaysAndIsReported) {
+  for (const int error : {ENOSPC, EIO}) {
+    std::string text = fill(80 * kBlock);
+    const auto faults = std::make_shared<FailingWrites>(random());
+    open(faults);
+    faults->armed = error;
+    Model model(*array, text, random);
+    bool right = true;
+    const Failure failure = guarded([&] {
+      for (std::size_t at = 0; right && at < text.size(); at += 512) right = model.change(at, 512);
+    });
+    EXPECT_TRUE(right);
+    EXPECT_EQ(failure.error, error) << failure.message();
+    EXPECT_NE(failure.message().find("writing '" + path + "' at byte "), std::string::npos);
+    for (int i = 0; i < 2; ++i) {
+      try {
+        array->flush();
+        ADD_FAILURE() << "a flush that wrote nothing succeeded";
+      } catch (const Error& told) {
+        EXPECT_EQ(told.code().value(), error);
+        EXPECT_NE(std::string(told.what()).find(path + "' at byte "), std::string::npos);
+      }
+    }
+    faults->armed = 0;
+    array->flush();
+    EXPECT_TRUE(contents(path) == text);
+  }
+}
+
+// A block that cannot be written does not keep others from being written.
+TEST_P(FileArrays, OneBadPlaceIsOnlyThat) {
+  std::string text = fill(40 * kBlock);
+  const auto faults = std::make_shared<FailingWrites>(random());
+  faults->from = 32 * kBlock;
+  open(faults);
+  faults->armed = EIO;
+  for (std::size_t i = 0; i < 40 * kBlock; i += kBlock) array->data()[i] = text[i] = 'x';
+  array->flush(0, 32 * kBlock);
+  EXPECT_TRUE(contents(path).compare(0, 32 * kBlock, text, 0, 32 * kBlock) == 0);
+  EXPECT_THROW(array->flush(), Error);
+  faults->armed = 0;
+  array->flush();
+  EXPECT_TRUE(contents(path) == text);
+}
+
+TEST_P(FileArrays, ReadErrorsEndTheStreamAndNotTheChanges) {
+  std::string text = fill(60 * kBlock);
+  open();
+  array->data()[3] = text[3] = 'x';
+  ASSERT_EQ(truncate(path.c_str(), 20 * kBlock), 0);
+  EXPECT_EQ(guarded([&] { (void)*static_cast<volatile char*>(array->data() + 50 * kBlock); }).error,
+            ENODATA);
+  array->flush();
+  EXPECT_EQ(contents(path)[3], 'x');
+}
+
+std::uint64_t calls_left = 0;
+os::MemoryCall refused_call = os::MemoryCall::kMove;
+int refuse_one(os::MemoryCall call) noexcept {
+  if (call != refused_call || calls_left == 0 || --calls_left != 0) return 0;
+  return ENOMEM;
+}
+
+TEST_P(FileArrays, RefusalsOfTheKernel) {
+  for (const os::MemoryCall call :
+       {os::MemoryCall::kMove, os::MemoryCall::kAlias, os::MemoryCall::kVacate,
+        os::MemoryCall::kProtect, os::MemoryCall::kPopulate}) {
+    for (std::uint64_t k = 1; k < 40; k += 1 + random() % 6) {
+      std::string text = fill(50 * kBlock);
+      open();
+      Model model(*array, text, random);
+      refused_call = call;
+      calls_left = k;
+      os::set_failure_hook(&refuse_one);
+      bool right = true;
+      const Failure failure = guarded([&] {
+        for (int i = 0; right && i < 60; ++i) {
+          right = model.change(random() % (text.size() - 8), 8);
+        }
+      });
+      os::set_failure_hook(nullptr);
+      EXPECT_TRUE(right);
+      if (failure) {
+        EXPECT_EQ(failure.error, ENOMEM) << failure.message();
+      }
+      if (pool->statistics().blocks_lost != 0) continue;
+      array->flush();
+      ASSERT_TRUE(contents(path) == text) << static_cast<int>(call) << " " << k;
+    }
+  }
+}
+
+TEST_P(FileArrays, ResizingCanFail) {
+  std::string text = fill(10 * kBlock);
+  open();
+  array->data()[9] = text[9] = 'x';
+  EXPECT_THROW(array->resize(kMostBytes + 3 * kBlock), Error);
+  EXPECT_EQ(array->size(), text.size());
+  EXPECT_EQ(std::memcmp(array->data(), text.data(), text.size()), 0);
+  close();
+  EXPECT_TRUE(contents(path) == text);
+}
+
+// ---- Threads.
+
+// Each has stripes of its own in all blocks, while another thread flushes and one resizes.
+TEST_P(FileArrays, SeveralThreads) {
+  constexpr std::size_t kThreads = 3;
+  constexpr std::size_t kStripe = 1000;
+  std::string text = fill(30 * kBlock);
+  open();
+  std::array<std::uint64_t, kThreads + 1> seeds{};
+  for (std::uint64_t& seed : seeds) seed = random();
+  std::atomic<std::size_t> at_work{kThreads};
+  std::atomic<int> wrong{0};
+  test::run_together(kThreads + 2, [&](std::size_t thread) {
+    if (thread == kThreads) {
+      while (at_work > 0) array->flush(Flush::kWritten);
+      return;
+    }
+    if (thread == kThreads + 1) {
+      std::mt19937_64 own(seeds[kThreads]);
+      while (at_work > 0) array->resize(text.size() + own() % (30 * kBlock));
+      array->resize(text.size());
+      return;
+    }
+    std::mt19937_64 own(seeds[thread]);
+    for (int i = 0; i < (test::kShadowMemory ? 50 : 200); ++i) {
+      const std::size_t stripe = own() % (text.size() / kStripe / kThreads) * kThreads + thread;
+      char* const there = array->data() + stripe * kStripe;
+      char* const expected = text.data() + stripe * kStripe;
+      if (std::memcmp(there, expected, kStripe) != 0) ++wrong;
+      const std::size_t within = own() % kStripe;
+      const std::size_t bytes = own() % (kStripe - within);
+      std::memset(there + within, 'A' + static_cast<int>(thread), bytes);
+      std::memset(expected + within, 'A' + static_cast<int>(thread), bytes);
+    }
+    --at_work;
+  });
+  EXPECT_EQ(wrong, 0);
+  close();
+  EXPECT_TRUE(contents(path) == text);
+}
+
+// A block is written as it was at one moment, while a thread goes on changing it.
+TEST_P(FileArrays, WhatIsWrittenIsOfOneMoment) {
+  fill(4 * kBlock);
+  open();
+  std::atomic<bool> stop{false};
+  // The last word follows the first.
+  constexpr std::size_t kLast = kBlock - sizeof(std::uint64_t);
+  std::memset(array->data(), 0, kBlock);
+  test::run_together(2, [&](std::size_t thread) {
+    if (thread == 0) {
+      auto* const first = reinterpret_cast<volatile std::uint64_t*>(array->data());
+      auto* const last = reinterpret_cast<volatile std::uint64_t*>(array->data() + kLast);
+      for (std::uint64_t value = 1; !stop; ++value) {
+        *first = value;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        *last = value;
+      }
+      return;
+    }
+    for (int i = 0; i < (test::kShadowMemory ? 20 : 100); ++i) {
+      array->flush(0, kBlock, Flush::kWritten);
+      std::array<std::uint64_t, 2> written{};
+      const std::string now = contents(path);
+      std::memcpy(&written[0], now.data(), 8);
+      std::memcpy(&written[1], now.data() + kLast, 8);
+      // What was read here may be of two writes, but of whole ones.
+      EXPECT_LE(written[0] - written[1], 1u);
+    }
+    stop = true;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, FileArrays,
+    testing::Values(Setting(PoolKind::kMoves, Backend::kUring, 1),
+                    Setting(PoolKind::kMoves, Backend::kThreads, 4),
+                    Setting(PoolKind::kMoves, Backend::kVirtual, 4),
+                    Setting(PoolKind::kAliases, Backend::kUring, 4),
+                    Setting(PoolKind::kAliases, Backend::kThreads, 1)),
+    [](const auto& setting) {
+      return std::string(std::get<0>(setting.param) == PoolKind::kMoves ? "Moves" : "Aliases") +
+             test::name_of(std::get<1>(setting.param)) +
+             (std::get<2>(setting.param) == 1 ? "Blocks" : "Groups");
+    });
+
+}  // namespace
+}  // namespace vortex
