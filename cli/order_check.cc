@@ -107,7 +107,9 @@ void OrderCheck::compare(const std::byte* records, std::size_t count,
     const std::byte* const record = records + i * record_bytes;
     const std::uint64_t bits = leading_bits(record);
     if (bits <= bits_before) [[unlikely]] {
-      const int order = bits < bits_before ? 1 : decided ? 0 : format_.compare(before, record);
+      const int order = bits < bits_before ? 1
+                        : decided          ? 0
+                                           : format_.compare_behind_leading_bits(before, record);
       if (order == 0) ++found_.duplicates;
       if (order > 0) {
         ++found_.descents;

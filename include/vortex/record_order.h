@@ -92,6 +92,8 @@ class VORTEX_EXPORT RecordFormat {
   // before b. Where leading_bits_decide(), equal bits mean equal keys.
   std::uint64_t leading_bits(const std::byte* record) const noexcept;
   bool leading_bits_decide() const noexcept { return normalised_bytes_ <= 8; }
+  // compare() for records whose leading bits are known to be equal: looks at the rest of the keys.
+  int compare_behind_leading_bits(const std::byte* left, const std::byte* right) const noexcept;
 
   // The keys as one string of bytes that memcmp() orders as compare() orders the records.
   std::size_t normalised_bytes() const noexcept { return normalised_bytes_; }
@@ -103,6 +105,7 @@ class VORTEX_EXPORT RecordFormat {
   std::size_t record_bytes_;
   std::vector<RecordKey> keys_;
   std::size_t normalised_bytes_ = 0;  // the sum of the keys' lengths
+  std::size_t first_behind_ = 0;      // the first key that the leading bits do not hold whole
 };
 
 // "records of 100 bytes by 0:10:bytes"

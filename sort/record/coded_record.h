@@ -27,6 +27,9 @@ class CodedWord {
   bool is_plain() const noexcept { return key_.is_plain(); }
   std::uint64_t bits(const std::byte* record) const noexcept { return key_.bits(record); }
 
+  // The item of a record whose bits are known.
+  static Item item(const std::byte* /*record*/, std::uint64_t bits) noexcept { return bits; }
+
   void encode(const std::byte* records, std::size_t count, Item* items) const noexcept {
     if (is_plain()) {
       if (count > 0) std::memcpy(items, records, count * sizeof(Item));  // which takes no null
@@ -34,9 +37,10 @@ class CodedWord {
     }
     for (std::size_t i = 0; i < count; ++i) items[i] = key_.bits(records + i * sizeof(Item));
   }
+  // `records` may be where the items are.
   void decode(const Item* items, std::size_t count, std::byte* records) const noexcept {
     if (is_plain()) {
-      if (count > 0) std::memcpy(records, items, count * sizeof(Item));
+      if (count > 0) std::memmove(records, items, count * sizeof(Item));
       return;
     }
     for (std::size_t i = 0; i < count; ++i) key_.put(items[i], records + i * sizeof(Item));
@@ -62,39 +66,36 @@ class CodedPair {
   bool is_plain() const noexcept { return key_.offset == 0 && key_.is_plain(); }
   std::uint64_t bits(const std::byte* record) const noexcept { return key_.bits(record); }
 
+  // The item of a record whose bits are known.
+  Item item(const std::byte* record, std::uint64_t bits) const noexcept {
+    Item item{bits, 0};
+    std::memcpy(&item.value, record + other_, sizeof item.value);
+    return item;
+  }
+
   void encode(const std::byte* records, std::size_t count, Item* items) const noexcept {
     if (is_plain()) {
       if (count > 0) std::memcpy(items, records, count * sizeof(Item));  // which takes no null
       return;
     }
-    for (std::size_t i = 0; i < count; ++i) items[i] = encoded(records + i * sizeof(Item));
-  }
-  // The same where the records are.
-  void encode_in_place(std::byte* records, std::size_t count) const noexcept {
-    if (is_plain()) return;
     for (std::size_t i = 0; i < count; ++i, records += sizeof(Item)) {
-      const Item item = encoded(records);
-      std::memcpy(records, &item, sizeof item);
+      items[i] = item(records, bits(records));
     }
   }
+  // `records` may be where the items are.
   void decode(const Item* items, std::size_t count, std::byte* records) const noexcept {
     if (is_plain()) {
-      if (count > 0) std::memcpy(records, items, count * sizeof(Item));
+      if (count > 0) std::memmove(records, items, count * sizeof(Item));
       return;
     }
     for (std::size_t i = 0; i < count; ++i, records += sizeof(Item)) {
-      key_.put(items[i].key, records);
-      std::memcpy(records + other_, &items[i].value, sizeof items[i].value);
+      const Item item = items[i];  // the records may lie where the items are
+      key_.put(item.key, records);
+      std::memcpy(records + other_, &item.value, sizeof item.value);
     }
   }
 
  private:
-  Item encoded(const std::byte* record) const noexcept {
-    Item item{key_.bits(record), 0};
-    std::memcpy(&item.value, record + other_, sizeof item.value);
-    return item;
-  }
-
   const WordKey key_;
   const std::size_t other_;  // where the half is that is no key
 };

@@ -1,5 +1,8 @@
 #include "sort/record/format_order.h"
 
+#include <cstring>
+#include <type_traits>
+
 #include "sort/record/coded_record.h"
 #include "sort/record/pair_sort.h"
 #include "sort/record/slice_merge.h"
@@ -10,15 +13,71 @@ namespace vortex::inline v0 {
 
 template class OrderBy<FormatRules>;
 
+namespace {
+
+// Appends the sorted words of a bucket. False: they are too many to be sorted at once.
+bool sort_word_bucket(const CodedWord& coded, std::byte* bucket, std::size_t count,
+                      std::span<std::byte> scratch, RecordOutput& out) {
+  if (!detail::sort_words_by_bits(bucket, count, scratch)) return false;
+  const auto* words = reinterpret_cast<const std::uint64_t*>(bucket);
+  while (count > 0) {
+    const std::span<std::byte> room = out.room(count * sizeof *words);
+    const std::size_t here = room.size() / sizeof *words;
+    coded.decode(words, here, room.data());
+    out.written(room.size());
+    words += here;
+    count -= here;
+  }
+  return true;
+}
+
+// The same for pairs. False: the scratch is too small for them.
+bool sort_pair_bucket(const CodedPair& coded, std::byte* bucket, std::size_t count,
+                      std::span<std::byte> scratch, RecordOutput& out) {
+  if (PairSort::scratch_bytes(count) > scratch.size()) return false;
+  PairSort sorter(coded, stable_small_sort_of_pairs(isa_in_use()), scratch, out);
+  sorter.sort(reinterpret_cast<Pair64*>(bucket), count);
+  return true;
+}
+
+}  // namespace
+
+template <typename Coded>
+std::size_t FormatOrder::scatter_coded(const std::byte* records, std::size_t count,
+                                       const BucketSplitters& splitters,
+                                       OpenBuckets& buckets) const {
+  using Item = typename Coded::Item;
+  return scatter_by(
+      std::integral_constant<std::size_t, sizeof(Item)>{}, records, count, splitters, buckets,
+      [coded = Coded(rules())](std::byte* to, const std::byte* record, std::uint64_t bits, auto) {
+        const Item item = coded.item(record, bits);
+        std::memcpy(to, &item, sizeof item);
+      });
+}
+
+std::size_t FormatOrder::scatter(const std::byte* records, std::size_t count,
+                                 const BucketSplitters& splitters, OpenBuckets& buckets) const {
+  if (CodedWord::suits(rules())) {
+    return scatter_coded<CodedWord>(records, count, splitters, buckets);
+  }
+  if (CodedPair::suits(rules())) {
+    return scatter_coded<CodedPair>(records, count, splitters, buckets);
+  }
+  return OrderBy::scatter(records, count, splitters, buckets);
+}
+
 void FormatOrder::sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                               RecordOutput& out) const {
-  if (CodedPair::suits(rules()) && PairSort::scratch_bytes(count) <= scratch.size()) {
+  if (CodedWord::suits(rules())) {
+    const CodedWord coded(rules());
+    if (sort_word_bucket(coded, records, count, scratch, out)) return;
+    coded.decode(reinterpret_cast<std::uint64_t*>(records), count, records);
+  } else if (CodedPair::suits(rules())) {
     const CodedPair coded(rules());
-    coded.encode_in_place(records, count);
-    PairSort sorter(coded, stable_small_sort_of_pairs(isa_in_use()), scratch, out);
-    return sorter.sort(reinterpret_cast<Pair64*>(records), count);
+    if (sort_pair_bucket(coded, records, count, scratch, out)) return;
+    coded.decode(reinterpret_cast<Pair64*>(records), count, records);
   }
-  OrderBy::sort_bucket(records, count, scratch, out);
+  sort(records, count, scratch, out);
 }
 
 std::unique_ptr<RecordMerge> FormatOrder::merge(std::span<const MergeInput> inputs,

@@ -91,22 +91,8 @@ class FormatRules {
     return WordKey{encoder_, offset_, shape_ == Shape::kSwapped};
   }
 
-  // Records are nothing but their leading bits, and record_of() makes them of those.
-  bool bits_are_record() const noexcept {
-    return (shape_ == Shape::kPlain || shape_ == Shape::kSwapped) &&
-           record_bytes() == sizeof(std::uint64_t);
-  }
-  void record_of(std::uint64_t bits, std::byte* record) const noexcept {
-    bits = encoder_.decode(bits);
-    if (shape_ == Shape::kSwapped) bits = __builtin_bswap64(bits);
-    std::memcpy(record, &bits, sizeof bits);
-  }
-
-  bool less(const std::byte* left, const std::byte* right) const noexcept {
-    const std::uint64_t a = leading_bits(left);
-    const std::uint64_t b = leading_bits(right);
-    if (a != b || leading_bits_decide()) return a < b;
-    return format_.compare(left, right) < 0;
+  bool less_of_equal_bits(const std::byte* left, const std::byte* right) const noexcept {
+    return format_.compare_behind_leading_bits(left, right) < 0;
   }
 
  private:
@@ -129,10 +115,19 @@ class FormatOrder final : public OrderBy<FormatRules> {
 
   const RecordFormat& format() const noexcept { return rules().format(); }
 
+  // A record of a word, or of a word and another, goes to its bucket as the kernels take it, with
+  // its key encoded once.
+  std::size_t scatter(const std::byte* records, std::size_t count, const BucketSplitters& splitters,
+                      OpenBuckets& buckets) const override;
   void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                    RecordOutput& out) const override;
   std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs,
                                      const MergeRoom& room) const override;
+
+ private:
+  template <typename Coded>
+  std::size_t scatter_coded(const std::byte* records, std::size_t count,
+                            const BucketSplitters& splitters, OpenBuckets& buckets) const;
 };
 
 }  // namespace vortex::inline v0

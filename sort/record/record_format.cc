@@ -206,6 +206,7 @@ RecordFormat::RecordFormat(std::size_t record_bytes, std::vector<RecordKey> keys
   for (const RecordKey& key : keys_) {
     check_key(key, record_bytes);
     normalised_bytes_ += key.length;
+    if (normalised_bytes_ <= sizeof(std::uint64_t)) ++first_behind_;
   }
 }
 
@@ -218,6 +219,15 @@ RecordFormat RecordFormat::reversed() const {
 int RecordFormat::compare(const std::byte* left, const std::byte* right) const noexcept {
   for (const RecordKey& key : keys_) {
     const int order = compare_key(key, left, right);
+    if (order != 0) return order;
+  }
+  return 0;
+}
+
+int RecordFormat::compare_behind_leading_bits(const std::byte* left,
+                                              const std::byte* right) const noexcept {
+  for (std::size_t i = first_behind_; i < keys_.size(); ++i) {
+    const int order = compare_key(keys_[i], left, right);
     if (order != 0) return order;
   }
   return 0;

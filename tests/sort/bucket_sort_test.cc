@@ -39,6 +39,9 @@ std::vector<std::uint64_t> bucket_of(const FormatOrder& order, const RecordList&
   std::vector<std::uint64_t> bucket(list.bytes.size() / sizeof(std::uint64_t) + 1);
   if (CodedWord::suits(order.rules())) {
     CodedWord(order.rules()).encode(list.bytes.data(), list.count(), bucket.data());
+  } else if (CodedPair::suits(order.rules())) {
+    CodedPair(order.rules())
+        .encode(list.bytes.data(), list.count(), reinterpret_cast<Pair64*>(bucket.data()));
   } else {
     std::copy(list.bytes.begin(), list.bytes.end(), reinterpret_cast<std::byte*>(bucket.data()));
   }

@@ -75,29 +75,38 @@ TEST(RecordOutput, OnlyTheFirstOfEqualRecordsIsPassedOn) {
   }
 }
 
-// Numbers lie in their buckets encoded; every kind and direction comes out as it went in, in order.
-TEST(RecordOrder, NumbersAreDecodedOnTheirWayOutOfABucket) {
+// Words and pairs lie in their buckets with their keys encoded; every kind and direction comes out
+// as it went in, in order, whether the scratch suffices for that or not.
+TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
+  struct OneBucket final : OpenBuckets {
+    explicit OneBucket(std::vector<std::uint64_t>& words) : OpenBuckets(1) {
+      end(0) = {reinterpret_cast<std::byte*>(words.data()), 8 * words.size()};
+    }
+    bool extend(std::size_t) override { return false; }
+  };
   auto random = test_random();
-  for (const char* type : {"u64", "u64be", "i64", "i64be", "f64", "f64be", "bytes"}) {
-    for (const bool descending : {false, true}) {
-      for (const Shape shape : kShapes) {
-        const FormatOrder order(RecordFormat(8, {{0, 8, parse_key_type(type, "key"), descending}}));
-        SCOPED_TRACE(to_string(order.format()));
-        const RecordList list = make_records(shape, 8, random() % 3000, random);
-        struct OneBucket final : OpenBuckets {
-          explicit OneBucket(std::vector<std::uint64_t>& words) : OpenBuckets(1) {
-            end(0) = {reinterpret_cast<std::byte*>(words.data()), 8 * words.size()};
-          }
-          bool extend(std::size_t) override { return false; }
-        };
-        std::vector<std::uint64_t> words(list.count());
-        OneBucket bucket(words);
-        const BucketSplitters splitters(order, 1, {});
-        ASSERT_EQ(order.scatter(list.bytes.data(), list.count(), splitters, bucket), list.count());
-        std::vector<std::byte> scratch(random() % 2 == 0 ? 0 : 8 * list.count() + 16);
-        RecordCollector out(8);
-        order.sort_bucket(reinterpret_cast<std::byte*>(words.data()), list.count(), scratch, out);
-        ASSERT_TRUE(out.list.bytes == stably_sorted(order, list).bytes);
+  struct Place {
+    std::size_t record_bytes, offset;
+  };
+  for (const auto& [record_bytes, offset] : {Place{8, 0}, Place{16, 0}, Place{16, 8}}) {
+    for (const char* type : {"u64", "u64be", "i64", "i64be", "f64", "f64be", "bytes"}) {
+      for (const bool descending : {false, true}) {
+        for (const Shape shape : kShapes) {
+          const FormatOrder order(
+              RecordFormat(record_bytes, {{offset, 8, parse_key_type(type, "key"), descending}}));
+          SCOPED_TRACE(to_string(order.format()));
+          const RecordList list = make_records(shape, record_bytes, random() % 3000, random);
+          std::vector<std::uint64_t> words(list.bytes.size() / 8);
+          OneBucket bucket(words);
+          const BucketSplitters splitters(order, 1, {});
+          ASSERT_EQ(order.scatter(list.bytes.data(), list.count(), splitters, bucket),
+                    list.count());
+          const std::size_t least = least_sort_scratch_bytes(list.count());
+          std::vector<std::byte> scratch(random() % 2 == 0 ? least : (std::size_t{1} << 20));
+          RecordCollector out(record_bytes);
+          order.sort_bucket(reinterpret_cast<std::byte*>(words.data()), list.count(), scratch, out);
+          ASSERT_TRUE(out.list.bytes == stably_sorted(order, list).bytes);
+        }
       }
     }
   }

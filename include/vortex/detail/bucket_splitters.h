@@ -69,7 +69,7 @@ class VORTEX_EXPORT BucketSplitters {
     while (first < end) {
       const std::size_t middle = first + (end - first) / 2;
       const std::byte* splitter = kept_.data() + middle * rules.record_bytes();
-      if (bits_[middle] == bits && !rules.less(record, splitter)) {
+      if (bits_[middle] == bits && !rules.less_of_equal_bits(record, splitter)) {
         first = middle + 1;
       } else {
         end = middle;

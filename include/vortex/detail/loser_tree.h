@@ -50,6 +50,7 @@ class LoserTree {
 
   // The smallest record left, where it lies; there must be one.
   const std::byte* winner() const noexcept { return winner_.record; }
+  std::uint64_t winner_bits() const noexcept { return winner_.bits; }
   std::uint32_t winner_input() const noexcept { return static_cast<std::uint32_t>(winner_.input); }
 
   void advance() noexcept {
@@ -101,7 +102,8 @@ class LoserTree {
       return a.record != nullptr || (b.record == nullptr && a.input < b.input);
     }
     if (decide_) return a.input < b.input;
-    return a.input < b.input ? !order_.less(b.record, a.record) : order_.less(a.record, b.record);
+    return a.input < b.input ? !order_.less_of_equal_bits(b.record, a.record)
+                             : order_.less_of_equal_bits(a.record, b.record);
   }
 
   const Rules order_;

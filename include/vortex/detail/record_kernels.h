@@ -19,38 +19,11 @@
 #include "vortex/detail/bucket_splitters.h"
 #include "vortex/detail/key.h"
 #include "vortex/detail/loser_tree.h"
+#include "vortex/detail/order_rules.h"
 #include "vortex/detail/record_sort.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
-
-// An order as the kernels take it, inlined:
-//   less(a, b)             a strict weak order over whole records at any address;
-//   leading_bits(a)        if leading_bits(a) < leading_bits(b), then less(a, b);
-//   leading_bits_decide()  whether equal bits mean equal records.
-// Immutable; its functions may be called by several threads at a time and must not throw.
-template <typename R>
-concept OrderRules = std::copy_constructible<R> &&
-    requires(const R& rules, const std::byte* record) {
-  { rules.record_bytes() }
-  noexcept->std::same_as<std::size_t>;
-  { rules.less(record, record) }
-  noexcept->std::same_as<bool>;
-  { rules.leading_bits(record) }
-  noexcept->std::same_as<std::uint64_t>;
-  { rules.leading_bits_decide() }
-  noexcept->std::same_as<bool>;
-};
-
-// Rules may also say that records are nothing but their leading bits, and make them of those.
-template <typename R>
-concept RulesOfWords = OrderRules<R> &&
-    requires(const R& rules, std::byte* record, std::uint64_t bits) {
-  { rules.bits_are_record() }
-  noexcept;
-  { rules.record_of(bits, record) }
-  noexcept;
-};
 
 namespace detail {
 
@@ -121,21 +94,22 @@ class TreeMerge final : public CheckedRecordMerge {
     const std::size_t record_bytes = rules_.record_bytes();
     for (std::uint64_t left = count * record_bytes; left > 0;) {
       const std::span<std::byte> room = out.room(left);
-      const std::byte* previous = previous_.data();
+      KeyedRecord previous{previous_bits_, previous_.data()};
       for (std::size_t at = 0; at < room.size(); at += record_bytes) {
-        const std::byte* const record = tree_.winner();
+        const KeyedRecord winner{tree_.winner_bits(), tree_.winner()};
         const std::size_t input = tree_.winner_input();
-        if (input == previous_input_ && rules_.less(record, previous)) {
+        if (input == previous_input_ && less(rules_, winner, previous)) {
           out.written(at);
-          return OutOfOrder{input, record};
+          return OutOfOrder{input, winner.record};
         }
-        std::memcpy(room.data() + at, record, record_bytes);
-        previous = room.data() + at;
+        std::memcpy(room.data() + at, winner.record, record_bytes);
+        previous = {winner.bits, room.data() + at};
         previous_input_ = input;
         tree_.advance();
       }
       // The last record is kept here, since the output may do anything with the room from now on.
-      std::memcpy(previous_.data(), previous, record_bytes);
+      std::memcpy(previous_.data(), previous.record, record_bytes);
+      previous_bits_ = previous.bits;
       out.written(room.size());
       left -= room.size();
     }
@@ -146,6 +120,7 @@ class TreeMerge final : public CheckedRecordMerge {
   const R& rules_;
   LoserTree<R> tree_;
   std::vector<std::byte> previous_;
+  std::uint64_t previous_bits_ = 0;
   std::size_t previous_input_ = ~std::size_t{0};
 };
 
@@ -159,7 +134,7 @@ class OrderBy : public RecordOrder {
       : RecordOrder(rules.record_bytes(), rules.leading_bits_decide()), rules_(std::move(rules)) {}
 
   bool less(const std::byte* left, const std::byte* right) const noexcept override {
-    return rules_.less(left, right);
+    return detail::less(rules_, detail::with_bits(rules_, left), detail::with_bits(rules_, right));
   }
   std::uint64_t leading_bits(const std::byte* record) const noexcept override {
     return rules_.leading_bits(record);
@@ -173,16 +148,8 @@ class OrderBy : public RecordOrder {
     if constexpr (requires { rules_.format(); }) rules_.format().normalise(record, key);
   }
 
-  // A record that is nothing but its leading bits goes to its bucket as these, encoded once.
   std::size_t scatter(const std::byte* records, std::size_t count, const BucketSplitters& splitters,
                       OpenBuckets& buckets) const override {
-    if (has_words()) {
-      return scatter_by(std::integral_constant<std::size_t, sizeof(std::uint64_t)>{}, records,
-                        count, splitters, buckets,
-                        [](std::byte* to, const std::byte*, std::uint64_t bits, auto) {
-                          std::memcpy(to, &bits, sizeof bits);
-                        });
-    }
     return detail::with_size_of(rules_, [&](auto record_bytes) {
       return scatter_by(record_bytes, records, count, splitters, buckets,
                         [](std::byte* to, const std::byte* record, std::uint64_t, auto bytes) {
@@ -197,9 +164,6 @@ class OrderBy : public RecordOrder {
   }
   void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                    RecordOutput& out) const override {
-    if constexpr (RulesOfWords<R>) {
-      if (rules_.bits_are_record()) return sort_words(rules_, records, count, scratch, out);
-    }
     sort_records(rules_, records, count, scratch, out);
   }
 
@@ -216,10 +180,13 @@ class OrderBy : public RecordOrder {
                                   const std::byte* before) const noexcept override {
     const std::size_t bytes = record_bytes();
     std::byte* to = records;
+    detail::KeyedRecord last;
+    if (before != nullptr) last = detail::with_bits(rules_, before);
     for (const std::byte* from = records; count > 0; --count, from += bytes) {
-      if (before != nullptr && !rules_.less(before, from)) continue;
+      const detail::KeyedRecord here = detail::with_bits(rules_, from);
+      if (last.record != nullptr && !detail::less(rules_, last, here)) continue;
       if (to != from) std::memcpy(to, from, bytes);
-      before = to;
+      last = {here.bits, to};
       to += bytes;
     }
     return static_cast<std::size_t>(to - records) / bytes;
@@ -227,12 +194,9 @@ class OrderBy : public RecordOrder {
 
   const R& rules() const noexcept { return rules_; }
 
- private:
-  bool has_words() const noexcept {
-    if constexpr (RulesOfWords<R>) return rules_.bits_are_record();
-    return false;
-  }
-
+ protected:
+  // Puts records of `record_bytes` to their buckets by put(to, record, its leading bits,
+  // record_bytes).
   template <typename Size, typename Put>
   std::size_t scatter_by(Size record_bytes, const std::byte* records, std::size_t count,
                          const BucketSplitters& splitters, OpenBuckets& buckets, Put put) const {
@@ -251,6 +215,7 @@ class OrderBy : public RecordOrder {
     return count;
   }
 
+ private:
   const R rules_;
 };
 
@@ -271,7 +236,7 @@ class ComparatorRules {
   std::uint64_t leading_bits(const std::byte* /*record*/) const noexcept { return 0; }
   bool leading_bits_decide() const noexcept { return false; }
 
-  bool less(const std::byte* left, const std::byte* right) const noexcept {
+  bool less_of_equal_bits(const std::byte* left, const std::byte* right) const noexcept {
     const Record a(left);
     const Record b(right);
     return std::invoke(less_, a.get(), b.get());

@@ -10,6 +10,7 @@
 
 #include "vortex/detail/export.h"
 #include "vortex/detail/key.h"
+#include "vortex/detail/order_rules.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
@@ -61,16 +62,8 @@ class RecordSort {
         bits_decide_(order.leading_bits_decide()) {}
 
   // How many records, from the first on, are in order; and in strictly descending order.
-  std::size_t ascending() const noexcept {
-    std::size_t i = 1;
-    while (i < count_ && !order_.less(at(i), at(i - 1))) ++i;
-    return std::min(i, count_);
-  }
-  std::size_t descending() const noexcept {
-    std::size_t i = 1;
-    while (i < count_ && order_.less(at(i), at(i - 1))) ++i;
-    return std::min(i, count_);
-  }
+  std::size_t ascending() const noexcept { return while_less(false); }
+  std::size_t descending() const noexcept { return while_less(true); }
 
   // Sorts pairs of the records [first, first + count) by the order and, where that does not decide,
   // their indices, which count from `first`.
@@ -123,21 +116,36 @@ class RecordSort {
   };
   static_assert(sizeof(Cursor) <= 2 * sizeof(Pair64));
 
+  // How many records, from the first on, are less than the one before, or are not.
+  std::size_t while_less(bool wanted) const noexcept {
+    if (count_ == 0) return 0;
+    KeyedRecord before = with_bits(order_, at(0));
+    for (std::size_t i = 1; i < count_; ++i) {
+      const KeyedRecord here = with_bits(order_, at(i));
+      if (less(order_, here, before) != wanted) return i;
+      before = here;
+    }
+    return count_;
+  }
+
   std::byte* at(std::size_t index) const noexcept { return records_ + index * record_bytes_; }
 
   void sort_equal_bits(std::size_t first, Pair64* begin, Pair64* end) const {
     if (bits_decide_) return sort_by_place(begin, end);
     std::sort(begin, end, [this, first](const Pair64& a, const Pair64& b) {
       // One comparison decides: of equal records the one with the smaller index is less.
-      return a.value < b.value ? !order_.less(at(first + b.value), at(first + a.value))
-                               : order_.less(at(first + a.value), at(first + b.value));
+      const std::byte* const left = at(first + a.value);
+      const std::byte* const right = at(first + b.value);
+      return a.value < b.value ? !order_.less_of_equal_bits(right, left)
+                               : order_.less_of_equal_bits(left, right);
     });
   }
 
   bool before(const Cursor& a, const Cursor& b) const noexcept {
     if (a.bits != b.bits) return a.bits < b.bits;
     if (bits_decide_) return a.piece < b.piece;
-    return a.piece < b.piece ? !order_.less(b.at, a.at) : order_.less(a.at, b.at);
+    return a.piece < b.piece ? !order_.less_of_equal_bits(b.at, a.at)
+                             : order_.less_of_equal_bits(a.at, b.at);
   }
 
   void sift_down(Cursor* cursors, std::size_t i, std::size_t size) const noexcept {
@@ -186,30 +194,6 @@ void sort_records(const Rules& order, std::byte* records, std::size_t count,
     detail::permute_records(records + first * record_bytes, record_bytes, pairs.data(), here);
   }
   sort.merge_pieces(pieces.records, pairs.data(), out);
-}
-
-// sort_records() for records that are nothing but their leading bits, stored as such.
-template <typename Rules>
-void sort_words(const Rules& order, std::byte* words, std::size_t count,
-                std::span<std::byte> scratch, RecordOutput& out) {
-  const auto decode = [&order](std::byte* to, const std::byte* from, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
-      std::uint64_t bits = 0;
-      std::memcpy(&bits, from + at, sizeof bits);
-      order.record_of(bits, to + at);
-    }
-  };
-  const std::size_t bytes = count * sizeof(std::uint64_t);
-  if (!detail::sort_words_by_bits(words, count, scratch)) {
-    decode(words, words, bytes);
-    return sort_records(order, words, count, scratch, out);
-  }
-  for (std::size_t done = 0; done < bytes;) {
-    const std::span<std::byte> room = out.room(bytes - done);
-    decode(room.data(), words + done, room.size());
-    out.written(room.size());
-    done += room.size();
-  }
 }
 
 }  // namespace vortex::inline v0
