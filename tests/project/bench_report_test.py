@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks bench/report against a file of Google Benchmark's form with known figures."""
+"""Checks bench/report and bench/trace_picture against files with known figures: Google Benchmark's and
+Chrome's."""
 
 import json
 import pathlib
@@ -8,7 +9,12 @@ import sys
 import tempfile
 import unittest
 
-REPORT = pathlib.Path(__file__).resolve().parent.parent.parent / "bench" / "report"
+BENCH = pathlib.Path(__file__).resolve().parent.parent.parent / "bench"
+REPORT = BENCH / "report"
+# Debian's matplotlib belongs to Debian's Python, with which the scripts run, too.
+HAS_MATPLOTLIB = subprocess.run(["/usr/bin/python3", "-c", "import matplotlib"], stderr=subprocess.DEVNULL,
+                                check=False).returncode == 0
+NEEDS_MATPLOTLIB = unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib (Debian: python3-matplotlib)")
 
 
 def entry(name, nanoseconds, **fields):
@@ -26,7 +32,7 @@ class BenchReport(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "some.json"
             file.write_text(json.dumps({"context": {"num_cpus": 2}, "benchmarks": benchmarks}))
-            done = subprocess.run([sys.executable, REPORT, *arguments, file.with_suffix("")],
+            done = subprocess.run([REPORT, *arguments, file.with_suffix("")],
                                   stdout=subprocess.PIPE, text=True, check=True)
         rows = [[cell.strip() for cell in line.strip("|").split("|")]
                 for line in done.stdout.splitlines() if line.startswith("|")]
@@ -76,6 +82,107 @@ class BenchReport(unittest.TestCase):
         text, rows = self.report([entry("a", 0, error_occurred=True, error_message="no memory")])
         self.assertIn("`a` failed: no memory", text)
         self.assertEqual(rows, [])
+
+
+@NEEDS_MATPLOTLIB
+class Page(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def page(self, name, benchmarks):
+        file = self.folder / f"{name}.json"
+        context = {"num_cpus": 2, "mhz_per_cpu": 3000, "date": "2026-11-22T18:24:27+00:00",
+                   "caches": [{"type": "Data", "level": 1, "size": 49152}]}
+        file.write_text(json.dumps({"context": context, "benchmarks": benchmarks}))
+        file.with_suffix(".command").write_text(f"./dev bench {name} '--rounds=2'")
+        subprocess.run([REPORT, "--page", self.folder / "page", file], check=True)
+        svg = self.folder / "page" / f"{name}.svg"
+        return ((self.folder / "page" / "index.md").read_text(encoding="utf-8"),
+                svg.read_text(encoding="utf-8") if svg.is_file() else "")
+
+    def test_ours_and_peers_stand_side_by_side_with_their_spread(self):
+        text, svg = self.page("file_io", [
+            entry("read/mmap/iterations:1/real_time", 1, bytes_per_second=1e9),
+            entry("read/mmap/iterations:1/real_time", 1, bytes_per_second=3e9),
+            entry("read/mmap/iterations:1/real_time", 1, bytes_per_second=2e9),
+            aggregate("read/mmap/iterations:1/real_time", "median", 1, bytes_per_second=2e9),
+            entry("read/vortex_best/iterations:1/real_time", 1, bytes_per_second=2.5e9),
+            entry("write/mmap/iterations:1/real_time", 1, bytes_per_second=2e9),
+            entry("write/vortex_best/iterations:1/real_time", 1, bytes_per_second=1.25e9)])
+        for shown in ("mmap", "vortex_best", ">read<", ">write<", ">2.5<", ">2<", ">1.25<"):
+            self.assertIn(shown, svg)
+        # Two of the four bars are ours.
+        self.assertEqual(svg.count("fill: #2f6ba6"), 2)
+        self.assertEqual(svg.count("fill: #b9c2cc"), 2)
+        self.assertIn("Reading and writing a file", text)
+        self.assertIn("./dev bench file_io '--rounds=2'", text)
+        self.assertIn("2026-11-22 18:24, 2 processors of 3000 MHz", text)
+        self.assertIn("caches L1 48 KiB", text)
+        self.assertIn("| `read/mmap` |", text)
+
+    def test_losses_are_told(self):
+        text, _ = self.page("file_io", [
+            entry("read/mmap", 1, bytes_per_second=1e9), entry("read/vortex_best", 1, bytes_per_second=2e9),
+            entry("write/mmap", 1, bytes_per_second=2e9), entry("write/fio", 1, bytes_per_second=3e9),
+            entry("write/vortex_best", 1, bytes_per_second=2.5e9),
+            entry("write/vortex_a", 1, bytes_per_second=1e9)])
+        self.assertIn("**Where a peer is faster:** write: `fio` 3 GB/s, `vortex_best` 2.5.\n", text)
+
+    def test_only_the_largest_size_is_drawn(self):
+        _, svg = self.page("sort_inplace", [
+            entry("std_sort/u64/uniform/10/manual_time", 1, items_per_second=51.7e6),
+            entry("std_sort/u64/uniform/20/manual_time", 1, items_per_second=20e6),
+            entry("vortex_sort/u64/uniform/20/manual_time", 1, items_per_second=200e6)])
+        self.assertIn(">200<", svg)
+        self.assertIn(">20<", svg)
+        self.assertNotIn(">51.7<", svg)
+
+    def test_a_failed_row_is_named(self):
+        text, _ = self.page("file_io", [entry("read/fio", 0, error_occurred=True, error_message="no fio"),
+                                        entry("read/mmap", 1, bytes_per_second=1e9)])
+        self.assertIn("`read/fio` did not run: no fio", text)
+
+    def test_every_benchmark_has_a_chart(self):
+        patterns = (BENCH / "charts.py").read_text(encoding="utf-8")
+        for source in BENCH.glob("*.cc"):
+            self.assertIn(f'    "{source.stem}": (', patterns)
+
+
+@NEEDS_MATPLOTLIB
+class TracePicture(unittest.TestCase):
+    def draw(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "trace.json"
+            file.write_text(text)
+            done = subprocess.run([BENCH / "trace_picture", file], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, check=False)
+            svg = file.with_suffix(".svg")
+            return done, svg.read_text(encoding="utf-8") if svg.is_file() else ""
+
+    def test_threads_and_disks_have_lanes(self):
+        def thread(what, begin, duration, number):
+            return {"ph": "X", "name": what, "pid": 1, "tid": number, "ts": begin, "dur": duration}
+
+        def request(phase, at, number):
+            return {"ph": phase, "name": "read", "pid": 3, "tid": 3, "ts": at, "cat": "disk", "id": number}
+
+        done, svg = self.draw(json.dumps({"traceEvents": [
+            {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "the sorter"}},
+            {"ph": "M", "name": "process_name", "pid": 3, "tid": 3, "args": {"name": "the disk"}},
+            thread("partition", 0, 5e5, 1), thread("wait", 1e5, 2e5, 1), thread("merge", 0, 1e6, 2),
+            request("b", 0, 1), request("b", 10, 2), request("e", 5e5, 1), request("e", 6e5, 2)]}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for shown in ("the sorter", "1.2", "the disk", "partition", "wait", "merge",
+                      "read requests under way", "seconds"):
+            self.assertIn(f"<!-- {shown} -->", svg)
+
+    def test_what_is_no_trace_is_refused(self):
+        for text in ("", "[1]", '{"benchmarks": []}', '{"traceEvents": []}'):
+            done, svg = self.draw(text)
+            self.assertEqual((done.returncode, svg), (1, ""), text)
+            self.assertIn("trace.json", done.stderr)
 
 
 if __name__ == "__main__":

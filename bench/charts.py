@@ -1,0 +1,110 @@
+"""What bench/report draws: for each benchmark the contestants side by side, with the spread of their runs."""
+
+import collections
+import re
+
+OURS, PEERS = "#2f6ba6", "#b9c2cc"
+
+# Which rows of a benchmark its chart shows: a pattern for their names, whose group `who` is the contestant,
+# `case` the panel it stands in, and `size` a number of which only the largest counts. The second pattern
+# tells which contestants are ours. Every benchmark in bench/ has a line.
+CHARTS = {
+    "external_sort": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex"),
+    "file_caching": (r"(?P<case>(?:large|small)/\w+)/(?P<who>\w+)", r"auto"),
+    "file_io": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex_\w+"),
+    "guards": (r"guards/(?P<who>\w+)/(?P<case>64|2048)", r"absence"),
+    "merge_io": (r"(?P<case>policies/\w+)/(?P<who>[\w-]+)", r"optimal"),
+    "partition": (r"(?P<who>into_array/\w+|chained_wc|vortex_s/\w+)/(?P<case>\d+)/(?P<size>\d+)",
+                  r"vortex_s/\w+"),
+    "pipeline": (r"(?P<who>\w+)/(?P<case>block:(?:65536|2097152))/blocks:4/streams:1", r"vortex_\w+"),
+    "real_merge": (r"(?P<case>\w+/\w+/\w+)/(?P<who>[\w-]+)", r"optimal"),
+    "sliding_block": (r"(?P<who>\w+)/(?P<case>block:(?:65536|2097152)/huge:[01])/threads:1",
+                      r"remap\w*|alias\w+"),
+    "sort_inplace": (r"(?P<who>(?!radix_sort_\d)\w+)/(?P<case>\w+/(?:uniform|zipf|sorted))/(?P<size>\d+)",
+                     r"vortex_\w+|radix_sort"),
+    "striped_io": (r"(?P<case>\w+/\w+)/(?P<who>\w+)", r".*"),
+    "vanishing_array": (r"(?:(?P<who>std_vector|rewired|chained_blocks)/512"
+                        r"|(?P<who2>vanishing/(?:write|read))/512/2048"
+                        r"|(?P<who3>buffer/\w+)/512)", r"vanishing/\w+"),
+}
+Bar = collections.namedtuple("Bar", "who ours rate least most")
+
+
+def unit_of(rows):
+    """The unit of a chart, and the rate that is 1 of it."""
+    if any(row.bytes_per_second for row in rows):
+        return "GB/s", 1e9
+    if any(row.items_per_second for row in rows):
+        return "M items/s", 1e6
+    return "runs/s", 1
+
+
+def panels(name, rows):
+    """{case: [Bar, ...]} in the order of the rows. A benchmark without a pattern is one panel of all."""
+    pattern, ours = CHARTS.get(name, (r"(?P<who>.*)", r"vortex.*"))
+    chosen = []
+    for row in rows:
+        match = re.fullmatch(pattern, row.name)
+        if match:
+            groups = match.groupdict()
+            who = next(value for key, value in groups.items() if key.startswith("who") and value)
+            chosen.append((groups.get("case") or "", int(groups.get("size") or 0), who, row))
+    largest = max((size for _, size, _, _ in chosen), default=0)
+    found = {}
+    for case, size, who, row in chosen:
+        if size == largest:
+            low, high = row.range_of_rates()
+            found.setdefault(case, []).append(
+                Bar(who, bool(re.fullmatch(ours, who)), row.rate(), low, high))
+    return found
+
+
+def losses(found, unit, scale):
+    """A sentence for each panel in which a peer is faster than the best of ours."""
+    sentences = []
+    for case, bars in found.items():
+        mine = [bar for bar in bars if bar.ours]
+        others = [bar for bar in bars if not bar.ours]
+        if not mine or not others:
+            continue
+        best, rival = max(mine, key=lambda bar: bar.rate), max(others, key=lambda bar: bar.rate)
+        if rival.rate > best.rate:
+            sentences.append(f"{case + ': ' if case else ''}`{rival.who}` {rival.rate / scale:.4g} {unit}, "
+                             f"`{best.who}` {best.rate / scale:.4g}.")
+    return sentences
+
+
+def bars_chart(found, unit, scale, file):
+    """Draws the panels below each other into an SVG. Whiskers go from the slowest run to the fastest."""
+    import matplotlib
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams["svg.fonttype"] = "none"  # text stays text
+    pyplot.rcParams["svg.hashsalt"] = "vortex"
+    heights = [len(bars) + 1.4 for bars in found.values()]
+    figure, axes = pyplot.subplots(len(found), 1, figsize=(7, 0.3 * sum(heights) + 0.6), squeeze=False,
+                                   gridspec_kw={"height_ratios": heights})
+    for (case, bars), panel in zip(found.items(), axes[:, 0]):
+        bars = bars[::-1]
+        rates = [bar.rate / scale for bar in bars]
+        panel.barh(range(len(bars)), rates, height=0.7,
+                   color=[OURS if bar.ours else PEERS for bar in bars])
+        panel.errorbar(rates, range(len(bars)), fmt="none", ecolor="#1d2733", elinewidth=1, capsize=2.5,
+                       xerr=[[max(0, bar.rate - bar.least) / scale for bar in bars],
+                             [max(0, bar.most - bar.rate) / scale for bar in bars]])
+        widest = max(max(bar.most, bar.rate) for bar in bars) / scale
+        for at, bar in enumerate(bars):
+            panel.text(max(bar.most, bar.rate) / scale + 0.015 * widest, at, f"{bar.rate / scale:.3g}",
+                       va="center", fontsize=9)
+        panel.set_yticks(range(len(bars)), [bar.who for bar in bars], fontsize=9)
+        panel.set_xlim(0, 1.12 * widest)
+        panel.set_title(case.replace("/", ", "), fontsize=10, loc="left")
+        for side in ("top", "right", "left"):
+            panel.spines[side].set_visible(False)
+        panel.tick_params(left=False, labelsize=9)
+    axes[-1, 0].set_xlabel(unit, fontsize=9)
+    figure.tight_layout()
+    figure.savefig(file, metadata={"Date": None})
+    pyplot.close(figure)
+
