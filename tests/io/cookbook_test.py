@@ -169,6 +169,21 @@ class Cookbook(unittest.TestCase):
         # Five touches, one of them of a block that is still there.
         self.assertIn("4 page faults", text)
 
+    def test_post_amounts(self):
+        balances = [self.random.randrange(-2**40, 2**40) for _ in range(1_000_000)]
+        postings = [(self.random.randrange(1_000_100), self.random.randrange(-1000, 1000))
+                    for _ in range(5000)]
+        text = self.output("post_amounts",
+                           self.write("balances", "<q", [(balance,) for balance in balances]),
+                           self.write("postings", "<Qq", postings))
+        refused = sum(account >= len(balances) for account, _ in postings)
+        for account, amount in postings:
+            if account < len(balances):
+                balances[account] += amount
+        self.assertEqual([balance for balance, in self.read("balances", "<q")], balances,
+                         f"seed {self.seed}")
+        self.assertEqual(text.decode(), f"5000 postings, {refused} of them to no account\n")
+
     def test_errors_are_told(self):
         for name in ("merge_files", "top_numbers", "remove_duplicates", "sort_trades"):
             absent, out = self.path / "absent", self.path / "out"
@@ -183,7 +198,7 @@ class Cookbook(unittest.TestCase):
     def test_every_recipe_is_run(self):
         source = pathlib.Path(__file__).read_text(encoding="utf-8")
         shown = shown_sources()
-        self.assertGreaterEqual(len(shown), 11)
+        self.assertGreaterEqual(len(shown), 12)
         for name in shown:
             self.assertTrue((ROOT / "examples" / f"{name}.cc").is_file(), name)
             self.assertIn(f'self.output("{pathlib.Path(name).name}"', source)
