@@ -10,7 +10,7 @@
 
 namespace vortex::inline v0::capi {
 
-inline Caching caching_of(vtx_caching caching) {
+inline Caching caching_of(int caching) {
   switch (caching) {
     case VTX_CACHING_AUTO:
       return Caching::kAuto;

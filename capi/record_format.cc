@@ -10,7 +10,7 @@
 namespace vortex::inline v0::capi {
 namespace {
 
-KeyKind kind_of(vtx_key_kind kind) {
+KeyKind kind_of(int kind) {
   switch (kind) {
     case VTX_KEY_BYTES:
       return KeyKind::kBytes;

@@ -17,8 +17,8 @@ struct vtx_sorter : vortex::capi::Handle {
   vtx_sorter(const vortex::SortResources& resources, const vortex::RecordFormat& format)
       : sorter(resources, vortex::order_of_format(format)), record_(sorter.record_bytes()) {}
 
-  // The sorter copies single records into its batch, where no error of a stream can be met half-way:
-  // they are copied from where they lie before.
+  // The sorter copies single records into its batch, where no error of a stream can be met
+  // half-way: they are copied from where they lie before.
   void push_one(const std::byte* record) {
     vortex::guarded([&] { std::memcpy(record_.data(), record, record_.size()); }).throw_if_failed();
     sorter.push(record_.data());

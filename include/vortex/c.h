@@ -95,7 +95,7 @@ typedef struct vtx_file_options {
   size_t read_ahead;       // requests beyond the block in use; 0: 4
   size_t cursors;          // walks through the file that have read-ahead of their own; 0: 1
   int forward;             // 1: a touch behind the window is an error instead of read again
-  vtx_caching caching;
+  int caching;             // a vtx_caching
 } vtx_file_options;
 
 // A file, in any order. What cannot be read again (a pipe, a socket, a file without a size) is read
@@ -163,10 +163,10 @@ typedef struct vtx_new_file_options {
   size_t block_bytes;      // without a pool; 0: 2 MiB, less where expected_bytes is small
   size_t comeback_blocks;  // how far the writer may go back; 0: 1
   size_t write_behind;     // requests under way; 0: 4
-  vtx_caching caching;
-  int sync;              // 1: vtx_output_finish() returns when the disk has all of it
-  int keep_existing;     // 1: -EEXIST where there is a file of that name, instead of replacing it
-  int unspecified_gaps;  // 1: bytes that are left out hold anything, instead of zeros
+  int caching;             // a vtx_caching
+  int sync;                // 1: vtx_output_finish() returns when the disk has all of it
+  int keep_existing;       // 1: -EEXIST where there is a file of that name, instead of replacing it
+  int unspecified_gaps;    // 1: bytes that are left out hold anything, instead of zeros
   uint64_t expected_bytes;  // space to set aside now, so that a full disk shows now; 0: none
   uint64_t reserve_bytes;   // address space, the most that can be written; 0: 1 TiB
 } vtx_new_file_options;
@@ -287,7 +287,7 @@ typedef enum vtx_key_kind {
 typedef struct vtx_key {
   size_t offset;
   size_t length;
-  vtx_key_kind kind;
+  int kind;  // a vtx_key_kind
   int big_endian;
   int descending;
 } vtx_key;
@@ -339,9 +339,9 @@ typedef struct vtx_sort_resources {
   size_t folder_count;          // for sorters $TMPDIR or /tmp
   const double* folder_speeds;  // shares of the folders, in any unit; NULL: equal
   size_t block_bytes;           // 0: what suits the memory
-  vtx_caching caching;
-  unsigned threads;  // beside those of the disks, the caller's included; 0: one for each
-                     // usable core
+  int caching;                  // a vtx_caching
+  unsigned threads;             // beside those of the disks, the caller's included; 0: one for each
+                                // usable core
   vtx_progress_function progress;
   void* progress_context;
   vtx_stop* stop;  // may be closed as soon as the sort has begun

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,9 +94,9 @@ class VORTEX_EXPORT FileReaderBase {
   explicit FileReaderBase(std::unique_ptr<FileLayout> layout,
                           const FileReaderOptions& options = {});
 
-  // Movable, but not assignable: a stream that is replaced would outlive its pool.
+  // One that was moved from can only be destroyed or assigned to.
   FileReaderBase(FileReaderBase&&) noexcept;
-  FileReaderBase& operator=(FileReaderBase&&) = delete;
+  FileReaderBase& operator=(FileReaderBase&&) noexcept;
   ~FileReaderBase();
 
   const std::byte* bytes() const noexcept { return bytes_; }
@@ -169,6 +170,11 @@ class FileReader : public FileReaderBase {
   // Whole elements. Throws Error(ESPIPE) where only the end tells how many there are, and it has
   // not been reached: length_bytes() is for those who read pipes as well.
   std::uint64_t size() const { return known_length_bytes() / sizeof(T); }
+
+  // The whole elements as a contiguous range, where size() tells how many there are.
+  const T* begin() const noexcept { return data(); }
+  const T* end() const { return data() + size(); }
+  std::span<const T> span() const { return {data(), size()}; }
 };
 
 }  // namespace vortex::inline v0

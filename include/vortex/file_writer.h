@@ -71,9 +71,10 @@ class VORTEX_EXPORT FileWriterBase {
   explicit FileWriterBase(std::unique_ptr<FileLayout> layout,
                           const FileWriterOptions& options = {});
 
-  // Movable, but not assignable: a stream that is replaced would outlive its pool.
+  // One that was moved from can only be destroyed or assigned to. A file that is replaced before
+  // its finish() does not appear.
   FileWriterBase(FileWriterBase&&) noexcept = default;
-  FileWriterBase& operator=(FileWriterBase&&) = delete;
+  FileWriterBase& operator=(FileWriterBase&&) noexcept;
 
   std::byte* bytes() noexcept { return stream_->bytes(); }
 

@@ -82,11 +82,15 @@ template <typename T>
 class PipelineWriter {
  public:
   PipelineWriter(PipelineWriter&&) noexcept = default;
-  PipelineWriter& operator=(PipelineWriter&&) = delete;
-  ~PipelineWriter() {
-    if (!stream_) return;
-    if (const Failure failure = stream_->failure()) fail(failure.error, failure.cause.view());
+  // The end that is replaced goes as out of scope.
+  PipelineWriter& operator=(PipelineWriter&& other) noexcept {
+    if (this == &other) return *this;
+    leave();
+    stream_ = std::move(other.stream_);
+    channel_ = std::move(other.channel_);
+    return *this;
   }
+  ~PipelineWriter() { leave(); }
 
   // The array. Writing it may wait inside a page fault for the reader. See OutputStream.
   T* data() noexcept { return stream_->data(); }
@@ -108,6 +112,12 @@ class PipelineWriter {
   PipelineWriter(std::shared_ptr<Channel> channel, std::unique_ptr<OutputStream<T>> stream) noexcept
       : channel_(std::move(channel)), stream_(std::move(stream)) {}
 
+  void leave() noexcept {
+    if (!stream_) return;
+    if (const Failure failure = stream_->failure()) fail(failure.error, failure.cause.view());
+    stream_.reset();
+  }
+
   std::shared_ptr<Channel> channel_;
   std::unique_ptr<OutputStream<T>> stream_;
 };
@@ -118,7 +128,12 @@ template <typename T>
 class PipelineReader {
  public:
   PipelineReader(PipelineReader&&) noexcept = default;
-  PipelineReader& operator=(PipelineReader&&) = delete;
+  // The end that is replaced goes as out of scope.
+  PipelineReader& operator=(PipelineReader&& other) noexcept {
+    stream_ = std::move(other.stream_);
+    channel_ = std::move(other.channel_);
+    return *this;
+  }
 
   // The array. Reading it may wait inside a page fault for the writer. After the last byte come
   // zeros to the end of its page and for a page more. See InputStream.

@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
+#include <ranges>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "vortex/detail/export.h"
 #include "vortex/detail/in_place_sort.h"
@@ -39,6 +42,11 @@ VORTEX_EXPORT void sort_keys_64(void* keys, std::size_t count, KeyCode code, uns
 VORTEX_EXPORT void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable,
                                  unsigned threads);
 VORTEX_EXPORT void sort_half_pairs(void* pairs, std::size_t count, KeyCode code, unsigned threads);
+
+template <typename T>
+inline constexpr bool kIsSpan = false;
+template <typename T>
+inline constexpr bool kIsSpan<std::span<T>> = true;
 
 template <typename T>
 struct IsKeyValue : std::false_type {};
@@ -140,6 +148,36 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> reco
     sort(
         records, [](const T& record) noexcept { return record.key; }, options);
   }
+}
+
+// The same for whatever is one array in memory (a std::vector, an array, part of one between two
+// pointers or iterators), with the same keys:
+//
+//   vortex::sort(numbers);
+//   vortex::sort(items, &Item::price, {.order = vortex::Order::kDescending});
+//   vortex::sort(numbers.begin(), numbers.begin() + 100);
+template <std::ranges::contiguous_range Range>
+requires std::ranges::sized_range<Range> && std::ranges::borrowed_range<Range> &&
+    (!detail::kIsSpan<std::remove_cvref_t<Range>>)void sort(Range&& range,
+                                                            SortOptions options = {}) {
+  sort(std::span(std::ranges::data(range), std::ranges::size(range)), options);
+}
+template <std::ranges::contiguous_range Range, typename KeyFunction>
+requires std::ranges::sized_range<Range> && std::ranges::borrowed_range<Range> &&
+    (!detail::kIsSpan<std::remove_cvref_t<Range>>)&&std::invocable<
+        KeyFunction&, std::ranges::range_reference_t<Range>> void sort(Range&& range,
+                                                                       KeyFunction key,
+                                                                       SortOptions options = {}) {
+  sort(std::span(std::ranges::data(range), std::ranges::size(range)), std::move(key), options);
+}
+template <std::contiguous_iterator First, std::sized_sentinel_for<First> Last>
+void sort(First first, Last last, SortOptions options = {}) {
+  sort(std::span(first, last), options);
+}
+template <std::contiguous_iterator First, std::sized_sentinel_for<First> Last, typename KeyFunction>
+requires std::invocable<KeyFunction&, std::iter_reference_t<First>>
+void sort(First first, Last last, KeyFunction key, SortOptions options = {}) {
+  sort(std::span(first, last), std::move(key), options);
 }
 
 }  // namespace vortex::inline v0

@@ -1,11 +1,13 @@
 // Sorting more than memory holds: push records, then read them in order from one pointer.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <utility>
 
@@ -44,8 +46,9 @@ class VORTEX_EXPORT ByteSorter {
   ByteSorter(const SortResources& resources, std::shared_ptr<const RecordOrder> order);
   // Ends a merge that is under way. The array must not be in use.
   ~ByteSorter();
-  ByteSorter(const ByteSorter&) = delete;
-  ByteSorter& operator=(const ByteSorter&) = delete;
+  // One that was moved from can only be destroyed or assigned to.
+  ByteSorter(ByteSorter&&) noexcept;
+  ByteSorter& operator=(ByteSorter&&) noexcept;
 
   std::size_t record_bytes() const noexcept { return record_bytes_; }
   const SortPlan& plan() const noexcept;
@@ -90,7 +93,7 @@ class VORTEX_EXPORT ByteSorter {
   // nothing can be pushed.
   void push_batch();
 
-  const std::size_t record_bytes_;
+  std::size_t record_bytes_;
   std::unique_ptr<Machine> machine_;
   // The buffer that first gathers the records that are pushed one by one. It has no room where
   // pushing is an error.
@@ -106,7 +109,7 @@ class VORTEX_EXPORT ByteSorter {
 //   vortex::Sorter<Point, ByX> sorter({.memory_bytes = 256 << 20});
 //   while (...) sorter.push(point);
 //   sorter.sort();
-//   for (std::uint64_t i = 0; i < sorter.size(); ++i) use(sorter.data()[i]);
+//   for (const Point& point : sorter) use(point);
 //
 // ByteSorter tells which calls block, which errors they throw and which state they leave.
 template <typename T, typename Less = std::less<T>>
@@ -128,8 +131,22 @@ class Sorter : private ByteSorter {
     Base::push(reinterpret_cast<const std::byte*>(records.data()), records.size());
   }
 
-  // The sorted array.
+  // Every element of a range: a container, a view, what a coroutine yields.
+  template <std::ranges::input_range Range>
+  requires std::convertible_to < std::ranges::range_reference_t<Range>,
+  const T& > void push_range(Range&& range) {
+    if constexpr (std::convertible_to<Range, std::span<const T>>) {
+      push(std::span<const T>(range));
+    } else {
+      for (auto&& record : range) push(record);
+    }
+  }
+
+  // The sorted array, and the same as a contiguous range.
   const T* data() const { return reinterpret_cast<const T*>(Base::bytes()); }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size(); }
+  std::span<const T> span() const { return {data(), size()}; }
 };
 
 // The same for records whose length and keys are known when the program runs.

@@ -60,6 +60,17 @@ FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout,
 
 FileReaderBase::FileReaderBase(FileReaderBase&&) noexcept = default;
 
+FileReaderBase& FileReaderBase::operator=(FileReaderBase&& other) noexcept {
+  if (this == &other) return *this;
+  file_.reset();  // before the pool that it uses
+  own_pool_ = std::move(other.own_pool_);
+  pool_ = other.pool_;
+  direct_ = std::move(other.direct_);
+  file_ = std::move(other.file_);
+  bytes_ = other.bytes_;
+  return *this;
+}
+
 FileReaderBase::~FileReaderBase() = default;
 
 std::optional<std::uint64_t> FileReaderBase::length_bytes() const noexcept {

@@ -75,6 +75,17 @@ FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
   stream_ = std::make_unique<OutputStreamBase>(std::move(sink), for_stream);
 }
 
+FileWriterBase& FileWriterBase::operator=(FileWriterBase&& other) noexcept {
+  if (this == &other) return *this;
+  stream_.reset();  // before the pool that it uses
+  own_pool_ = std::move(other.own_pool_);
+  pool_ = other.pool_;
+  sink_ = other.sink_;
+  direct_ = std::move(other.direct_);
+  stream_ = std::move(other.stream_);
+  return *this;
+}
+
 FileWriterStatistics FileWriterBase::statistics() const {
   FileWriterStatistics result;
   result.sink = sink_->statistics();

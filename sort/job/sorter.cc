@@ -191,6 +191,8 @@ ByteSorter::ByteSorter(const SortResources& resources, std::shared_ptr<const Rec
       batch_end_(batch_at_ + machine_->batch().size()) {}
 
 ByteSorter::~ByteSorter() = default;
+ByteSorter::ByteSorter(ByteSorter&&) noexcept = default;
+ByteSorter& ByteSorter::operator=(ByteSorter&&) noexcept = default;
 
 const SortPlan& ByteSorter::plan() const noexcept { return machine_->plan(); }
 const RunCounts& ByteSorter::counts() const noexcept { return machine_->counts(); }

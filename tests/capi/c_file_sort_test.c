@@ -123,7 +123,7 @@ static void wrong_options(void) {
   CHECK_TEXT(vtx_strerror(NULL), "'first'");
   vtx_sort_resources resources = {.memory_bytes = 1000};
   CHECK(vtx_sort_files(&files, &numbers_format, &resources, NULL) == -ENOMEM);
-  resources = (vtx_sort_resources){.caching = (vtx_caching)7};
+  resources = (vtx_sort_resources){.caching = 7};
   CHECK(vtx_sort_files(&files, &numbers_format, &resources, NULL) == -EINVAL);
   CHECK(access("none", F_OK) != 0);
 }

@@ -112,7 +112,7 @@ int main(void) {
   const vtx_record_format three = {3, odd, 1};
   CHECK(vtx_sort_records(records, 3, &three, NULL) == -EINVAL);
   CHECK_TEXT(vtx_strerror(NULL), "integers have 1, 2, 4 or 8");
-  const vtx_key unknown[] = {{.length = 1, .kind = (vtx_key_kind)9}};
+  const vtx_key unknown[] = {{.length = 1, .kind = 9}};
   const vtx_record_format nine = {1, unknown, 1};
   CHECK(vtx_sort_records(records, 9, &nine, NULL) == -EINVAL);
   CHECK(vtx_sort_records(records, 9, NULL, NULL) == -EINVAL);

@@ -341,9 +341,9 @@ int refuse_memory(os::MemoryCall call) noexcept {
 }
 
 static_assert(std::is_move_constructible_v<FileReader<char>>);
-static_assert(!std::is_move_assignable_v<FileReader<char>>);
+static_assert(std::is_move_assignable_v<FileReader<char>>);
 static_assert(std::is_move_constructible_v<FileWriter<char>>);
-static_assert(!std::is_move_assignable_v<FileWriter<char>>);
+static_assert(std::is_move_assignable_v<FileWriter<char>>);
 
 // Code that maps and protects pages one by one uses up what vm.max_map_count allows.
 TEST(FileStreamsWithoutMapsDeathTest, GiveBlocksUpAndReportTheError) {

@@ -1,0 +1,274 @@
+// The library's arrays as ranges, and ranges as its inputs. The expected values come from
+// std::stable_sort and from the ranges themselves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <concepts>
+#include <cstdint>
+#include <iterator>
+#include <numeric>
+#include <ranges>
+#include <span>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
+#include "vortex/guarded.h"
+#include "vortex/pipeline.h"
+#include "vortex/range_input.h"
+#include "vortex/sort.h"
+#include "vortex/sorter.h"
+
+namespace vortex {
+namespace {
+
+template <typename R, typename T>
+concept ArrayOf = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+                  std::same_as < std::ranges::range_reference_t<R>,
+const T& > ;
+
+static_assert(ArrayOf<FileReader<int>, int> && ArrayOf<const FileReader<int>, int>);
+static_assert(ArrayOf<Sorter<int>, int> && ArrayOf<const Sorter<int>, int>);
+
+template <typename T>
+constexpr bool kMovesOnly =
+    std::is_nothrow_move_constructible_v<T>&& std::is_nothrow_move_assignable_v<T> &&
+    !std::is_copy_constructible_v<T> && !std::is_copy_assignable_v<T>;
+
+static_assert(kMovesOnly<FileReader<int>> && kMovesOnly<FileWriter<int>>);
+static_assert(kMovesOnly<Sorter<int>> && kMovesOnly<RecordSorter>);
+static_assert(kMovesOnly<PipelineReader<int>> && kMovesOnly<PipelineWriter<int>>);
+
+struct Item {
+  std::uint32_t name = 0;
+  float price = 0;
+  std::uint16_t shelf = 0;
+
+  std::uint32_t twice() const noexcept { return 2 * name; }
+  bool operator==(const Item&) const = default;
+};
+
+std::vector<std::uint64_t> random_numbers(std::size_t count) {
+  std::mt19937_64 random = test::test_random();
+  std::vector<std::uint64_t> numbers(count);
+  for (auto& number : numbers) number = random() % 10000;
+  return numbers;
+}
+
+std::vector<Item> random_items(std::size_t count) {
+  std::mt19937_64 random = test::test_random();
+  std::vector<Item> items(count);
+  for (auto& item : items) {
+    item = {static_cast<std::uint32_t>(random() % 500), static_cast<float>(random() % 1000) / 8,
+            static_cast<std::uint16_t>(random())};
+  }
+  return items;
+}
+
+template <typename Key>
+std::vector<Item> sorted_by(std::vector<Item> items, Key key) {
+  std::ranges::stable_sort(items, {}, key);
+  return items;
+}
+
+TEST(SortOfRanges, WhateverIsAnArrayDeduces) {
+  const std::vector<std::uint64_t> numbers = random_numbers(5000);
+  std::vector<std::uint64_t> expected = numbers;
+  std::sort(expected.begin(), expected.end());
+
+  std::vector<std::uint64_t> sorted = numbers;
+  vortex::sort(sorted);
+  EXPECT_EQ(sorted, expected);
+  sorted = numbers;
+  vortex::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(sorted, expected);
+  sorted = numbers;
+  vortex::sort(sorted.data(), sorted.data() + sorted.size(), {.threads = 1});
+  EXPECT_EQ(sorted, expected);
+  sorted = numbers;
+  vortex::sort(std::span(sorted));
+  EXPECT_EQ(sorted, expected);
+  sorted = numbers;
+  vortex::sort(std::ranges::subrange(sorted), {.order = Order::kDescending});
+  EXPECT_TRUE(std::ranges::equal(sorted, expected | std::views::reverse));
+
+  std::array<int, 5> few{3, -1, 2, 0, -7};
+  vortex::sort(few);
+  EXPECT_EQ(few, (std::array{-7, -1, 0, 2, 3}));
+  double plain[] = {2.5, -1.5, 0};
+  vortex::sort(plain);
+  EXPECT_EQ(plain[0], -1.5);
+  EXPECT_EQ(plain[2], 2.5);
+  vortex::sort(std::span<int, 5>(few), {.order = Order::kDescending});
+  EXPECT_EQ(few, (std::array{3, 2, 0, -1, -7}));
+}
+
+TEST(SortOfRanges, OnlyThePartThatIsNamed) {
+  const std::vector<std::uint64_t> numbers = random_numbers(300);
+  std::vector<std::uint64_t> sorted = numbers;
+  std::vector<std::uint64_t> expected = numbers;
+  vortex::sort(sorted.begin() + 7, sorted.begin() + 250);
+  std::sort(expected.begin() + 7, expected.begin() + 250);
+  EXPECT_EQ(sorted, expected);
+  vortex::sort(sorted.begin(), sorted.begin());
+  EXPECT_EQ(sorted, expected);
+}
+
+TEST(SortOfRanges, Projections) {
+  const std::vector<Item> items = random_items(5000);
+  std::vector<Item> sorted = items;
+  vortex::sort(sorted, &Item::price);
+  EXPECT_EQ(sorted, sorted_by(items, &Item::price));
+  sorted = items;
+  vortex::sort(sorted, &Item::twice);
+  EXPECT_EQ(sorted, sorted_by(items, &Item::name));
+  sorted = items;
+  vortex::sort(sorted.begin(), sorted.end(), &Item::shelf);
+  EXPECT_EQ(sorted, sorted_by(items, &Item::shelf));
+  sorted = items;
+  vortex::sort(sorted, [](const Item& item) { return item.name; }, {.order = Order::kDescending});
+  EXPECT_EQ(sorted, sorted_by(items, [](const Item& item) { return ~item.name; }));
+}
+
+TEST(Ranges, OfFiles) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::uint64_t> numbers = random_numbers(100'000);
+  FileWriter<std::uint64_t> writer(folder.file("numbers"));
+  std::ranges::copy(numbers, writer.data());
+  writer.finish(numbers.size());
+
+  const FileReader<std::uint64_t> reader(folder.file("numbers"), {.block_bytes = 64 << 10});
+  EXPECT_TRUE(std::ranges::equal(reader, numbers));
+  EXPECT_TRUE(std::ranges::equal(reader | std::views::reverse, numbers | std::views::reverse));
+  EXPECT_EQ(reader.span().size(), numbers.size());
+  EXPECT_EQ(std::reduce(reader.begin(), reader.end()), std::reduce(numbers.begin(), numbers.end()));
+  std::vector<std::uint64_t> copied(reader.begin(), reader.end());
+  EXPECT_EQ(copied, numbers);
+}
+
+TEST(Ranges, ReadersAndWritersAreAssigned) {
+  const test::TemporaryFolder folder;
+  for (const std::string name : {"first", "second"}) {
+    FileWriter<char> writer(folder.file("none"));
+    writer.data()[0] = 'x';
+    writer = FileWriter<char>(folder.file(name));  // with a pool of its own, like the one before
+    std::ranges::copy(name, writer.data());
+    writer.finish(name.size());
+  }
+  EXPECT_EQ(folder.entries(), 2U);  // what was replaced has not appeared
+  FileReader<char> reader(folder.file("first"));
+  EXPECT_EQ(std::string(reader.begin(), reader.end()), "first");
+  reader = FileReader<char>(folder.file("second"));
+  EXPECT_EQ(std::string(reader.begin(), reader.end()), "second");
+}
+
+TEST(Ranges, OfSorters) {
+  const std::vector<std::uint64_t> numbers = random_numbers(50'000);
+  std::vector<std::uint64_t> expected = numbers;
+  std::sort(expected.begin(), expected.end());
+  Sorter<std::uint64_t> sorter({.memory_bytes = 4 << 20});
+  sorter.push(7);
+  Sorter<std::uint64_t> moved = std::move(sorter);
+  EXPECT_EQ(moved.size(), 1U);
+  sorter = Sorter<std::uint64_t>({.memory_bytes = 4 << 20});
+  sorter.push_range(numbers | std::views::take(100));
+  sorter.push_range(std::vector(numbers.begin() + 100, numbers.begin() + 20'000));
+  sorter.push_range(std::views::iota(std::size_t{20'000}, numbers.size()) |
+                    std::views::transform([&](std::size_t i) { return numbers[i]; }));
+  sorter.sort();
+  EXPECT_TRUE(std::ranges::equal(sorter, expected));
+  moved.sort();
+  EXPECT_EQ(moved.span()[0], 7U);
+}
+
+TEST(Ranges, EndsOfPipelinesAreAssigned) {
+  const PipelineOptions options{.block_bytes = kMinBlockBytes};
+  Pipeline<int> first(options);
+  Pipeline<int> second(options);
+  PipelineWriter<int> writer = first.writer();
+  PipelineReader<int> reader = first.reader();
+  writer.data()[0] = 1;
+  writer = second.writer();  // the first reader finds nobody
+  const Failure failure =
+      guarded([&] { static_cast<void>(*const_cast<const volatile int*>(reader.data())); });
+  EXPECT_NE(failure.error, 0);
+  reader = second.reader();
+  std::thread consumer([&] {
+    EXPECT_EQ(reader.data()[0], 5);
+    EXPECT_EQ(reader.wait_size(), 1U);
+  });
+  writer.data()[0] = 5;
+  writer.finish(1);
+  consumer.join();
+}
+
+BlockPoolOptions small_pool() {
+  return {.pool_bytes = 2 * kMinBlockBytes, .block_bytes = kMinBlockBytes};
+}
+
+TEST(InputFromRange, AnEndlessView) {
+  BlockPool pool(small_pool());
+  const auto square = [](std::uint64_t i) { return i * i; };
+  auto stream =
+      input_from_range(pool, std::views::iota(std::uint64_t{0}) | std::views::transform(square));
+  static_assert(std::same_as<decltype(stream), InputStream<std::uint64_t>>);
+  EXPECT_FALSE(stream.size());
+  for (std::uint64_t i = 0; i < 50'000; ++i) ASSERT_EQ(stream.data()[i], i * i);
+  EXPECT_EQ(stream.data()[1'000'000], std::uint64_t{1'000'000} * 1'000'000);  // jumps forward
+  EXPECT_FALSE(stream.size());
+}
+
+// Elements straddle blocks, and the container stays where it is.
+TEST(InputFromRange, AContainerOfKnownSize) {
+  const std::vector<Item> items = random_items(10'001);
+  static_assert(kMinBlockBytes % sizeof(Item) != 0);
+  BlockPool pool(small_pool());
+  auto stream = input_from_range(pool, items);
+  ASSERT_EQ(stream.size(), items.size());
+  EXPECT_TRUE(std::equal(items.begin(), items.end(), stream.data()));
+}
+
+// An input range, which can be gone through once only and does not know its size.
+TEST(InputFromRange, ASinglePass) {
+  std::istringstream text("11 22 33 44");
+  BlockPool pool(small_pool());
+  auto stream = input_from_range(pool, std::views::istream<int>(text));
+  EXPECT_EQ(stream.data()[0], 11);
+  EXPECT_EQ(stream.data()[3], 44);
+  EXPECT_EQ(stream.data()[4], 0);
+  EXPECT_EQ(stream.size(), 4U);
+}
+
+TEST(InputFromRange, WhatItThrowsAndWhatItCannotDo) {
+  BlockPool pool(small_pool());
+  auto bad = input_from_range(pool, std::views::iota(0) | std::views::transform([](int i) {
+                                      if (i == 10'000) throw Error(EDOM, "ten thousand");
+                                      return i;
+                                    }));
+  const Failure thrown = guarded([&] {
+    for (int i = 0; i < 20'000; ++i) ASSERT_EQ(bad.data()[i], i);
+  });
+  EXPECT_EQ(thrown.error, EDOM);
+  EXPECT_TRUE(thrown.cause.view().ends_with("ten thousand"));
+
+  BlockPool second(small_pool());
+  auto stream = input_from_range(second, std::views::iota(0));
+  const volatile int* const data = stream.data();
+  constexpr std::size_t kBlock = kMinBlockBytes / sizeof(int);
+  EXPECT_EQ(data[5 * kBlock], static_cast<int>(5 * kBlock));
+  const Failure back = guarded([&] { static_cast<void>(data[4 * kBlock]); });
+  EXPECT_EQ(back.error, EINVAL);
+  EXPECT_TRUE(back.cause.view().find("forward only") != std::string_view::npos);
+}
+
+}  // namespace
+}  // namespace vortex
