@@ -53,6 +53,7 @@ std::unique_ptr<vtx_input> open_input(const File& file, const vtx_file_options* 
   const std::shared_ptr<BlockPool> pool = blocks_of(wanted.pool);
   FileReaderOptions options;
   options.pool = pool.get();
+  options.memory_bytes = wanted.memory_bytes;
   options.block_bytes = wanted.block_bytes;
   set_unless_zero(options.comeback_blocks, wanted.comeback_blocks);
   set_unless_zero(options.read_ahead, wanted.read_ahead);

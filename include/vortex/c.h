@@ -90,6 +90,7 @@ typedef enum vtx_caching {
 // Of a file to read.
 typedef struct vtx_file_options {
   vtx_pool* pool;          // NULL: one of its own, of about the size needed
+  size_t memory_bytes;     // for blocks, without a pool; 0: no more than the others need
   size_t block_bytes;      // without a pool; 0: 2 MiB, less for small files
   size_t comeback_blocks;  // how far the reader may go back where it reads forward only; 0: 1
   size_t read_ahead;       // requests beyond the block in use; 0: 4
@@ -195,6 +196,48 @@ VORTEX_EXPORT int vtx_output_failure(vtx_output* output);
 VORTEX_EXPORT void vtx_output_cancel(vtx_output* output, int error, const char* cause);
 // Without a finish before it, no file appears, and the other end of a pipe gets an error.
 VORTEX_EXPORT void vtx_output_close(vtx_output* output);
+
+// ---- Files that are changed in place -----------------------------------------------------------
+
+// A file as an array that is read and changed anywhere, in any order, in a fixed memory.
+typedef struct vtx_array vtx_array;
+
+typedef struct vtx_array_options {
+  size_t memory_bytes;     // for blocks, without a pool; 0: no more than the others need
+  vtx_pool* pool;          // NULL: one of its own
+  size_t block_bytes;      // without a pool; 0: 2 MiB, less for small files and little memory
+  size_t comeback_blocks;  // the last so many blocks and one, at least 4, stay; 0: 1
+  size_t read_ahead;       // requests that a walk reads ahead; 0: 4
+  size_t cursors;          // walks that have memory for as many; 0: 1
+  size_t write_behind;     // requests to write that have memory; 0: 4
+  int caching;             // a vtx_caching
+  int make;                // 1: a file that is missing is made, empty
+  uint64_t reserve_bytes;  // address space, the most that the file can grow to; 0: 1 TiB
+} vtx_array_options;
+
+// A regular file or a block device that can be read and written. What open(2) reports, -ESPIPE for
+// what has no offsets, -ENOMEM for memory and address space. See file_array.h.
+VORTEX_EXPORT int vtx_array_open(const char* path, const vtx_array_options* options,
+                                 vtx_array** array);
+// Any number of threads may read and write it. The pointer stays when the file grows or shrinks.
+VORTEX_EXPORT void* vtx_array_data(const vtx_array* array);
+VORTEX_EXPORT uint64_t vtx_array_length(const vtx_array* array);
+// The file is longer or shorter from now on, on the disk as well; what is new reads as zeros.
+// -EFBIG beyond the reservation, and what the system says, with nothing changed.
+VORTEX_EXPORT int vtx_array_resize(vtx_array* array, uint64_t bytes);
+// Writes what was changed in [offset, offset + bytes), and waits; with `sync` until the disk has it
+// for good. What could not be written stays in memory, and the next call tries again.
+VORTEX_EXPORT int vtx_array_flush(vtx_array* array, uint64_t offset, uint64_t bytes, int sync);
+// Places [offset, offset + bytes) for system calls that read it, or write to it (`to_write`). As
+// vtx_input_prefault().
+VORTEX_EXPORT int vtx_array_prefault(vtx_array* array, uint64_t offset, size_t bytes, int to_write);
+// As vtx_input_failure().
+VORTEX_EXPORT int vtx_array_failure(vtx_array* array);
+// As vtx_input_cancel().
+VORTEX_EXPORT void vtx_array_cancel(vtx_array* array, int error, const char* cause);
+// Writes what was changed, and does not sync. What cannot be written is lost, with a line on
+// stderr: vtx_array_flush() tells of it in time.
+VORTEX_EXPORT void vtx_array_close(vtx_array* array);
 
 // ---- Two threads -------------------------------------------------------------------------------
 

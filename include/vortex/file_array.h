@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -147,6 +148,7 @@ class FileArray : public FileArrayBase {
   std::uint64_t size() const noexcept { return length_bytes() / sizeof(T); }
   T* begin() const noexcept { return data(); }
   T* end() const noexcept { return data() + size(); }
+  std::span<T> span() const noexcept { return {data(), size()}; }
 
   // See FileArrayBase; in elements.
   void resize(std::uint64_t count) { resize_bytes(count * sizeof(T)); }

@@ -20,6 +20,7 @@
 
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
@@ -37,6 +38,9 @@ concept ArrayOf = std::ranges::contiguous_range<R> && std::ranges::sized_range<R
 const T& > ;
 
 static_assert(ArrayOf<FileReader<int>, int> && ArrayOf<const FileReader<int>, int>);
+static_assert(std::ranges::contiguous_range<FileArray<int>> &&
+              std::ranges::sized_range<FileArray<int>> &&
+              std::same_as<std::ranges::range_reference_t<FileArray<int>>, int&>);
 static_assert(ArrayOf<Sorter<int>, int> && ArrayOf<const Sorter<int>, int>);
 
 template <typename T>
