@@ -33,18 +33,18 @@ std::vector<std::uint64_t> partition(VanishingArray<Record>& input,
                                      std::span<const std::unique_ptr<BucketStream>> buckets,
                                      BucketOf bucket_of) {
   if (buckets.size() < 2 || buckets.size() > kMaxPartitions) {
-    throw Error(EINVAL, "partition: " + std::to_string(buckets.size()) +
+    throw_error(EINVAL, "partition: " + std::to_string(buckets.size()) +
                             " buckets; it makes 2 to " + std::to_string(kMaxPartitions));
   }
   for (const auto& bucket : buckets) {
     if (&bucket->pool() != &input.pool() || bucket->held_blocks() != 0) {
-      throw Error(EINVAL, "partition of '" + input.name() + "': bucket '" + bucket->name() +
+      throw_error(EINVAL, "partition of '" + input.name() + "': bucket '" + bucket->name() +
                               "' is not empty, or not on the pool of the input");
     }
   }
   auto require = [&](int error) {
     if (error != 0) {
-      throw Error(error, "partition of '" + input.name() +
+      throw_error(error, "partition of '" + input.name() +
                              "': a bucket cannot get a block (the pool needs one for each bucket "
                              "besides those of the input)");
     }

@@ -30,7 +30,7 @@ class RangeFill {
 
   std::size_t fill(std::span<std::byte> block, std::uint64_t offset) {
     if (offset < done_) {
-      throw Error(EINVAL, "a range goes forward only: blocks that were jumped over are gone");
+      throw_error(EINVAL, "a range goes forward only: blocks that were jumped over are gone");
     }
     while (done_ < offset) {
       if (!have_element()) return 0;

@@ -1,4 +1,4 @@
-// Which version of the library this is.
+// Which version of the library this is. The macros are for C as well.
 #pragma once
 
 #include "vortex/detail/export.h"
@@ -11,6 +11,8 @@
   (VORTEX_VERSION_MAJOR * 10000 + VORTEX_VERSION_MINOR * 100 + VORTEX_VERSION_PATCH)
 #define VORTEX_VERSION_STRING "0.1.0"
 
+#ifdef __cplusplus
+
 // Names of the library are in the inline namespace vortex::v0. While the major version is 0, each
 // minor version may break the interface, and the soname says so.
 namespace vortex::inline v0 {
@@ -20,3 +22,5 @@ namespace vortex::inline v0 {
 VORTEX_EXPORT const char* version() noexcept;
 
 }  // namespace vortex::inline v0
+
+#endif

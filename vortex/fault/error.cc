@@ -5,6 +5,8 @@
 
 namespace vortex::inline v0 {
 
+void throw_error(int errno_value, const std::string& message) { throw Error(errno_value, message); }
+
 int errno_of(const std::exception& exception, int otherwise) noexcept {
   const auto* const error = dynamic_cast<const std::system_error*>(&exception);
   if (error == nullptr || error->code().value() == 0) return otherwise;
