@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "vortex/detail/export.h"
 #include "vortex/detail/key.h"
@@ -153,18 +154,10 @@ radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options =
       sizeof(T) <= 1024,
       "the base case takes 256 records' room on the stack: sort the keys of larger records "
       "with their places");
-  const auto sort_by = [&](auto key_of) {
-    return detail::radix_sort_with(array, array.size(), SortRules<T, decltype(key_of)>{key_of},
-                                   NoCodec<T>{}, options);
-  };
-  if (options.order == Order::kAscending) {
-    return sort_by([key](const T& record) noexcept {
-      return to_key_bits<Order::kAscending>(std::invoke(key, record));
-    });
-  }
-  return sort_by([key](const T& record) noexcept {
-    return to_key_bits<Order::kDescending>(std::invoke(key, record));
-  });
+  using KeyOf = detail::OrderedKey<T, KeyFunction>;
+  return detail::radix_sort_with(array, array.size(),
+                                 SortRules<T, KeyOf>{KeyOf(std::move(key), options.order)},
+                                 NoCodec<T>{}, options);
 }
 
 // Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these

@@ -99,18 +99,9 @@ requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
   static_assert(std::is_trivially_copyable_v<T>,
                 "radix sorting moves records as bytes: they must be trivially copyable");
-  const auto sort_by = [&](auto key_of) {
-    detail::sort_generic(records.data(), records.size(), key_of, options.threads);
-  };
-  if (options.order == Order::kAscending) {
-    sort_by([key](const T& record) noexcept {
-      return to_key_bits<Order::kAscending>(std::invoke(key, record));
-    });
-  } else {
-    sort_by([key](const T& record) noexcept {
-      return to_key_bits<Order::kDescending>(std::invoke(key, record));
-    });
-  }
+  detail::sort_generic(records.data(), records.size(),
+                       detail::OrderedKey<T, KeyFunction>(std::move(key), options.order),
+                       options.threads);
 }
 
 // Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these

@@ -4,7 +4,9 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <type_traits>
+#include <utility>
 
 #include "vortex/detail/key_code.h"
 
@@ -57,6 +59,29 @@ constexpr K from_key_bits(KeyBits<K> bits) noexcept {
     return static_cast<K>(kEncoder.decode(bits));
   }
 }
+
+namespace detail {
+
+// The bits of `key(record)`, in either order. The order is a value, not a type: a sort is compiled
+// once for both, and flipping the bits is one instruction.
+template <typename T, typename KeyFunction>
+class OrderedKey {
+ public:
+  using Bits = KeyBits<std::remove_cvref_t<std::invoke_result_t<const KeyFunction&, const T&>>>;
+
+  OrderedKey(KeyFunction key, Order order)
+      : key_(std::move(key)), flip_(order == Order::kDescending ? ~Bits{0} : Bits{0}) {}
+
+  Bits operator()(const T& record) const noexcept {
+    return to_key_bits(std::invoke(key_, record)) ^ flip_;
+  }
+
+ private:
+  [[no_unique_address]] KeyFunction key_;
+  Bits flip_;
+};
+
+}  // namespace detail
 
 // A key with something attached to it.
 template <RadixKey Key, typename Value>
