@@ -4,6 +4,8 @@
   suite_report.py suites FLAVOUR BUILD_FOLDER OUTPUT TOTALS   lines of one finished run
   suite_report.py broken FLAVOUR STEP SECONDS TOTALS          the flavour did not get that far
   suite_report.py close TOTALS                                the closing line
+  suite_report.py programs BUILD_FOLDER WORD...               the programs of tests, for ninja: a
+                                                              WORD is a test or --suite SUITE
 
 TOTALS is a file that gathers `passed failed skipped` of all runs. What is counted are the single
 test cases of a GoogleTest program, and 1 for any other program. A program that failed without a
@@ -156,8 +158,17 @@ def close(totals):
     return 1 if counts.failed or not counts.passed else 0
 
 
+def programs(folder, *words):
+    folder = pathlib.Path(folder).resolve()
+    wanted = set(words) - {"--suite"}
+    for test in json.loads((folder / "meson-info" / "intro-tests.json").read_text()):
+        program = pathlib.Path(test["cmd"][0])
+        if wanted & {test["name"], *test["suite"]} and folder in program.parents:
+            print(program.relative_to(folder))
+
+
 def main():
-    actions = {"suites": report_suites, "broken": report_broken, "close": close}
+    actions = {"programs": programs, "suites": report_suites, "broken": report_broken, "close": close}
     if len(sys.argv) < 3 or sys.argv[1] not in actions:
         sys.exit(__doc__)
     sys.exit(actions[sys.argv[1]](*sys.argv[2:]))
