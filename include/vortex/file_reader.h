@@ -29,7 +29,8 @@ enum class ReadOrder : std::uint8_t {
 };
 
 struct FileReaderOptions {
-  std::size_t block_bytes = 0;      // 0: 2 MiB, less for files smaller than the pool
+  std::size_t block_bytes = 0;      // 0: 2 MiB, less for files smaller than the pool, and where
+                                    // memory_bytes has no room for blocks of that size
   std::size_t comeback_blocks = 1;  // M: how far the reader may go back. In any order: the last
                                     // M + 1 blocks touched, and at least 4, are always there
   std::size_t read_ahead = 4;       // N: requests beyond the block in use

@@ -2,12 +2,24 @@
 
 #include <limits.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 namespace vortex::inline v0 {
+namespace {
+
+// pwritev(2) that a race detector does not watch. What is written may be memory that a program
+// changes whenever it likes: taking away the right to do so comes between its stores and the write,
+// which a detector cannot know.
+ssize_t write_at(int file, const iovec* memory, int count, off_t offset) noexcept {
+  return static_cast<ssize_t>(syscall(SYS_pwritev, file, memory, count, offset, 0));
+}
+
+}  // namespace
 
 std::int64_t transfer(const Attempt& attempt) noexcept {
   const int saved = errno;
@@ -21,7 +33,7 @@ std::int64_t transfer(const Attempt& attempt) noexcept {
                        : preadv(attempt.file, memory, count, offset);
   } else {
     moved = sequential ? writev(attempt.file, memory, count)
-                       : pwritev(attempt.file, memory, count, offset);
+                       : write_at(attempt.file, memory, count, offset);
   }
   const std::int64_t result = moved >= 0 ? moved : -static_cast<std::int64_t>(errno);
   errno = saved;

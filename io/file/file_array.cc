@@ -13,9 +13,6 @@
 namespace vortex::inline v0 {
 namespace {
 
-// A small memory is to hold that many blocks at least.
-constexpr std::size_t kLeastBlocks = 32;
-
 FileReaderOptions reader_options(const FileArrayOptions& options) {
   return {.block_bytes = options.block_bytes,
           .comeback_blocks = options.comeback_blocks,
@@ -29,10 +26,13 @@ FileReaderOptions reader_options(const FileArrayOptions& options) {
 
 std::size_t chosen_block_bytes(std::uint64_t length, const FileArrayOptions& options) {
   if (options.block_bytes != 0) return options.block_bytes;
-  std::uint64_t bytes = kLeastBlocks * kDefaultBlockBytes;
-  if (length > 0) bytes = std::min(bytes, length);
-  if (options.memory_bytes > 0) bytes = std::min<std::uint64_t>(bytes, options.memory_bytes);
-  return block_bytes_for(bytes, kLeastBlocks);
+  // A file that is empty is going to grow.
+  const std::size_t block_bytes =
+      length == 0 ? kDefaultBlockBytes : block_bytes_for(length, options.read_ahead + 1);
+  if (options.memory_bytes == 0) return block_bytes;
+  return block_bytes_within(options.memory_bytes, block_bytes, [&](std::size_t bytes) {
+    return FileArrayBase::blocks_needed(options, bytes);
+  });
 }
 
 }  // namespace

@@ -16,8 +16,13 @@ namespace {
 std::size_t chosen_block_bytes(const FileLayout& layout, const FileReaderOptions& options) {
   if (options.block_bytes != 0) return options.block_bytes;
   const auto length = layout.length();
-  if (!length || *length >= options.read_ahead * kDefaultBlockBytes) return kDefaultBlockBytes;
-  return block_bytes_for(*length, options.read_ahead + 1);
+  const std::size_t block_bytes = !length || *length >= options.read_ahead * kDefaultBlockBytes
+                                      ? kDefaultBlockBytes
+                                      : block_bytes_for(*length, options.read_ahead + 1);
+  if (options.memory_bytes == 0 || !reads_in_any_order(options, layout)) return block_bytes;
+  return block_bytes_within(options.memory_bytes, block_bytes, [&](std::size_t bytes) {
+    return file_stream_blocks(options, true, bytes, layout.unit_bytes());
+  });
 }
 
 }  // namespace

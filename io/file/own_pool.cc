@@ -16,6 +16,15 @@ std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks) {
   return std::max<std::size_t>(std::bit_ceil(share), kSmallestChosenBlock);
 }
 
+std::size_t block_bytes_within(std::size_t memory_bytes, std::size_t block_bytes,
+                               const std::function<std::size_t(std::size_t)>& blocks_needed) {
+  while (block_bytes > kSmallestChosenBlock &&
+         blocks_needed(block_bytes) * block_bytes > memory_bytes) {
+    block_bytes /= 2;
+  }
+  return block_bytes;
+}
+
 std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t block_bytes,
                                          std::size_t blocks) {
   BlockPoolOptions options;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,11 @@ namespace vortex::inline v0 {
 // Small streams do not need large blocks: the least that moves `bytes` with `blocks` of them, from
 // 64 KiB to kDefaultBlockBytes.
 std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks);
+
+// Blocks no larger than `block_bytes`, so that what `blocks_needed` tells for a size fits in
+// `memory_bytes`, where blocks of 64 KiB do.
+std::size_t block_bytes_within(std::size_t memory_bytes, std::size_t block_bytes,
+                               const std::function<std::size_t(std::size_t)>& blocks_needed);
 
 // A pool of at least so many blocks. Beyond 2 MiB it is one of whole huge pages: scattered memory
 // costs a disk more than the room that is left over.

@@ -546,6 +546,39 @@ TEST_P(AnyOrder, RefusalsOfTheKernel) {
   }
 }
 
+int refuse_all(os::MemoryCall call) noexcept {
+  return call == os::MemoryCall::kPopulate || call == os::MemoryCall::kUnmap ? 0 : ENOMEM;
+}
+
+// A block that the kernel will not move home when its reader ends is lost to the pool, which goes
+// on with the others.
+TEST_P(AnyOrder, WhatCannotBeMovedHomeIsGivenUp) {
+  const std::string text = write(60 * kBlock);
+  Bench bench(path, kind(), backend(), options(0));
+  for (const std::size_t block : {7, 20, 41}) (void)at(*bench.in, block);
+  os::set_failure_hook(&refuse_all);
+  bench.in.reset();
+  os::set_failure_hook(nullptr);
+  EXPECT_EQ(bench.pool->statistics().blocks_lost, 3u);
+  EXPECT_EQ(bench.pool->statistics().blocks_in_use, 3u);
+  FileReaderOptions again = options(0);
+  again.disk = bench.disk.disk.get();
+  again.pool = bench.pool.get();
+  bench.most += 3;
+  bench.in = std::make_unique<FileReader<char>>(path, again);
+  EXPECT_EQ(std::memcmp(bench.in->data(), text.data(), text.size()), 0);
+}
+
+// Once, and only where it is much.
+TEST_P(AnyOrder, ReadingAgainIsSaid) {
+  const std::string text = write(100 * kBlock);
+  Bench bench(path, kind(), backend(), options(1));
+  EXPECT_EQ(std::memcmp(bench.in->data(), text.data(), text.size()), 0);
+  EXPECT_EQ(bench.in->statistics().advice, "");
+  EXPECT_EQ(std::memcmp(bench.in->data(), text.data(), text.size()), 0);
+  EXPECT_NE(bench.in->statistics().advice.find("had been read before"), std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Settings, AnyOrder,
     testing::Combine(testing::Values(PoolKind::kMoves, PoolKind::kAliases),
@@ -576,6 +609,21 @@ TEST(AnyOrderOptions, TheStrictWindowIsAChoice) {
   EXPECT_EQ(at(in, 20), 'x');
   EXPECT_EQ(guarded([&] { (void)at(in, 3); }).error, EFAULT);
   EXPECT_EQ(in.statistics().any_order.cursors, 0u);
+}
+
+TEST(AnyOrderOptions, BlocksFitTheMemory) {
+  const test::TemporaryFolder folder;
+  put(folder.file("in"), "");
+  ASSERT_EQ(truncate(folder.file("in").c_str(), 64 << 20), 0);
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  const auto block_for = [&](std::size_t memory, std::size_t cursors) {
+    const FileReader<char> in(folder.file("in"), {.memory_bytes = memory, .cursors = cursors});
+    EXPECT_LE(in.statistics().pool_bytes, memory);
+    return in.block_bytes();
+  };
+  EXPECT_EQ(block_for(64 * kMiB, 1), 2 * kMiB);
+  EXPECT_EQ(block_for(64 * kMiB, 16), kMiB / 2);
+  EXPECT_EQ(block_for(4 * kMiB, 1), kMiB / 2);
 }
 
 TEST(AnyOrderOptions, MemoryGrowsWithWhatIsAskedFor) {

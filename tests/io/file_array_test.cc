@@ -406,7 +406,7 @@ TEST_P(FileArrays, RefusalsOfTheKernel) {
   for (const os::MemoryCall call :
        {os::MemoryCall::kMove, os::MemoryCall::kAlias, os::MemoryCall::kVacate,
         os::MemoryCall::kProtect, os::MemoryCall::kPopulate}) {
-    for (std::uint64_t k = 1; k < 40; k += 1 + random() % 6) {
+    for (std::uint64_t k = 1; k < 40; k += 1 + random() % (test::kShadowMemory ? 30 : 6)) {
       std::string text = fill(50 * kBlock);
       open();
       Model model(*array, text, random);
@@ -440,6 +440,19 @@ TEST_P(FileArrays, ResizingCanFail) {
   EXPECT_EQ(std::memcmp(array->data(), text.data(), text.size()), 0);
   close();
   EXPECT_TRUE(contents(path) == text);
+}
+
+TEST_P(FileArrays, WhatIsLostAtTheEndIsSaid) {
+  fill(40 * kBlock);
+  const auto faults = std::make_shared<FailingWrites>(random());
+  open(faults);
+  array->data()[5 * kBlock] = 'x';
+  faults->armed = EIO;
+  testing::internal::CaptureStderr();
+  array.reset();
+  const std::string line = testing::internal::GetCapturedStderr();
+  EXPECT_NE(line.find("changed bytes are lost"), std::string::npos) << line;
+  EXPECT_NE(line.find(path + "' at byte " + std::to_string(5 * kBlock)), std::string::npos) << line;
 }
 
 // ---- Threads.
@@ -515,18 +528,51 @@ TEST_P(FileArrays, WhatIsWrittenIsOfOneMoment) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Settings, FileArrays,
-    testing::Values(Setting(PoolKind::kMoves, Backend::kUring, 1),
-                    Setting(PoolKind::kMoves, Backend::kThreads, 4),
-                    Setting(PoolKind::kMoves, Backend::kVirtual, 4),
-                    Setting(PoolKind::kAliases, Backend::kUring, 4),
-                    Setting(PoolKind::kAliases, Backend::kThreads, 1)),
-    [](const auto& setting) {
-      return std::string(std::get<0>(setting.param) == PoolKind::kMoves ? "Moves" : "Aliases") +
-             test::name_of(std::get<1>(setting.param)) +
-             (std::get<2>(setting.param) == 1 ? "Blocks" : "Groups");
-    });
+TEST(FileArrayOnAFullDisk, IsAnErrorAndLosesNothing) {
+  const test::SmallFileSystem system("ext4", std::size_t{8} << 20);
+  if (!system.refusal.empty()) END_TEST_WITHOUT(system.environment, system.refusal);
+  const std::string path = system.file("file");
+  constexpr std::size_t kBytes = 40 * kBlock;
+  FileArray<char> array(path, {.block_bytes = kBlock,
+                               .write_behind = 2,
+                               .request_bytes = kBlock,
+                               .make = true,
+                               .reserve_bytes = kBytes});
+  array.resize(kBytes);
+  system.leave(10 * kBlock);
+  EXPECT_THROW(array.allocate(kBytes), Error);
+  std::size_t done = 0;
+  const Failure failure = guarded([&] {
+    for (; done < kBytes; ++done) *static_cast<volatile char*>(array.data() + done) = 'x';
+  });
+  EXPECT_EQ(failure.error, ENOSPC) << failure.message();
+  EXPECT_GE(done, 8 * kBlock);
+  EXPECT_THROW(array.flush(), Error);
+  system.leave(60 * kBlock);
+  array.flush();
+  EXPECT_TRUE(contents(path) == std::string(done, 'x') + std::string(kBytes - done, '\0'));
+}
+
+TEST(FileArrayOptionsTest, WhatHasNoOffsetsIsRefused) {
+  const test::TemporaryFolder folder;
+  ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  EXPECT_THROW(FileArray<char>(folder.file("pipe")), Error);
+  EXPECT_THROW(FileArray<char>(folder.file("missing")), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, FileArrays,
+                         testing::Values(Setting(PoolKind::kMoves, Backend::kUring, 1),
+                                         Setting(PoolKind::kMoves, Backend::kThreads, 4),
+                                         Setting(PoolKind::kMoves, Backend::kVirtual, 4),
+                                         Setting(PoolKind::kAliases, Backend::kUring, 4),
+                                         Setting(PoolKind::kAliases, Backend::kThreads, 1)),
+                         [](const auto& setting) {
+                           return std::string(std::get<0>(setting.param) == PoolKind::kMoves
+                                                  ? "Moves"
+                                                  : "Aliases") +
+                                  test::name_of(std::get<1>(setting.param)) +
+                                  (std::get<2>(setting.param) == 1 ? "Blocks" : "Groups");
+                         });
 
 }  // namespace
 }  // namespace vortex
