@@ -219,22 +219,10 @@ class HandWritten {
   }
 
   void read(std::uint64_t number) {
-    io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
-    if (fixed_) {
-      io_uring_prep_read_fixed(entry, file_, slot(number), bytes(), number * block_, 0);
-    } else {
-      io_uring_prep_read(entry, file_, slot(number), bytes(), number * block_);
-    }
-    submit(entry, number);
+    transfer(number, io_uring_prep_read, io_uring_prep_read_fixed);
   }
   void write(std::uint64_t number) {
-    io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
-    if (fixed_) {
-      io_uring_prep_write_fixed(entry, file_, slot(number), bytes(), number * block_, 0);
-    } else {
-      io_uring_prep_write(entry, file_, slot(number), bytes(), number * block_);
-    }
-    submit(entry, number);
+    transfer(number, io_uring_prep_write, io_uring_prep_write_fixed);
   }
 
   // Waits until the request that was submitted for the slot of block `number` has ended.
@@ -249,6 +237,16 @@ class HandWritten {
   }
 
  private:
+  template <typename Prepare, typename PrepareFixed>
+  void transfer(std::uint64_t number, Prepare prepare, PrepareFixed prepare_fixed) {
+    io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
+    if (fixed_) {
+      prepare_fixed(entry, file_, slot(number), bytes(), number * block_, 0);
+    } else {
+      prepare(entry, file_, slot(number), bytes(), number * block_);
+    }
+    submit(entry, number);
+  }
   unsigned bytes() const { return static_cast<unsigned>(block_); }
   void submit(io_uring_sqe* entry, std::uint64_t number) {
     ended_[number % depth_] = 0;
@@ -484,21 +482,14 @@ class Row {
   double cpu_ = 0;
 };
 
-void add_reader(const std::string& name, const std::function<std::uint64_t()>& read) {
-  benchmark::RegisterBenchmark(("read/" + name).c_str(),
-                               [read](benchmark::State& state) {
+// A row whose rounds are `round`, which begins and ends with the time paused.
+void add_row(const std::string& name, const std::function<void(benchmark::State&)>& round) {
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [round](benchmark::State& state) {
                                  try {
                                    for (auto _ : state) {
                                      state.PauseTiming();
-                                     make_file();
-                                     {
-                                       const Row row(state);
-                                       state.ResumeTiming();
-                                       const std::uint64_t n = values();
-                                       if (read() != n / 2 * (n - 1))
-                                         state.SkipWithError("a wrong sum");
-                                       state.PauseTiming();
-                                     }
+                                     round(state);
                                      state.ResumeTiming();
                                    }
                                  } catch (const std::exception& error) {
@@ -510,35 +501,33 @@ void add_reader(const std::string& name, const std::function<std::uint64_t()>& r
       ->Unit(benchmark::kSecond);
 }
 
+void add_reader(const std::string& name, const std::function<std::uint64_t()>& read) {
+  add_row("read/" + name, [read](benchmark::State& state) {
+    make_file();
+    const Row row(state);
+    state.ResumeTiming();
+    const std::uint64_t n = values();
+    if (read() != n / 2 * (n - 1)) state.SkipWithError("a wrong sum");
+    state.PauseTiming();
+  });
+}
+
 void add_writer(const std::string& name, const std::function<void()>& write) {
-  benchmark::RegisterBenchmark(
-      ("write/" + name).c_str(),
-      [write](benchmark::State& state) {
-        try {
-          for (auto _ : state) {
-            state.PauseTiming();
-            unlink(settings.path.c_str());
-            { const Descriptor fresh(settings.path, O_WRONLY | O_CREAT); }
-            {
-              const Row row(state);
-              state.ResumeTiming();
-              write();
-              state.PauseTiming();
-            }
-            struct stat status {};
-            if (stat(settings.path.c_str(), &status) != 0 ||
-                static_cast<std::uint64_t>(status.st_size) != settings.bytes) {
-              state.SkipWithError("a file of the wrong length");
-            }
-            state.ResumeTiming();
-          }
-        } catch (const std::exception& error) {
-          state.SkipWithError(error.what());
-        }
-      })
-      ->Iterations(1)
-      ->UseRealTime()
-      ->Unit(benchmark::kSecond);
+  add_row("write/" + name, [write](benchmark::State& state) {
+    unlink(settings.path.c_str());
+    { const Descriptor fresh(settings.path, O_WRONLY | O_CREAT); }
+    {
+      const Row row(state);
+      state.ResumeTiming();
+      write();
+      state.PauseTiming();
+    }
+    struct stat status {};
+    if (stat(settings.path.c_str(), &status) != 0 ||
+        static_cast<std::uint64_t>(status.st_size) != settings.bytes) {
+      state.SkipWithError("a file of the wrong length");
+    }
+  });
 }
 
 void add_fio(const char* direction) {

@@ -36,6 +36,7 @@
 #include "study/merge_simulation.h"
 #include "study/merge_trace.h"
 #include "study/overlap_model.h"
+#include "study/srm_tables.h"
 
 namespace vortex {
 namespace {
@@ -95,63 +96,13 @@ constexpr unsigned kTableDisks = 6;
 constexpr std::uint64_t kTableRecordBytes = 104;
 constexpr std::uint64_t kTableBlockRecords = 2520;
 
-struct Column {
-  std::uint64_t millions;  // of records
-  std::uint64_t runs;      // U
-  // As printed: what is to be compared, not what goes in.
-  std::uint64_t srm_order;
-  unsigned srm_passes, dsm_passes;
-  double nu, srm_seconds, dsm_seconds;
-};
-
-struct Table {
-  const char* name;
-  std::uint64_t dsm_order;
-  // Blocks for input: the memory of 15 and 24 MB less 2 D blocks for output and one for forecasting
-  // data and variables.
-  std::size_t buffers;
-  // The length of the runs is not printed; this one gives the printed run count in all ten columns
-  // (in table 1 it is 34 blocks).
-  std::uint64_t run_records;
-  std::vector<Column> columns;
-};
-
-const Table kTables[] = {{"table_1",
-                          3,
-                          47,
-                          85680,
-                          {{1, 12, 12, 1, 3, 1.04, 6.3, 18.3},
-                           {2, 24, 5, 2, 3, 1.03, 26.6, 35.7},
-                           {3, 36, 6, 2, 4, 1.04, 39.2, 70.8},
-                           {4, 47, 7, 2, 4, 1.03, 52.0, 95.8},
-                           {5, 59, 8, 2, 4, 1.03, 65.8, 122},
-                           {6, 71, 9, 2, 4, 1.04, 79.2, 141.2},
-                           {7, 82, 10, 2, 5, 1.03, 91.0, 198.4},
-                           {8, 94, 10, 2, 5, 1.03, 104.8, 226.2},
-                           {9, 106, 11, 2, 5, 1.03, 119.2, 254.8},
-                           {10, 117, 11, 2, 5, 1.03, 138.4, 284.2}}},
-                         {"table_2",
-                          5,
-                          83,
-                          152334,
-                          {{1, 7, 7, 1, 2, 1.00, 6.0, 11.5},
-                           {2, 14, 14, 1, 2, 1.00, 20.0, 21.2},
-                           {3, 20, 5, 2, 2, 1.00, 36.0, 32.4},
-                           {4, 27, 6, 2, 3, 1.01, 48.8, 63.0},
-                           {5, 33, 6, 2, 3, 1.01, 62.4, 79.6},
-                           {6, 40, 7, 2, 3, 1.01, 75.4, 95.0},
-                           {7, 46, 7, 2, 3, 1.01, 89.2, 110.6},
-                           {8, 53, 8, 2, 3, 1.01, 100.4, 127.2},
-                           {9, 60, 8, 2, 3, 1.01, 114.6, 143.2},
-                           {10, 66, 9, 2, 3, 1.01, 126.0, 158.2}}}};
-
 // How many buffers for input: all that the table's memory holds, or as few as will do. The text
 // sets 2R + D as what a merge of order R needs and calls it an advantage of a low order that more
 // memory is left for each run (section 5.3.2).
 enum class Buffers { kOfTheTable, kMin };
 
 // The merging phase of one column.
-Outcome merging_phase(const Table& table, const Column& column, PrefetchKind kind,
+Outcome merging_phase(const SrmTable& table, const SrmColumn& column, PrefetchKind kind,
                       Buffers buffers) {
   const std::uint64_t records = column.millions * 1'000'000;
   std::vector<std::uint64_t> sizes;
@@ -257,7 +208,7 @@ std::string row_name(const std::string& family,
 }
 
 void add_tables() {
-  for (const Table& table : kTables) {
+  for (const SrmTable& table : kSrmTables) {
     constexpr auto kSrm = PrefetchKind::kForecastAndFlush;
     constexpr auto kSrmAsync = PrefetchKind::kAsynchronousForecastAndFlush;
     for (const auto& [suffix, kind, buffers] :
@@ -268,7 +219,7 @@ void add_tables() {
           std::tuple{"_srm_async_least", kSrmAsync, Buffers::kMin},
           std::tuple{"_optimal_least", PrefetchKind::kOptimal, Buffers::kMin},
           std::tuple{"_dsm", PrefetchKind::kStriped, Buffers::kMin}}) {
-      for (const Column& column : table.columns) {
+      for (const SrmColumn& column : table.columns) {
         add_row(row_name(table.name + std::string(suffix), {{"millions", column.millions}}),
                 [&table, &column, kind = kind, buffers = buffers] {
                   return merging_phase(table, column, kind, buffers);
@@ -601,8 +552,8 @@ std::vector<bench::Ratio> ratios() {
   std::vector<bench::Ratio> list;
   const std::string suffix = "/iterations:1/manual_time";
   const auto row = [&](const std::string& name) { return name + suffix; };
-  for (const Table& table : kTables) {
-    for (const Column& column : table.columns) {
+  for (const SrmTable& table : kSrmTables) {
+    for (const SrmColumn& column : table.columns) {
       const std::string argument = "/millions:" + std::to_string(column.millions);
       const auto named = [&](const char* suffix) { return row(table.name + (suffix + argument)); };
       std::string what = "DSM's time over SRM's, ";

@@ -35,7 +35,6 @@
 #include "bench/support/known_disks.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
-#include "bench/support/ratios.h"
 #include "io/file/seeded_random.h"
 #include "sort/merge/run_merge.h"
 #include "sort/record/format_order.h"
@@ -245,15 +244,10 @@ int main(int argc, char** argv) {
   using vortex::settings;
   vortex::bench::OwnOptions options = {
       {"--full-duplex", [](const std::string&) { settings.full_duplex = true; }},
-      {"--mib=", [](const std::string& value) { settings.bytes = std::stoull(value) << 20; }},
       {"--runs=",
        [](const std::string& value) {
          settings.runs = static_cast<std::uint32_t>(std::stoul(value));
        }},
   };
-  settings.disks.add_to(options);
-  // Speeds in real time hardly vary, and each row takes seconds: one round.
-  std::vector<std::string> arguments = vortex::bench::benchmark_arguments(argc, argv, options, "1");
-  if (!settings.disks.for_each_set(&vortex::add_rows)) return 2;
-  return vortex::bench::run_with_ratios(std::move(arguments), {});
+  return settings.disks.run(argc, argv, settings.bytes, std::move(options), &vortex::add_rows);
 }

@@ -24,7 +24,6 @@
 #include "bench/support/known_disks.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
-#include "bench/support/ratios.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -164,12 +163,5 @@ void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
 
 int main(int argc, char** argv) {
   using vortex::settings;
-  vortex::bench::OwnOptions options = {
-      {"--mib=", [](const std::string& value) { settings.bytes = std::stoull(value) << 20; }},
-  };
-  settings.disks.add_to(options);
-  // Speeds in real time hardly vary, and each row takes seconds: one round.
-  std::vector<std::string> arguments = vortex::bench::benchmark_arguments(argc, argv, options, "1");
-  if (!settings.disks.for_each_set(&vortex::add_rows)) return 2;
-  return vortex::bench::run_with_ratios(std::move(arguments), {});
+  return settings.disks.run(argc, argv, settings.bytes, {}, &vortex::add_rows);
 }

@@ -17,7 +17,7 @@
 namespace vortex::inline v0::capi {
 namespace {
 
-// What a callback reports: a negative errno value.
+// A callback reports an error as a negative errno value.
 void throw_if_negative(std::int64_t result) {
   if (result >= 0) return;
   const bool is_errno = result >= -std::numeric_limits<int>::max();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/support/own_options.h"
+#include "bench/support/ratios.h"
 #include "io/disk/open_disk.h"
 #include "study/paced_disk.h"
 #include "vortex/disk.h"
@@ -98,6 +99,18 @@ struct KnownDisks {
     options["--write-mbps="] = [this](const std::string& value) {
       of_folders.write_mbps = numbers_of(value);
     };
+  }
+
+  // The rest of main(): the rows that add_rows() registers for each set of disks. --mib=N sets
+  // `bytes`.
+  template <typename AddRows>
+  int run(int argc, char** argv, std::uint64_t& bytes, OwnOptions options, AddRows add_rows) {
+    add_to(options);
+    options["--mib="] = [&](const std::string& value) { bytes = std::stoull(value) << 20; };
+    // Speeds in real time hardly vary, and each row takes seconds: one round.
+    std::vector<std::string> arguments = benchmark_arguments(argc, argv, options, "1");
+    if (!for_each_set(add_rows)) return 2;
+    return run_with_ratios(std::move(arguments), {});
   }
 
  private:

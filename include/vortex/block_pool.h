@@ -156,8 +156,8 @@ class VORTEX_EXPORT BlockPool {
   // place() of a resting block that can only be read there, from the first instant on: a write of
   // any thread faults. In a pool that moves it takes two system calls more.
   int place_to_read(Block block, std::byte* address) noexcept;
-  // What a block that is placed allows where it is; it stays there. Returns 0 or an errno value. A
-  // withdraw_from_readers() allows everything again.
+  // Sets the accesses that a placed block allows where it is; it stays there. Returns 0 or an errno
+  // value. A withdraw_from_readers() allows everything again.
   int set_rights(Block block, Rights rights) noexcept;
 
   // For a block that the kernel refuses to move home while its user has to go: the block stays

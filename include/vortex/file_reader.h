@@ -23,7 +23,7 @@ class FileStream;
 // Which touches of a reader's array are served.
 enum class ReadOrder : std::uint8_t {
   kAny,      // all, where the file can be read again: a block that was dropped is read once more.
-             // What cannot be read again (pipes, sockets, files of unknown size) is read forward
+             // Others (pipes, sockets, files of unknown size) are read forward
   kForward,  // those within a window that moves forward; one behind it is the stream's error. Saves
              // up to three blocks of memory, and shows mistakes
 };
@@ -73,7 +73,7 @@ struct FileReaderStatistics {
   std::vector<DiskStatistics> disks;
   std::string direct;  // "direct I/O", or why not
   std::size_t pool_bytes = 0;
-  // What to do about it when more than a quarter of all bytes had been read before, and more than
+  // A remedy when more than a quarter of all bytes had been read before, and more than
   // the memory holds; empty otherwise.
   std::string advice;
 };

@@ -72,15 +72,7 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
   };
   RadixSortReport report;
   report.peak_blocks = array.held_blocks();
-  switch (presorted(records, count, encoded_key)) {
-    case Presorted::kAscending:
-      return report;
-    case Presorted::kStrictlyDescending:
-      std::reverse(records, records + count);
-      return report;
-    case Presorted::kNo:
-      break;
-  }
+  if (sorted_or_reversed(records, count, encoded_key)) return report;
   constexpr std::size_t kSample = Sorting::Sorter::kSample;
   Split<Bits> split;
   bool buckets = plan.bits != 0 && count >= kSample;

@@ -55,15 +55,7 @@ struct IsKeyValue<KeyValue<K, V>> : std::true_type {};
 
 template <typename T, typename KeyOf>
 void sort_generic(T* records, std::size_t count, KeyOf key_of, unsigned threads) {
-  switch (presorted(records, count, key_of)) {
-    case Presorted::kAscending:
-      return;
-    case Presorted::kStrictlyDescending:
-      std::reverse(records, records + count);
-      return;
-    case Presorted::kNo:
-      break;
-  }
+  if (sorted_or_reversed(records, count, key_of)) return;
   if constexpr (sizeof(T) > kMaxCarriedBytes) {
     sort_by_places(records, count, key_of, threads);
   } else {

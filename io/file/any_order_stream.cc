@@ -212,7 +212,7 @@ Cursor* AnyOrderStream::notice(std::uint64_t index) noexcept {
 }
 
 void AnyOrderStream::move(Cursor& cursor, std::uint64_t index) noexcept {
-  // What is jumped over was read ahead in vain.
+  // Blocks that are jumped over were read ahead in vain.
   forget_ahead(cursor, 1, cursor.distance(index) - 1);
   just_left_ = cursor.head;
   cursors_.step(cursor, index, max_depth_);
@@ -337,7 +337,8 @@ bool AnyOrderStream::free_one_for_touch() noexcept {
   // The block that is touched counts, too.
   while (!drop_touched(kept_ - 1, false, false) && !drop_touched(kept_ - 1, false, true) &&
          !drop_ahead(nullptr, 0, true) && !drop_touched(kept_ - 1, true, true)) {
-    // What is being read for walks that are over can be dropped when the disk is done with it.
+    // Blocks that are being read for walks that are over can be dropped when the disk is done with
+    // it.
     if (refusal_ != 0 || !transfers_.busy() || !transfers_.settle_any()) return false;
   }
   return true;

@@ -10,11 +10,12 @@
 
 #include "io/file/seeded_random.h"
 #include "vortex/error.h"
+#include "vortex/os/names.h"
 
 namespace vortex::inline v0 {
 namespace {
 
-constexpr std::array<std::pair<AllocationStrategy, std::string_view>, 4> kNames = {{
+constexpr std::array<Named<AllocationStrategy>, 4> kNames = {{
     {AllocationStrategy::kStriping, "striping"},
     {AllocationStrategy::kSimpleRandomized, "simple_randomized"},
     {AllocationStrategy::kRandomCyclic, "random_cyclic"},
@@ -61,20 +62,11 @@ std::vector<unsigned> even_cycle(const std::vector<unsigned>& slots) {
 }  // namespace
 
 std::string_view allocation_strategy_name(AllocationStrategy strategy) noexcept {
-  for (const auto& [value, name] : kNames) {
-    if (value == strategy) return name;
-  }
-  return "?";
+  return name_in(kNames, strategy);
 }
 
 AllocationStrategy parse_allocation_strategy(std::string_view name) {
-  std::string names;
-  for (const auto& [value, known] : kNames) {
-    if (known == name) return value;
-    names += names.empty() ? "" : ", ";
-    names += known;
-  }
-  throw Error(EINVAL, "no allocation strategy \"" + std::string(name) + "\"; there are: " + names);
+  return value_in(kNames, name, "allocation strategy");
 }
 
 BlockAllocation::BlockAllocation(AllocationStrategy strategy, const std::vector<double>& weights,

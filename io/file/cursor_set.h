@@ -39,7 +39,7 @@ class VORTEX_EXPORT CursorSet {
   explicit CursorSet(std::size_t cursors);
 
   // The walk that the touch of `block` continues: the one with the nearest head. Null: none.
-  // What the walk does with it is step()'s.
+  // step() says what the walk does with it.
   Cursor* follow(std::uint64_t block) noexcept;
   // The walk moves on to the block; it may read ahead by `max_depth` requests in the end, beginning
   // with one and doubling with each step.

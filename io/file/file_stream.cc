@@ -18,43 +18,44 @@ FileSourceOptions source_options(const FileReaderOptions& options) {
   return result;
 }
 
-class ForwardFileStream final : public FileStream {
+// Passes on what all streams can do.
+template <typename BytesStream>
+class FileStreamOver : public FileStream {
  public:
-  ForwardFileStream(std::unique_ptr<FileSource> source, const InputStreamOptions& options)
-      : source_(*source), stream_(std::move(source), options) {}
+  template <typename... Arguments>
+  explicit FileStreamOver(Arguments&&... arguments)
+      : stream_(std::forward<Arguments>(arguments)...) {}
 
-  Stream& stream() noexcept override { return stream_; }
-  const std::byte* bytes() const noexcept override { return stream_.bytes(); }
-  std::optional<std::uint64_t> length_bytes() const noexcept override {
+  Stream& stream() noexcept final { return stream_; }
+  const std::byte* bytes() const noexcept final { return stream_.bytes(); }
+  std::optional<std::uint64_t> length_bytes() const noexcept final {
     return stream_.length_bytes();
   }
-  void prefault(std::uint64_t offset, std::size_t bytes) override {
-    stream_.prefault(offset, bytes);
-  }
-  const std::byte* home_of(const void* at) noexcept override { return stream_.home_of(at); }
+  void prefault(std::uint64_t offset, std::size_t bytes) final { stream_.prefault(offset, bytes); }
+  const std::byte* home_of(const void* at) noexcept final { return stream_.home_of(at); }
+
+ protected:
+  BytesStream stream_;
+};
+
+class ForwardFileStream final : public FileStreamOver<InputStreamBase> {
+ public:
+  // `source` is the one that the stream owns.
+  ForwardFileStream(const FileSource& source, std::unique_ptr<Source> owned,
+                    const InputStreamOptions& options)
+      : FileStreamOver(std::move(owned), options), source_(source) {}
+
   const FileLayout& layout() const noexcept override { return source_.layout(); }
   FileSourceStatistics read_statistics() const noexcept override { return source_.statistics(); }
 
  private:
-  FileSource& source_;  // the stream's
-  InputStreamBase stream_;
+  const FileSource& source_;
 };
 
-class AnyOrderFileStream final : public FileStream {
+class AnyOrderFileStream final : public FileStreamOver<AnyOrderStream> {
  public:
-  AnyOrderFileStream(BlockPool& pool, std::unique_ptr<FileLayout> layout,
-                     const FileReaderOptions& options, bool register_pool)
-      : stream_(pool, std::move(layout), options, register_pool) {}
+  using FileStreamOver::FileStreamOver;
 
-  Stream& stream() noexcept override { return stream_; }
-  const std::byte* bytes() const noexcept override { return stream_.bytes(); }
-  std::optional<std::uint64_t> length_bytes() const noexcept override {
-    return stream_.length_bytes();
-  }
-  void prefault(std::uint64_t offset, std::size_t bytes) override {
-    stream_.prefault(offset, bytes);
-  }
-  const std::byte* home_of(const void* at) noexcept override { return stream_.home_of(at); }
   const FileLayout& layout() const noexcept override { return stream_.layout(); }
   FileSourceStatistics read_statistics() const noexcept override {
     return stream_.read_statistics();
@@ -62,9 +63,6 @@ class AnyOrderFileStream final : public FileStream {
   AnyOrderStatistics order_statistics() const noexcept override {
     return stream_.order_statistics();
   }
-
- private:
-  AnyOrderStream stream_;
 };
 
 }  // namespace
@@ -90,8 +88,9 @@ std::unique_ptr<FileStream> make_file_stream(BlockPool& pool, std::unique_ptr<Fi
   for_stream.name = options.name.empty() ? layout->name() : options.name;
   for_stream.comeback_blocks = options.comeback_blocks;
   if (!layout->length()) for_stream.reserve_bytes = options.unknown_length_bytes;
-  return std::make_unique<ForwardFileStream>(
-      std::make_unique<FileSource>(pool, std::move(layout), for_source), for_stream);
+  auto source = std::make_unique<FileSource>(pool, std::move(layout), for_source);
+  const FileSource& its_source = *source;
+  return std::make_unique<ForwardFileStream>(its_source, std::move(source), for_stream);
 }
 
 }  // namespace vortex::inline v0

@@ -13,7 +13,7 @@
 
 namespace vortex::inline v0 {
 
-// What a reader needs of its stream; see FileReaderBase.
+// The stream of a reader, as FileReaderBase uses it.
 class FileStream {
  public:
   virtual ~FileStream() = default;

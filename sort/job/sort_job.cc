@@ -36,7 +36,7 @@ SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& 
   }
 }
 
-// What goes on beside ends soon.
+// The tasks beside end soon.
 SortJob::~SortJob() { watch_.stop_now(); }
 
 SortPlanRequest SortJob::plan_request(unsigned other_disks) const {

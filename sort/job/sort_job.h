@@ -72,7 +72,7 @@ class SortJob {
   void end_forming();
   // No run has been begun.
   bool in_memory() const noexcept { return in_memory_ && runs_->empty(); }
-  // What has been counted of the runs so far.
+  // The counts of the runs so far.
   const RunCounts& counts() const noexcept { return counts_; }
 
   // Appends everything to `out` in order, with `unique` only the first of equal records: from

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "vortex/detail/printable.h"
 #include "vortex/error.h"
+#include "vortex/os/names.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -19,25 +21,12 @@ namespace {
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 constexpr std::size_t kThreadsProcess = 1;
 
-const char* name_of(SpanKind kind) noexcept {
-  switch (kind) {
-    case SpanKind::kRead:
-      return "read";
-    case SpanKind::kWrite:
-      return "write";
-    case SpanKind::kFault:
-      return "fault";
-    case SpanKind::kWait:
-      return "wait";
-    case SpanKind::kPartition:
-      return "partition";
-    case SpanKind::kSort:
-      return "sort";
-    case SpanKind::kMerge:
-      return "merge";
-  }
-  return "";
-}
+constexpr std::array kNames = {
+    Named{SpanKind::kRead, "read"},   Named{SpanKind::kWrite, "write"},
+    Named{SpanKind::kFault, "fault"}, Named{SpanKind::kWait, "wait"},
+    Named{SpanKind::kSort, "sort"},   Named{SpanKind::kPartition, "partition"},
+    Named{SpanKind::kMerge, "merge"},
+};
 
 void put(std::string& text, std::initializer_list<std::string_view> pieces) {
   for (const std::string_view piece : pieces) text += piece;
@@ -80,7 +69,8 @@ void put_name(std::string& text, const ActivityLog::Track& track, std::size_t in
 
 // The event, but for its time and its end.
 void put_event(std::string& text, char kind, const ActivityLog::Track& track, const Span& span) {
-  put(text, {R"({"ph":")", std::string_view(&kind, 1), R"(","name":")", name_of(span.kind), "\","});
+  put(text, {R"({"ph":")", std::string_view(&kind, 1), R"(","name":")", name_in(kNames, span.kind),
+             "\","});
   put_ids(text, track, span.track);
 }
 

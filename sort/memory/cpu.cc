@@ -1,6 +1,9 @@
 #include "vortex/detail/cpu.h"
 
+#include <array>
 #include <atomic>
+
+#include "vortex/os/names.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -33,15 +36,9 @@ bool use_isa(Isa isa) noexcept {
 }
 
 const char* isa_name(Isa isa) noexcept {
-  switch (isa) {
-    case Isa::kPortable:
-      return "portable";
-    case Isa::kAvx2:
-      return "AVX2";
-    case Isa::kAvx512:
-      return "AVX-512";
-  }
-  return "?";
+  constexpr std::array kNames = {Named{Isa::kPortable, "portable"}, Named{Isa::kAvx2, "AVX2"},
+                                 Named{Isa::kAvx512, "AVX-512"}};
+  return name_in(kNames, isa);
 }
 
 }  // namespace vortex::inline v0

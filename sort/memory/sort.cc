@@ -24,15 +24,8 @@ void sort_with(Record* records, std::size_t count, const SortRules<Record, KeyOf
     codec.encode(&record, 1);
     return rules.key_of(record);
   };
-  switch (presorted(records, count, encoded_key)) {
-    case Presorted::kAscending:
-      return;
-    case Presorted::kStrictlyDescending:
-      std::reverse(records, records + count);
-      return;
-    case Presorted::kNo:
-      InPlaceSort<Record, KeyOf, Codec>::run(records, count, rules, codec, threads);
-  }
+  if (sorted_or_reversed(records, count, encoded_key)) return;
+  InPlaceSort<Record, KeyOf, Codec>::run(records, count, rules, codec, threads);
 }
 
 template <typename Bits>

@@ -10,11 +10,12 @@
 #include "sort/merge/in_order_prefetch.h"
 #include "sort/merge/striped_prefetch.h"
 #include "vortex/error.h"
+#include "vortex/os/names.h"
 
 namespace vortex::inline v0 {
 namespace {
 
-constexpr std::array<std::pair<PrefetchKind, std::string_view>, 5> kNames = {{
+constexpr std::array<Named<PrefetchKind>, 5> kNames = {{
     {PrefetchKind::kOptimal, "optimal"},
     {PrefetchKind::kForecastAndFlush, "srm"},
     {PrefetchKind::kAsynchronousForecastAndFlush, "srm-async"},
@@ -24,21 +25,10 @@ constexpr std::array<std::pair<PrefetchKind, std::string_view>, 5> kNames = {{
 
 }  // namespace
 
-std::string_view prefetch_kind_name(PrefetchKind kind) noexcept {
-  for (const auto& [value, name] : kNames) {
-    if (value == kind) return name;
-  }
-  return "?";
-}
+std::string_view prefetch_kind_name(PrefetchKind kind) noexcept { return name_in(kNames, kind); }
 
 PrefetchKind parse_prefetch_kind(std::string_view name) {
-  std::string names;
-  for (const auto& [value, known] : kNames) {
-    if (known == name) return value;
-    names += names.empty() ? "" : ", ";
-    names += known;
-  }
-  throw Error(EINVAL, "no prefetch policy \"" + std::string(name) + "\"; there are: " + names);
+  return value_in(kNames, name, "prefetch policy");
 }
 
 std::size_t minimum_read_buffers(PrefetchKind kind, const PrefetchOptions& options,

@@ -53,7 +53,7 @@ class RunFormation {
   // faults. Throws Error when the kernel refuses to move a block.
   std::size_t push(const std::byte* records, std::size_t count);
 
-  // What was pushed, some record at least, is a run, and what is pushed from now on belongs to the
+  // The records pushed, one at least, are a run, and those pushed from now on belong to the
   // next one. The run closed before must have been emitted, and there must be two generations.
   // Throws Error as push().
   void close();

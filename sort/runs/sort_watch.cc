@@ -1,23 +1,20 @@
 #include "sort/runs/sort_watch.h"
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
 #include "vortex/error.h"
 #include "vortex/os/activity.h"
+#include "vortex/os/names.h"
 
 namespace vortex::inline v0 {
 
 std::string_view to_string(SortPhase phase) noexcept {
-  switch (phase) {
-    case SortPhase::kReading:
-      return "reading";
-    case SortPhase::kMerging:
-      return "merging";
-    case SortPhase::kWriting:
-      return "writing";
-  }
-  return "";
+  constexpr std::array kNames = {Named{SortPhase::kReading, "reading"},
+                                 Named{SortPhase::kMerging, "merging"},
+                                 Named{SortPhase::kWriting, "writing"}};
+  return name_in(kNames, phase);
 }
 
 SortWatch::SortWatch(std::stop_token stop, SortProgressFunction progress)

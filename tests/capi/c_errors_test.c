@@ -1,4 +1,4 @@
-// What every call promises about errors: numbers, texts, threads, and memory that is refused.
+// Errors, as every call promises them: numbers, texts, threads, and memory that is refused.
 #include <errno.h>
 #include <pthread.h>
 #include <sys/resource.h>

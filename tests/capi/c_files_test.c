@@ -95,7 +95,7 @@ static void through_descriptors(void) {
   close(ends[0]);
 }
 
-// What is not finished does not appear, and what must stay stays.
+// A file that is not finished does not appear, and one that must stay stays.
 static void unfinished_and_existing(const char* path) {
   vtx_output* out = NULL;
   CHECK(vtx_output_create("unfinished", NULL, &out) == 0);

@@ -1,4 +1,4 @@
-// What the tests in C have in common: checks that end the program, random numbers, a folder.
+// Shared by the tests in C: checks that end the program, random numbers, a folder.
 #pragma once
 
 #include <stdint.h>

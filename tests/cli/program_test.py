@@ -541,7 +541,7 @@ class Sort(Program):
                 self.assertRegex(message, r"the sort takes .* of address space for its streams")
                 self.assertIn(f"RLIMIT_AS is {limit} MiB", message)
             self.assertTrue(enough, memory)
-        # Of a pipe nobody knows the length: a gigabyte at least is asked for, and what there is.
+        # Nobody knows the length of a pipe: a gigabyte at least is asked for, and what there is.
         data = (self.folder / "in").read_bytes()
         arguments = ("sort", "-", "-o", "out", "--form", "u64", "-S", "4M")
         enough = False

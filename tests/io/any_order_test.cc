@@ -383,36 +383,34 @@ TEST_P(AnyOrder, WhatWasTouchedLongestAgoIsDroppedFirst) {
   EXPECT_EQ(bench.order().reread_bytes, kBlock);
 }
 
-// Forward, in the memory of a reader: as many requests as of one that goes forward only.
+// Whoever goes through all of it has one cursor and reads every block once: forward, in the memory
+// of a reader, by as many requests as one that goes forward only.
 TEST_P(AnyOrder, ASequentialReaderReadsEveryBlockOnce) {
   constexpr std::size_t kBlocks = 120;
   const std::string text = write(kBlocks * kBlock - 17);
-  const auto counts = std::make_shared<ReadCounts>(kBlocks);
-  Bench bench(path, kind(), backend(), options(3), counts);
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) wrong += bench.in->data()[i] != text[i];
-  EXPECT_EQ(wrong, 0u);
-  EXPECT_EQ(counts->other_than_once(0, kBlocks), 0u);
-  EXPECT_EQ(bench.faults(), kBlocks);
-  EXPECT_EQ(bench.in->statistics().source.requests, (kBlocks + group() - 1) / group());
-  EXPECT_EQ(bench.order().cursors, 1u);
-  EXPECT_EQ(bench.order().reread_bytes, 0u);
-  EXPECT_EQ(bench.order().unused, 0u);
-}
-
-TEST_P(AnyOrder, ABackwardReaderReadsEveryBlockOnce) {
-  constexpr std::size_t kBlocks = 120;
-  const std::string text = write(kBlocks * kBlock - 17);
-  const auto counts = std::make_shared<ReadCounts>(kBlocks);
-  Bench bench(path, kind(), backend(), options(3), counts);
-  std::size_t wrong = 0;
-  for (std::size_t i = text.size(); i-- > 0;) wrong += bench.in->data()[i] != text[i];
-  EXPECT_EQ(wrong, 0u);
-  EXPECT_EQ(counts->other_than_once(0, kBlocks), 0u);
-  EXPECT_EQ(bench.order().cursors, 1u);
-  EXPECT_EQ(bench.order().unused, 0u);
-  // A first touch, the rest of its group, and groups.
-  EXPECT_LE(bench.in->statistics().source.requests, kBlocks / group() + 3);
+  for (const bool forward : {true, false}) {
+    SCOPED_TRACE(forward);
+    const auto counts = std::make_shared<ReadCounts>(kBlocks);
+    Bench bench(path, kind(), backend(), options(3), counts);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const std::size_t at = forward ? i : text.size() - 1 - i;
+      wrong += bench.in->data()[at] != text[at];
+    }
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(counts->other_than_once(0, kBlocks), 0u);
+    EXPECT_EQ(bench.order().cursors, 1u);
+    EXPECT_EQ(bench.order().unused, 0u);
+    const std::uint64_t requests = bench.in->statistics().source.requests;
+    if (forward) {
+      EXPECT_EQ(bench.faults(), kBlocks);
+      EXPECT_EQ(requests, (kBlocks + group() - 1) / group());
+      EXPECT_EQ(bench.order().reread_bytes, 0u);
+    } else {
+      // A first touch, the rest of its group, and groups.
+      EXPECT_LE(requests, kBlocks / group() + 3);
+    }
+  }
 }
 
 // Sixteen columns, or runs of a merge: each is read ahead, in whole requests, and once.

@@ -1,4 +1,4 @@
-// What CursorSet notices, and which walks give way to others.
+// The walks that CursorSet notices, and those that give way to others.
 #include "io/file/cursor_set.h"
 
 #include <gtest/gtest.h>

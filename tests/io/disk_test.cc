@@ -141,6 +141,13 @@ class DiskTest : public testing::Test {
     request.set_memory(memory, bytes);
   }
 
+  // From the end of a pipe.
+  void begin_to_read_a_byte(Disk& disk, Request& request, int end, std::byte* byte) const {
+    prepare(request, Operation::kRead, Request::kSequential, byte, 1);
+    request.file = end;
+    disk.submit(request);
+  }
+
   // Writes a random permutation of requests of all shapes, then reads others, and compares with
   // what plain system calls say.
   void shuffle_bytes(Disk& disk, std::size_t alignment) {
@@ -518,9 +525,7 @@ TYPED_TEST(DiskTest, NobodyIsLeftWaitingByAThreadThatOnlyLooks) {
   for (int round = 0; round < 1000; ++round) {
     std::byte byte{};
     Request request;
-    this->prepare(request, Operation::kRead, Request::kSequential, &byte, 1);
-    request.file = ends[0];
-    disk->submit(request);
+    this->begin_to_read_a_byte(*disk, request, ends[0], &byte);
     std::thread waiter([&] { disk->wait(request); });
     for (std::uint64_t looks = this->random() % 2000; looks > 0; --looks) disk->send();
     ASSERT_EQ(write(ends[1], "x", 1), 1);
@@ -539,9 +544,7 @@ TYPED_TEST(DiskTest, AWaitForWhatDoesNotEndCanBeStopped) {
   for (int round = 0; round < 300; ++round) {
     std::byte byte{};
     Request request;
-    this->prepare(request, Operation::kRead, Request::kSequential, &byte, 1);
-    request.file = ends[0];
-    disk->submit(request);
+    this->begin_to_read_a_byte(*disk, request, ends[0], &byte);
     std::atomic<bool> stop{false};
     std::thread waiter([&] { EXPECT_FALSE(disk->wait(request, &stop)); });
     for (std::uint64_t yields = this->random() % 30; yields > 0; --yields) {

@@ -24,6 +24,7 @@
 #include "tests/io/reluctant_disk.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/environment.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
@@ -91,22 +92,23 @@ using Setting = std::tuple<Backend, Caching, const char*>;  // and the folder
 
 class FileStreams : public testing::TestWithParam<Setting> {
  protected:
-  FileReaderOptions reading(Disk* disk) const {
-    FileReaderOptions options;
+  template <typename Options>
+  Options options_on(Disk* disk) const {
+    Options options;
     options.block_bytes = kBlock;
     options.request_bytes = 4 * kBlock;
-    options.read_ahead = 3;
     options.caching = std::get<1>(GetParam());
     options.disk = disk;
     return options;
   }
+  FileReaderOptions reading(Disk* disk) const {
+    auto options = options_on<FileReaderOptions>(disk);
+    options.read_ahead = 3;
+    return options;
+  }
   FileWriterOptions writing(Disk* disk) const {
-    FileWriterOptions options;
-    options.block_bytes = kBlock;
-    options.request_bytes = 4 * kBlock;
+    auto options = options_on<FileWriterOptions>(disk);
     options.write_behind = 3;
-    options.caching = std::get<1>(GetParam());
-    options.disk = disk;
     return options;
   }
   Backend backend() const { return std::get<0>(GetParam()); }
@@ -628,12 +630,7 @@ TEST_F(FileNames, AnOldFileCanBeProtected) {
     FileWriter<char> out(path, {.block_bytes = kBlock, .replace = false});
     out.data()[0] = 'x';
     put(path, "other");
-    try {
-      out.finish(1);
-      ADD_FAILURE() << "finish() succeeded";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code().value(), EEXIST) << error.what();
-    }
+    EXPECT_EQ(test::error_of([&] { out.finish(1); }), EEXIST);
   }
   EXPECT_EQ(contents(path), "other");
   EXPECT_EQ(folder.entries(), 1u);
@@ -705,12 +702,7 @@ TEST_F(FileNames, FinishingTwiceIsAnError) {
   FileWriter<char> out(path, {.block_bytes = kBlock});
   out.data()[0] = 'x';
   out.finish(1);
-  try {
-    out.finish(1);
-    ADD_FAILURE() << "finish() succeeded again";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EALREADY) << error.what();
-  }
+  EXPECT_EQ(test::error_of([&] { out.finish(1); }), EALREADY);
   EXPECT_EQ(contents(path), "x");
 }
 

@@ -23,6 +23,7 @@
 #include "io/file/block_file.h"
 #include "io/file/temporary_name.h"
 #include "tests/support/child_process.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/file_writer.h"
@@ -30,6 +31,7 @@
 namespace vortex {
 namespace {
 
+using test::error_of;
 using test::in_child;
 using test::refuse_call;
 using test::refuse_call_with;
@@ -57,18 +59,6 @@ FileWriter<char> written(const std::string& path, bool replace = true) {
   FileWriter<char> out(path, {.block_bytes = kBlock, .sync = true, .replace = replace});
   std::memcpy(out.data(), "new", 3);
   return out;
-}
-
-// 0, or the errno value of what `call` throws, whose message is told.
-template <typename Call>
-int error_of(Call call, std::string* message = nullptr) {
-  try {
-    call();
-  } catch (const Error& error) {
-    if (message != nullptr) *message = error.what();
-    return error.code().value();
-  }
-  return 0;
 }
 
 class NamesToBe : public testing::Test {

@@ -73,6 +73,17 @@ class StripedFiles : public testing::TestWithParam<AllocationStrategy> {
     for (std::size_t i = 0; i < text.size(); ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
     EXPECT_EQ(in.data()[text.size()], 0);
   }
+  // The writer finds no place for so many bytes, and nothing of them stays.
+  void expect_too_much(StripedFile& file, std::size_t bytes) {
+    {
+      FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+      const Failure failure = guarded([&] {
+        for (std::size_t i = 0; i < bytes; ++i) out.data()[i] = 'x';
+      });
+      EXPECT_EQ(failure.error, ENOSPC) << failure.message();
+    }
+    EXPECT_EQ(folder.entries(), 0u);
+  }
 
   std::mt19937_64 random = test::test_random();
   test::TemporaryFolder folder;
@@ -172,14 +183,7 @@ TEST_P(StripedFiles, MoreThanTheMostIsRefused) {
   for (std::size_t part = 0; part < 3; ++part) std::filesystem::remove(path(part));
   settings.most_bytes = 5 * kUnit;
   StripedFile file(parts(disks), settings);
-  {
-    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
-    const Failure failure = guarded([&] {
-      for (std::size_t i = 0; i < 40 * kUnit; ++i) out.data()[i] = 'x';
-    });
-    EXPECT_EQ(failure.error, ENOSPC) << failure.message();
-  }
-  EXPECT_EQ(folder.entries(), 0u);
+  expect_too_much(file, 40 * kUnit);
 }
 
 TEST_P(StripedFiles, WhenAllDisksAreFullNothingAppears) {
@@ -189,14 +193,7 @@ TEST_P(StripedFiles, WhenAllDisksAreFullNothingAppears) {
   std::vector<std::unique_ptr<Disk>> disks;
   for (int i = 0; i < 3; ++i) disks.push_back(with_faults(std::make_unique<ThreadDisk>(), full));
   StripedFile file(parts(disks), options());
-  {
-    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
-    const Failure failure = guarded([&] {
-      for (std::size_t i = 0; i < 80 * kUnit; ++i) out.data()[i] = 'x';
-    });
-    EXPECT_EQ(failure.error, ENOSPC) << failure.message();
-  }
-  EXPECT_EQ(folder.entries(), 0u);
+  expect_too_much(file, 80 * kUnit);
 }
 
 // An error before the first rename leaves all names as they were; a rename that fails leaves the

@@ -28,7 +28,7 @@ PARTS = {
     "cli": ["cli"],
 }
 PUBLIC = "include/vortex"
-# What public headers compile into programs. It is installed; users do not include it.
+# The templates that public headers compile into programs: installed, and not for users to include.
 DETAIL = "include/vortex/detail"
 # Who may see whom beside: the program has no business with models and simulations.
 NOT_BELOW = {("cli", "study"), ("study", "capi"), ("cli", "capi")}
@@ -43,7 +43,7 @@ BELONGS_TO = {
     "nlohmann/": ["cli"],
     "xxhash.h": ["cli"],
 }
-# What public headers use beside the C++ library: guarded() jumps, vanishing sorts give way to another
+# Public headers use, beside the C++ library: guarded() jumps, vanishing sorts give way to another
 # thread, every x86-64 has SSE2, and C names its types in headers of its own.
 OUTSIDE = ["setjmp.h", "sched.h", "emmintrin.h", "stddef.h", "stdint.h"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -106,7 +106,7 @@ def complaints_about(root, room, line):
 
 LITERAL = re.compile(r'"((?:[^"\\\\]|\\\\.)*)"')
 FLAG = re.compile(r"(?:^|[\s(`'])(-[a-zA-Z]|--[a-z][-a-z]*)(?=$|[\s)`',.:;=])")
-# Of the shell: a way out of a limit that it sets.
+# The shell: a way out of a limit that it sets.
 OTHERS_FLAGS = re.compile(r"ulimit -[a-z]|sysctl -w")
 
 

@@ -21,7 +21,7 @@ PROGRAM = BUILD_ROOT / "cli" / "vortex"
 COMPLETION = SOURCE_ROOT / "cli" / "completion" / "vortex"
 # Where C++ code raises an error of its own; others pass on what the system says.
 RAISED = re.compile(r"(?:Error\(|fail\(|Status\{|return \{|= \{|\? )(E[A-Z]{3,})\b")
-# What the sources handle and never hand out as an error of theirs.
+# Errors that the sources handle and never hand out as their own.
 INSIDE = {"EAGAIN", "EINTR"}
 
 

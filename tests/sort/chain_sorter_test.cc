@@ -10,18 +10,14 @@
 
 #include "tests/sort/chain_sort.h"
 #include "tests/sort/nested_outliers.h"
+#include "tests/sort/tagged_record.h"
 #include "tests/support/random_seed.h"
 
 namespace vortex {
 namespace {
 
 template <typename K, std::size_t bytes>
-struct Record {
-  using Key = K;
-  K key;
-  std::uint32_t index;
-  char rest[bytes - sizeof(K) - 4];
-};
+using Record = test::TaggedRecord<K, bytes>;
 
 template <typename R>
 class ChainSorterOf : public testing::Test {

@@ -26,6 +26,7 @@
 #include "sort/record/format_order.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/environment.h"
+#include "tests/support/error_of.h"
 #include "tests/support/loop_device.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/small_file_system.h"
@@ -109,16 +110,6 @@ class Files {
   std::deque<Bytes> inputs_;
   std::vector<std::thread> writers_;
 };
-
-int error_of(const std::function<void()>& call, std::string* message = nullptr) {
-  try {
-    call();
-  } catch (const Error& error) {
-    if (message != nullptr) *message = error.what();
-    return error.code().value();
-  }
-  return 0;
-}
 
 // The ways a sort has gone.
 struct Paths {

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "tests/sort/number_order.h"
 #include "tests/support/random_seed.h"
 #include "vortex/detail/key.h"
 
@@ -58,15 +59,6 @@ std::vector<K> numbers() {
   return result;
 }
 
-template <typename K>
-bool before(K a, K b) {
-  if constexpr (std::floating_point<K>) {
-    return std::strong_order(a, b) < 0;
-  } else {
-    return a < b;
-  }
-}
-
 TYPED_TEST(KeyCode, EncodesTheOrderOfNumbers) {
   using K = TypeParam;
   const std::vector<K> values = numbers<K>();
@@ -86,11 +78,13 @@ TYPED_TEST(KeyCode, EncodesTheOrderOfNumbers) {
     ASSERT_EQ(std::bit_cast<BitsOf<K>>(from_key_bits<K>(to_key_bits(a))),
               std::bit_cast<BitsOf<K>>(a));
     for (const K b : values) {
-      ASSERT_EQ(up.encode(word(a)) < up.encode(word(b)), before(a, b)) << a << " and " << b;
-      ASSERT_EQ(down.encode(word(a)) < down.encode(word(b)), before(b, a)) << a << " and " << b;
-      ASSERT_EQ(to_key_bits(a) < to_key_bits(b), before(a, b)) << a << " and " << b;
+      ASSERT_EQ(up.encode(word(a)) < up.encode(word(b)), test::belongs_before(a, b))
+          << a << " and " << b;
+      ASSERT_EQ(down.encode(word(a)) < down.encode(word(b)), test::belongs_before(b, a))
+          << a << " and " << b;
+      ASSERT_EQ(to_key_bits(a) < to_key_bits(b), test::belongs_before(a, b)) << a << " and " << b;
       ASSERT_EQ(to_key_bits<Order::kDescending>(a) < to_key_bits<Order::kDescending>(b),
-                before(b, a))
+                test::belongs_before(b, a))
           << a << " and " << b;
     }
   }

@@ -2,56 +2,24 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
+
+#include "study/srm_tables.h"
 
 namespace vortex::test {
 namespace {
 
-// Run counts, merge orders and passes as Barve and Vitter print them, Tables 1 and 2.
-struct Column {
-  std::uint64_t runs;
-  std::uint64_t srm_order;
-  unsigned srm_passes;
-  unsigned dsm_passes;
-};
-
 constexpr std::uint64_t kLargestOrder = 19;  // section 5.3.2
 
-void expect_table(const std::array<Column, 10>& table, std::uint64_t dsm_order) {
-  for (const Column& column : table) {
-    EXPECT_EQ(smallest_merge_order(column.runs, kLargestOrder), column.srm_order);
-    EXPECT_EQ(merge_passes(column.runs, column.srm_order), column.srm_passes);
-    EXPECT_EQ(merge_passes(column.runs, dsm_order), column.dsm_passes);
+TEST(MergePasses, OrdersAndPassesOfTheTables) {
+  for (const SrmTable& table : kSrmTables) {
+    SCOPED_TRACE(table.name);
+    for (const SrmColumn& column : table.columns) {
+      EXPECT_EQ(smallest_merge_order(column.runs, kLargestOrder), column.srm_order);
+      EXPECT_EQ(merge_passes(column.runs, column.srm_order), column.srm_passes);
+      EXPECT_EQ(merge_passes(column.runs, table.dsm_order), column.dsm_passes);
+    }
   }
-}
-
-TEST(MergePasses, OrdersAndPassesOfTable1) {
-  expect_table({{{12, 12, 1, 3},
-                 {24, 5, 2, 3},
-                 {36, 6, 2, 4},
-                 {47, 7, 2, 4},
-                 {59, 8, 2, 4},
-                 {71, 9, 2, 4},
-                 {82, 10, 2, 5},
-                 {94, 10, 2, 5},
-                 {106, 11, 2, 5},
-                 {117, 11, 2, 5}}},
-               3);
-}
-
-TEST(MergePasses, OrdersAndPassesOfTable2) {
-  expect_table({{{7, 7, 1, 2},
-                 {14, 14, 1, 2},
-                 {20, 5, 2, 2},
-                 {27, 6, 2, 3},
-                 {33, 6, 2, 3},
-                 {40, 7, 2, 3},
-                 {46, 7, 2, 3},
-                 {53, 8, 2, 3},
-                 {60, 8, 2, 3},
-                 {66, 9, 2, 3}}},
-               5);
 }
 
 TEST(MergePasses, SmallestOrderIsSmallest) {

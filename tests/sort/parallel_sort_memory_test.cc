@@ -79,7 +79,7 @@ TEST(ParallelSortMemory, AsMuchAsItTells) {
   }
 }
 
-// What sort.h promises.
+// The promise of sort.h.
 TEST(ParallelSortMemory, AsLittleAsItPromises) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   for (const unsigned threads : {2u, 7u, 16u}) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/sort/nested_outliers.h"
+#include "tests/sort/tagged_record.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/detail/chunk_movers.h"
@@ -26,12 +27,7 @@ namespace {
 constexpr unsigned kTeams[] = {1, 2, 7};
 
 template <typename K, std::size_t bytes>
-struct Tagged {
-  using Key = K;
-  K key;
-  std::uint32_t index;
-  char rest[bytes - sizeof(K) - 4];
-};
+using Tagged = test::TaggedRecord<K, bytes>;
 template <typename K, std::size_t bytes>
 void set(Tagged<K, bytes>& record, K key, std::size_t i) {
   record.key = key;

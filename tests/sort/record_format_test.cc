@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sort/number_order.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
@@ -114,16 +115,6 @@ std::vector<std::byte> record_of(T value, bool big_endian) {
 }
 
 template <typename T>
-bool belongs_before(T left, T right) {
-  if constexpr (std::is_floating_point_v<T>) {
-    // std::strong_order is IEEE 754's totalOrder.
-    return std::strong_order(left, right) < 0;
-  } else {
-    return left < right;
-  }
-}
-
-template <typename T>
 class NumberOrder : public ::testing::Test {};
 using Numbers =
     ::testing::Types<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, std::int8_t,
@@ -159,8 +150,8 @@ TYPED_TEST(NumberOrder, IsTheTypesOwn) {
         for (const T right : values) {
           const auto a = record_of(left, big_endian);
           const auto b = record_of(right, big_endian);
-          const bool less = belongs_before(left, right);
-          const bool greater = belongs_before(right, left);
+          const bool less = test::belongs_before(left, right);
+          const bool greater = test::belongs_before(right, left);
           const int order = format.compare(a.data(), b.data());
           ASSERT_EQ(order < 0, descending ? greater : less) << +left << " and " << +right;
           ASSERT_EQ(order > 0, descending ? less : greater) << +left << " and " << +right;

@@ -34,6 +34,12 @@ inline constexpr Shape kShapes[] = {Shape::kRandom,        Shape::kSorted,    Sh
                                     Shape::kHugeAndRest,   Shape::kDrifting,  Shape::kExtremes,
                                     Shape::kNestedOutliers};
 
+// A record for comparators.
+struct KeyAndValue {
+  std::uint64_t key;
+  std::uint64_t value;
+};
+
 // `count` records one after the other.
 struct RecordList {
   std::size_t record_bytes = 0;

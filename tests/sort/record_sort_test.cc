@@ -84,10 +84,7 @@ TEST(RecordSort, ManyRecords) {
 
 TEST(RecordSort, ByComparator) {
   auto random = test::test_random();
-  struct Pair {
-    std::uint64_t key;
-    std::uint64_t value;
-  };
+  using Pair = test::KeyAndValue;
   const auto by_low_bits = [](const Pair& a, const Pair& b) { return a.key % 64 < b.key % 64; };
   const ComparatorOrder<Pair, decltype(by_low_bits)> order(by_low_bits);
   for (const std::size_t count : {0u, 1u, 2u, 3u, 100u, 5000u}) {

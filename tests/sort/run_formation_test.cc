@@ -231,20 +231,22 @@ TEST(RunFormation, IsPushedWhileTheRunBeforeIsEmitted) {
   EXPECT_GT(runs_of_all, 50u);
 }
 
+void expect_full_runs(std::size_t least, const RecordOrder& order, const RecordList& list,
+                      std::size_t blocks, const RunFormationOptions& options,
+                      std::mt19937_64& random) {
+  std::size_t full_runs = 0;
+  ASSERT_NO_FATAL_FAILURE(expect_runs(order, list, blocks, options, 7000, random, &full_runs));
+  EXPECT_GE(full_runs, least);
+}
+
 TEST(RunFormation, ByComparator) {
   auto random = test::test_random();
-  struct Pair {
-    std::uint64_t key;
-    std::uint64_t value;
-  };
+  using Pair = test::KeyAndValue;
   const auto by_low_bits = [](const Pair& a, const Pair& b) { return a.key % 999 < b.key % 999; };
   const ComparatorOrder<Pair, decltype(by_low_bits)> order(by_low_bits);
   const RecordList list = test::make_records(Shape::kRandom, 16, 50000, random);
   for (const std::size_t scratch : {least_scratch(24, 16), std::size_t{1} << 20}) {
-    std::size_t full_runs = 0;
-    ASSERT_NO_FATAL_FAILURE(expect_runs(order, list, 24, {.buckets = 6, .scratch_bytes = scratch},
-                                        7000, random, &full_runs));
-    EXPECT_GE(full_runs, 1u);
+    expect_full_runs(1, order, list, 24, {.buckets = 6, .scratch_bytes = scratch}, random);
   }
 }
 
@@ -256,10 +258,7 @@ TEST(RunFormation, SplitByWholeRecords) {
   const RecordList list = test::make_records(Shape::kFewValues, 16, 250000, random);
   const std::size_t least = least_scratch(100, 16);
   for (const std::size_t scratch : {least, least + 24 * 16, std::size_t{1} << 22}) {
-    std::size_t full_runs = 0;
-    ASSERT_NO_FATAL_FAILURE(expect_runs(order, list, 100, {.buckets = 25, .scratch_bytes = scratch},
-                                        7000, random, &full_runs));
-    EXPECT_GE(full_runs, 2u);
+    expect_full_runs(2, order, list, 100, {.buckets = 25, .scratch_bytes = scratch}, random);
   }
 }
 

@@ -153,7 +153,7 @@ TEST(SortPlan, LittleAddressSpaceMakesOneGenerationOfBuckets) {
   EXPECT_EQ(one.formation.generations, 1U);
   EXPECT_EQ(one.formation.buckets, two.formation.buckets);
   EXPECT_EQ(one.run_bytes, two.run_bytes);
-  // What is sorted in memory is not overlapped with a run.
+  // A sort in memory is not overlapped with a run.
   EXPECT_EQ(plan_sort(request_of(8 * kMiB, 100, 64 * kMiB)).formation.generations, 1U);
 }
 

@@ -12,7 +12,7 @@
 namespace vortex {
 namespace {
 
-// What is handed in comes out in order, each slot worked on once between the two.
+// Tasks that are handed in come out in order, each slot worked on once between the two.
 TEST(TaskRing, HandsOutInOrder) {
   auto random = test::test_random();
   for (const unsigned threads : {1U, 2U, 7U}) {

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <string>
+
+#include "vortex/os/names.h"
 
 namespace vortex::test {
 
@@ -14,18 +17,14 @@ namespace vortex::test {
 enum class Environment { kUring, kDirectIo, kHugePages, kMounts, kLoopDevices };
 
 inline const char* name_of(Environment environment) {
-  switch (environment) {
-    case Environment::kUring:
-      return "io_uring";
-    case Environment::kDirectIo:
-      return "direct I/O in the temporary folder";
-    case Environment::kHugePages:
-      return "transparent huge pages (madvise or always)";
-    case Environment::kMounts:
-      return "mounts in a namespace of the test's own (root)";
-    default:
-      return "loop devices (root, losetup, mkfs.ext4)";
-  }
+  constexpr std::array kNames = {
+      Named{Environment::kUring, "io_uring"},
+      Named{Environment::kDirectIo, "direct I/O in the temporary folder"},
+      Named{Environment::kHugePages, "transparent huge pages (madvise or always)"},
+      Named{Environment::kMounts, "mounts in a namespace of the test's own (root)"},
+      Named{Environment::kLoopDevices, "loop devices (root, losetup, mkfs.ext4)"},
+  };
+  return name_in(kNames, environment);
 }
 
 inline bool in_ci() {

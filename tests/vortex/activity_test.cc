@@ -19,7 +19,7 @@ void let_the_clock_move() {
   }
 }
 
-// What was counted in a phase in which nothing changes.
+// The counts of a phase in which nothing changes.
 ActivityLog::Totals totals_of_a_phase(ActivityLog& log, unsigned phase) {
   const ActivityLog::Totals before = log.totals(phase);
   log.begin_phase(phase);

@@ -15,9 +15,11 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
@@ -200,6 +202,14 @@ TEST(AliasPool, GivesWayToMovesWhereTheSystemHasNoSuchMemory) {
   os::set_failure_hook(nullptr);
 }
 
+// 0 if a pool of these options is refused with `error` and words that name `limit`.
+int look_at_refusal(const BlockPoolOptions& options, int error, std::string_view limit) {
+  std::string text;
+  const int refusal = test::error_of([&] { BlockPool pool(options); }, &text);
+  if (refusal != error) return 10;
+  return text.find(limit) != text.npos ? 0 : 11;
+}
+
 // The memory counts as a file, and to make a file too long raises a signal.
 TEST(AliasPoolDeathTest, ALimitOnFilesIsNamedAndKillsNobody) {
   const auto body = [] {
@@ -209,13 +219,7 @@ TEST(AliasPoolDeathTest, ALimitOnFilesIsNamedAndKillsNobody) {
     options.kind = PoolKind::kThreads;
     if (BlockPool(options).aliases()) return 2;
     options.kind = PoolKind::kAliases;
-    try {
-      BlockPool pool(options);
-    } catch (const Error& error) {
-      const std::string text = error.what();
-      return error.code().value() == EFBIG && text.find("RLIMIT_FSIZE") != text.npos ? 0 : 3;
-    }
-    return 4;
+    return look_at_refusal(options, EFBIG, "RLIMIT_FSIZE");
   };
   EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
 }
@@ -225,16 +229,11 @@ TEST(AliasPoolDeathTest, ALimitOnAddressSpaceIsNamed) {
   const auto body = [] {
     const rlimit limit{std::size_t{4} << 30, std::size_t{4} << 30};
     if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
-    try {
-      // The homes fit, and those for readers do not.
-      BlockPool pool({.pool_bytes = std::size_t{3} << 30,
-                      .warming = Warming::kOnDemand,
-                      .kind = PoolKind::kAliases});
-    } catch (const Error& error) {
-      const std::string text = error.what();
-      return error.code().value() == ENOMEM && text.find("RLIMIT_AS") != text.npos ? 0 : 2;
-    }
-    return 3;
+    // The homes fit, and those for readers do not.
+    return look_at_refusal({.pool_bytes = std::size_t{3} << 30,
+                            .warming = Warming::kOnDemand,
+                            .kind = PoolKind::kAliases},
+                           ENOMEM, "RLIMIT_AS");
   };
   EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
 }

@@ -124,7 +124,16 @@ TEST(BlockPool, NamesTheMapLimitAndTheValueThatWouldDo) {
   EXPECT_EQ(MapBudget::claimed(), 0u) << "a refused pool claims nothing";
 }
 
-class PoolKinds : public testing::TestWithParam<PoolKind> {};
+class PoolKinds : public testing::TestWithParam<PoolKind> {
+ protected:
+  // A pool of so many small blocks, all of them there.
+  static BlockPoolOptions small_blocks(std::size_t blocks) {
+    return {.pool_bytes = blocks * kSmall,
+            .block_bytes = kSmall,
+            .warming = Warming::kEager,
+            .kind = GetParam()};
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, PoolKinds, testing::Values(PoolKind::kMoves, PoolKind::kAliases),
                          [](const auto& info) {
@@ -171,10 +180,7 @@ TEST_P(PoolKinds, BlocksKeepTheirBytesWhereverTheyAre) {
 
 TEST_P(PoolKinds, PlacingInOrderAddsNoMaps) {
   constexpr std::size_t kBlocks = 256;
-  BlockPool pool({.pool_bytes = kBlocks * kSmall,
-                  .block_bytes = kSmall,
-                  .warming = Warming::kEager,
-                  .kind = GetParam()});
+  BlockPool pool(small_blocks(kBlocks));
   BlockQuota quota(pool, kBlocks, kBlocks, "test");
   Reservation space({.bytes = kBlocks * kSmall});
   std::vector<Block> blocks(kBlocks);
@@ -190,10 +196,7 @@ TEST_P(PoolKinds, PlacingInOrderAddsNoMaps) {
 TEST_P(PoolKinds, ScatteredBlocksStayWithinTheirBudget) {
   constexpr std::size_t kBlocks = 300;
   const std::size_t before = map_count();
-  BlockPool pool({.pool_bytes = kBlocks * kSmall,
-                  .block_bytes = kSmall,
-                  .warming = Warming::kEager,
-                  .kind = GetParam()});
+  BlockPool pool(small_blocks(kBlocks));
   BlockQuota quota(pool, kBlocks, kBlocks, "test");
   Reservation space({.bytes = 2 * kBlocks * kSmall});
   std::vector<Block> blocks(kBlocks);
@@ -410,10 +413,7 @@ int fail_nth(os::MemoryCall call) noexcept {
 // The kernel may refuse any call: the block stays where it was, with its bytes, and the pool goes
 // on.
 TEST_P(PoolKinds, RefusedCallsLeaveTheBlockWhereItWas) {
-  BlockPool pool({.pool_bytes = 2 * kSmall,
-                  .block_bytes = kSmall,
-                  .warming = Warming::kEager,
-                  .kind = GetParam()});
+  BlockPool pool(small_blocks(2));
   BlockQuota quota(pool, 2, 2, "test");
   Reservation space({.bytes = 4 * kSmall});
   const Block block = quota.try_take().block;
@@ -553,11 +553,7 @@ TEST_P(PoolKinds, RefusedMemoryIsTheTakersErrorAndNothingIsLost) {
 
   failing_call = 1;
   os::set_failure_hook(&fail_nth);
-  EXPECT_TRUE(contains(error_text({.pool_bytes = 4 * kSmall,
-                                   .block_bytes = kSmall,
-                                   .warming = Warming::kEager,
-                                   .kind = GetParam()}),
-                       "use a smaller pool"));
+  EXPECT_TRUE(contains(error_text(small_blocks(4)), "use a smaller pool"));
   os::set_failure_hook(nullptr);
 }
 
@@ -565,10 +561,7 @@ TEST_P(PoolKinds, RefusedMemoryIsTheTakersErrorAndNothingIsLost) {
 // our ranges means that a range of ours was free for an instant.
 TEST_P(PoolKinds, NoOtherMapEverLandsInOurRanges) {
   constexpr std::size_t kBlocks = 4;
-  BlockPool pool({.pool_bytes = kBlocks * kSmall,
-                  .block_bytes = kSmall,
-                  .warming = Warming::kEager,
-                  .kind = GetParam()});
+  BlockPool pool(small_blocks(kBlocks));
   BlockQuota quota(pool, kBlocks, kBlocks, "test");
   Reservation space({.bytes = 64 * kSmall});
   std::atomic<bool> stop{false};

@@ -10,8 +10,10 @@
 #include <thread>
 #include <tuple>
 
+#include "tests/support/error_of.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/words.h"
+#include "tests/vortex/small_windows.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
@@ -20,17 +22,14 @@
 namespace vortex {
 namespace {
 
+using test::error_of;
 using test::word_at;
 
-constexpr std::uint64_t kB = std::uint64_t{16} << 10;
-constexpr std::uint64_t kWords = kB / sizeof(std::uint64_t);
+using test::kB;
+using test::kWords;
 
 CommitStreamOptions small(std::size_t n, std::size_t l, std::size_t m) {
-  return {.block_bytes = kB,
-          .read_ahead_blocks = n,
-          .writer_comeback_blocks = l,
-          .reader_comeback_blocks = m,
-          .reserve_bytes = std::uint64_t{1} << 34};
+  return test::small_windows<CommitStreamOptions>(n, l, m);
 }
 
 // Both threads use one address, and page protection is what keeps them apart, which the thread
@@ -50,16 +49,6 @@ __attribute__((no_sanitize("thread"))) std::uint64_t first_wrong(const volatile 
 __attribute__((no_sanitize("thread"))) std::uint64_t word_in(const volatile std::uint64_t* in,
                                                              std::uint64_t at) {
   return in[at];
-}
-
-template <typename Body>
-int error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.code().value();
-  }
-  return 0;
 }
 
 class CommitStreamWindows : public ::testing::TestWithParam<std::tuple<int, int, int>> {};

@@ -16,13 +16,8 @@
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 
-namespace vortex {
+namespace vortex::test {
 namespace {
-
-using test::action_of;
-using test::dispatcher;
-using test::Pages;
-using test::TestRegion;
 
 using ::testing::KilledBySignal;
 
@@ -400,4 +395,4 @@ TEST_F(SharedLibsigsegv, InstalledBeforeOursIsAnError) {
 }
 
 }  // namespace
-}  // namespace vortex
+}  // namespace vortex::test

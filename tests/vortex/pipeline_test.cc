@@ -18,11 +18,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
 #include "tests/support/words.h"
+#include "tests/vortex/small_windows.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
@@ -32,21 +34,19 @@
 namespace vortex {
 namespace {
 
+using test::error_of;
 using test::first_wrong;
 using test::word_at;
 using test::write_words;
 
-constexpr std::uint64_t kB = std::uint64_t{16} << 10;
-constexpr std::uint64_t kWords = kB / sizeof(std::uint64_t);
+using test::kB;
+using test::kWords;
 
 // With exact windows, so that every touch outside them is an error.
 PipelineOptions small(std::size_t n, std::size_t l, std::size_t m) {
-  return {.block_bytes = kB,
-          .read_ahead_blocks = n,
-          .writer_comeback_blocks = l,
-          .reader_comeback_blocks = m,
-          .stale_blocks = 0,
-          .reserve_bytes = std::uint64_t{1} << 34};
+  auto options = test::small_windows<PipelineOptions>(n, l, m);
+  options.stale_blocks = 0;
+  return options;
 }
 
 // How blocks get from one thread to the other.
@@ -64,16 +64,6 @@ PipelineOptions by(Way way, PipelineOptions options) {
 std::shared_ptr<BlockPool> pool_for(Way way, std::size_t blocks) {
   return std::make_shared<BlockPool>(BlockPoolOptions{
       .pool_bytes = blocks * kB, .block_bytes = kB, .kind = by(way, {}).pool_kind});
-}
-
-template <typename Body>
-int error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.code().value();
-  }
-  return 0;
 }
 
 // Until an end of the pipeline sleeps, which it does only where it cannot go on.

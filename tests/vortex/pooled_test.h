@@ -1,4 +1,4 @@
-// What the tests of streams that share their free blocks have in common: a pool of small blocks.
+// Tests of streams that share their free blocks: a pool of small blocks.
 #pragma once
 
 #include <gtest/gtest.h>

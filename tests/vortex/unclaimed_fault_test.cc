@@ -17,13 +17,8 @@
 #include "tests/vortex/engine_suite.h"
 #include "vortex/input_stream.h"
 
-namespace vortex {
+namespace vortex::test {
 namespace {
-
-using test::action_of;
-using test::dispatcher;
-using test::Pages;
-using test::TestRegion;
 
 using ::testing::KilledBySignal;
 
@@ -229,24 +224,16 @@ TYPED_TEST(UnclaimedFault, ResethandThatWasCalledIsNotPutBack) {
   EXPECT_EQ(test::current_action().sa_handler, SIG_DFL);
 }
 
-TYPED_TEST(UnclaimedFault, DefaultActionEndsTheProcess) {
-  EXPECT_EXIT(
-      {
-        this->start_behind(action_of(SIG_DFL));
-        Pages pages(1);
-        write_to(pages.begin());
-      },
-      KilledBySignal(SIGSEGV), "");
-}
-
-TYPED_TEST(UnclaimedFault, IgnoredFaultEndsTheProcess) {
-  EXPECT_EXIT(
-      {
-        this->start_behind(action_of(SIG_IGN));
-        Pages pages(1);
-        write_to(pages.begin());
-      },
-      KilledBySignal(SIGSEGV), "");
+TYPED_TEST(UnclaimedFault, EndsTheProcessByDefaultAndWhereFaultsAreIgnored) {
+  for (const auto handler : {SIG_DFL, SIG_IGN}) {
+    EXPECT_EXIT(
+        {
+          this->start_behind(action_of(handler));
+          Pages pages(1);
+          write_to(pages.begin());
+        },
+        KilledBySignal(SIGSEGV), "");
+  }
 }
 
 TYPED_TEST(UnclaimedFault, DefaultActionForASentSignal) {
@@ -423,4 +410,4 @@ TYPED_TEST(UnclaimedFault, NoneIsLostWhileTheEngineComesAndGoes) {
 }
 
 }  // namespace
-}  // namespace vortex
+}  // namespace vortex::test

@@ -1,5 +1,5 @@
-// What the threads and the disks of one job do over time: how long they worked at once, and, where
-// that is wanted, each piece of their work.
+// Counts what the threads and the disks of one job do over time: how long they worked at once, and,
+// where that is wanted, each piece of their work.
 #pragma once
 
 #include <array>
@@ -69,7 +69,7 @@ class VORTEX_EXPORT ActivityLog {
   ActivityLog(const ActivityLog&) = delete;
   ActivityLog& operator=(const ActivityLog&) = delete;
 
-  // What happens from now on belongs to `phase`, less than kPhases; at first to phase 0.
+  // Spans from now on belong to `phase`, less than kPhases; at first to phase 0.
   void begin_phase(unsigned phase) noexcept;
   Totals totals(unsigned phase) const noexcept;
 
@@ -84,7 +84,7 @@ class VORTEX_EXPORT ActivityLog {
   bool traces() const noexcept { return most_spans_ != 0; }
   void add(const Span& span) noexcept;
 
-  // What was kept; to be called when nobody works any more.
+  // The spans kept; to be called when nobody works any more.
   std::uint64_t begin_ns() const noexcept { return begin_ns_; }
   std::span<const Span> spans() const noexcept;
   std::uint64_t spans_lost() const noexcept;

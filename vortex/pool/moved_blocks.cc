@@ -108,7 +108,7 @@ class MovedBlocks final : public BlockMemory {
       return {error, os::allow_access(from, block_bytes_) != 0};
     }
     if (const int error = os::allow_access(home, block_bytes_)) return {error, true};
-    // What is left there has no pages and allows no access: it serves as a reservation as well.
+    // The mapping left there has no pages and allows no access: it serves as a reservation as well.
     os::vacate(from, block_bytes_);
     return {};
   }

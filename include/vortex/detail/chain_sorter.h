@@ -145,7 +145,7 @@ class ChainSorter {
     return sort_level(chains, level, range, count, 0);
   }
 
-  // What several sorters do who share the work on one array (ParallelSort).
+  // The steps of several sorters that share the work on one array (ParallelSort).
   //
   // Distributes the array, whose chunks the arena has, or a chain to `chains`.
   template <typename Codec>

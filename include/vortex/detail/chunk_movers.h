@@ -65,7 +65,7 @@ class ChunkMovers {
   // chunks. Threads may do that for different destinations.
   void move_along_paths(std::size_t begin, std::size_t end) noexcept {
     for (std::size_t place = begin; place < end; ++place) {
-      // What holds a chunk belongs to another path, or to a cycle.
+      // A place that holds a chunk belongs to another path, or to a cycle.
       if (leaves_[place] != 0) continue;
       for (std::size_t to = place; is_destination(to);) {
         const Place from = source_of_[to];

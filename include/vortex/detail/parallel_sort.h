@@ -120,9 +120,9 @@ class ParallelSort {
     return std::max(count / kChunk / threads, most_in_task(count, threads) / kChunk) + 1;
   }
   static std::size_t outside(unsigned threads) noexcept { return threads + 2; }
-  // What of a bucket finds no place in its range: the last chunks of its lists, and a full one,
-  // since a range need not begin and end with a chunk. On each level, for all buckets or for those
-  // that wait for a pass of their own.
+  // The part of a bucket that finds no place in its range: the last chunks of its lists, and a full
+  // one, since a range need not begin and end with a chunk. On each level, for all buckets or for
+  // those that wait for a pass of their own.
   static std::size_t store_chunks(unsigned threads) noexcept {
     return (std::size_t{kMaxBuckets} + 2 * threads + 1 + Sorter::kMaxLevels) * (threads + 1);
   }
@@ -325,7 +325,8 @@ class ParallelSort {
     const auto in_range = [&](Place place) {
       return place >= bucket.slots && place < bucket.slots_end;
     };
-    // What is there already may stay, unless the order of places is to be that of the records.
+    // Chunks that are there already may stay, unless the order of places is to be that of the
+    // records.
     const bool may_stay = !(bucket.apart && bucket.single);
     if (may_stay) {
       for_each_piece([&](Place place, std::size_t count) {

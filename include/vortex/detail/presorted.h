@@ -30,4 +30,12 @@ Presorted presorted(const Record* records, std::size_t count, KeyOf key_of) noex
   return Presorted::kNo;
 }
 
+// Sorts records that need no more than to be turned round, if that. False: they need sorting.
+template <typename Record, typename KeyOf>
+bool sorted_or_reversed(Record* records, std::size_t count, KeyOf key_of) noexcept {
+  const Presorted order = presorted(records, count, key_of);
+  if (order == Presorted::kStrictlyDescending) std::reverse(records, records + count);
+  return order != Presorted::kNo;
+}
+
 }  // namespace vortex::inline v0
