@@ -47,6 +47,14 @@ class Cookbook(unittest.TestCase):
         self.assertEqual(done.returncode, 0, (f"seed {self.seed}", done.stderr))
         return done.stdout
 
+    def assert_same(self, got, expected):
+        """As assertEqual(), which takes minutes to tell how two long lists differ."""
+        if got != expected:
+            at = next((i for i, (a, b) in enumerate(zip(got, expected)) if a != b),
+                      min(len(got), len(expected)))
+            self.fail(f"{len(got)} and {len(expected)} rows differ at {at}: {got[at:at + 3]} and "
+                      f"{expected[at:at + 3]} (seed {self.seed})")
+
     def write(self, name, form, rows):
         """A file of packed rows. Returns its path."""
         file = self.path / name
@@ -86,7 +94,7 @@ class Cookbook(unittest.TestCase):
             self.output("compress_file", file, small)
             back = subprocess.run(["python3", "-c", ZSTD_BACK, small], stdout=subprocess.PIPE,
                                   check=True)
-            self.assertEqual(back.stdout, data, f"seed {self.seed}")
+            self.assert_same(back.stdout, data)
 
     def test_histogram(self):
         # A whole block exactly, less, more, and nothing.
@@ -107,14 +115,14 @@ class Cookbook(unittest.TestCase):
         joined = [(key, value, other) for key, value in left for other in by_key[key]]
         self.output("join_files", self.write("left", "<QQ", left),
                     self.write("right", "<QQ", right), self.path / "joined")
-        self.assertEqual(self.read("joined", "<QQQ"), joined, f"seed {self.seed}")
+        self.assert_same(self.read("joined", "<QQQ"), joined)
 
     def test_merge_files(self):
         parts = [sorted(self.random.randrange(2**64) for _ in range(count))
                  for count in (0, 1, 1000, 400_000)]
         files = [self.numbers(f"part {i}", part) for i, part in enumerate(parts)]
         self.output("merge_files", self.path / "merged", *files)
-        self.assertEqual(self.values("merged"), sorted(sum(parts, [])), f"seed {self.seed}")
+        self.assert_same(self.values("merged"), sorted(sum(parts, [])))
 
     def test_sort_trades(self):
         symbols = [b"AAPL", b"IBM", b"X"]
@@ -123,7 +131,7 @@ class Cookbook(unittest.TestCase):
         file = self.write("trades", "<8sQd", trades)
         self.output("sort_trades", file, self.path / "sorted")
         # Stable, as sorted() is: the prices tell.
-        self.assertEqual(self.read("sorted", "<8sQd"),
+        self.assert_same(self.read("sorted", "<8sQd"),
                          sorted(self.read("trades", "<8sQd"), key=lambda trade: trade[:2]))
 
     def test_top_numbers(self):
@@ -139,7 +147,7 @@ class Cookbook(unittest.TestCase):
         values = [self.random.randrange(1000) for _ in range(50_000)]
         text = self.output("remove_duplicates", self.numbers("numbers", values),
                            self.path / "distinct")
-        self.assertEqual(self.values("distinct"), sorted(set(values)), f"seed {self.seed}")
+        self.assert_same(self.values("distinct"), sorted(set(values)))
         self.assertEqual(text.decode(), f"{len(set(values))} of 50000 numbers are left\n")
 
     def test_sort_vector(self):
@@ -180,8 +188,7 @@ class Cookbook(unittest.TestCase):
         for account, amount in postings:
             if account < len(balances):
                 balances[account] += amount
-        self.assertEqual([balance for balance, in self.read("balances", "<q")], balances,
-                         f"seed {self.seed}")
+        self.assert_same([balance for balance, in self.read("balances", "<q")], balances)
         self.assertEqual(text.decode(), f"5000 postings, {refused} of them to no account\n")
 
     def test_errors_are_told(self):
