@@ -1,13 +1,14 @@
 // The library as a plug-in: loaded by name, used through its symbols, and unloaded.
 #include <dlfcn.h>
 #include <errno.h>
-
-#include "vortex/c.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/capi/sanitizer_options.h"
+#include "vortex/c.h"
+
+// That of check.h asks the library, which is not linked here.
 #define CHECK(condition)                                                      \
   do {                                                                        \
     if (!(condition)) {                                                       \

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/capi/sanitizer_options.h"
 #include "vortex/c.h"
 
 #define CHECK(condition)                                                                          \

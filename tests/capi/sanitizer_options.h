@@ -1,0 +1,13 @@
+// What the tests in C ask of a sanitizer.
+#pragma once
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+// An error of a callback allocates inside a fault, and pools that no machine has are asked for;
+// both are promised to work. Races are what these tests are run for.
+const char* __tsan_default_options(void);
+const char* __tsan_default_options(void) {
+  return "report_signal_unsafe=0:allocator_may_return_null=1";
+}
+#endif
+#endif
