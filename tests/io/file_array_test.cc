@@ -19,7 +19,6 @@
 
 #include "io/disk/transfer.h"
 #include "tests/io/test_disk.h"
-#include "tests/support/child_process.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
