@@ -16,6 +16,8 @@ struct Named {
   E value;
   const char* name;
 };
+template <typename E>
+Named(E, const char*) -> Named<E>;
 
 // "?" for one that the table does not have.
 template <typename E, std::size_t count>
