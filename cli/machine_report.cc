@@ -1,13 +1,10 @@
 #include "cli/machine_report.h"
 
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -25,6 +22,7 @@
 #include "vortex/detail/printable.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
+#include "vortex/fault_dispatcher.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/sort_resources.h"
 
@@ -172,26 +170,18 @@ Fact moving_blocks() {
   return fact;
 }
 
-// Whether pages can be moved by userfaultfd (Linux 6.8), which never costs a map.
-Fact moving_pages() {
-  Fact fact{"pages", "moving pages by userfaultfd", false};
-  const int file = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY));
-  if (file < 0) {
-    fact.note = std::string("userfaultfd: ") + std::strerror(errno);
-    if (errno == EPERM) fact.note += " (vm.unprivileged_userfaultfd, seccomp)";
-    return fact;
+// Whether the engine userfaultfd can serve faults, those of the kernel included.
+Fact serving_faults() {
+  Fact fact{"pages", "faults by userfaultfd", true};
+  try {
+    FaultDispatcher::require(Engine::kUserfaultfd);
+    if (chosen(first_line("/sys/kernel/mm/transparent_hugepage/enabled")) == "never") {
+      fact.note = "without huge pages a move of 2 MiB takes some 50 us instead of 1";
+    }
+  } catch (const Error& error) {
+    fact.value = false;
+    fact.note = error.what();
   }
-  constexpr std::uint64_t kMove = std::uint64_t{1} << 16;  // UFFD_FEATURE_MOVE of newer headers
-  uffdio_api api{};
-  api.api = UFFD_API;
-  if (ioctl(file, UFFDIO_API, &api) != 0) {
-    fact.note = std::string("UFFDIO_API: ") + std::strerror(errno);
-  } else if ((api.features & kMove) == 0) {
-    fact.note = "needs Linux 6.8 or newer";
-  } else {
-    fact.value = true;
-  }
-  close(file);
   return fact;
 }
 
@@ -273,7 +263,7 @@ std::vector<Fact> machine_report(const std::vector<std::string>& folders) {
   add_memory(facts);
   add_pages(facts);
   facts.push_back(moving_blocks());
-  facts.push_back(moving_pages());
+  facts.push_back(serving_faults());
   add_disks(facts);
   for (const std::string& folder : folders) add_folder(facts, folder);
   return facts;

@@ -55,7 +55,7 @@ enum class PoolKind {
 };
 
 // The accesses that a block allows at an address.
-enum class Rights { kRead, kReadWrite };
+enum class Rights { kNone, kRead, kReadWrite };
 
 // How many blocks behind its window a stream on a pool of aliases leaves mapped at most, so that
 // one system call vacates them all: taking a mapping away interrupts every processor that runs a
@@ -154,7 +154,8 @@ class VORTEX_EXPORT BlockPool {
   int withdraw_from_readers(Block block) noexcept;
 
   // place() of a resting block that can only be read there, from the first instant on: a write of
-  // any thread faults. In a pool that moves it takes two system calls more.
+  // any thread faults. In a pool that moves it takes two system calls more. EOPNOTSUPP under the
+  // engine userfaultfd, where the first instant cannot be had.
   int place_to_read(Block block, std::byte* address) noexcept;
   // Sets the accesses that a placed block allows where it is; it stays there. Returns 0 or an errno
   // value. A withdraw_from_readers() allows everything again.
@@ -184,6 +185,10 @@ class VORTEX_EXPORT BlockPool {
     std::uint64_t withdrawals = 0;
   };
   Statistics statistics() const noexcept;
+
+  // False under the engine userfaultfd: the kernel does not move pages that a disk has been told of
+  // for good (Disk::register_memory()).
+  bool may_be_pinned() const noexcept;
 
   // True in a forked child: the object was copied, the blocks were not, and nothing may be moved.
   bool inherited() const noexcept;

@@ -10,11 +10,18 @@ namespace vortex::inline v0 {
 
 class Region;
 
-// How the signal reaches us. libsigsegv is compiled in unless the build says -Dengine=native, and
-// is then the default; both behave alike.
-enum class Engine { kLibsigsegv, kNative };
+// How faults reach us.
+//
+// By SIGSEGV, on the thread that touched the memory: libsigsegv is compiled in unless the build
+// says -Dengine=native, and is then the default; both behave alike.
+//
+// By userfaultfd (Linux 6.8, with permission): threads of ours serve the faults while the toucher
+// sleeps, also those of the kernel on behalf of system calls. SIGSEGV is left alone. A fault takes
+// some ten times as long as by signal: use larger blocks. Callbacks run on threads of ours; blocks
+// are always moved (see PoolKind).
+enum class Engine { kLibsigsegv, kNative, kUserfaultfd };
 
-// The signal is process-wide, so this is the one object of the library that is, too. A fault in a
+// Faults are process-wide, so this is the one object of the library that is, too. A fault in a
 // registered region goes to its stream; any other goes to the handler that was installed
 // before ours, called directly with the original siginfo and context, under the mask and flags it
 // was installed with. (Putting the earlier handler back and faulting again would lose the faults
@@ -31,21 +38,30 @@ class VORTEX_EXPORT FaultDispatcher {
   static FaultDispatcher& instance();
 
   // compiled_in() tells whether this build has the engine; default_engine() is the engine that it
-  // uses unless told otherwise.
+  // uses unless told otherwise: the environment's VORTEX_ENGINE (signal, libsigsegv, native,
+  // userfaultfd) or signals. Throws Error(EINVAL) when that is none of these.
   static bool compiled_in(Engine engine) noexcept;
-  static Engine default_engine() noexcept;
+  static Engine default_engine();
 
-  // Installs the handler; add() does it with the default engine when nobody did. Throws Error:
-  // EBUSY when another engine is running, ENOTSUP when the engine is not compiled in.
+  // Throws Error, which says what is in the way and what to set, when the engine cannot work in
+  // this process: ENOTSUP when it is not compiled in, ENOSYS when the kernel lacks something, EPERM
+  // when it does not allow it.
+  static void require(Engine engine);
+
+  // Receives faults from now on; the first stream or pool does it with the default engine when
+  // nobody did. Throws Error: EBUSY when another engine is running or, for userfaultfd, pools have
+  // been made for signals; what require() throws.
   void start(Engine engine);
   void start() { start(default_engine()); }
   // Takes the handler out again and puts the earlier one back. Throws Error(EBUSY) while regions
-  // are registered or when somebody installed a handler after ours, which would be lost.
+  // are registered, for userfaultfd while pools live, or when somebody installed a handler after
+  // ours, which would be lost.
   void stop();
   bool running() const noexcept;
   Engine engine() const noexcept;
 
-  // Registers a region. Throws Error(EEXIST) when it overlaps another. When somebody has installed
+  // Registers a region. Throws Error: EEXIST when it overlaps another, ENOMEM or EPERM when the
+  // kernel refuses to deliver its faults. When somebody has installed
   // a handler after ours, a line on stderr names it, once for each such handler.
   void add(Region& region);
   // Removes the region and waits until no thread serves a fault in it. The caller must have woken
@@ -72,8 +88,9 @@ class VORTEX_EXPORT FaultDispatcher {
   Statistics statistics() const noexcept;
 
  private:
+  friend class EngineHold;
   FaultDispatcher();
-  void start_locked(Engine engine);
+  static void start_locked(Engine engine);
 };
 
 }  // namespace vortex::inline v0

@@ -21,10 +21,14 @@ struct VORTEX_EXPORT GuardFrame {
   GuardFrame(const GuardFrame&) = delete;
   GuardFrame& operator=(const GuardFrame&) = delete;
 
+  // Why control came back early, or why a system call of the body failed (see below).
+  Failure result() const noexcept;
+
   sigjmp_buf target;
   Failure failure;
   GuardFrame* outer;
   ServiceFrame* serving;
+  bool counted;
 };
 
 // Runs `body()`. When a fault that a stream cannot serve happens in it on this thread, control
@@ -34,6 +38,10 @@ struct VORTEX_EXPORT GuardFrame {
 // When control leaves like that, the destructors of objects inside the body do NOT run (as with
 // longjmp, which it is): keep what owns memory or locks outside. Guarded scopes nest; the innermost
 // takes the failure. Costs nothing per fault, and some 20 ns per call. Does not allocate.
+//
+// Under the engine userfaultfd a fault of the kernel's on behalf of a system call ends the call,
+// not the body: it returns EFAULT or a short count, the body goes on, and the failure is returned
+// when the body ends.
 template <typename Body>
 [[nodiscard]] Failure guarded(Body&& body) {
   GuardFrame frame;
@@ -44,7 +52,7 @@ template <typename Body>
     std::forward<Body>(body)();
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
-  return frame.failure;
+  return frame.result();
 }
 
 }  // namespace vortex::inline v0

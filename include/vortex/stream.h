@@ -14,6 +14,7 @@ namespace vortex::inline v0 {
 
 class FutexMutex;
 class Reservation;
+struct Fault;
 
 enum class Access : std::uint8_t {
   kRead,
@@ -79,8 +80,8 @@ class VORTEX_EXPORT Stream {
   void close() noexcept;
 
   // Makes the access at base() + offset possible and returns true, or calls fail() and returns
-  // false. Runs inside the fault, on the faulting thread, with the stream locked: no allocation, no
-  // exceptions.
+  // false. Runs inside the fault, with the stream locked, on the faulting thread or on one of the
+  // engine's while that sleeps: no allocation, no exceptions.
   virtual bool handle_fault(Access access, std::uint64_t offset) noexcept = 0;
 
   // The same for an offset in the guard behind the reservation, where nothing can be placed: calls
@@ -143,9 +144,9 @@ class VORTEX_EXPORT Stream {
   void note_spurious_fault() noexcept;
 
  private:
-  const Failure* serve(Access access, std::uint64_t offset) noexcept;
+  const Failure* serve(const Fault& fault) noexcept;
   void abandon(const Failure& inner) noexcept;
-  bool helpless(std::uint64_t offset) noexcept;
+  bool helpless(std::uint64_t offset, std::int32_t thread) noexcept;
   void record(int error, std::string_view cause, std::uint64_t offset, Window window) noexcept;
 
   struct State;

@@ -417,8 +417,12 @@ int AnyOrderStream::place(HeldBlock& held, bool to_change) noexcept {
   std::byte* const address = base() + held.index * block_bytes_;
   // For blocks that move, protection costs more than a stray write into what is read.
   const bool protect = !to_change && (changes_ != nullptr || pool.aliases());
-  const int error =
-      protect ? pool.place_to_read(held.block, address) : pool.place(held.block, address);
+  int error = protect ? pool.place_to_read(held.block, address) : EOPNOTSUPP;
+  if (error == EOPNOTSUPP) {
+    // A write could come before writes are noticed.
+    to_change = changes_ != nullptr;
+    error = pool.place(held.block, address);
+  }
   if (error != 0) return error;
   held.state = HeldBlock::State::kPlaced;
   if (to_change) changes_->note_placed(held);

@@ -82,7 +82,8 @@ FileArrayBase::FileArrayBase(const std::string& path, const FileArrayOptions& op
     s.own_pool = make_own_pool(path, block_bytes, blocks_needed(options, block_bytes));
     s.pool = s.own_pool.get();
   }
-  const bool register_pool = s.own_pool != nullptr || homes_can_be_registered(*s.pool);
+  const bool register_pool =
+      s.own_pool != nullptr ? s.pool->may_be_pinned() : homes_can_be_registered(*s.pool);
   s.stream = std::make_unique<AnyOrderStream>(
       *s.pool, std::move(layout), reader_options(options), register_pool,
       ChangeOptions{.write_behind = options.write_behind, .reserve_bytes = options.reserve_bytes});

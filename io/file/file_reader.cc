@@ -58,7 +58,8 @@ FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout,
   if (layout->length() != 0) {
     direct_ = direct_io_report(*layout->locate(0, pool_->block_bytes()).file);
   }
-  const bool register_pool = own_pool_ != nullptr || homes_can_be_registered(*pool_);
+  const bool register_pool =
+      own_pool_ != nullptr ? pool_->may_be_pinned() : homes_can_be_registered(*pool_);
   file_ = make_file_stream(*pool_, std::move(layout), options, register_pool);
   bytes_ = file_->bytes();
 }

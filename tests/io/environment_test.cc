@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/io_uring.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,6 +75,18 @@ TEST(Environments, LoopDevices) {
   if (device.path().empty()) END_TEST_WITHOUT(Environment::kLoopDevices, LoopDevice::kRefusal);
   const SmallFileSystem system("ext4", std::uint64_t{8} << 20);
   if (!system.refusal.empty()) END_TEST_WITHOUT(Environment::kLoopDevices, system.refusal);
+}
+
+TEST(Environments, Userfaultfd) {
+  const auto file = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
+  // Of newer headers: the feature and the structure of Linux 6.8.
+  uffdio_api api{};
+  api.api = UFFD_API;
+  api.features = std::uint64_t{1} << 16;
+  const bool moves = file >= 0 && ioctl(file, UFFDIO_API, &api) == 0;
+  const int error = errno;
+  if (file >= 0) close(file);
+  if (!moves) END_TEST_WITHOUT(Environment::kUserfaultfd, "userfaultfd: " << std::strerror(error));
 }
 
 }  // namespace

@@ -817,8 +817,9 @@ TEST_F(FileNames, AutoLooksIntoThePageCache) {
   EXPECT_EQ(cached_requests(), 0);
 }
 
-// Bare system calls fail on stream memory that is not placed; prefault() and helpers make it right.
-TEST_F(FileNames, SystemCallsNeedPlacedMemory) {
+// With signals, bare system calls fail on stream memory that is not placed; prefault() and helpers
+// make it right. With userfaultfd they work: system_calls_test.cc.
+TEST_F(FileNames, SystemCallsNeedPlacedMemoryUnderSignals) {
   auto random = test::test_random(1);
   const std::string text = random_text(random, 8 * kBlock);
   put(path, text);

@@ -14,7 +14,7 @@ namespace vortex::test {
 // A test that cannot have one of these here may skip on somebody's own machine. Where $CI is set,
 // which every CI service does, it fails: nobody reads what was skipped there.
 // tests/io/environment_test.cc looks for each by itself.
-enum class Environment { kUring, kDirectIo, kHugePages, kMounts, kLoopDevices };
+enum class Environment { kUring, kDirectIo, kHugePages, kMounts, kLoopDevices, kUserfaultfd };
 
 inline const char* name_of(Environment environment) {
   constexpr std::array kNames = {
@@ -23,6 +23,7 @@ inline const char* name_of(Environment environment) {
       Named{Environment::kHugePages, "transparent huge pages (madvise or always)"},
       Named{Environment::kMounts, "mounts in a namespace of the test's own (root)"},
       Named{Environment::kLoopDevices, "loop devices (root, losetup, mkfs.ext4)"},
+      Named{Environment::kUserfaultfd, "userfaultfd that moves pages (Linux 6.8, permission)"},
   };
   return name_in(kNames, environment);
 }

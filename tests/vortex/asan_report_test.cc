@@ -37,7 +37,7 @@ class AsanReport : public test::EngineTest<EngineType> {
 
   BlockPool pool_{{.pool_bytes = 8 * kBlockBytes, .block_bytes = kBlockBytes}};
 };
-TYPED_TEST_SUITE(AsanReport, test::AllEngines, test::EngineNames);
+TYPED_TEST_SUITE(AsanReport, test::SignalEngines, test::EngineNames);
 
 TYPED_TEST(AsanReport, WithoutStreams) { EXPECT_DEATH(touch_wildly(), kReport); }
 

@@ -15,8 +15,12 @@
 #include <string>
 #include <utility>
 
+#include "tests/support/environment.h"
+#include "vortex/error.h"
+#include "vortex/fault/fault_engine.h"
 #include "vortex/fault/region_table.h"
 #include "vortex/fault_dispatcher.h"
+#include "vortex/os/userfaultfd.h"
 
 namespace vortex::test {
 
@@ -26,20 +30,33 @@ struct LibsigsegvEngine {
 struct NativeEngine {
   static constexpr Engine kEngine = Engine::kNative;
 };
-using AllEngines = ::testing::Types<LibsigsegvEngine, NativeEngine>;
+struct UserfaultfdEngine {
+  static constexpr Engine kEngine = Engine::kUserfaultfd;
+};
+using AllEngines = ::testing::Types<LibsigsegvEngine, NativeEngine, UserfaultfdEngine>;
+// For what is about the signal.
+using SignalEngines = ::testing::Types<LibsigsegvEngine, NativeEngine>;
 
 struct EngineNames {
   template <typename T>
   static std::string GetName(int) {
-    return T::kEngine == Engine::kLibsigsegv ? "libsigsegv" : "native";
+    switch (T::kEngine) {
+      case Engine::kLibsigsegv:
+        return "libsigsegv";
+      case Engine::kNative:
+        return "native";
+      case Engine::kUserfaultfd:
+        break;
+    }
+    return "userfaultfd";
   }
 };
 
 inline FaultDispatcher& dispatcher() { return FaultDispatcher::instance(); }
 
-inline struct sigaction current_action() {
+inline struct sigaction current_action(int signal = SIGSEGV) {
   struct sigaction action {};
-  sigaction(SIGSEGV, nullptr, &action);
+  sigaction(signal, nullptr, &action);
   return action;
 }
 
@@ -59,18 +76,34 @@ inline struct sigaction action_of(void (*handler)(int), int flags = 0) {
   return action;
 }
 
+// Why this process cannot have the engine; empty: it can.
+inline std::string why_not(Engine engine) {
+  try {
+    FaultDispatcher::require(engine);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 // Each test runs with its engine started, behind whatever handler the program began with.
 template <typename EngineType>
 class EngineTest : public ::testing::Test {
  protected:
+  // What an access raises that cannot be served.
+  static constexpr int kSignal = EngineType::kEngine == Engine::kUserfaultfd ? SIGBUS : SIGSEGV;
+
   void SetUp() override {
     // Children of death tests are started afresh: other threads of this process would be missing.
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     if (!FaultDispatcher::compiled_in(EngineType::kEngine)) {
       GTEST_SKIP() << "this build has no libsigsegv engine (-Dengine=native)";
     }
+    if (const std::string refusal = why_not(EngineType::kEngine); !refusal.empty()) {
+      END_TEST_WITHOUT(Environment::kUserfaultfd, refusal);
+    }
     dispatcher().stop();
-    original_ = current_action();
+    original_ = current_action(kSignal);
     set_up_ = true;
     dispatcher().start(EngineType::kEngine);
     ASSERT_EQ(dispatcher().engine(), EngineType::kEngine);
@@ -79,13 +112,13 @@ class EngineTest : public ::testing::Test {
   void TearDown() override {
     if (!set_up_) return;
     dispatcher().stop();
-    sigaction(SIGSEGV, &original_, nullptr);
+    sigaction(kSignal, &original_, nullptr);
   }
 
   // Starts the engine anew, with `action` as the handler from before.
   void start_behind(const struct sigaction& action) {
     dispatcher().stop();
-    sigaction(SIGSEGV, &action, nullptr);
+    sigaction(kSignal, &action, nullptr);
     dispatcher().start(EngineType::kEngine);
   }
 
@@ -114,19 +147,31 @@ class Pages {
     return address >= begin_ && address < begin_ + bytes_;
   }
 
+  // Under userfaultfd a page that forbids every access is one that is not there.
   void protect(std::size_t index, int protection) const {
-    mprotect(page(index), page_bytes(), protection);
+    protect_pages(page(index), page_bytes(), protection);
   }
-  void protect_all(int protection) const { mprotect(begin_, bytes_, protection); }
+  void protect_all(int protection) const { protect_pages(begin_, bytes_, protection); }
 
   // The page of an address, made accessible. Async-signal-safe.
   static void allow(void* address, int protection = PROT_READ | PROT_WRITE) {
     const auto value = reinterpret_cast<std::uintptr_t>(address);
-    mprotect(reinterpret_cast<void*>(value / page_bytes() * page_bytes()), page_bytes(),
-             protection);
+    protect_pages(reinterpret_cast<std::byte*>(value / page_bytes() * page_bytes()), page_bytes(),
+                  protection);
   }
 
  private:
+  static void protect_pages(std::byte* begin, std::size_t bytes, int protection) {
+    const auto userfaultfd = userfaultfd_in_use();
+    if (userfaultfd == nullptr) {
+      mprotect(begin, bytes, protection);
+    } else if (protection == PROT_NONE) {
+      madvise(begin, bytes, MADV_DONTNEED);
+    } else {
+      userfaultfd->zero(begin, bytes);
+    }
+  }
+
   std::size_t bytes_;
   std::byte* begin_;
 };

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,21 @@ class FaultDiagnostics : public test::EngineTest<EngineType> {
     test::EngineTest<EngineType>::SetUp();
     if (this->IsSkipped()) return;
     // Sanitizers have handlers of their own, which end the process in their own way.
-    this->start_behind(action_of(SIG_DFL));
+    start_behind(action_of(SIG_DFL));
+  }
+
+  void TearDown() override {
+    pool_.reset();
+    test::EngineTest<EngineType>::TearDown();
+  }
+
+  // The pool is for the engine that runs when it is made.
+  void start_behind(const struct sigaction& action) {
+    pool_.reset();
+    test::EngineTest<EngineType>::start_behind(action);
+    // Without a thread that warms it: the thread sanitizer takes one that is left for a leak.
+    pool_.emplace(BlockPoolOptions{
+        .pool_bytes = 8 * kBlockBytes, .block_bytes = kBlockBytes, .warming = Warming::kEager});
   }
 
   static std::shared_ptr<test::SourceScript> failing_at(std::uint64_t block, Status failure) {
@@ -76,13 +91,12 @@ class FaultDiagnostics : public test::EngineTest<EngineType> {
       std::shared_ptr<test::SourceScript> script = std::make_shared<test::SourceScript>()) {
     return InputStream<char>(
         std::make_unique<test::MemorySource>(
-            pool_, 3, test::patterned_bytes(50 * kBlockBytes + kBlockBytes / 2), std::move(script)),
+            *pool_, 3, test::patterned_bytes(50 * kBlockBytes + kBlockBytes / 2),
+            std::move(script)),
         {.name = "words", .comeback_blocks = 2});
   }
 
-  // Without a thread that warms it: the thread sanitizer takes one that is left for a leak.
-  BlockPool pool_{
-      {.pool_bytes = 8 * kBlockBytes, .block_bytes = kBlockBytes, .warming = Warming::kEager}};
+  std::optional<BlockPool> pool_;
 };
 TYPED_TEST_SUITE(FaultDiagnostics, test::AllEngines, test::EngineNames);
 
@@ -93,7 +107,7 @@ TYPED_TEST(FaultDiagnostics, SourceFails) {
         auto stream = this->input(this->failing_at(7, kOnFire));
         for (std::size_t i = 0; i < 51; ++i) touch(stream.data() + i * kBlockBytes + 3);
       },
-      KilledBySignal(SIGSEGV),
+      KilledBySignal(this->kSignal),
       "^vortex: stream 'words': the disk is on fire \\(offset 114691, block 7, window of blocks "
       "\\[5, 8\\)\\): Input/output error\n$");
 }
@@ -107,7 +121,7 @@ TYPED_TEST(FaultDiagnostics, ReadPastTheEnd) {
         touch(stream.data() + 50 * kBlockBytes + kBlockBytes / 2);
         touch(stream.data() + 51 * kBlockBytes + Pages::page_bytes());
       },
-      KilledBySignal(SIGSEGV),
+      KilledBySignal(this->kSignal),
       "^vortex: stream 'words': a read past the end of the data, which are 827392 bytes long "
       "\\(offset 839680, block 51, window of blocks \\[48, 51\\)\\): Numerical result out of "
       "range\n$");
@@ -121,7 +135,7 @@ TYPED_TEST(FaultDiagnostics, ReadBehindTheWindow) {
         touch(stream.data() + 9 * kBlockBytes);
         touch(stream.data() + 8 * kBlockBytes - 1);
       },
-      KilledBySignal(SIGSEGV),
+      KilledBySignal(this->kSignal),
       "^vortex: stream 'words': a read behind the window: raise the comeback \\(M\\) "
       "\\(offset 131071, block 7, window of blocks \\[8, 11\\)\\): Bad address\n$");
 }
@@ -133,7 +147,7 @@ TYPED_TEST(FaultDiagnostics, WriteToAnInputStream) {
         auto stream = this->input();
         *const_cast<volatile char*>(stream.data() + 2) = 1;
       },
-      KilledBySignal(SIGSEGV),
+      KilledBySignal(this->kSignal),
       "^vortex: stream 'words': a write to a stream that is read "
       "\\(offset 2, block 0, window of blocks \\[0, 0\\)\\): Permission denied\n$");
 }
@@ -143,11 +157,11 @@ TYPED_TEST(FaultDiagnostics, ReadOfWhatWasNeverWritten) {
       {
         auto script = std::make_shared<test::SinkScript>();
         OutputStream<char> stream(
-            std::make_unique<test::MemorySink>(this->pool_, 2, script),
+            std::make_unique<test::MemorySink>(*this->pool_, 2, script),
             {.name = "out", .reserve_bytes = 8 * kBlockBytes, .least_reserve_bytes = 1});
         touch(stream.data());
       },
-      KilledBySignal(SIGSEGV),
+      KilledBySignal(this->kSignal),
       "^vortex: stream 'out': a read of a block that was never written "
       "\\(offset 0, block 0, window of blocks \\[0, 0\\)\\): Bad address\n$");
 }
@@ -156,11 +170,11 @@ TYPED_TEST(FaultDiagnostics, ReadOfWhatWasNeverWritten) {
 TYPED_TEST(FaultDiagnostics, PoolExhausted) {
   EXPECT_EXIT(
       {
-        InputStream<char> stream(std::make_unique<GreedySource>(this->pool_),
+        InputStream<char> stream(std::make_unique<GreedySource>(*this->pool_),
                                  {.name = "greedy", .comeback_blocks = 20});
         for (std::size_t i = 0; i < 20; ++i) touch(stream.data() + i * kBlockBytes);
       },
-      KilledBySignal(SIGSEGV),
+      KilledBySignal(this->kSignal),
       "^vortex: stream 'greedy': no block left in the pool "
       "\\(offset 131072, block 8, window of blocks \\[0, 9\\)\\): Resource temporarily "
       "unavailable\n$");
@@ -171,7 +185,7 @@ TYPED_TEST(FaultDiagnostics, ACallbackThatReadsItsOwnStream) {
       {
         const char* data = nullptr;
         auto stream = input_from_callback<char>(
-            this->pool_,
+            *this->pool_,
             [&data](std::span<std::byte> block, std::uint64_t) {
               touch(data + kBlockBytes);
               return block.size();
@@ -180,7 +194,7 @@ TYPED_TEST(FaultDiagnostics, ACallbackThatReadsItsOwnStream) {
         data = stream.data();
         touch(data);
       },
-      KilledBySignal(SIGSEGV),
+      KilledBySignal(this->kSignal),
       "^vortex: stream 'ouroboros': a callback inside a fault of this stream touched the same "
       "stream \\(offset 16384, block 1, window of blocks \\[0, 1\\)\\): Resource deadlock "
       "avoided\n$");
@@ -194,7 +208,7 @@ TYPED_TEST(FaultDiagnostics, InsideAFaultOfAnotherStream) {
         script->fail_at = 0;
         auto inner = this->input(script);
         auto outer = input_from_callback<char>(
-            this->pool_,
+            *this->pool_,
             [&inner](std::span<std::byte> block, std::uint64_t) {
               touch(inner.data());
               return block.size();
@@ -202,9 +216,13 @@ TYPED_TEST(FaultDiagnostics, InsideAFaultOfAnotherStream) {
             {.name = "outer"}, 4 * kBlockBytes);
         touch(outer.data());
       },
-      KilledBySignal(SIGSEGV),
-      "^vortex: stream 'words': the test says so "
-      "\\(offset 0, block 0, window of blocks \\[0, 1\\)\\): Input/output error\n$");
+      KilledBySignal(this->kSignal),
+      TypeParam::kEngine == Engine::kUserfaultfd
+          ? "^vortex: stream 'outer': a callback inside its fault failed on stream 'words': the "
+            "test "
+            "says so \\(offset 0, block 0, window of blocks \\[0, 1\\)\\): Input/output error\n$"
+          : "^vortex: stream 'words': the test says so "
+            "\\(offset 0, block 0, window of blocks \\[0, 1\\)\\): Input/output error\n$");
 }
 
 // Longer than any buffer: cut, and still a line.
@@ -213,11 +231,11 @@ TYPED_TEST(FaultDiagnostics, LongNames) {
       {
         auto script = this->failing_at(0, long_status());
         InputStream<char> stream(std::make_unique<test::MemorySource>(
-                                     this->pool_, 2, test::patterned_bytes(100), script),
+                                     *this->pool_, 2, test::patterned_bytes(100), script),
                                  {.name = std::string(5000, 'n')});
         touch(stream.data());
       },
-      KilledBySignal(SIGSEGV), "^vortex: stream 'n{63}': c{511} \\(offset 0, .*error\n$");
+      KilledBySignal(this->kSignal), "^vortex: stream 'n{63}': c{511} \\(offset 0, .*error\n$");
 }
 
 void report_and_exit(int signal, siginfo_t* info, void* context) {
@@ -238,7 +256,8 @@ TYPED_TEST(FaultDiagnostics, TheEarlierHandlerIsCalledAfterTheLine) {
         touch(stream.data() + 77);
       },
       ExitedWithCode(42),
-      "^vortex: stream 'words': the test says so .*\nsignal 11 at 77 of the page with context\n$");
+      "^vortex: stream 'words': the test says so .*\nsignal " + std::to_string(this->kSignal) +
+          " at 77 of the page with context\n$");
 }
 
 // One that thinks it has mended the matter cannot make the process fault for ever.
@@ -251,7 +270,7 @@ TYPED_TEST(FaultDiagnostics, AnEarlierHandlerThatReturnsDoesNotStopTheEnd) {
         auto stream = this->input(script);
         touch(stream.data());
       },
-      KilledBySignal(SIGSEGV), "^vortex: stream 'words': .*\nhandled\n$");
+      KilledBySignal(this->kSignal), "^vortex: stream 'words': .*\nhandled\n$");
 }
 
 }  // namespace

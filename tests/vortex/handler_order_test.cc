@@ -142,7 +142,7 @@ class HandlerOrder : public test::EngineTest<EngineType> {
  private:
   struct sigaction ours_ {};
 };
-TYPED_TEST_SUITE(HandlerOrder, test::AllEngines, test::EngineNames);
+TYPED_TEST_SUITE(HandlerOrder, test::SignalEngines, test::EngineNames);
 
 TYPED_TEST(HandlerOrder, OursInFrontHasNoName) {
   EXPECT_EQ(dispatcher().handler_in_front(), "");

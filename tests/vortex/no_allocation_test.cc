@@ -36,7 +36,7 @@ class NoAllocation : public test::EngineTest<EngineType> {
 
   BlockPool pool_{{.pool_bytes = 8 * kBlockBytes, .block_bytes = kBlockBytes}};
 };
-TYPED_TEST_SUITE(NoAllocation, test::AllEngines, test::EngineNames);
+TYPED_TEST_SUITE(NoAllocation, test::SignalEngines, test::EngineNames);
 
 // Touches the blocks of an array, and nothing else.
 void touch_blocks(const char* data, std::size_t count) {

@@ -86,7 +86,7 @@ void overflow_in_a_thread() {
 
 template <typename EngineType>
 class SignalStacks : public test::EngineTest<EngineType> {};
-TYPED_TEST_SUITE(SignalStacks, test::AllEngines, test::EngineNames);
+TYPED_TEST_SUITE(SignalStacks, test::SignalEngines, test::EngineNames);
 
 TYPED_TEST(SignalStacks, CallbacksHaveTheThreadsStack) {
   std::thread([] {

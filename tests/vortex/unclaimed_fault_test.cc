@@ -24,7 +24,7 @@ using ::testing::KilledBySignal;
 
 template <typename EngineType>
 class UnclaimedFault : public test::EngineTest<EngineType> {};
-TYPED_TEST_SUITE(UnclaimedFault, test::AllEngines, test::EngineNames);
+TYPED_TEST_SUITE(UnclaimedFault, test::SignalEngines, test::EngineNames);
 
 // The last signal that the handlers below saw, and the number of their calls.
 struct Seen {

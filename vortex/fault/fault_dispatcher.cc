@@ -2,14 +2,17 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "vortex/error.h"
@@ -17,10 +20,12 @@
 #include "vortex/fault/earlier_handler.h"
 #include "vortex/fault/fault_engine.h"
 #include "vortex/fault/machine_context.h"
+#include "vortex/fault/refusals.h"
 #include "vortex/fault/region_table.h"
 #include "vortex/fault/thread_state.h"
 #include "vortex/guarded.h"
 #include "vortex/os/thread_id.h"
+#include "vortex/os/userfaultfd.h"
 
 namespace vortex::inline v0 {
 
@@ -60,6 +65,7 @@ struct Shared {
   std::size_t last_place = 0;                                  // the one taken last
   KeptHandler* kept = nullptr;
   const EarlierHandler* warned_of = nullptr;
+  std::size_t pools = 0;  // that live, made for the engine that runs or will run
   // The thread sanitizer wraps handlers and runs them with every signal blocked, against their
   // flags: a fault inside a fault would end the process, and so would the next one after leaving
   // the handler.
@@ -237,7 +243,16 @@ void after_fork_in_parent() noexcept {
 }
 void after_fork_in_child() noexcept {
   forget_thread_id();
-  shared().regions.become_inherited();
+  Shared& state = shared();
+  state.pools = 0;
+  const FaultEngine* const engine = state.engine.load(std::memory_order_relaxed);
+  if (engine == nullptr || engine->by_signals()) {
+    state.regions.become_inherited();
+  } else {
+    state.regions.forget_inherited();
+    engine->leave_to_parent();
+    state.engine.store(nullptr, std::memory_order_release);
+  }
   after_fork_in_parent();
 }
 
@@ -304,6 +319,86 @@ void serve_pinned_fault() noexcept {
   fail(copy, frame);
 }
 
+void settle_faults() noexcept {
+  const FaultEngine* const engine = shared().engine.load(std::memory_order_acquire);
+  if (engine != nullptr && !engine->by_signals()) engine->settle();
+}
+
+Region* pin_region(const std::byte* address) noexcept { return shared().regions.pin(address); }
+
+void serve_elsewhere(Region* region, const Fault& fault,
+                     const os::Userfaultfd& userfaultfd) noexcept {
+  if (region == nullptr) {
+    userfaultfd.poison(fault.address);
+    return;
+  }
+  Shared& state = shared();
+  ThreadState& thread = thread_state();
+  ServiceFrame frame{region, thread.serving, nullptr};
+  const Failure* failure = nullptr;
+  // A callback may touch another stream, whose fault another thread of the engine serves. When that
+  // fails, control comes back here.
+  region->pin();
+  const Failure nested = guarded([&] {
+    thread.serving = &frame;
+    failure = region->server().serve(fault);
+    thread.serving = frame.outer;
+    region->unpin();
+  });
+  // It has been abandoned, and says why.
+  if (nested) failure = region->server().serve(fault);
+  if (failure == nullptr) {
+    state.served.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    state.failed.fetch_add(1, std::memory_order_relaxed);
+    region->note_failure(failure);
+    keep_refusal(fault.thread, *region, *failure);
+    // While the region is pinned, or the page might be somebody else's.
+    userfaultfd.poison(fault.address);
+  }
+  region->unpin();
+}
+
+bool fail_here(const std::byte* address, const void* context) noexcept {
+  // Another thread's refusal may have woken this one before its own.
+  while (being_served(current_thread_id())) sched_yield();
+  Failure failure;
+  if (!take_refusal(&failure)) {
+    // The page has been refused before.
+    Region* const region = shared().regions.pin(address);
+    if (region == nullptr) return false;
+    const Failure* const found = region->failure();
+    if (found != nullptr) failure = *found;
+    region->unpin();
+    if (!failure) return false;
+  }
+  if (GuardFrame* const guard = thread_state().guard; guard != nullptr) {
+    guard->failure = failure;
+    leave_to(*guard, context);
+  }
+  write_line(failure.line().view());
+  return true;
+}
+
+EngineHold::EngineHold() : owner_pid_(getpid()) {
+  FaultDispatcher::instance();
+  Shared& state = shared();
+  std::lock_guard lock(state.mutex);
+  const FaultEngine* const running = state.engine.load(std::memory_order_relaxed);
+  if (running == nullptr && FaultDispatcher::default_engine() == Engine::kUserfaultfd) {
+    FaultDispatcher::start_locked(Engine::kUserfaultfd);
+  }
+  userfaultfd_ = userfaultfd_in_use();
+  ++state.pools;
+}
+
+EngineHold::~EngineHold() {
+  if (getpid() != owner_pid_) return;
+  Shared& state = shared();
+  std::lock_guard lock(state.mutex);
+  --state.pools;
+}
+
 FaultDispatcher::FaultDispatcher() {
   shared_state.store(new (shared_storage) Shared, std::memory_order_release);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
@@ -313,11 +408,26 @@ bool FaultDispatcher::compiled_in(Engine engine) noexcept {
 #ifdef VORTEX_WITH_LIBSIGSEGV
   if (engine == Engine::kLibsigsegv) return true;
 #endif
-  return engine == Engine::kNative;
+  return engine != Engine::kLibsigsegv;
 }
 
-Engine FaultDispatcher::default_engine() noexcept {
-  return compiled_in(Engine::kLibsigsegv) ? Engine::kLibsigsegv : Engine::kNative;
+Engine FaultDispatcher::default_engine() {
+  const Engine by_signal = compiled_in(Engine::kLibsigsegv) ? Engine::kLibsigsegv : Engine::kNative;
+  const char* const value = secure_getenv("VORTEX_ENGINE");
+  const std::string_view asked = value != nullptr ? value : "";
+  if (asked.empty() || asked == "signal") return by_signal;
+  if (asked == "libsigsegv") return Engine::kLibsigsegv;
+  if (asked == "native") return Engine::kNative;
+  if (asked == "userfaultfd") return Engine::kUserfaultfd;
+  throw Error(EINVAL, "VORTEX_ENGINE is '" + std::string(asked) +
+                          "'; it can be signal, libsigsegv, native or userfaultfd");
+}
+
+void FaultDispatcher::require(Engine engine) {
+  if (!compiled_in(engine)) {
+    throw Error(ENOTSUP, "this build has no libsigsegv engine (it was made with -Dengine=native)");
+  }
+  if (engine == Engine::kUserfaultfd) os::Userfaultfd::make();
 }
 
 FaultDispatcher& FaultDispatcher::instance() {
@@ -336,14 +446,23 @@ void FaultDispatcher::start_locked(Engine engine) {
     if (state.engine_kind == engine) return;
     throw Error(EBUSY, "faults are already received by another engine");
   }
-  const FaultEngine* chosen = &native_engine();
-  if (engine == Engine::kLibsigsegv) {
-#ifdef VORTEX_WITH_LIBSIGSEGV
-    chosen = &libsigsegv_engine();
-#else
-    throw Error(ENOTSUP, "this build has no libsigsegv engine (it was made with -Dengine=native)");
-#endif
+  require(engine);
+  if (engine == Engine::kUserfaultfd) {
+    if (state.pools > 0) {
+      throw Error(
+          EBUSY,
+          "pools have been made for faults by signals: choose the engine userfaultfd before "
+          "the first pool is made");
+    }
+    userfaultfd_engine().prepare();
+    state.engine_kind = engine;
+    state.engine.store(&userfaultfd_engine(), std::memory_order_release);
+    return;
   }
+  const FaultEngine* chosen = &native_engine();
+#ifdef VORTEX_WITH_LIBSIGSEGV
+  if (engine == Engine::kLibsigsegv) chosen = &libsigsegv_engine();
+#endif
   EarlierHandler& earlier = keep(installed_action());
   chosen->prepare();
   const std::size_t place = next_place(earlier);
@@ -358,6 +477,13 @@ void FaultDispatcher::stop() {
   std::lock_guard lock(state.mutex);
   if (state.engine.load(std::memory_order_relaxed) == nullptr) return;
   if (state.regions.size() != 0) throw Error(EBUSY, "streams still need their faults served");
+  const FaultEngine& engine = *state.engine.load(std::memory_order_relaxed);
+  if (!engine.by_signals()) {
+    if (state.pools != 0) throw Error(EBUSY, "pools still move their blocks by userfaultfd");
+    state.engine.store(nullptr, std::memory_order_release);
+    engine.stop();
+    return;
+  }
   const struct sigaction now = installed_action();
   const std::size_t place = place_of(now);
   if (place == kPlaces) {
@@ -383,7 +509,17 @@ void FaultDispatcher::add(Region& region) {
     std::lock_guard lock(shared().mutex);
     // Under one lock with the region's entry, or a stop() could come between the two.
     if (!running()) start_locked(default_engine());
+    const FaultEngine& engine = *shared().engine.load(std::memory_order_relaxed);
     shared().regions.add(region);
+    if (!engine.by_signals()) {
+      try {
+        engine.admit(region.begin(), static_cast<std::size_t>(region.end() - region.begin()));
+      } catch (...) {
+        shared().regions.remove(region);
+        throw;
+      }
+      return;
+    }
   }
   try {
     warn_of_handler_in_front();
@@ -393,12 +529,15 @@ void FaultDispatcher::add(Region& region) {
 }
 
 void FaultDispatcher::remove(Region& region) noexcept {
+  const FaultEngine* const engine = shared().engine.load(std::memory_order_acquire);
   shared().regions.remove(region);
   region.wait_until_unpinned();
+  if (engine != nullptr && !engine->by_signals()) await_refusals_taken(region);
 }
 
 std::string FaultDispatcher::handler_in_front() const {
-  if (!running()) return {};
+  const FaultEngine* const engine = shared().engine.load(std::memory_order_acquire);
+  if (engine == nullptr || !engine->by_signals()) return {};
   const struct sigaction now = installed_action();
   return place_of(now) != kPlaces ? std::string() : name_of(now);
 }
@@ -407,7 +546,7 @@ void FaultDispatcher::reclaim() {
   Shared& state = shared();
   std::lock_guard lock(state.mutex);
   const FaultEngine* engine = state.engine.load(std::memory_order_relaxed);
-  if (engine == nullptr) return;
+  if (engine == nullptr || !engine->by_signals()) return;
   const struct sigaction in_front = installed_action();
   if (place_of(in_front) != kPlaces) return;
   if (engine->owns(in_front)) {

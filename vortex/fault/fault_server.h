@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "vortex/error.h"
 #include "vortex/stream.h"
@@ -11,6 +12,7 @@ namespace vortex::inline v0 {
 struct Fault {
   std::byte* address = nullptr;
   Access access = Access::kUnknown;
+  std::int32_t thread = 0;  // whose access it was; 0: the calling thread's
 };
 
 class Region;
@@ -23,8 +25,9 @@ struct ServiceFrame {
   const void* context;  // the signal's; null: a call
 };
 
-// Serves the faults of a region. Called inside the signal handler, on the faulting thread: no
-// allocation, no exceptions, no lock that user code can hold.
+// Serves the faults of a region. Called inside the signal handler, on the faulting thread, or on a
+// thread of the engine's while the faulting one sleeps: no allocation, no exceptions, no lock that
+// user code can hold.
 class FaultServer {
  public:
   // Makes the access possible and returns null; the instruction then runs again. Or returns why

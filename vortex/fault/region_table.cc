@@ -87,6 +87,11 @@ void RegionTable::become_inherited() noexcept {
   for (auto& lookups : lookups_) lookups.store(0, std::memory_order_relaxed);
 }
 
+void RegionTable::forget_inherited() noexcept {
+  become_inherited();
+  current_.load(std::memory_order_relaxed)->clear();
+}
+
 void Region::wait_until_unpinned() const noexcept {
   while (!inherited() && pins_.load(std::memory_order_acquire) != 0) sched_yield();
 }

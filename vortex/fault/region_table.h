@@ -34,6 +34,13 @@ class Region {
   // the threads that served them do not exist.
   void wait_until_unpinned() const noexcept;
 
+  // Why a fault in the region was not served: the last such record, valid as long as the region is
+  // registered; null when there was none.
+  void note_failure(const Failure* failure) noexcept {
+    failure_.store(failure, std::memory_order_release);
+  }
+  const Failure* failure() const noexcept { return failure_.load(std::memory_order_acquire); }
+
   // True in a forked child for the regions of its parent.
   bool inherited() const noexcept;
 
@@ -43,6 +50,7 @@ class Region {
   std::byte* end_;
   FaultServer& server_;
   std::atomic<std::uint32_t> pins_{0};
+  std::atomic<const Failure*> failure_{nullptr};
   std::uint32_t generation_ = 0;
 };
 
@@ -73,6 +81,8 @@ class RegionTable {
   void lock_changes() noexcept { change_mutex_.lock(); }
   void unlock_changes() noexcept { change_mutex_.unlock(); }
   void become_inherited() noexcept;
+  // The same where the child does not have the addresses either: its own maps may take them.
+  void forget_inherited() noexcept;
 
  private:
   // Bounds stand beside the pointers so that the search stays within one array.

@@ -3,12 +3,14 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 
 #include "vortex/os/thread_id.h"
+#include "vortex/os/waiting.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -29,8 +31,9 @@ void pause_briefly() noexcept {
 #endif
 }
 
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept {
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                const timespec* limit = nullptr) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, limit, nullptr, 0);
 }
 
 void futex_wake(std::atomic<std::uint32_t>& word, int waiters) noexcept {
@@ -62,6 +65,7 @@ void FutexMutex::lock() noexcept {
     pause_briefly();
   }
   ErrnoKeeper keeper;
+  os::before_waiting();
   while (state_.exchange(kContended, std::memory_order_acquire) != kFree) {
     futex_wait(state_, kContended);
   }
@@ -76,9 +80,11 @@ void FutexMutex::unlock() noexcept {
   }
 }
 
-bool FutexMutex::held_by_me() const noexcept {
-  return owner_.load(std::memory_order_relaxed) == current_thread_id();
+bool FutexMutex::held_by(std::int32_t thread) const noexcept {
+  return owner_.load(std::memory_order_relaxed) == thread;
 }
+
+bool FutexMutex::held_by_me() const noexcept { return held_by(current_thread_id()); }
 
 bool FutexSemaphore::try_acquire() noexcept {
   std::uint32_t count = count_.load(std::memory_order_relaxed);
@@ -95,6 +101,7 @@ bool FutexSemaphore::acquire() noexcept {
     pause_briefly();
   }
   ErrnoKeeper keeper;
+  os::before_waiting();
   // sleepers_ is raised before the count is looked at again, and release() looks at sleepers_ after
   // it raised the count: one of the two sees the other.
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
@@ -127,12 +134,21 @@ void FutexEvent::await(std::uint32_t ticket) noexcept {
     pause_briefly();
   }
   ErrnoKeeper keeper;
+  os::before_waiting();
   // As in a semaphore: either this thread or notify() sees the other.
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (changes_.load(std::memory_order_seq_cst) == ticket) {
     sleeps_.fetch_add(1, std::memory_order_relaxed);
     futex_wait(changes_, ticket);
   }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void FutexEvent::await_for(std::uint32_t ticket, int milliseconds) noexcept {
+  ErrnoKeeper keeper;
+  const timespec limit{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  if (changes_.load(std::memory_order_seq_cst) == ticket) futex_wait(changes_, ticket, &limit);
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -24,6 +24,7 @@ class VORTEX_EXPORT FutexMutex {
   bool try_lock() noexcept;
   void unlock() noexcept;
   bool held_by_me() const noexcept;
+  bool held_by(std::int32_t thread) const noexcept;  // a kernel id, see thread_id.h
 
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2;
@@ -76,6 +77,9 @@ class VORTEX_EXPORT FutexEvent {
 
   // Returns after a notify() that came later than the ticket.
   void await(std::uint32_t ticket) noexcept;
+
+  // The same, and after so many milliseconds at the latest. Does not spin.
+  void await_for(std::uint32_t ticket, int milliseconds) noexcept;
 
   // Lets every waiter look at its condition again.
   void notify() noexcept;

@@ -35,11 +35,6 @@ std::atomic<FailureHook> failure_hook{nullptr};
 // How often memory was unmapped: written only for the order that it makes.
 std::atomic<unsigned> unmappings{0};
 
-int injected(MemoryCall call) noexcept {
-  FailureHook hook = failure_hook.load(std::memory_order_acquire);
-  return hook == nullptr ? 0 : hook(call);
-}
-
 // A system call whose error comes back as a value, with errno left as it was.
 template <typename... Args>
 long kernel(int* error, long number, Args... args) noexcept {
@@ -59,7 +54,7 @@ std::byte* map(std::byte* address, std::size_t bytes, int protection, int flags,
 }
 
 int protect(std::byte* address, std::size_t bytes, int protection) noexcept {
-  int error = injected(MemoryCall::kProtect);
+  int error = injected_failure(MemoryCall::kProtect);
   if (error == 0) kernel(&error, SYS_mprotect, address, bytes, static_cast<long>(protection));
   return error;
 }
@@ -70,8 +65,13 @@ void set_failure_hook(FailureHook hook) noexcept {
   failure_hook.store(hook, std::memory_order_release);
 }
 
+int injected_failure(MemoryCall call) noexcept {
+  FailureHook hook = failure_hook.load(std::memory_order_acquire);
+  return hook == nullptr ? 0 : hook(call);
+}
+
 std::byte* reserve(std::size_t bytes, int* error) noexcept {
-  *error = injected(MemoryCall::kMap);
+  *error = injected_failure(MemoryCall::kMap);
   if (*error != 0) return nullptr;
   std::byte* const address = map(nullptr, bytes, PROT_NONE, 0, error);
   note_mapped();
@@ -79,7 +79,7 @@ std::byte* reserve(std::size_t bytes, int* error) noexcept {
 }
 
 std::byte* map_memory(std::byte* address, std::size_t bytes, int* error) noexcept {
-  *error = injected(MemoryCall::kMap);
+  *error = injected_failure(MemoryCall::kMap);
   if (*error != 0) return nullptr;
   const int flags = address != nullptr ? MAP_FIXED : 0;
   std::byte* const mapped = map(address, bytes, PROT_READ | PROT_WRITE, flags, error);
@@ -88,7 +88,7 @@ std::byte* map_memory(std::byte* address, std::size_t bytes, int* error) noexcep
 }
 
 int move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
-  int error = injected(MemoryCall::kMove);
+  int error = injected_failure(MemoryCall::kMove);
   if (error != 0) return error;
   kernel(&error, SYS_mremap, from, bytes, bytes,
          static_cast<long>(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP), to);
@@ -96,7 +96,7 @@ int move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
 }
 
 int make_shared_memory(const char* name, std::size_t bytes, int* error) noexcept {
-  *error = injected(MemoryCall::kMap);
+  *error = injected_failure(MemoryCall::kMap);
   if (*error != 0) return -1;
   // Beyond this limit the call that sets the size raises SIGXFSZ.
   rlimit limit{};
@@ -114,7 +114,7 @@ int make_shared_memory(const char* name, std::size_t bytes, int* error) noexcept
 }
 
 int map_shared(int descriptor, std::byte* address, std::size_t bytes, bool writable) noexcept {
-  int error = injected(MemoryCall::kMap);
+  int error = injected_failure(MemoryCall::kMap);
   if (error != 0) return error;
   kernel(&error, SYS_mmap, address, bytes,
          static_cast<long>(writable ? PROT_READ | PROT_WRITE : PROT_READ),
@@ -123,7 +123,7 @@ int map_shared(int descriptor, std::byte* address, std::size_t bytes, bool writa
 }
 
 int alias_pages(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
-  int error = injected(MemoryCall::kAlias);
+  int error = injected_failure(MemoryCall::kAlias);
   if (error != 0) return error;
   // The kernel's word for "as well": an old size of 0.
   kernel(&error, SYS_mremap, from, 0L, bytes, static_cast<long>(MREMAP_MAYMOVE | MREMAP_FIXED), to);
@@ -132,7 +132,7 @@ int alias_pages(const std::byte* from, std::byte* to, std::size_t bytes) noexcep
 
 int populate_shared(int descriptor, std::byte* begin, std::size_t offset,
                     std::size_t bytes) noexcept {
-  int error = injected(MemoryCall::kPopulate);
+  int error = injected_failure(MemoryCall::kPopulate);
   if (error != 0) return error;
   error = advise(begin, bytes, MADV_POPULATE_WRITE);
   // No memory within the commit limit is a bus error to whoever touches such a page.
@@ -161,14 +161,19 @@ void reserve_hole(std::byte* address, std::size_t bytes) noexcept {
 }
 
 int vacate(std::byte* address, std::size_t bytes) noexcept {
-  int error = injected(MemoryCall::kVacate);
+  int error = injected_failure(MemoryCall::kVacate);
   if (error != 0) return error;
   map(address, bytes, PROT_NONE, MAP_FIXED, &error);
   return error;
 }
 
+int discard(std::byte* address, std::size_t bytes) noexcept {
+  const int error = injected_failure(MemoryCall::kVacate);
+  return error != 0 ? error : advise(address, bytes, MADV_DONTNEED);
+}
+
 int populate(std::byte* address, std::size_t bytes) noexcept {
-  int error = injected(MemoryCall::kPopulate);
+  int error = injected_failure(MemoryCall::kPopulate);
   if (error != 0) return error;
   error = advise(address, bytes, MADV_POPULATE_WRITE);
   if (error != EINVAL) return error;
@@ -200,7 +205,7 @@ int advise(std::byte* address, std::size_t bytes, int advice) noexcept {
 }
 
 int unmap(std::byte* address, std::size_t bytes) noexcept {
-  int error = injected(MemoryCall::kUnmap);
+  int error = injected_failure(MemoryCall::kUnmap);
   if (error != 0) return error;
   note_unmapped();
   kernel(&error, SYS_munmap, address, bytes);

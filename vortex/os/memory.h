@@ -56,6 +56,10 @@ void reserve_hole(std::byte* address, std::size_t bytes) noexcept;
 // and so are the page tables of every 2 MiB and 1 GiB span that the range covers whole.
 int vacate(std::byte* address, std::size_t bytes) noexcept;
 
+// Takes the pages of [address, address + bytes) away and leaves the map as it is; the kernel frees
+// page tables that are empty then from Linux 6.14 on. Returns 0 or an errno value.
+int discard(std::byte* address, std::size_t bytes) noexcept;
+
 // Makes every page of the range present and writable. Returns 0 or an errno value.
 int populate(std::byte* address, std::size_t bytes) noexcept;
 
@@ -85,5 +89,7 @@ std::size_t max_map_count() noexcept;
 // Null removes the hook.
 using FailureHook = int (*)(MemoryCall call) noexcept;
 void set_failure_hook(FailureHook hook) noexcept;
+// What the hook says to a call, for those that other files make.
+int injected_failure(MemoryCall call) noexcept;
 
 }  // namespace vortex::inline v0::os

@@ -89,7 +89,8 @@ Reservation::~Reservation() { release(); }
 Reservation::Reservation(Reservation&& other) noexcept
     : begin_(std::exchange(other.begin_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
-      owner_pid_(other.owner_pid_) {}
+      owner_pid_(other.owner_pid_),
+      keeps_map_(other.keeps_map_) {}
 
 Reservation& Reservation::operator=(Reservation&& other) noexcept {
   if (this != &other) {
@@ -97,6 +98,7 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
     begin_ = std::exchange(other.begin_, nullptr);
     bytes_ = std::exchange(other.bytes_, 0);
     owner_pid_ = other.owner_pid_;
+    keeps_map_ = other.keeps_map_;
   }
   return *this;
 }
@@ -109,7 +111,9 @@ void Reservation::release() noexcept {
   bytes_ = 0;
 }
 
-int Reservation::vacate(std::byte* at, std::size_t bytes) noexcept { return os::vacate(at, bytes); }
+int Reservation::vacate(std::byte* at, std::size_t bytes) noexcept {
+  return keeps_map_ ? os::discard(at, bytes) : os::vacate(at, bytes);
+}
 
 PageTableReclaimer::PageTableReclaimer(Reservation& reservation, std::size_t block_bytes) noexcept
     : reservation_(&reservation),

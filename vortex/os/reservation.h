@@ -43,6 +43,10 @@ class Reservation {
     return begin_ == nullptr ? 0 : bytes_ + kReservationGuardBytes;
   }
 
+  // From now on the addresses are a map that userfaultfd serves: vacate() takes pages away and
+  // leaves the map.
+  void keep_map() noexcept { keeps_map_ = true; }
+
   // Takes whatever is mapped in [at, at + bytes) away and leaves bare reservation. Returns 0 or an
   // errno value. Async-signal-safe.
   int vacate(std::byte* at, std::size_t bytes) noexcept;
@@ -53,6 +57,7 @@ class Reservation {
   std::byte* begin_ = nullptr;
   std::size_t bytes_ = 0;
   int owner_pid_ = 0;
+  bool keeps_map_ = false;
 };
 
 // Gives the page tables of finished address space back. Moving a block away leaves the tables that

@@ -113,6 +113,10 @@ class AliasedBlocks final : public BlockMemory {
     return 0;
   }
 
+  int set_rights(std::byte* /*home*/, std::byte* at, Rights rights) noexcept override {
+    return protect(at, block_bytes_, rights);
+  }
+
  private:
   void map_homes(const BlockMemoryOptions& options, std::byte* begin, bool writable) {
     if (const int error =

@@ -5,14 +5,18 @@
 #include <memory>
 #include <string>
 
+#include "vortex/block_pool.h"
 #include "vortex/os/reservation.h"
+#include "vortex/os/userfaultfd.h"
 
 namespace vortex::inline v0 {
 
 // The cause recorded when the kernel refuses to move a block.
 inline constexpr const char kCannotMoveBlock[] =
     "the kernel refuses to move a block (ENOMEM: vm.max_map_count is exhausted by maps of others, "
-    "or RLIMIT_DATA has no room for a second pool)";
+    "or RLIMIT_DATA has no room for a second pool; EBUSY: a direct transfer, or a buffer "
+    "registered "
+    "with io_uring, keeps its pages pinned)";
 
 struct BlockMemoryOptions {
   std::string who;              // for messages: the pool and its size
@@ -59,6 +63,13 @@ class BlockMemory {
     return place(home, from, home);
   }
 
+  // What a block allows at `at`, where it was placed. Returns 0 or an errno value, with nothing
+  // changed.
+  virtual int set_rights(std::byte* home, std::byte* at, Rights rights) noexcept = 0;
+
+  // False: whoever pins a block's pages, as disks do that are told of them, keeps it from moving.
+  virtual bool may_be_pinned() const noexcept { return true; }
+
   // True: map_also() works, and homes are mapped wherever the blocks are.
   virtual bool aliases() const noexcept { return false; }
 
@@ -68,6 +79,9 @@ class BlockMemory {
                        bool writable) noexcept;
 
  protected:
+  // set_rights() by the protection of the map.
+  static int protect(std::byte* at, std::size_t bytes, Rights rights) noexcept;
+
   explicit BlockMemory(std::size_t pool_bytes) : homes_({.bytes = pool_bytes}) {}
 
  private:
@@ -78,6 +92,12 @@ class BlockMemory {
 // ENOMEM when the system refuses the memory, ENOSYS or EINVAL when it cannot move blocks without
 // leaving a hole.
 std::unique_ptr<BlockMemory> make_moved_blocks(const BlockMemoryOptions& options);
+
+// Private memory that is moved by userfaultfd, page by page or in whole huge pages, without a
+// change of maps. Streams and pools are served by the same one. Throws Error: ENOMEM when the
+// system refuses the memory.
+std::unique_ptr<BlockMemory> make_userfault_blocks(const BlockMemoryOptions& options,
+                                                   std::shared_ptr<os::Userfaultfd> userfaultfd);
 
 // Shared memory (memfd) that is mapped at its home for good and wherever else it is needed. Throws
 // Error: ENOMEM or EFBIG when the system refuses the memory, others when it has no such memory.

@@ -12,6 +12,7 @@
 
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
+#include "vortex/fault/fault_engine.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/os/masked_thread.h"
@@ -47,7 +48,14 @@ std::size_t chosen_block_bytes(const BlockPoolOptions& options) {
   return bytes;
 }
 
-std::unique_ptr<BlockMemory> make_memory(PoolKind kind, const BlockMemoryOptions& options) {
+std::unique_ptr<BlockMemory> make_memory(PoolKind kind, const BlockMemoryOptions& options,
+                                         const EngineHold& engine) {
+  if (engine.userfaultfd() != nullptr) {
+    if (kind != PoolKind::kAliases) return make_userfault_blocks(options, engine.userfaultfd());
+    throw Error(ENOTSUP, options.who +
+                             ": the engine userfaultfd moves its blocks; use another kind of pool, "
+                             "or the engine of signals (VORTEX_ENGINE=signal)");
+  }
   switch (kind) {
     case PoolKind::kMoves:
       return make_moved_blocks(options);
@@ -100,6 +108,7 @@ struct BlockPool::State {
   void end_warming() noexcept;
 
   const BlockPool& pool;
+  const EngineHold engine;
   std::optional<MapBudget> map_budget;
   std::unique_ptr<BlockMemory> memory;
 
@@ -137,13 +146,15 @@ BlockPool::BlockPool(const BlockPoolOptions& options)
   const std::string who = "pool '" + name_ + "' of " + std::to_string(block_count_) +
                           " blocks of " + format_bytes(block_bytes_);
   s.map_budget.emplace(maps_needed(block_count_), who);
-  s.memory = make_memory(options.kind, {.who = who,
-                                        .pool_name = name_,
-                                        .block_bytes = block_bytes_,
-                                        .pool_bytes = pool_bytes(),
-                                        .huge_bytes = options.huge_pages ? s.plan_huge_pages() : 0,
-                                        .in_core_dumps = options.in_core_dumps,
-                                        .checked_homes = options.checked_homes});
+  s.memory = make_memory(options.kind,
+                         {.who = who,
+                          .pool_name = name_,
+                          .block_bytes = block_bytes_,
+                          .pool_bytes = pool_bytes(),
+                          .huge_bytes = options.huge_pages ? s.plan_huge_pages() : 0,
+                          .in_core_dumps = options.in_core_dumps,
+                          .checked_homes = options.checked_homes},
+                         s.engine);
   aliases_ = s.memory->aliases();
   homes_ = s.memory->homes();
 
@@ -222,10 +233,10 @@ int BlockPool::place_to_read(Block block, std::byte* address) noexcept {
 }
 
 int BlockPool::set_rights(Block block, Rights rights) noexcept {
-  std::byte* const at = where(block);
-  return rights == Rights::kRead ? os::forbid_writes(at, block_bytes_)
-                                 : os::allow_access(at, block_bytes_);
+  return state_->memory->set_rights(home(block), where(block), rights);
 }
+
+bool BlockPool::may_be_pinned() const noexcept { return state_->memory->may_be_pinned(); }
 
 int BlockPool::withdraw(Block block) noexcept { return place(block, home(block)); }
 

@@ -113,6 +113,10 @@ class MovedBlocks final : public BlockMemory {
     return {};
   }
 
+  int set_rights(std::byte* /*home*/, std::byte* at, Rights rights) noexcept override {
+    return protect(at, block_bytes_, rights);
+  }
+
  private:
   const std::size_t block_bytes_;
   const bool small_blocks_;  // a huge page holds several
@@ -123,6 +127,18 @@ class MovedBlocks final : public BlockMemory {
 
 int BlockMemory::map_also(const std::byte*, std::byte*, std::size_t, bool) noexcept {
   return EOPNOTSUPP;
+}
+
+int BlockMemory::protect(std::byte* at, std::size_t bytes, Rights rights) noexcept {
+  switch (rights) {
+    case Rights::kNone:
+      return os::forbid_access(at, bytes);
+    case Rights::kRead:
+      return os::forbid_writes(at, bytes);
+    case Rights::kReadWrite:
+      break;
+  }
+  return os::allow_access(at, bytes);
 }
 
 std::unique_ptr<BlockMemory> make_moved_blocks(const BlockMemoryOptions& options) {

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "vortex/error.h"
+#include "vortex/os/waiting.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -47,6 +48,7 @@ Sink::Taken CallbackSink::take(std::uint64_t /*index*/) noexcept {
 Status CallbackSink::complete(std::uint64_t index, Block block, std::size_t bytes) noexcept {
   Status status;
   draining_ = block;
+  os::before_waiting();
   try {
     drain_function_({pool().home(block), bytes}, index * pool().block_bytes());
   } catch (const std::exception& exception) {

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "vortex/error.h"
+#include "vortex/os/waiting.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -63,6 +64,7 @@ Source::Taken CallbackSource::take(std::uint64_t index, std::uint64_t /*floor*/)
   int error_thrown = EIO;
   bool threw = false;
   filling_ = block;
+  os::before_waiting();
   try {
     written = std::min(fill_function_({pool().home(block), wanted}, offset), wanted);
   } catch (const std::exception& exception) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vortex/error.h"
+#include "vortex/fault/fault_engine.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
@@ -86,6 +87,13 @@ CommitStreamBase::CommitStreamBase(const Options& options)
                             "read_ahead_blocks must be at least 1");
   }
   open();
+  if (userfaultfd_in_use() != nullptr) {
+    close();
+    throw Error(ENOTSUP,
+                "stream '" + name() +
+                    "': its guards are signals; a Pipeline works with the engine userfaultfd, "
+                    "or choose the engine of signals (VORTEX_ENGINE=signal)");
+  }
 }
 
 CommitStreamBase::~CommitStreamBase() { close(); }

@@ -55,7 +55,8 @@ int PooledBlocks::place_empty(std::uint64_t index) noexcept {
 }
 
 int PooledBlocks::guard(std::uint64_t index, std::uint64_t since) noexcept {
-  const int error = os::forbid_access(base_ + index * block_bytes_, block_bytes_);
+  const int error =
+      pool_.blocks().set_rights(Block{slots_[index].block_plus_one - 1}, Rights::kNone);
   if (error != 0) return error;
   slots_[index].state = BlockState::kGuarded;
   slots_[index].guarded_at = since;
@@ -63,7 +64,8 @@ int PooledBlocks::guard(std::uint64_t index, std::uint64_t since) noexcept {
 }
 
 int PooledBlocks::unguard(std::uint64_t index) noexcept {
-  const int error = os::allow_access(base_ + index * block_bytes_, block_bytes_);
+  const int error =
+      pool_.blocks().set_rights(Block{slots_[index].block_plus_one - 1}, Rights::kReadWrite);
   if (error == 0) slots_[index].state = BlockState::kOpen;
   return error;
 }

@@ -8,6 +8,7 @@
 
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
+#include "vortex/fault/fault_engine.h"
 #include "vortex/fault/region_table.h"
 #include "vortex/fault/thread_state.h"
 #include "vortex/fault_dispatcher.h"
@@ -18,6 +19,19 @@
 
 namespace vortex::inline v0 {
 
+namespace {
+
+// Whether a thread holds the lock, or one that waits for it to serve a fault, and so on. It would
+// wait for itself.
+bool locked_for(const FutexMutex& mutex, std::int32_t thread) noexcept {
+  for (; thread != 0; thread = served_by(thread)) {
+    if (mutex.held_by(thread)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 struct Stream::State final : FaultServer {
   State(Stream& served, std::string stream_name, const AddressSpace& space)
       : stream(served),
@@ -25,10 +39,7 @@ struct Stream::State final : FaultServer {
         reservation({.bytes = space.bytes, .least_bytes = space.least_bytes}),
         region(reservation.begin(), reservation.guarded_bytes(), *this) {}
 
-  const Failure* serve(const Fault& fault) noexcept override {
-    return stream.serve(fault.access,
-                        static_cast<std::uint64_t>(fault.address - reservation.begin()));
-  }
+  const Failure* serve(const Fault& fault) noexcept override { return stream.serve(fault); }
   void abandon(const Failure& inner) noexcept override { stream.abandon(inner); }
 
   Stream& stream;
@@ -59,7 +70,7 @@ Stream::ServiceLock::ServiceLock(Stream& stream) : stream_(stream) {
     throw Error(EFAULT, "stream '" + stream.name() +
                             "': used in a forked child, which does not inherit streams");
   }
-  if (stream.state_->mutex.held_by_me()) {
+  if (locked_for(stream.state_->mutex, current_thread_id())) {
     throw Error(EDEADLK, "stream '" + stream.name() + "': used by a callback inside its own fault");
   }
   stream.state_->mutex.lock();
@@ -107,6 +118,7 @@ void Stream::note_spurious_fault() noexcept {
 
 void Stream::open() {
   FaultDispatcher::instance().add(state_->region);
+  if (userfaultfd_in_use() != nullptr) state_->reservation.keep_map();
   state_->open = true;
 }
 
@@ -114,6 +126,7 @@ void Stream::close() noexcept {
   if (!state_->open) return;
   state_->was_inherited = state_->region.inherited();
   if (!state_->was_inherited) {
+    settle_faults();
     state_->stopping.store(true, std::memory_order_release);
     wake();
   }
@@ -160,18 +173,20 @@ bool Stream::serve_locked(Access access, std::uint64_t offset) noexcept {
   return handle_fault(access, offset);
 }
 
-const Failure* Stream::serve(Access access, std::uint64_t offset) noexcept {
+const Failure* Stream::serve(const Fault& fault) noexcept {
   const WorkSpan span(SpanKind::kFault);
-  if (state_->mutex.held_by_me()) {
+  const auto offset = static_cast<std::uint64_t>(fault.address - base_);
+  const std::int32_t thread = fault.thread != 0 ? fault.thread : current_thread_id();
+  if (locked_for(state_->mutex, thread)) {
     fail(EDEADLK, "a callback inside a fault of this stream touched the same stream", offset);
     return &state_->failure;
   }
   std::lock_guard lock(state_->mutex);
   const std::uint64_t spurious_before = state_->spurious.load(std::memory_order_relaxed);
-  if (!serve_locked(access, offset)) return &state_->failure;
+  if (!serve_locked(fault.access, offset)) return &state_->failure;
   if (state_->spurious.load(std::memory_order_relaxed) == spurious_before) {
     state_->repeats = 0;
-  } else if (helpless(offset)) {
+  } else if (helpless(offset, thread)) {
     fail(EFAULT, "a placed block cannot be touched: did something change its protection?", offset);
     return &state_->failure;
   }
@@ -183,9 +198,8 @@ bool Stream::handle_overrun(std::uint64_t offset) noexcept {
   return fail(ENOSPC, "the reservation ends here: raise reserve_bytes", offset);
 }
 
-bool Stream::helpless(std::uint64_t offset) noexcept {
+bool Stream::helpless(std::uint64_t offset, std::int32_t thread) noexcept {
   constexpr int kEnoughRepeats = 1000;
-  const std::int32_t thread = current_thread_id();
   if (offset != state_->repeated_offset || thread != state_->repeated_thread) state_->repeats = 0;
   state_->repeated_offset = offset;
   state_->repeated_thread = thread;

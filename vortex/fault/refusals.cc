@@ -1,0 +1,131 @@
+#include "vortex/fault/refusals.h"
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+
+#include "vortex/fault/diagnostics.h"
+#include "vortex/fault/region_table.h"
+#include "vortex/os/futex.h"
+#include "vortex/os/thread_id.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// How many threads with such numbers are inside guarded scopes.
+std::array<std::atomic<int>, 256> guarded_threads{};
+
+std::atomic<int>& guarded_like(std::int32_t thread) noexcept {
+  return guarded_threads[static_cast<std::size_t>(thread) % guarded_threads.size()];
+}
+
+struct KeptFailure {
+  std::int32_t thread = 0;  // 0: free
+  const Region* region = nullptr;
+  Failure failure;
+};
+
+FutexMutex mutex;
+std::array<KeptFailure, 256> of_instructions;
+std::atomic<int> call_count{0};
+std::array<KeptFailure, 16> of_calls;  // the newest, in a ring
+std::size_t next_call = 0;
+
+// The kernel's file on a thread says "running", or the number of a system call, -1 for a thread
+// that sleeps for another reason: a fault of its own.
+bool in_system_call(std::int32_t thread) noexcept {
+  LineBuffer<64> path;
+  path.text("/proc/self/task/").number(static_cast<std::uint64_t>(thread)).text("/syscall");
+  const int saved = errno;
+  char first = '-';
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file >= 0) {
+    if (read(file, &first, 1) != 1) first = '-';
+    close(file);
+  }
+  errno = saved;
+  return first >= '0' && first <= '9';
+}
+
+}  // namespace
+
+void enter_guarded() noexcept {
+  guarded_like(current_thread_id()).fetch_add(1, std::memory_order_relaxed);
+}
+
+void leave_guarded() noexcept {
+  guarded_like(current_thread_id()).fetch_sub(1, std::memory_order_relaxed);
+}
+
+void keep_refusal(std::int32_t thread, const Region& region, const Failure& failure) noexcept {
+  const bool by_call = in_system_call(thread);
+  if (by_call && guarded_like(thread).load(std::memory_order_relaxed) == 0) {
+    LineBuffer<1024> line;
+    line.text(failure.line().view()).text("; the system call that needed it fails with EFAULT");
+    write_line(line.view());
+    return;
+  }
+  std::lock_guard lock(mutex);
+  if (by_call) {
+    KeptFailure& place = of_calls[next_call++ % of_calls.size()];
+    if (place.thread == 0) call_count.fetch_add(1, std::memory_order_relaxed);
+    place = {thread, nullptr, failure};
+    return;
+  }
+  for (KeptFailure& place : of_instructions) {
+    if (place.thread != 0) continue;
+    place = {thread, &region, failure};
+    return;
+  }
+  // Without room the thread will look at the region itself.
+}
+
+bool take_refusal(Failure* failure) noexcept {
+  bool found = false;
+  std::lock_guard lock(mutex);
+  for (KeptFailure& place : of_instructions) {
+    if (place.thread != current_thread_id()) continue;
+    *failure = place.failure;
+    place.thread = 0;
+    found = true;
+  }
+  return found;
+}
+
+void await_refusals_taken(const Region& region) noexcept {
+  constexpr int kMostLooks = 2000;
+  for (int look = 0;; ++look) {
+    bool left = false;
+    {
+      std::lock_guard lock(mutex);
+      for (KeptFailure& place : of_instructions) {
+        if (place.thread == 0 || place.region != &region) continue;
+        left = true;
+        if (look == kMostLooks) place.thread = 0;
+      }
+    }
+    if (!left || look == kMostLooks) return;
+    constexpr timespec kNap{0, 100'000};
+    nanosleep(&kNap, nullptr);
+  }
+}
+
+Failure failure_of_call() noexcept {
+  if (call_count.load(std::memory_order_relaxed) == 0) return {};
+  std::lock_guard lock(mutex);
+  for (std::size_t i = 0; i < of_calls.size(); ++i) {
+    KeptFailure& oldest = of_calls[(next_call + i) % of_calls.size()];
+    if (oldest.thread != current_thread_id()) continue;
+    call_count.fetch_sub(1, std::memory_order_relaxed);
+    oldest.thread = 0;
+    return oldest.failure;
+  }
+  return {};
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,204 @@
+#include "vortex/os/userfaultfd.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "vortex/error.h"
+#include "vortex/os/memory.h"
+#include "vortex/os/userfaultfd_abi.h"
+#include "vortex/os/waiting.h"
+
+namespace vortex::inline v0::os {
+namespace {
+
+constexpr std::uint64_t kFeatures = kUffdFeatureMove | kUffdFeaturePoison |
+                                    UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID |
+                                    UFFD_FEATURE_EXACT_ADDRESS;
+
+// Returns 0 or an errno value, with errno left as it was.
+int command(int descriptor, unsigned long request, void* argument) noexcept {
+  const int saved = errno;
+  const int error = ioctl(descriptor, request, argument) == 0 ? 0 : errno;
+  errno = saved;
+  return error;
+}
+
+uffdio_range range_of(const std::byte* begin, std::size_t bytes) noexcept {
+  return {reinterpret_cast<std::uintptr_t>(begin), bytes};
+}
+
+uffdio_range page_of(const std::byte* address) noexcept {
+  const std::size_t page = page_bytes();
+  return {reinterpret_cast<std::uintptr_t>(address) / page * page, page};
+}
+
+// A descriptor for faults of the kernel's, too: by the system call where that is allowed, by the
+// device otherwise.
+int open_descriptor(int* error) noexcept {
+  const int descriptor = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+  if (descriptor >= 0) return descriptor;
+  *error = errno;
+  const int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+  if (device < 0) return -1;
+  const int from_device = ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+  close(device);
+  return from_device;
+}
+
+constexpr char kWayIn[] =
+    ": allow it to everybody (sysctl -w vm.unprivileged_userfaultfd=1), or this user to open "
+    "/dev/userfaultfd (Linux 6.1), or give the program CAP_SYS_PTRACE; in a container its seccomp "
+    "profile must allow userfaultfd, or /dev/userfaultfd must be passed in";
+
+[[noreturn]] void refuse(int error) {
+  if (error == ENOSYS) {
+    throw Error(error,
+                "this kernel has no userfaultfd (CONFIG_USERFAULTFD), or a seccomp profile hides "
+                "it: use the engine of signals (VORTEX_ENGINE=signal)");
+  }
+  if (error == EPERM || error == EACCES) {
+    throw Error(error, std::string("this process may not serve the kernel's faults") + kWayIn);
+  }
+  throw Error(error, "userfaultfd");
+}
+
+// How often a move is tried again at once, and how long, in all, it then waits for the end of the
+// transfers that have pinned the pages.
+constexpr int kQuickRetries = 64;
+constexpr std::int64_t kPatienceNs = 2'000'000'000;
+constexpr std::int64_t kLongestNapNs = 2'000'000;
+
+}  // namespace
+
+std::shared_ptr<Userfaultfd> Userfaultfd::make() {
+  int error = 0;
+  const int descriptor = open_descriptor(&error);
+  if (descriptor < 0) refuse(error);
+  auto made = std::make_shared<Userfaultfd>(descriptor);
+  uffdio_api api{};
+  api.api = UFFD_API;
+  api.features = kFeatures;
+  if (command(descriptor, UFFDIO_API, &api) == 0) return made;
+  throw Error(ENOSYS,
+              "this kernel's userfaultfd cannot move pages: Linux 6.8 or newer is needed; use the "
+              "engine of signals (VORTEX_ENGINE=signal)");
+}
+
+Userfaultfd::~Userfaultfd() { close_descriptor(descriptor_); }
+
+int Userfaultfd::arm(std::byte* begin, std::size_t bytes) const noexcept {
+  uffdio_register arguments{};
+  arguments.range = range_of(begin, bytes);
+  arguments.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP;
+  return command(descriptor_, UFFDIO_REGISTER, &arguments);
+}
+
+bool Userfaultfd::next(PageFault* fault) const noexcept {
+  const int saved = errno;
+  bool found = false;
+  for (;;) {
+    uffd_msg message;
+    const ssize_t got = read(descriptor_, &message, sizeof message);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof message) break;
+    if (message.event != UFFD_EVENT_PAGEFAULT) continue;
+    fault->address = reinterpret_cast<std::byte*>(message.arg.pagefault.address);
+    fault->write = (message.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0;
+    fault->thread = static_cast<std::int32_t>(message.arg.pagefault.feat.ptid);
+    found = true;
+    break;
+  }
+  errno = saved;
+  return found;
+}
+
+Userfaultfd::Moved Userfaultfd::move(std::byte* from, std::byte* to,
+                                     std::size_t bytes) const noexcept {
+  Moved done;
+  int tries = 0;
+  std::int64_t waited_ns = 0;
+  std::int64_t nap_ns = 20'000;
+  while (done.bytes < bytes) {
+    int error = injected_failure(MemoryCall::kMove);
+    if (error == 0) {
+      UffdMove arguments{.to = reinterpret_cast<std::uintptr_t>(to + done.bytes),
+                         .from = reinterpret_cast<std::uintptr_t>(from + done.bytes),
+                         .bytes = bytes - done.bytes,
+                         .mode = kUffdMoveDontWake,
+                         .moved = 0};
+      error = command(descriptor_, kUffdMove, &arguments);
+      if (arguments.moved > 0) {
+        done.bytes += static_cast<std::size_t>(arguments.moved);
+        tries = 0;
+        continue;
+      }
+      if (error == 0) continue;
+    }
+    // Somebody changes the maps at this moment (EAGAIN), or has pinned a page.
+    if (error != EAGAIN && error != EBUSY) return {error, done.bytes};
+    if (++tries <= kQuickRetries) continue;
+    if (waited_ns > kPatienceNs) return {EBUSY, done.bytes};
+    before_waiting();
+    const timespec nap{0, nap_ns};
+    const int saved = errno;
+    nanosleep(&nap, nullptr);
+    errno = saved;
+    waited_ns += nap_ns;
+    nap_ns = std::min(nap_ns * 2, kLongestNapNs);
+  }
+  return done;
+}
+
+int Userfaultfd::zero(std::byte* begin, std::size_t bytes) const noexcept {
+  for (std::size_t done = 0; done < bytes;) {
+    uffdio_zeropage arguments{};
+    arguments.range = range_of(begin + done, bytes - done);
+    arguments.mode = UFFDIO_ZEROPAGE_MODE_DONTWAKE;
+    const int error = command(descriptor_, UFFDIO_ZEROPAGE, &arguments);
+    if (arguments.zeropage > 0) {
+      done += static_cast<std::size_t>(arguments.zeropage);
+    } else if (error != EAGAIN) {
+      return error;
+    }
+  }
+  return 0;
+}
+
+int Userfaultfd::protect_from_writes(std::byte* begin, std::size_t bytes,
+                                     bool protect) const noexcept {
+  if (const int error = injected_failure(MemoryCall::kProtect)) return error;
+  uffdio_writeprotect arguments{};
+  arguments.range = range_of(begin, bytes);
+  // Waking goes with the end of protection alone.
+  arguments.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
+  int error = 0;
+  do {
+    error = command(descriptor_, UFFDIO_WRITEPROTECT, &arguments);
+  } while (error == EAGAIN);
+  return error;
+}
+
+int Userfaultfd::poison(std::byte* address) const noexcept {
+  UffdPoison arguments{};
+  arguments.range = page_of(address);
+  arguments.mode = 1;  // UFFDIO_POISON_MODE_DONTWAKE
+  int error = 0;
+  do {
+    arguments.updated = 0;
+    error = command(descriptor_, kUffdPoison, &arguments);
+  } while (error == EAGAIN);
+  return error;
+}
+
+void Userfaultfd::wake(std::byte* address) const noexcept {
+  uffdio_range range = page_of(address);
+  command(descriptor_, UFFDIO_WAKE, &range);
+}
+
+}  // namespace vortex::inline v0::os
