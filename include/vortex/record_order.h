@@ -260,6 +260,13 @@ class VORTEX_EXPORT RecordOrder {
   virtual void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                            RecordOutput& out) const = 0;
 
+  // How much scratch sort_bucket() takes when `out` gives it the room of the very records that it
+  // sorts; then it throws nothing. None: it cannot do so.
+  virtual std::optional<std::size_t> scratch_to_sort_in_place(
+      std::size_t /*count*/) const noexcept {
+    return std::nullopt;
+  }
+
   // A merge of the inputs, which must not outlive the order.
   virtual std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs,
                                              const MergeRoom& room) const = 0;

@@ -153,6 +153,9 @@ struct RunFormationOptions {
   std::size_t scratch_bytes = std::size_t{4} << 20;
   // 2: a run may be emitted while the next one is pushed.
   unsigned generations = 1;
+  // That sort buckets of an order whose buckets can be sorted in place; while another thread
+  // pushes, one fewer.
+  unsigned threads = 1;
 };
 
 // How a merge divides the pool.

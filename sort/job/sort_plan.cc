@@ -142,6 +142,7 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
   // there are for the streams is known when the rest has been divided.
   for (int attempt = request.bytes ? 0 : 1; attempt < 3; ++attempt) {
     plan.formation.generations = request.threads > 1 ? 2 : 1;
+    plan.formation.threads = request.threads;
     plan.forecast_memory_bytes = attempt == 0 ? 0 : forecasts;
     const std::uint64_t beside =
         plan.formation.scratch_bytes + plan.forecast_memory_bytes + plan.stream_memory_bytes;

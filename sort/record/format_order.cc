@@ -80,6 +80,14 @@ void FormatOrder::sort_bucket(std::byte* records, std::size_t count, std::span<s
   sort(records, count, scratch, out);
 }
 
+std::optional<std::size_t> FormatOrder::scratch_to_sort_in_place(std::size_t count) const noexcept {
+  if (CodedPair::suits(rules())) return PairSort::scratch_bytes(count);
+  if (CodedWord::suits(rules()) && count <= detail::max_words_by_bits()) {
+    return count * sizeof(std::uint64_t) + alignof(std::uint64_t);
+  }
+  return std::nullopt;
+}
+
 std::unique_ptr<RecordMerge> FormatOrder::merge(std::span<const MergeInput> inputs,
                                                 const MergeRoom& room) const {
   if (SliceMerge<CodedWord>::suits(rules(), inputs.size(), room)) {

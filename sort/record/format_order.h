@@ -121,6 +121,7 @@ class FormatOrder final : public OrderBy<FormatRules> {
                       OpenBuckets& buckets) const override;
   void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                    RecordOutput& out) const override;
+  std::optional<std::size_t> scratch_to_sort_in_place(std::size_t count) const noexcept override;
   std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs,
                                      const MergeRoom& room) const override;
 

@@ -37,7 +37,9 @@ class PairSort {
            RecordOutput& out) noexcept
       : PairSort(coded, small, aligned(scratch.data()), out) {}
 
-  // Appends the records that the items stand for; what is left of the items is unspecified.
+  // Appends the records that the items stand for; what is left of the items is unspecified. The
+  // room of the output may be where the items are, each list's in its place: lists are sorted from
+  // the scratch, or by way of it.
   void sort(Item* items, std::size_t count) {
     if (is_ascending(items, count)) return put(items, count);
     sort(items, count, other_, KeyRange<std::uint64_t>{}, 0);
@@ -136,7 +138,9 @@ class PairSort {
   void put_sorted(Item* items, std::size_t count) {
     const std::span<std::byte> room = out_.room(count * sizeof(Item));
     const auto address = reinterpret_cast<std::uintptr_t>(room.data());
-    if (coded_.is_plain() && room.size() == count * sizeof(Item) && address % alignof(Item) == 0) {
+    const bool elsewhere = room.data() != reinterpret_cast<const std::byte*>(items);
+    if (elsewhere && coded_.is_plain() && room.size() == count * sizeof(Item) &&
+        address % alignof(Item) == 0) {
       dense_.sort(items, count, reinterpret_cast<Item*>(room.data()), true);
       return out_.written(room.size());
     }

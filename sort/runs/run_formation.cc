@@ -99,7 +99,8 @@ RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormat
       pool_(pool),
       record_bytes_(order_.record_bytes()),
       scratch_memory_(std::make_unique_for_overwrite<std::byte[]>(checked(options).scratch_bytes)),
-      scratch_(scratch_memory_.get(), options.scratch_bytes) {
+      scratch_(scratch_memory_.get(), options.scratch_bytes),
+      threads_(std::max(options.threads, 1U)) {
   make_generations(options);
   if (buckets() > 1) sample_capacity_ = sample_capacity();
   sampling_ = sample_capacity_ != 0;
@@ -216,26 +217,42 @@ void RunFormation::close() {
 }
 
 void RunFormation::emit_closed(RecordOutput& out) {
-  emit_generation(*generations_[emitting_], out);
+  emit_generation(*generations_[emitting_], std::max(threads_ - 1, 1U), out);
 }
 
 void RunFormation::emit(RecordOutput& out) {
   if (sampling_ && records() != 0) distribute_sample();
   is_split_ = true;
-  emit_generation(filling(), out);
+  emit_generation(filling(), threads_, out);
 }
 
-void RunFormation::emit_generation(Generation& run, RecordOutput& out) {
+void RunFormation::begin_sorting(const Buckets& buckets, unsigned threads) {
+  std::vector<BucketSorters::Bucket> unsorted(buckets.size());
+  for (std::size_t i = 0; i < unsorted.size(); ++i) {
+    unsorted[i] = {buckets.begin(i), buckets.bytes(i) / record_bytes_};
+  }
+  sorters_.emplace(order_, std::move(unsorted), threads, sort_scratch());
+}
+
+void RunFormation::emit_generation(Generation& run, unsigned threads, RecordOutput& out) {
   if (run.records == 0) return;
   ChoosingOutput choosing(out, run.splitters, record_bytes_);
   run.splitters.begin_choosing(run.records);
-  for (std::size_t bucket = 0; bucket < run.buckets.size(); ++bucket) {
-    const WorkSpan span(SpanKind::kSort);
-    order_.sort_bucket(run.buckets.begin(bucket), run.buckets.bytes(bucket) / record_bytes_,
-                       sort_scratch(), choosing);
-    run.buckets.clear(bucket);
+  begin_sorting(run.buckets, threads);
+  for (std::size_t i = 0; i < run.buckets.size(); ++i) {
+    std::byte* const records = run.buckets.begin(i);
+    const std::size_t count = run.buckets.bytes(i) / record_bytes_;
+    if (sorters_->next()) {
+      append_records(choosing, records, count, record_bytes_);
+    } else {
+      const WorkSpan span(SpanKind::kSort);
+      order_.sort_bucket(records, count, sort_scratch(), choosing);
+    }
+    sorters_->done_with_it();
+    run.buckets.clear(i);
     room_.notify();
   }
+  sorters_.reset();
   run.splitters.end_choosing();
   run.records = 0;
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "sort/runs/bucket_sorters.h"
 #include "vortex/detail/bucket_splitters.h"
 #include "vortex/os/futex.h"
 #include "vortex/record_order.h"
@@ -108,7 +109,8 @@ class RunFormation {
   std::span<std::byte> sort_scratch() const noexcept;
   std::size_t sample_capacity() const noexcept;
   void distribute_sample();
-  void emit_generation(Generation& run, RecordOutput& out);
+  void begin_sorting(const Buckets& buckets, unsigned threads);
+  void emit_generation(Generation& run, unsigned threads, RecordOutput& out);
 
   Generation& filling() const noexcept { return *generations_[filling_]; }
 
@@ -121,10 +123,14 @@ class RunFormation {
   std::vector<std::unique_ptr<Generation>> generations_;
   std::size_t filling_ = 0;
   std::size_t emitting_ = 0;
+  const unsigned threads_;
   bool is_split_ = false;  // every generation has splitters that were chosen among records
   std::size_t sample_capacity_ = 0;
   bool sampling_ = false;  // the first records are kept aside in the scratch
   FutexEvent room_;
+  // Of the run that is emitted. Here, since what fails in a fault of the output leaves emit() by a
+  // jump.
+  std::optional<BucketSorters> sorters_;  // the first to go
 };
 
 // Run formation with as many buckets as the options say, or, where the system refuses to reserve so

@@ -55,6 +55,30 @@ void expect_sorted(const FormatOrder& order, const RecordList& list, std::span<s
   ASSERT_TRUE(out.list.bytes == stably_sorted(order, list).bytes);
 }
 
+// The records go back to where they were.
+class InPlace final : public RecordOutput {
+ public:
+  explicit InPlace(std::byte* records) : at_(records) {}
+  std::span<std::byte> room(std::size_t most_bytes) override { return {at_, most_bytes}; }
+  void written(std::size_t bytes) override { at_ += bytes; }
+
+ private:
+  std::byte* at_;
+};
+
+// With the scratch that the order asks for and no byte more.
+void expect_sorted_in_place(const FormatOrder& order, const RecordList& list) {
+  std::vector<std::uint64_t> bucket = bucket_of(order, list);
+  auto* const records = reinterpret_cast<std::byte*>(bucket.data());
+  const auto scratch_bytes = order.scratch_to_sort_in_place(list.count());
+  ASSERT_TRUE(scratch_bytes);
+  std::vector<std::byte> scratch(*scratch_bytes);
+  InPlace out(records);
+  order.sort_bucket(records, list.count(), scratch, out);
+  ASSERT_TRUE(
+      std::ranges::equal(stably_sorted(order, list).bytes, std::span(records, list.bytes.size())));
+}
+
 class BucketSortTest : public ::testing::TestWithParam<std::size_t> {
  protected:
   std::size_t record_bytes() const { return GetParam(); }
@@ -88,8 +112,28 @@ TEST_P(BucketSortTest, EveryShapeLikeStableSort) {
       std::vector<std::byte> scratch((std::size_t{1} << 18) + count * record_bytes() + 64);
       const std::size_t skipped = random() % 64;
       ASSERT_NO_FATAL_FAILURE(expect_sorted(order, list, std::span(scratch).subspan(skipped)));
+      ASSERT_NO_FATAL_FAILURE(expect_sorted_in_place(order, list));
     }
   }
+}
+
+// Words that lie in the bucket as they do in a file take ways of their own.
+TEST_P(BucketSortTest, InPlaceAsTheyAre) {
+  auto random = test::test_random();
+  const FormatOrder order(
+      RecordFormat(record_bytes(), {{0, 8, parse_key_type("u64", "key"), false}}));
+  for (const std::size_t count : {100U, 5'000U, 12'000U, 60'000U}) {
+    for (const Shape shape : test::kShapes) {
+      const RecordList list = test::make_records(shape, record_bytes(), count, random);
+      ASSERT_NO_FATAL_FAILURE(expect_sorted_in_place(order, list)) << count;
+    }
+  }
+}
+
+TEST(BucketSort, OtherRecordsAreNotSortedInPlace) {
+  EXPECT_FALSE(FormatOrder(RecordFormat(100)).scratch_to_sort_in_place(10));
+  EXPECT_FALSE(FormatOrder(RecordFormat(16)).scratch_to_sort_in_place(10));
+  EXPECT_FALSE(FormatOrder(RecordFormat(8, {{0, 4, {}, false}})).scratch_to_sort_in_place(10));
 }
 
 // A bucket that is too large for the scratch is sorted another way.

@@ -8,18 +8,23 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "sort/record/format_order.h"
+#include "sort/record/record_output.h"
 #include "tests/sort/record_lists.h"
+#include "tests/support/memory_sink.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/record_kernels.h"
 #include "vortex/detail/record_sort.h"
 #include "vortex/error.h"
+#include "vortex/guarded.h"
+#include "vortex/output_stream.h"
 
 namespace vortex {
 namespace {
@@ -289,6 +294,73 @@ TEST(RunFormation, GivesBackWhatIsNotEmitted) {
     EXPECT_THROW(runs.emit(out), Error);
   }
   EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+}
+
+// Words and pairs, whose buckets are sorted in place by several threads; run for run the same as
+// with one. A bucket of half of the records is too large for its part of the scratch.
+TEST(RunFormation, WithSeveralThreads) {
+  auto random = test::test_random();
+  for (const std::size_t record_bytes : {8u, 16u}) {
+    for (const Shape shape : {Shape::kRandom, Shape::kFewValues, Shape::kSorted}) {
+      const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+      const RecordList list = test::make_records(shape, record_bytes, 150'000, random);
+      const std::size_t blocks = 80'000 * record_bytes / kBlock;
+      for (const unsigned threads : {1U, 2U, 7U}) {
+        SCOPED_TRACE(to_string(order.format()) + ", shape " +
+                     std::to_string(static_cast<int>(shape)) + ", threads " +
+                     std::to_string(threads));
+        std::size_t full_runs = 0;
+        ASSERT_NO_FATAL_FAILURE(
+            expect_runs(order, list, blocks,
+                        {.buckets = 8, .scratch_bytes = std::size_t{2} << 20, .threads = threads},
+                        20'000, random, &full_runs));
+        EXPECT_GE(full_runs, 1u);
+      }
+    }
+  }
+}
+
+// An output that fails while threads sort the next buckets: by an exception, and by a jump out of a
+// fault.
+TEST(RunFormation, FailsWhileOthersSort) {
+  auto random = test::test_random();
+  const FormatOrder order(RecordFormat(8, {{0, 8, {}, false}}));
+  const RecordList list = test::make_records(Shape::kRandom, 8, 200'000, random);
+  struct Failing final : RecordOutput {
+    std::span<std::byte> room(std::size_t most_bytes) override {
+      return std::span(records).first(std::min(most_bytes, records.size()));
+    }
+    void written(std::size_t bytes) override {
+      done += bytes;
+      if (done > 800'000) throw Error(EIO, "the test says so");
+    }
+    std::array<std::byte, 8000> records;
+    std::size_t done = 0;
+  };
+  for (const unsigned threads : {2U, 7U}) {
+    Memory memory(120);
+    {
+      RunFormation runs(order, memory.streams,
+                        {.buckets = 16, .scratch_bytes = 1 << 20, .threads = threads});
+      ASSERT_EQ(runs.push(list.at(0), list.count()), list.count());
+      Failing out;
+      EXPECT_THROW(runs.emit(out), Error);
+    }
+    EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+    {
+      RunFormation runs(order, memory.streams,
+                        {.buckets = 16, .scratch_bytes = 1 << 20, .threads = threads});
+      ASSERT_EQ(runs.push(list.at(0), list.count()), list.count());
+      BlockPool pool({.pool_bytes = 2 * kBlock, .block_bytes = kBlock});
+      const auto script = std::make_shared<test::SinkScript>();
+      script->data.resize(list.bytes.size() + kBlock);
+      script->fail_complete_at = 30;
+      OutputStream<std::byte> stream(std::make_unique<test::MemorySink>(pool, 2, script), {});
+      PointerOutput out(stream.data(), 8, kBlock);
+      EXPECT_THROW(guarded([&] { runs.emit(out); }).throw_if_failed(), Error);
+    }
+    EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+  }
 }
 
 // Memory flows: when a bucket has been emitted, its blocks are in the pool again.

@@ -1,0 +1,84 @@
+#include "sort/runs/bucket_sorters.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace vortex::inline v0 {
+namespace {
+
+// For fewer records it is not worth while to start threads.
+constexpr std::size_t kMinRecords = std::size_t{1} << 16;
+
+// The records of a bucket go back to where they were.
+class InPlaceOutput final : public RecordOutput {
+ public:
+  explicit InPlaceOutput(std::byte* records) noexcept : at_(records) {}
+
+  std::span<std::byte> room(std::size_t most_bytes) override { return {at_, most_bytes}; }
+  void written(std::size_t bytes) override { at_ += bytes; }
+
+ private:
+  std::byte* at_;
+};
+
+}  // namespace
+
+BucketSorters::BucketSorters(const RecordOrder& order, std::vector<Bucket> buckets,
+                             unsigned threads, std::span<std::byte> scratch)
+    : order_(order),
+      buckets_(std::move(buckets)),
+      parts_(parts_of(order, buckets_, threads, scratch.size())),
+      scratch_(scratch),
+      bucket_of_part_(parts_),
+      ring_(parts_, parts_ == 1 ? 1 : threads, [this](std::size_t part) { sort(part); }) {}
+
+// As many as there are threads and one for the bucket that the caller passes on; most buckets are
+// at most a quarter larger than the average.
+std::size_t BucketSorters::parts_of(const RecordOrder& order, std::span<const Bucket> buckets,
+                                    unsigned threads, std::size_t scratch_bytes) noexcept {
+  std::size_t records = 0;
+  for (const Bucket& bucket : buckets) records += bucket.count;
+  if (threads == 1 || records < kMinRecords) return 1;
+  const auto bytes = order.scratch_to_sort_in_place(records / buckets.size() * 5 / 4);
+  if (!bytes) return 1;
+  return std::clamp<std::size_t>(scratch_bytes / *bytes, 1, threads + 1);
+}
+
+bool BucketSorters::fits_part(const Bucket& bucket) const noexcept {
+  const auto bytes = order_.scratch_to_sort_in_place(bucket.count);
+  return bytes && *bytes <= scratch_.size() / parts_;
+}
+
+void BucketSorters::submit() noexcept {
+  while (submitted_ < buckets_.size() && ring_.free_slots() > 0 &&
+         fits_part(buckets_[submitted_])) {
+    bucket_of_part_[ring_.next_free()] = &buckets_[submitted_++];
+    ring_.submit();
+  }
+}
+
+void BucketSorters::sort(std::size_t part) noexcept {
+  const Bucket& bucket = *bucket_of_part_[part];
+  const std::size_t bytes = scratch_.size() / parts_;
+  InPlaceOutput in_place(bucket.records);
+  order_.sort_bucket(bucket.records, bucket.count, scratch_.subspan(part * bytes, bytes), in_place);
+}
+
+bool BucketSorters::next() {
+  if (parts_ > 1) submit();
+  is_sorted_ = next_ < submitted_;
+  if (is_sorted_) {
+    ring_.await();
+  } else {
+    ++submitted_;
+  }
+  ++next_;
+  return is_sorted_;
+}
+
+void BucketSorters::done_with_it() noexcept {
+  if (is_sorted_) ring_.release();
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,53 @@
+// The buckets of a run, sorted by several threads in the order in which they are needed.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "sort/record/task_ring.h"
+#include "vortex/record_order.h"
+
+namespace vortex::inline v0 {
+
+// Sorts buckets where they are, with a part of the scratch each, while the caller passes on those
+// that are sorted. A bucket whose records an order cannot sort in place, or that needs more scratch
+// than a part, is left to the caller, who then has the whole scratch to itself.
+class BucketSorters {
+ public:
+  // As scatter() has left it.
+  struct Bucket {
+    std::byte* records = nullptr;
+    std::size_t count = 0;
+  };
+
+  // Starts threads if `threads`, the caller included, are more than one and the scratch suffices
+  // for two buckets of the average size at least. Everything outlives it. Throws std::bad_alloc.
+  BucketSorters(const RecordOrder& order, std::vector<Bucket> buckets, unsigned threads,
+                std::span<std::byte> scratch);
+
+  // Sorts the next bucket in place, or waits until that is done. False: it is as it was, and none
+  // is being sorted; it is for the caller to sort it.
+  bool next();
+  // The caller is done with the bucket of the last next() and, if that was false, the scratch.
+  void done_with_it() noexcept;
+
+ private:
+  static std::size_t parts_of(const RecordOrder& order, std::span<const Bucket> buckets,
+                              unsigned threads, std::size_t scratch_bytes) noexcept;
+  bool fits_part(const Bucket& bucket) const noexcept;
+  void submit() noexcept;
+  void sort(std::size_t part) noexcept;
+
+  const RecordOrder& order_;
+  const std::vector<Bucket> buckets_;
+  const std::size_t parts_;  // of the scratch; 1: the caller sorts
+  const std::span<std::byte> scratch_;
+  std::vector<const Bucket*> bucket_of_part_;
+  std::size_t submitted_ = 0;  // buckets
+  std::size_t next_ = 0;
+  bool is_sorted_ = false;  // the bucket of the last next()
+  TaskRing ring_;           // the first to go
+};
+
+}  // namespace vortex::inline v0

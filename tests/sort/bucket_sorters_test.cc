@@ -1,0 +1,132 @@
+#include "sort/runs/bucket_sorters.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sort/record/format_order.h"
+#include "tests/sort/record_lists.h"
+#include "tests/support/random_seed.h"
+
+namespace vortex {
+namespace {
+
+using test::RecordCollector;
+using test::RecordList;
+using test::Shape;
+
+// Buckets of records by their first eight bytes, which lie there as they are.
+struct Buckets {
+  template <typename Random>
+  Buckets(std::size_t record_bytes, std::vector<std::size_t> counts, Random& random)
+      : order(RecordFormat(record_bytes, {{0, 8, parse_key_type("u64", "key"), false}})) {
+    for (const std::size_t count : counts) {
+      lists.push_back(test::make_records(Shape::kRandom, record_bytes, count, random));
+      memory.push_back(std::make_unique<std::uint64_t[]>(lists.back().bytes.size() / 8 + 1));
+      std::ranges::copy(lists.back().bytes, reinterpret_cast<std::byte*>(memory.back().get()));
+    }
+  }
+
+  std::vector<BucketSorters::Bucket> all() const {
+    std::vector<BucketSorters::Bucket> buckets;
+    for (std::size_t i = 0; i < lists.size(); ++i) buckets.push_back({records(i), count(i)});
+    return buckets;
+  }
+  std::byte* records(std::size_t i) const { return reinterpret_cast<std::byte*>(memory[i].get()); }
+  std::size_t count(std::size_t i) const { return lists[i].count(); }
+
+  FormatOrder order;
+  std::vector<RecordList> lists;
+  std::vector<std::unique_ptr<std::uint64_t[]>> memory;
+};
+
+// Takes all buckets and checks them. Returns which the sorters had sorted.
+std::vector<bool> expect_sorted(const Buckets& buckets, unsigned threads,
+                                std::size_t scratch_bytes) {
+  std::vector<std::byte> scratch(scratch_bytes);
+  BucketSorters sorters(buckets.order, buckets.all(), threads, scratch);
+  std::vector<bool> sorted;
+  for (std::size_t i = 0; i < buckets.lists.size(); ++i) {
+    sorted.push_back(sorters.next());
+    RecordCollector out(buckets.order.record_bytes());
+    if (sorted.back()) {
+      append_records(out, buckets.records(i), buckets.count(i), buckets.order.record_bytes());
+    } else {
+      // All of the scratch is ours now.
+      std::ranges::fill(scratch, std::byte{0xa5});
+      buckets.order.sort_bucket(buckets.records(i), buckets.count(i), scratch, out);
+    }
+    EXPECT_TRUE(out.list.bytes == stably_sorted(buckets.order, buckets.lists[i]).bytes)
+        << "bucket " << i;
+    sorters.done_with_it();
+  }
+  return sorted;
+}
+
+TEST(BucketSorters, EveryBucketInItsTurn) {
+  auto random = test::test_random();
+  for (const std::size_t record_bytes : {8u, 16u}) {
+    for (const unsigned threads : {1U, 2U, 7U}) {
+      std::vector<std::size_t> counts(20);
+      for (std::size_t& count : counts) count = 3000 + random() % 4000;
+      counts[random() % 20] = 0;
+      const Buckets buckets(record_bytes, counts, random);
+      for (const std::size_t parts : {2U, 3U, 8U}) {
+        SCOPED_TRACE(std::to_string(record_bytes) + " bytes, " + std::to_string(threads) +
+                     " threads, scratch for " + std::to_string(parts));
+        const std::size_t scratch = parts * *buckets.order.scratch_to_sort_in_place(7000);
+        const std::vector<bool> sorted = expect_sorted(buckets, threads, scratch);
+        EXPECT_EQ(std::ranges::count(sorted, true), threads == 1 ? 0 : 20);
+      }
+    }
+  }
+}
+
+// The caller sorts it, while nobody else uses the scratch, and the others go on.
+TEST(BucketSorters, OneThatIsTooLargeForAPartIsForTheCaller) {
+  auto random = test::test_random();
+  for (const std::size_t record_bytes : {8u, 16u}) {
+    for (const std::size_t large : {0U, 7U, 15U}) {
+      std::vector<std::size_t> counts(16, 5000);
+      counts[large] = 40'000;
+      const Buckets buckets(record_bytes, counts, random);
+      const std::size_t scratch = 4 * *buckets.order.scratch_to_sort_in_place(10'000);
+      for (const unsigned threads : {2U, 7U}) {
+        const std::vector<bool> sorted = expect_sorted(buckets, threads, scratch);
+        for (std::size_t i = 0; i < sorted.size(); ++i) EXPECT_EQ(sorted[i], i != large) << i;
+      }
+    }
+  }
+}
+
+TEST(BucketSorters, LittleScratchOrFewRecordsAreForTheCaller) {
+  auto random = test::test_random();
+  const Buckets many(8, std::vector<std::size_t>(16, 5000), random);
+  EXPECT_EQ(std::ranges::count(expect_sorted(many, 7, 60'000), true), 0);
+  const Buckets few(8, std::vector<std::size_t>(16, 100), random);
+  EXPECT_EQ(std::ranges::count(expect_sorted(few, 7, 1 << 20), true), 0);
+  const Buckets one(8, {100'000}, random);
+  EXPECT_EQ(std::ranges::count(expect_sorted(one, 2, 4 << 20), true), 1);
+  expect_sorted(Buckets(8, {}, random), 2, 1 << 20);
+}
+
+TEST(BucketSorters, MayGoBeforeAllBucketsAreTaken) {
+  auto random = test::test_random();
+  const Buckets buckets(16, std::vector<std::size_t>(16, 10'000), random);
+  std::vector<std::byte> scratch(std::size_t{4} << 20);
+  for (unsigned taken = 0; taken < 4; ++taken) {
+    BucketSorters sorters(buckets.order, buckets.all(), 7, scratch);
+    for (unsigned i = 0; i < taken; ++i) {
+      EXPECT_TRUE(sorters.next());
+      sorters.done_with_it();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vortex
