@@ -109,7 +109,7 @@ TEST_F(LargeSort, MergesRunsBeyondFourGibibytes) {
   }
   EXPECT_EQ(runs.back().bytes_of_block(runs.back().blocks() - 1), 1000U);
   // The last block holds a one; its place in the file is beyond 4 GiB.
-  Request request;
+  PlacedRequest write;
   block[999] = std::byte{1};
   EXPECT_GT(runs.back().places.locate(runs.back().blocks() - 1).offset, std::uint64_t{1} << 32);
   std::byte last{};
@@ -121,11 +121,11 @@ TEST_F(LargeSort, MergesRunsBeyondFourGibibytes) {
   BlockQuota quota(pool, 1, 1, "test");
   const BlockGrant grant = quota.try_take();
   std::copy(block.begin(), block.begin() + 1000, pool.home(grant.block));
-  aim(request, Operation::kWrite, runs.back().places.locate(runs.back().blocks() - 1), 1000, true);
-  request.set_memory(pool.home(grant.block), request.bytes);
-  store.disk(0).submit(request);
-  EXPECT_TRUE(store.disk(0).wait(request));
-  EXPECT_EQ(request.error, 0);
+  write.aim(Operation::kWrite, runs.back().places.locate(runs.back().blocks() - 1), 0, 1000, true);
+  write.request.set_memory(pool.home(grant.block), write.request.bytes);
+  store.disk(0).submit(write.request);
+  EXPECT_TRUE(store.disk(0).wait(write.request));
+  EXPECT_EQ(write.request.error, 0);
   quota.give_back(grant.block);
   EXPECT_EQ(placed(), 0);
   EXPECT_EQ(last, std::byte{1});
