@@ -10,6 +10,7 @@ OURS, PEERS = "#2f6ba6", "#b9c2cc"
 # tells which contestants are ours. Every benchmark in bench/ has a line.
 CHARTS = {
     "external_sort": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex"),
+    "file_access": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex\w*"),
     "file_caching": (r"(?P<case>(?:large|small)/\w+)/(?P<who>\w+)", r"auto"),
     "file_io": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex_\w+"),
     "guards": (r"guards/(?P<who>\w+)/(?P<case>64|2048)", r"absence"),

@@ -22,11 +22,15 @@ namespace vortex::inline v0 {
 namespace detail {
 
 // The bytes of a range's elements, in order, a block at a time.
-template <typename T, std::ranges::view View>
+// Range: a reference to a container, or what is kept by value.
+template <typename T, typename Range>
 class RangeFill {
  public:
-  explicit RangeFill(View view)
-      : view_(std::move(view)), at_(std::ranges::begin(view_)), end_(std::ranges::end(view_)) {}
+  template <typename R>
+  explicit RangeFill(R&& range)
+      : range_(std::forward<R>(range)),
+        at_(std::ranges::begin(range_)),
+        end_(std::ranges::end(range_)) {}
 
   std::size_t fill(std::span<std::byte> block, std::uint64_t offset) {
     if (offset < done_) {
@@ -63,9 +67,9 @@ class RangeFill {
     done_ += bytes;
   }
 
-  View view_;
-  std::ranges::iterator_t<View> at_;
-  std::ranges::sentinel_t<View> end_;
+  Range range_;
+  std::ranges::iterator_t<Range> at_;
+  std::ranges::sentinel_t<Range> end_;
   std::optional<T> element_;  // whose last `left_` bytes come next
   std::size_t left_ = 0;
   std::uint64_t done_ = 0;
@@ -86,18 +90,19 @@ class RangeFill {
 // that the reader jumps over are computed and dropped, and coming back to a block that was jumped
 // over is an error (EINVAL). Needs M + 1 blocks of the pool. Throws Error as
 // input_from_callback() does.
-template <std::ranges::viewable_range Range,
+template <std::ranges::input_range Range,
           typename T = std::remove_cv_t<std::ranges::range_value_t<Range>>>
-requires std::ranges::input_range<Range> InputStream<T> input_from_range(
-    BlockPool& pool, Range&& range, InputStreamOptions options = {}) {
+InputStream<T> input_from_range(BlockPool& pool, Range&& range, InputStreamOptions options = {}) {
   std::optional<std::uint64_t> length_bytes;
   if constexpr (std::ranges::sized_range<Range>) {
     length_bytes = std::uint64_t{std::ranges::size(range)} * sizeof(T);
   }
-  using View = std::views::all_t<Range>;
-  // A view may be movable only, but a std::function is copied.
-  auto fill =
-      std::make_shared<detail::RangeFill<T, View>>(std::views::all(std::forward<Range>(range)));
+  // std::views::all_t by hand: clang 14 does not compile the views of libstdc++ 12.
+  using Value = std::remove_cvref_t<Range>;
+  constexpr bool kReferred = std::is_lvalue_reference_v<Range> && !std::ranges::view<Value>;
+  using Kept = std::conditional_t<kReferred, Range, Value>;
+  // A range may be movable only, but a std::function is copied.
+  auto fill = std::make_shared<detail::RangeFill<T, Kept>>(std::forward<Range>(range));
   return input_from_callback<T>(
       pool,
       [fill = std::move(fill)](std::span<std::byte> block, std::uint64_t offset) {

@@ -72,7 +72,7 @@ def symbols_of(file, *options):
     """The demangled names of ours that a library defines, but for what any of them may define."""
     lines = run(["nm", "-C", "--defined-only", *options, file]).splitlines()
     found = (re.match(r"[0-9a-f]+ [TDBR] (.*vortex::.*)", line) for line in lines)
-    return {match.group(1) for match in found if match}
+    return {match.group(1).partition("@@")[0] for match in found if match}
 
 
 def name_of(symbol):

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <ranges>
@@ -28,6 +29,18 @@
 #include "vortex/range_input.h"
 #include "vortex/sort.h"
 #include "vortex/sorter.h"
+
+namespace vortex {
+namespace {
+
+template <typename T>
+struct Part;
+
+}  // namespace
+}  // namespace vortex
+
+template <typename T>
+inline constexpr bool std::ranges::enable_borrowed_range<vortex::Part<T>> = true;
 
 namespace vortex {
 namespace {
@@ -78,6 +91,56 @@ std::vector<Item> random_items(std::size_t count) {
   return items;
 }
 
+// Ranges of our own take the place of views: clang 14 does not compile those of libstdc++ 12.
+
+// value(0), value(1), ... value(count - 1), to be gone through once; its length is not known.
+template <typename Value>
+class Computed {
+ public:
+  class Iterator {
+   public:
+    using value_type = std::remove_cvref_t<std::invoke_result_t<const Value&, std::size_t>>;
+    using difference_type = std::ptrdiff_t;
+
+    Iterator() = default;
+    Iterator(const Value& value, std::size_t left) : value_(&value), left_(left) {}
+    value_type operator*() const { return (*value_)(at_); }
+    Iterator& operator++() {
+      ++at_;
+      --left_;
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return left_ == 0; }
+
+   private:
+    const Value* value_ = nullptr;
+    std::size_t at_ = 0;
+    std::size_t left_ = 0;
+  };
+
+  explicit Computed(Value value, std::size_t count = ~std::size_t{0})
+      : value_(std::move(value)), count_(count) {}
+  Iterator begin() const { return {value_, count_}; }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Value value_;
+  std::size_t count_;
+};
+static_assert(std::ranges::input_range<Computed<int (*)(std::size_t)>> &&
+              !std::ranges::forward_range<Computed<int (*)(std::size_t)>> &&
+              !std::ranges::sized_range<Computed<int (*)(std::size_t)>>);
+
+// A part of an array, which outlives it.
+template <typename T>
+struct Part {
+  T* first;
+  T* last;
+  T* begin() const { return first; }
+  T* end() const { return last; }
+};
+
 template <typename Key>
 std::vector<Item> sorted_by(std::vector<Item> items, Key key) {
   std::ranges::stable_sort(items, {}, key);
@@ -102,8 +165,9 @@ TEST(SortOfRanges, WhateverIsAnArrayDeduces) {
   vortex::sort(std::span(sorted));
   EXPECT_EQ(sorted, expected);
   sorted = numbers;
-  vortex::sort(std::ranges::subrange(sorted), {.order = Order::kDescending});
-  EXPECT_TRUE(std::ranges::equal(sorted, expected | std::views::reverse));
+  vortex::sort(Part<std::uint64_t>{sorted.data(), sorted.data() + sorted.size()},
+               {.order = Order::kDescending});
+  EXPECT_TRUE(std::equal(sorted.begin(), sorted.end(), expected.rbegin(), expected.rend()));
 
   std::array<int, 5> few{3, -1, 2, 0, -7};
   vortex::sort(few);
@@ -152,7 +216,9 @@ TEST(Ranges, OfFiles) {
 
   const FileReader<std::uint64_t> reader(folder.file("numbers"), {.block_bytes = 64 << 10});
   EXPECT_TRUE(std::ranges::equal(reader, numbers));
-  EXPECT_TRUE(std::ranges::equal(reader | std::views::reverse, numbers | std::views::reverse));
+  EXPECT_TRUE(std::equal(std::make_reverse_iterator(reader.end()),
+                         std::make_reverse_iterator(reader.begin()), numbers.rbegin(),
+                         numbers.rend()));
   EXPECT_EQ(reader.span().size(), numbers.size());
   EXPECT_EQ(std::reduce(reader.begin(), reader.end()), std::reduce(numbers.begin(), numbers.end()));
   std::vector<std::uint64_t> copied(reader.begin(), reader.end());
@@ -184,10 +250,10 @@ TEST(Ranges, OfSorters) {
   Sorter<std::uint64_t> moved = std::move(sorter);
   EXPECT_EQ(moved.size(), 1U);
   sorter = Sorter<std::uint64_t>({.memory_bytes = 4 << 20});
-  sorter.push_range(numbers | std::views::take(100));
+  sorter.push_range(std::span(numbers).first(100));
   sorter.push_range(std::vector(numbers.begin() + 100, numbers.begin() + 20'000));
-  sorter.push_range(std::views::iota(std::size_t{20'000}, numbers.size()) |
-                    std::views::transform([&](std::size_t i) { return numbers[i]; }));
+  sorter.push_range(
+      Computed([&](std::size_t i) { return numbers[20'000 + i]; }, numbers.size() - 20'000));
   sorter.sort();
   EXPECT_TRUE(std::ranges::equal(sorter, expected));
   moved.sort();
@@ -219,11 +285,9 @@ BlockPoolOptions small_pool() {
   return {.pool_bytes = 2 * kMinBlockBytes, .block_bytes = kMinBlockBytes};
 }
 
-TEST(InputFromRange, AnEndlessView) {
+TEST(InputFromRange, AnEndlessRange) {
   BlockPool pool(small_pool());
-  const auto square = [](std::uint64_t i) { return i * i; };
-  auto stream =
-      input_from_range(pool, std::views::iota(std::uint64_t{0}) | std::views::transform(square));
+  auto stream = input_from_range(pool, Computed([](std::uint64_t i) { return i * i; }));
   static_assert(std::same_as<decltype(stream), InputStream<std::uint64_t>>);
   EXPECT_FALSE(stream.size());
   for (std::uint64_t i = 0; i < 50'000; ++i) ASSERT_EQ(stream.data()[i], i * i);
@@ -245,7 +309,13 @@ TEST(InputFromRange, AContainerOfKnownSize) {
 TEST(InputFromRange, ASinglePass) {
   std::istringstream text("11 22 33 44");
   BlockPool pool(small_pool());
-  auto stream = input_from_range(pool, std::views::istream<int>(text));
+  auto stream = input_from_range(pool, Computed(
+                                           [&text](std::size_t) {
+                                             int number = 0;
+                                             text >> number;
+                                             return number;
+                                           },
+                                           4));
   EXPECT_EQ(stream.data()[0], 11);
   EXPECT_EQ(stream.data()[3], 44);
   EXPECT_EQ(stream.data()[4], 0);
@@ -254,10 +324,10 @@ TEST(InputFromRange, ASinglePass) {
 
 TEST(InputFromRange, WhatItThrowsAndWhatItCannotDo) {
   BlockPool pool(small_pool());
-  auto bad = input_from_range(pool, std::views::iota(0) | std::views::transform([](int i) {
-                                      if (i == 10'000) throw Error(EDOM, "ten thousand");
-                                      return i;
-                                    }));
+  auto bad = input_from_range(pool, Computed([](std::size_t i) {
+                                if (i == 10'000) throw Error(EDOM, "ten thousand");
+                                return static_cast<int>(i);
+                              }));
   const Failure thrown = guarded([&] {
     for (int i = 0; i < 20'000; ++i) ASSERT_EQ(bad.data()[i], i);
   });
@@ -265,7 +335,8 @@ TEST(InputFromRange, WhatItThrowsAndWhatItCannotDo) {
   EXPECT_TRUE(thrown.cause.view().ends_with("ten thousand"));
 
   BlockPool second(small_pool());
-  auto stream = input_from_range(second, std::views::iota(0));
+  auto stream =
+      input_from_range(second, Computed([](std::size_t i) { return static_cast<int>(i); }));
   const volatile int* const data = stream.data();
   constexpr std::size_t kBlock = kMinBlockBytes / sizeof(int);
   EXPECT_EQ(data[5 * kBlock], static_cast<int>(5 * kBlock));

@@ -126,7 +126,7 @@ class MovedBlocks final : public BlockMemory {
 }  // namespace
 
 int BlockMemory::map_also(const std::byte*, std::byte*, std::size_t, bool) noexcept {
-  return EOPNOTSUPP;
+  return ENOTSUP;
 }
 
 int BlockMemory::protect(std::byte* at, std::size_t bytes, Rights rights) noexcept {

@@ -45,7 +45,7 @@ class UserfaultBlocks final : public BlockMemory {
 
   // The kernel forgets the protection of pages that it moves.
   Placed place_to_read(std::byte* /*home*/, std::byte* /*to*/) noexcept override {
-    return {EOPNOTSUPP};
+    return {ENOTSUP};
   }
 
   // Protecting a part of an armed map would split it, and its faults would be signals. A block that
