@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
@@ -323,6 +324,10 @@ TEST(InputFromRange, ASinglePass) {
 }
 
 TEST(InputFromRange, WhatItThrowsAndWhatItCannotDo) {
+  if (test::kThreadSanitizer) {
+    GTEST_SKIP()
+        << "throwing allocates, which the thread sanitizer reports inside any signal handler";
+  }
   BlockPool pool(small_pool());
   auto bad = input_from_range(pool, Computed([](std::size_t i) {
                                 if (i == 10'000) throw Error(EDOM, "ten thousand");

@@ -4,7 +4,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <utility>
+
 namespace vortex::inline v0 {
+namespace {
+
+constinit EarlierHandler* kept = nullptr;
+
+}  // namespace
+
+EarlierHandler& EarlierHandler::keep(const struct sigaction& action) {
+  for (EarlierHandler* handler = kept; handler != nullptr; handler = handler->next_) {
+    if (handler->equals(action)) return *handler;
+  }
+  auto* const handler = new EarlierHandler(action);
+  handler->next_ = std::exchange(kept, handler);
+  return *handler;
+}
 
 void run_default_action(int signal, siginfo_t* info) noexcept {
   struct sigaction action {};

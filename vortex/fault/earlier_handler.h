@@ -1,4 +1,4 @@
-// A SIGSEGV handler of the program's that stands behind ours, and how to call it.
+// A signal handler of the program's that stands behind ours, and how to call it.
 #pragma once
 
 #include <signal.h>
@@ -11,7 +11,9 @@ namespace vortex::inline v0 {
 // about to call it.
 class EarlierHandler {
  public:
-  explicit EarlierHandler(const struct sigaction& action) noexcept : action_(action) {}
+  // The handler of an action, which is made once and kept for ever. One thread at a time.
+  static EarlierHandler& keep(const struct sigaction& action);
+
   EarlierHandler(const EarlierHandler&) = delete;
   EarlierHandler& operator=(const EarlierHandler&) = delete;
 
@@ -28,10 +30,13 @@ class EarlierHandler {
   bool equals(const struct sigaction& action) const noexcept;
 
  private:
+  explicit EarlierHandler(const struct sigaction& action) noexcept : action_(action) {}
+
   bool is_default() const noexcept;
   bool is_ignored() const noexcept;
 
   const struct sigaction action_;
+  EarlierHandler* next_ = nullptr;  // of those that are kept
   std::atomic<bool> spent_{false};  // SA_RESETHAND: it has had its one call
 };
 

@@ -48,12 +48,6 @@ struct FaultFrame : ServiceFrame {
 // not with that handler itself.
 constexpr std::size_t kPlaces = 8;
 
-struct KeptHandler {
-  explicit KeptHandler(const struct sigaction& action) : handler(action) {}
-  EarlierHandler handler;
-  KeptHandler* next = nullptr;
-};
-
 // Everything the signal handler reads. Never destroyed: faults may come while the process exits.
 struct Shared {
   RegionTable regions;
@@ -63,7 +57,6 @@ struct Shared {
   std::array<std::atomic<EarlierHandler*>, kPlaces> behind{};  // whom each place passes faults to
   std::atomic<std::size_t> first_place{0};                     // the one start() took
   std::size_t last_place = 0;                                  // the one taken last
-  KeptHandler* kept = nullptr;
   const EarlierHandler* warned_of = nullptr;
   std::size_t pools = 0;  // that live, made for the engine that runs or will run
   // The thread sanitizer wraps handlers and runs them with every signal blocked, against their
@@ -190,17 +183,6 @@ struct sigaction installed_action() noexcept {
   return action;
 }
 
-// Actions are kept for ever, so each is kept once.
-EarlierHandler& keep(const struct sigaction& action) {
-  Shared& state = shared();
-  for (KeptHandler* kept = state.kept; kept != nullptr; kept = kept->next) {
-    if (kept->handler.equals(action)) return kept->handler;
-  }
-  auto* kept = new KeptHandler(action);
-  kept->next = std::exchange(state.kept, kept);
-  return kept->handler;
-}
-
 // The place that was out of use longest, from now on in front of `handler`.
 std::size_t next_place(EarlierHandler& handler) {
   Shared& state = shared();
@@ -286,7 +268,7 @@ void warn_of_handler_in_front() {
   {
     std::lock_guard lock(state.mutex);
     if (state.warned_of != nullptr && state.warned_of->equals(now)) return;
-    state.warned_of = &keep(now);
+    state.warned_of = &EarlierHandler::keep(now);
   }
   write_line("vortex: SIGSEGV is handled by " + name_of(now) +
              ", which was installed after vortex; streams work only if it passes their faults on "
@@ -463,7 +445,7 @@ void FaultDispatcher::start_locked(Engine engine) {
 #ifdef VORTEX_WITH_LIBSIGSEGV
   if (engine == Engine::kLibsigsegv) chosen = &libsigsegv_engine();
 #endif
-  EarlierHandler& earlier = keep(installed_action());
+  EarlierHandler& earlier = EarlierHandler::keep(installed_action());
   chosen->prepare();
   const std::size_t place = next_place(earlier);
   state.first_place.store(place, std::memory_order_relaxed);
@@ -554,7 +536,7 @@ void FaultDispatcher::reclaim() {
                 "the program has begun to handle SIGSEGV with libsigsegv, which has room for one "
                 "user: build vortex with -Dengine=native");
   }
-  install_trampoline(next_place(keep(in_front)));
+  install_trampoline(next_place(EarlierHandler::keep(in_front)));
 }
 
 FaultDispatcher::Statistics FaultDispatcher::statistics() const noexcept {

@@ -273,10 +273,18 @@ void FaultThreads::answer(Server& server, const Message& message, std::uint64_t 
 
 std::atomic<EarlierHandler*> earlier{nullptr};
 
+bool fail_bus_error(const siginfo_t* info, const void* context) noexcept {
+  const auto* const address = static_cast<const std::byte*>(info->si_addr);
+  if (serving_turn == 0) return fail_here(address, context);
+  // Inside a fault of ours. A race detector forgets for a handler what it was told to ignore; what
+  // the handler tells it holds where a jump out of the handler leads.
+  const OrderedByKernel ordered;
+  return fail_here(address, context);
+}
+
 void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
   const int saved = errno;
-  const bool ours =
-      !sent_by_somebody(info) && fail_here(static_cast<const std::byte*>(info->si_addr), context);
+  const bool ours = !sent_by_somebody(info) && fail_bus_error(info, context);
   earlier.load(std::memory_order_acquire)->deliver(signal, info, context);
   // A handler that returned expects the access to work now. It never will.
   if (ours) run_default_action(signal, info);
@@ -287,7 +295,7 @@ void install_bus_handler() {
   struct sigaction before {};
   sigaction(SIGBUS, nullptr, &before);
   if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == &on_bus_error) return;
-  earlier.store(new EarlierHandler(before), std::memory_order_release);
+  earlier.store(&EarlierHandler::keep(before), std::memory_order_release);
   struct sigaction action {};
   action.sa_sigaction = &on_bus_error;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
