@@ -42,7 +42,9 @@
 #include <stxxl/sort>
 #include <stxxl/vector>
 
+#include "bench/support/own_options.h"
 #include "bench/support/ratios.h"
+#include "bench/support/sort_settings.h"
 #include "io/file/seeded_random.h"
 #include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
@@ -55,13 +57,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-struct Settings {
-  std::string folder = ".";
-  std::uint64_t input_bytes = 1024 * kMiB;
-  std::uint64_t memory_bytes = 128 * kMiB;
-  int rounds = 3;
-};
-Settings settings;
+bench::SortSettings settings;
 
 std::string path_of(const std::string& name) { return settings.folder + "/external_sort." + name; }
 
@@ -322,28 +318,6 @@ void add_rows(std::vector<bench::Ratio>& ratios) {
   }
 }
 
-// Takes our own options out of the arguments.
-void parse(std::vector<std::string>& arguments) {
-  std::vector<std::string> others;
-  for (const std::string& argument : arguments) {
-    const auto value = [&argument](std::string_view option) -> const char* {
-      return argument.starts_with(option) ? argument.c_str() + option.size() : nullptr;
-    };
-    if (const char* folder = value("--folder=")) {
-      settings.folder = folder;
-    } else if (const char* mib = value("--mib=")) {
-      settings.input_bytes = std::strtoull(mib, nullptr, 10) * kMiB;
-    } else if (const char* memory = value("--memory-mib=")) {
-      settings.memory_bytes = std::strtoull(memory, nullptr, 10) * kMiB;
-    } else if (const char* rounds = value("--rounds=")) {
-      settings.rounds = std::atoi(rounds);
-    } else {
-      others.push_back(argument);
-    }
-  }
-  arguments = others;
-}
-
 // STXXL's disk: one file, reached directly and unlinked at once; its logs go nowhere.
 void configure_stxxl() {
   setenv("STXXLLOGFILE", "/dev/null", 1);
@@ -358,12 +332,8 @@ void configure_stxxl() {
 
 int main(int argc, char** argv) {
   using namespace vortex;
-  std::vector<std::string> arguments(argv, argv + argc);
-  parse(arguments);
-  arguments.insert(arguments.begin() + 1,
-                   "--benchmark_repetitions=" + std::to_string(settings.rounds));
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  const std::vector<std::string> arguments =
+      bench::benchmark_arguments(argc, argv, settings.options(), "3");
   configure_stxxl();
   std::vector<bench::Ratio> ratios;
   add_rows<Record100>(ratios);
@@ -371,8 +341,7 @@ int main(int argc, char** argv) {
   add_rows<Key64<Arrival::kNearlySorted>>(ratios);
   add_rows<Key64<Arrival::kDrifting>>(ratios);
   add_rows<Pair128>(ratios);
-  const int result =
-      bench::run_with_ratios(static_cast<int>(pointers.size()), pointers.data(), ratios);
+  const int result = bench::run_with_ratios(arguments, ratios);
   for (const std::string& input :
        {input_path<Record100>(), input_path<Key64<Arrival::kRandom>>(),
         input_path<Key64<Arrival::kNearlySorted>>(), input_path<Key64<Arrival::kDrifting>>(),

@@ -5,15 +5,17 @@
 // the steps somewhere else (`jumps`), 4 KiB and 64 KiB in random places, and forward twice
 // (`two_passes`). Steps of the walks have 64 KiB, whose words are added up. Peers: `vortex` with
 // the blocks that a reader chooses by itself and the read-ahead for as many walks as there are,
-// `vortex_64k` with blocks of 64 KiB, `mmap`, `mmap_random` (MADV_RANDOM), `mmap_windows` (2 MiB,
-// or the step where that is random, populated at once and given back, 16 of them), `pread` of a
-// step (1 MiB where the order goes forward).
+// `vortex_64k` with blocks of 64 KiB, `vortex_file_io` (forward only) as the row `vortex_file` of
+// file_io, `mmap`, `mmap_random` (MADV_RANDOM), `mmap_windows` (2 MiB, or the step where that is
+// random, populated at once and given back, 16 of them), `pread` of a step (1 MiB where the order
+// goes forward).
 //
 // A control group limits the memory of every row, the page cache included; `limited` is 0 where
 // none can be made. `peak_mib` is the most that the group had. Rates are of the bytes touched.
 //
 // Options before those of Google Benchmark: --file=PATH, --mib=N of the file (1024), --memory-mib=N
-// (64), --touches=N in random places (2000), --rounds=N (3).
+// (64), --touches=N in random places (2000), --rounds=N (3), --block-kib=N and --read-ahead=N of
+// the row `vortex` (as a reader chooses).
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -141,6 +143,11 @@ std::uint64_t with_vortex(Order order, const std::vector<Touch>& touches) {
 
 std::uint64_t with_vortex_64k(Order order, const std::vector<Touch>& touches) {
   return read_with({.block_bytes = kStep}, order, touches);
+}
+
+// As the row `vortex_file` of bench/file_io.
+std::uint64_t with_vortex_as_file_io(Order order, const std::vector<Touch>& touches) {
+  return read_with({.block_bytes = kMiB, .comeback_blocks = 0, .read_ahead = 4}, order, touches);
 }
 
 class Mapped {
@@ -287,6 +294,8 @@ std::vector<bench::Ratio> ratios() {
       }
     }
   }
+  result.push_back({"vortex: forward over file_io", "forward/vortex/iterations:1/manual_time",
+                    "forward/vortex_file_io/iterations:1/manual_time"});
   result.push_back({"vortex: cursors over forward", "cursors/vortex/iterations:1/manual_time",
                     "forward/vortex/iterations:1/manual_time"});
   return result;
@@ -308,6 +317,7 @@ int main_of(int argc, char** argv) {
   for (std::size_t order = 0; order < kOrders.size(); ++order) {
     for (const NamedPeer& peer : kPeers) add_row(static_cast<Order>(order), peer);
   }
+  add_row(Order::kForward, {"vortex_file_io", with_vortex_as_file_io});
   return bench::run_with_ratios(arguments, ratios());
 }
 

@@ -13,14 +13,16 @@
 //   vortex_a       a callback stream that reads or writes 1 MiB directly inside its faults
 //   vortex_b       a commit stream, a second thread moves 1 MiB directly at its other end
 //   vortex_file    FileReader, FileWriter with the paper's settings: 1 MiB, 4 requests, no comeback
-//   vortex_best    the same with the settings found best: 2 MiB, 3 requests, 8 MiB in all
-//   fio            the ceiling: the same direct requests without a program that looks at the data
+//   vortex_best    the same with the settings found best (2 MiB, 3 requests), or those of the
+//   options fio            the ceiling: the same direct requests without a program that looks at
+//   the data
 //
 // Counters: cpu_s processor seconds of the process, peak_MiB its resident peak above the start plus
 // page tables, warm 1 when the page cache could not be dropped first.
 //
 // Options before those of Google Benchmark: --file=PATH (its folder decides the disk), --gib=N (8),
-// --rounds=N (3), --warm (leave the page cache as it is: a file that is cached).
+// --rounds=N (3), --warm (leave the page cache as it is: a file that is cached), --block-kib=N
+// (2048) and --requests=N (3) of vortex_best and io_uring_2m.
 #include <fcntl.h>
 #include <liburing.h>
 #include <sys/mman.h>
@@ -61,6 +63,8 @@ struct Settings {
   std::string path = "file_io.data";
   std::uint64_t bytes = std::uint64_t{8} << 30;
   bool leave_cache = false;
+  std::size_t best_block = 2 * kMiB;
+  std::size_t best_requests = 3;
 };
 Settings settings;
 
@@ -551,8 +555,6 @@ void add_fio(const char* direction) {
 }
 
 void add_rows() {
-  constexpr std::size_t kBestBlock = 2 * kMiB;
-  constexpr std::size_t kBestRequests = 3;
   add_reader("fstream", read_fstream);
   add_reader("fread", read_fread);
   add_reader("read_1m", read_1m);
@@ -561,12 +563,15 @@ void add_rows() {
   add_reader("mmap_populate", [] { return read_mapped(MAP_POPULATE, 0); });
   add_reader("io_uring", [] { return read_uring(kMiB, 4, Slots::kPages); });
   add_reader("io_uring_huge", [] { return read_uring(kMiB, 4, Slots::kHugePages); });
-  add_reader("io_uring_2m",
-             [] { return read_uring(kBestBlock, kBestRequests + 1, Slots::kRegisteredHugePages); });
+  add_reader("io_uring_2m", [] {
+    return read_uring(settings.best_block, static_cast<unsigned>(settings.best_requests + 1),
+                      Slots::kRegisteredHugePages);
+  });
   add_reader("vortex_a", read_vortex_a);
   add_reader("vortex_b", read_vortex_b);
   add_reader("vortex_file", [] { return read_vortex(kMiB, 4); });
-  add_reader("vortex_best", [] { return read_vortex(kBestBlock, kBestRequests); });
+  add_reader("vortex_best",
+             [] { return read_vortex(settings.best_block, settings.best_requests); });
   add_fio("read");
   add_writer("fstream", write_fstream);
   add_writer("fwrite", write_fwrite);
@@ -576,12 +581,14 @@ void add_rows() {
   add_writer("mmap_populate", [] { write_mapped(MAP_POPULATE, 0); });
   add_writer("io_uring", [] { write_uring(kMiB, 4, Slots::kPages); });
   add_writer("io_uring_huge", [] { write_uring(kMiB, 4, Slots::kHugePages); });
-  add_writer("io_uring_2m",
-             [] { write_uring(kBestBlock, kBestRequests + 1, Slots::kRegisteredHugePages); });
+  add_writer("io_uring_2m", [] {
+    write_uring(settings.best_block, static_cast<unsigned>(settings.best_requests + 1),
+                Slots::kRegisteredHugePages);
+  });
   add_writer("vortex_a", write_vortex_a);
   add_writer("vortex_b", write_vortex_b);
   add_writer("vortex_file", [] { write_vortex(kMiB, 4); });
-  add_writer("vortex_best", [] { write_vortex(kBestBlock, kBestRequests); });
+  add_writer("vortex_best", [] { write_vortex(settings.best_block, settings.best_requests); });
   add_fio("write");
 }
 
@@ -592,6 +599,9 @@ const bench::OwnOptions kOptions = {
      [](const std::string& value) {
        settings.bytes = static_cast<std::uint64_t>(std::stod(value) * 64) << 24;
      }},
+    {"--block-kib=",
+     [](const std::string& value) { settings.best_block = std::stoull(value) << 10; }},
+    {"--requests=", [](const std::string& value) { settings.best_requests = std::stoull(value); }},
     {"--warm", [](const std::string&) { settings.leave_cache = true; }},
 };
 

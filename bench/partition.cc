@@ -33,6 +33,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 constexpr std::size_t kBlock = std::size_t{2} << 20;
 using Key = std::uint64_t;
 

@@ -5,6 +5,7 @@
 //   radix_sort    vortex::radix_sort: a vanishing array through bucket streams. 2^6 of them with
 //                 blocks of 2 MiB, 2^8 for 2^30 records; rows radix_sort_KIB have blocks of that
 //                 size and 2^7 buckets
+//   radix_sort_threads  the same arrays on all cores that the process may use
 //   std_sort, spreadsort (Boost), highway (Debian's), lsd_radix (out of place)
 //   tbb           tbb::parallel_sort, on all processors; the others use one thread
 //
@@ -158,7 +159,8 @@ void ordinary(benchmark::State& state, Keys keys, int lg,
 }
 
 template <typename Record>
-void vanishing(benchmark::State& state, Keys keys, int lg, std::size_t block_bytes, int bits) {
+void vanishing(benchmark::State& state, Keys keys, int lg, std::size_t block_bytes, int bits,
+               const RadixSortOptions& options) {
   const std::size_t count = std::size_t{1} << lg;
   const std::size_t bytes = count * sizeof(Record);
   const std::size_t array_blocks = (bytes + block_bytes - 1) / block_bytes;
@@ -172,7 +174,7 @@ void vanishing(benchmark::State& state, Keys keys, int lg, std::size_t block_byt
   RadixSortReport report;
   measure<Record>(
       state, keys, {array.data(), count}, count, [&] { array.open_range(0, bytes); },
-      [&] { report = radix_sort(array, {.first_split_bits = bits}); });
+      [&] { report = radix_sort(array, options); });
   // The pool is resident from the start: what the sort took of it, and its own memory.
   state.counters["memory"] =
       static_cast<double>(report.peak_blocks * block_bytes + report.working_bytes) /
@@ -223,9 +225,14 @@ std::vector<Row<Record>> rows() {
   add("vortex_sort", 30, [](Span records) { sort(records, {.threads = 1}); });
   add("vortex_sort_threads", 30, [](Span records) { sort(records, {.threads = 0}); });
   const auto through_buckets = [](benchmark::State& state, Keys keys, int lg) {
-    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, lg >= 30 ? 8 : 6);
+    const int bits = lg >= 30 ? 8 : 6;
+    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, bits, {.first_split_bits = bits});
   };
   rows.push_back({"radix_sort", through_buckets, 20, 30});
+  const auto by_threads = [](benchmark::State& state, Keys keys, int lg) {
+    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, 6, {.threads = 0});
+  };
+  rows.push_back({"radix_sort_threads", by_threads, 20, 30});
   add("std_sort", 27, [](Span records) { std::sort(records.begin(), records.end(), in_order); });
   add("spreadsort", 27, [](Span records) {
     const auto digits = [](const Record& record, unsigned shift) {
@@ -285,7 +292,8 @@ void register_block_sizes(int largest) {
     for (std::size_t kib = 64; kib <= 8192; kib *= 2) {
       register_row("radix_sort_" + std::to_string(kib) + "/u64/uniform/" + std::to_string(lg),
                    [kib, lg](benchmark::State& state) {
-                     vanishing<std::uint64_t>(state, Keys::kUniform, lg, kib << 10, 7);
+                     vanishing<std::uint64_t>(state, Keys::kUniform, lg, kib << 10, 7,
+                                              {.first_split_bits = 7});
                    });
     }
   }

@@ -1,7 +1,6 @@
 // Functions of a C program behind arrays.
 #include <cerrno>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,9 +18,7 @@ namespace {
 
 // A callback reports an error as a negative errno value.
 void throw_if_negative(std::int64_t result) {
-  if (result >= 0) return;
-  const bool is_errno = result >= -std::numeric_limits<int>::max();
-  throw Error(is_errno ? static_cast<int>(-result) : EIO, "it returned " + std::to_string(result));
+  if (result < 0) throw Error(errno_from(result, EIO), "it returned " + std::to_string(result));
 }
 
 // Each call is a guarded scope of its own. So the error of a stream that the callback touches ends

@@ -3,9 +3,10 @@
 #include <memory>
 #include <utility>
 
-#include "capi/caching.h"
+#include "capi/file_options.h"
 #include "capi/handle.h"
 #include "capi/pool.h"
+#include "capi/stream_error.h"
 #include "vortex/c.h"
 #include "vortex/file_array.h"
 
@@ -26,14 +27,8 @@ int vtx_array_open(const char* path, const vtx_array_options* given, vtx_array**
     const vtx_array_options wanted = given != nullptr ? *given : vtx_array_options{};
     const std::shared_ptr<vortex::BlockPool> pool = blocks_of(wanted.pool);
     vortex::FileArrayOptions options;
-    options.pool = pool.get();
-    options.memory_bytes = wanted.memory_bytes;
-    options.block_bytes = wanted.block_bytes;
-    set_unless_zero(options.comeback_blocks, wanted.comeback_blocks);
-    set_unless_zero(options.read_ahead, wanted.read_ahead);
-    set_unless_zero(options.cursors, wanted.cursors);
+    set_reading_options(options, wanted, pool.get());
     set_unless_zero(options.write_behind, wanted.write_behind);
-    options.caching = caching_of(wanted.caching);
     options.make = wanted.make != 0;
     set_unless_zero(options.reserve_bytes, wanted.reserve_bytes);
     return std::make_unique<vtx_array>(pool, required(path, "the path"), options);
@@ -62,12 +57,16 @@ int vtx_array_prefault(vtx_array* array, uint64_t offset, size_t bytes, int to_w
   });
 }
 
+int vtx_array_will_need(vtx_array* array, uint64_t offset, uint64_t bytes) {
+  return answer(*array, [&] { array->file.will_need_bytes(offset, bytes); });
+}
+
 int vtx_array_failure(vtx_array* array) {
-  return answer(*array, [&] { array->file.stream().failure().throw_if_failed(); });
+  return vortex::capi::failure_of(*array, array->file.stream());
 }
 
 void vtx_array_cancel(vtx_array* array, int error, const char* cause) {
-  array->file.stream().cancel(error, cause);
+  vortex::capi::cancel(array->file.stream(), error, cause);
 }
 
 void vtx_array_close(vtx_array* array) { delete array; }

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "capi/caching.h"
+#include "capi/file_options.h"
 #include "capi/input.h"
 #include "capi/output.h"
 #include "capi/pool.h"
@@ -24,8 +24,14 @@ class FileInput final : public vtx_input {
   std::optional<std::uint64_t> length_bytes() const noexcept override {
     return reader_.length_bytes();
   }
+  std::uint64_t readable_bytes(std::uint64_t offset) const override {
+    return reader_.readable_bytes(offset);
+  }
   void prefault(std::uint64_t offset, std::size_t bytes) override {
     reader_.prefault(offset, bytes);
+  }
+  void will_need(std::uint64_t offset, std::uint64_t bytes) override {
+    reader_.will_need_bytes(offset, bytes);
   }
   Stream& stream() noexcept override { return reader_.stream(); }
 
@@ -52,14 +58,8 @@ std::unique_ptr<vtx_input> open_input(const File& file, const vtx_file_options* 
   const vtx_file_options wanted = given != nullptr ? *given : vtx_file_options{};
   const std::shared_ptr<BlockPool> pool = blocks_of(wanted.pool);
   FileReaderOptions options;
-  options.pool = pool.get();
-  options.memory_bytes = wanted.memory_bytes;
-  options.block_bytes = wanted.block_bytes;
-  set_unless_zero(options.comeback_blocks, wanted.comeback_blocks);
-  set_unless_zero(options.read_ahead, wanted.read_ahead);
-  set_unless_zero(options.cursors, wanted.cursors);
+  set_reading_options(options, wanted, pool.get());
   if (wanted.forward != 0) options.order = ReadOrder::kForward;
-  options.caching = caching_of(wanted.caching);
   return std::make_unique<FileInput>(pool, file, options);
 }
 
@@ -68,11 +68,8 @@ std::unique_ptr<vtx_output> open_output(const File& file, const vtx_new_file_opt
   const vtx_new_file_options wanted = given != nullptr ? *given : vtx_new_file_options{};
   const std::shared_ptr<BlockPool> pool = blocks_of(wanted.pool);
   FileWriterOptions options;
-  options.pool = pool.get();
-  options.block_bytes = wanted.block_bytes;
-  set_unless_zero(options.comeback_blocks, wanted.comeback_blocks);
+  set_file_options(options, wanted, pool.get());
   set_unless_zero(options.write_behind, wanted.write_behind);
-  options.caching = caching_of(wanted.caching);
   if (wanted.unspecified_gaps != 0) options.gaps = Gaps::kUnspecified;
   options.sync = wanted.sync != 0;
   options.replace = wanted.keep_existing == 0;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <exception>
+#include <limits>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -84,6 +86,12 @@ int answer(const Handle& handle, Call&& call) noexcept {
 template <typename H, typename Make>
 int answer_with(H** handle, Make&& make) noexcept {
   return answer(thread_error(), [&] { *handle = std::forward<Make>(make)().release(); });
+}
+
+// The errno value that C code gives as a negative number; `otherwise` for what is none.
+inline int errno_from(std::int64_t negative, int otherwise) noexcept {
+  if (negative >= 0 || negative < -std::numeric_limits<int>::max()) return otherwise;
+  return static_cast<int>(-negative);
 }
 
 // The text that a caller must give.

@@ -2,7 +2,9 @@
 
 #include <cerrno>
 
+#include "capi/stream_error.h"
 #include "vortex/error.h"
+#include "vortex/guarded.h"
 
 using vortex::capi::answer;
 
@@ -21,16 +23,28 @@ int vtx_input_wait_length(vtx_input* input, uint64_t* bytes) {
   return error != 0 ? error : vtx_input_length(input, bytes);
 }
 
+int vtx_input_readable(vtx_input* input, uint64_t offset, uint64_t* end) {
+  return answer(*input, [&] {
+    std::uint64_t readable = 0;
+    vortex::guarded([&] { readable = input->readable_bytes(offset); }).throw_if_failed();
+    *end = readable;
+  });
+}
+
 int vtx_input_prefault(vtx_input* input, uint64_t offset, size_t bytes) {
   return answer(*input, [&] { input->prefault(offset, bytes); });
 }
 
+int vtx_input_will_need(vtx_input* input, uint64_t offset, uint64_t bytes) {
+  return answer(*input, [&] { input->will_need(offset, bytes); });
+}
+
 int vtx_input_failure(vtx_input* input) {
-  return answer(*input, [&] { input->stream().failure().throw_if_failed(); });
+  return vortex::capi::failure_of(*input, input->stream());
 }
 
 void vtx_input_cancel(vtx_input* input, int error, const char* cause) {
-  input->stream().cancel(error, cause);
+  vortex::capi::cancel(input->stream(), error, cause);
 }
 
 void vtx_input_close(vtx_input* input) { delete input; }

@@ -14,7 +14,9 @@ struct vtx_input : vortex::capi::Handle {
   virtual const std::byte* bytes() const noexcept = 0;
   virtual std::optional<std::uint64_t> length_bytes() const noexcept = 0;
   virtual void wait_for_length() {}
+  virtual std::uint64_t readable_bytes(std::uint64_t offset) const = 0;
   virtual void prefault(std::uint64_t offset, std::size_t bytes) = 0;
+  virtual void will_need(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
   virtual vortex::Stream& stream() noexcept = 0;
 };
 
@@ -28,6 +30,9 @@ class StreamInput : public vtx_input {
   const std::byte* bytes() const noexcept override { return stream_.bytes(); }
   std::optional<std::uint64_t> length_bytes() const noexcept override {
     return stream_.length_bytes();
+  }
+  std::uint64_t readable_bytes(std::uint64_t offset) const override {
+    return stream_.readable_bytes(offset);
   }
   void prefault(std::uint64_t offset, std::size_t bytes) override {
     stream_.prefault(offset, bytes);

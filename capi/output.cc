@@ -1,5 +1,7 @@
 #include "capi/output.h"
 
+#include "capi/stream_error.h"
+
 using vortex::capi::answer;
 
 void* vtx_output_data(vtx_output* output) { return output->stream().bytes(); }
@@ -13,11 +15,11 @@ int vtx_output_prefault(vtx_output* output, uint64_t offset, size_t bytes) {
 }
 
 int vtx_output_failure(vtx_output* output) {
-  return answer(*output, [&] { output->stream().failure().throw_if_failed(); });
+  return vortex::capi::failure_of(*output, output->stream());
 }
 
 void vtx_output_cancel(vtx_output* output, int error, const char* cause) {
-  output->stream().cancel(error, cause);
+  vortex::capi::cancel(output->stream(), error, cause);
 }
 
 void vtx_output_close(vtx_output* output) { delete output; }

@@ -1,5 +1,10 @@
 #include "capi/pool.h"
 
+#include <cerrno>
+#include <string>
+
+#include "vortex/error.h"
+
 namespace vortex::inline v0::capi {
 
 std::shared_ptr<BlockPool> pool_or_own(const vtx_pool* pool, std::size_t blocks,
@@ -7,7 +12,10 @@ std::shared_ptr<BlockPool> pool_or_own(const vtx_pool* pool, std::size_t blocks,
   if (pool != nullptr) return pool->blocks;
   if (block_bytes == 0) block_bytes = kDefaultBlockBytes;
   BlockPoolOptions options;
-  options.pool_bytes = blocks * block_bytes;
+  if (__builtin_mul_overflow(blocks, block_bytes, &options.pool_bytes)) {
+    throw Error(ENOMEM, "no address space holds " + std::to_string(blocks) + " blocks of " +
+                            format_bytes(block_bytes));
+  }
   options.block_bytes = block_bytes;
   return std::make_shared<BlockPool>(options);
 }

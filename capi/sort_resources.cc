@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "capi/caching.h"
+#include "capi/file_options.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 
@@ -32,7 +32,7 @@ SortProgressFunction progress_function(vtx_progress_function progress, void* con
     int result = 0;
     guarded([&] { result = progress(context, &shown); }).throw_if_failed();
     if (result != 0) {
-      throw Error(result < 0 ? -result : ECANCELED,
+      throw Error(errno_from(result, ECANCELED),
                   "the progress function returned " + std::to_string(result));
     }
   };

@@ -41,16 +41,6 @@ FileReader<std::byte> open_input(const std::string& path, const RecordFormat& fo
                                   path, length, record_bytes));
 }
 
-// A pipe tells its length at its end: until then, each block that begins is whole.
-std::uint64_t readable_bytes(FileReader<std::byte>& input, std::uint64_t done) {
-  if (const auto length = input.length_bytes()) return *length;
-  const std::uint64_t block_bytes = input.block_bytes();
-  const std::uint64_t begin = (done + block_bytes - 1) / block_bytes * block_bytes;
-  const volatile std::byte& touched = input.data()[begin];
-  static_cast<void>(std::byte{touched});
-  return input.length_bytes().value_or(begin + block_bytes);
-}
-
 OrderSummary check_file(const std::string& path, const RecordFormat& format,
                         const std::stop_token& stop) {
   const std::size_t record_bytes = format.record_bytes();
@@ -61,9 +51,11 @@ OrderSummary check_file(const std::string& path, const RecordFormat& format,
   }
   OrderCheck order(format);
   std::uint64_t done = 0;
+  std::uint64_t readable = 0;
   guarded([&] {
     for (;;) {
-      const std::uint64_t records = (readable_bytes(input, done) - done) / record_bytes;
+      readable = input.readable_bytes(readable);
+      const std::uint64_t records = (readable - done) / record_bytes;
       order.add(input.data() + done, records);
       done += records * record_bytes;
       if (const auto length = input.length_bytes(); length && *length - done < record_bytes) break;

@@ -46,10 +46,10 @@ void add_gen(CLI::App& program, GenOptions& options) {
 
 // The options of the verbs that go by an order of records.
 void add_order_options(CLI::App& verb, RecordOptions& options, bool& unique, const char* forms,
-                       const char* meaning_of_unique) {
+                       const char* name_of_key, const char* meaning_of_unique) {
   verb.add_option("--form", options.form, forms);
   verb.add_option("--record", options.record, "Length of a record in bytes");
-  verb.add_option("--key", options.keys,
+  verb.add_option(name_of_key, options.keys,
                   "OFFSET:LENGTH[:TYPE][:desc] with a type of bytes (the default), u8 ... u64, "
                   "i8 ... i64, f32, f64, with le (the default) or be behind; may be repeated; "
                   "without it the whole record is the key")
@@ -58,16 +58,56 @@ void add_order_options(CLI::App& verb, RecordOptions& options, bool& unique, con
   verb.add_flag("-u,--unique", unique, meaning_of_unique);
 }
 
+// The options of lines, as GNU sort calls them where it has them.
+void add_line_options(CLI::App& verb, LineOptions& options) {
+  verb.add_flag("--lines", options.lines,
+                "Sort lines; --key is then F[.C][OPTS][,F[.C][OPTS]] as in sort(1)");
+  verb.add_flag("--csv", options.csv,
+                "Sort records of CSV, which may hold newlines in quotes; --key is then a column "
+                "by number or name, COLUMN[:OPTS]");
+  verb.add_option("--header", options.header,
+                  "How many lines or records stay on top: those of the first input, others are "
+                  "dropped");
+  verb.add_option("-t,--field-separator", options.separator,
+                  "What separates fields (by default the blanks in front of a field; in CSV a "
+                  "comma)");
+  verb.add_flag("-z,--zero-terminated", options.zero_terminated,
+                "Lines end with NUL, not with a newline");
+  struct Letter {
+    const char* names;
+    char letter;
+    const char* meaning;
+  };
+  static constexpr Letter kOrders[] = {
+      {"-b,--ignore-leading-blanks", 'b', "Leave out blanks in front"},
+      {"-d,--dictionary-order", 'd', "Consider blanks, letters and digits only"},
+      {"-f,--ignore-case", 'f', "Take lower case for upper case"},
+      {"-g,--general-numeric-sort", 'g', "Compare floating-point numbers"},
+      {"--human-numeric-sort", 'h', "Compare numbers with units (2K 1G)"},
+      {"-i,--ignore-nonprinting", 'i', "Consider printable characters only"},
+      {"-M,--month-sort", 'M', "Compare months (JAN to DEC)"},
+      {"-n,--numeric-sort", 'n', "Compare numbers of any length"},
+      {"-R,--random-sort", 'R', "Shuffle, with equal keys together"},
+      {"-V,--version-sort", 'V', "Compare versions within text"},
+  };
+  for (const Letter& order : kOrders) {
+    verb.add_flag_callback(
+        order.names, [&options, letter = order.letter] { options.letters += letter; },
+        order.meaning);
+  }
+}
+
 void add_sort(CLI::App& program, SortOptions& options) {
-  CLI::App& verb = *program.add_subcommand("sort", "Sort files of records, however large");
+  CLI::App& verb = *program.add_subcommand("sort", "Sort files of records or lines, however large");
   verb.add_option("IN", options.inputs, "Files, or - for standard input")->required();
   verb.add_option("-o,--output", options.output,
                   "The file to be, which may be an input, or - for standard output");
   add_order_options(verb, options.records, options.unique,
-                    "What `vortex gen` calls it: records, ascii, pairs, u32be, ...",
+                    "What `vortex gen` calls it: records, ascii, pairs, u32be, ...", "-k,--key",
                     "Of records with equal keys keep only the first");
+  add_line_options(verb, options.lines);
   verb.add_flag("-s,--stable", options.stable,
-                "Keep the order of records with equal keys (always so)");
+                "Keep the order of records with equal keys (of one length: always so)");
   verb.add_flag("-m,--merge", options.merge, "The inputs are sorted already: only merge them");
   verb.add_option(
       "-S,--memory", options.memory,
@@ -111,7 +151,7 @@ void add_check(CLI::App& program, CheckOptions& options) {
       ->required();
   add_order_options(verb, options.records, options.unique,
                     "What `vortex gen` calls it: records (the default), ascii, pairs, u32be, ...",
-                    "Equal keys count as not sorted");
+                    "--key", "Equal keys count as not sorted");
   verb.add_flag("--combine", options.combine,
                 "Join summaries of consecutive parts, made with --json");
   verb.add_flag("--json", options.json, "Print the summary as JSON, for people and for --combine");

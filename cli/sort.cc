@@ -1,11 +1,8 @@
 // vortex sort: files of records in order.
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,10 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/byte_size.h"
-#include "cli/folder_speeds.h"
 #include "cli/interrupt.h"
+#include "cli/open_files.h"
 #include "cli/progress_line.h"
+#include "cli/sort_lines.h"
+#include "cli/sort_options.h"
 #include "cli/verbs.h"
 #include "sort/job/disk_bound.h"
 #include "vortex/error.h"
@@ -27,75 +25,22 @@
 namespace vortex::cli {
 namespace {
 
-DiskBackend parse_backend(const std::string& text) {
-  if (text == "best") return DiskBackend::kBest;
-  if (text == "uring") return DiskBackend::kUring;
-  if (text == "threads") return DiskBackend::kThreads;
-  throw Error(EINVAL, "--io '" + text + "': it is best, uring or threads");
-}
-
-// The most memory that the process takes beside the memory it was told to sort in.
-constexpr std::uint64_t kBeside = std::uint64_t{32} << 20;
-
-// A size, or a percentage of what this process may take at most.
-std::uint64_t parse_memory(const std::string& text) {
-  const MemoryLimits limits = memory_limits();
-  if (text.empty()) return default_memory_bytes(limits);
-  const std::uint64_t all = limits.usable_bytes();
-  const std::uint64_t usable = all - std::min(kBeside, all / 4);
-  if (!text.ends_with('%')) {
-    const std::uint64_t bytes = parse_size(text, "--memory");
-    if (bytes == 0) throw Error(EINVAL, "--memory 0: no sort can do without");
-    if (bytes <= usable) return bytes;
-    throw Error(
-        EINVAL,
-        fmt::format("--memory {}: at most {} can be given{}", text, format_bytes(usable),
-                    limits.group_bytes && *limits.group_bytes == all ? ", says " + limits.group_file
-                                                                     : std::string()));
-  }
-  unsigned percent = 0;
-  const char* const end = text.data() + text.size() - 1;
-  const auto [stopped, error] = std::from_chars(text.data(), end, percent);
-  if (error != std::errc{} || stopped != end || percent == 0 || percent > 100) {
-    throw Error(EINVAL, "--memory '" + text + "': a percentage is a whole number from 1 to 100");
-  }
-  return usable / 100 * percent;
-}
-
 RecordFormat format_of(const SortOptions& options) {
   if (options.records.empty()) {
     throw Error(EINVAL,
-                "how long is a record? Give --record BYTES, or --form; lines of text, whose "
-                "lengths differ, cannot be sorted yet");
+                "how long is a record? Give --record BYTES, or --form; for text, --lines or --csv");
   }
   return parse_record_options(options.records, "");
 }
 
 ExternalSortOptions external_sort_options(const SortOptions& options) {
-  if (options.output.empty()) {
-    throw Error(EINVAL, "sort needs -o OUT, a file or - for standard output");
-  }
-  if (options.output == "-" && !options.plan && isatty(STDOUT_FILENO) != 0) {
-    throw Error(EINVAL, "standard output is a terminal, which is no place for records");
-  }
-  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
-    throw Error(EINVAL, "standard input can be read once only");
-  }
+  expect_places(options);
   ExternalSortOptions result{.format = format_of(options)};
   result.inputs = options.inputs;
   result.output = options.output;
-  result.resources.memory_bytes = parse_memory(options.memory);
-  // A plan is the same for all speeds.
-  parse_run_folders(options.folders,
-                    options.plan ? [](const std::string&) { return 1.0; } : measured_speed,
-                    result.resources);
-  if (!options.block.empty()) result.resources.block_bytes = parse_size(options.block, "--block");
+  result.resources = sort_resources(options);
   result.unique = options.unique;
   result.merge_inputs = options.merge;
-  result.resources.prefetch = parse_prefetch_kind(options.prefetch);
-  result.resources.backend = parse_backend(options.io);
-  result.resources.seed = options.seed;
-  result.resources.threads = options.threads;
   result.trace = options.trace;
   return result;
 }
@@ -274,17 +219,15 @@ void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortRe
   fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
 }
 
-// Inputs take three descriptors each, and the usual soft limit is for programs that use select(2).
-void allow_many_open_files() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 }  // namespace
 
 int sort(const SortOptions& options) {
+  if (options.lines.wanted()) return sort_lines(options);
+  if (options.lines.stray()) {
+    throw Error(EINVAL,
+                "orders of text, --field-separator, --zero-terminated and --header need "
+                "--lines or --csv");
+  }
   ExternalSortOptions what = external_sort_options(options);
   std::FILE* const out = options.output == "-" ? stderr : stdout;
   allow_many_open_files();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/line_options.h"
 #include "cli/record_options.h"
 
 namespace vortex::cli {
@@ -31,6 +32,7 @@ struct SortOptions {
   std::vector<std::string> inputs;
   std::string output;
   RecordOptions records;
+  LineOptions lines;
   std::string memory;  // empty: half of what is there
   std::vector<std::string> folders;
   std::string block;  // empty: what suits the memory
@@ -40,7 +42,7 @@ struct SortOptions {
   std::uint64_t seed = 1;
   std::string trace;  // empty: none
   bool unique = false;
-  bool stable = false;  // every sort is
+  bool stable = false;  // of records every sort is
   bool merge = false;
   bool plan = false;
   bool bound = false;

@@ -30,15 +30,9 @@ int main(int argc, char** argv) {
     const char* source = in->data();
     char* target = out->data();
     std::uint64_t i = 0;
-    if (const auto length = in->length_bytes()) {
-      for (; i < *length; ++i) target[i] = source[i];
-    } else {
-      // A pipe tells its length at its end, so look ahead before each byte that may not be there.
-      for (;; ++i) {
-        const char byte = source[i];
-        if (const auto known = in->length_bytes(); known && i >= *known) break;
-        target[i] = byte;
-      }
+    // A pipe tells its length at its end, so ask before each block.
+    for (std::uint64_t end = 0; (end = in->readable_bytes(i)) > i;) {
+      for (; i < end; ++i) target[i] = source[i];
     }
     out->finish(i);
   } catch (const vortex::Error& error) {

@@ -4,8 +4,7 @@
   suite_report.py suites FLAVOUR BUILD_FOLDER OUTPUT TOTALS   lines of one finished run
   suite_report.py broken FLAVOUR STEP SECONDS TOTALS          the flavour did not get that far
   suite_report.py close TOTALS                                the closing line
-  suite_report.py programs BUILD_FOLDER WORD...               the programs of tests, for ninja: a
-                                                              WORD is a test or --suite SUITE
+  suite_report.py programs BUILD_FOLDER TEST...               the programs of tests, for ninja
 
 TOTALS is a file that gathers `passed failed skipped` of all runs. What is counted are the single
 test cases of a GoogleTest program, and 1 for any other program. A program that failed without a
@@ -158,12 +157,11 @@ def close(totals):
     return 1 if counts.failed or not counts.passed else 0
 
 
-def programs(folder, *words):
+def programs(folder, *names):
     folder = pathlib.Path(folder).resolve()
-    wanted = set(words) - {"--suite"}
     for test in json.loads((folder / "meson-info" / "intro-tests.json").read_text()):
         program = pathlib.Path(test["cmd"][0])
-        if wanted & {test["name"], *test["suite"]} and folder in program.parents:
+        if test["name"] in names and folder in program.parents:
             print(program.relative_to(folder))
 
 

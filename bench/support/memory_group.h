@@ -16,7 +16,7 @@
 namespace vortex::bench {
 
 // The process, with all its threads, is a member meanwhile: what it allocates is counted, and the
-// page cache that it fills. Of version 2 or 1, whichever has the memory controller here.
+// page cache that it fills. Version 2 or 1 of control groups, whichever has the memory controller.
 class MemoryGroup {
  public:
   explicit MemoryGroup(std::uint64_t bytes) {

@@ -17,13 +17,9 @@ int main(int /*argc*/, char** argv) {
     const vortex::FileReader<unsigned char> in(STDIN_FILENO);
     const unsigned char* const bytes = in.data();
     std::array<std::uint64_t, 256> counts{};
-    for (std::uint64_t begin = 0, end = 0;; begin = end) {
-      // This touch waits until the block is full, or the pipe at its end.
-      static_cast<void>(*static_cast<const volatile unsigned char*>(bytes + begin));
-      const auto length = in.length_bytes();
-      end = length ? *length : begin + in.block_bytes();
-      for (std::uint64_t i = begin; i < end; ++i) ++counts[bytes[i]];
-      if (length) break;
+    // Waits until the next block is full, or the pipe at its end.
+    for (std::uint64_t at = 0, end = 0; (end = in.readable_bytes(at)) > at; at = end) {
+      for (std::uint64_t i = at; i < end; ++i) ++counts[bytes[i]];
     }
     for (std::size_t value = 0; value < counts.size(); ++value) {
       if (counts[value] != 0) {

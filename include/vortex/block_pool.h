@@ -145,17 +145,20 @@ class VORTEX_EXPORT BlockPool {
   // the block is where it was, or lost if the kernel moved it and then refused the rest.
   int place(Block block, std::byte* address) noexcept;
 
-  // Takes the block home and leaves bare reservation behind. Returns and fails like place().
-  int withdraw(Block block) noexcept;
+  // Takes the block home and leaves bare reservation behind. Returns and fails like place(). `had`
+  // tells what could be done to it where it was. Under the engine userfaultfd pages that a direct
+  // transfer of the program's still reads cannot be moved: one that could only be read comes home
+  // as a copy then, and the transfer keeps the pages, beside the pool, until it ends.
+  int withdraw(Block block, Rights had = Rights::kReadWrite) noexcept;
 
   // The same while other threads may be reading the block where it is: from one instant on they
   // fault there. During a withdraw() they could read zeros for a moment. In a pool that moves it
   // takes two system calls more.
-  int withdraw_from_readers(Block block) noexcept;
+  int withdraw_from_readers(Block block, Rights had = Rights::kReadWrite) noexcept;
 
   // place() of a resting block that can only be read there, from the first instant on: a write of
-  // any thread faults. In a pool that moves it takes two system calls more. EOPNOTSUPP under the
-  // engine userfaultfd, where the first instant cannot be had.
+  // any thread faults. In a pool that moves it takes two system calls more, and under the engine
+  // userfaultfd a copy of the block.
   int place_to_read(Block block, std::byte* address) noexcept;
   // Sets the accesses that a placed block allows where it is; it stays there. Returns 0 or an errno
   // value. A withdraw_from_readers() allows everything again.
@@ -205,6 +208,7 @@ class VORTEX_EXPORT BlockPool {
   void admit(const BlockQuota& quota);
   void dismiss(const BlockQuota& quota) noexcept;
   BlockGrant take(BlockQuota& quota) noexcept;
+  int take_home(Block block, Rights had, bool from_readers) noexcept;
   void give_back(BlockQuota& quota, Block block) noexcept;
 
   std::string name_;

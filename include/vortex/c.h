@@ -11,12 +11,11 @@
 // - Calls that can fail return 0 or a negative errno value (-ENOMEM where an allocation fails), and
 //   write results only when they return 0. vtx_strerror() has the whole text.
 // - No C++ exception leaves a call. Callbacks must not throw any.
-// - A handle comes from a call that makes one and is given back by the close call of its type,
-// which
-//   takes NULL as well and waits for what is still under way.
-// - Strings end with NUL. What a call is given (paths, options, keys) is copied; pools, callbacks
-// and
-//   their contexts must stay as long as the handle that uses them, but a pool may be closed before.
+// - A handle comes from a call that makes one and is given back by the close call of its type. That
+//   takes NULL as well, and waits for what is still under way.
+// - Strings end with NUL. What a call is given (paths, options, keys) is copied. A pool may be
+//   closed before the handles that use it; callbacks and their contexts must stay as long as their
+//   handle.
 // - Options may be NULL, and each field of them may be 0: that is the default, which its comment
 //   names. Clear the struct first, as `vtx_file_options options = {0};` does.
 // - Counts are bytes unless a name says records or blocks. Flags are int: 0 or 1.
@@ -87,11 +86,11 @@ typedef enum vtx_caching {
   VTX_CACHING_BUFFERED   // through the page cache
 } vtx_caching;
 
-// Of a file to read.
+// Options of a file to read.
 typedef struct vtx_file_options {
   vtx_pool* pool;          // NULL: one of its own, of about the size needed
   size_t memory_bytes;     // for blocks, without a pool; 0: no more than the others need
-  size_t block_bytes;      // without a pool; 0: 2 MiB, less for small files
+  size_t block_bytes;      // without a pool; 0: 1 MiB, forward 2 MiB; less for small files
   size_t comeback_blocks;  // how far the reader may go back where it reads forward only; 0: 1
   size_t read_ahead;       // requests beyond the block in use; 0: 4
   size_t cursors;          // walks through the file that have read-ahead of their own; 0: 1
@@ -110,10 +109,10 @@ VORTEX_EXPORT int vtx_input_open_descriptor(int descriptor, const vtx_file_optio
                                             vtx_input** input);
 
 // Writes the bytes of the stream from `offset` on to `block` and returns how many: fewer than
-// `block_bytes` mean that the data end there. A negative errno value is the stream's error. Runs
-// inside a page fault of the reader: it must not touch the stream itself, nor take a lock that the
-// reader may hold; it allocates only if the reader never faults inside malloc. It may read other
-// streams, whose errors become this one's.
+// `block_bytes` mean that the data end there. A negative errno value, or more than `block_bytes`,
+// is the stream's error. Runs inside a page fault of the reader: it must not touch the stream
+// itself, nor take a lock that the reader may hold; it allocates only if the reader never faults
+// inside malloc. It may read other streams, whose errors become this one's.
 typedef int64_t (*vtx_fill_function)(void* context, void* block, size_t block_bytes,
                                      uint64_t offset);
 // Takes the finished bytes of a stream from `offset` on; returns 0 or a negative errno value.
@@ -121,7 +120,7 @@ typedef int64_t (*vtx_fill_function)(void* context, void* block, size_t block_by
 // rules.
 typedef int (*vtx_drain_function)(void* context, const void* block, size_t bytes, uint64_t offset);
 
-// Of a stream over a callback.
+// Options of a stream over a callback.
 typedef struct vtx_stream_options {
   const char* name;        // for messages; NULL: "input" or "output"
   vtx_pool* pool;          // it takes comeback_blocks + 1 blocks; NULL: a pool of its own
@@ -130,7 +129,7 @@ typedef struct vtx_stream_options {
   uint64_t length_bytes;   // of an input, where it is known; 0: the function tells the end
 } vtx_stream_options;
 
-// What `fill` computes, read forward: a block at a time, as it is touched.
+// The bytes that `fill` computes, read forward: a block at a time, as it is touched.
 VORTEX_EXPORT int vtx_input_from_callback(vtx_fill_function fill, void* context,
                                           const vtx_stream_options* options, vtx_input** input);
 
@@ -139,17 +138,25 @@ VORTEX_EXPORT int vtx_input_from_callback(vtx_fill_function fill, void* context,
 VORTEX_EXPORT const void* vtx_input_data(const vtx_input* input);
 // -EAGAIN while only the end of the data would tell.
 VORTEX_EXPORT int vtx_input_length(const vtx_input* input, uint64_t* bytes);
-// Of the end of a pipe: waits until the writer has said how much there is, or has given up. The
-// writer gets no further than its window beyond what was read: do not wait for one that waits for
-// you. For other inputs the same as vtx_input_length().
+// For the reading end of a pipe: waits until the writer has said how much there is, or has given
+// up. The writer gets no further than its window beyond what was read: do not wait for one that
+// waits for you. For other inputs the same as vtx_input_length().
 VORTEX_EXPORT int vtx_input_wait_length(vtx_input* input, uint64_t* bytes);
+// Up to which byte the array can be read, once the one at `offset` is there; waits for that. The
+// length, where it is known, and otherwise the end of the block: with every call more, until it is
+// no more than `offset`, where the data have ended. Returns the stream's error.
+VORTEX_EXPORT int vtx_input_readable(vtx_input* input, uint64_t offset, uint64_t* end);
 // Places [offset, offset + bytes) for system calls. -EINVAL where that is more than the window or
 // behind it, -ERANGE beyond the end, and the stream's error. Not inside a fault.
 VORTEX_EXPORT int vtx_input_prefault(vtx_input* input, uint64_t offset, size_t bytes);
+// For a file that is read in any order: begins to read what is not there of [offset, offset +
+// bytes), as far as blocks that were touched long ago give memory for it, and does not wait. For
+// those who know where they will go next. Does nothing for other inputs.
+VORTEX_EXPORT int vtx_input_will_need(vtx_input* input, uint64_t offset, uint64_t bytes);
 // The first error that a touch of the array met: 0 or a negative errno value.
 VORTEX_EXPORT int vtx_input_failure(vtx_input* input);
-// From any thread: who waits for data gets this (positive) errno value and cause, as does every
-// later touch of a block that is not there.
+// From any thread: who waits for data gets this errno value, of either sign, and this cause, as
+// does every later touch of a block that is not there. 0: ECANCELED; NULL: a cause that says that.
 VORTEX_EXPORT void vtx_input_cancel(vtx_input* input, int error, const char* cause);
 VORTEX_EXPORT void vtx_input_close(vtx_input* input);
 
@@ -158,7 +165,7 @@ VORTEX_EXPORT void vtx_input_close(vtx_input* input);
 // An array without an end, whose blocks flow away behind the writer: to a file, a function, a pipe.
 typedef struct vtx_output vtx_output;
 
-// Of a file to make.
+// Options of a file to make.
 typedef struct vtx_new_file_options {
   vtx_pool* pool;          // NULL: one of its own, of about the size needed
   size_t block_bytes;      // without a pool; 0: 2 MiB, less where expected_bytes is small
@@ -205,7 +212,7 @@ typedef struct vtx_array vtx_array;
 typedef struct vtx_array_options {
   size_t memory_bytes;     // for blocks, without a pool; 0: no more than the others need
   vtx_pool* pool;          // NULL: one of its own
-  size_t block_bytes;      // without a pool; 0: 2 MiB, less for small files and little memory
+  size_t block_bytes;      // without a pool; 0: 1 MiB, less for small files and little memory
   size_t comeback_blocks;  // the last so many blocks and one, at least 4, stay; 0: 1
   size_t read_ahead;       // requests that a walk reads ahead; 0: 4
   size_t cursors;          // walks that have memory for as many; 0: 1
@@ -231,6 +238,8 @@ VORTEX_EXPORT int vtx_array_flush(vtx_array* array, uint64_t offset, uint64_t by
 // Places [offset, offset + bytes) for system calls that read it, or write to it (`to_write`). As
 // vtx_input_prefault().
 VORTEX_EXPORT int vtx_array_prefault(vtx_array* array, uint64_t offset, size_t bytes, int to_write);
+// As vtx_input_will_need().
+VORTEX_EXPORT int vtx_array_will_need(vtx_array* array, uint64_t offset, uint64_t bytes);
 // As vtx_input_failure().
 VORTEX_EXPORT int vtx_array_failure(vtx_array* array);
 // As vtx_input_cancel().
@@ -241,7 +250,7 @@ VORTEX_EXPORT void vtx_array_close(vtx_array* array);
 
 // ---- Two threads -------------------------------------------------------------------------------
 
-// Of a pipe. It takes N + L + M + 1 blocks, with N, L and M as its fields name them.
+// Options of a pipe. It takes N + L + M + 1 blocks, with N, L and M as its fields name them.
 typedef struct vtx_pipe_options {
   const char* name;               // for messages; NULL: "pipeline"
   vtx_pool* pool;                 // NULL: one of its own

@@ -36,8 +36,8 @@ class VORTEX_EXPORT Error : public std::system_error {
 // Throws the Error. For templates in headers, which programs without exceptions compile as well.
 [[noreturn]] VORTEX_EXPORT void throw_error(int errno_value, const std::string& message);
 
-// The errno value that an exception carries; `otherwise` where it carries none. Neither allocates
-// nor throws, like message_of().
+// The errno value that an exception carries, ENOMEM for std::bad_alloc; `otherwise` where it
+// carries none. Neither allocates nor throws, like message_of().
 VORTEX_EXPORT int errno_of(const std::exception& exception, int otherwise) noexcept;
 
 // The text of an exception: Error::message(), else what(). The result lives as long as the

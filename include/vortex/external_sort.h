@@ -118,11 +118,11 @@ VORTEX_EXPORT ExternalSortReport external_sort(const ExternalSortOptions& option
 // same reason.
 template <typename T, typename Less = std::less<T>>
 ExternalSortReport external_sort(const ExternalSortOptions& options, Less less = {}) {
-  return external_sort(options, order_of_type<T>(std::move(less)));
+  return external_sort(options, detail::order_of_type<T>(std::move(less)));
 }
 template <typename T, typename Less = std::less<T>>
 SortPlan plan_external_sort(const ExternalSortOptions& options, Less less = {}) {
-  return plan_external_sort(options, order_of_type<T>(std::move(less)));
+  return plan_external_sort(options, detail::order_of_type<T>(std::move(less)));
 }
 
 }  // namespace vortex::inline v0

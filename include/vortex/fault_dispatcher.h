@@ -16,9 +16,9 @@ class Region;
 // says -Dengine=native, and is then the default; both behave alike.
 //
 // By userfaultfd (Linux 6.8, with permission): threads of ours serve the faults while the toucher
-// sleeps, also those of the kernel on behalf of system calls. SIGSEGV is left alone. A fault takes
-// some ten times as long as by signal: use larger blocks. Callbacks run on threads of ours; blocks
-// are always moved (see PoolKind).
+// sleeps, also those of the kernel on behalf of system calls. SIGSEGV is left alone. A fault that
+// finds the thread asleep takes some ten times as long as by signal: use larger blocks. Callbacks
+// run on threads of ours; blocks are always moved (see PoolKind).
 enum class Engine { kLibsigsegv, kNative, kUserfaultfd };
 
 // Faults are process-wide, so this is the one object of the library that is, too. A fault in a

@@ -22,7 +22,7 @@ struct FileArrayOptions {
   // Memory for blocks. What the other options do not need holds more of the blocks that were
   // touched last. 0: no more than they need.
   std::size_t memory_bytes = 0;
-  std::size_t block_bytes = 0;      // 0: 2 MiB, less for small files and little memory
+  std::size_t block_bytes = 0;      // 0: 1 MiB, less for small files and little memory
   std::size_t comeback_blocks = 1;  // M: the last M + 1 blocks touched, and at least 4, are there
   std::size_t read_ahead = 4;       // N: requests that a walk reads ahead
   std::size_t cursors = 1;          // walks that have memory for N requests each
@@ -99,6 +99,8 @@ class VORTEX_EXPORT FileArrayBase {
   // (kWrite: it counts as changed then). The blocks stay until as many others have been touched; a
   // flush() makes them unfit to be written to again.
   void prefault(std::uint64_t offset, std::size_t bytes, Access access);
+  // See FileReaderBase::will_need_bytes().
+  void will_need_bytes(std::uint64_t offset, std::uint64_t bytes);
   // See InputStreamBase::home_of().
   const std::byte* home_of(const void* at) noexcept;
 
@@ -155,6 +157,9 @@ class FileArray : public FileArrayBase {
   void allocate(std::uint64_t count) { allocate_bytes(count * sizeof(T)); }
   void flush(std::uint64_t first, std::uint64_t count, Flush how = Flush::kSynced) {
     flush_bytes(first * sizeof(T), count * sizeof(T), how);
+  }
+  void will_need(std::uint64_t first, std::uint64_t count) {
+    will_need_bytes(first * sizeof(T), count * sizeof(T));
   }
   void flush(Flush how = Flush::kSynced) { flush_bytes(0, length_bytes(), how); }
 };

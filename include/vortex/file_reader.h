@@ -29,8 +29,9 @@ enum class ReadOrder : std::uint8_t {
 };
 
 struct FileReaderOptions {
-  std::size_t block_bytes = 0;      // 0: 2 MiB, less for files smaller than the pool, and where
-                                    // memory_bytes has no room for blocks of that size
+  std::size_t block_bytes = 0;      // 0: in any order 1 MiB, forward 2 MiB; less for files
+                                    // smaller than the pool, and where memory_bytes has no room
+                                    // for blocks of that size
   std::size_t comeback_blocks = 1;  // M: how far the reader may go back. In any order: the last
                                     // M + 1 blocks touched, and at least 4, are always there
   std::size_t read_ahead = 4;       // N: requests beyond the block in use
@@ -103,10 +104,17 @@ class VORTEX_EXPORT FileReaderBase {
   const std::byte* bytes() const noexcept { return bytes_; }
   // Known from the start for files; for pipes, sockets and terminals once the end has been read.
   std::optional<std::uint64_t> length_bytes() const noexcept;
+  // As InputStreamBase::readable_bytes().
+  std::uint64_t readable_bytes(std::uint64_t offset) const;
 
   // Places [offset, offset + bytes) for system calls; see InputStreamBase::prefault(). In any
   // order, up to W blocks, which stay until as many others have been touched.
   void prefault(std::uint64_t offset, std::size_t bytes);
+  // In any order: begins to read what is not there of [offset, offset + bytes), and does not wait.
+  // For those who know where they will go next, and no walk shows it. Takes memory of blocks
+  // touched long ago, none of the last W; what finds none, or is not touched before others take its
+  // memory, is read when it is touched. Does nothing where the file is read forward.
+  void will_need_bytes(std::uint64_t offset, std::uint64_t bytes);
   // See InputStreamBase::home_of().
   const std::byte* home_of(const void* at) noexcept;
 
@@ -169,8 +177,13 @@ class FileReader : public FileReaderBase {
   const T* data() const noexcept { return reinterpret_cast<const T*>(bytes()); }
 
   // Whole elements. Throws Error(ESPIPE) where only the end tells how many there are, and it has
-  // not been reached: length_bytes() is for those who read pipes as well.
+  // not been reached: readable_bytes() is for those who read pipes as well.
   std::uint64_t size() const { return known_length_bytes() / sizeof(T); }
+
+  // See FileReaderBase; in elements.
+  void will_need(std::uint64_t first, std::uint64_t count) {
+    will_need_bytes(first * sizeof(T), count * sizeof(T));
+  }
 
   // The whole elements as a contiguous range, where size() tells how many there are.
   const T* begin() const noexcept { return data(); }

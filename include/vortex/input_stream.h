@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
+#include "vortex/detail/one_pass_iterator.h"
 #include "vortex/error.h"
 #include "vortex/stream.h"
 
@@ -110,6 +112,14 @@ class VORTEX_EXPORT InputStreamBase : public Stream {
   // Length in bytes, once the source knows it.
   std::optional<std::uint64_t> length_bytes() const noexcept { return source_->length(); }
 
+  // Up to which byte the data can be read, once the one at `offset` is there: waits for that as a
+  // touch of it does, inside a page fault. Where the length is known, it is the length, at once;
+  // otherwise the end of the block, or the length, if the data have ended. For data whose length
+  // only their end tells:
+  //
+  //   for (std::uint64_t at = 0, end; (end = in.readable_bytes(at)) > at; at = end) use(at, end);
+  std::uint64_t readable_bytes(std::uint64_t offset) const;
+
   std::size_t comeback_blocks() const noexcept;
   // How many blocks behind the window may stay mapped: as many as the options asked for, or 0 where
   // streams are exact (see StaleBlocks).
@@ -170,15 +180,21 @@ class InputStream : public InputStreamBase {
     if (!length) return std::nullopt;
     return *length / sizeof(T);
   }
+
+  // The whole elements as an input range, which waits for its end where the length is not known. It
+  // can be gone through once, for blocks behind the window are gone; between data() and the end of
+  // the window lies the contiguous part.
+  detail::OnePassIterator<T, InputStreamBase> begin() const noexcept { return {*this, data()}; }
+  std::default_sentinel_t end() const noexcept { return {}; }
 };
 
 // Vortex-A (section 4.1 of the Vortex paper, Algorithm 6): the producer runs inside the consumer's
 // page faults. The function writes the bytes of the stream from `offset` on into `block` and
-// returns how many it wrote; fewer than the block holds means that the data end there. It runs
-// inside a page fault of the reader, so it must not touch the stream itself, or take a lock that
-// the interrupted code may hold (if the reader can be inside malloc when it faults, do not
-// allocate). It may read and write other streams. An exception that it throws becomes the stream's
-// error, with the errno value that the exception carries.
+// returns how many it wrote; fewer than the block holds means that the data end there, and more is
+// the stream's error. It runs inside a page fault of the reader, so it must not touch the stream
+// itself, or take a lock that the interrupted code may hold (if the reader can be inside malloc
+// when it faults, do not allocate). It may read and write other streams. An exception that it
+// throws becomes the stream's error, with the errno value that the exception carries.
 using FillFunction = std::function<std::size_t(std::span<std::byte> block, std::uint64_t offset)>;
 
 // A source whose blocks the function fills, for an InputStream that holds up to `blocks` blocks of

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -141,6 +142,10 @@ class PipelineReader {
 
   // The number of whole elements, once it is known.
   std::optional<std::uint64_t> size() const noexcept { return stream_->size(); }
+
+  // The elements as an input range, as those of an InputStream.
+  auto begin() const noexcept { return stream_->begin(); }
+  std::default_sentinel_t end() const noexcept { return {}; }
 
   // Waits for it. Throws Error when the writer gives up or the pipeline is cancelled. Do not wait
   // for a writer that waits for you: it gets no further than N + L blocks ahead of what was read.

@@ -23,14 +23,17 @@
 namespace vortex::inline v0 {
 
 struct RadixSortOptions {
-  // 1 to 8: 2^b buckets on the first level, however few records there are. 0: by the plan, which
-  // sees to the address space, and no buckets for arrays that fit the caches.
+  // 1 to 8: 2^b buckets on the first level, however few records there are; one thread fills them.
+  // 0: within the array where several threads pay, else by the plan, which sees to the address
+  // space, and no buckets for arrays that fit the caches.
   int first_split_bits = 0;
   Order order = Order::kAscending;
   // Records with equal keys keep their order. Costs nothing for bare keys.
   bool stable = false;
   // Measured speeds of 2^b-way splits, b from 1 to 8, for plan_splits(); empty: the least depth.
   std::span<const double> split_speeds = {};
+  // As in SortOptions. The result is the same for any number of threads, to the byte.
+  unsigned threads = 0;
 };
 
 struct RadixSortReport {
@@ -54,16 +57,17 @@ struct VORTEX_EXPORT RadixSortPlan {
   RadixSortPlan(VanishingArrayBase& array, std::size_t count, std::size_t record_bytes,
                 const RadixSortOptions& options);
 
-  SplitSteps steps;
+  detail::SplitSteps steps;
   int bits = 0;  // 0: without buckets
 };
 
 template <typename Record, typename KeyOf, typename Codec>
 RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
-                                const SortRules<Record, KeyOf>& rules, const Codec& codec,
+                                const detail::SortRules<Record, KeyOf>& rules, const Codec& codec,
                                 const RadixSortOptions& options) {
   using Sorting = VanishingSort<Record, KeyOf, Codec>;
   using Bits = typename Sorting::Bits;
+  using InPlace = InPlaceSort<Record, KeyOf, Codec>;
   const RadixSortPlan plan(array, count, sizeof(Record), options);
   auto* const records = reinterpret_cast<Record*>(array.bytes());
   const auto encoded_key = [&](Record record) noexcept {
@@ -72,10 +76,12 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
   };
   RadixSortReport report;
   report.peak_blocks = array.held_blocks();
-  if (sorted_or_reversed(records, count, encoded_key)) return report;
+  if (detail::sorted_or_reversed(records, count, encoded_key)) return report;
   constexpr std::size_t kSample = Sorting::Sorter::kSample;
-  Split<Bits> split;
-  bool buckets = plan.bits != 0 && count >= kSample;
+  detail::Split<Bits> split;
+  const bool by_team = options.first_split_bits == 0 &&
+                       InPlace::threads_that_pay(records, count, options.threads) > 1;
+  bool buckets = !by_team && plan.bits != 0 && count >= kSample;
   if (buckets) {
     std::array<Bits, kSample> sample;
     for (std::size_t i = 0; i < kSample; ++i) {
@@ -88,13 +94,13 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
     const std::size_t block = array.pool().block_bytes();
     const std::size_t working = Sorting::usual_working_bytes(count, most, plan.steps);
     const std::size_t besides = 1 + (working + block - 1) / block;
-    split = split_by_sample(sample.data(), kSample, KeyRange<Bits>{},
+    split = split_by_sample(sample.data(), kSample, detail::KeyRange<Bits>{},
                             static_cast<unsigned>(4 * besides <= most ? most - besides : most));
-    buckets = split.kind != SplitKind::kThreeWay;
+    buckets = split.kind != detail::SplitKind::kThreeWay;
   }
   if (!buckets) {
-    InPlaceSort<Record, KeyOf, Codec>::run(records, count, rules, codec);
-    report.working_bytes = InPlaceSort<Record, KeyOf, Codec>::working_bytes(count);
+    report.working_bytes =
+        InPlace::run(records, count, rules, codec, by_team ? options.threads : 1);
     report.epsilon_bytes = report.working_bytes;
     return report;
   }
@@ -120,25 +126,30 @@ VORTEX_EXPORT RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, s
 }  // namespace detail
 
 // Sorts the first size() records of the array by `key(record)`, an integer or floating-point
-// number, which must not throw and must give the same for the same record; always stable. The first
-// level reads the array while its memory flows away into 2^b bucket streams of the same pool; each
-// bucket is then sorted and the result flows back into the array. Keys of which a sample finds one
-// to be a quarter are sorted by moving chunks within the array (sort.h) instead, and so is an array
-// whose pool has no blocks to spare.
+// number, which must not throw, must give the same for the same record, and is called by all
+// threads at once; always stable.
 //
-// Memory: n and epsilon, and epsilon is at most 2^b blocks: those that the pool gives beyond the
-// array's, the buffers, and the working memory of the deeper levels together. The first level makes
-// some buckets fewer for that. A bucket is sorted straight to its place only while that fits,
-// otherwise where it is, and then copied. The bound does not hold where 2^b blocks are less than
-// four times the working memory (1 to 2 MiB for most records: then that comes on top); keys for
-// which two levels below the first are not enough can add up to 6 MiB, and a bucket more than twice
-// as large as the average 32 bytes for each 4 KiB of it.
+// With one thread the first level reads the array while its memory flows away into 2^b bucket
+// streams of the same pool; each bucket is then sorted and the result flows back into the array.
+// Keys of which a sample finds one to be a quarter are sorted by moving chunks within the array
+// (sort.h) instead, and so is an array whose pool has no blocks to spare. Several threads move
+// chunks, too: they begin and end within the call, where sort() of ordinary memory would take them
+// (from 2^20 records on, 2^21 of at most 8 bytes), and take the memory that it does. With buckets
+// every block that moves would interrupt all of them.
+//
+// Memory with buckets: n and epsilon, and epsilon is at most 2^b blocks: those that the pool gives
+// beyond the array's, the buffers, and the working memory of the deeper levels together. The first
+// level makes some buckets fewer for that. A bucket is sorted straight to its place only while that
+// fits, otherwise where it is, and then copied. The bound does not hold where 2^b blocks are less
+// than four times the working memory (1 to 2 MiB for most records: then that comes on top); keys
+// for which two levels below the first are not enough can add up to 6 MiB, and a bucket more than
+// twice as large as the average 32 bytes for each 4 KiB of it.
 //
 // Throws Error(EINVAL) for the options, Error(ENOMEM) when 2^b buckets that reserve room for all of
 // the array exceed the address space, with nothing moved, or std::bad_alloc. When the system
 // refuses to move a block the array holds its elements in some order: everything is brought back,
 // repeating refused moves for a while. Only if the system goes on refusing does the error say that
-// elements are missing. Runs on the calling thread.
+// elements are missing. Thread-safe for different arrays, of one pool, too.
 template <typename T, typename KeyFunction>
 requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>> RadixSortReport
 radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options = {}) {
@@ -148,13 +159,14 @@ radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options =
       "with their places");
   using KeyOf = detail::OrderedKey<T, KeyFunction>;
   return detail::radix_sort_with(array, array.size(),
-                                 SortRules<T, KeyOf>{KeyOf(std::move(key), options.order)},
-                                 NoCodec<T>{}, options);
+                                 detail::SortRules<T, KeyOf>{KeyOf(std::move(key), options.order)},
+                                 detail::NoCodec<T>{}, options);
 }
 
 // Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these
-// by their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own. As
-// the other radix_sort() otherwise.
+// by their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own,
+// pairs not stably where neither `stable` nor `first_split_bits` 0 ask for it. As the other
+// radix_sort() otherwise.
 template <typename T>
 requires RadixKey<T> || detail::IsKeyValue<T>::value RadixSortReport
 radix_sort(VanishingArray<T>& array, RadixSortOptions options = {}) {
@@ -186,12 +198,13 @@ radix_sort(VanishingArray<T>& array, RadixSortOptions options = {}) {
 template <typename T, typename KeyFunction>
 requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
 void sort(VanishingArray<T>& array, KeyFunction key, SortOptions options = {}) {
-  radix_sort(array, key, {.order = options.order, .stable = options.stable});
+  radix_sort(array, key,
+             {.order = options.order, .stable = options.stable, .threads = options.threads});
 }
 template <typename T>
 requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(VanishingArray<T>& array,
                                                                SortOptions options = {}) {
-  radix_sort(array, {.order = options.order, .stable = options.stable});
+  radix_sort(array, {.order = options.order, .stable = options.stable, .threads = options.threads});
 }
 
 }  // namespace vortex::inline v0

@@ -139,7 +139,9 @@ VORTEX_EXPORT void append_records(RecordOutput& out, const std::byte* records, s
 VORTEX_EXPORT void append_reversed(RecordOutput& out, const std::byte* records, std::uint64_t count,
                                    std::size_t record_bytes);
 
+namespace detail {
 class BucketSplitters;
+}
 
 // Where one sorted sequence lies: `records` records from `begin` on, which may be the plain pointer
 // of a stream.
@@ -250,7 +252,8 @@ class VORTEX_EXPORT RecordOrder {
   // Puts `count` records, in their order, behind the ends of their buckets, until no room is left
   // for one. Returns how many that were. Reading `records` may fault.
   virtual std::size_t scatter(const std::byte* records, std::size_t count,
-                              const BucketSplitters& splitters, OpenBuckets& buckets) const = 0;
+                              const detail::BucketSplitters& splitters,
+                              OpenBuckets& buckets) const = 0;
 
   // Appends `count` records to `out` in order; equal ones keep their order. See sort_records() for
   // the scratch, for what is thrown, and for what is left of the records.

@@ -55,11 +55,12 @@ struct IsKeyValue<KeyValue<K, V>> : std::true_type {};
 
 template <typename T, typename KeyOf>
 void sort_generic(T* records, std::size_t count, KeyOf key_of, unsigned threads) {
-  if (sorted_or_reversed(records, count, key_of)) return;
+  if (detail::sorted_or_reversed(records, count, key_of)) return;
   if constexpr (sizeof(T) > kMaxCarriedBytes) {
     sort_by_places(records, count, key_of, threads);
   } else {
-    InPlaceSort<T, KeyOf>::run(records, count, SortRules<T, KeyOf>{key_of}, {}, threads);
+    detail::InPlaceSort<T, KeyOf>::run(records, count, detail::SortRules<T, KeyOf>{key_of}, {},
+                                       threads);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "vortex/disk.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
+#include "vortex/memory_budget.h"
 
 namespace vortex::inline v0 {
 
@@ -98,6 +99,11 @@ struct SortResources {
   // For everything that is resident: blocks, scratch, tables, streams, buffers, and of the program
   // 16 MiB, or a thirty-second part of this where that is less. 0: default_memory_bytes().
   std::uint64_t memory_bytes = 0;
+  // Memory that this sort shares with others of the process: the sort gets what is free of it, at
+  // most `memory_bytes` and at least `least_memory_bytes` (0: a quarter of the most), and waits for
+  // that where it begins. none: the memory is the sort's own.
+  std::shared_ptr<MemoryBudget> budget = {};
+  std::uint64_t least_memory_bytes = 0;
   // Where runs are kept, a disk each. Empty: the folder of the output where that is a file, else
   // $TMPDIR or /tmp.
   std::vector<std::string> folders = {};
@@ -207,6 +213,11 @@ struct VORTEX_EXPORT SortPlan {
   MergeBuffers merge_buffers(std::uint64_t runs) const;
   std::uint64_t largest_merge_order() const;
 
+  // So many bytes more than the plan was made for, when `runs` have been formed and the pool is to
+  // be made anew for merging them. Returns whether kernel maps and address space suffice; if not,
+  // nothing has changed.
+  bool add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs);
+
   // The address space that the sort takes at most, in any phase: the pool, the streams with what
   // lies behind each, the heap and the stacks. Each bucket reserves as much as all buckets together
   // hold; files and runs reserve their lengths.
@@ -239,6 +250,10 @@ VORTEX_EXPORT std::uint64_t address_space_left();
 
 // Advice for messages where the address space is too little.
 VORTEX_EXPORT std::string address_space_advice();
+
+// The sort's share of its budget, and that much as its memory. Without a budget nothing changes,
+// and the share is empty. Throws Error as MemoryBudget::take() does.
+VORTEX_EXPORT MemoryShare take_memory_share(SortResources& resources);
 
 // Fills in what this process can have: the default memory where the request names none, kernel
 // maps, address space, and the stacks of the threads that so many disks of the backend start.

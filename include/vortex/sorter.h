@@ -40,9 +40,9 @@ class InputStreamBase;
 // Error(ENOTRECOVERABLE).
 class VORTEX_EXPORT ByteSorter {
  public:
-  // Allocates, and reserves address space; touches no disk. Throws Error: ENOMEM (too little
-  // memory, with the least that would do), ENOTDIR and ENOENT for folders, EINVAL for the block
-  // size.
+  // Allocates, and reserves address space; touches no disk. Blocks while its budget has too little
+  // memory. Throws Error: ENOMEM (too little memory, with the least that would do), ENOTDIR and
+  // ENOENT for folders, EINVAL for the block size, ECANCELED while it waits.
   ByteSorter(const SortResources& resources, std::shared_ptr<const RecordOrder> order);
   // Ends a merge that is under way. The array must not be in use.
   ~ByteSorter();
@@ -118,7 +118,7 @@ class Sorter : private ByteSorter {
 
  public:
   explicit Sorter(const SortResources& resources, Less less = {})
-      : Base(resources, order_of_type<T>(std::move(less))) {}
+      : Base(resources, detail::order_of_type<T>(std::move(less))) {}
 
   using Base::counts;
   using Base::plan;

@@ -88,6 +88,11 @@ class VORTEX_EXPORT Stream {
   // fail() and returns false.
   virtual bool handle_overrun(std::uint64_t offset) noexcept;
 
+  // The access at base() + offset was refused though something is placed there, which it may only
+  // read: takes that away. Called with the stream locked, where a fault cannot be answered by a
+  // signal; streams that place what may only be read override it.
+  virtual void take_from_sight(std::uint64_t offset) noexcept;
+
   // Wakes a handle_fault() that waits for something; called from another thread, without the lock,
   // after stopping() has become true.
   virtual void wake() noexcept {}
@@ -146,6 +151,7 @@ class VORTEX_EXPORT Stream {
  private:
   const Failure* serve(const Fault& fault) noexcept;
   void abandon(const Failure& inner) noexcept;
+  void withhold(const Fault& fault) noexcept;
   bool helpless(std::uint64_t offset, std::int32_t thread) noexcept;
   void record(int error, std::string_view cause, std::uint64_t offset, Window window) noexcept;
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -170,6 +171,11 @@ class VORTEX_EXPORT VanishingArrayBase : public PooledStream {
   // Throws Error when `error` is not 0.
   void require(int error, const char* what) const;
 
+  // Opens the first `bytes`, at most `part_bytes` at a time, and calls `read` for each part. Throws
+  // Error, and what `read` throws; then the array is empty.
+  void load_parts(std::uint64_t bytes, std::uint64_t part_bytes,
+                  const std::function<void(std::uint64_t offset, std::uint64_t bytes)>& read);
+
  private:
   static constexpr std::uint64_t kNone = static_cast<std::uint64_t>(-1);
 
@@ -198,6 +204,9 @@ class VanishingArray : public VanishingArrayBase {
         capacity_(capacity) {}
 
   T* data() noexcept { return reinterpret_cast<T*>(bytes()); }
+  // The contents as a range. It may be gone through once where the data vanish (after seal(), or
+  // plain stores), so the array itself is none; after load() and sorts, in any order.
+  std::span<T> span() noexcept { return {data(), size()}; }
   std::uint64_t capacity() const noexcept { return capacity_; }
 
   // Elements that load() has put there or resize() has declared. Plain stores do not change it.
@@ -230,16 +239,10 @@ class VanishingArray : public VanishingArrayBase {
     const std::uint64_t whole =
         std::max<std::uint64_t>(part_bytes / block_bytes() * block_bytes(), block_bytes());
     const std::uint64_t step = std::max<std::uint64_t>(whole / sizeof(T), 1);
-    try {
-      for (std::uint64_t first = 0; first < count; first += step) {
-        const std::uint64_t here = std::min(step, count - first);
-        require(open_range(first * sizeof(T), here * sizeof(T)), "loading it");
-        read(std::span<T>(data() + first, here), first);
-      }
-    } catch (...) {
-      clear();
-      throw;
-    }
+    load_parts(count * sizeof(T), step * sizeof(T), [&](std::uint64_t offset, std::uint64_t here) {
+      const std::uint64_t first = offset / sizeof(T);
+      read(std::span<T>(data() + first, here / sizeof(T)), first);
+    });
     size_ = count;
   }
 

@@ -154,11 +154,10 @@ bool AnyOrderStream::serve_end(Access access, std::uint64_t offset) noexcept {
     return true;
   }
   // Here the page begins where the last block ends, so there is no block to hold it.
-  int error = 0;
-  if (os::map_memory(base() + filler_offset, page, &error) == nullptr) {
+  if (const int error =
+          reservation().place_zeros(base() + filler_offset, page, changes_ == nullptr)) {
     return fail(error, "no memory for the page after the end", offset);
   }
-  if (changes_ != nullptr) os::forbid_writes(base() + filler_offset, page);
   filler_placed_ = true;
   return true;
 }
@@ -194,6 +193,18 @@ bool AnyOrderStream::serve_block(Access access, std::uint64_t index,
   }
   if (refusal_ == 0) refusal_ = place(*held, access == Access::kWrite);
   return refusal_ == 0 || fail(refusal_, kCannotMoveBlock, offset);
+}
+
+void AnyOrderStream::take_from_sight(std::uint64_t offset) noexcept {
+  HeldBlock* const held = held_.find(offset / block_bytes_);
+  if (held != nullptr && held->state == HeldBlock::State::kPlaced) {
+    // Its memory is where the disk finds it, so that a later write_changes() still can.
+    transfers_.drain(*held);
+    take_away(*held);
+  } else if (held == nullptr && filler_placed_) {
+    vacate(base() + round_up(transfers_.length(), os::page_bytes()), os::page_bytes());
+    filler_placed_ = false;
+  }
 }
 
 // ---- Cursors.
@@ -417,12 +428,8 @@ int AnyOrderStream::place(HeldBlock& held, bool to_change) noexcept {
   std::byte* const address = base() + held.index * block_bytes_;
   // For blocks that move, protection costs more than a stray write into what is read.
   const bool protect = !to_change && (changes_ != nullptr || pool.aliases());
-  int error = protect ? pool.place_to_read(held.block, address) : EOPNOTSUPP;
-  if (error == EOPNOTSUPP) {
-    // A write could come before writes are noticed.
-    to_change = changes_ != nullptr;
-    error = pool.place(held.block, address);
-  }
+  const int error =
+      protect ? pool.place_to_read(held.block, address) : pool.place(held.block, address);
   if (error != 0) return error;
   held.state = HeldBlock::State::kPlaced;
   if (to_change) changes_->note_placed(held);
@@ -430,7 +437,8 @@ int AnyOrderStream::place(HeldBlock& held, bool to_change) noexcept {
 }
 
 int AnyOrderStream::take_away(HeldBlock& held) noexcept {
-  const int error = quota_.pool().withdraw_from_readers(held.block);
+  const int error = quota_.pool().withdraw_from_readers(
+      held.block, held.writable ? Rights::kReadWrite : Rights::kRead);
   if (error != 0) return error;
   held.state = HeldBlock::State::kReady;
   held.writable = false;
@@ -495,7 +503,8 @@ void AnyOrderStream::write_changes(std::uint64_t offset, std::uint64_t bytes) {
   {
     ServiceLock lock(*this);
     since = changes_->now();
-    blocks = dirty_blocks(offset / block_bytes_, (offset + bytes - 1) / block_bytes_ + 1);
+    const std::uint64_t last = offset + std::min(bytes - 1, ~offset);
+    blocks = dirty_blocks(offset / block_bytes_, last / block_bytes_ + 1);
   }
   // Faults of other threads are served in between.
   std::optional<Error> first;
@@ -575,7 +584,7 @@ void AnyOrderStream::write_last_changes() noexcept {
 // ---- Growing and shrinking.
 
 void AnyOrderStream::resize(std::uint64_t length, BlockFile& file) {
-  if (address_space(length, block_bytes_) > reserved_bytes()) {
+  if (length > reserved_bytes() || address_space(length, block_bytes_) > reserved_bytes()) {
     throw Error(EFBIG, "stream '" + name() + "': cannot grow to " + format_bytes(length) +
                            ": the reservation is for " +
                            format_bytes(reserved_bytes() - block_bytes_) + ": raise reserve_bytes");
@@ -583,7 +592,7 @@ void AnyOrderStream::resize(std::uint64_t length, BlockFile& file) {
   ServiceLock lock(*this);
   const std::uint64_t before = transfers_.length();
   if (length == before) return;
-  // What lies at the border is put together anew, and what is behind it goes; nobody may touch them
+  // The block at the border is put together anew, and those behind it go; nobody may touch them
   // meanwhile, nor the disk.
   transfers_.drain();
   take_away_from(std::min(length, before) / block_bytes_);
@@ -664,6 +673,58 @@ void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes, Access ac
     }
   }
   failure().throw_if_failed();
+}
+
+void AnyOrderStream::will_need(std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t length = transfers_.length();
+  if (offset >= length || bytes == 0) return;
+  const std::uint64_t last = (offset + std::min(bytes, length - offset) - 1) / block_bytes_;
+  ServiceLock lock(*this);
+  if (failed() || stopping()) return;
+  transfers_.collect();
+  const std::size_t most = held_.capacity() - kept_;
+  std::size_t begun = 0;
+  for (std::uint64_t index = offset / block_bytes_; index <= last && begun < most;) {
+    if (HeldBlock* const held = held_.find(index)) {
+      // Not to be dropped for the rest of the range.
+      if (held->cursor == HeldBlock::kNone && !among_last(*held)) held_.rank_behind(*held, kept_);
+      ++index;
+      ++begun;
+      continue;
+    }
+    const std::uint64_t border = (index / units_.group() + 1) * units_.group();
+    const std::size_t wanted =
+        std::min<std::size_t>(most - begun, std::min(border, last + 1) - index);
+    const std::size_t read = read_told(index, wanted);
+    if (read == 0) return;
+    begun += read;
+    index += read;
+  }
+}
+
+bool AnyOrderStream::among_last(const HeldBlock& held) noexcept {
+  const HeldBlock* last = held_.newest();
+  for (std::size_t i = 0; i < kept_ && last != nullptr; ++i, last = held_.previous(*last)) {
+    if (last == &held) return true;
+  }
+  return false;
+}
+
+// Requests up to `most` blocks from `index` on, which nobody has touched; returns how many.
+std::size_t AnyOrderStream::read_told(std::uint64_t index, std::size_t most) noexcept {
+  if (!transfers_.has_room()) return 0;
+  std::array<HeldBlock*, kMaxPieces> run{};
+  std::size_t found = 0;
+  for (; found < most && held_.find(index + found) == nullptr; ++found) {
+    if (held_.free_count() == 0 && !drop_touched(kept_, false, false)) break;
+    HeldBlock* const held = hold(index + found);
+    if (held == nullptr) break;
+    held->state = HeldBlock::State::kReading;
+    held_.rank_behind(*held, kept_);
+    run[found] = held;
+  }
+  if (found > 0) transfers_.start_reading({run.data(), found});
+  return found;
 }
 
 const std::byte* AnyOrderStream::home_of(const void* at) noexcept {

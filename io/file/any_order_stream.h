@@ -77,6 +77,10 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   // have been touched.
   void prefault(std::uint64_t offset, std::size_t bytes, Access access = Access::kRead);
   const std::byte* home_of(const void* at) noexcept;
+  // Begins to read the blocks of [offset, offset + bytes) that are not there, from the first on,
+  // and does not wait. Memory for them is what is free, and what was touched longest ago except
+  // for the last W and the heads of cursors; where that ends, the rest of the range is left out.
+  void will_need(std::uint64_t offset, std::uint64_t bytes);
 
   // Writes every block of [offset, offset + bytes) that was changed before the call, and waits. A
   // block that cannot be written stays dirty; the others are written all the same. Throws Error, of
@@ -92,6 +96,7 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
  protected:
   bool handle_fault(Access access, std::uint64_t offset) noexcept override;
   bool handle_overrun(std::uint64_t offset) noexcept override;
+  void take_from_sight(std::uint64_t offset) noexcept override;
   void wake() noexcept override { units_.cancel(); }
   Window window() const noexcept override { return {0, transfers_.blocks()}; }
   std::size_t block_bytes() const noexcept override { return block_bytes_; }
@@ -110,6 +115,8 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   void read_ahead(Cursor& cursor) noexcept;
   std::size_t read_run(Cursor* cursor, std::uint64_t index, std::size_t most,
                        bool demanded) noexcept;
+  bool among_last(const HeldBlock& held) noexcept;
+  std::size_t read_told(std::uint64_t index, std::size_t most) noexcept;
   std::size_t blocks_to_border(const Cursor& cursor, std::uint64_t index) const noexcept;
   std::size_t share() const noexcept;
 

@@ -59,7 +59,7 @@ class Sweep {
   }
   // No more requests follow those that are under way.
   void end_here() noexcept { end_ = begun_; }
-  // Of the file, when all requests have ended.
+  // How much of the file was swept, when all requests have ended.
   std::uint64_t bytes() const noexcept { return swept_; }
 
   // Waits for the oldest request and follows it with the next one. False: the end was reached.

@@ -28,7 +28,8 @@ std::size_t chosen_block_bytes(std::uint64_t length, const FileArrayOptions& opt
   if (options.block_bytes != 0) return options.block_bytes;
   // A file that is empty is going to grow.
   const std::size_t block_bytes =
-      length == 0 ? kDefaultBlockBytes : block_bytes_for(length, options.read_ahead + 1);
+      length == 0 ? kAnyOrderBlockBytes
+                  : block_bytes_for(length, options.read_ahead + 1, kAnyOrderBlockBytes);
   if (options.memory_bytes == 0) return block_bytes;
   return block_bytes_within(options.memory_bytes, block_bytes, [&](std::size_t bytes) {
     return FileArrayBase::blocks_needed(options, bytes);
@@ -111,6 +112,10 @@ void FileArrayBase::flush_bytes(std::uint64_t offset, std::uint64_t bytes, Flush
 
 void FileArrayBase::prefault(std::uint64_t offset, std::size_t bytes, Access access) {
   state_->stream->prefault(offset, bytes, access);
+}
+
+void FileArrayBase::will_need_bytes(std::uint64_t offset, std::uint64_t bytes) {
+  state_->stream->will_need(offset, bytes);
 }
 
 const std::byte* FileArrayBase::home_of(const void* at) noexcept {

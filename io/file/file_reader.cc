@@ -8,6 +8,7 @@
 #include "io/file/reread_advice.h"
 #include "io/file/single_file.h"
 #include "vortex/error.h"
+#include "vortex/stream/readable_bytes.h"
 #include "vortex/stream/write_in_parts.h"
 
 namespace vortex::inline v0 {
@@ -16,10 +17,12 @@ namespace {
 std::size_t chosen_block_bytes(const FileLayout& layout, const FileReaderOptions& options) {
   if (options.block_bytes != 0) return options.block_bytes;
   const auto length = layout.length();
-  const std::size_t block_bytes = !length || *length >= options.read_ahead * kDefaultBlockBytes
-                                      ? kDefaultBlockBytes
-                                      : block_bytes_for(*length, options.read_ahead + 1);
-  if (options.memory_bytes == 0 || !reads_in_any_order(options, layout)) return block_bytes;
+  const bool any_order = reads_in_any_order(options, layout);
+  const std::size_t largest = any_order ? kAnyOrderBlockBytes : kDefaultBlockBytes;
+  const std::size_t block_bytes = !length || *length >= options.read_ahead * largest
+                                      ? largest
+                                      : block_bytes_for(*length, options.read_ahead + 1, largest);
+  if (options.memory_bytes == 0 || !any_order) return block_bytes;
   return block_bytes_within(options.memory_bytes, block_bytes, [&](std::size_t bytes) {
     return file_stream_blocks(options, true, bytes, layout.unit_bytes());
   });
@@ -81,6 +84,14 @@ FileReaderBase::~FileReaderBase() = default;
 
 std::optional<std::uint64_t> FileReaderBase::length_bytes() const noexcept {
   return file_->length_bytes();
+}
+
+std::uint64_t FileReaderBase::readable_bytes(std::uint64_t offset) const {
+  return vortex::readable_bytes(*this, block_bytes(), offset);
+}
+
+void FileReaderBase::will_need_bytes(std::uint64_t offset, std::uint64_t bytes) {
+  file_->will_need(offset, bytes);
 }
 
 void FileReaderBase::prefault(std::uint64_t offset, std::size_t bytes) {

@@ -56,6 +56,9 @@ class AnyOrderFileStream final : public FileStreamOver<AnyOrderStream> {
  public:
   using FileStreamOver::FileStreamOver;
 
+  void will_need(std::uint64_t offset, std::uint64_t bytes) override {
+    stream_.will_need(offset, bytes);
+  }
   const FileLayout& layout() const noexcept override { return stream_.layout(); }
   FileSourceStatistics read_statistics() const noexcept override {
     return stream_.read_statistics();

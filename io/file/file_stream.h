@@ -22,6 +22,7 @@ class FileStream {
   virtual const std::byte* bytes() const noexcept = 0;
   virtual std::optional<std::uint64_t> length_bytes() const noexcept = 0;
   virtual void prefault(std::uint64_t offset, std::size_t bytes) = 0;
+  virtual void will_need(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
   virtual const std::byte* home_of(const void* at) noexcept = 0;
   virtual const FileLayout& layout() const noexcept = 0;
   virtual FileSourceStatistics read_statistics() const noexcept = 0;

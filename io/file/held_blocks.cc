@@ -88,4 +88,15 @@ void HeldBlocks::neglect(HeldBlock& held) noexcept {
   link(held, HeldBlock::kNone, oldest_);
 }
 
+void HeldBlocks::rank_behind(HeldBlock& held, std::size_t count) noexcept {
+  unlink(held);
+  std::uint32_t newer = HeldBlock::kNone;
+  std::uint32_t older = newest_;
+  for (; count > 0 && older != HeldBlock::kNone; --count) {
+    newer = older;
+    older = blocks_[older].older_;
+  }
+  link(held, older, newer);
+}
+
 }  // namespace vortex::inline v0

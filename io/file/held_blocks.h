@@ -28,7 +28,7 @@ struct HeldBlock {
   std::size_t bytes = 0;          // how many of the file it holds, once it is read
   int error = 0;                  // an errno value, likewise
 
-  // Of a file that may be changed.
+  // For a file that may be changed.
   bool writable = false;  // placed, and the program may change it
   bool dirty = false;     // holds what no write has been requested of yet, or a write failed
   int write_error = 0;    // the errno value of the last write, where that failed
@@ -70,6 +70,8 @@ class VORTEX_EXPORT HeldBlocks {
   // Makes the block the newest of the order, or the oldest.
   void touch(HeldBlock& held) noexcept;
   void neglect(HeldBlock& held) noexcept;
+  // Puts the block behind the newest `count`.
+  void rank_behind(HeldBlock& held, std::size_t count) noexcept;
 
   // From the oldest to the newest; null at the end.
   HeldBlock* oldest() noexcept { return at(oldest_); }

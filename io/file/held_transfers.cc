@@ -51,7 +51,7 @@ void HeldTransfers::resize(std::uint64_t length) {
   const std::uint64_t before = blocks();
   seen_.resize(std::max(seen_.size(), words_for((length + block_bytes_ - 1) / block_bytes_)));
   length_.store(length, std::memory_order_relaxed);
-  // What is cut off and grows again later is read for the first time then.
+  // A part that is cut off and grows again later is read for the first time then.
   for (std::uint64_t index = blocks(); index < before; ++index) {
     seen_[index / 64] &= ~(std::uint64_t{1} << (index % 64));
   }

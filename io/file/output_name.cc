@@ -202,22 +202,24 @@ void OutputName::take(int file) {
 }
 
 void OutputName::settle(int file, bool durable) const {
-  const std::string in_place = "'" + path_ + "' is whole and in place, but ";
+  const auto fail_in_place = [this](int error, const std::string& what) {
+    throw Error(error, "'" + path_ + "' is whole and in place, but " + what);
+  };
   if (durable) {
     // A folder that may be written to and not read is synced with all its file system.
     const int synced =
         uninterrupted([&] { return folder_readable_ ? fsync(folder_) : syncfs(file); });
     if (synced != 0 && errno != EINVAL) {
-      throw Error(errno, in_place + "its folder cannot be synced: a crash of the system may yet " +
-                             "take the name back");
+      fail_in_place(
+          errno, "its folder cannot be synced: a crash of the system may yet take the name back");
     }
   }
   if (mode_refusal_ != 0) {
     std::string mode(8, '\0');
     mode.resize(static_cast<std::size_t>(
         std::snprintf(mode.data(), mode.size(), "%04o", unsigned{passed_on_->mode()})));
-    throw Error(mode_refusal_, in_place + "its mode cannot be set to " + mode +
-                                   ", that of the file which it replaced");
+    fail_in_place(mode_refusal_,
+                  "its mode cannot be set to " + mode + ", that of the file which it replaced");
   }
 }
 

@@ -11,8 +11,8 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 }  // namespace
 
-std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks) {
-  const std::uint64_t share = std::min<std::uint64_t>(bytes / blocks + 1, kDefaultBlockBytes);
+std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks, std::size_t largest) {
+  const std::uint64_t share = std::min<std::uint64_t>(bytes / blocks + 1, largest);
   return std::max<std::size_t>(std::bit_ceil(share), kSmallestChosenBlock);
 }
 
@@ -36,7 +36,11 @@ std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t bl
   }
   options.warming = Warming::kOnDemand;
   options.name = "blocks of '" + user + "'";
-  return std::make_unique<BlockPool>(options);
+  auto pool = std::make_unique<BlockPool>(options);
+  // To tell disks of memory acquires all of it. Where they are not told, the first faults would,
+  // block after block.
+  if (!pool->may_be_pinned()) pool->wait_until_warm();
+  return pool;
 }
 
 bool homes_can_be_registered(const BlockPool& pool) {

@@ -13,9 +13,14 @@
 
 namespace vortex::inline v0 {
 
+// Blocks of a file in any order. A touch alone reads a whole one, so they are smaller than those of
+// other streams: as small as disks read at full speed.
+inline constexpr std::size_t kAnyOrderBlockBytes = std::size_t{1} << 20;
+
 // Small streams do not need large blocks: the least that moves `bytes` with `blocks` of them, from
-// 64 KiB to kDefaultBlockBytes.
-std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks);
+// 64 KiB to `largest`.
+std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks,
+                            std::size_t largest = kDefaultBlockBytes);
 
 // Blocks no larger than `block_bytes`, so that what `blocks_needed` tells for a size fits in
 // `memory_bytes`, where blocks of 64 KiB do.
@@ -23,7 +28,8 @@ std::size_t block_bytes_within(std::size_t memory_bytes, std::size_t block_bytes
                                const std::function<std::size_t(std::size_t)>& blocks_needed);
 
 // A pool of at least so many blocks. Beyond 2 MiB it is one of whole huge pages: scattered memory
-// costs a disk more than the room that is left over.
+// costs a disk more than the room that is left over. Acquires the memory where disks are not told
+// of it (see BlockPool::may_be_pinned()). Throws Error(ENOMEM) when the system refuses it.
 std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t block_bytes,
                                          std::size_t blocks);
 

@@ -9,7 +9,7 @@
 
 namespace vortex::inline v0 {
 
-// What FileSourceStatistics or FileSinkStatistics tell. Counted by any thread, read by any.
+// The counts of FileSourceStatistics or FileSinkStatistics. Counted by any thread, read by any.
 class TransferCounters {
  public:
   void count_request(std::uint64_t bytes, bool cached) noexcept {

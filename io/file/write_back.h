@@ -1,4 +1,4 @@
-// What was changed of the blocks of a file, and its way into the file.
+// The changed blocks of a file, and their way into it.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 #include "io/disk/open_disk.h"
 #include "io/file/path_names.h"
-#include "sort/job/run_folders.h"
+#include "sort/job/sort_folders.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 

@@ -1,10 +1,7 @@
 #include "vortex/external_sort.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,41 +20,11 @@
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/os/activity.h"
+#include "vortex/os/steady_time.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double process_cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-[[noreturn]] void refuse_length_of_pipe(FileReaderBase& input, std::uint64_t reserved) {
-  throw Error(EFBIG, "'" + input.stream().name() + "' is longer than the " +
-                         format_bytes(reserved) +
-                         " of address space that there are for what does not tell its length: "
-                         "sort a file");
-}
-
-// Up to where an input can be read, more than `done` unless it has ended; `known` is what was
-// found out before. A pipe tells its length at its end: until then, each block that begins is
-// whole. Touches the block behind `known`, so call it inside guarded(), and only when all before
-// that block has been used.
-std::uint64_t readable_bytes(FileReaderBase& input, std::uint64_t known) {
-  if (const auto length = input.length_bytes()) return *length;
-  const std::uint64_t reserved = input.stream().reserved_bytes();
-  if (reserved - known < input.block_bytes()) refuse_length_of_pipe(input, reserved);
-  static_cast<void>(*static_cast<const volatile std::byte*>(input.bytes() + known));
-  return input.length_bytes().value_or(known + input.block_bytes());
-}
 
 // external_sort() by any order of records: opens and plans when it is made, and sorts once. The
 // options outlive it. Throws as external_sort() does.
@@ -137,7 +104,7 @@ ExternalSortReport FileSort::run() {
 
 void FileSort::sort() {
   const Working working(&activity_, "sort");
-  const auto begin = Clock::now();
+  const std::uint64_t begin = steady_now_ns();
   const double cpu_begin = process_cpu_seconds();
   files_.open_output();
   const bool direct_merge = options_.merge_inputs && plan_.runs <= 1;
@@ -148,12 +115,12 @@ void FileSort::sort() {
     if (!needs_runs) files_.reserve_output(*plan_.request.bytes);
   }
 
+  job_.keep_memory_of(plan_);
   job_.start(plan_, plan_.in_memory() ? Warming::kOnDemand : Warming::kBackground,
              "memory of the sort");
   // Opening the folders now shows their errors at once. For a pipe the first run opens them: it may
   // hold so little that no run is written.
   if (needs_runs && plan_.request.bytes) job_.runs().open();
-  report_.plan = plan_;
   report_.record_bytes = record_bytes_;
 
   if (direct_merge) {
@@ -163,6 +130,7 @@ void FileSort::sort() {
     report_.run_formation_seconds = seconds_since(begin);
     if (!job_.in_memory()) merge_runs_to_output();
   }
+  report_.plan = job_.plan();
   const RunCounts& counts = job_.runs().counts();
   report_.runs = counts.runs;
   report_.merges = counts.merges;
@@ -251,7 +219,7 @@ void FileSort::merge_runs_to_output() {
   RunCollection& runs = job_.runs();
   runs.reduce_to(runs.last_merge_order());
   job_.watch().begin(SortPhase::kWriting, runs.bytes());
-  const MergeBuffers buffers = plan_.merge_buffers(runs.size());
+  const MergeBuffers buffers = job_.plan().merge_buffers(runs.size());
   write_output(buffers.writer, runs.bytes(),
                [&](RecordOutput& out) { job_.write(out, buffers.read_buffers); });
 }

@@ -13,8 +13,7 @@
 
 #include "io/file/path_names.h"
 #include "io/file/single_file.h"
-#include "sort/job/run_folders.h"
-#include "sort/job/sort_disk.h"
+#include "sort/job/sort_folders.h"
 #include "sort/runs/run_store.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
@@ -32,7 +31,22 @@ BlockFile open_output(const std::string& path) {
   return BlockFile::create(path);
 }
 
+[[noreturn]] void refuse_length_of_pipe(FileReaderBase& input, std::uint64_t reserved) {
+  throw Error(EFBIG, "'" + input.stream().name() + "' is longer than the " +
+                         format_bytes(reserved) +
+                         " of address space that there are for what does not tell its length: "
+                         "sort a file");
+}
+
 }  // namespace
+
+std::uint64_t readable_bytes(FileReaderBase& input, std::uint64_t known) {
+  const std::uint64_t reserved = input.stream().reserved_bytes();
+  if (!input.length_bytes() && reserved - known < input.block_bytes()) {
+    refuse_length_of_pipe(input, reserved);
+  }
+  return input.readable_bytes(known);
+}
 
 SortInput::SortInput(const std::string& path, std::size_t record_bytes)
     : file_(open_input(path)), record_bytes_(record_bytes) {

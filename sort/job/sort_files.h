@@ -124,4 +124,9 @@ class SortFiles {
   std::optional<SortOutput> output_;
 };
 
+// Up to where an input can be read; `known` is what was found out before. Touches the block behind
+// that, so call it inside guarded(), and only when all before that block has been used. Throws
+// Error(EFBIG) for a pipe that is longer than its address space.
+std::uint64_t readable_bytes(FileReaderBase& input, std::uint64_t known);
+
 }  // namespace vortex::inline v0

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "sort/job/sort_disk.h"
+#include "sort/job/sort_folders.h"
 #include "sort/record/forecast_keys.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
@@ -15,10 +15,20 @@
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
+namespace {
+
+std::uint64_t most_memory_of(const SortResources& resources) {
+  return resources.memory_bytes != 0 ? resources.memory_bytes : default_memory_bytes();
+}
+
+}  // namespace
+
 SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
                  std::vector<std::string> folders, bool unique)
     : order_(std::move(order)),
       resources_(resources),
+      most_memory_bytes_(most_memory_of(resources)),
+      share_(take_memory_share(resources_)),
       folders_(std::move(folders)),
       unique_(unique),
       watch_(resources.stop, resources.progress) {
@@ -54,25 +64,16 @@ SortPlanRequest SortJob::plan_request(unsigned other_disks) const {
 
 void SortJob::start(const SortPlan& plan, Warming warming, const char* name) {
   plan_ = plan;
-  BlockPoolOptions options;
-  options.block_bytes = plan_.block_bytes;
-  options.pool_bytes = plan_.pool_blocks * plan_.block_bytes;
-  options.warming = warming;
-  options.name = name;
-  pool_ = std::make_shared<BlockPool>(options);
-  runs_.emplace(*order_, plan_, *pool_, watch_, store_options(), unique_);
+  pool_options_.block_bytes = plan_.block_bytes;
+  pool_options_.pool_bytes = plan_.pool_blocks * plan_.block_bytes;
+  pool_options_.warming = warming;
+  pool_options_.name = name;
+  pool_ = std::make_shared<BlockPool>(pool_options_);
+  runs_.emplace(*order_, plan_, *pool_, watch_, run_store_options(resources_, folders_), unique_);
 }
 
-RunStoreOptions SortJob::store_options() const {
-  RunStoreOptions options;
-  options.folders = folders_;
-  options.weights = resources_.folder_speeds;
-  options.seed = resources_.seed;
-  options.direct = resources_.caching != Caching::kBuffered;
-  options.open_disk = [this](std::size_t index) {
-    return open_sort_disk(resources_.open_disk, resources_.backend, folders_[index]);
-  };
-  return options;
+void SortJob::keep_memory_of(const SortPlan& plan) noexcept {
+  share_.shrink_to(plan.request.memory_bytes);
 }
 
 void SortJob::begin_forming() {
@@ -121,6 +122,23 @@ void SortJob::end_forming() {
   counts_ = runs_->counts();
   formation_.reset();
   buckets_.reset();
+  grow();
+}
+
+// Takes what others have given back meanwhile, if it is an eighth more at least. Nobody else uses
+// the pool.
+void SortJob::grow() {
+  const std::uint64_t before = share_.bytes();
+  const std::uint64_t more = share_.grow_to(most_memory_bytes_);
+  if (more == 0) return;
+  if (more < before / 8 || !plan_.add_memory_for_merging(more, runs_->size())) {
+    share_.shrink_to(before);
+    return;
+  }
+  pool_.reset();
+  pool_options_.pool_bytes = plan_.pool_blocks * plan_.block_bytes;
+  pool_ = std::make_shared<BlockPool>(pool_options_);
+  runs_->use(*pool_);
 }
 
 void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
@@ -142,9 +160,9 @@ void SortJob::begin_run() {
   }
   const std::uint64_t most_bytes = bytes_to_emit();
   formation_->close();
-  const bool begun =
-      background_.start([this, most_bytes] { write_closed_run(most_bytes, Written::kBeside); },
-                        [this] { formation_->room_event().notify(); });
+  const bool begun = background_.start(
+      "writing runs", [this, most_bytes] { write_closed_run(most_bytes, Written::kBeside); },
+      [this] { formation_->room_event().notify(); });
   if (!begun) write_closed_run(most_bytes, Written::kIsCounted);
 }
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "sort/job/background_task.h"
 #include "sort/merge/run_collection.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_formation.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
+#include "vortex/os/background_task.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 #include "vortex/vanishing_array.h"
@@ -54,11 +54,15 @@ class SortJob {
 
   // Makes the pool, which `name` describes in messages. Throws Error as BlockPool does.
   void start(const SortPlan& plan, Warming warming, const char* name);
+  // end_forming() may enlarge both for merging, when the sort has a share of a budget.
   const SortPlan& plan() const noexcept { return plan_; }
   const std::shared_ptr<BlockPool>& pool() const noexcept { return pool_; }
   // Not between the first take() and end_forming(): another thread may use them then.
   RunCollection& runs() noexcept { return *runs_; }
   const RunCollection& runs() const noexcept { return *runs_; }
+
+  // What the plan does not take of the share of a budget goes back to others.
+  void keep_memory_of(const SortPlan& plan) noexcept;
 
   // Run formation takes its part of the pool. Throws Error as RunFormation does.
   void begin_forming();
@@ -81,7 +85,7 @@ class SortJob {
   void write(RecordOutput& out, std::size_t read_buffers);
 
  private:
-  RunStoreOptions store_options() const;
+  void grow();
   void begin_run();
   // Until a bucket has been given back since the ticket, or the run is out.
   void await_room(std::uint32_t ticket);
@@ -92,11 +96,14 @@ class SortJob {
   void emit(RecordOutput& out, void (RunFormation::*run)(RecordOutput&) = &RunFormation::emit);
 
   const std::shared_ptr<const RecordOrder> order_;
-  const SortResources resources_;
+  SortResources resources_;
+  const std::uint64_t most_memory_bytes_;  // that it may take of a budget
+  MemoryShare share_;                      // outlives all memory
   const std::vector<std::string> folders_;
   const bool unique_;
   SortWatch watch_;
   SortPlan plan_;
+  BlockPoolOptions pool_options_;
   std::shared_ptr<BlockPool> pool_;
   std::optional<RunCollection> runs_;
   std::optional<StreamPool> buckets_;

@@ -212,6 +212,24 @@ std::uint64_t SortPlan::memory_taken_bytes() const noexcept {
          forecast_memory_bytes + stream_memory_bytes;
 }
 
+bool SortPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs) {
+  SortPlan larger = *this;
+  larger.request.memory_bytes += bytes;
+  larger.stream_memory_bytes = std::max(stream_memory_bytes, (runs + 1) * bytes_of_run_stream());
+  const std::uint64_t streams = larger.stream_memory_bytes - stream_memory_bytes;
+  if (bytes <= streams) return false;
+  larger.pool_blocks +=
+      static_cast<std::size_t>((bytes - streams) / (block_bytes + bytes_beside_block()));
+  larger.merge_order = std::min(runs, larger.largest_merge_order());
+  if (request.bytes) larger.passes = merge_passes(runs, larger.merge_order);
+  if (BlockPool::maps_needed(larger.pool_blocks) > request.most_maps ||
+      larger.address_space_bytes() > request.address_space_bytes) {
+    return false;
+  }
+  *this = larger;
+  return true;
+}
+
 MergeBuffers SortPlan::merge_buffers(std::uint64_t runs) const {
   const std::size_t held = static_cast<std::size_t>(runs) * window_blocks;
   PrefetchOptions options;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sort/job/run_folders.h"
+#include "sort/job/sort_folders.h"
 #include "sort/job/sort_job.h"
 #include "sort/merge/run_merge.h"
 #include "vortex/error.h"

@@ -5,7 +5,7 @@
 
 #include "vortex/os/names.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 namespace {
 
 // 0: not chosen yet; otherwise the value plus one.
@@ -41,4 +41,4 @@ const char* isa_name(Isa isa) noexcept {
   return name_in(kNames, isa);
 }
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

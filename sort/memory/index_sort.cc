@@ -51,7 +51,7 @@ void count_digits(const T* items, std::size_t count, const Digit& digit_of,
 // One pass to `spare`, and small parts sorted back to where they came from, larger ones by another
 // pass.
 template <typename T>
-void sort_with_spare(T* items, std::size_t count, T* spare, SmallSort<T> small) noexcept {
+void sort_with_spare(T* items, std::size_t count, T* spare, detail::SmallSort<T> small) noexcept {
   const Digit digit_of(items, count);
   if (digit_of.digits == 1) return;
   std::uint32_t ends[kMaxDigits];
@@ -60,7 +60,7 @@ void sort_with_spare(T* items, std::size_t count, T* spare, SmallSort<T> small) 
   std::uint32_t begin = 0;
   for (std::size_t digit = 0; digit < digit_of.digits; ++digit) {
     const std::size_t size = ends[digit] - begin;
-    if (size > kSmallSortMost) {
+    if (size > detail::kMaxSmallSort) {
       std::memcpy(static_cast<void*>(items + begin), spare + begin, size * sizeof(T));
       sort_with_spare(items + begin, size, spare + begin, small);
     } else if (size != 0) {
@@ -72,8 +72,8 @@ void sort_with_spare(T* items, std::size_t count, T* spare, SmallSort<T> small) 
 
 // The same without spare room: items change places along cycles.
 template <typename T>
-void sort_in_place(T* items, std::size_t count, SmallSort<T> small) noexcept {
-  if (count <= kSmallSortMost) {
+void sort_in_place(T* items, std::size_t count, detail::SmallSort<T> small) noexcept {
+  if (count <= detail::kMaxSmallSort) {
     small(items, count, items);
     return;
   }
@@ -102,8 +102,8 @@ template <typename T>
 void sort_items(T* items, std::size_t count, T* spare) noexcept {
   const auto less = [](const T& a, const T& b) { return key_of(a) < key_of(b); };
   if (std::is_sorted(items, items + count, less)) return;
-  const SmallSort<T> small = small_sort_for<T>(isa_in_use());
-  if (spare != nullptr && count > kSmallSortMost) {
+  const detail::SmallSort<T> small = detail::small_sort_for<T>(detail::isa_in_use());
+  if (spare != nullptr && count > detail::kMaxSmallSort) {
     sort_with_spare(items, count, spare, small);
   } else {
     sort_in_place(items, count, small);

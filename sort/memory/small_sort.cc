@@ -6,7 +6,7 @@
 #include "sort/memory/small_sort_kernels.h"
 #include "vortex/detail/small_sort_portable.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 namespace {
 
 template <typename Key>
@@ -23,7 +23,7 @@ void small_sort_pair64_portable(const Pair64* in, std::size_t count, Pair64* out
 // that lie too far apart for that go the portable way; slices of a sort hardly ever hold any.
 template <SmallSort<std::uint64_t> kSortWords>
 void small_sort_pair64_by_place(const Pair64* in, std::size_t count, Pair64* out) noexcept {
-  constexpr int kPlaceBits = std::bit_width(kSmallSortMost - 1);
+  constexpr int kPlaceBits = std::bit_width(kMaxSmallSort - 1);
   constexpr std::uint64_t kPlace = (std::uint64_t{1} << kPlaceBits) - 1;
   if (count == 0) return;  // no record, no pointer
   std::uint64_t low = in[0].key;
@@ -34,10 +34,10 @@ void small_sort_pair64_by_place(const Pair64* in, std::size_t count, Pair64* out
     high = key > high ? key : high;
   }
   if ((high - low) >> (64 - kPlaceBits) != 0) return small_sort_pair64_portable(in, count, out);
-  std::uint64_t words[kSmallSortMost];
+  std::uint64_t words[kMaxSmallSort];
   for (std::size_t i = 0; i < count; ++i) words[i] = (in[i].key - low) << kPlaceBits | i;
   kSortWords(words, count, words);
-  Pair64 held[kSmallSortMost];
+  Pair64 held[kMaxSmallSort];
   if (in == out) {
     std::memcpy(held, in, count * sizeof(Pair64));
     in = held;
@@ -82,4 +82,4 @@ SmallSort<Pair64> stable_small_sort_of_pairs([[maybe_unused]] Isa isa) noexcept 
   return &small_sort_pair64_portable;
 }
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -15,7 +15,7 @@
 #define VORTEX_NETWORK_TARGET VORTEX_AVX512 __attribute__((always_inline)) inline
 #include "sort/memory/sorting_network.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 namespace {
 
 // The lanes of the upper halves of groups of G lanes, as a mask.
@@ -423,6 +423,6 @@ VORTEX_AVX512 void small_sort_pair64_avx512(const Pair64* in, std::size_t count,
   }
 }
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail
 
 #endif

@@ -21,7 +21,7 @@
 // G is a power of two from 2 to kLanes.
 #include <cstddef>
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 namespace {
 
 template <typename Lanes, int R>
@@ -96,4 +96,4 @@ VORTEX_NETWORK_TARGET void sort_registers(typename Lanes::Vector* v) noexcept {
 }
 
 }  // namespace
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

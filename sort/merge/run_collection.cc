@@ -38,13 +38,18 @@ RunCollection::RunCollection(const RecordOrder& order, const SortPlan& plan, Blo
                              SortWatch& watch, RunStoreOptions for_store, bool unique)
     : order_(order),
       plan_(plan),
-      pool_(pool),
+      pool_(&pool),
       watch_(watch),
       for_store_(std::move(for_store)),
       unique_(unique) {}
 
+void RunCollection::use(BlockPool& pool) noexcept {
+  pool_ = &pool;
+  if (store_) store_->use(pool);
+}
+
 void RunCollection::open() {
-  if (!store_) store_.emplace(pool_, for_store_);
+  if (!store_) store_.emplace(*pool_, for_store_);
 }
 
 std::vector<RunStoreDiskStatistics> RunCollection::disks() const {

@@ -29,6 +29,9 @@ class RunCollection {
   RunCollection(const RecordOrder& order, const SortPlan& plan, BlockPool& pool, SortWatch& watch,
                 RunStoreOptions for_store, bool unique);
 
+  // Merges take another pool from now on, with blocks of the same size.
+  void use(BlockPool& pool) noexcept;
+
   // Opens files and disks, which else the first run does. Throws Error as RunStore does.
   void open();
 
@@ -63,7 +66,7 @@ class RunCollection {
 
   const RecordOrder& order_;
   const SortPlan& plan_;
-  BlockPool& pool_;
+  BlockPool* pool_;
   SortWatch& watch_;
   const RunStoreOptions for_store_;
   const bool unique_;

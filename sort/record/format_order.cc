@@ -11,7 +11,7 @@
 
 namespace vortex::inline v0 {
 
-template class OrderBy<FormatRules>;
+template class detail::OrderBy<FormatRules>;
 
 namespace {
 
@@ -35,7 +35,7 @@ bool sort_word_bucket(const CodedWord& coded, std::byte* bucket, std::size_t cou
 bool sort_pair_bucket(const CodedPair& coded, std::byte* bucket, std::size_t count,
                       std::span<std::byte> scratch, RecordOutput& out) {
   if (PairSort::scratch_bytes(count) > scratch.size()) return false;
-  PairSort sorter(coded, stable_small_sort_of_pairs(isa_in_use()), scratch, out);
+  PairSort sorter(coded, detail::stable_small_sort_of_pairs(detail::isa_in_use()), scratch, out);
   sorter.sort(reinterpret_cast<Pair64*>(bucket), count);
   return true;
 }
@@ -44,7 +44,7 @@ bool sort_pair_bucket(const CodedPair& coded, std::byte* bucket, std::size_t cou
 
 template <typename Coded>
 std::size_t FormatOrder::scatter_coded(const std::byte* records, std::size_t count,
-                                       const BucketSplitters& splitters,
+                                       const detail::BucketSplitters& splitters,
                                        OpenBuckets& buckets) const {
   using Item = typename Coded::Item;
   return scatter_by(
@@ -56,7 +56,8 @@ std::size_t FormatOrder::scatter_coded(const std::byte* records, std::size_t cou
 }
 
 std::size_t FormatOrder::scatter(const std::byte* records, std::size_t count,
-                                 const BucketSplitters& splitters, OpenBuckets& buckets) const {
+                                 const detail::BucketSplitters& splitters,
+                                 OpenBuckets& buckets) const {
   if (CodedWord::suits(rules())) {
     return scatter_coded<CodedWord>(records, count, splitters, buckets);
   }
@@ -92,11 +93,11 @@ std::unique_ptr<RecordMerge> FormatOrder::merge(std::span<const MergeInput> inpu
                                                 const MergeRoom& room) const {
   if (SliceMerge<CodedWord>::suits(rules(), inputs.size(), room)) {
     return std::make_unique<SliceMerge<CodedWord>>(
-        rules(), small_sort_for<std::uint64_t>(isa_in_use()), inputs, room);
+        rules(), detail::small_sort_for<std::uint64_t>(detail::isa_in_use()), inputs, room);
   }
   if (SliceMerge<CodedPair>::suits(rules(), inputs.size(), room)) {
     return std::make_unique<SliceMerge<CodedPair>>(
-        rules(), stable_small_sort_of_pairs(isa_in_use()), inputs, room);
+        rules(), detail::stable_small_sort_of_pairs(detail::isa_in_use()), inputs, room);
   }
   return OrderBy::merge(inputs, room);
 }

@@ -106,18 +106,20 @@ class FormatRules {
   Shape shape_ = Shape::kOther;
 };
 
-extern template class OrderBy<FormatRules>;
+extern template class detail::OrderBy<FormatRules>;
 
 // The order by a RecordFormat: order_of_format() makes it.
-class FormatOrder final : public OrderBy<FormatRules> {
+class FormatOrder final : public detail::OrderBy<FormatRules> {
  public:
-  explicit FormatOrder(RecordFormat format) : OrderBy(FormatRules(std::move(format))) {}
+  explicit FormatOrder(RecordFormat format)
+      : detail::OrderBy<FormatRules>(FormatRules(std::move(format))) {}
 
   const RecordFormat& format() const noexcept { return rules().format(); }
 
   // A record of a word, or of a word and another, goes to its bucket as the kernels take it, with
   // its key encoded once.
-  std::size_t scatter(const std::byte* records, std::size_t count, const BucketSplitters& splitters,
+  std::size_t scatter(const std::byte* records, std::size_t count,
+                      const detail::BucketSplitters& splitters,
                       OpenBuckets& buckets) const override;
   void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                    RecordOutput& out) const override;
@@ -128,7 +130,7 @@ class FormatOrder final : public OrderBy<FormatRules> {
  private:
   template <typename Coded>
   std::size_t scatter_coded(const std::byte* records, std::size_t count,
-                            const BucketSplitters& splitters, OpenBuckets& buckets) const;
+                            const detail::BucketSplitters& splitters, OpenBuckets& buckets) const;
 };
 
 }  // namespace vortex::inline v0

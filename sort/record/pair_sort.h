@@ -24,7 +24,7 @@ class PairSort {
  public:
   using Item = CodedPair::Item;
   using KeyOf = CodedPair::KeyOf;
-  using Dense = DenseSorter<Item, KeyOf>;
+  using Dense = detail::DenseSorter<Item, KeyOf>;
   using Workspace = Dense::Workspace;
 
   // The scratch that `count` records take.
@@ -33,7 +33,7 @@ class PairSort {
   }
 
   // `scratch` is for scratch_bytes() of each sort.
-  PairSort(const CodedPair& coded, SmallSort<Item> small, std::span<std::byte> scratch,
+  PairSort(const CodedPair& coded, detail::SmallSort<Item> small, std::span<std::byte> scratch,
            RecordOutput& out) noexcept
       : PairSort(coded, small, aligned(scratch.data()), out) {}
 
@@ -42,7 +42,7 @@ class PairSort {
   // the scratch, or by way of it.
   void sort(Item* items, std::size_t count) {
     if (is_ascending(items, count)) return put(items, count);
-    sort(items, count, other_, KeyRange<std::uint64_t>{}, 0);
+    sort(items, count, other_, detail::KeyRange<std::uint64_t>{}, 0);
   }
 
  private:
@@ -55,7 +55,7 @@ class PairSort {
   static constexpr int kSampledLevels = 4;
   static constexpr unsigned kMaxLists = 256;
 
-  PairSort(const CodedPair& coded, SmallSort<Item> small, std::byte* scratch,
+  PairSort(const CodedPair& coded, detail::SmallSort<Item> small, std::byte* scratch,
            RecordOutput& out) noexcept
       : coded_(coded),
         rules_{{}, small},
@@ -78,7 +78,8 @@ class PairSort {
     return i >= count;
   }
 
-  void sort(Item* items, std::size_t count, Item* other, KeyRange<std::uint64_t> range, int level) {
+  void sort(Item* items, std::size_t count, Item* other, detail::KeyRange<std::uint64_t> range,
+            int level) {
     if (count <= Dense::kMax) return put_sorted(items, count);
     if (level >= kSampledLevels) {
       range = {std::numeric_limits<std::uint64_t>::max(), 0};
@@ -90,11 +91,11 @@ class PairSort {
     if (range.low == range.high) return put(items, count);
     const unsigned lists = static_cast<unsigned>(
         std::clamp<std::size_t>(2 * count / Dense::kMax, 4, std::size_t{kMaxLists}));
-    const Split<std::uint64_t> split = level < kSampledLevels
-                                           ? sampled_split(items, count, range, lists)
-                                           : even_split(range, lists);
+    const detail::Split<std::uint64_t> split = level < kSampledLevels
+                                                   ? sampled_split(items, count, range, lists)
+                                                   : even_split(range, lists);
     std::array<std::size_t, kMaxLists + 1> ends;
-    with_digit(split, [&](const auto& digit) {
+    detail::with_digit(split, [&](const auto& digit) {
       distribute(items, count, other, digit, split.buckets, ends.data());
     });
     for (unsigned i = 0; i < split.buckets; ++i) {
@@ -104,9 +105,9 @@ class PairSort {
     }
   }
 
-  static Split<std::uint64_t> sampled_split(const Item* items, std::size_t count,
-                                            const KeyRange<std::uint64_t>& range,
-                                            unsigned lists) noexcept {
+  static detail::Split<std::uint64_t> sampled_split(const Item* items, std::size_t count,
+                                                    const detail::KeyRange<std::uint64_t>& range,
+                                                    unsigned lists) noexcept {
     std::array<std::uint64_t, kSample> sample;
     const std::size_t step = count / kSample;
     for (std::size_t i = 0; i < kSample; ++i) {
@@ -164,7 +165,7 @@ class PairSort {
   }
 
   const CodedPair coded_;
-  const SortRules<Item, KeyOf> rules_;
+  const detail::SortRules<Item, KeyOf> rules_;
   Workspace* const workspace_;
   Item* const sorted_;  // Dense::kMax
   Item* const other_;   // as many as the bucket has

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sort/record/coded_record.h"
-#include "sort/record/task_ring.h"
 #include "vortex/detail/dense_sorter.h"
+#include "vortex/os/task_ring.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
@@ -31,8 +31,8 @@ template <typename Coded>
 class SliceMerge final : public RecordMerge {
  public:
   using Item = typename Coded::Item;
-  using Rules = SortRules<Item, typename Coded::KeyOf>;
-  using Dense = DenseSorter<Item, typename Coded::KeyOf>;
+  using Rules = detail::SortRules<Item, typename Coded::KeyOf>;
+  using Dense = detail::DenseSorter<Item, typename Coded::KeyOf>;
 
   // A slice and the same sorted.
   static constexpr std::size_t kWorkingBytes =
@@ -46,8 +46,8 @@ class SliceMerge final : public RecordMerge {
            inputs <= Dense::kMax / kMinPart && room.block_bytes / sizeof(Item) >= kMinPart * inputs;
   }
 
-  SliceMerge(const FormatRules& rules, SmallSort<Item> small, std::span<const MergeInput> inputs,
-             const MergeRoom& room)
+  SliceMerge(const FormatRules& rules, detail::SmallSort<Item> small,
+             std::span<const MergeInput> inputs, const MergeRoom& room)
       : coded_(rules),
         block_records_(room.block_bytes / sizeof(Item)),
         step_(Dense::kMax / (4 * inputs.size())),

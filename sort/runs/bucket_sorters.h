@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "sort/record/task_ring.h"
+#include "vortex/os/task_ring.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 BucketSplitters::BucketSplitters(const RecordOrder& order, unsigned buckets,
                                  std::span<std::byte> kept_records)
@@ -81,4 +81,4 @@ void BucketSplitters::make_table() noexcept {
   }
 }
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

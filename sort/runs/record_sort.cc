@@ -9,7 +9,7 @@
 #include "sort/memory/index_sort.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 namespace {
 
 void swap_records(std::byte* a, std::byte* b, std::size_t record_bytes) noexcept {
@@ -41,8 +41,6 @@ std::size_t least_sort_scratch_bytes(std::uint64_t records) noexcept {
   const auto pairs = static_cast<std::uint64_t>(std::sqrt(2.0 * static_cast<double>(records))) + 4;
   return sizeof(Pair64) * std::min(records, pairs) + alignof(std::max_align_t);
 }
-
-namespace detail {
 
 std::span<Pair64> pairs_of_scratch(std::span<std::byte> scratch, std::size_t records) {
   if (scratch.size() < least_sort_scratch_bytes(records)) {
@@ -125,5 +123,4 @@ void append_places(RecordOutput& out, const std::byte* records, std::size_t reco
   }
 }
 
-}  // namespace detail
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -26,7 +26,7 @@ void require(int error) {
 // Passes records on and chooses the next splitters among them.
 class ChoosingOutput final : public RecordOutput {
  public:
-  ChoosingOutput(RecordOutput& out, BucketSplitters& splitters, std::size_t record_bytes)
+  ChoosingOutput(RecordOutput& out, detail::BucketSplitters& splitters, std::size_t record_bytes)
       : out_(out), splitters_(splitters), record_bytes_(record_bytes) {}
 
   std::span<std::byte> room(std::size_t most_bytes) override {
@@ -40,7 +40,7 @@ class ChoosingOutput final : public RecordOutput {
 
  private:
   RecordOutput& out_;
-  BucketSplitters& splitters_;
+  detail::BucketSplitters& splitters_;
   const std::size_t record_bytes_;
   std::span<std::byte> room_;
 };
@@ -121,7 +121,7 @@ const RunFormationOptions& RunFormation::checked(const RunFormationOptions& opti
                             format_bytes(pool_.block_bytes()) +
                             ": a block holds a record at least");
   }
-  const std::size_t least = least_sort_scratch_bytes(most_records());
+  const std::size_t least = detail::least_sort_scratch_bytes(most_records());
   if (options.scratch_bytes < least) {
     throw Error(ENOMEM, "run formation in " +
                             format_bytes(pool_.block_count() * pool_.block_bytes()) +
@@ -144,10 +144,10 @@ unsigned RunFormation::buckets_in(const RunFormationOptions& options) const noex
 // The end of the scratch keeps whole splitters, where they are needed and not too large.
 void RunFormation::make_generations(const RunFormationOptions& options) {
   const unsigned buckets = buckets_in(options);
-  const std::size_t each = BucketSplitters::kept_bytes(order_, buckets);
+  const std::size_t each = detail::BucketSplitters::kept_bytes(order_, buckets);
   const std::size_t all = options.generations * each;
   const bool fits = all <= scratch_.size() / 8 &&
-                    scratch_.size() - all >= least_sort_scratch_bytes(most_records());
+                    scratch_.size() - all >= detail::least_sort_scratch_bytes(most_records());
   kept_bytes_ = fits ? all : 0;
   for (unsigned i = 0; i < options.generations; ++i) {
     const std::span<std::byte> kept =

@@ -97,7 +97,7 @@ class RunFormation {
                std::span<std::byte> kept_records)
         : splitters(order, buckets, kept_records), buckets(pool, buckets, order.record_bytes()) {}
 
-    BucketSplitters splitters;
+    detail::BucketSplitters splitters;
     Buckets buckets;
     std::uint64_t records = 0;
   };
@@ -128,8 +128,8 @@ class RunFormation {
   std::size_t sample_capacity_ = 0;
   bool sampling_ = false;  // the first records are kept aside in the scratch
   FutexEvent room_;
-  // Of the run that is emitted. Here, since what fails in a fault of the output leaves emit() by a
-  // jump.
+  // Belongs to the run that is emitted. Here, since what fails in a fault of the output leaves
+  // emit() by a jump.
   std::optional<BucketSorters> sorters_;  // the first to go
 };
 

@@ -28,7 +28,7 @@ std::unique_ptr<Disk> open_disk_of(const std::string& folder) {
 }  // namespace
 
 RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
-    : pool_(pool), options_(std::move(options)) {
+    : pool_(&pool), options_(std::move(options)) {
   const std::size_t count = options_.folders.size();
   if (count == 0) throw Error(EINVAL, "a store of runs needs a folder for its temporary files");
   if (options_.weights.empty()) options_.weights.assign(count, 1.0);
@@ -41,7 +41,7 @@ RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
   for (std::size_t i = 0; i < count; ++i) {
     auto part = std::make_unique<Part>();
     part->file = BlockFile::temporary(options_.folders[i], options_.direct);
-    if (pool_.block_bytes() % part->file.alignment() != 0) {
+    if (pool_->block_bytes() % part->file.alignment() != 0) {
       part->file = BlockFile::temporary(options_.folders[i], false);
     }
     struct stat status {};
@@ -208,12 +208,12 @@ int RunStore::read(UnitPlace place, std::size_t from, std::byte* to,
 
 std::uint64_t RunStore::bytes_in_use() const noexcept {
   std::lock_guard lock(mutex_);
-  return in_use_ * pool_.block_bytes();
+  return in_use_ * pool_->block_bytes();
 }
 
 std::uint64_t RunStore::peak_bytes_in_use() const noexcept {
   std::lock_guard lock(mutex_);
-  return peak_in_use_ * pool_.block_bytes();
+  return peak_in_use_ * pool_->block_bytes();
 }
 
 std::vector<RunStoreDiskStatistics> RunStore::statistics() const {

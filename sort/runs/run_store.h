@@ -55,8 +55,10 @@ class RunStore final : public SlotFiles {
   RunStore(const RunStore&) = delete;
   RunStore& operator=(const RunStore&) = delete;
 
-  BlockPool& pool() const noexcept { return pool_; }
-  std::size_t block_bytes() const noexcept { return pool_.block_bytes(); }
+  BlockPool& pool() const noexcept { return *pool_; }
+  // Another one, with blocks of the same size; no writers and merges are there.
+  void use(BlockPool& pool) noexcept { pool_ = &pool; }
+  std::size_t block_bytes() const noexcept { return pool_->block_bytes(); }
   // That hold so many bytes, at least one.
   std::uint64_t blocks_of(std::uint64_t bytes) const noexcept {
     return bytes == 0 ? 1 : (bytes + block_bytes() - 1) / block_bytes();
@@ -118,7 +120,7 @@ class RunStore final : public SlotFiles {
   void trim(Part& part) noexcept;
   void punch_holes(Part& part) noexcept;
 
-  BlockPool& pool_;
+  BlockPool* pool_;
   RunStoreOptions options_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<Disk*> disks_;

@@ -30,6 +30,9 @@ static void an_endless_array(void) {
   uint64_t bytes = 0;
   CHECK(vtx_input_length(in, &bytes) == -EAGAIN);
   CHECK_TEXT(vtx_strerror(in), "end");
+  // A range whose end is no number any more.
+  CHECK(vtx_input_prefault(in, 123456789012 * 8, SIZE_MAX - 4096) == -ERANGE);
+  CHECK(vtx_input_prefault(in, UINT64_MAX, 2) == -ERANGE);
 
   // The pool has one block left, and another stream wants two.
   vtx_input* second = NULL;
@@ -52,6 +55,42 @@ static void an_end(uint64_t count, uint64_t length_bytes) {
   uint64_t bytes = 0;
   CHECK(vtx_input_length(in, &bytes) == 0 && bytes == count * 8);
   vtx_input_close(in);
+}
+
+static int64_t fill_nonsense(void* context, void* block, size_t bytes, uint64_t offset) {
+  const int64_t* const returned = context;
+  memset(block, 0, bytes);
+  return offset == 0 ? (int64_t)bytes : *returned;
+}
+
+static void touch(void* context) {
+  const volatile char* const data = vtx_input_data(context);
+  (void)data[kBlock];
+}
+
+static void what_a_function_returns(int64_t returned, const char* text) {
+  const vtx_stream_options options = {.block_bytes = kBlock};
+  vtx_input* in = NULL;
+  CHECK(vtx_input_from_callback(fill_nonsense, &returned, &options, &in) == 0);
+  const char* const data = vtx_input_data(in);
+  CHECK(data[kBlock - 1] == 0);
+  CHECK(vtx_guarded(touch, in) == -EIO);
+  CHECK_TEXT(vtx_strerror(NULL), text);
+  vtx_input_close(in);
+}
+
+// A function that lies, and windows that no machine has.
+static void nonsense(void) {
+  what_a_function_returns(INT64_MIN, "returned -9223372036854775808");
+  what_a_function_returns(kBlock + 1, "more than a block holds");
+  what_a_function_returns(INT64_MAX, "more than a block holds");
+  int64_t returned = 0;
+  vtx_stream_options options = {.block_bytes = kBlock};
+  vtx_input* in = NULL;
+  options.comeback_blocks = SIZE_MAX;
+  CHECK(vtx_input_from_callback(fill_nonsense, &returned, &options, &in) < 0);
+  options.comeback_blocks = SIZE_MAX >> 20;
+  CHECK(vtx_input_from_callback(fill_nonsense, &returned, &options, &in) == -ENOMEM);
 }
 
 typedef struct {
@@ -77,6 +116,7 @@ static void to_a_function(void) {
   vtx_output* out = NULL;
   CHECK(vtx_output_to_callback(drain_squares, &drained, &options, &out) == 0);
   uint64_t* squares = vtx_output_data(out);
+  CHECK(vtx_output_prefault(out, 8, SIZE_MAX - 4) == -ERANGE);
   for (uint64_t i = 0; i < count; ++i) squares[i] = square(i);
   CHECK(vtx_output_finish(out, count * 8) == 0);
   CHECK(drained.bytes == count * 8);
@@ -97,6 +137,7 @@ int main(void) {
   an_end(3 * kBlock / 8, 0);
   an_end(3 * kBlock / 8 + 7, 0);
   an_end(3 * kBlock / 8 + 7, (3 * kBlock / 8 + 7) * 8);
+  nonsense();
   to_a_function();
   return 0;
 }

@@ -5,14 +5,6 @@
 
 #include "tests/capi/check.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 static void numbers_and_texts(void) {
   CHECK(strcmp(vtx_strerror(NULL), "") == 0);
   vtx_input* in = NULL;

@@ -50,8 +50,13 @@ int main(void) {
   expect_file("numbers", kNumbers);
 
   CHECK(vtx_array_resize(array, 2 * kNumbers * 8) == 0 && vtx_array_data(array) == data);
+  CHECK(vtx_array_will_need(array, 5 * kBlock, UINT64_MAX) == 0);  // all that follows
   change_at_random(data, 2 * kNumbers);
   CHECK(vtx_array_resize(array, kNumbers * 8) == 0);
+  CHECK(vtx_array_resize(array, UINT64_MAX - 1) == -EFBIG);
+  CHECK(vtx_array_length(array) == kNumbers * 8);
+  CHECK(vtx_array_flush(array, 3 * kBlock, UINT64_MAX, 0) == 0);  // all that follows
+  CHECK(vtx_array_prefault(array, 3 * kBlock, SIZE_MAX, 0) == -ERANGE);
   CHECK(vtx_array_failure(array) == 0);
   vtx_array_close(array);  // writes what was changed
   expect_file("numbers", kNumbers);

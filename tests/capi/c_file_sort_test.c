@@ -1,5 +1,6 @@
 // External sorts of files: sorted, reported on, stopped.
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 
 #include "tests/capi/check.h"
@@ -135,6 +136,7 @@ int main(void) {
   unique_and_merge();
   ended(-EDQUOT, 0, -EDQUOT);
   ended(1, 0, -ECANCELED);
+  ended(INT_MIN, 0, -ECANCELED);
   ended(0, 1, -ECANCELED);
   wrong_options();
   CHECK(unlink("first") == 0 && unlink("second") == 0 && unlink("sorted") == 0);

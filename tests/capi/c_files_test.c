@@ -63,6 +63,8 @@ static void write_to_a_pipe(const char* path) {
   const uint64_t* data = vtx_input_data(in);
   int ends[2];
   CHECK(pipe(ends) == 0);
+  CHECK(vtx_input_will_need(in, 2 * kBlock, 4 * kBlock) == 0);
+  CHECK(vtx_input_will_need(in, UINT64_MAX, UINT64_MAX) == 0);  // there is nothing
   CHECK(vtx_input_prefault(in, 3 * kBlock, 4096) == 0);
   CHECK(write(ends[1], (const char*)data + 3 * kBlock, 4096) == 4096);
   uint64_t copy[512];
@@ -89,6 +91,8 @@ static void through_descriptors(void) {
   CHECK(vtx_input_open_descriptor(ends[0], NULL, &in) == 0);
   uint64_t bytes = 7;
   CHECK(vtx_input_length(in, &bytes) == -EAGAIN && bytes == 7);
+  CHECK(vtx_input_readable(in, 0, &bytes) == 0 && bytes == 14);
+  CHECK(vtx_input_readable(in, 14, &bytes) == 0 && bytes == 14);
   CHECK(memcmp(vtx_input_data(in), "through a pipe", 15) == 0);  // and a zero
   CHECK(vtx_input_length(in, &bytes) == 0 && bytes == 14);
   vtx_input_close(in);

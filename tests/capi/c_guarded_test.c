@@ -169,12 +169,37 @@ static void a_sorter_returns_the_error(size_t at_once) {
   vtx_input_close(push.in);
 }
 
+// A call that touches returns the error of the touch.
+static void how_far_it_can_be_read(void) {
+  Script script = {2, NULL};
+  const vtx_stream_options options = {.block_bytes = kBlock};
+  vtx_input* in = NULL;
+  CHECK(vtx_input_from_callback(fill, &script, &options, &in) == 0);
+  uint64_t end = 7;
+  CHECK(vtx_input_readable(in, 0, &end) == 0 && end == kBlock);
+  CHECK(vtx_input_readable(in, end, &end) == 0 && end == 2 * kBlock);
+  CHECK(vtx_input_readable(in, end, &end) == -EDOM && end == 2 * kBlock);
+  CHECK_TEXT(vtx_strerror(in), "returned -33");
+  vtx_input_close(in);
+}
+
 static void cancel(void) {
   Script script = {UINT64_MAX, NULL};
   Walk all = {stream_of(&script, "cancelled"), 0};
   vtx_input_cancel(all.in, ECANCELED, "nobody wants it");
   CHECK(vtx_guarded(walk, &all) == -ECANCELED && all.touched == 0);
   CHECK_TEXT(vtx_strerror(NULL), "nobody wants it");
+  vtx_input_close(all.in);
+
+  // As the interface itself gives errors, and without a word.
+  all.in = stream_of(&script, "cancelled");
+  vtx_input_cancel(all.in, -EPIPE, "nobody wants it");
+  CHECK(vtx_input_failure(all.in) == -EPIPE);
+  vtx_input_close(all.in);
+  all.in = stream_of(&script, "cancelled");
+  vtx_input_cancel(all.in, 0, NULL);
+  CHECK(vtx_input_failure(all.in) == -ECANCELED);
+  CHECK_TEXT(vtx_strerror(all.in), "it was cancelled");
   vtx_input_close(all.in);
 }
 
@@ -187,6 +212,7 @@ int main(void) {
   no_jump_leaves_a_call();
   a_sorter_returns_the_error(1);
   a_sorter_returns_the_error(kBlock / 8);
+  how_far_it_can_be_read();
   cancel();
   return 0;
 }

@@ -1,5 +1,13 @@
-// What the tests in C ask of a sanitizer.
+// Sanitizers, for the tests in C: SANITIZED where one brings the heap, and their options.
 #pragma once
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)

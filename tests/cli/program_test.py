@@ -12,6 +12,7 @@ import pty
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -490,7 +491,7 @@ class Sort(Program):
         (self.folder / "x").write_bytes(bytes(250))
         for arguments, word in (
                 (("x", "-o", "y", "--record", 100), "'x' has 250 bytes"),
-                (("x", "-o", "y"), "lines of text"),
+                (("x", "-o", "y"), "for text, --lines or --csv"),
                 (("x", "--record", 10), "-o OUT"),
                 (("x", "-o", "y", "--record", 10, "-T", "missing"), "missing"),
                 (("x", "-o", "y", "--record", 10, "-S", "10k"), "at least"),
@@ -711,33 +712,29 @@ class Sort(Program):
                 self.assertIn("record 201, at offset 1608", message)
         self.assertFalse((self.folder / "out").exists())
 
-    def test_a_signal_ends_who_waits_for_a_fifo(self):
+    def end_while_it_waits(self, number, *arguments):
+        """Starts the program, and ends it by a signal when it waits."""
+        waiter = subprocess.Popen(
+            [PROGRAM, *map(str, arguments)], cwd=self.folder, stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+        # Its second thread is the one that takes the signals.
+        status = pathlib.Path(f"/proc/{waiter.pid}/status")
+        while not re.search(r"^Threads:\s+([2-9]|\d\d)", status.read_text(), re.MULTILINE):
+            self.assertIsNone(waiter.poll())
+        waiter.send_signal(number)
+        self.assertEqual(waiter.wait(timeout=60), -number)
+
+    def test_a_signal_ends_a_sort_that_waits_for_a_fifo(self):
         os.mkfifo(self.folder / "fifo")
         self.gen("in", "-n", 100)
         for arguments in (("fifo", "-o", "out"), ("in", "-o", "fifo")):
-            waiter = subprocess.Popen(
-                [PROGRAM, "sort", *arguments, "--form", "records"], cwd=self.folder,
-                stderr=subprocess.DEVNULL,
-                preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
-            # Its second thread is the one that takes the signals.
-            status = pathlib.Path(f"/proc/{waiter.pid}/status")
-            while not re.search(r"^Threads:\s+([2-9]|\d\d)", status.read_text(), re.MULTILINE):
-                self.assertIsNone(waiter.poll())
-            waiter.send_signal(signal.SIGTERM)
-            self.assertEqual(waiter.wait(timeout=60), -signal.SIGTERM)
+            self.end_while_it_waits(signal.SIGTERM, "sort", *arguments, "--form", "records")
         self.assertEqual(sorted(os.listdir(self.folder)), ["fifo", "in"])
 
     def test_a_signal_ends_gen_and_check_while_they_wait_for_a_fifo(self):
         os.mkfifo(self.folder / "fifo")
         for arguments in (("gen", "fifo", "-n", 100), ("check", "fifo")):
-            waiter = subprocess.Popen(
-                [PROGRAM, *map(str, arguments)], cwd=self.folder, stderr=subprocess.DEVNULL,
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-            status = pathlib.Path(f"/proc/{waiter.pid}/status")
-            while not re.search(r"^Threads:\s+([2-9]|\d\d)", status.read_text(), re.MULTILINE):
-                self.assertIsNone(waiter.poll())
-            waiter.send_signal(signal.SIGINT)
-            self.assertEqual(waiter.wait(timeout=60), -signal.SIGINT)
+            self.end_while_it_waits(signal.SIGINT, *arguments)
         self.assertEqual(os.listdir(self.folder), ["fifo"])
 
     def test_a_signal_leaves_nothing(self):
@@ -820,6 +817,25 @@ class Info(Program):
         folder = report[f"folder {self.folder}"]
         self.assertTrue(folder["direct I/O"]["value"] or folder["direct I/O"]["note"])
         self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_says_what_userfaultfd_lacks(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can give its rights away")
+        if pathlib.Path("/proc/sys/vm/unprivileged_userfaultfd").read_text().strip() != "0":
+            self.skipTest("this machine allows userfaultfd to everybody")
+
+        def become_nobody():
+            os.setgid(65534)
+            os.setuid(65534)
+        # Nobody can read a build below a home of root's.
+        program = shutil.copy(PROGRAM, self.folder)
+        self.folder.chmod(0o755)
+        report = json.loads(subprocess.run([program, "info", "--json", "/dev/shm"], check=True,
+                                           capture_output=True, preexec_fn=become_nobody).stdout)
+        fact = report["pages"]["faults by userfaultfd"]
+        self.assertFalse(fact["value"])
+        for remedy in ("vm.unprivileged_userfaultfd=1", "/dev/userfaultfd", "CAP_SYS_PTRACE"):
+            self.assertIn(remedy, fact["note"])
 
     def test_for_people(self):
         text = self.run_vortex("info").stdout.decode()

@@ -19,6 +19,8 @@
 namespace vortex::test {
 namespace {
 
+using namespace detail;
+
 struct Record {
   std::uint64_t key;
   std::uint64_t index;

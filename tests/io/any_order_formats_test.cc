@@ -45,7 +45,7 @@ class AnyOrderFormats : public testing::Test {
   std::string path = folder.file("file");
 };
 
-// What a document holds: how many elements, and the sum of the numbers in their attributes.
+// The contents of a document: how many elements, and the sum of the numbers in their attributes.
 struct Totals {
   std::uint64_t items = 0;
   std::uint64_t sum = 0;

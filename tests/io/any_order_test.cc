@@ -18,11 +18,13 @@
 
 #include "io/disk/transfer.h"
 #include "tests/io/reluctant_disk.h"
+#include "tests/io/setting.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
+#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/guarded.h"
@@ -32,6 +34,7 @@ namespace vortex {
 namespace {
 
 using test::Backend;
+using test::Placing;
 using test::TestDisk;
 
 constexpr std::size_t kBlock = kMinBlockBytes;
@@ -77,13 +80,13 @@ class ReadCounts final : public FaultPlan {
 
 // A reader with a pool that has more blocks than it may take.
 struct Bench {
-  Bench(const std::string& path, PoolKind kind, Backend backend, FileReaderOptions options,
+  Bench(const std::string& path, Placing placing, Backend backend, FileReaderOptions options,
         std::shared_ptr<FaultPlan> faults = nullptr)
       : disk(backend, std::move(faults)), most(FileReaderBase::blocks_needed(options, kBlock)) {
     BlockPoolOptions for_pool;
     for_pool.block_bytes = kBlock;
     for_pool.pool_bytes = (most + 8) * kBlock;
-    for_pool.kind = kind;
+    for_pool.kind = test::pool_kind(placing);
     for_pool.warming = Warming::kOnDemand;
     pool = std::make_unique<BlockPool>(for_pool);
     options.disk = disk.disk.get();
@@ -160,11 +163,12 @@ class RandomReader {
   std::array<Walk, 5> walks_{};
 };
 
-using Setting = std::tuple<PoolKind, Backend, std::size_t>;  // and the blocks of a request
+using test::Setting;
 
 class AnyOrder : public testing::TestWithParam<Setting> {
  protected:
-  PoolKind kind() const { return std::get<0>(GetParam()); }
+  void SetUp() override { END_TEST_IF_REFUSED(faults); }
+  Placing placing() const { return std::get<0>(GetParam()); }
   Backend backend() const { return std::get<1>(GetParam()); }
   std::size_t group() const { return std::get<2>(GetParam()); }
   FileReaderOptions options(std::size_t read_ahead, std::size_t cursors = 1) const {
@@ -180,6 +184,7 @@ class AnyOrder : public testing::TestWithParam<Setting> {
     return text;
   }
 
+  const test::FaultsBy faults{placing()};
   std::mt19937_64 random = test::test_random();
   test::TemporaryFolder folder;
   std::string path = folder.file("file");
@@ -191,7 +196,7 @@ TEST_P(AnyOrder, EveryLengthInEveryDirection) {
     SCOPED_TRACE(size);
     const std::string text = write(size);
     for (const std::size_t read_ahead : {0, 3}) {
-      Bench bench(path, kind(), backend(), options(read_ahead));
+      Bench bench(path, placing(), backend(), options(read_ahead));
       const char* const data = bench.in->data();
       ASSERT_EQ(bench.in->size(), size);
       std::size_t wrong = 0;
@@ -222,7 +227,7 @@ TEST_P(AnyOrder, RandomReaders) {
   for (const std::size_t read_ahead : {0, 3}) {
     for (const std::size_t cursors : {1, 9}) {
       for (const bool disturbed : {false, true}) {
-        Bench bench(path, kind(), backend(), options(read_ahead, cursors),
+        Bench bench(path, placing(), backend(), options(read_ahead, cursors),
                     disturbed ? std::make_shared<RandomFaults>(random(), rates) : nullptr);
         RandomReader reader(bench.in->data(), text, random());
         ASSERT_TRUE(reader.read(test::kShadowMemory ? 150 : 600));
@@ -238,7 +243,7 @@ TEST_P(AnyOrder, SeveralThreads) {
   constexpr std::size_t kThreads = 4;
   const std::string text = write(100 * kBlock + random() % kBlock);
   for (const std::size_t read_ahead : {0, 2}) {
-    Bench bench(path, kind(), backend(), options(read_ahead, 2));
+    Bench bench(path, placing(), backend(), options(read_ahead, 2));
     std::array<std::uint64_t, kThreads> seeds{};
     for (std::uint64_t& seed : seeds) seed = random();
     std::atomic<int> right{0};
@@ -255,7 +260,7 @@ TEST_P(AnyOrder, SeveralThreads) {
 TEST_P(AnyOrder, BlocksAreDroppedUnderReaders) {
   const std::size_t blocks = FileReaderBase::blocks_needed(options(0), kBlock) + 5;
   const std::string text = write(blocks * kBlock);
-  Bench bench(path, kind(), backend(), options(0));
+  Bench bench(path, placing(), backend(), options(0));
   std::atomic<std::size_t> wrong{0};
   std::array<std::uint64_t, 3> seeds{random(), random(), random()};
   test::run_together(seeds.size(), [&](std::size_t thread) {
@@ -276,7 +281,7 @@ TEST_P(AnyOrder, ReadErrorsEndTheStream) {
   const std::string text = write(80 * kBlock);
   for (std::uint64_t k = 0; k < 20; ++k) {
     Bench bench(
-        path, kind(), backend(), options(2),
+        path, placing(), backend(), options(2),
         std::make_shared<FaultAt>(k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
                                   std::nullopt, true));
     RandomReader reader(bench.in->data(), text, random());
@@ -297,7 +302,7 @@ TEST_P(AnyOrder, ReadErrorsEndTheStream) {
 
 TEST_P(AnyOrder, AFileThatShrinksIsAnError) {
   write(60 * kBlock);
-  Bench bench(path, kind(), backend(), options(1));
+  Bench bench(path, placing(), backend(), options(1));
   EXPECT_NE(at(*bench.in, 50), '\0');
   ASSERT_EQ(truncate(path.c_str(), 20 * kBlock + 5), 0);
   EXPECT_EQ(guarded([&] { (void)at(*bench.in, 30); }).error, ENODATA);
@@ -305,7 +310,7 @@ TEST_P(AnyOrder, AFileThatShrinksIsAnError) {
 
 TEST_P(AnyOrder, WritesAreErrors) {
   write(30 * kBlock);
-  Bench bench(path, kind(), backend(), options(1));
+  Bench bench(path, placing(), backend(), options(1));
   auto* const data = const_cast<volatile char*>(bench.in->data());
   const Failure failure = guarded([&] { data[17 * kBlock] = 'x'; });
   EXPECT_EQ(failure.error, EACCES) << failure.message();
@@ -319,7 +324,7 @@ TEST_P(AnyOrder, TheLastBlocksTouchedAreThere) {
     FileReaderOptions wanted = options(3);
     wanted.comeback_blocks = comeback;
     const std::size_t kept = std::max(comeback + 1, kKept);
-    Bench bench(path, kind(), backend(), wanted);
+    Bench bench(path, placing(), backend(), wanted);
     std::vector<std::size_t> last;
     std::size_t walk = 0;
     for (int i = 0; i < 200; ++i) {
@@ -343,7 +348,7 @@ TEST_P(AnyOrder, TheLastBlocksTouchedAreThere) {
 TEST_P(AnyOrder, AnyInstructionCanFinish) {
 #if defined(__x86_64__)
   const std::string text = write(60 * kBlock);
-  Bench bench(path, kind(), backend(), options(0));
+  Bench bench(path, placing(), backend(), options(0));
   ASSERT_EQ(bench.most, kKept + 2 * (group() - 1));
   for (int i = 0; i < 300; ++i) {
     const std::size_t one = (1 + random() % 59) * kBlock - 1 - random() % 7;
@@ -366,7 +371,7 @@ TEST_P(AnyOrder, AnyInstructionCanFinish) {
 // Touches alone drop what was touched longest ago.
 TEST_P(AnyOrder, WhatWasTouchedLongestAgoIsDroppedFirst) {
   write(200 * kBlock);
-  Bench bench(path, kind(), backend(), options(0));
+  Bench bench(path, placing(), backend(), options(0));
   const std::size_t blocks = bench.most;
   for (std::size_t i = 0; i < blocks; ++i) (void)at(*bench.in, 10 + 5 * i);
   EXPECT_EQ(bench.order().drops, 0u);
@@ -391,7 +396,7 @@ TEST_P(AnyOrder, ASequentialReaderReadsEveryBlockOnce) {
   for (const bool forward : {true, false}) {
     SCOPED_TRACE(forward);
     const auto counts = std::make_shared<ReadCounts>(kBlocks);
-    Bench bench(path, kind(), backend(), options(3), counts);
+    Bench bench(path, placing(), backend(), options(3), counts);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
       const std::size_t at = forward ? i : text.size() - 1 - i;
@@ -420,7 +425,7 @@ TEST_P(AnyOrder, SixteenCursors) {
   const std::size_t blocks = kCursors * column;
   const std::string text = write(blocks * kBlock);
   const auto counts = std::make_shared<ReadCounts>(blocks);
-  Bench bench(path, kind(), backend(), options(2, kCursors), counts);
+  Bench bench(path, placing(), backend(), options(2, kCursors), counts);
   std::size_t wrong = 0;
   const auto look = [&](std::size_t cursor, std::size_t step) {
     const std::size_t block = cursor % 2 == 0 ? cursor * column + step  // every other one backward
@@ -448,7 +453,7 @@ TEST_P(AnyOrder, RandomTouchesDoNotHinderACursor) {
   put(path, "");
   ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>((kWalk + elsewhere) * kBlock)), 0);
   const auto counts = std::make_shared<ReadCounts>(kWalk + elsewhere);
-  Bench bench(path, kind(), backend(), options(4), counts);
+  Bench bench(path, placing(), backend(), options(4), counts);
   for (std::size_t block = 0; block < kWalk; ++block) {
     // No neighbours, which would be a walk.
     for (int i = 0; i < 6; ++i) {
@@ -477,7 +482,7 @@ TEST_P(AnyOrder, RandomTouchesDoNotHinderACursor) {
 TEST_P(AnyOrder, ACursorThatStandsStillLosesItsPart) {
   constexpr std::size_t kBlocks = 400;
   write(kBlocks * kBlock);
-  Bench bench(path, kind(), backend(), options(4));
+  Bench bench(path, placing(), backend(), options(4));
   for (std::size_t block = 0; block < 50; ++block) (void)at(*bench.in, block);
   const std::uint64_t begin = bench.in->statistics().source.requests;
   for (std::size_t block = 200; block < 300; ++block) (void)at(*bench.in, block);
@@ -488,7 +493,7 @@ TEST_P(AnyOrder, ACursorThatStandsStillLosesItsPart) {
 
 TEST_P(AnyOrder, PrefaultedRangesServeSystemCalls) {
   const std::string text = write(90 * kBlock + 100);
-  Bench bench(path, kind(), backend(), options(2));
+  Bench bench(path, placing(), backend(), options(2));
   const std::string copy = folder.file("copy");
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(copy.c_str(), "w+b"), &fclose);
   ASSERT_NE(file, nullptr);
@@ -513,6 +518,48 @@ TEST_P(AnyOrder, PrefaultedRangesServeSystemCalls) {
   EXPECT_TRUE(written == text.substr(5));
 }
 
+// What a reader is told of is there, or on its way, when it is touched, and was asked for in whole
+// requests; the last blocks touched stay.
+TEST_P(AnyOrder, WhatItIsToldOfIsReadAhead) {
+  const std::string text = write(200 * kBlock + 77);
+  FileReaderOptions wanted = options(2);
+  // Walks backwards are noticed, too: what is told twice finds memory the first time, however much
+  // their read-ahead has under way.
+  wanted.memory_bytes = 40 * group() * kBlock;
+  const auto counts = std::make_shared<ReadCounts>(201);
+  Bench bench(path, placing(), backend(), wanted, counts);
+  const auto requests = [&] { return bench.in->statistics().source.requests; };
+  for (int round = 0; round < 10; ++round) {
+    const std::size_t first = 24 + random() % 60 / group() * group();
+    const std::size_t count = 1 + random() % 16;
+    bench.in->will_need(first * kBlock, count * kBlock);
+    const std::uint64_t asked = requests();
+    bench.in->will_need(first * kBlock + 5, count * kBlock - 5);
+    ASSERT_EQ(requests(), asked) << "told twice";
+    // Backwards, and with gaps, so that nothing follows by itself.
+    for (std::size_t block = first + count; block-- > first;) {
+      ASSERT_EQ(at(*bench.in, block, 9), text[block * kBlock + 9]);
+      ASSERT_GE(counts->of(block), 1u);
+    }
+  }
+  std::vector<std::size_t> last;
+  while (last.size() < kKept) {
+    const std::size_t block = 100 + random() % 100;
+    const std::uint64_t before = bench.faults();
+    (void)at(*bench.in, block);
+    if (bench.faults() != before) last.push_back(block);
+  }
+  // More than there is memory for, and beyond the end.
+  const std::uint64_t before = bench.faults();
+  bench.in->will_need(0, text.size());
+  bench.in->will_need(text.size() - 1, 2 * kBlock);
+  bench.in->will_need(text.size() + kBlock, kBlock);
+  for (const std::size_t block : last) (void)at(*bench.in, block);
+  EXPECT_EQ(bench.faults(), before);
+  RandomReader reader(bench.in->data(), text, random());
+  ASSERT_TRUE(reader.read(100));
+}
+
 // The kernel refuses a call now and then: right data or ENOMEM, and no block is lost in silence.
 std::uint64_t calls_left = 0;
 os::MemoryCall refused_call = os::MemoryCall::kMove;
@@ -527,7 +574,7 @@ TEST_P(AnyOrder, RefusalsOfTheKernel) {
        {os::MemoryCall::kMove, os::MemoryCall::kAlias, os::MemoryCall::kVacate,
         os::MemoryCall::kProtect, os::MemoryCall::kPopulate}) {
     for (std::uint64_t k = 1; k < 30; k += 1 + random() % 3) {
-      Bench bench(path, kind(), backend(), options(2));
+      Bench bench(path, placing(), backend(), options(2));
       RandomReader reader(bench.in->data(), text, random());
       refused_call = call;
       calls_left = k;
@@ -552,7 +599,7 @@ int refuse_all(os::MemoryCall call) noexcept {
 // on with the others.
 TEST_P(AnyOrder, WhatCannotBeMovedHomeIsGivenUp) {
   const std::string text = write(60 * kBlock);
-  Bench bench(path, kind(), backend(), options(0));
+  Bench bench(path, placing(), backend(), options(0));
   for (const std::size_t block : {7, 20, 41}) (void)at(*bench.in, block);
   os::set_failure_hook(&refuse_all);
   bench.in.reset();
@@ -570,23 +617,23 @@ TEST_P(AnyOrder, WhatCannotBeMovedHomeIsGivenUp) {
 // Once, and only where it is much.
 TEST_P(AnyOrder, ReadingAgainIsSaid) {
   const std::string text = write(100 * kBlock);
-  Bench bench(path, kind(), backend(), options(1));
+  Bench bench(path, placing(), backend(), options(1));
   EXPECT_EQ(std::memcmp(bench.in->data(), text.data(), text.size()), 0);
   EXPECT_EQ(bench.in->statistics().advice, "");
   EXPECT_EQ(std::memcmp(bench.in->data(), text.data(), text.size()), 0);
   EXPECT_NE(bench.in->statistics().advice.find("had been read before"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Settings, AnyOrder,
-    testing::Combine(testing::Values(PoolKind::kMoves, PoolKind::kAliases),
-                     testing::Values(Backend::kUring, Backend::kThreads, Backend::kVirtual),
-                     testing::Values(1, 4)),
-    [](const auto& setting) {
-      return std::string(std::get<0>(setting.param) == PoolKind::kMoves ? "Moves" : "Aliases") +
-             test::name_of(std::get<1>(setting.param)) +
-             (std::get<2>(setting.param) == 1 ? "Blocks" : "Groups");
-    });
+INSTANTIATE_TEST_SUITE_P(Settings, AnyOrder,
+                         testing::Combine(testing::Values(Placing::kMoves, Placing::kAliases),
+                                          testing::Values(Backend::kUring, Backend::kThreads,
+                                                          Backend::kVirtual),
+                                          testing::Values(1, 4)),
+                         test::NameOfSetting());
+INSTANTIATE_TEST_SUITE_P(OfTheKernelsFaults, AnyOrder,
+                         testing::Values(Setting(Placing::kUserfaultfd, Backend::kUring, 4),
+                                         Setting(Placing::kUserfaultfd, Backend::kThreads, 1)),
+                         test::NameOfSetting());
 
 TEST(AnyOrderOnAReluctantDisk, CanBeCancelled) {
   const test::TemporaryFolder folder;
@@ -616,10 +663,11 @@ TEST(AnyOrderOptions, BlocksFitTheMemory) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   const auto block_for = [&](std::size_t memory, std::size_t cursors) {
     const FileReader<char> in(folder.file("in"), {.memory_bytes = memory, .cursors = cursors});
-    EXPECT_LE(in.statistics().pool_bytes, memory);
+    EXPECT_TRUE(memory == 0 || in.statistics().pool_bytes <= memory);
     return in.block_bytes();
   };
-  EXPECT_EQ(block_for(64 * kMiB, 1), 2 * kMiB);
+  EXPECT_EQ(block_for(0, 1), kMiB);
+  EXPECT_EQ(block_for(64 * kMiB, 1), kMiB);
   EXPECT_EQ(block_for(64 * kMiB, 16), kMiB / 2);
   EXPECT_EQ(block_for(4 * kMiB, 1), kMiB / 2);
 }

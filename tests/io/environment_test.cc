@@ -79,7 +79,7 @@ TEST(Environments, LoopDevices) {
 
 TEST(Environments, Userfaultfd) {
   const auto file = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
-  // Of newer headers: the feature and the structure of Linux 6.8.
+  // The headers here may be older than the feature, which came with Linux 6.8.
   uffdio_api api{};
   api.api = UFFD_API;
   api.features = std::uint64_t{1} << 16;

@@ -18,12 +18,14 @@
 #include <vector>
 
 #include "io/disk/transfer.h"
+#include "tests/io/setting.h"
 #include "tests/io/test_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
+#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/file_array.h"
 #include "vortex/guarded.h"
@@ -33,6 +35,7 @@ namespace vortex {
 namespace {
 
 using test::Backend;
+using test::Placing;
 using test::TestDisk;
 
 constexpr std::size_t kBlock = kMinBlockBytes;
@@ -62,10 +65,12 @@ class FailingWrites final : public FaultPlan {
   RandomFaults random_;
 };
 
-using Setting = std::tuple<PoolKind, Backend, std::size_t>;  // and the blocks of a request
+using test::Setting;
 
 class FileArrays : public testing::TestWithParam<Setting> {
  protected:
+  void SetUp() override { END_TEST_IF_REFUSED(faults); }
+  Placing placing() const { return std::get<0>(GetParam()); }
   FileArrayOptions options() const {
     FileArrayOptions result;
     result.block_bytes = kBlock;
@@ -88,7 +93,7 @@ class FileArrays : public testing::TestWithParam<Setting> {
     BlockPoolOptions for_pool;
     for_pool.block_bytes = kBlock;
     for_pool.pool_bytes = (most + 4) * kBlock;
-    for_pool.kind = std::get<0>(GetParam());
+    for_pool.kind = test::pool_kind(placing());
     for_pool.warming = Warming::kOnDemand;
     pool = std::make_unique<BlockPool>(for_pool);
     wanted.disk = disk->disk.get();
@@ -114,6 +119,7 @@ class FileArrays : public testing::TestWithParam<Setting> {
     return text;
   }
 
+  const test::FaultsBy faults{placing()};
   std::mt19937_64 random = test::test_random();
   test::TemporaryFolder folder;
   std::string path = folder.file("file");
@@ -123,7 +129,7 @@ class FileArrays : public testing::TestWithParam<Setting> {
   std::optional<FileArray<char>> array;
 };
 
-// What a program does to an array, done to a string as well.
+// A program changes an array; the same changes are made to a string.
 class Model {
  public:
   Model(FileArray<char>& array, std::string& text, std::mt19937_64& random)
@@ -246,7 +252,7 @@ TEST_P(FileArrays, EveryLength) {
   }
 }
 
-// What was written behind the end does not come back when the file grows.
+// Bytes that were written behind the end do not come back when the file grows.
 TEST_P(FileArrays, WhatGrowsIsZeros) {
   for (const std::size_t size : {std::size_t{100}, kBlock - 100, 3 * kBlock + 5}) {
     std::string text = fill(size);
@@ -520,7 +526,7 @@ TEST_P(FileArrays, WhatIsWrittenIsOfOneMoment) {
       const std::string now = contents(path);
       std::memcpy(&written[0], now.data(), 8);
       std::memcpy(&written[1], now.data() + kLast, 8);
-      // What was read here may be of two writes, but of whole ones.
+      // The bytes read here may come from two writes, but from whole ones.
       EXPECT_LE(written[0] - written[1], 1u);
     }
     stop = true;
@@ -560,18 +566,14 @@ TEST(FileArrayOptionsTest, WhatHasNoOffsetsIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, FileArrays,
-                         testing::Values(Setting(PoolKind::kMoves, Backend::kUring, 1),
-                                         Setting(PoolKind::kMoves, Backend::kThreads, 4),
-                                         Setting(PoolKind::kMoves, Backend::kVirtual, 4),
-                                         Setting(PoolKind::kAliases, Backend::kUring, 4),
-                                         Setting(PoolKind::kAliases, Backend::kThreads, 1)),
-                         [](const auto& setting) {
-                           return std::string(std::get<0>(setting.param) == PoolKind::kMoves
-                                                  ? "Moves"
-                                                  : "Aliases") +
-                                  test::name_of(std::get<1>(setting.param)) +
-                                  (std::get<2>(setting.param) == 1 ? "Blocks" : "Groups");
-                         });
+                         testing::Values(Setting(Placing::kMoves, Backend::kUring, 1),
+                                         Setting(Placing::kMoves, Backend::kThreads, 4),
+                                         Setting(Placing::kMoves, Backend::kVirtual, 4),
+                                         Setting(Placing::kAliases, Backend::kUring, 4),
+                                         Setting(Placing::kAliases, Backend::kThreads, 1),
+                                         Setting(Placing::kUserfaultfd, Backend::kUring, 4),
+                                         Setting(Placing::kUserfaultfd, Backend::kThreads, 1)),
+                         test::NameOfSetting());
 
 }  // namespace
 }  // namespace vortex

@@ -28,6 +28,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -349,6 +350,7 @@ static_assert(std::is_move_assignable_v<FileWriter<char>>);
 
 // Code that maps and protects pages one by one uses up what vm.max_map_count allows.
 TEST(FileStreamsWithoutMapsDeathTest, GiveBlocksUpAndReportTheError) {
+  const test::FaultsBy signals(test::signal_engine());
   if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer ends a process that has no maps left";
   const test::TemporaryFolder folder;
   const std::string path = folder.file("file");
@@ -422,10 +424,10 @@ TEST(FileStreamsWithoutMemory, GiveEveryBlockBack) {
   }
 }
 
-class FileStreamsOnSharedPools : public testing::TestWithParam<PoolKind> {};
+class FileStreamsOnSharedPools : public test::PlacingTest {};
 
-INSTANTIATE_TEST_SUITE_P(Kinds, FileStreamsOnSharedPools,
-                         testing::Values(PoolKind::kMoves, PoolKind::kAliases));
+INSTANTIATE_TEST_SUITE_P(Kinds, FileStreamsOnSharedPools, testing::ValuesIn(test::kAllPlacings),
+                         test::NameOfPlacing());
 
 // Memory that is registered with the kernel while its block is placed elsewhere is other memory
 // than the block's, in a pool that moves: requests must not use it. An alias takes nothing away
@@ -440,7 +442,7 @@ TEST_P(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
   for_pool.block_bytes = kLargeBlock;
   for_pool.pool_bytes = 24 * kLargeBlock;
   for_pool.warming = Warming::kEager;
-  for_pool.kind = GetParam();
+  for_pool.kind = test::pool_kind(GetParam());
   BlockPool pool(for_pool);
   StreamPool buckets(pool, 8);
   BucketStream bucket(buckets);
@@ -464,7 +466,7 @@ TEST_P(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
   for (const auto& disks : {in.statistics().disks, out.statistics().disks}) {
     for (const DiskStatistics& disk : disks) {
       if (disk.registration == "not needed by this backend") continue;
-      EXPECT_EQ(disk.registration != "none asked for", GetParam() == PoolKind::kAliases);
+      EXPECT_EQ(disk.registration != "none asked for", GetParam() == test::Placing::kAliases);
       EXPECT_EQ(disk.fixed_attempts > 0, disk.registration.ends_with(" registered"));
     }
   }
@@ -820,6 +822,7 @@ TEST_F(FileNames, AutoLooksIntoThePageCache) {
 // With signals, bare system calls fail on stream memory that is not placed; prefault() and helpers
 // make it right. With userfaultfd they work: system_calls_test.cc.
 TEST_F(FileNames, SystemCallsNeedPlacedMemoryUnderSignals) {
+  const test::FaultsBy signals(test::signal_engine());
   auto random = test::test_random(1);
   const std::string text = random_text(random, 8 * kBlock);
   put(path, text);

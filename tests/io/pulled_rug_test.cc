@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,8 +15,10 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -31,14 +34,20 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/vortex/placing.h"
+#include "vortex/block_pool.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
+#include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/striped_file.h"
 
 namespace vortex {
 namespace {
+
+const testing::Environment* const by_signals =
+    testing::AddGlobalTestEnvironment(new test::BySignals);
 
 using test::in_child;
 using test::refuse_call;
@@ -85,6 +94,71 @@ TEST(PulledRug, WithoutIoUringThreadsServeAndSayWhy) {
               }),
               0);
   }
+}
+
+// As somebody who has neither the capability nor the device.
+bool become_nobody() { return setgid(65534) == 0 && setuid(65534) == 0; }
+
+// Why pools cannot have the engine that the environment asks for; empty: they can.
+std::string refusal_of_userfaultfd() {
+  setenv("VORTEX_ENGINE", "userfaultfd", 1);
+  try {
+    const BlockPool pool({.pool_bytes = kBlock, .block_bytes = kBlock});
+  } catch (const Error& error) {
+    return std::to_string(error.code().value()) + ": " + error.what();
+  }
+  return {};
+}
+
+TEST(PulledRug, WithoutUserfaultfdTheErrorSaysWhatToSet) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give its rights away";
+  struct Case {
+    const char* what;
+    std::function<bool()> refuse;
+    int error;
+    std::vector<const char*> said;
+  };
+  const std::vector<Case> cases = {
+      {"permission",
+       [] { return refuse_call(SYS_userfaultfd, EPERM) && become_nobody(); },
+       EPERM,
+       {"vm.unprivileged_userfaultfd=1", "/dev/userfaultfd", "CAP_SYS_PTRACE", "seccomp"}},
+      {"a kernel without it, or a profile that says so",
+       [] { return refuse_call(SYS_userfaultfd, ENOSYS) && become_nobody(); },
+       ENOSYS,
+       {"CONFIG_USERFAULTFD", "seccomp", "VORTEX_ENGINE=signal"}},
+      {"an old kernel",
+       [] {
+         const auto command = static_cast<unsigned>(UFFDIO_API);
+         return test::refuse_call_with(SYS_ioctl, 1, command, EINVAL);
+       },
+       ENOSYS,
+       {"Linux 6.8", "VORTEX_ENGINE=signal"}},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.what);
+    EXPECT_EQ(in_child([&] {
+                if (!one.refuse()) return 77;
+                const std::string refusal = refusal_of_userfaultfd();
+                if (!told(refusal, std::to_string(one.error) + ": ")) return 1;
+                for (const char* const part : one.said) {
+                  if (!told(refusal, part)) return 2;
+                }
+                return 0;
+              }),
+              0);
+  }
+  EXPECT_EQ(in_child([&] {
+              if (!become_nobody()) return 77;
+              setenv("VORTEX_ENGINE", "signals", 1);
+              try {
+                const BlockPool pool({.pool_bytes = kBlock, .block_bytes = kBlock});
+                return 1;
+              } catch (const Error& error) {
+                return told(error.what(), "signal, libsigsegv, native or userfaultfd") ? 0 : 2;
+              }
+            }),
+            0);
 }
 
 TEST(PulledRug, WhatWasAskedForByNameIsNotReplaced) {
@@ -160,6 +234,35 @@ TEST(PulledRug, AFailedSyncLeavesNothingUnderTheName) {
       unlink(folder.file("part").c_str());
     }
   }
+}
+
+// After a failed sync the kernel takes the data for written, and the next sync would succeed: an
+// array fails all later ones. What it holds in memory can be read and written on.
+TEST(PulledRug, AFailedSyncOfAnArrayIsNeverForgotten) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("array");
+  EXPECT_EQ(in_child([&] {
+              FileArray<char> array(path, {.block_bytes = kBlock, .make = true});
+              array.resize(3 * kBlock);
+              array.flush();
+              array.data()[kBlock] = 'x';
+              if (!refuse_call(SYS_fsync, EIO)) return 77;
+              for (int i = 0; i < 2; ++i) {
+                try {
+                  array.flush();
+                  return 1;
+                } catch (const Error& error) {
+                  if (error.code().value() != EIO || !told(error.what(), path)) return 2;
+                  if (i == 1 && !told(error.what(), "an earlier sync failed")) return 3;
+                }
+              }
+              array.data()[0] = 'y';
+              array.flush(Flush::kWritten);
+              return array.data()[kBlock] == 'x' ? 0 : 4;
+            }),
+            0);
+  std::ifstream file(path);
+  EXPECT_EQ(file.get(), 'y');
 }
 
 // There is a temporary name then, which goes away with the writer, and not with a forked child's

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <liburing.h>
+#include <setjmp.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -15,16 +17,24 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/support/memory_source.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/threads.h"
 #include "tests/vortex/engine_suite.h"
+#include "vortex/fault/fault_engine.h"
+#include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
+#include "vortex/os/thread_id.h"
+#include "vortex/pipeline.h"
 
 namespace vortex::test {
 namespace {
@@ -89,19 +99,15 @@ TEST_F(SystemCalls, WriteOfWhatACallbackMakes) {
   EXPECT_TRUE(written() == text_);
 }
 
-// Pages that the device still reads cannot be moved: a window that goes on waits for it. A transfer
-// must fit in the window, for the kernel pins all of it before it starts.
+// Pages that the device still reads cannot be moved: they stay with the transfer, which is longer
+// than the window.
 TEST_F(SystemCalls, DirectWrite) {
   const std::string path = folder_.file("direct");
   const int direct = open(path.c_str(), O_RDWR | O_CREAT | O_DIRECT, 0600);
   if (direct < 0) END_TEST_WITHOUT(Environment::kDirectIo, "no direct I/O in " << folder_.path());
   const FileReader<char> in = reader();
   const std::size_t whole = kBytes / 4096 * 4096;
-  constexpr std::size_t kPiece = 2 * kBlock;
-  for (std::size_t at = 0; at < whole; at += kPiece) {
-    const std::size_t piece = std::min(kPiece, whole - at);
-    ASSERT_EQ(write(direct, in.data() + at, piece), static_cast<ssize_t>(piece));
-  }
+  ASSERT_EQ(write(direct, in.data(), whole), static_cast<ssize_t>(whole)) << std::strerror(errno);
   close(direct);
   const FileReader<char> back(path, {.block_bytes = kBlock});
   EXPECT_EQ(std::memcmp(back.data(), text_.data(), whole), 0);
@@ -162,14 +168,9 @@ TEST_F(SystemCalls, SendAndReceive) {
 TEST_F(SystemCalls, ProcessVmReadv) {
   const FileReader<char> in = reader();
   std::string got(kBytes, '\0');
-  // It pins what it reads, as a direct transfer does.
-  constexpr std::size_t kPiece = 2 * kBlock;
-  for (std::size_t at = 0; at < kBytes; at += kPiece) {
-    const std::size_t piece = std::min(kPiece, kBytes - at);
-    const iovec local{got.data() + at, piece};
-    const iovec remote{const_cast<char*>(in.data()) + at, piece};
-    ASSERT_EQ(process_vm_readv(getpid(), &local, 1, &remote, 1, 0), static_cast<ssize_t>(piece));
-  }
+  const iovec local{got.data(), kBytes};
+  const iovec remote{const_cast<char*>(in.data()), kBytes};
+  ASSERT_EQ(process_vm_readv(getpid(), &local, 1, &remote, 1, 0), static_cast<ssize_t>(kBytes));
   EXPECT_TRUE(got == text_);
 }
 
@@ -216,6 +217,104 @@ TEST_F(SystemCalls, IoUringOfTheProgram) {
   EXPECT_TRUE(written() == text_);
 }
 
+// ---- Memory that may be changed.
+
+// Writes of the kernel are changes, and only they.
+TEST_F(SystemCalls, ReadIntoAnArrayAndWriteOutOfIt) {
+  const std::string path = folder_.file("array");
+  const int source = open(source_path_.c_str(), O_RDONLY);
+  {
+    FileArray<char> array(path,
+                          {.block_bytes = kBlock, .comeback_blocks = kComeback, .make = true});
+    array.resize(2 * kBytes);
+    ASSERT_EQ(pread(source, array.data() + 17, kBytes, 0), static_cast<ssize_t>(kBytes));
+    array.flush(Flush::kWritten);
+    const std::uint64_t written_bytes = array.statistics().sink.bytes;
+    ASSERT_EQ(write(file_, array.data() + 17, kBytes), static_cast<ssize_t>(kBytes));
+    array.flush(Flush::kWritten);
+    EXPECT_EQ(array.statistics().sink.bytes, written_bytes);
+  }
+  close(source);
+  EXPECT_TRUE(written() == text_);
+  const FileReader<char> back(path, {.block_bytes = kBlock});
+  EXPECT_EQ(std::memcmp(back.data() + 17, text_.data(), kBytes), 0);
+  EXPECT_EQ(back.data()[16], '\0');
+}
+
+// ---- Pages that somebody has pinned for longer.
+
+class PinnedPages : public SystemCalls {
+ protected:
+  void SetUp() override {
+    SystemCalls::SetUp();
+    if (IsSkipped()) return;
+    if (io_uring_queue_init(4, &ring_, 0) != 0) {
+      END_TEST_WITHOUT(Environment::kUring, "no io_uring");
+    }
+    has_ring_ = true;
+  }
+  void TearDown() override {
+    if (has_ring_) io_uring_queue_exit(&ring_);
+    SystemCalls::TearDown();
+  }
+  void pin(const void* at, std::size_t bytes) {
+    const iovec range{const_cast<void*>(at), bytes};
+    ASSERT_EQ(io_uring_register_buffers(&ring_, &range, 1), 0);
+  }
+
+  io_uring ring_{};
+
+ private:
+  bool has_ring_ = false;
+};
+
+// The window of a reader goes on, and whoever has pinned its pages keeps them.
+TEST_F(PinnedPages, StayWithThePinnerWhereTheyAreOnlyRead) {
+  const FileReader<char> in = reader();
+  (void)*static_cast<const volatile char*>(in.data());
+  pin(in.data(), kBlock);
+  EXPECT_EQ(std::memcmp(in.data(), text_.data(), kBytes), 0);
+  io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
+  io_uring_prep_write_fixed(entry, file_, in.data(), kBlock, 0, 0);
+  ASSERT_EQ(io_uring_submit(&ring_), 1);
+  io_uring_cqe* done = nullptr;
+  ASSERT_EQ(io_uring_wait_cqe(&ring_, &done), 0);
+  ASSERT_EQ(done->res, static_cast<int>(kBlock)) << std::strerror(-done->res);
+  io_uring_cqe_seen(&ring_, done);
+  EXPECT_TRUE(written() == text_.substr(0, kBlock));
+}
+
+// What a transfer may still write to is waited for.
+TEST_F(PinnedPages, AreWaitedForWhereTheyAreWritten) {
+  const std::string path = folder_.file("pinned");
+  FileWriter<char> out(path, {.block_bytes = kBlock, .comeback_blocks = 0});
+  out.data()[0] = text_[0];
+  pin(out.data(), kBlock);
+  const std::int32_t writer = current_thread_id();
+  std::thread releaser([&] {
+    while (!being_served(writer)) std::this_thread::yield();
+    EXPECT_EQ(io_uring_unregister_buffers(&ring_), 0);
+  });
+  for (std::size_t at = 0; at < kBytes; ++at) out.data()[at] = text_[at];
+  releaser.join();
+  out.finish(kBytes);
+  const FileReader<char> back(path);
+  EXPECT_EQ(std::memcmp(back.data(), text_.data(), kBytes), 0);
+}
+
+// And not for ever.
+TEST_F(PinnedPages, AreAnErrorWhenTheyAreNotLetGo) {
+  FileWriter<char> out(folder_.file("pinned"), {.block_bytes = kBlock, .comeback_blocks = 0});
+  out.data()[0] = text_[0];
+  pin(out.data(), kBlock);
+  const Failure failure = guarded([&] { *static_cast<volatile char*>(out.data() + kBlock) = 'x'; });
+  EXPECT_EQ(failure.error, EBUSY) << failure.message();
+  EXPECT_NE(failure.message().find("pinned"), std::string::npos) << failure.message();
+  EXPECT_EQ(io_uring_unregister_buffers(&ring_), 0);
+}
+
+// ---- Failures.
+
 // The call fails, the body goes on, and guarded() says why.
 TEST_F(SystemCalls, AFailureEndsTheCall) {
   const FileReader<char> in = reader();
@@ -244,6 +343,158 @@ TEST_F(SystemCalls, OutsideOfAGuardedScopeALineTellsOfTheFailure) {
       },
       ::testing::ExitedWithCode(0),
       "^vortex: stream .*past the end.*the system call that needed it fails with EFAULT\n$");
+}
+
+// In the guard behind a reservation nothing is ever placed.
+TEST_F(SystemCalls, TheGuardBehindTheReservation) {
+  for (const bool by_call : {true, false}) {
+    FileReader<char> in = reader();
+    const char* const behind = in.data() + in.stream().reserved_bytes() + 100;
+    const Failure failure = guarded([&] {
+      if (by_call) {
+        EXPECT_EQ(write(file_, behind, 10), -1);
+        EXPECT_EQ(errno, EFAULT);
+      } else {
+        (void)*static_cast<const volatile char*>(behind);
+        ADD_FAILURE() << "the guard could be read";
+      }
+    });
+    EXPECT_NE(failure.error, 0);
+    EXPECT_EQ(failure.offset, in.stream().reserved_bytes() + 100);
+  }
+}
+
+TEST_F(SystemCalls, WhatCannotWorkIsRefused) {
+  const auto refusal = [](auto&& make) {
+    try {
+      make();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), ENOTSUP) << error.what();
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_NE(refusal([] {
+              BlockPool({.pool_bytes = kBlock, .block_bytes = kBlock, .kind = PoolKind::kAliases});
+            }).find("VORTEX_ENGINE=signal"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal([] { CommitStream<char>({.block_bytes = kBlock}); }).find("VORTEX_ENGINE=signal"),
+      std::string::npos);
+}
+
+// A stream that goes ends the calls that wait for its data.
+TEST_F(SystemCalls, AStreamIsDestroyedUnderCalls) {
+  constexpr std::size_t kThreads = 3;
+  BlockPool pool({.pool_bytes = 2 * kBlock, .block_bytes = kBlock});
+  for (int round = 0; round < 20; ++round) {
+    auto script = std::make_shared<SourceScript>();
+    script->wait_at = 0;
+    auto stream = std::make_unique<InputStream<char>>(
+        std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(2 * kBlock), script),
+        InputStreamOptions{.comeback_blocks = 0});
+    const char* const data = stream->data();
+    std::array<std::atomic<std::int32_t>, kThreads> ids{};
+    std::vector<std::thread> callers;
+    for (std::size_t i = 0; i < kThreads; ++i) {
+      callers.emplace_back([&, i] {
+        // A file of its own: one lets a single writer in.
+        const int file = memfd_create("file", MFD_CLOEXEC);
+        EXPECT_EQ(guarded([&] {
+                    ids[i] = current_thread_id();
+                    EXPECT_EQ(write(file, data + i, 100), -1);
+                    EXPECT_EQ(errno, EFAULT);
+                  }).error,
+                  ECANCELED);
+        close(file);
+      });
+    }
+    for (const std::atomic<std::int32_t>& id : ids) {
+      while (id == 0 || !being_served(id)) std::this_thread::yield();
+    }
+    stream.reset();
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(pool.statistics().blocks_in_use, 0U);
+  }
+}
+
+// ---- Several threads, and the rest of the process.
+
+// All meet the same blocks for the first time, half of them inside calls.
+TEST_F(SystemCalls, ThreadsThatTouchTheSameBlocks) {
+  constexpr std::size_t kThreads = 6;
+  const FileReader<char> in(source_path_, {.block_bytes = kBlock, .read_ahead = 1});
+  SpinBarrier barrier(kThreads);
+  std::atomic<std::size_t> wrong{0};
+  run_together(kThreads, [&](std::size_t thread) {
+    std::vector<char> copy(kBlock);
+    for (std::size_t at = 0; at + kBlock <= kBytes; at += kBlock) {
+      barrier.arrive_and_wait();
+      if (thread % 2 == 0) {
+        const off_t to = static_cast<off_t>(thread * kBlock);
+        wrong += pwrite(file_, in.data() + at, kBlock, to) != static_cast<ssize_t>(kBlock);
+        wrong += pread(file_, copy.data(), kBlock, to) != static_cast<ssize_t>(kBlock);
+      } else {
+        std::memcpy(copy.data(), in.data() + at, kBlock);
+      }
+      wrong += std::memcmp(copy.data(), text_.data() + at, kBlock) != 0;
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+}
+
+// Children appear at any moment of a fault, and go or make streams of their own.
+TEST_F(SystemCalls, ForksAmongFaults) {
+  if (kThreadSanitizer)
+    GTEST_SKIP() << "the sanitizer's child of a process with threads may not start any";
+  std::atomic<bool> stop{false};
+  std::atomic<std::size_t> wrong{0};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 2; ++i) {
+    readers.emplace_back([&] {
+      while (!stop) {
+        const FileReader<char> in = reader();
+        wrong += std::memcmp(in.data(), text_.data(), kBytes) != 0;
+      }
+    });
+  }
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      // The heap of a sanitizer may have been locked by another thread when the child was made.
+      if (round % 4 != 0 || kAddressSanitizer) _exit(0);
+      const FileReader<char> own = reader();
+      _exit(own.data()[kBytes - 1] == text_[kBytes - 1] ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  stop = true;
+  for (std::thread& reading : readers) reading.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
+std::atomic<const void*> bus_error_at{nullptr};
+sigjmp_buf bus_error_left;
+
+// Bus errors of other code reach the handler from before.
+TEST_F(SystemCalls, BusErrorsOfOthersAreForwarded) {
+  start_behind(action_of([](int, siginfo_t* info, void*) {
+    bus_error_at = info->si_addr;
+    siglongjmp(bus_error_left, 1);
+  }));
+  const FileReader<char> in = reader();
+  EXPECT_EQ(in.data()[5], text_[5]);
+  ASSERT_EQ(ftruncate(file_, 8192), 0);
+  auto* const mapped =
+      static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0));
+  ASSERT_NE(mapped, MAP_FAILED);
+  ASSERT_EQ(ftruncate(file_, 4096), 0);
+  if (sigsetjmp(bus_error_left, 1) == 0) *static_cast<volatile char*>(mapped + 5000) = 1;
+  EXPECT_EQ(bus_error_at, mapped + 5000);
+  munmap(mapped, 8192);
+  EXPECT_EQ(std::memcmp(in.data(), text_.data(), kBytes), 0);
 }
 
 std::atomic<int> handler_calls{0};

@@ -27,6 +27,7 @@ PROGRAMS = {
     "examples/count_lines": 'wc <"$1"',
     "examples/search_file": 'grep -F "$1" "$2"',
     "examples/sort_lines": 'fold -b -w 80 "$1" | LC_ALL=C sort',
+    "cli/vortex-sort": 'LC_ALL=C sort "$@"',
     "cli/vortex": 'if [[ $1 == sort ]]; then\n'
                   '  printf \'{\\n  "seconds": 5.25,\\n  "peak_resident_bytes": 260046848\\n}\\n\'\nfi',
 }

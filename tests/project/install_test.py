@@ -66,6 +66,11 @@ def check_headers(installation, compiler, folder):
         file.write_text(f"#include <{within}/{header.name}>\n")
         run([*compiler, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
              "-fsyntax-only", *flags, file])
+    # Programs without exceptions and run-time types include any of them.
+    file = folder / "headers.cc"
+    file.write_text("".join(f"#include <vortex/{header.name}>\n" for header in installation.headers))
+    for other in filter(shutil.which, ("g++", "clang++")):
+        run([other, "-std=c++20", "-fno-exceptions", "-fno-rtti", "-fsyntax-only", *flags, file])
 
 
 def symbols_of(file, *options):

@@ -19,6 +19,8 @@ SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
 BUILD_ROOT = pathlib.Path(sys.argv[2]).resolve()
 PROGRAM = BUILD_ROOT / "cli" / "vortex"
 COMPLETION = SOURCE_ROOT / "cli" / "completion" / "vortex"
+# The page of `vortex sort` describes the program vortex-sort behind this heading.
+OTHER_PROGRAM = "\n# THE PROGRAM VORTEX-SORT\n"
 # Where C++ code raises an error of its own; others pass on what the system says.
 RAISED = re.compile(r"(?:Error\(|fail\(|Status\{|return \{|= \{|\? )(E[A-Z]{3,})\b")
 # Errors that the sources handle and never hand out as their own.
@@ -80,12 +82,19 @@ class Manual(unittest.TestCase):
         for verb in VERBS:
             printed = [names for names in options_in(help_of(verb)) if "--help" not in names]
             self.assertTrue(printed, verb)
-            written = options_of_page(page(f"vortex-{verb}.1"))
+            written = options_of_page(page(f"vortex-{verb}.1").split(OTHER_PROGRAM)[0])
             self.assertEqual(sorted(map(sorted, printed)), sorted(map(sorted, written)), verb)
+
+    def test_the_page_of_sort_has_the_options_of_the_program_of_that_name(self):
+        printed = options_in(subprocess.run([BUILD_ROOT / "cli" / "vortex-sort", "--help"],
+                                            stdout=subprocess.PIPE, text=True, check=True).stdout)
+        self.assertGreater(len(printed), 25)
+        written = options_of_page(page("vortex-sort.1").split(OTHER_PROGRAM)[1])
+        self.assertEqual(sorted(map(sorted, printed)), sorted(map(sorted, written)))
 
     def test_errors_have_a_way_out(self):
         raised = set()
-        for room in ("include", "vortex", "io", "sort"):
+        for room in ("include", "vortex", "io", "sort", "lines"):
             for path in (SOURCE_ROOT / room).rglob("*"):
                 if path.suffix in (".h", ".cc"):
                     raised |= set(RAISED.findall(path.read_text(encoding="utf-8")))
@@ -115,6 +124,17 @@ class Manual(unittest.TestCase):
             long_names = {name for names in options_in(help_of(verb)) for name in names
                           if name.startswith("--")}
             self.assertEqual(completed(verb, "--"), long_names, verb)
+
+    def test_bash_completes_the_options_of_vortex_sort(self):
+        help_text = subprocess.run([BUILD_ROOT / "cli" / "vortex-sort", "--help"],
+                                   stdout=subprocess.PIPE, text=True, check=True).stdout
+        long_names = {name for names in options_in(help_text) for name in names
+                      if name.startswith("--")}
+        script = (f'source "{COMPLETION}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); '
+                  '_vortex_sort; printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-uc", script, "bash", BUILD_ROOT / "cli" / "vortex-sort", "--"],
+                              stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(set(done.stdout.split()), long_names)
 
     def test_bash_completes_values(self):
         policies = re.search(r"fetches next: ([\w, -]+?)\s*(?=--|$)", re.sub(

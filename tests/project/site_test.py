@@ -85,6 +85,13 @@ class Site(unittest.TestCase):
                           self.pages[(self.folder / "docs/index.html").resolve()].parts
                           if part.endswith(".svg")], ["read.svg", "sort.svg"])
 
+    def test_list_of_headers_is_short(self):
+        text = (self.folder / "api" / "index.html").read_text(encoding="utf-8")
+        lines = re.findall(r"<li><p><a[^>]*><span[^>]*>vortex/\w+\.h</span></a>:(.*?)</p></li>", text, re.S)
+        self.assertEqual(len(lines), len(list((SOURCE_ROOT / "include" / "vortex").glob("*.h"))))
+        for line in lines:
+            self.assertLess(len(line), 300, line)
+
     def test_reference_has_what_headers_declare(self):
         for header in sorted((SOURCE_ROOT / "include" / "vortex").glob("*.h")):
             page = (self.folder / "api" / f"{header.stem}.html").read_text(encoding="utf-8")

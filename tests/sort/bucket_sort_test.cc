@@ -19,6 +19,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 using test::RecordCollector;
 using test::RecordList;
 using test::Shape;
@@ -101,7 +103,7 @@ TEST_P(BucketSortTest, EveryShapeLikeStableSort) {
   const std::size_t fits_cache = (std::size_t{192} << 10) / record_bytes();
   for (const Shape shape : test::kShapes) {
     for (const std::size_t count :
-         {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, kSmallSortMost + 1,
+         {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, kMaxSmallSort + 1,
           fits_cache, fits_cache + 1, 3 * fits_cache + std::size_t{random() % 100},
           std::size_t{200001}}) {
       const FormatOrder order = random_order(random);

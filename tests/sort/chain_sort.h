@@ -13,6 +13,8 @@
 
 namespace vortex::test {
 
+using namespace detail;
+
 struct ChainSortChunks {
   std::size_t spare = 0;
   std::size_t least_free = 0;  // at any time

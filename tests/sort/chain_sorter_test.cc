@@ -16,6 +16,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 template <typename K, std::size_t bytes>
 using Record = test::TaggedRecord<K, bytes>;
 

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -185,9 +186,8 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
     options.resources.open_disk =
         sort_disks(backend, random() % 3 == 0 ? harmless_faults(random) : nullptr);
     // Virtual time is for one.
-    constexpr unsigned kThreads[] = {1, 2, 7};
     options.resources.threads =
-        backend == Backend::kVirtual ? 1 : kThreads[random() % std::size(kThreads)];
+        backend == Backend::kVirtual ? 1 : kThreadCounts[random() % std::size(kThreadCounts)];
     // A pipe is opened once only: the memory is found out with nothing in it.
     ExternalSortOptions for_plan = options;
     if (pipe) for_plan.inputs = {"/dev/zero"};
@@ -377,6 +377,7 @@ INSTANTIATE_TEST_SUITE_P(, ExternalSortFaults, ::testing::ValuesIn(kFaults),
 TEST_P(ExternalSortFaults, HappenToEveryRequest) {
   const FaultCase& what = GetParam();
   auto random = test_random(1);
+  std::size_t round = 0;
   for (const bool in_memory : {false, true}) {
     SmallSort sort(in_memory);
     const auto all = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
@@ -389,11 +390,68 @@ TEST_P(ExternalSortFaults, HappenToEveryRequest) {
     const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 8, 1);
     for (std::uint64_t k = random() % step; k < requests; k += step) {
       SCOPED_TRACE(k);
+      sort.options.resources.threads = kThreadCounts[round++ % std::size(kThreadCounts)];
       sort.options.resources.open_disk = sort_disks(
           random() % 2 == 0 ? Backend::kThreads : Backend::kUring,
           std::make_shared<FaultAt>(k, what.fault, what.operation, what.fault.error == ENOSPC));
       std::string message;
       ASSERT_EQ(sort.run(&message), what.harmless ? 0 : what.fault.error) << message;
+    }
+  }
+}
+
+// Words in so much memory that teams sort the buckets of runs and the slices of the merge. Results
+// do not depend on the threads, and whatever ends the sort ends all of them.
+TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
+  constexpr std::size_t kCount = 2'300'000;
+  auto random = test_random();
+  Files files;
+  std::vector<std::uint64_t> words(kCount);
+  for (std::uint64_t& word : words) word = random();
+  const auto bytes_of_words = [&words] {
+    const auto bytes = std::as_bytes(std::span(words));
+    return Bytes(bytes.begin(), bytes.end());
+  };
+  files.add_input(bytes_of_words());
+  ExternalSortOptions options = files.options();
+  options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
+  options.resources.memory_bytes = std::uint64_t{7} << 20;
+  options.resources.block_bytes = 64 << 10;
+  std::sort(words.begin(), words.end());
+  const Bytes expected = bytes_of_words();
+  for (const unsigned threads : kThreadCounts) {
+    SCOPED_TRACE(threads);
+    options.resources.threads = threads;
+    options.resources.stop = {};
+    options.resources.progress = {};
+    const auto reads = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
+                                                 Operation::kRead);
+    options.resources.open_disk = sort_disks(Backend::kThreads, reads);
+    const ExternalSortReport report = external_sort(options);
+    ASSERT_TRUE(read_file(files.output()) == expected);
+    ASSERT_GE(report.runs, 4U);
+    ASSERT_EQ(report.passes, 1U);
+    unlink(files.output().c_str());
+
+    // The last quarter of the reads are the merge's.
+    for (const std::uint64_t at : {reads->attempts() / 3, reads->attempts() * 7 / 8}) {
+      SCOPED_TRACE(at);
+      options.resources.open_disk = sort_disks(
+          Backend::kThreads, std::make_shared<FaultAt>(
+                                 at, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
+                                 Operation::kRead));
+      EXPECT_EQ(error_of([&] { external_sort(options); }), EIO);
+      files.expect_nothing_left(false);
+    }
+    options.resources.open_disk = sort_disks(Backend::kThreads);
+    for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
+      std::stop_source stop;
+      options.resources.stop = stop.get_token();
+      options.resources.progress = [&](const SortProgress& now) {
+        if (now.phase == phase && now.bytes > report.run_bytes / 2) stop.request_stop();
+      };
+      EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
+      files.expect_nothing_left(false);
     }
   }
 }
@@ -543,6 +601,7 @@ TEST(ExternalSortProgress, EndsTheSortWhenAsked) {
   std::array<unsigned, 3> stopped_in{};
   for (unsigned at = 0; at < 12; ++at) {
     SmallSort sort;
+    sort.options.resources.threads = kThreadCounts[at % std::size(kThreadCounts)];
     std::stop_source stop;
     sort.options.resources.stop = stop.get_token();
     unsigned reports = 0;
@@ -560,12 +619,15 @@ TEST(ExternalSortProgress, EndsTheSortWhenAsked) {
 
 TEST(ExternalSortProgress, MayThrow) {
   for (const SortPhase phase : {SortPhase::kReading, SortPhase::kMerging, SortPhase::kWriting}) {
-    SmallSort sort;
-    sort.options.resources.progress = [&](const SortProgress& now) {
-      if (now.phase == phase) throw std::runtime_error("enough");
-    };
-    EXPECT_THROW(external_sort(sort.options), std::runtime_error);
-    sort.files.expect_nothing_left(false);
+    for (const unsigned threads : kThreadCounts) {
+      SmallSort sort;
+      sort.options.resources.threads = threads;
+      sort.options.resources.progress = [&](const SortProgress& now) {
+        if (now.phase == phase) throw std::runtime_error("enough");
+      };
+      EXPECT_THROW(external_sort(sort.options), std::runtime_error);
+      sort.files.expect_nothing_left(false);
+    }
   }
 }
 
@@ -607,22 +669,25 @@ TEST(ExternalSortProgress, AStopIsHeardWhileARunIsWritten) {
   options.format = RecordFormat(kRecordBytes);
   options.resources.memory_bytes = 1 << 20;
   options.resources.block_bytes = 16 << 10;
-  const auto held = std::make_shared<HeldWrite>(kBefore);
-  options.resources.open_disk = sort_disks(Backend::kThreads, held);
-  std::stop_source stop;
-  options.resources.stop = stop.get_token();
-  const SortPlan plan = plan_external_sort(options);
-  const std::uint64_t most = kBefore + plan.run_write_behind + 3;
-  ASSERT_GT(plan.run_bytes / plan.block_bytes, 2 * most) << to_string(plan);
-  std::thread other([&] {
-    held->wait_until_held();
-    stop.request_stop();
-    held->go_on();
-  });
-  EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
-  other.join();
-  EXPECT_LE(held->writes(), most);
-  files.expect_nothing_left(false);
+  for (const unsigned threads : kThreadCounts) {
+    const auto held = std::make_shared<HeldWrite>(kBefore);
+    options.resources.threads = threads;
+    options.resources.open_disk = sort_disks(Backend::kThreads, held);
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    const SortPlan plan = plan_external_sort(options);
+    const std::uint64_t most = kBefore + plan.run_write_behind + 3;
+    ASSERT_GT(plan.run_bytes / plan.block_bytes, 2 * most) << to_string(plan);
+    std::thread other([&] {
+      held->wait_until_held();
+      stop.request_stop();
+      held->go_on();
+    });
+    EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
+    other.join();
+    EXPECT_LE(held->writes(), most);
+    files.expect_nothing_left(false);
+  }
 }
 
 // A sort calls the progress function while it writes a run, too: that function may want to end the
@@ -634,7 +699,7 @@ TEST(ExternalSortProgress, IsReportedWhileARunIsWritten) {
   files.add_input(make_records(Shape::kRandom, kRecordBytes, 200000, random).bytes);
   // With a thread for runs, the sorting thread reports while it waits for that, and writes the last
   // run itself.
-  for (const unsigned threads : {1U, 2U}) {
+  for (const unsigned threads : kThreadCounts) {
     ExternalSortOptions options = files.options();
     options.format = RecordFormat(kRecordBytes);
     options.resources.memory_bytes = 6 << 20;

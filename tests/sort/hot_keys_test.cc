@@ -15,6 +15,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 using Widths = testing::Types<std::uint32_t, std::uint64_t>;
 
 template <typename Bits>

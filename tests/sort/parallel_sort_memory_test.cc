@@ -51,6 +51,8 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { giv
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 using Sort = ParallelSort<std::uint64_t, detail::KeyOfWord, detail::WordCodec<std::uint64_t>>;
 
 std::vector<std::uint64_t> random_keys(std::size_t count) {

@@ -24,6 +24,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 constexpr unsigned kTeams[] = {1, 2, 7};
 
 template <typename K, std::size_t bytes>

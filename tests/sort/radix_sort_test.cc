@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/sort/nested_outliers.h"
@@ -391,6 +392,86 @@ TEST(RadixSortTest, SortsOfOnePoolMeasureThemselves) {
   }
 }
 
+// Enough records for two threads, on a pool with and without blocks for buckets.
+template <typename Record, typename Sort>
+void expect_same_for_any_number_of_threads(const std::vector<Record>& records,
+                                           const std::vector<Record>& expected, const Sort& sort) {
+  constexpr std::size_t kBlock = std::size_t{256} << 10;
+  const std::size_t for_buckets = radix_sort_extra_blocks(8);
+  const std::pair<unsigned, std::size_t> threads_and_extra_blocks[] = {
+      {1, 0}, {1, for_buckets}, {2, for_buckets}, {7, 0}};
+  for (const auto& [threads, extra] : threads_and_extra_blocks) {
+    SCOPED_TRACE(std::to_string(threads) + " threads");
+    Fixture<Record> fixture(records.size(), kBlock, extra);
+    fixture.array.load(records);
+    const RadixSortReport report = sort(fixture.array, threads);
+    EXPECT_TRUE(same_bytes(fixture.result(), expected));
+    EXPECT_EQ(report.first_split_bits == 0, threads != 1 || extra == 0);
+    if (threads > 1) {
+      // All of it, since the pool is not used.
+      EXPECT_EQ(report.epsilon_bytes, report.working_bytes);
+      EXPECT_EQ(report.peak_blocks, fixture.array_blocks);
+    }
+    EXPECT_EQ(fixture.pool.blocks_in_use(), fixture.array_blocks);
+  }
+}
+
+TEST(RadixSortTest, NumbersAreTheSameForAnyNumberOfThreads) {
+  const auto numbers = even_keys((std::size_t{1} << 21) + 77);
+  auto expected = numbers;
+  std::sort(expected.begin(), expected.end(), std::greater<>());
+  expect_same_for_any_number_of_threads(numbers, expected, [](auto& array, unsigned threads) {
+    return radix_sort(array, {.order = Order::kDescending, .threads = threads});
+  });
+}
+
+// Few keys: where the order of equal ones were left open, buckets and threads would leave others.
+TEST(RadixSortTest, PairsAreTheSameForAnyNumberOfThreads) {
+  using Kind = Pair<std::uint64_t, std::uint64_t>;
+  auto bits = even_keys((std::size_t{1} << 20) + 77);
+  for (std::uint64_t& key : bits) key &= ~std::uint64_t{0} << 48;
+  const auto pairs = records_of<Kind>(bits);
+  auto expected = pairs;
+  stable_sort_records<Kind>(expected, Order::kAscending);
+  expect_same_for_any_number_of_threads(pairs, expected, [](auto& array, unsigned threads) {
+    return radix_sort(array, {.threads = threads});
+  });
+}
+
+TEST(RadixSortTest, TheKeyIsAskedByAllThreads) {
+  using Kind = Wide<std::uint64_t, 24>;
+  auto bits = even_keys((std::size_t{1} << 20) + 77);
+  for (std::uint64_t& key : bits) key &= ~std::uint64_t{0} << 44;
+  const auto records = records_of<Kind>(bits);
+  auto expected = records;
+  stable_sort_records<Kind>(expected, Order::kAscending);
+  expect_same_for_any_number_of_threads(records, expected, [](auto& array, unsigned threads) {
+    std::atomic<int> foreign{0};
+    const auto caller = std::this_thread::get_id();
+    thread_local bool counted = false;
+    counted = false;
+    const auto key = [&](const Kind::Record& record) {
+      if (!counted) {
+        counted = true;
+        foreign += std::this_thread::get_id() != caller;
+      }
+      return Kind::key(record);
+    };
+    const RadixSortReport report = radix_sort(array, key, {.threads = threads});
+    EXPECT_EQ(foreign.load() != 0, threads > 1);
+    return report;
+  });
+}
+
+// An array whose buckets were asked for gets them.
+TEST(RadixSortTest, OneThreadFillsBuckets) {
+  const auto numbers = even_keys((std::size_t{1} << 21) + 77);
+  Fixture<std::uint64_t> fixture(numbers.size(), std::size_t{256} << 10,
+                                 radix_sort_extra_blocks(6));
+  fixture.array.load(numbers);
+  EXPECT_EQ(radix_sort(fixture.array, {.first_split_bits = 6, .threads = 2}).first_split_bits, 6);
+}
+
 TEST(RadixSortTest, SplitsByMeasuredSpeeds) {
   constexpr std::size_t kBlock = std::size_t{64} << 10;
   const auto values = even_keys(kMany);
@@ -517,7 +598,7 @@ TEST(RadixSortTest, SortTakesAVanishingArray) {
     sort(f.array, {.order = Order::kDescending});
     std::sort(expected.begin(), expected.end(), std::greater<>());
     EXPECT_EQ(f.result(), expected);
-    sort(f.array, [](std::uint64_t word) { return word; });
+    sort(f.array, [](std::uint64_t word) { return word; }, {.threads = 1});
     std::reverse(expected.begin(), expected.end());
     EXPECT_EQ(f.result(), expected);
   }

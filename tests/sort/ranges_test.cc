@@ -1,15 +1,21 @@
 // The library's arrays as ranges, and ranges as its inputs. The expected values come from
 // std::stable_sort and from the ranges themselves.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <concepts>
+#include <coroutine>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <sstream>
@@ -30,6 +36,7 @@
 #include "vortex/range_input.h"
 #include "vortex/sort.h"
 #include "vortex/sorter.h"
+#include "vortex/vanishing_array.h"
 
 namespace vortex {
 namespace {
@@ -56,6 +63,12 @@ static_assert(std::ranges::contiguous_range<FileArray<int>> &&
               std::ranges::sized_range<FileArray<int>> &&
               std::same_as<std::ranges::range_reference_t<FileArray<int>>, int&>);
 static_assert(ArrayOf<Sorter<int>, int> && ArrayOf<const Sorter<int>, int>);
+
+// What passes by can be gone through once: these are no more than that.
+template <typename R>
+constexpr bool kOnePass = std::ranges::input_range<R> && !std::ranges::forward_range<R>;
+static_assert(kOnePass<InputStream<int>> && kOnePass<const PipelineReader<int>>);
+static_assert(!std::ranges::range<VanishingArray<int>> && !std::ranges::range<OutputStream<int>>);
 
 template <typename T>
 constexpr bool kMovesOnly =
@@ -321,6 +334,171 @@ TEST(InputFromRange, ASinglePass) {
   EXPECT_EQ(stream.data()[3], 44);
   EXPECT_EQ(stream.data()[4], 0);
   EXPECT_EQ(stream.size(), 4U);
+}
+
+#ifdef __cpp_impl_coroutine
+// The simplest coroutine that yields: std::generator comes with C++23.
+template <typename T>
+class Generator {
+ public:
+  struct promise_type {
+    const T* yielded = nullptr;
+    std::exception_ptr thrown;
+
+    Generator get_return_object() {
+      return Generator(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    std::suspend_always yield_value(const T& value) noexcept {
+      yielded = &value;
+      return {};
+    }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { thrown = std::current_exception(); }
+  };
+
+  class Iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    explicit Iterator(std::coroutine_handle<promise_type> body) : body_(body) {}
+    const T& operator*() const { return *body_.promise().yielded; }
+    Iterator& operator++() {
+      body_.resume();
+      if (body_.promise().thrown) std::rethrow_exception(body_.promise().thrown);
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return body_.done(); }
+
+   private:
+    std::coroutine_handle<promise_type> body_;
+  };
+
+  explicit Generator(std::coroutine_handle<promise_type> body) : body_(body) {}
+  Generator(Generator&& other) noexcept : body_(std::exchange(other.body_, nullptr)) {}
+  Generator& operator=(Generator&&) = delete;
+  ~Generator() {
+    if (body_) body_.destroy();
+  }
+  Iterator begin() { return ++Iterator(body_); }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  std::coroutine_handle<promise_type> body_;
+};
+
+Generator<std::uint64_t> collatz(std::uint64_t number) {
+  for (;;) {
+    co_yield number;
+    if (number == 1) co_return;
+    number = number % 2 == 0 ? number / 2 : 3 * number + 1;
+  }
+}
+
+TEST(InputFromRange, ACoroutine) {
+  std::vector<std::uint64_t> expected{837'799};
+  while (expected.back() != 1) {
+    const std::uint64_t last = expected.back();
+    expected.push_back(last % 2 == 0 ? last / 2 : 3 * last + 1);
+  }
+  BlockPool pool(small_pool());
+  auto stream = input_from_range(pool, collatz(837'799));
+  std::vector<std::uint64_t> found;
+  for (const std::uint64_t number : stream) found.push_back(number);
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(stream.size(), 525U);  // the steps that are known of this number, and itself
+}
+#endif
+
+// Lengths around the borders of blocks, of elements that straddle them, known and not known before.
+template <typename T>
+void go_through_once(std::size_t count, std::size_t bytes_more, bool known) {
+  std::vector<std::byte> bytes(count * sizeof(T) + bytes_more);
+  std::mt19937_64 random = test::test_random();
+  for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+  BlockPool pool(small_pool());
+  const auto stream = input_from_callback<T>(
+      pool,
+      [&bytes](std::span<std::byte> block, std::uint64_t offset) {
+        const std::size_t here =
+            std::min(block.size(), bytes.size() - std::min(bytes.size(), offset));
+        std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), here, block.begin());
+        return here;
+      },
+      {}, known ? std::optional<std::uint64_t>(bytes.size()) : std::nullopt);
+  std::size_t at = 0;
+  for (const T& element : stream) {
+    ASSERT_LT(at, count);
+    ASSERT_EQ(std::memcmp(&element, bytes.data() + at * sizeof(T), sizeof(T)), 0) << at;
+    ++at;
+  }
+  EXPECT_EQ(at, count);
+  EXPECT_EQ(stream.size(), count);
+}
+
+TEST(Ranges, OfStreamsAreGoneThroughOnce) {
+  struct Seven {
+    char bytes[7];
+  };
+  for (const bool known : {true, false}) {
+    for (const std::size_t blocks : {0, 1, 3}) {
+      const std::size_t numbers = blocks * kMinBlockBytes / 8;
+      go_through_once<std::uint64_t>(numbers, 0, known);
+      go_through_once<std::uint64_t>(numbers, 5, known);
+      go_through_once<std::uint64_t>(numbers + 1, 0, known);
+      const std::size_t sevens = blocks * kMinBlockBytes / 7;
+      go_through_once<Seven>(sevens, 0, known);
+      go_through_once<Seven>(sevens, 6, known);
+      go_through_once<Seven>(sevens + 1, 0, known);
+    }
+  }
+}
+
+TEST(Ranges, OfPipesAreGoneThroughOnce) {
+  constexpr std::uint64_t kCount = 3 * kMinBlockBytes / 8 + 1;
+  Pipeline<std::uint64_t> pipeline({.block_bytes = kMinBlockBytes});
+  std::thread producer([out = pipeline.writer()]() mutable {
+    std::iota(out.data(), out.data() + kCount, std::uint64_t{0});
+    out.finish(kCount);
+  });
+  const auto reader = pipeline.reader();
+  std::uint64_t next = 0;
+  for (const std::uint64_t number : reader) ASSERT_EQ(number, next++);
+  producer.join();
+  EXPECT_EQ(next, kCount);
+
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string text = "what comes out of a pipe";
+  std::thread writer([&] {
+    EXPECT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(ends[1]);
+  });
+  const FileReader<char> file(ends[0]);
+  EXPECT_EQ(file.readable_bytes(0), text.size());
+  EXPECT_EQ(file.readable_bytes(text.size()), text.size());
+  EXPECT_EQ(std::string(file.begin(), file.end()), text);
+  writer.join();
+  close(ends[0]);
+}
+
+TEST(Ranges, WhatAVanishingArrayHolds) {
+  const std::vector<std::uint64_t> numbers = random_numbers(10'000);
+  BlockPool blocks({.pool_bytes = 8 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
+  StreamPool pool(blocks, 8);
+  // Neighbours are compared across the borders of blocks.
+  VanishingArray<std::uint64_t> array(pool, numbers.size(), {.comeback_blocks = 1});
+  EXPECT_TRUE(array.span().empty());
+  array.load(numbers);
+  EXPECT_TRUE(std::ranges::equal(array.span(), numbers));
+  EXPECT_TRUE(std::ranges::equal(array.span(), numbers));  // nothing has vanished
+  vortex::sort(array.span());
+  EXPECT_TRUE(std::ranges::is_sorted(array.span()));
+  array.seal();
+  EXPECT_TRUE(std::ranges::is_sorted(array.span()));
+  EXPECT_LE(array.held_blocks(), 2U);  // read, and given back
 }
 
 TEST(InputFromRange, WhatItThrowsAndWhatItCannotDo) {

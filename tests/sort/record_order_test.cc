@@ -15,6 +15,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 static_assert(OrderRules<FormatRules>);
 static_assert(OrderRules<ComparatorRules<std::uint64_t>>);
 

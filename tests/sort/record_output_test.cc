@@ -17,6 +17,8 @@
 namespace vortex::test {
 namespace {
 
+using namespace detail;
+
 // A stream takes a block away when a later one is touched. So a room ends where the block ends in
 // which its first record ends: whole records, one at least, and all that fit.
 TEST(RecordOutput, ARoomEndsWithTheBlock) {

@@ -17,6 +17,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 using test::RecordCollector;
 using test::RecordList;
 

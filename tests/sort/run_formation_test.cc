@@ -44,7 +44,7 @@ struct Memory {
 };
 
 std::size_t least_scratch(std::size_t blocks, std::size_t record_bytes) {
-  return least_sort_scratch_bytes(blocks * kBlock / record_bytes);
+  return detail::least_sort_scratch_bytes(blocks * kBlock / record_bytes);
 }
 
 RecordList part_of(const RecordList& list, std::size_t first, std::size_t count) {
@@ -248,7 +248,7 @@ TEST(RunFormation, ByComparator) {
   auto random = test::test_random();
   using Pair = test::KeyAndValue;
   const auto by_low_bits = [](const Pair& a, const Pair& b) { return a.key % 999 < b.key % 999; };
-  const ComparatorOrder<Pair, decltype(by_low_bits)> order(by_low_bits);
+  const detail::ComparatorOrder<Pair, decltype(by_low_bits)> order(by_low_bits);
   const RecordList list = test::make_records(Shape::kRandom, 16, 50000, random);
   for (const std::size_t scratch : {least_scratch(24, 16), std::size_t{1} << 20}) {
     expect_full_runs(1, order, list, 24, {.buckets = 6, .scratch_bytes = scratch}, random);

@@ -283,7 +283,7 @@ struct ByKey {
 
 TEST_P(RunMerge, ComparatorsDecideWithoutLeadingBits) {
   auto random = test_random();
-  const ComparatorOrder<Pair, ByKey> order;
+  const detail::ComparatorOrder<Pair, ByKey> order;
   for (const Keys keys : kAllKeys) {
     const std::vector<Bytes> data = random_runs(order, 13, keys, 1 << 20, random);
     const std::size_t buffers = least_read_buffers(GetParam(), 13, 2, kBlock, sizeof(Pair));

@@ -13,6 +13,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 template <typename Record>
 Record make(std::uint64_t key, std::uint64_t value) {
   if constexpr (std::is_same_v<Record, Pair64>) {
@@ -47,7 +49,7 @@ TYPED_TEST(SmallSortTest, EveryCountAndInstructionSetLikeStdSort) {
       continue;
     }
     const SmallSort<TypeParam> sort = small_sort_for<TypeParam>(isa);
-    for (std::size_t count = 0; count <= kSmallSortMost; ++count) {
+    for (std::size_t count = 0; count <= kMaxSmallSort; ++count) {
       for (int kind = 0; kind < 5; ++kind) {
         const std::uint64_t high = kind == 4 || kind == 2 ? ~std::uint64_t{3} : 0;
         std::vector<TypeParam> in(count);
@@ -82,7 +84,7 @@ TYPED_TEST(SmallSortTest, EveryCountAndInstructionSetLikeStdSort) {
 
 TEST(SmallSortStable, KeepsTheOrderOfEqualKeys) {
   auto random = test::test_random();
-  for (std::size_t count = 0; count <= kSmallSortMost; ++count) {
+  for (std::size_t count = 0; count <= kMaxSmallSort; ++count) {
     std::vector<Pair64> in(count), out(count);
     for (std::size_t i = 0; i < count; ++i) in[i] = {random() % 7, i};
     small_sort_stable(in.data(), count, out.data(), [](const Pair64& r) { return r.key; });
@@ -102,7 +104,7 @@ TEST(StableSmallSortOfPairs, KeepsTheOrderOfEqualKeys) {
   for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
     if (isa > best_isa()) continue;
     const SmallSort<Pair64> sort = stable_small_sort_of_pairs(isa);
-    for (std::size_t count = 0; count <= kSmallSortMost; ++count) {
+    for (std::size_t count = 0; count <= kMaxSmallSort; ++count) {
       for (const int bits : {1, 3, 40, 56, 57, 58, 63, 64}) {
         const std::uint64_t low = bits == 64 ? 0 : random() >> 1;
         const std::uint64_t width = ~std::uint64_t{0} >> (64 - bits);

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "sort/job/sort_disk.h"
+#include "sort/job/sort_folders.h"
 #include "study/faulty_disk.h"
 #include "study/virtual_clock.h"
 #include "tests/io/test_disk.h"
@@ -25,6 +25,9 @@
 #include "vortex/record_order.h"
 
 namespace vortex::test {
+
+// A thread that does all, one beside it that writes runs, and teams that sort buckets and merge.
+inline constexpr unsigned kThreadCounts[] = {1, 2, 7};
 
 // Disks for a sort, all of one kind, on one clock and with one plan of faults.
 inline SortDiskFunction sort_disks(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr) {

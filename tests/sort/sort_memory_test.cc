@@ -2,17 +2,16 @@
 // for how the heap rounds. One that is given little takes 32 MiB at most besides, for the program,
 // its libraries, and what does not grow.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "io/file/seeded_random.h"
+#include "tests/support/child_peak.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
@@ -33,10 +32,15 @@ struct Setting {
   DiskBackend backend;
   const char* key = "0:8";
   std::size_t block_bytes = 0;
+  unsigned threads = 0;
 };
 constexpr Setting kSettings[] = {
     {"Records100In8", 8 * kMiB, 24 * kMiB, 100, DiskBackend::kBest},
-    {"Numbers8In16", 16 * kMiB, 32 * kMiB, 8, DiskBackend::kBest},
+    {"Numbers8In16By2", 16 * kMiB, 32 * kMiB, 8, DiskBackend::kBest, "0:8", 0, 2},
+    {"Numbers8In16By1", 16 * kMiB, 32 * kMiB, 8, DiskBackend::kBest, "0:8", 0, 1},
+    {"Numbers8In16By7", 16 * kMiB, 32 * kMiB, 8, DiskBackend::kBest, "0:8", 0, 7},
+    {"Pairs16In32By7", 32 * kMiB, 64 * kMiB, 16, DiskBackend::kBest, "0:8", 0, 7},
+    {"Records100In8By7", 8 * kMiB, 24 * kMiB, 100, DiskBackend::kBest, "0:8", 0, 7},
     {"Records1000In32", 32 * kMiB, 64 * kMiB, 1000, DiskBackend::kBest},
     {"ThreadsRecords100In16", 16 * kMiB, 40 * kMiB, 100, DiskBackend::kThreads},
     {"AllInMemory", 128 * kMiB, 64 * kMiB, 100, DiskBackend::kBest},
@@ -45,37 +49,6 @@ constexpr Setting kSettings[] = {
     {"LongKeysIn16", 16 * kMiB, 64 * kMiB, 64 << 10, DiskBackend::kBest, "0:65536"},
     {"LongestKeysIn32", 32 * kMiB, 80 * kMiB, 1 << 20, DiskBackend::kBest, "0:1048576"},
 };
-
-std::uint64_t own_peak_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-}
-
-// The peak of a child that does the work: the kernel counts it, the child's errors end the test.
-std::uint64_t peak_of(const std::function<void()>& work) {
-  int channel[2];
-  EXPECT_EQ(pipe(channel), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    try {
-      work();
-    } catch (const std::exception& error) {
-      static_cast<void>(!write(STDERR_FILENO, error.what(), std::string(error.what()).size()));
-      _exit(1);
-    }
-    const std::uint64_t peak = own_peak_bytes();
-    _exit(write(channel[1], &peak, sizeof peak) == sizeof peak ? 0 : 1);
-  }
-  close(channel[1]);
-  std::uint64_t peak = 0;
-  EXPECT_EQ(read(channel[0], &peak, sizeof peak), static_cast<ssize_t>(sizeof peak));
-  close(channel[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  return peak;
-}
 
 class SortMemory : public ::testing::TestWithParam<Setting> {
  protected:
@@ -110,6 +83,7 @@ class SortMemory : public ::testing::TestWithParam<Setting> {
       options.resources.memory_bytes = GetParam().memory_bytes;
       options.resources.backend = GetParam().backend;
       options.resources.block_bytes = GetParam().block_bytes;
+      options.resources.threads = GetParam().threads;
       external_sort(options);
     });
   }
@@ -149,6 +123,7 @@ TEST_P(SortMemory, OfPushedRecords) {
     options.memory_bytes = GetParam().memory_bytes;
     options.backend = GetParam().backend;
     options.block_bytes = GetParam().block_bytes;
+    options.threads = GetParam().threads;
     const std::size_t record_bytes = GetParam().record_bytes;
     RecordSorter sorter(options, RecordFormat(record_bytes, {parse_record_key(GetParam().key)}));
     std::vector<std::byte> record(record_bytes);

@@ -24,6 +24,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 enum class Keys {
   kUniform,
   kEqual,

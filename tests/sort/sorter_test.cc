@@ -76,8 +76,11 @@ SortResources random_options(const RunFolders& folders, std::mt19937_64& random)
   options.folders = folders.paths();
   options.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
   options.caching = random() % 4 == 0 ? Caching::kBuffered : Caching::kAuto;
-  options.open_disk = sort_disks(kAllBackends[random() % kAllBackends.size()],
-                                 random() % 3 == 0 ? harmless_faults(random) : nullptr);
+  const Backend backend = kAllBackends[random() % kAllBackends.size()];
+  options.open_disk = sort_disks(backend, random() % 3 == 0 ? harmless_faults(random) : nullptr);
+  // Virtual time is for one.
+  options.threads =
+      backend == Backend::kVirtual ? 1 : kThreadCounts[random() % std::size(kThreadCounts)];
   options.seed = random();
   return options;
 }
@@ -228,7 +231,7 @@ void sort_numbers(std::mt19937_64& random) {
 }
 
 TYPED_TEST(SorterOfNumbers, ComeInTheOrderOfTheirBits) {
-  const auto order = order_of_type<TypeParam>(std::less<TypeParam>());
+  const auto order = detail::order_of_type<TypeParam>(std::less<TypeParam>());
   ASSERT_NE(dynamic_cast<const FormatOrder*>(order.get()), nullptr);
   auto random = test_random();
   sort_numbers<TypeParam, std::less<TypeParam>>(random);
@@ -340,10 +343,12 @@ TEST(Sorter, EveryRequestMayFail) {
   const FormatOrder order{RecordFormat(kRecordBytes)};
   const RecordList list = random_list(kRecordBytes, 60000, random);
   const RecordList expected = stably_sorted(order, list);
+  std::size_t round = 0;
   const auto sort_with = [&](const std::shared_ptr<FaultPlan>& faults) {
     const RunFolders folders(2);
     SortResources options = small_options(folders);
     options.memory_bytes = 400 << 10;
+    options.threads = kThreadCounts[round++ % std::size(kThreadCounts)];
     options.open_disk = sort_disks(Backend::kThreads, faults);
     RecordSorter sorter(options, order.format());
     int error = 0;
@@ -392,10 +397,11 @@ TEST(Sorter, MayGoAtAnyMoment) {
   for (const std::size_t count : {list.count(), std::size_t{3000}}) {
     for (const Moment moment :
          {Moment::kBeforePush, Moment::kAfterPush, Moment::kAfterSort, Moment::kWhileReading}) {
-      for (const Backend backend : {Backend::kUring, Backend::kThreads}) {
+      for (const unsigned threads : kThreadCounts) {
         const RunFolders folders(2);
         SortResources options = small_options(folders);
-        options.open_disk = sort_disks(backend);
+        options.threads = threads;
+        options.open_disk = sort_disks(random() % 2 == 0 ? Backend::kUring : Backend::kThreads);
         RecordSorter sorter(options, RecordFormat(kRecordBytes));
         if (moment == Moment::kBeforePush) continue;
         sorter.push(std::span(list.bytes).first(count * kRecordBytes));
@@ -424,6 +430,7 @@ TEST(Sorter, CanBeStopped) {
     SortResources options = small_options(folders);
     options.block_bytes = 64 << 10;
     options.memory_bytes = 1100 << 10;
+    options.threads = kThreadCounts[at % std::size(kThreadCounts)];
     options.stop = stop.get_token();
     options.progress = [&](const SortProgress& now) {
       last = now.phase;
@@ -488,9 +495,12 @@ TEST(Sorter, TellsHowFarItIs) {
 TEST(Sorter, ProgressMayThrow) {
   auto random = test_random();
   const RecordList list = random_list(kRecordBytes, 300000, random);
-  for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
+  std::size_t round = 0;
+  for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting, SortPhase::kReading,
+                                SortPhase::kWriting, SortPhase::kReading, SortPhase::kWriting}) {
     const RunFolders folders(1);
     SortResources options = small_options(folders);
+    options.threads = kThreadCounts[round++ % std::size(kThreadCounts)];
     options.progress = [&](const SortProgress& now) {
       if (now.phase == phase && now.bytes > 0) throw std::runtime_error("enough");
     };

@@ -12,6 +12,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 TEST(SplitPlan, LeastDepthThenLeastVariance) {
   EXPECT_EQ(plan_splits(20), (std::vector<int>{7, 7, 6}));  // the example of section 5.5
   EXPECT_EQ(plan_splits(8), (std::vector<int>{8}));

@@ -23,6 +23,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
+#include "tests/vortex/placing.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
@@ -31,6 +32,9 @@
 
 namespace vortex {
 namespace {
+
+const testing::Environment* const by_signals =
+    testing::AddGlobalTestEnvironment(new test::BySignals);
 
 constexpr std::size_t kSmall = std::size_t{16} << 10;
 

@@ -23,6 +23,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
+#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/os/memory.h"
@@ -30,6 +31,10 @@
 
 namespace vortex {
 namespace {
+
+// Blocks lie in bare reservations here.
+const testing::Environment* const by_signals =
+    testing::AddGlobalTestEnvironment(new test::BySignals);
 
 constexpr std::size_t kSmall = std::size_t{16} << 10;
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
+#include "tests/vortex/placing.h"
 #include "tests/vortex/pooled_test.h"
 #include "vortex/block_pool.h"
 #include "vortex/guarded.h"
@@ -202,6 +203,7 @@ TEST_F(BucketStreamTest, ExplicitCallsReportWhatFailed) {
 }
 
 TEST_F(BucketStreamTest, BlocksThatCannotComeHomeAreGivenUp) {
+  const test::FaultsBy signals(test::signal_engine());
   make_pool(4);
   {
     auto bucket = make_bucket();

@@ -13,6 +13,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/words.h"
+#include "tests/vortex/placing.h"
 #include "tests/vortex/small_windows.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
@@ -21,6 +22,9 @@
 
 namespace vortex {
 namespace {
+
+const testing::Environment* const by_signals =
+    testing::AddGlobalTestEnvironment(new test::BySignals);
 
 using test::error_of;
 using test::word_at;

@@ -90,7 +90,7 @@ inline std::string why_not(Engine engine) {
 template <typename EngineType>
 class EngineTest : public ::testing::Test {
  protected:
-  // What an access raises that cannot be served.
+  // The signal that an access raises when it cannot be served.
   static constexpr int kSignal = EngineType::kEngine == Engine::kUserfaultfd ? SIGBUS : SIGSEGV;
 
   void SetUp() override {

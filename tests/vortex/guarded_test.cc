@@ -20,6 +20,7 @@
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/threads.h"
+#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
@@ -242,6 +243,7 @@ TEST(Guarded, AnOutputStreamsSinkFails) {
 
 // A chain of streams, each computed by a callback that reads the next; the last one fails.
 TEST(Guarded, OuterStreamsAreAbandonedWithTheirCause) {
+  const test::FaultsBy signals(test::signal_engine());
   BlockPool pool(blocks(8));
   {
     auto inner = scripted_stream(pool, 8, failing_at(1), "inner");
@@ -292,6 +294,7 @@ OutputStream<char> output_that_touches(BlockPool& pool, InputStream<char>& inner
 }
 
 TEST(Guarded, AnOutputCallbackIsAbandonedToo) {
+  const test::FaultsBy signals(test::signal_engine());
   BlockPool pool(blocks(4));
   {
     auto inner = scripted_stream(pool, 8, failing_at(0), "inner");

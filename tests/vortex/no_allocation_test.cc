@@ -13,12 +13,16 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/watched_heap.h"
 #include "tests/vortex/engine_suite.h"
+#include "tests/vortex/placing.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
 namespace vortex {
 namespace {
+
+const testing::Environment* const by_signals =
+    testing::AddGlobalTestEnvironment(new test::BySignals);
 
 using test::allocations;
 using test::faulting;

@@ -12,6 +12,7 @@
 
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
+#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
@@ -66,7 +67,7 @@ bool exact(const Plan& plan) {
   return !in_place(plan) && (plan.kind == PoolKind::kMoves || plan.stale_blocks == 0);
 }
 
-Plan random_plan(std::mt19937_64& random) {
+Plan random_plan(std::mt19937_64& random, bool moves_only) {
   Plan plan{};
   plan.n = random() % 4;
   plan.l = random() % 4;
@@ -74,7 +75,7 @@ Plan random_plan(std::mt19937_64& random) {
   const std::uint64_t blocks = 1 + random() % 24;
   plan.words = random() % 3 == 0 ? blocks * kWords : random() % (blocks * kWords) + 1;
   plan.known_length = random() % 2 == 0;
-  plan.kind = random() % 2 == 0 ? PoolKind::kMoves : PoolKind::kAliases;
+  plan.kind = moves_only || random() % 2 == 0 ? PoolKind::kMoves : PoolKind::kAliases;
   plan.handover = random() % 2 == 0 ? Handover::kAtHome : Handover::kInPlace;
   plan.stale_blocks = random() % 2 == 0 ? 0 : random() % 6;
   do {
@@ -362,22 +363,31 @@ void run_plan(const Plan& plan) {
   EXPECT_EQ(blocks.blocks_guaranteed, 0u);
 }
 
-TEST(PipelineModelTest, RandomSchedules) {
+void run_schedules(int count, bool moves_only) {
   std::mt19937_64 random = test::test_random();
-  for (int i = 0; i < cases(); ++i) {
-    const Plan plan = random_plan(random);
+  for (int i = 0; i < count; ++i) {
+    const Plan plan = random_plan(random, moves_only);
     run_plan(plan);
-    ASSERT_FALSE(HasFailure()) << "case " << i << ": N " << plan.n << " L " << plan.l << " M "
-                               << plan.m
-                               << (plan.kind == PoolKind::kAliases ? " aliases"
-                                   : in_place(plan)                ? " moves in place"
-                                                                   : " moves")
-                               << ", stale " << plan.stale_blocks << ", words " << plan.words
-                               << ", writer's end " << static_cast<int>(plan.writer_end)
-                               << " after " << plan.writer_until << ", reader's end "
-                               << static_cast<int>(plan.reader_end) << " after "
-                               << plan.reader_until;
+    ASSERT_FALSE(testing::Test::HasFailure())
+        << "case " << i << ": N " << plan.n << " L " << plan.l << " M " << plan.m
+        << (plan.kind == PoolKind::kAliases ? " aliases"
+            : in_place(plan)                ? " moves in place"
+                                            : " moves")
+        << ", stale " << plan.stale_blocks << ", words " << plan.words << ", writer's end "
+        << static_cast<int>(plan.writer_end) << " after " << plan.writer_until << ", reader's end "
+        << static_cast<int>(plan.reader_end) << " after " << plan.reader_until;
   }
+}
+
+TEST(PipelineModelTest, RandomSchedules) {
+  const test::FaultsBy signals(test::signal_engine());
+  run_schedules(cases(), false);
+}
+
+TEST(PipelineModelTest, RandomSchedulesByUserfaultfd) {
+  const test::FaultsBy faults(Engine::kUserfaultfd);
+  END_TEST_IF_REFUSED(faults);
+  run_schedules(cases() / 4, true);
 }
 
 }  // namespace

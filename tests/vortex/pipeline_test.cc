@@ -24,6 +24,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
 #include "tests/support/words.h"
+#include "tests/vortex/placing.h"
 #include "tests/vortex/small_windows.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
@@ -33,6 +34,9 @@
 
 namespace vortex {
 namespace {
+
+const testing::Environment* const by_signals =
+    testing::AddGlobalTestEnvironment(new test::BySignals);
 
 using test::error_of;
 using test::first_wrong;

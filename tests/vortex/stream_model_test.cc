@@ -11,6 +11,7 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
+#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
@@ -19,6 +20,8 @@
 
 namespace vortex {
 namespace {
+
+using test::Placing;
 
 using test::MemorySink;
 using test::MemorySource;
@@ -93,13 +96,15 @@ struct InputModel {
   }
 };
 
-void run_input_case(std::mt19937_64& random, PoolKind kind) {
+void run_input_case(std::mt19937_64& random, Placing placing) {
   const std::uint64_t comeback = random() % 4;
   const std::uint64_t extra = random() % 3;
   const auto data = random_bytes(random, random_length(random));
   auto script = std::make_shared<SourceScript>();
   script->length_known = random() % 2 == 0;
-  BlockPool pool({.pool_bytes = (comeback + 1 + extra) * kB, .block_bytes = kB, .kind = kind});
+  BlockPool pool({.pool_bytes = (comeback + 1 + extra) * kB,
+                  .block_bytes = kB,
+                  .kind = test::pool_kind(placing)});
   InputModel model{data, comeback + 1, script->length_known};
   {
     InputStream<std::byte> stream(std::make_unique<MemorySource>(pool, comeback + 1, data, script),
@@ -167,23 +172,25 @@ void run_input_case(std::mt19937_64& random, PoolKind kind) {
   EXPECT_EQ(script->taken, script->released);
 }
 
-class StreamModel : public testing::TestWithParam<PoolKind> {};
+class StreamModel : public test::PlacingTest {};
 
-INSTANTIATE_TEST_SUITE_P(Kinds, StreamModel, testing::Values(PoolKind::kMoves, PoolKind::kAliases));
+INSTANTIATE_TEST_SUITE_P(Kinds, StreamModel, testing::ValuesIn(test::kAllPlacings),
+                         test::NameOfPlacing());
 
 TEST_P(StreamModel, InputStreamAgainstAnArray) {
   auto random = test::test_random(1);
   for (int i = 0; i < cases() && !HasFailure(); ++i) run_input_case(random, GetParam());
 }
 
-void run_output_case(std::mt19937_64& random, PoolKind kind) {
+void run_output_case(std::mt19937_64& random, Placing placing) {
   const std::uint64_t comeback = random() % 4;
   constexpr std::uint64_t kMax = 40 * kB;
   auto script = std::make_shared<SinkScript>();
   script->may_skip = random() % 3 != 0;
   script->data.resize(kMax);
-  BlockPool pool(
-      {.pool_bytes = (comeback + 1 + random() % 3) * kB, .block_bytes = kB, .kind = kind});
+  BlockPool pool({.pool_bytes = (comeback + 1 + random() % 3) * kB,
+                  .block_bytes = kB,
+                  .kind = test::pool_kind(placing)});
   std::vector<std::byte> expected(kMax);
   std::vector<bool> written(kMax);
   std::uint64_t next = 0;
@@ -291,7 +298,9 @@ TEST_P(StreamModel, PrefaultedRangesServeSystemCalls) {
   for (int i = 0; i < cases() / 10; ++i) {
     const std::uint64_t comeback = random() % 3;
     const auto data = random_bytes(random, 1 + random_length(random));
-    BlockPool pool({.pool_bytes = 2 * (comeback + 1) * kB, .block_bytes = kB, .kind = GetParam()});
+    BlockPool pool({.pool_bytes = 2 * (comeback + 1) * kB,
+                    .block_bytes = kB,
+                    .kind = test::pool_kind(GetParam())});
     InputStream<std::byte> input(std::make_unique<MemorySource>(pool, comeback + 1, data),
                                  {.comeback_blocks = comeback});
     auto script = std::make_shared<SinkScript>();

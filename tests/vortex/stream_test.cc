@@ -23,6 +23,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
+#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/fault_dispatcher.h"
 #include "vortex/guarded.h"
@@ -211,6 +212,19 @@ TEST(InputStream, AFunctionThatFallsShortOfItsLengthIsAnError) {
                        "ended before the length it was given"));
 }
 
+TEST(InputStream, AFunctionThatReturnsMoreThanABlockIsAnError) {
+  for (const std::optional<std::uint64_t> length : {std::optional<std::uint64_t>(), {kB / 2}}) {
+    BlockPool pool(tiny(2));
+    auto too_much = input_from_callback<char>(
+        pool, [](std::span<std::byte> block, std::uint64_t) { return block.size() + 1; }, {},
+        length);
+    const Failure failure = guarded([&] { (void)read_at(too_much.data()); });
+    EXPECT_EQ(failure.error, EIO);
+    EXPECT_TRUE(contains(failure.message(), "wrote more than a block holds"));
+    EXPECT_EQ(pool.statistics().blocks_in_use, 0u);
+  }
+}
+
 TEST(InputStream, WritingOutsideTheWindowIsAnError) {
   BlockPool pool(tiny(2));
   InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
@@ -224,6 +238,7 @@ TEST(InputStream, WritingOutsideTheWindowIsAnError) {
 }
 
 TEST(InputStream, APlacedBlockMadeInaccessibleDoesNotFaultForEver) {
+  const test::FaultsBy signals(test::signal_engine());
   BlockPool pool(tiny(2));
   InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
                            {});
@@ -256,6 +271,7 @@ int refuse_vacates(os::MemoryCall call) noexcept {
 }
 
 TEST(InputStream, ARefusedMoveIsTheStreamsErrorAndLosesNoBlock) {
+  const test::FaultsBy signals(test::signal_engine());
   for (os::FailureHook hook : {&refuse_moves, &refuse_vacates}) {
     BlockPool pool(tiny(1));
     {
@@ -295,6 +311,7 @@ void expect_lost_blocks(std::size_t count, Use use) {
 }
 
 TEST(InputStream, BlocksThatCannotComeHomeAreGivenUp) {
+  const test::FaultsBy signals(test::signal_engine());
   for (os::FailureHook hook : {&refuse_moves, &refuse_vacates}) {
     expect_lost_blocks(1, [hook](BlockPool& pool) {
       InputStream<char> stream(
@@ -510,6 +527,7 @@ TEST(OutputStream, AnExceptionInTheFunctionIsTheStreamsError) {
 }
 
 TEST(StreamDeathTest, AForkedChildIsToldThatItHasNoStreams) {
+  const test::FaultsBy signals(test::signal_engine());
   BlockPool pool(tiny(2));
   InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
                            {});

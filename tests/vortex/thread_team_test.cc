@@ -20,6 +20,8 @@
 namespace vortex {
 namespace {
 
+using namespace detail;
+
 class ThreadTeamOf : public testing::TestWithParam<unsigned> {};
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadTeamOf, testing::Values(1u, 2u, 7u));
 

@@ -3,10 +3,13 @@
 
 #include <string_view>
 
+#include "vortex/detail/export.h"
+
 namespace vortex::inline v0 {
 
-// Writes the line to stderr with one write(2). Async-signal-safe; keeps errno.
-void write_line(std::string_view line) noexcept;
+// Writes the line to stderr with one write(2). Async-signal-safe; keeps errno. Exported for
+// debuggers, which stop here (docs/limits.md, "Debuggers").
+VORTEX_EXPORT void write_line(std::string_view line) noexcept;
 
 // write_line, then abort(): for broken contracts that cannot be reported to anybody, such as a pool
 // destroyed under a stream that uses it.

@@ -1,13 +1,16 @@
 #include "vortex/error.h"
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <new>
 
 namespace vortex::inline v0 {
 
 void throw_error(int errno_value, const std::string& message) { throw Error(errno_value, message); }
 
 int errno_of(const std::exception& exception, int otherwise) noexcept {
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) return ENOMEM;
   const auto* const error = dynamic_cast<const std::system_error*>(&exception);
   if (error == nullptr || error->code().value() == 0) return otherwise;
   const std::error_category& category = error->code().category();

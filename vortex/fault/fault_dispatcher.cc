@@ -336,7 +336,10 @@ void serve_elsewhere(Region* region, const Fault& fault,
     region->note_failure(failure);
     keep_refusal(fault.thread, *region, *failure);
     // While the region is pinned, or the page might be somebody else's.
-    userfaultfd.poison(fault.address);
+    if (userfaultfd.poison(fault.address) == EEXIST) {
+      region->server().withhold(fault);
+      userfaultfd.poison(fault.address);
+    }
   }
   region->unpin();
 }

@@ -22,20 +22,20 @@ struct FaultEngine {
   void (*prepare)();
 
   // By signals only.
-  void (*deliver)(int signal, siginfo_t* info, void* context) noexcept;
+  void (*deliver)(int signal, siginfo_t* info, void* context) noexcept = nullptr;
   // Whether the action is the engine's own handler, on behalf of somebody else: the engine cannot
   // serve both.
-  bool (*owns)(const struct sigaction& action) noexcept;
+  bool (*owns)(const struct sigaction& action) noexcept = nullptr;
 
   // The others only: has faults in these addresses, which are bare reservation, delivered. Throws
   // Error.
-  void (*admit)(std::byte* begin, std::size_t bytes);
+  void (*admit)(std::byte* begin, std::size_t bytes) = nullptr;
   // See settle_faults().
-  void (*settle)() noexcept;
+  void (*settle)() noexcept = nullptr;
   // Ends what prepare() began.
-  void (*stop)() noexcept;
+  void (*stop)() noexcept = nullptr;
   // In a forked child: the same, without what the child does not have.
-  void (*leave_to_parent)() noexcept;
+  void (*leave_to_parent)() noexcept = nullptr;
 
   bool by_signals() const noexcept { return deliver != nullptr; }
 };

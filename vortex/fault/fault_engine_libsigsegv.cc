@@ -62,10 +62,6 @@ const FaultEngine& libsigsegv_engine() noexcept {
       .prepare = &prepare,
       .deliver = &deliver,
       .owns = &owns,
-      .admit = nullptr,
-      .settle = nullptr,
-      .stop = nullptr,
-      .leave_to_parent = nullptr,
   };
   return kEngine;
 }

@@ -7,10 +7,6 @@ const FaultEngine& native_engine() noexcept {
       .prepare = [] {},
       .deliver = [](int, siginfo_t*, void*) noexcept { serve_pinned_fault(); },
       .owns = [](const struct sigaction&) noexcept { return false; },
-      .admit = nullptr,
-      .settle = nullptr,
-      .stop = nullptr,
-      .leave_to_parent = nullptr,
   };
   return kEngine;
 }

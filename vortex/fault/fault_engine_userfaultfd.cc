@@ -138,7 +138,7 @@ class FaultThreads {
     std::atomic<std::int32_t> serves{0};  // the thread whose fault it serves; 0: none
   };
 
-  // Who listens: nobody, somebody, or the server of this fault when it is done.
+  // The listener: nobody, somebody, or the server of this fault when it is done.
   static constexpr std::uint64_t kNobody = 0, kSomebody = 1, kFirstFault = 2;
 
   int add_thread() noexcept {
@@ -239,7 +239,7 @@ class FaultThreads {
 // Never freed: a forked child leaves its parent's behind.
 std::atomic<FaultThreads*> threads{nullptr};
 
-// What hand_on() hands on.
+// The turn that hand_on() hands on.
 #if defined(__GNUC__)
 __attribute__((tls_model("initial-exec")))
 #endif
@@ -358,8 +358,6 @@ void leave_to_parent() noexcept {
 const FaultEngine& userfaultfd_engine() noexcept {
   static constexpr FaultEngine kEngine = {
       .prepare = &prepare,
-      .deliver = nullptr,
-      .owns = nullptr,
       .admit = &admit,
       .settle = &settle,
       .stop = &stop,

@@ -39,6 +39,10 @@ class FaultServer {
   // mark the region as failed because of `inner`.
   virtual void abandon(const Failure& inner) noexcept = 0;
 
+  // The access was refused, and the page is there (for reads): it goes, so that the access can
+  // fail. For engines that do not interrupt whoever made it.
+  virtual void withhold(const Fault&) noexcept {}
+
  protected:
   ~FaultServer() = default;
 };

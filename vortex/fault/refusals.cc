@@ -1,6 +1,7 @@
 #include "vortex/fault/refusals.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <mutex>
 
 #include "vortex/fault/diagnostics.h"
+#include "vortex/fault/fault_engine.h"
 #include "vortex/fault/region_table.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/thread_id.h"
@@ -32,9 +34,14 @@ struct KeptFailure {
 
 FutexMutex mutex;
 std::array<KeptFailure, 256> of_instructions;
-std::atomic<int> call_count{0};
+std::atomic<int> kept_count{0};        // in both
 std::array<KeptFailure, 16> of_calls;  // the newest, in a ring
 std::size_t next_call = 0;
+
+void forget(KeptFailure& kept) noexcept {
+  kept.thread = 0;
+  kept_count.fetch_sub(1, std::memory_order_relaxed);
+}
 
 // The kernel's file on a thread says "running", or the number of a system call, -1 for a thread
 // that sleeps for another reason: a fault of its own.
@@ -73,13 +80,14 @@ void keep_refusal(std::int32_t thread, const Region& region, const Failure& fail
   std::lock_guard lock(mutex);
   if (by_call) {
     KeptFailure& place = of_calls[next_call++ % of_calls.size()];
-    if (place.thread == 0) call_count.fetch_add(1, std::memory_order_relaxed);
+    if (place.thread == 0) kept_count.fetch_add(1, std::memory_order_relaxed);
     place = {thread, nullptr, failure};
     return;
   }
   for (KeptFailure& place : of_instructions) {
     if (place.thread != 0) continue;
     place = {thread, &region, failure};
+    kept_count.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   // Without room the thread will look at the region itself.
@@ -91,7 +99,7 @@ bool take_refusal(Failure* failure) noexcept {
   for (KeptFailure& place : of_instructions) {
     if (place.thread != current_thread_id()) continue;
     *failure = place.failure;
-    place.thread = 0;
+    forget(place);
     found = true;
   }
   return found;
@@ -106,7 +114,7 @@ void await_refusals_taken(const Region& region) noexcept {
       for (KeptFailure& place : of_instructions) {
         if (place.thread == 0 || place.region != &region) continue;
         left = true;
-        if (look == kMostLooks) place.thread = 0;
+        if (look == kMostLooks) forget(place);
       }
     }
     if (!left || look == kMostLooks) return;
@@ -116,13 +124,17 @@ void await_refusals_taken(const Region& region) noexcept {
 }
 
 Failure failure_of_call() noexcept {
-  if (call_count.load(std::memory_order_relaxed) == 0) return {};
+  // Another thread's refusal may have ended this one's call before its own is kept.
+  while (being_served(current_thread_id())) sched_yield();
+  if (kept_count.load(std::memory_order_relaxed) == 0) return {};
+  // For the same reason the call may have been over when it was looked at.
+  Failure failure;
+  if (take_refusal(&failure)) return failure;
   std::lock_guard lock(mutex);
   for (std::size_t i = 0; i < of_calls.size(); ++i) {
     KeptFailure& oldest = of_calls[(next_call + i) % of_calls.size()];
     if (oldest.thread != current_thread_id()) continue;
-    call_count.fetch_sub(1, std::memory_order_relaxed);
-    oldest.thread = 0;
+    forget(oldest);
     return oldest.failure;
   }
   return {};

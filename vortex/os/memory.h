@@ -7,6 +7,8 @@
 
 #include <cstddef>
 
+#include "vortex/detail/export.h"
+
 namespace vortex::inline v0::os {
 
 enum class MemoryCall { kMap, kMove, kAlias, kVacate, kPopulate, kUnmap, kProtect };
@@ -16,7 +18,7 @@ std::byte* reserve(std::size_t bytes, int* error) noexcept;
 
 // Readable and writable private anonymous memory, not accounted: at `address` exactly when given
 // (what was mapped there is replaced in the same step), anywhere otherwise.
-std::byte* map_memory(std::byte* address, std::size_t bytes, int* error) noexcept;
+VORTEX_EXPORT std::byte* map_memory(std::byte* address, std::size_t bytes, int* error) noexcept;
 
 // Moves the pages of [from, from + bytes) to [to, to + bytes), replacing what was mapped there. The
 // source stays mapped, without pages, so that at no instant another thread's mmap can take either
@@ -69,8 +71,8 @@ int forbid_access(std::byte* address, std::size_t bytes) noexcept;
 int forbid_writes(std::byte* address, std::size_t bytes) noexcept;
 int allow_access(std::byte* address, std::size_t bytes) noexcept;
 
-int advise(std::byte* address, std::size_t bytes, int advice) noexcept;
-int unmap(std::byte* address, std::size_t bytes) noexcept;
+VORTEX_EXPORT int advise(std::byte* address, std::size_t bytes, int advice) noexcept;
+VORTEX_EXPORT int unmap(std::byte* address, std::size_t bytes) noexcept;
 
 // The kernel may give an address that one thread has unmapped to another thread's next mapping, and
 // orders the two; a race detector sees only what the C library maps. Code that has a library map or
@@ -89,7 +91,7 @@ std::size_t max_map_count() noexcept;
 // Null removes the hook.
 using FailureHook = int (*)(MemoryCall call) noexcept;
 void set_failure_hook(FailureHook hook) noexcept;
-// What the hook says to a call, for those that other files make.
+// The hook's answer to a call, for the calls that other files make.
 int injected_failure(MemoryCall call) noexcept;
 
 }  // namespace vortex::inline v0::os

@@ -90,7 +90,7 @@ Reservation::Reservation(Reservation&& other) noexcept
     : begin_(std::exchange(other.begin_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
       owner_pid_(other.owner_pid_),
-      keeps_map_(other.keeps_map_) {}
+      userfaultfd_(std::move(other.userfaultfd_)) {}
 
 Reservation& Reservation::operator=(Reservation&& other) noexcept {
   if (this != &other) {
@@ -98,7 +98,7 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
     begin_ = std::exchange(other.begin_, nullptr);
     bytes_ = std::exchange(other.bytes_, 0);
     owner_pid_ = other.owner_pid_;
-    keeps_map_ = other.keeps_map_;
+    userfaultfd_ = std::move(other.userfaultfd_);
   }
   return *this;
 }
@@ -112,7 +112,19 @@ void Reservation::release() noexcept {
 }
 
 int Reservation::vacate(std::byte* at, std::size_t bytes) noexcept {
-  return keeps_map_ ? os::discard(at, bytes) : os::vacate(at, bytes);
+  return userfaultfd_ != nullptr ? os::discard(at, bytes) : os::vacate(at, bytes);
+}
+
+int Reservation::place_zeros(std::byte* at, std::size_t bytes, bool writable) noexcept {
+  // Another map in the midst of one that is served would end its faults there for good.
+  if (userfaultfd_ != nullptr) {
+    const int error = userfaultfd_->zero(at, bytes);
+    if (error != 0 || writable) return error;
+    return userfaultfd_->protect_from_writes(at, bytes, true);
+  }
+  int error = 0;
+  if (os::map_memory(at, bytes, &error) == nullptr || writable) return error;
+  return os::forbid_writes(at, bytes);
 }
 
 PageTableReclaimer::PageTableReclaimer(Reservation& reservation, std::size_t block_bytes) noexcept

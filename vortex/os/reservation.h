@@ -2,7 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
+
+#include "vortex/os/userfaultfd.h"
 
 namespace vortex::inline v0 {
 
@@ -43,13 +47,19 @@ class Reservation {
     return begin_ == nullptr ? 0 : bytes_ + kReservationGuardBytes;
   }
 
-  // From now on the addresses are a map that userfaultfd serves: vacate() takes pages away and
+  // From now on the addresses are a map whose faults this one has: vacate() takes pages away and
   // leaves the map.
-  void keep_map() noexcept { keeps_map_ = true; }
+  void be_served_by(std::shared_ptr<os::Userfaultfd> userfaultfd) noexcept {
+    userfaultfd_ = std::move(userfaultfd);
+  }
 
   // Takes whatever is mapped in [at, at + bytes) away and leaves bare reservation. Returns 0 or an
   // errno value. Async-signal-safe.
   int vacate(std::byte* at, std::size_t bytes) noexcept;
+
+  // Zeros in whole pages where nothing is; nobody can write to them unless `writable`. Returns 0 or
+  // an errno value. Async-signal-safe.
+  int place_zeros(std::byte* at, std::size_t bytes, bool writable) noexcept;
 
  private:
   void release() noexcept;
@@ -57,7 +67,7 @@ class Reservation {
   std::byte* begin_ = nullptr;
   std::size_t bytes_ = 0;
   int owner_pid_ = 0;
-  bool keeps_map_ = false;
+  std::shared_ptr<os::Userfaultfd> userfaultfd_;  // null: faults are signals
 };
 
 // Gives the page tables of finished address space back. Moving a block away leaves the tables that

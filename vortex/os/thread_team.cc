@@ -14,7 +14,7 @@
 #include "vortex/os/futex.h"
 #include "vortex/os/masked_thread.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 class ThreadTeam::Impl {
  public:
@@ -122,4 +122,4 @@ void ThreadTeam::run(std::size_t parts, const std::function<void(std::size_t)>& 
 
 unsigned ThreadTeam::resolve(unsigned threads) { return threads != 0 ? threads : usable_cores(); }
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

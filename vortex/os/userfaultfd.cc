@@ -71,7 +71,6 @@ constexpr char kWayIn[] =
 // How often a move is tried again at once, and how long, in all, it then waits for the end of the
 // transfers that have pinned the pages.
 constexpr int kQuickRetries = 64;
-constexpr std::int64_t kPatienceNs = 2'000'000'000;
 constexpr std::int64_t kLongestNapNs = 2'000'000;
 
 }  // namespace
@@ -118,8 +117,8 @@ bool Userfaultfd::next(PageFault* fault) const noexcept {
   return found;
 }
 
-Userfaultfd::Moved Userfaultfd::move(std::byte* from, std::byte* to,
-                                     std::size_t bytes) const noexcept {
+Userfaultfd::Moved Userfaultfd::move(std::byte* from, std::byte* to, std::size_t bytes,
+                                     std::int64_t patience_ns) const noexcept {
   Moved done;
   int tries = 0;
   std::int64_t waited_ns = 0;
@@ -143,7 +142,7 @@ Userfaultfd::Moved Userfaultfd::move(std::byte* from, std::byte* to,
     // Somebody changes the maps at this moment (EAGAIN), or has pinned a page.
     if (error != EAGAIN && error != EBUSY) return {error, done.bytes};
     if (++tries <= kQuickRetries) continue;
-    if (waited_ns > kPatienceNs) return {EBUSY, done.bytes};
+    if (waited_ns > patience_ns) return {EBUSY, done.bytes};
     before_waiting();
     const timespec nap{0, nap_ns};
     const int saved = errno;
@@ -151,6 +150,28 @@ Userfaultfd::Moved Userfaultfd::move(std::byte* from, std::byte* to,
     errno = saved;
     waited_ns += nap_ns;
     nap_ns = std::min(nap_ns * 2, kLongestNapNs);
+  }
+  return done;
+}
+
+Userfaultfd::Moved Userfaultfd::copy(const std::byte* from, std::byte* to, std::size_t bytes,
+                                     bool writable) const noexcept {
+  Moved done;
+  if ((done.error = injected_failure(MemoryCall::kMove)) != 0) return done;
+  while (done.bytes < bytes) {
+    uffdio_copy arguments{};
+    arguments.dst = reinterpret_cast<std::uintptr_t>(to + done.bytes);
+    arguments.src = reinterpret_cast<std::uintptr_t>(from + done.bytes);
+    arguments.len = bytes - done.bytes;
+    arguments.mode = UFFDIO_COPY_MODE_DONTWAKE;
+    if (!writable) arguments.mode |= UFFDIO_COPY_MODE_WP;
+    const int error = command(descriptor_, UFFDIO_COPY, &arguments);
+    if (arguments.copy > 0) {
+      done.bytes += static_cast<std::size_t>(arguments.copy);
+    } else if (error != EAGAIN) {
+      done.error = error;
+      break;
+    }
   }
   return done;
 }

@@ -39,14 +39,20 @@ class Userfaultfd {
   bool next(PageFault* fault) const noexcept;
 
   // Moves the pages of private memory, all there, to an armed range where none is. Nobody is woken.
-  // Where a transfer has pinned them the call tries again, then waits, and gives up with EBUSY
-  // after some seconds. Returns 0 or an errno value; the second is how many bytes from the
-  // beginning on have moved all the same.
+  // Where a transfer has pinned them the call tries again, then waits, and gives up with EBUSY when
+  // it has waited for `patience_ns`. Returns 0 or an errno value; the second is how many bytes from
+  // the beginning on have moved all the same.
   struct Moved {
     int error = 0;
     std::size_t bytes = 0;
   };
-  Moved move(std::byte* from, std::byte* to, std::size_t bytes) const noexcept;
+  static constexpr std::int64_t kPatienceNs = 2'000'000'000;
+  Moved move(std::byte* from, std::byte* to, std::size_t bytes,
+             std::int64_t patience_ns = kPatienceNs) const noexcept;
+
+  // Copies pages to an armed range where none is; unless `writable`, the first write to each is a
+  // fault. Nobody is woken. Returns like move(), how many bytes have been copied.
+  Moved copy(const std::byte* from, std::byte* to, std::size_t bytes, bool writable) const noexcept;
 
   // Zeros in an armed range where nothing is. Nobody is woken. Returns 0 or an errno value.
   int zero(std::byte* begin, std::size_t bytes) const noexcept;

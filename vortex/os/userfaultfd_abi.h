@@ -1,4 +1,4 @@
-// What linux/userfaultfd.h says from Linux 6.8 on, for older headers.
+// The part of linux/userfaultfd.h that came with Linux 6.6 and 6.8, for older headers.
 #pragma once
 
 #include <linux/userfaultfd.h>

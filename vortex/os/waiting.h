@@ -7,8 +7,8 @@ namespace vortex::inline v0::os {
 
 using WaitingHook = void (*)() noexcept;
 
-// What this thread calls before it sleeps on a futex of ours, or runs somebody's code that may;
-// null at first. Returns what it was.
+// The function that this thread calls before it sleeps on a futex of ours, or runs somebody's code
+// that may; null at first. Returns what it was.
 VORTEX_EXPORT WaitingHook set_waiting_hook(WaitingHook hook) noexcept;
 
 // Calls it.

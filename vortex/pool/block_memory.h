@@ -1,4 +1,4 @@
-// How the blocks of a pool come to lie where they are needed: the two kinds of pool.
+// How the blocks of a pool come to lie where they are needed: the three kinds of pool.
 #pragma once
 
 #include <cstddef>
@@ -52,6 +52,11 @@ class BlockMemory {
   };
   virtual Placed place(std::byte* home, std::byte* from, std::byte* to) noexcept = 0;
 
+  // Takes a block from `from` home, like place(); see BlockPool::withdraw().
+  virtual Placed take_home(std::byte* home, std::byte* from, Rights /*had*/) noexcept {
+    return place(home, from, home);
+  }
+
   // Takes a block from its home to `to`, like place(). From the first instant on it can only be
   // read there.
   virtual Placed place_to_read(std::byte* home, std::byte* to) noexcept = 0;
@@ -59,12 +64,12 @@ class BlockMemory {
   // Takes a block from `from` home, like place(), while other threads may be reading it there: from
   // one instant on they fault. Where moving leaves pages of zeros for a moment, place() would let
   // them read those.
-  virtual Placed take_from_readers(std::byte* home, std::byte* from) noexcept {
-    return place(home, from, home);
+  virtual Placed take_from_readers(std::byte* home, std::byte* from, Rights had) noexcept {
+    return take_home(home, from, had);
   }
 
-  // What a block allows at `at`, where it was placed. Returns 0 or an errno value, with nothing
-  // changed.
+  // Sets the rights of a block at `at`, where it was placed. Returns 0 or an errno value, with
+  // nothing changed.
   virtual int set_rights(std::byte* home, std::byte* at, Rights rights) noexcept = 0;
 
   // False: whoever pins a block's pages, as disks do that are told of them, keeps it from moving.
@@ -83,6 +88,10 @@ class BlockMemory {
   static int protect(std::byte* at, std::size_t bytes, Rights rights) noexcept;
 
   explicit BlockMemory(std::size_t pool_bytes) : homes_({.bytes = pool_bytes}) {}
+
+  // Maps private memory at the homes, for blocks that are moved. Throws Error: ENOMEM when the
+  // system refuses it.
+  void map_private_homes(const BlockMemoryOptions& options);
 
  private:
   Reservation homes_;

@@ -238,19 +238,25 @@ int BlockPool::set_rights(Block block, Rights rights) noexcept {
 
 bool BlockPool::may_be_pinned() const noexcept { return state_->memory->may_be_pinned(); }
 
-int BlockPool::withdraw(Block block) noexcept { return place(block, home(block)); }
-
-int BlockPool::withdraw_from_readers(Block block) noexcept {
+int BlockPool::take_home(Block block, Rights had, bool from_readers) noexcept {
   State& s = *state_;
-  std::byte* const from = where_[block.index];
-  if (from == nullptr) return ENOMEM;
-  if (from == home(block)) return 0;
-  const auto [error, is_lost] = s.memory->take_from_readers(home(block), from);
+  std::byte*& where = where_[block.index];
+  std::byte* const at_home = home(block);
+  if (where == nullptr) return ENOMEM;
+  if (where == at_home) return 0;
+  const auto [error, is_lost] = from_readers ? s.memory->take_from_readers(at_home, where, had)
+                                             : s.memory->take_home(at_home, where, had);
   if (is_lost) give_up(block);
   if (error != 0) return error;
-  where_[block.index] = home(block);
+  where = at_home;
   s.withdrawals.fetch_add(1, std::memory_order_relaxed);
   return 0;
+}
+
+int BlockPool::withdraw(Block block, Rights had) noexcept { return take_home(block, had, false); }
+
+int BlockPool::withdraw_from_readers(Block block, Rights had) noexcept {
+  return take_home(block, had, true);
 }
 
 BlockPool::Statistics BlockPool::statistics() const noexcept {

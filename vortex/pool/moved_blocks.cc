@@ -39,19 +39,7 @@ class MovedBlocks final : public BlockMemory {
         block_bytes_(options.block_bytes),
         small_blocks_(options.block_bytes % kHugePageBytes != 0),
         checked_homes_(options.checked_homes) {
-    int error = 0;
-    if (os::map_memory(homes(), options.pool_bytes, &error) == nullptr) {
-      throw Error(error, options.who +
-                             ": the system refuses the memory (RLIMIT_AS, RLIMIT_DATA or "
-                             "vm.overcommit_memory=2); use a smaller pool or raise the limit");
-    }
-    // The flags move along with the blocks. A child that shared the blocks would turn every later
-    // write into a copy and could receive what a disk writes into them.
-    os::advise(homes(), options.pool_bytes, MADV_DONTFORK);
-    if (!options.in_core_dumps) os::advise(homes(), options.pool_bytes, MADV_DONTDUMP);
-    os::advise(homes(), options.pool_bytes, MADV_NOHUGEPAGE);
-    // Until they are populated, by whom it may be: registering memory with a disk does it, too.
-    if (options.huge_bytes > 0) os::advise(homes(), options.huge_bytes, MADV_HUGEPAGE);
+    map_private_homes(options);
     require_safe_moves(options.pool_name);
   }
 
@@ -100,7 +88,7 @@ class MovedBlocks final : public BlockMemory {
     return {};
   }
 
-  Placed take_from_readers(std::byte* home, std::byte* from) noexcept override {
+  Placed take_from_readers(std::byte* home, std::byte* from, Rights /*had*/) noexcept override {
     if (const int error = os::forbid_access(from, block_bytes_)) return {error};
     // The pages take their protection along.
     if (const int error = os::move_pages(from, home, block_bytes_)) {
@@ -124,6 +112,23 @@ class MovedBlocks final : public BlockMemory {
 };
 
 }  // namespace
+
+void BlockMemory::map_private_homes(const BlockMemoryOptions& options) {
+  int error = 0;
+  if (os::map_memory(homes(), options.pool_bytes, &error) == nullptr) {
+    throw Error(error, options.who +
+                           ": the system refuses the memory (RLIMIT_AS, RLIMIT_DATA or "
+                           "vm.overcommit_memory=2); use a smaller pool or raise the limit");
+  }
+  // The flags move along with the blocks. A child that shared the blocks would turn every later
+  // write into a copy and could receive what a disk writes into them; userfaultfd could not move
+  // them at all.
+  os::advise(homes(), options.pool_bytes, MADV_DONTFORK);
+  if (!options.in_core_dumps) os::advise(homes(), options.pool_bytes, MADV_DONTDUMP);
+  os::advise(homes(), options.pool_bytes, MADV_NOHUGEPAGE);
+  // Until they are populated, by whom it may be: registering memory with a disk does it, too.
+  if (options.huge_bytes > 0) os::advise(homes(), options.huge_bytes, MADV_HUGEPAGE);
+}
 
 int BlockMemory::map_also(const std::byte*, std::byte*, std::size_t, bool) noexcept {
   return ENOTSUP;

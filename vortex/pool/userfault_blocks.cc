@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -18,17 +19,7 @@ class UserfaultBlocks final : public BlockMemory {
         userfaultfd_(std::move(userfaultfd)),
         block_bytes_(options.block_bytes),
         absent_(new bool[options.pool_bytes / options.block_bytes]()) {
-    int error = 0;
-    if (os::map_memory(homes(), options.pool_bytes, &error) == nullptr) {
-      throw Error(error, options.who +
-                             ": the system refuses the memory (RLIMIT_AS, RLIMIT_DATA or "
-                             "vm.overcommit_memory=2); use a smaller pool or raise the limit");
-    }
-    // As for moved blocks; a page that a child shares could not be moved either.
-    os::advise(homes(), options.pool_bytes, MADV_DONTFORK);
-    if (!options.in_core_dumps) os::advise(homes(), options.pool_bytes, MADV_DONTDUMP);
-    os::advise(homes(), options.pool_bytes, MADV_NOHUGEPAGE);
-    if (options.huge_bytes > 0) os::advise(homes(), options.huge_bytes, MADV_HUGEPAGE);
+    map_private_homes(options);
   }
 
   int populate(std::byte* begin, std::size_t bytes) noexcept override {
@@ -39,13 +30,28 @@ class UserfaultBlocks final : public BlockMemory {
 
   Placed place(std::byte* /*home*/, std::byte* from, std::byte* to) noexcept override {
     const auto [error, moved] = userfaultfd_->move(from, to, block_bytes_);
-    if (error == 0) return {};
-    return {error, moved > 0 && userfaultfd_->move(to, from, moved).error != 0};
+    return error == 0 ? Placed{} : undone(error, from, to, moved);
   }
 
-  // The kernel forgets the protection of pages that it moves.
-  Placed place_to_read(std::byte* /*home*/, std::byte* /*to*/) noexcept override {
-    return {ENOTSUP};
+  Placed take_home(std::byte* home, std::byte* from, Rights had) noexcept override {
+    if (had != Rights::kRead) return place(home, from, home);
+    auto [error, moved] = userfaultfd_->move(from, home, block_bytes_, kPatienceWithReadersNs);
+    if (error == EBUSY) {
+      const std::size_t left = block_bytes_ - moved;
+      const auto copy = userfaultfd_->copy(from + moved, home + moved, left, true);
+      error = copy.error != 0 ? copy.error : os::discard(from + moved, left);
+      if (error != 0) os::advise(home + moved, copy.bytes, MADV_DONTNEED);
+    }
+    return error == 0 ? Placed{} : undone(error, from, home, moved);
+  }
+
+  // The kernel makes whatever it moves writable, and somebody could write before that is taken
+  // back. So the block is copied, to memory beside the pool's until the home is empty.
+  Placed place_to_read(std::byte* home, std::byte* to) noexcept override {
+    const auto [refused, copied] = userfaultfd_->copy(home, to, block_bytes_, false);
+    const int error = refused != 0 ? refused : os::discard(home, block_bytes_);
+    if (error != 0) os::advise(to, copied, MADV_DONTNEED);
+    return {error};
   }
 
   // Protecting a part of an armed map would split it, and its faults would be signals. A block that
@@ -65,6 +71,14 @@ class UserfaultBlocks final : public BlockMemory {
   bool may_be_pinned() const noexcept override { return false; }
 
  private:
+  // A transfer that reads may be longer than the window, and wait for us.
+  static constexpr std::int64_t kPatienceWithReadersNs = 2'000'000;
+
+  // What moved before the kernel refused goes back.
+  Placed undone(int error, std::byte* from, std::byte* to, std::size_t moved) noexcept {
+    return {error, moved > 0 && userfaultfd_->move(to, from, moved).error != 0};
+  }
+
   const std::shared_ptr<os::Userfaultfd> userfaultfd_;
   const std::size_t block_bytes_;
   const std::unique_ptr<bool[]> absent_;  // by home: placed, and at home because of kNone

@@ -77,7 +77,7 @@ int BlockWindow::send_home(std::uint64_t index) noexcept {
   }
   const Block block = placed(index);
   std::byte* const home = pool_.home(block);
-  return in_place_ != nullptr ? in_place_->place(block, home) : pool_.place(block, home);
+  return in_place_ != nullptr ? in_place_->place(block, home) : pool_.withdraw(block, rights_);
 }
 
 int BlockWindow::leave_behind(std::uint64_t floor) noexcept {
@@ -114,8 +114,15 @@ void BlockWindow::vacate_all() noexcept {
 
 void BlockWindow::require_within(std::uint64_t offset, std::size_t bytes, std::uint64_t end,
                                  const char* what_ends) const {
+  const auto refuse_beyond_end = [&] {
+    throw Error(ERANGE, "stream '" + stream_ + "': cannot place " + std::to_string(bytes) +
+                            " bytes at offset " + std::to_string(offset) + ": " + what_ends +
+                            " at " + std::to_string(end));
+  };
+  std::uint64_t range_end = 0;
+  if (__builtin_add_overflow(offset, bytes, &range_end)) refuse_beyond_end();
   const std::uint64_t first = offset / block_bytes_;
-  const std::uint64_t last = (offset + bytes - 1) / block_bytes_;
+  const std::uint64_t last = (range_end - 1) / block_bytes_;
   if (last - first >= window_blocks_) {
     throw Error(EINVAL, "stream '" + stream_ + "': the range to place spans " +
                             std::to_string(last - first + 1) + " blocks, and the window holds " +
@@ -126,11 +133,7 @@ void BlockWindow::require_within(std::uint64_t offset, std::size_t bytes, std::u
                             std::to_string(first) + ", and the window has moved on to block " +
                             std::to_string(floor()));
   }
-  if (offset + bytes > end) {
-    throw Error(ERANGE, "stream '" + stream_ + "': cannot place " + std::to_string(bytes) +
-                            " bytes at offset " + std::to_string(offset) + ": " + what_ends +
-                            " at " + std::to_string(end));
-  }
+  if (range_end > end) refuse_beyond_end();
 }
 
 }  // namespace vortex::inline v0

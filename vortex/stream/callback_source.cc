@@ -62,27 +62,31 @@ Source::Taken CallbackSource::take(std::uint64_t index, std::uint64_t /*floor*/)
   std::size_t written = 0;
   const char* cause = "the function that fills the blocks threw an exception";
   int error_thrown = EIO;
-  bool threw = false;
+  bool failed = false;
   filling_ = block;
   os::before_waiting();
   try {
-    written = std::min(fill_function_({pool().home(block), wanted}, offset), wanted);
+    written = fill_function_({pool().home(block), wanted}, offset);
   } catch (const std::exception& exception) {
     exception_text_ = {};
     exception_text_.text("the function that fills the blocks failed: ");
     exception_text_.text(message_of(exception));
     cause = exception_text_.c_str();
     error_thrown = errno_of(exception, EIO);
-    threw = true;
+    failed = true;
   } catch (...) {
-    threw = true;
+    failed = true;
   }
   filling_ = {};
-  if (!threw && written < wanted && length != kUnknown) {
-    cause = "the function that fills the blocks ended before the length it was given";
-    threw = true;
+  if (!failed && written > wanted) {
+    cause = "the function that fills the blocks says that it wrote more than a block holds";
+    failed = true;
   }
-  if (threw) {
+  if (!failed && written < wanted && length != kUnknown) {
+    cause = "the function that fills the blocks ended before the length it was given";
+    failed = true;
+  }
+  if (failed) {
     quota_.give_back(block);
     return {{}, 0, {error_thrown, cause}};
   }

@@ -177,6 +177,11 @@ Status Channel::put(std::uint64_t index, Block block, std::size_t bytes) noexcep
     } else {
       slot_of(index) = {block, index, bytes};
     }
+    // The last block alone is not whole. A reader that finds it may ask for the length before the
+    // writer has come to finish().
+    if (bytes < pool_->block_bytes() && !options_.length_bytes) {
+      length_.store(index * pool_->block_bytes() + bytes, std::memory_order_release);
+    }
   }
   readable_.notify();
   return {};

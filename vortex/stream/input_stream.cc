@@ -10,6 +10,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
 #include "vortex/stream/block_window.h"
+#include "vortex/stream/readable_bytes.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -63,6 +64,10 @@ InputStreamBase::~InputStreamBase() {
 
 std::size_t InputStreamBase::comeback_blocks() const noexcept {
   return state_->window.comeback_blocks();
+}
+
+std::uint64_t InputStreamBase::readable_bytes(std::uint64_t offset) const {
+  return vortex::readable_bytes(*this, block_bytes(), offset);
 }
 
 StaleBlocks InputStreamBase::stale_blocks() const noexcept { return state_->window.stale_blocks(); }
@@ -155,9 +160,10 @@ bool InputStreamBase::serve_end(std::uint64_t offset, std::uint64_t length) noex
     return true;
   }
   // Here the filler page begins where the last block ends, so there is no block to hold it.
-  int error = 0;
-  std::byte* const filler = os::map_memory(base() + filler_offset, page, &error);
-  if (filler == nullptr) return fail(error, "no memory for the page after the end", offset);
+  std::byte* const filler = base() + filler_offset;
+  if (const int error = reservation().place_zeros(filler, page, true)) {
+    return fail(error, "no memory for the page after the end", offset);
+  }
   source_->fill(filler, filler + page, filler_offset);
   state_->filler_placed = true;
   return true;

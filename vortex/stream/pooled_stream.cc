@@ -58,7 +58,7 @@ void PooledStream::count_with(BlockMeter* meter) noexcept {
 
 int PooledStream::open_range(std::uint64_t offset, std::uint64_t bytes) noexcept {
   if (bytes == 0) return 0;
-  if (offset + bytes > reserved_bytes()) return ENOSPC;
+  if (offset > reserved_bytes() || bytes > reserved_bytes() - offset) return ENOSPC;
   std::lock_guard lock(mutex());
   for (std::uint64_t index = offset / block_bytes(); index * block_bytes() < offset + bytes;
        ++index) {

@@ -41,6 +41,7 @@ struct Stream::State final : FaultServer {
 
   const Failure* serve(const Fault& fault) noexcept override { return stream.serve(fault); }
   void abandon(const Failure& inner) noexcept override { stream.abandon(inner); }
+  void withhold(const Fault& fault) noexcept override { stream.withhold(fault); }
 
   Stream& stream;
   std::string name;
@@ -118,7 +119,7 @@ void Stream::note_spurious_fault() noexcept {
 
 void Stream::open() {
   FaultDispatcher::instance().add(state_->region);
-  if (userfaultfd_in_use() != nullptr) state_->reservation.keep_map();
+  state_->reservation.be_served_by(userfaultfd_in_use());
   state_->open = true;
 }
 
@@ -193,6 +194,14 @@ const Failure* Stream::serve(const Fault& fault) noexcept {
   state_->faults.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
 }
+
+void Stream::withhold(const Fault& fault) noexcept {
+  if (locked_for(state_->mutex, fault.thread)) return;
+  std::lock_guard lock(state_->mutex);
+  take_from_sight(static_cast<std::uint64_t>(fault.address - base_));
+}
+
+void Stream::take_from_sight(std::uint64_t) noexcept {}
 
 bool Stream::handle_overrun(std::uint64_t offset) noexcept {
   return fail(ENOSPC, "the reservation ends here: raise reserve_bytes", offset);

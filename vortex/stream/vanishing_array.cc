@@ -1,5 +1,6 @@
 #include "vortex/vanishing_array.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -77,6 +78,21 @@ void VanishingArrayBase::clear() {
 void VanishingArrayBase::require(int error, const char* what) const {
   if (error == 0) return;
   throw Error(error, "vanishing array '" + name() + "': " + what + ": " + cause_of(error));
+}
+
+void VanishingArrayBase::load_parts(
+    std::uint64_t bytes, std::uint64_t part_bytes,
+    const std::function<void(std::uint64_t offset, std::uint64_t bytes)>& read) {
+  try {
+    for (std::uint64_t offset = 0; offset < bytes; offset += part_bytes) {
+      const std::uint64_t part = std::min(part_bytes, bytes - offset);
+      require(open_range(offset, part), "loading it");
+      read(offset, part);
+    }
+  } catch (...) {
+    clear();
+    throw;
+  }
 }
 
 }  // namespace vortex::inline v0

@@ -6,7 +6,7 @@
 #include "vortex/detail/chunk_arena.h"
 #include "vortex/detail/sorted_output.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // The array whose chunks an arena has, front to back.
 template <typename Record, typename Codec>
@@ -41,4 +41,4 @@ class ArrayOutput final : public SortedOutput<Record> {
   const Codec& codec_;
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

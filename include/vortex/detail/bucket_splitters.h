@@ -10,7 +10,7 @@
 #include "vortex/detail/export.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Splits records into buckets in order: record r belongs to the bucket whose number is the number
 // of splitters not greater than r; equal records belong to one bucket. Splitters are compared by
@@ -93,4 +93,4 @@ class VORTEX_EXPORT BucketSplitters {
   std::uint64_t next_ = 0;  // and the rank of the next splitter
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

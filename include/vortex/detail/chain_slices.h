@@ -12,7 +12,7 @@
 #include "vortex/detail/digit.h"
 #include "vortex/detail/sort_rules.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Gathers the records of a chain in a workspace, slice by slice, and sorts these from there.
 // Allocates in its constructor only.
@@ -126,4 +126,4 @@ class ChainSlices {
   const std::unique_ptr<Record*[]> cursors_;  // kMaxSlices
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

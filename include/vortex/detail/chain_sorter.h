@@ -26,7 +26,7 @@
 #include "vortex/detail/split.h"
 #include "vortex/detail/split_plan.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Sorts chains of an arena to an output, depth first. Allocates in its constructor only.
 //
@@ -240,8 +240,7 @@ class ChainSorter {
 
   std::span<Chain> take_lists(std::size_t count) noexcept {
     if (count > most_lists_ - open_lists_) [[unlikely]]
-      detail::broken_bound(
-          "vortex: a sort opens more lists than it has set aside: a bug in vortex\n");
+      broken_bound("vortex: a sort opens more lists than it has set aside: a bug in vortex\n");
     const std::span<Chain> lists(lists_.get() + open_lists_, count);
     open_lists_ += count;
     return lists;
@@ -335,7 +334,7 @@ class ChainSorter {
                                     Spread spread) noexcept {
     const std::size_t count = chain.count;
     Record* const gathered = gathered_;
-    if (count > kSmallSortMost &&
+    if (count > kMaxSmallSort &&
         !Dense::has_heavy_key(rules_, first_records(chain), first_chunk(chain))) {
       const auto slices = static_cast<unsigned>(
           std::min<std::size_t>(count / Dense::kLeave + 1, Dense::kMaxSlices));
@@ -382,7 +381,7 @@ class ChainSorter {
   ChunkArena<Record>& arena_;
   OutputWithHotKeys<Record, KeyOf> output_;
   ChainWriter<Record> writer_;
-  detail::KeptMemory workspace_;
+  KeptMemory workspace_;
   Record* const gathered_;
   const std::unique_ptr<typename Dense::Workspace> dense_workspace_;
   const Dense dense_;
@@ -394,4 +393,4 @@ class ChainSorter {
   LevelSplitter<Record, KeyOf> splitter_;
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -8,7 +8,7 @@
 #include "vortex/detail/chunk_arena.h"
 #include "vortex/detail/digit.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Writes each record straight to the last chunk of its list. Chunks are taken from those that have
 // just been read, so the lists grow in cached memory and nothing is gained by gathering records in
@@ -102,4 +102,4 @@ class ChainWriter {
   Record* ends_[kMaxBuckets];
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

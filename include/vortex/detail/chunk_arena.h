@@ -10,7 +10,7 @@
 
 #include "vortex/detail/broken_bound.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // How records are grouped: chunks of 4 KiB where the size of a record divides them.
 template <typename Record>
@@ -156,7 +156,7 @@ class ChunkArena {
   std::uint32_t take() noexcept {
     for (;;) {
       if (free_.empty()) [[unlikely]]
-        detail::broken_bound(
+        broken_bound(
             "vortex: a sort needs more spare chunks than it has set aside: a bug in vortex\n");
       const std::uint32_t node = free_.back();
       free_.pop_back();
@@ -260,4 +260,4 @@ class ChunkArena {
   std::size_t least_free_ = static_cast<std::size_t>(-1);
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

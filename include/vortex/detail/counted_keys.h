@@ -9,12 +9,12 @@
 #include "vortex/detail/digit.h"
 #include "vortex/detail/record_codec.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Whether a record is nothing but its key: then any records with that key are as good as those that
 // were there, and how many there were is all that a sort needs to know.
 template <typename KeyOf>
-inline constexpr bool kBareKeys = std::is_same_v<KeyOf, detail::KeyOfWord>;
+inline constexpr bool kBareKeys = std::is_same_v<KeyOf, KeyOfWord>;
 
 // Writes `copies` of `key` and returns where they end. May overwrite the memory behind them, up to
 // `end`.
@@ -63,4 +63,4 @@ class CountedKeys {
   std::uint32_t* const counters_;
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

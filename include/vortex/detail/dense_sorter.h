@@ -15,7 +15,7 @@
 #include "vortex/detail/small_sort.h"
 #include "vortex/detail/sort_rules.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Sorts an array by distributing it between itself and `other`, which has as much room, until a few
 // records are left. Keeps the order of equal keys if rules.small does.
@@ -32,9 +32,9 @@ class DenseSorter {
   static constexpr std::size_t kLeave = 54;
   static constexpr unsigned kMaxSlices = 1024;
   // Both arrays fit the second-level cache.
-  static constexpr std::size_t kMax = (std::size_t{192} << 10) / sizeof(Record) > 4 * kSmallSortMost
+  static constexpr std::size_t kMax = (std::size_t{192} << 10) / sizeof(Record) > 4 * kMaxSmallSort
                                           ? (std::size_t{192} << 10) / sizeof(Record)
-                                          : 4 * kSmallSortMost;
+                                          : 4 * kMaxSmallSort;
 
   // Where slices begin, for the levels at work. A level of s slices keeps s + 1 places. Slices of a
   // range of w bits are s >= 3 and have ranges of w - 1 bits at most, so kMinPlaces * w places
@@ -90,7 +90,7 @@ class DenseSorter {
   // `places`: those that are free.
   void sort(Record* array, std::size_t count, Record* other, bool to_other,
             Places places) const noexcept {
-    if (count <= kSmallSortMost) {
+    if (count <= kMaxSmallSort) {
       rules_.sort_few(array, count, to_other ? other : array);
       return;
     }
@@ -117,7 +117,7 @@ class DenseSorter {
       Record* const slice = other + begins[i];
       Record* const back = array + begins[i];
       const std::size_t size = begins[i + 1] - begins[i];
-      if (size <= kSmallSortMost) {  // as nearly all are
+      if (size <= kMaxSmallSort) {  // as nearly all are
         rules_.sort_few(slice, size, to_other ? slice : back);
       } else {
         sort(slice, size, back, !to_other, places);
@@ -196,4 +196,4 @@ class DenseSorter {
   Workspace& workspace_;
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -15,7 +15,7 @@
 #include "vortex/detail/record_codec.h"
 #include "vortex/detail/thread_team.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Sorts ordinary memory. `rules` speak of encoded records. Up to 512 KiB of them it needs as much
 // memory again; beyond that the array is distributed to lists of chunks that reuse
@@ -29,30 +29,27 @@ class InPlaceSort {
   using Bits = typename Rules::Bits;
   using Sorter = ChainSorter<Record, KeyOf>;
 
-  // The bytes that run() takes besides the array.
-  static std::size_t working_bytes(std::size_t count) noexcept {
-    if (count <= kSmallSortMost) return 0;
-    if (count <= kMaxDense) return dense_bytes(count);
-    return Sorter::spare_chunks_for(count) * kChunk * sizeof(Record) + Sorter::kWorkingBytes +
-           count / kChunk * ChunkArena<Record>::kListBytes;
+  // How many of `threads` pay for this array. 0 of them: one for each core that the process may
+  // use.
+  static unsigned threads_that_pay(const Record* array, std::size_t count, unsigned threads) {
+    if (threads == 1 || count < 2 * kMinShare || has_few_values(array, count)) return 1;
+    return static_cast<unsigned>(
+        std::min<std::size_t>(ThreadTeam::resolve(threads), count / kMinShare));
   }
 
-  // `threads`: as many as may work; 0: one for each core that the process may use. Those beyond
-  // what pays are left out.
-  static void run(Record* array, std::size_t count, const Rules& rules, const Codec& codec = {},
-                  unsigned threads = 1) {
-    if (threads != 1 && count >= 2 * kMinShare && !has_few_values(array, count)) {
-      const std::size_t most = count / kMinShare;
-      threads = static_cast<unsigned>(std::min<std::size_t>(ThreadTeam::resolve(threads), most));
-      if (threads > 1) {
-        ThreadTeam team(threads);
-        if (team.threads() > 1) {
-          ParallelSort<Record, KeyOf, Codec>(array, count, rules, codec, team).sort();
-          return;
-        }
+  // With as many of `threads` as pay. Returns the bytes that it took besides the array, at most.
+  static std::size_t run(Record* array, std::size_t count, const Rules& rules,
+                         const Codec& codec = {}, unsigned threads = 1) {
+    threads = threads_that_pay(array, count, threads);
+    if (threads > 1) {
+      using Parallel = ParallelSort<Record, KeyOf, Codec>;
+      ThreadTeam team(threads);
+      if (team.threads() > 1) {
+        Parallel(array, count, rules, codec, team).sort();
+        return Parallel::working_bytes(count, team.threads());
       }
     }
-    if (count <= kSmallSortMost) {
+    if (count <= kMaxSmallSort) {
       codec.encode(array, count);
       rules.sort_few(array, count, array);
       codec.decode(array, count);
@@ -61,6 +58,7 @@ class InPlaceSort {
     } else {
       InPlaceSort(array, count, rules, codec).sort();
     }
+    return working_bytes(count);
   }
 
  private:
@@ -99,6 +97,14 @@ class InPlaceSort {
     }
   }
 
+  // By one thread.
+  static std::size_t working_bytes(std::size_t count) noexcept {
+    if (count <= kMaxSmallSort) return 0;
+    if (count <= kMaxDense) return dense_bytes(count);
+    return Sorter::spare_chunks_for(count) * kChunk * sizeof(Record) + Sorter::kWorkingBytes +
+           count / kChunk * ChunkArena<Record>::kListBytes;
+  }
+
   // As many records again and a workspace, in front of them.
   using Workspace = typename Sorter::Dense::Workspace;
   static constexpr std::size_t kOtherOffset = (sizeof(Workspace) + 4095) / 4096 * 4096;
@@ -107,7 +113,7 @@ class InPlaceSort {
   }
 
   static void sort_dense(Record* array, std::size_t count, const Rules& rules, const Codec& codec) {
-    const detail::KeptMemory memory(dense_bytes(count), true);
+    const KeptMemory memory(dense_bytes(count), true);
     auto* const workspace = new (memory.get()) Workspace;
     auto* const other =
         reinterpret_cast<Record*>(static_cast<std::byte*>(memory.get()) + kOtherOffset);
@@ -135,10 +141,10 @@ class InPlaceSort {
   const std::size_t count_;
   const Rules rules_;
   const Codec codec_;
-  detail::KeptMemory spare_;
+  KeptMemory spare_;
   ChunkArena<Record> arena_;
   ArrayOutput<Record, Codec> output_;
   Sorter sorter_;
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -14,7 +14,7 @@
 #include "vortex/detail/sorted_output.h"
 #include "vortex/detail/split.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // A split, and whether hot keys are left out of it and counted.
 template <typename Bits>
@@ -157,4 +157,4 @@ class LevelSplitter {
   const std::unique_ptr<Bits[]> sample_;
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 //   leading_bits(a)           if leading_bits(a) < leading_bits(b), then a belongs before b;
 //   leading_bits_decide()     whether equal bits mean equal records;
@@ -26,8 +26,6 @@ concept OrderRules = std::copy_constructible<R> &&
   noexcept->std::same_as<bool>;
 };
 
-namespace detail {
-
 // A record and its leading bits, which stay with it, so that they are made once.
 struct KeyedRecord {
   std::uint64_t bits = 0;
@@ -45,5 +43,4 @@ bool less(const Rules& rules, const KeyedRecord& left, const KeyedRecord& right)
   return !rules.leading_bits_decide() && rules.less_of_equal_bits(left.record, right.record);
 }
 
-}  // namespace detail
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -21,7 +21,7 @@
 #include "vortex/detail/split.h"
 #include "vortex/detail/thread_team.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Sorts ordinary memory as InPlaceSort does, to the same bytes, with a team of threads. A pass over
 // the array takes four steps, each of which all threads share:
@@ -300,8 +300,7 @@ class ParallelSort {
       }
     }
     if (store_end_ > store_chunks_) [[unlikely]]
-      detail::broken_bound(
-          "vortex: a sort stores more chunks than it has room for: a bug in vortex\n");
+      broken_bound("vortex: a sort stores more chunks than it has room for: a bug in vortex\n");
   }
 
   // How many pieces of a bucket have no place in its range.
@@ -458,4 +457,4 @@ class ParallelSort {
   std::size_t store_end_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -8,7 +8,7 @@
 #include "vortex/detail/key.h"
 #include "vortex/detail/key_code.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Changes records on their way in and back on their way out. This one changes nothing.
 template <typename Record>
@@ -16,8 +16,6 @@ struct NoCodec {
   void encode(Record*, std::size_t) const noexcept {}
   void decode(Record*, std::size_t) const noexcept {}
 };
-
-namespace detail {
 
 // A KeyEncoder for whole arrays of words. The key of a pair of halves is the half that comes first
 // in memory, which is the lower part of a word or the upper one: `rotate` brings it to the top and
@@ -74,5 +72,4 @@ struct KeyOfPair {
   std::uint64_t operator()(const Pair64& pair) const noexcept { return pair.key; }
 };
 
-}  // namespace detail
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -23,9 +23,7 @@
 #include "vortex/detail/record_sort.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
-
-namespace detail {
+namespace vortex::inline v0::detail {
 
 // Calls kernel(bytes) with the size of a record, as a constant where it is a usual one.
 template <typename Kernel>
@@ -124,8 +122,6 @@ class TreeMerge final : public CheckedRecordMerge {
   std::size_t previous_input_ = ~std::size_t{0};
 };
 
-}  // namespace detail
-
 // The order by these rules.
 template <OrderRules R>
 class OrderBy : public RecordOrder {
@@ -134,7 +130,7 @@ class OrderBy : public RecordOrder {
       : RecordOrder(rules.record_bytes(), rules.leading_bits_decide()), rules_(std::move(rules)) {}
 
   bool less(const std::byte* left, const std::byte* right) const noexcept override {
-    return detail::less(rules_, detail::with_bits(rules_, left), detail::with_bits(rules_, right));
+    return detail::less(rules_, with_bits(rules_, left), with_bits(rules_, right));
   }
   std::uint64_t leading_bits(const std::byte* record) const noexcept override {
     return rules_.leading_bits(record);
@@ -150,7 +146,7 @@ class OrderBy : public RecordOrder {
 
   std::size_t scatter(const std::byte* records, std::size_t count, const BucketSplitters& splitters,
                       OpenBuckets& buckets) const override {
-    return detail::with_size_of(rules_, [&](auto record_bytes) {
+    return with_size_of(rules_, [&](auto record_bytes) {
       return scatter_by(record_bytes, records, count, splitters, buckets,
                         [](std::byte* to, const std::byte* record, std::uint64_t, auto bytes) {
                           std::memcpy(to, record, bytes);
@@ -173,17 +169,17 @@ class OrderBy : public RecordOrder {
   }
   std::unique_ptr<CheckedRecordMerge> checked_merge(
       std::span<const MergeInput> inputs) const override {
-    return std::make_unique<detail::TreeMerge<R>>(rules_, inputs);
+    return std::make_unique<TreeMerge<R>>(rules_, inputs);
   }
 
   std::size_t keep_first_of_equal(std::byte* records, std::size_t count,
                                   const std::byte* before) const noexcept override {
     const std::size_t bytes = record_bytes();
     std::byte* to = records;
-    detail::KeyedRecord last;
-    if (before != nullptr) last = detail::with_bits(rules_, before);
+    KeyedRecord last;
+    if (before != nullptr) last = with_bits(rules_, before);
     for (const std::byte* from = records; count > 0; --count, from += bytes) {
-      const detail::KeyedRecord here = detail::with_bits(rules_, from);
+      const KeyedRecord here = with_bits(rules_, from);
       if (last.record != nullptr && !detail::less(rules_, last, here)) continue;
       if (to != from) std::memcpy(to, from, bytes);
       last = {here.bits, to};
@@ -288,4 +284,4 @@ std::shared_ptr<const RecordOrder> order_of_type(Less less) {
   }
 }
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

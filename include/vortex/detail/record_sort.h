@@ -13,14 +13,12 @@
 #include "vortex/detail/order_rules.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // The scratch with which sort_records() works at all on `records` records of any size: about 23
 // bytes times the square root of their number. With 16 bytes a record it moves each record once;
 // with 32 it is at its fastest.
 VORTEX_EXPORT std::size_t least_sort_scratch_bytes(std::uint64_t records) noexcept;
-
-namespace detail {
 
 // The room of a scratch for pairs. Throws Error(ENOMEM) when it is too small to sort so many
 // records.
@@ -165,8 +163,6 @@ class RecordSort {
   const bool bits_decide_;
 };
 
-}  // namespace detail
-
 // Appends `count` records to `out` in order; equal ones keep their order. Records that are in order
 // or in strictly descending order already are only read. Otherwise pairs of leading bits and index
 // are sorted in `scratch`, and the records are appended from where they are; where the scratch does
@@ -179,22 +175,22 @@ class RecordSort {
 template <typename Rules>
 void sort_records(const Rules& order, std::byte* records, std::size_t count,
                   std::span<std::byte> scratch, RecordOutput& out) {
-  const detail::RecordSort<Rules> sort(order, records, count);
+  const RecordSort<Rules> sort(order, records, count);
   const std::size_t record_bytes = order.record_bytes();
   if (sort.ascending() == count) return append_records(out, records, count, record_bytes);
   if (sort.descending() == count) return append_reversed(out, records, count, record_bytes);
 
-  const std::span<Pair64> pairs = detail::pairs_of_scratch(scratch, count);
-  const detail::SortPieces pieces = detail::pieces_of_sort(count, pairs);
+  const std::span<Pair64> pairs = pairs_of_scratch(scratch, count);
+  const SortPieces pieces = pieces_of_sort(count, pairs);
   for (std::size_t first = 0; first < count; first += pieces.records) {
     const std::size_t here = std::min(pieces.records, count - first);
     sort.sort_pairs(first, here, pairs.data(), pieces.spare);
     if (here == count) {
-      return detail::append_places(out, records, record_bytes, pairs.data(), count);
+      return append_places(out, records, record_bytes, pairs.data(), count);
     }
-    detail::permute_records(records + first * record_bytes, record_bytes, pairs.data(), here);
+    permute_records(records + first * record_bytes, record_bytes, pairs.data(), here);
   }
   sort.merge_pieces(pieces.records, pairs.data(), out);
 }
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

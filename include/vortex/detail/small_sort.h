@@ -8,11 +8,11 @@
 #include "vortex/detail/export.h"
 #include "vortex/detail/key.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
-inline constexpr std::size_t kSmallSortMost = 128;
+inline constexpr std::size_t kMaxSmallSort = 128;
 
-// Sorts `count` <= kSmallSortMost records of `in` to `out`, which may be the same place but not
+// Sorts `count` <= kMaxSmallSort records of `in` to `out`, which may be the same place but not
 // overlap otherwise. Ascending by the unsigned key; records with equal keys in any order. Reads
 // nothing beyond in[count], writes nothing beyond out[count]. Does not allocate.
 template <typename Record>
@@ -32,4 +32,4 @@ VORTEX_EXPORT SmallSort<Pair64> small_sort_for<Pair64>(Isa isa) noexcept;
 // One that keeps the order of pairs with equal keys.
 VORTEX_EXPORT SmallSort<Pair64> stable_small_sort_of_pairs(Isa isa) noexcept;
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -6,10 +6,10 @@
 
 #include "vortex/detail/small_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // Sorts like a SmallSort, by key(record), keeping the order of records with equal keys: insertion
-// sort of runs of 8, then branch-free merging. Takes room for 2 * kSmallSortMost records of the
+// sort of runs of 8, then branch-free merging. Takes room for 2 * kMaxSmallSort records of the
 // stack, which is why it is never made part of its callers: they call themselves.
 template <typename Record, typename Key>
 [[gnu::noinline]] void small_sort_stable(const Record* in, std::size_t count, Record* out,
@@ -17,7 +17,7 @@ template <typename Record, typename Key>
   if (count == 0) return;  // `in` may be null
   constexpr std::size_t kRun = 8;
   // Raw storage: records need not be default-constructible.
-  alignas(Record) std::byte storage[2][kSmallSortMost * sizeof(Record)];
+  alignas(Record) std::byte storage[2][kMaxSmallSort * sizeof(Record)];
   auto* from = reinterpret_cast<Record*>(storage[0]);
   auto* to = reinterpret_cast<Record*>(storage[1]);
   std::memcpy(static_cast<void*>(from), in, count * sizeof(Record));
@@ -54,4 +54,4 @@ template <typename Record, typename Key>
   std::memcpy(static_cast<void*>(out), from, count * sizeof(Record));
 }
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

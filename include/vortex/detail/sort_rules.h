@@ -7,7 +7,7 @@
 
 #include "vortex/detail/small_sort_portable.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // How records are compared and how few of them are sorted.
 //   KeyOf     record -> uint32_t or uint64_t, ascending
@@ -34,4 +34,4 @@ struct SortRules {
   }
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -7,7 +7,7 @@
 
 #include "vortex/detail/digit.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 enum class SplitKind { kSlices, kScaled, kClamped, kThreeWay, kDoubling };
 
@@ -126,4 +126,4 @@ Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>
   return split;
 }
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail

@@ -8,14 +8,15 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "vortex/detail/bucket_writer.h"
 #include "vortex/detail/chain_sorter.h"
+#include "vortex/detail/export.h"
 #include "vortex/detail/in_place_sort.h"
 #include "vortex/detail/presorted.h"
 #include "vortex/detail/record_codec.h"
@@ -24,6 +25,10 @@
 #include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0::detail {
+
+// Whether the call does not throw std::bad_alloc. Compiled in the library, since programs without
+// exceptions cannot ask.
+VORTEX_EXPORT bool memory_suffices(const std::function<void()>& allocate);
 
 // Algorithm 9 of the Vortex paper for one kind of record. The first level reads the array, block by
 // block, into the buckets; what has been read flows back to the pool. Then the buckets are sorted
@@ -104,7 +109,7 @@ class VanishingSort {
     note_peak(working_bytes());
     if (error == 0) return;
     bring_back();
-    throw Error(error, "radix_sort of '" + array_.name() +
+    throw_error(error, "radix_sort of '" + array_.name() +
                            "': the system refused to move a block; the array holds all its "
                            "elements, not in order");
   }
@@ -196,15 +201,11 @@ class VanishingSort {
 
   // The buckets are sorted, in order, and flow back.
   int collect() noexcept {
-    try {
-      std::size_t largest = 0;
-      for (std::size_t i = 0; i < buckets_.size(); ++i) {
-        largest = std::max(largest, writer_->count(i));
-      }
-      arena_.reserve(largest / kChunk);
-    } catch (const std::bad_alloc&) {
-      return ENOMEM;
+    std::size_t largest = 0;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      largest = std::max(largest, writer_->count(i));
     }
+    if (!memory_suffices([&] { arena_.reserve(largest / kChunk); })) return ENOMEM;
     for (; bucket_ < buckets_.size(); ++bucket_) {
       const std::size_t size = writer_->count(bucket_);
       if (size == 0) continue;
@@ -332,7 +333,7 @@ class VanishingSort {
       error = open_result(count);
     }
     if (error == 0) return;
-    throw Error(error, "radix_sort of '" + array_.name() +
+    throw_error(error, "radix_sort of '" + array_.name() +
                            "': the system goes on refusing to move blocks; elements from " +
                            std::to_string(written_) + " to " + std::to_string(read_) +
                            " are missing");

@@ -1,0 +1,274 @@
+// Sorting lines that are longer in all than the memory given: ours and GNU sort's, LC_ALL=C.
+//
+//   random      10 to 200 printable bytes
+//   words       as words of text are spread, a few of them often
+//   urls        with long common prefixes
+//   integers    compared as numbers (-n)
+//   third       tab-separated, by the third field (-t TAB -k3,3)
+//   unique      words, each once (-u)
+//
+// Every row reads the input from the disk, writes runs, and writes and syncs the output; GNU sort
+// has as many threads (--parallel=2) and as much memory (-S). The page cache is dropped before
+// every row where the system permits. The outputs of both are compared. `of_bound` is the share of
+// the least time that the disk needs, whose speed is measured behind each sort.
+//
+// Options before those of Google Benchmark: --folder=DIR (decides the disk), --mib=N of input
+// (1024), --memory-mib=N (128), --rounds=N (3).
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench/support/own_options.h"
+#include "bench/support/ratios.h"
+#include "bench/support/sort_settings.h"
+#include "io/file/seeded_random.h"
+#include "vortex/disk.h"
+#include "vortex/file_reader.h"
+#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
+
+namespace vortex {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+bench::SortSettings settings;
+
+std::string path_of(const std::string& name) { return settings.folder + "/sort_lines." + name; }
+
+// Appends line `i`, without its end.
+using MakeLine = void (*)(std::uint64_t i, std::string& text);
+
+void append_letters(std::uint64_t bits, std::size_t count, std::string& text) {
+  for (std::size_t i = 0; i < count; ++i) {
+    text += static_cast<char>('!' + bits % 94);
+    bits = i % 8 == 7 ? mix_bits(bits + i) : bits / 94;
+  }
+}
+void random_line(std::uint64_t i, std::string& text) {
+  const std::uint64_t bits = mix_bits(i);
+  append_letters(mix_bits(bits), 10 + bits % 191, text);
+}
+// The word of rank r is about as frequent as 1/r.
+void word_line(std::uint64_t i, std::string& text) {
+  const double uniform = static_cast<double>(mix_bits(i) >> 11) * 0x1p-53;
+  const std::uint64_t word = mix_bits(static_cast<std::uint64_t>(std::pow(200000.0, uniform)));
+  for (std::uint64_t bits = word, left = 2 + word % 9; left > 0; --left, bits /= 26) {
+    text += static_cast<char>('a' + bits % 26);
+  }
+}
+void url_line(std::uint64_t i, std::string& text) {
+  const std::uint64_t bits = mix_bits(i);
+  text += "https://www.example";
+  text += std::to_string(bits % 20);
+  text += ".org/archive/section-";
+  text += std::to_string(bits / 20 % 50);
+  text += "/articles/";
+  text += std::to_string(2000 + bits / 1000 % 25);
+  text += '/';
+  text += std::to_string(mix_bits(bits) % 1000000000);
+  text += ".html";
+}
+void integer_line(std::uint64_t i, std::string& text) {
+  const std::uint64_t bits = mix_bits(i);
+  if (bits % 8 == 0) text += '-';
+  text += std::to_string(mix_bits(bits) >> (bits % 50));
+}
+void fields_line(std::uint64_t i, std::string& text) {
+  const std::uint64_t bits = mix_bits(i);
+  text += std::to_string(i);
+  text += '\t';
+  append_letters(bits, 20, text);
+  text += '\t';
+  word_line(bits, text);
+  text += std::to_string(bits % 1000);
+  text += '\t';
+  append_letters(~bits, 40, text);
+}
+
+struct Case {
+  const char* name;
+  const char* input;  // shared by cases
+  MakeLine line;
+  LineKeyOptions order;
+  std::vector<const char*> gnu_options;
+};
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = [] {
+    LineKeyOptions plain;
+    LineKeyOptions numbers;
+    numbers.letters.push_back('n');
+    LineKeyOptions third;
+    third.keys = {"3,3"};
+    third.separator = '\t';
+    LineKeyOptions unique;
+    unique.unique = true;
+    return std::vector<Case>{
+        {"random", "random", random_line, plain, {}},
+        {"words", "words", word_line, plain, {}},
+        {"urls", "urls", url_line, plain, {}},
+        {"integers", "integers", integer_line, numbers, {"-n"}},
+        {"third", "third", fields_line, third, {"-t", "\t", "-k3,3"}},
+        {"unique", "words", word_line, unique, {"-u"}},
+    };
+  }();
+  return all;
+}
+
+std::string input_of(const Case& one) { return path_of(std::string(one.input) + ".in"); }
+
+// Made when the first row wants it.
+void make_input(const Case& one) {
+  if (access(input_of(one).c_str(), F_OK) == 0) return;
+  std::ofstream file(input_of(one), std::ios::binary);
+  std::string text;
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; bytes < settings.input_bytes; ++i) {
+    one.line(i, text);
+    text += '\n';
+    if (text.size() < kMiB) continue;
+    file.write(text.data(), static_cast<std::streamsize>(text.size()));
+    bytes += std::exchange(text, {}).size();
+  }
+}
+
+void drop_caches() {
+  sync();
+  std::ofstream("/proc/sys/vm/drop_caches") << 3 << std::flush;
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// The least time in which the disk can do what a sort made of it, by its speed now: it reads the
+// input while runs are written, and these while the output is.
+double disk_seconds(const LineSortReport& report) {
+  const DiskSpeed speed = measure_disk_speed(*open_disk(), settings.folder);
+  if (report.runs == 0) {
+    return speed.seconds(report.input_bytes, 0) + speed.seconds(0, report.output_bytes);
+  }
+  return speed.seconds(report.input_bytes, report.run_bytes) +
+         speed.seconds(report.run_bytes, report.output_bytes);
+}
+
+void sort_with_vortex(benchmark::State& state, const Case& one) {
+  make_input(one);
+  for (auto _ : state) {
+    LineSortOptions options;
+    options.inputs = {input_of(one)};
+    options.output = path_of(std::string(one.name) + ".out");
+    options.order = line_order(one.order);
+    options.resources.memory_bytes = settings.memory_bytes;
+    options.resources.folders = {settings.folder};
+    options.resources.threads = 2;
+    drop_caches();
+    LineSortReport report;
+    const double seconds = seconds_of([&] { report = sort_lines(options); });
+    state.SetIterationTime(seconds);
+    state.counters["of_bound"] = disk_seconds(report) / seconds;
+    state.counters["cpu_s"] = report.cpu_seconds;
+    state.counters["runs"] = static_cast<double>(report.runs);
+    state.counters["passes"] = report.passes;
+    state.counters["forming_s"] = report.run_formation_seconds;
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(settings.input_bytes));
+}
+
+bool run_gnu_sort(const Case& one, const std::string& output) {
+  const std::string memory = std::to_string(settings.memory_bytes / 1024) + "K";
+  const std::string input = input_of(one);
+  std::vector<const char*> arguments = {"sort", "--parallel=2",          "-S", memory.c_str(),
+                                        "-T",   settings.folder.c_str(), "-o", output.c_str()};
+  arguments.insert(arguments.end(), one.gnu_options.begin(), one.gnu_options.end());
+  arguments.push_back(input.c_str());
+  arguments.push_back(nullptr);
+  std::array<const char*, 3> environment = {"LC_ALL=C", "PATH=/usr/bin:/bin", nullptr};
+  pid_t child = 0;
+  int status = posix_spawnp(&child, "sort", nullptr, nullptr, const_cast<char**>(arguments.data()),
+                            const_cast<char**>(environment.data()));
+  if (status != 0 || waitpid(child, &status, 0) != child || status != 0) return false;
+  const int file = open(output.c_str(), O_RDONLY | O_CLOEXEC);
+  fsync(file);
+  close(file);
+  return true;
+}
+
+// Whether two files hold the same; both have been synced, and are in the page cache or not.
+bool same(const std::string& a, const std::string& b) {
+  FileReader<char> left(a);
+  FileReader<char> right(b);
+  return std::string_view(left.data(), left.size()) == std::string_view(right.data(), right.size());
+}
+
+void sort_with_gnu(benchmark::State& state, const Case& one) {
+  make_input(one);
+  const std::string output = path_of("gnu");
+  const std::string ours = path_of(std::string(one.name) + ".out");
+  for (auto _ : state) {
+    drop_caches();
+    bool sorted = false;
+    state.SetIterationTime(seconds_of([&] { sorted = run_gnu_sort(one, output); }));
+    if (!sorted) state.SkipWithError("GNU sort failed");
+  }
+  if (access(ours.c_str(), F_OK) == 0 && !same(ours, output)) {
+    state.SkipWithError("the outputs are not the same");
+  }
+  unlink(output.c_str());
+  state.SetBytesProcessed(static_cast<std::int64_t>(settings.input_bytes));
+}
+
+void add_rows(const Case& one, std::vector<bench::Ratio>& ratios) {
+  const auto add = [&](const char* sorter, auto* function) {
+    benchmark::RegisterBenchmark(
+        (std::string(one.name) + "/" + sorter).c_str(),
+        [function, &one](benchmark::State& state) { function(state, one); })
+        ->Iterations(1)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  };
+  add("vortex", sort_with_vortex);
+  add("gnu_sort", sort_with_gnu);
+  const auto shown = [&](const char* sorter) {
+    return std::string(one.name) + "/" + sorter + "/iterations:1/manual_time";
+  };
+  ratios.push_back(
+      {std::string(one.name) + ": vortex against GNU sort", shown("vortex"), shown("gnu_sort")});
+}
+
+void remove_files() {
+  for (const Case& one : cases()) {
+    unlink(input_of(one).c_str());
+    unlink(path_of(std::string(one.name) + ".out").c_str());
+  }
+}
+
+}  // namespace
+}  // namespace vortex
+
+int main(int argc, char** argv) {
+  using namespace vortex;
+  const std::vector<std::string> arguments =
+      bench::benchmark_arguments(argc, argv, settings.options(), "3");
+  std::vector<bench::Ratio> ratios;
+  remove_files();
+  for (const Case& one : cases()) add_rows(one, ratios);
+  const int result = bench::run_with_ratios(arguments, ratios);
+  remove_files();
+  return result;
+}

@@ -1,0 +1,163 @@
+#include "cli/gnu_sort.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "cli/environment_order.h"
+#include "cli/gnu_sort_options.h"
+#include "cli/interrupt.h"
+#include "cli/open_files.h"
+#include "cli/verbs.h"
+#include "sort/job/sort_folders.h"
+#include "vortex/detail/printable.h"
+#include "vortex/error.h"
+#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
+#include "vortex/version.h"
+
+namespace vortex::cli {
+namespace {
+
+using Action = GnuSortOptions::Action;
+
+// Scripts that ask for less want little memory, not an error. GNU sort takes more, too, where a
+// line needs it; this has room for one of a MiB and its key.
+constexpr std::uint64_t kMinMemoryBytes = std::uint64_t{8} << 20;
+
+bool checks(const GnuSortOptions& options) {
+  return options.action == Action::kCheck || options.action == Action::kCheckQuietly;
+}
+
+std::array<char, 16> random_seed(const std::string& source) {
+  if (source.empty()) return system_random_seed();
+  std::array<char, 16> seed{};
+  std::ifstream file(source, std::ios::binary);
+  if (!file) throw UsageError(fmt::format("open failed: {}: {}", source, std::strerror(errno)));
+  if (!file.read(seed.data(), seed.size()))
+    throw UsageError(fmt::format("'{}': end of file", source));
+  return seed;
+}
+
+bool is_random(const LineKeyOptions& keys) {
+  bool random = keys.letters.find('R') != std::string::npos;
+  for (const std::string& key : keys.keys) random |= key.find('R') != std::string::npos;
+  return random;
+}
+
+// Standard input has ended when it is read for the second time.
+std::vector<std::string> inputs_to_read(const std::vector<std::string>& named) {
+  std::vector<std::string> inputs;
+  bool standard_input_read = false;
+  for (const std::string& name : named) {
+    if (name == "-" && standard_input_read) continue;
+    standard_input_read |= name == "-";
+    inputs.push_back(name);
+  }
+  return inputs;
+}
+
+// GNU sort takes a hyphen behind -o for the name of a file.
+std::string output_path(const std::string& named) {
+  if (named.empty()) return "-";
+  return named == "-" ? "./-" : named;
+}
+
+void expect_readable(const std::vector<std::string>& inputs, const char* problem) {
+  for (const std::string& name : inputs) {
+    if (name == "-" || euidaccess(name.c_str(), R_OK) == 0) continue;
+    throw UsageError(fmt::format("{}: {}: {}", problem, name, std::strerror(errno)));
+  }
+}
+
+LineSortOptions line_sort_options(const GnuSortOptions& options) {
+  LineKeyOptions keys = options.keys;
+  if (is_random(keys)) keys.random_seed = random_seed(options.random_source);
+  LineSortOptions what;
+  what.order = order_in_locale_of_environment(keys);
+  what.inputs = inputs_to_read(options.inputs);
+  expect_readable(what.inputs, checks(options) ? "open failed" : "cannot read");
+  what.output = output_path(options.output);
+  what.framing = RecordFraming::delimited(options.zero_terminated ? '\0' : '\n');
+  what.merge_inputs = options.action == Action::kMerge;
+  if (options.memory_bytes != 0) {
+    what.resources.memory_bytes = std::max(options.memory_bytes, kMinMemoryBytes);
+  }
+  what.resources.threads = options.threads;
+  what.resources.folders = options.folders;
+  if (what.resources.folders.empty()) what.resources.folders.push_back(temporary_folder());
+  return what;
+}
+
+// "FILE:LINE: disorder: TEXT", the text and its end as they are, for scripts.
+void tell(const LineDisorder& disorder, const char* program, char delimiter) {
+  std::string line = fmt::format("{}: {}:{}: disorder: ", program, disorder.input, disorder.record);
+  line += disorder.text;
+  line += delimiter;
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+int run(const GnuSortOptions& options, const char* program) {
+  if (options.action == Action::kHelp) {
+    fmt::print("{}", gnu_sort_help(program));
+    return kExitGood;
+  }
+  if (options.action == Action::kVersion) {
+    fmt::print("vortex-sort (vortex) {}\n", VORTEX_VERSION_STRING);
+    return kExitGood;
+  }
+  LineSortOptions what = line_sort_options(options);
+  allow_many_open_files();
+  Interrupt interrupt;
+  what.resources.stop = interrupt.token();
+  return interrupt.end_process_or([&] {
+    if (!checks(options)) {
+      sort_lines(what);
+      return kExitGood;
+    }
+    const std::optional<LineDisorder> disorder = check_lines(what);
+    if (!disorder) return kExitGood;
+    if (options.action == Action::kCheck) tell(*disorder, program, what.framing.delimiter());
+    return kExitNotSorted;
+  });
+}
+
+// Messages may have several lines.
+void print_error(const char* program, std::string_view message) {
+  std::fprintf(stderr, "%s: %.*s\n", program, static_cast<int>(message.size()), message.data());
+}
+
+}  // namespace
+
+int gnu_sort(int argc, char** argv) noexcept {
+  const char* const program = argc > 0 ? argv[0] : "vortex-sort";
+  try {
+    const int code = run(parse_gnu_sort_options(argc, argv), program);
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
+    return code;
+  } catch (const UsageError& error) {
+    if (*error.what() != '\0') print_error(program, error.what());
+    if (error.look_at_help) {
+      std::fprintf(stderr, "Try '%s --help' for more information.\n", program);
+    }
+  } catch (const std::exception& exception) {
+    const bool by_us = errno_of(exception, 0) == EINVAL;
+    print_error(program, by_us ? message_of(exception) : std::string_view(exception.what()));
+  }
+  return kExitError;
+}
+
+}  // namespace vortex::cli

@@ -1,0 +1,408 @@
+#include "cli/gnu_sort_options.h"
+
+#include <fmt/format.h>
+#include <getopt.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+#include "vortex/error.h"
+#include "vortex/sort_resources.h"
+
+namespace vortex::cli {
+namespace {
+
+// Long options without a letter.
+enum : int {
+  kBatchSize = 256,
+  kCheck,
+  kCompressProgram,
+  kDebug,
+  kFiles0From,
+  kHelp,
+  kParallel,
+  kRandomSource,
+  kSort,
+  kVersion,
+};
+
+constexpr const char* kShortOptions = "bcCdfghik:mMno:rRsS:t:T:uVy:z";
+
+const option kLongOptions[] = {
+    {"ignore-leading-blanks", no_argument, nullptr, 'b'},
+    {"check", optional_argument, nullptr, kCheck},
+    {"compress-program", required_argument, nullptr, kCompressProgram},
+    {"debug", no_argument, nullptr, kDebug},
+    {"dictionary-order", no_argument, nullptr, 'd'},
+    {"ignore-case", no_argument, nullptr, 'f'},
+    {"files0-from", required_argument, nullptr, kFiles0From},
+    {"general-numeric-sort", no_argument, nullptr, 'g'},
+    {"ignore-nonprinting", no_argument, nullptr, 'i'},
+    {"key", required_argument, nullptr, 'k'},
+    {"merge", no_argument, nullptr, 'm'},
+    {"month-sort", no_argument, nullptr, 'M'},
+    {"numeric-sort", no_argument, nullptr, 'n'},
+    {"human-numeric-sort", no_argument, nullptr, 'h'},
+    {"version-sort", no_argument, nullptr, 'V'},
+    {"random-sort", no_argument, nullptr, 'R'},
+    {"random-source", required_argument, nullptr, kRandomSource},
+    {"sort", required_argument, nullptr, kSort},
+    {"output", required_argument, nullptr, 'o'},
+    {"reverse", no_argument, nullptr, 'r'},
+    {"stable", no_argument, nullptr, 's'},
+    {"batch-size", required_argument, nullptr, kBatchSize},
+    {"buffer-size", required_argument, nullptr, 'S'},
+    {"field-separator", required_argument, nullptr, 't'},
+    {"temporary-directory", required_argument, nullptr, 'T'},
+    {"unique", no_argument, nullptr, 'u'},
+    {"zero-terminated", no_argument, nullptr, 'z'},
+    {"parallel", required_argument, nullptr, kParallel},
+    {"help", no_argument, nullptr, kHelp},
+    {"version", no_argument, nullptr, kVersion},
+    {nullptr, 0, nullptr, 0},
+};
+
+// A number in front of a suffix, which is left in `text`; too large ones are the largest.
+struct Number {
+  std::uint64_t value = 0;
+  bool too_large = false;
+};
+
+std::optional<Number> take_number(std::string_view& text) {
+  Number number;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number.value);
+  if (error == std::errc::invalid_argument) return std::nullopt;
+  number.too_large = error == std::errc::result_out_of_range;
+  text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
+  return number;
+}
+
+std::uint64_t parse_count(std::string_view text, const char* option) {
+  std::string_view rest = text;
+  const std::optional<Number> number = take_number(rest);
+  if (!number || !rest.empty()) {
+    throw UsageError(fmt::format("invalid {} argument '{}'", option, text));
+  }
+  return number->too_large ? std::numeric_limits<std::uint64_t>::max() : number->value;
+}
+
+// -S: KiB without a unit, bytes with b, percent of the memory with %, else powers of 1024.
+std::uint64_t parse_memory(std::string_view text) {
+  std::string_view rest = text;
+  const std::optional<Number> number = take_number(rest);
+  if (!number) throw UsageError(fmt::format("invalid -S argument '{}'", text));
+  const auto refuse_too_large = [&] {
+    throw UsageError(fmt::format("-S argument '{}' too large", text));
+  };
+  if (rest == "%" && !number->too_large) {
+    const std::uint64_t percent = memory_limits().usable_bytes() / 100;
+    std::uint64_t bytes = 0;
+    if (__builtin_mul_overflow(percent, number->value, &bytes)) refuse_too_large();
+    return bytes;
+  }
+  constexpr std::string_view kUnits = "bKMGTPEZY";
+  const char unit = rest.empty()  ? 'K'
+                    : rest == "b" ? 'b'
+                                  : static_cast<char>(std::toupper(rest[0]));
+  const std::size_t power = kUnits.find(unit);
+  if (rest.size() > 1 || power == std::string_view::npos) {
+    throw UsageError(fmt::format("invalid suffix in -S argument '{}'", text));
+  }
+  if (number->too_large || power > 6 ||
+      (number->value << 10 * power) >> 10 * power != number->value) {
+    refuse_too_large();
+  }
+  return number->value << 10 * power;
+}
+
+char parse_separator(std::string_view text) {
+  if (text.empty()) throw UsageError("empty tab");
+  if (text == "\\0") return '\0';
+  if (text.size() > 1) throw UsageError(fmt::format("multi-character tab '{}'", text));
+  return text.front();
+}
+
+struct Word {
+  std::string_view name;
+  char letter;
+};
+
+constexpr Word kSortWords[] = {{"general-numeric", 'g'}, {"human-numeric", 'h'}, {"month", 'M'},
+                               {"numeric", 'n'},         {"random", 'R'},        {"version", 'V'}};
+constexpr Word kCheckWords[] = {{"quiet", 'C'}, {"silent", 'C'}, {"diagnose-first", 'c'}};
+
+// The letter of a word, which may be cut short where that leaves one meaning.
+char letter_of(std::string_view text, std::span<const Word> words, const char* option,
+               const char* list) {
+  std::optional<char> found;
+  bool ambiguous = false;
+  for (const Word& word : words) {
+    if (word.name == text) return word.letter;
+    if (!word.name.starts_with(text)) continue;
+    ambiguous |= found && *found != word.letter;
+    found = word.letter;
+  }
+  if (found && !ambiguous) return *found;
+  throw UsageError(fmt::format("{} argument '{}' for '{}'\nValid arguments are:\n{}",
+                               ambiguous ? "ambiguous" : "invalid", text, option, list),
+                   true);
+}
+
+// Names that NULs end.
+std::vector<std::string> read_names(const std::string& path) {
+  std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
+  if (!file) throw UsageError(fmt::format("open failed: {}: {}", path, std::strerror(errno)));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\0', at), text.size());
+    names.push_back(text.substr(at, end - at));
+    if (names.back().empty()) {
+      throw UsageError(fmt::format("{}:{}: invalid zero-length file name", path, names.size()));
+    }
+    if (path == "-" && names.back() == "-") {
+      throw UsageError("when reading file names from stdin, no file name of '-' allowed");
+    }
+    at = end + 1;
+  }
+  if (names.empty()) throw UsageError(fmt::format("no input from '{}'", path));
+  return names;
+}
+
+class Parser {
+ public:
+  GnuSortOptions parse(int argc, char** argv);
+
+ private:
+  using Action = GnuSortOptions::Action;
+
+  void take(int letter, const char* argument);
+  void take_check(char letter);
+  void take_once(std::string& place, const char* argument, const char* several);
+  void take_inputs(std::span<char*> operands);
+  void expect_one_input() const;
+
+  GnuSortOptions options_;
+  std::string names_file_;
+  char check_ = '\0';  // c or C
+  bool merge_ = false;
+  bool output_given_ = false;
+};
+
+void Parser::take_check(char letter) {
+  if (check_ != '\0' && check_ != letter) throw UsageError("options '-cC' are incompatible");
+  check_ = letter;
+}
+
+void Parser::take_once(std::string& place, const char* argument, const char* several) {
+  if (!place.empty() && place != argument) throw UsageError(several);
+  place = argument;
+}
+
+void Parser::take(int letter, const char* argument) {
+  switch (letter) {
+    case 'c':
+    case 'C':
+      take_check(static_cast<char>(letter));
+      break;
+    case kCheck:
+      take_check(argument == nullptr ? 'c'
+                                     : letter_of(argument, kCheckWords, "--check",
+                                                 "  - 'quiet', 'silent'\n  - 'diagnose-first'"));
+      break;
+    case kSort:
+      options_.keys.letters += letter_of(argument, kSortWords, "--sort",
+                                         "  - 'general-numeric'\n  - 'human-numeric'\n  - 'month'\n"
+                                         "  - 'numeric'\n  - 'random'\n  - 'version'");
+      break;
+    case 'k':
+      options_.keys.keys.emplace_back(argument);
+      break;
+    case 'm':
+      merge_ = true;
+      break;
+    case 'o':
+      take_once(options_.output, argument, "multiple output files specified");
+      output_given_ = true;
+      break;
+    case 's':
+      options_.keys.stable = true;
+      break;
+    case 'S':
+      options_.memory_bytes = std::max(options_.memory_bytes, parse_memory(argument));
+      break;
+    case 't': {
+      const char separator = parse_separator(argument);
+      if (options_.keys.separator.value_or(separator) != separator) {
+        throw UsageError("incompatible tabs");
+      }
+      options_.keys.separator = separator;
+      break;
+    }
+    case 'T':
+      options_.folders.emplace_back(argument);
+      break;
+    case 'u':
+      options_.keys.unique = true;
+      break;
+    case 'y':  // of Solaris, and without a meaning here
+      break;
+    case 'z':
+      options_.zero_terminated = true;
+      break;
+    case kBatchSize:
+      // How many runs are merged at once is the plan's business.
+      if (parse_count(argument, "--batch-size") < 2) {
+        throw UsageError(
+            fmt::format("invalid --batch-size argument '{}': the minimum is '2'", argument));
+      }
+      break;
+    case kParallel: {
+      const std::uint64_t threads = parse_count(argument, "--parallel");
+      if (threads == 0) throw UsageError("number in parallel must be nonzero");
+      options_.threads = static_cast<unsigned>(std::min<std::uint64_t>(threads, 4096));
+      break;
+    }
+    case kFiles0From:
+      names_file_ = argument;
+      break;
+    case kRandomSource:
+      take_once(options_.random_source, argument, "multiple random sources specified");
+      break;
+    case kCompressProgram:
+      throw UsageError("--compress-program is not there: runs are written as they are");
+    case kDebug:
+      throw UsageError("--debug is not there: leave it out");
+    case kHelp:
+      options_.action = Action::kHelp;
+      break;
+    case kVersion:
+      options_.action = Action::kVersion;
+      break;
+    case '?':
+      throw UsageError("", true);
+    default:
+      options_.keys.letters += static_cast<char>(letter);
+      break;
+  }
+}
+
+void Parser::take_inputs(std::span<char*> operands) {
+  for (const char* operand : operands) {
+    const std::string_view text = operand;
+    if (text.size() > 1 && text[0] == '+' && std::isdigit(static_cast<unsigned char>(text[1]))) {
+      throw UsageError(fmt::format(
+          "'{}': keys of the form +1 -2 are not there; write -k 2,2 for it, or ./{} for a file",
+          text, text));
+    }
+  }
+  if (!names_file_.empty()) {
+    if (!operands.empty()) {
+      throw UsageError(fmt::format("extra operand '{}'\nfile operands cannot be combined with "
+                                   "--files0-from",
+                                   operands.front()),
+                       true);
+    }
+    options_.inputs = read_names(names_file_);
+  } else {
+    options_.inputs.assign(operands.begin(), operands.end());
+  }
+  if (options_.inputs.empty()) options_.inputs.emplace_back("-");
+}
+
+void Parser::expect_one_input() const {
+  if (options_.inputs.size() > 1) {
+    throw UsageError(
+        fmt::format("extra operand '{}' not allowed with -{}", options_.inputs[1], check_));
+  }
+  if (output_given_) {
+    throw UsageError(fmt::format("options '-{}o' are incompatible", check_));
+  }
+}
+
+GnuSortOptions Parser::parse(int argc, char** argv) {
+  optind = 0;  // forgets what was parsed before
+  for (;;) {
+    const int letter = getopt_long(argc, argv, kShortOptions, kLongOptions, nullptr);
+    if (letter == -1) break;
+    take(letter, optarg);
+    if (options_.action == Action::kHelp || options_.action == Action::kVersion) return options_;
+  }
+  take_inputs({argv + optind, static_cast<std::size_t>(argc - optind)});
+  if (check_ != '\0') {
+    expect_one_input();
+    options_.action = check_ == 'c' ? Action::kCheck : Action::kCheckQuietly;
+  } else if (merge_) {
+    options_.action = Action::kMerge;
+  }
+  return options_;
+}
+
+}  // namespace
+
+GnuSortOptions parse_gnu_sort_options(int argc, char** argv) { return Parser().parse(argc, argv); }
+
+std::string gnu_sort_help(const char* program) {
+  return fmt::format(R"(Usage: {0} [OPTION]... [FILE]...
+  or:  {0} [OPTION]... --files0-from=F
+Sorts the lines of all files, or of standard input (-), as GNU sort does.
+
+Orders:
+  -b,--ignore-leading-blanks   leave out blanks in front
+  -d,--dictionary-order        consider blanks, letters and digits only
+  -f,--ignore-case             take lower case for upper case
+  -g,--general-numeric-sort    compare floating-point numbers
+  -h,--human-numeric-sort      compare numbers with units (2K 1G)
+  -i,--ignore-nonprinting      consider printable characters only
+  -M,--month-sort              compare months (JAN to DEC)
+  -n,--numeric-sort            compare numbers of any length
+  -R,--random-sort             shuffle, with equal keys together
+  --random-source=FILE         take the randomness from the file
+  -r,--reverse                 turn the order round
+  --sort=WORD                  general-numeric, human-numeric, month, numeric, random or version
+  -V,--version-sort            compare versions within text
+
+Keys:
+  -k,--key=KEYDEF              F[.C][OPTS][,F[.C][OPTS]]: from there to there; may be repeated
+  -t,--field-separator=SEP     what separates fields; else the step from a non-blank to a blank
+
+What is done:
+  -c,--check                   only tell whether the input is sorted, and the first line that is not
+                               (--check=diagnose-first)
+  -C                           the same without a word (--check=quiet, --check=silent)
+  -m,--merge                   only merge files that are sorted
+  -o,--output=FILE             write there instead of to standard output; may be an input
+  -s,--stable                  keep the order of lines whose keys are equal
+  -u,--unique                  keep only the first of lines whose keys are equal
+  -z,--zero-terminated         lines end with NUL, not with a newline
+  --files0-from=F              read the files whose names, each ended by NUL, are in F
+
+How it is done:
+  -S,--buffer-size=SIZE        the memory to take: K (the default), M, G ..., b for bytes, %
+  -T,--temporary-directory=DIR keep runs there, not in $TMPDIR or /tmp; may be repeated
+  --parallel=N                 how many threads sort
+  --batch-size=N               accepted; the memory decides how many runs are merged at once
+  --compress-program=PROG      refused: runs are not compressed
+  --debug                      refused
+
+  --help                       print this
+  --version                    print the version
+
+LC_ALL and its like decide on the order of text; LC_ALL=C compares bytes.
+Exit codes: 0 done, or sorted; 1 not sorted (-c, -C); 2 an error.
+)",
+                     program);
+}
+
+}  // namespace vortex::cli

@@ -1,0 +1,44 @@
+// The command line of GNU sort.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "vortex/line_key.h"
+
+namespace vortex::cli {
+
+struct GnuSortOptions {
+  enum class Action : std::uint8_t { kSort, kMerge, kCheck, kCheckQuietly, kHelp, kVersion };
+
+  Action action = Action::kSort;
+  LineKeyOptions keys;
+  std::string random_source;         // empty: the system's
+  std::vector<std::string> inputs;   // "-" is standard input
+  std::string output;                // empty: standard output
+  std::vector<std::string> folders;  // empty: $TMPDIR or /tmp
+  std::uint64_t memory_bytes = 0;    // 0: the library's choice
+  unsigned threads = 0;              // 0: the library's choice
+  bool zero_terminated = false;
+};
+
+// A command line that is wrong. what() is the message, without the program's name.
+class UsageError : public std::runtime_error {
+ public:
+  // `look_at_help`: the next line points to --help.
+  explicit UsageError(const std::string& message, bool look_at_help = false)
+      : std::runtime_error(message), look_at_help(look_at_help) {}
+
+  const bool look_at_help;
+};
+
+// Reads the arguments, and the file of --files0-from. Long options may be cut short. Throws
+// UsageError, with an empty message when getopt has printed one, or Error.
+GnuSortOptions parse_gnu_sort_options(int argc, char** argv);
+
+// What --help prints.
+std::string gnu_sort_help(const char* program);
+
+}  // namespace vortex::cli

@@ -1,0 +1,34 @@
+// The options of `vortex sort` that say what lines are and how they are ordered.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vortex/line_sort.h"
+
+namespace vortex::cli {
+
+struct LineOptions {
+  bool lines = false;
+  bool csv = false;
+  std::string letters;    // of orders, as in GNU sort
+  std::string separator;  // empty: none given
+  bool zero_terminated = false;
+  std::uint64_t header = 0;  // records that stay on top
+
+  bool wanted() const noexcept { return lines || csv; }
+  // Some are given without --lines or --csv.
+  bool stray() const noexcept {
+    return !wanted() && (!letters.empty() || !separator.empty() || zero_terminated || header != 0);
+  }
+};
+
+// What a sort of these inputs needs to know. A key of CSV may name its column by the head of the
+// first input, which is read then. Throws Error(EINVAL) that names the option or the column.
+RecordFraming line_framing(const LineOptions& options);
+LineOrder parse_line_order(const LineOptions& options, const std::vector<std::string>& keys,
+                           const std::vector<std::string>& inputs, bool reverse, bool stable,
+                           bool unique);
+
+}  // namespace vortex::cli

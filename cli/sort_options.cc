@@ -1,0 +1,83 @@
+#include "cli/sort_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <string>
+
+#include "cli/byte_size.h"
+#include "cli/folder_speeds.h"
+#include "vortex/error.h"
+
+namespace vortex::cli {
+namespace {
+
+DiskBackend parse_backend(const std::string& text) {
+  if (text == "best") return DiskBackend::kBest;
+  if (text == "uring") return DiskBackend::kUring;
+  if (text == "threads") return DiskBackend::kThreads;
+  throw Error(EINVAL, "--io '" + text + "': it is best, uring or threads");
+}
+
+// The most memory that the process takes beside the memory it was told to sort in.
+constexpr std::uint64_t kBeside = std::uint64_t{32} << 20;
+
+// A size, or a percentage of what this process may take at most.
+std::uint64_t parse_memory(const std::string& text) {
+  const MemoryLimits limits = memory_limits();
+  if (text.empty()) return default_memory_bytes(limits);
+  const std::uint64_t all = limits.usable_bytes();
+  const std::uint64_t usable = all - std::min(kBeside, all / 4);
+  if (!text.ends_with('%')) {
+    const std::uint64_t bytes = parse_size(text, "--memory");
+    if (bytes == 0) throw Error(EINVAL, "--memory 0: no sort can do without");
+    if (bytes <= usable) return bytes;
+    throw Error(
+        EINVAL,
+        fmt::format("--memory {}: at most {} can be given{}", text, format_bytes(usable),
+                    limits.group_bytes && *limits.group_bytes == all ? ", says " + limits.group_file
+                                                                     : std::string()));
+  }
+  unsigned percent = 0;
+  const char* const end = text.data() + text.size() - 1;
+  const auto [stopped, error] = std::from_chars(text.data(), end, percent);
+  if (error != std::errc{} || stopped != end || percent == 0 || percent > 100) {
+    throw Error(EINVAL, "--memory '" + text + "': a percentage is a whole number from 1 to 100");
+  }
+  return usable / 100 * percent;
+}
+
+}  // namespace
+
+void expect_places(const SortOptions& options) {
+  if (options.output.empty()) {
+    throw Error(EINVAL, "sort needs -o OUT, a file or - for standard output");
+  }
+  if (options.output == "-" && !options.plan && !options.lines.wanted() &&
+      isatty(STDOUT_FILENO) != 0) {
+    throw Error(EINVAL, "standard output is a terminal, which is no place for records");
+  }
+  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
+    throw Error(EINVAL, "standard input can be read once only");
+  }
+}
+
+SortResources sort_resources(const SortOptions& options) {
+  SortResources resources;
+  resources.memory_bytes = parse_memory(options.memory);
+  // A plan is the same for all speeds.
+  parse_run_folders(options.folders,
+                    options.plan ? [](const std::string&) { return 1.0; } : measured_speed,
+                    resources);
+  if (!options.block.empty()) resources.block_bytes = parse_size(options.block, "--block");
+  resources.prefetch = parse_prefetch_kind(options.prefetch);
+  resources.backend = parse_backend(options.io);
+  resources.seed = options.seed;
+  resources.threads = options.threads;
+  return resources;
+}
+
+}  // namespace vortex::cli

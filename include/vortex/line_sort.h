@@ -1,0 +1,201 @@
+// Sorting records of any length: lines, records behind their length, framings of one's own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vortex/detail/export.h"
+#include "vortex/sort_resources.h"
+
+namespace vortex::inline v0 {
+
+// Where a record ends.
+class VORTEX_EXPORT RecordFraming {
+ public:
+  enum class Kind : std::uint8_t { kDelimited, kQuoted, kLengthPrefixed, kFunction };
+
+  // Returns the length of the first record of `text`, which is not empty: 1 to text.size(). 0: the
+  // record may go on behind the text. With `ends` nothing follows the text, and 0 is an error in
+  // the data. The same text behind the same record must give the same length whatever follows. Must
+  // not throw; called by one thread at a time.
+  using LengthFunction = std::function<std::size_t(std::string_view text, bool ends)>;
+
+  // Each record ends with the delimiter, which is no part of it. One that is missing at the end of
+  // an input is added in the output.
+  static RecordFraming delimited(char delimiter = '\n');
+  // The same, where delimiters between double quotes are part of the record, as the newlines of CSV
+  // are (RFC 4180). A quote that is not closed is an error in the data.
+  static RecordFraming quoted(char delimiter = '\n');
+  // In front of each record stands its length, without the four bytes of that, as a little-endian
+  // number of 32 bits.
+  static RecordFraming length_prefixed();
+  // Records lie one behind the other and are written as they are.
+  static RecordFraming by_function(LengthFunction length);
+
+  Kind kind() const noexcept { return kind_; }
+  char delimiter() const noexcept { return delimiter_; }
+  const LengthFunction& length_function() const noexcept { return length_; }
+
+ private:
+  RecordFraming(Kind kind, char delimiter, LengthFunction length);
+
+  Kind kind_;
+  char delimiter_;
+  LengthFunction length_;
+};
+
+// Takes the keys of a batch of records, in the order of the records.
+class VORTEX_EXPORT KeyBatch {
+ public:
+  // At least `bytes` bytes of room for (the next part of) the key in hand. May allocate; pointers
+  // of before are void then.
+  char* room(std::size_t bytes);
+  // So many bytes of the room belong to the key.
+  void used(std::size_t bytes) noexcept { size_ += bytes; }
+  // Appends to the key in hand.
+  void append(std::string_view part);
+  void append(char byte) {
+    *room(1) = byte;
+    used(1);
+  }
+  // The key in hand is complete.
+  void end_key() { ends_.push_back(size_); }
+
+  void clear() noexcept;
+  std::size_t keys() const noexcept { return ends_.size(); }
+  std::string_view key(std::size_t index) const noexcept {
+    const std::size_t begin = index == 0 ? 0 : ends_[index - 1];
+    return {bytes_.data() + begin, ends_[index] - begin};
+  }
+
+ private:
+  std::vector<char> bytes_;
+  std::size_t size_ = 0;
+  std::vector<std::size_t> ends_;
+};
+
+// Turns records into byte strings whose order (memcmp, then the shorter first) is the wanted order
+// of the records: normalized keys. They are made once for each record and travel with it.
+class VORTEX_EXPORT RecordKeys {
+ public:
+  virtual ~RecordKeys();
+
+  // Appends a key for each record, in their order; their bytes need not be looked at twice, and may
+  // be any. Errors are thrown and end the sort. One thread at a time calls it.
+  virtual void append(std::span<const std::string_view> records, KeyBatch& keys) const = 0;
+};
+
+// Which of two records with equal keys comes first.
+enum class Ties : std::uint8_t {
+  kRecordBytes,  // the one whose bytes are less; GNU sort's last resort
+  kInputOrder,   // the earlier one: the sort is stable
+};
+
+struct LineOrder {
+  std::shared_ptr<const RecordKeys> keys = {};  // none: a record is its own key, and is not copied
+  bool descending = false;  // keys, and records whose bytes decide; never the order of the input
+  Ties ties = Ties::kRecordBytes;
+  bool unique = false;  // of records with equal keys only the earliest is kept; ties are moot then
+};
+
+struct LineSortOptions {
+  std::vector<std::string> inputs = {};  // "-" is standard input
+  std::string output = {};               // "-" is standard output
+  RecordFraming framing = RecordFraming::delimited();
+  LineOrder order = {};
+  // The first records of each input, which are not sorted: those of the first input become the
+  // head of the output, others are dropped. That head is kept beside the memory of the resources.
+  std::uint64_t header_records = 0;
+  bool merge_inputs = false;  // every input is sorted already; one that is not gives an output that
+                              // is not, and no error
+  // Address space for each input whose length is not known, see ExternalSortOptions.
+  std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
+  SortResources resources = {};
+};
+
+struct LineSortReport {
+  std::uint64_t records_in = 0;   // without headers
+  std::uint64_t records_out = 0;  // without headers
+  std::uint64_t runs = 0;         // in the folders; 0: everything fitted in memory
+  unsigned merges = 0;            // the last one included
+  unsigned passes = 0;            // merges of a record on its way, at most
+  std::uint64_t run_bytes = 0;    // written to the folders in all
+  std::uint64_t input_bytes = 0;
+  std::uint64_t output_bytes = 0;
+  double cpu_seconds = 0;  // of all threads of the process
+  double run_formation_seconds = 0;
+  double merge_seconds = 0;
+  double seconds = 0;
+};
+
+// Sorts files into a file. The output appears under its name when it is complete, and may be one of
+// the inputs; an error leaves what was there before. All memory lies within
+// options.resources.memory_bytes: records, index, keys, buffers. Runs are kept in
+// options.resources.folders where the memory does not hold everything.
+//
+// Blocks until the output is complete. Throws Error: what files and disks report; EINVAL for data
+// that the framing does not allow, with file, record and offset; ENOMEM where the memory is too
+// small for a merge, or EMSGSIZE for a record that is too long for it, with file, number, offset,
+// limit and way out; EBUSY when an input was changed meanwhile; ECANCELED; what keys and the
+// progress function throw.
+VORTEX_EXPORT LineSortReport sort_lines(const LineSortOptions& options);
+
+// The first record of a file that is out of order.
+struct LineDisorder {
+  std::string input;
+  std::uint64_t record = 0;  // from 1 on, headers included
+  std::uint64_t offset = 0;  // of its first byte in the file
+  std::string text;          // the record
+};
+
+// Reads the inputs, each by itself, and stops at the first record that must not follow the one in
+// front of it; none: they are in order. With `options.order.unique` equal keys must not follow each
+// other. The output is not looked at. Throws as sort_lines() does.
+VORTEX_EXPORT std::optional<LineDisorder> check_lines(const LineSortOptions& options);
+
+// Sorts views of records in memory, in place. With `order.unique` the first elements are the ones
+// kept. Returns how many are kept; what lies behind them is unspecified. Takes 16 bytes of memory
+// for each record, and its key, besides. `threads` as in SortOptions.
+VORTEX_EXPORT std::size_t sort_lines_in_memory(std::span<std::string_view> records,
+                                               const LineOrder& order = {}, unsigned threads = 0);
+
+// Records pushed one by one, read back in order:
+//
+//   vortex::LineSorter sorter({}, {.memory_bytes = 256 << 20});
+//   while (std::getline(in, line)) sorter.push(line);
+//   for (std::string_view record; sorter.next(record);) std::cout << record << '\n';
+//
+// Memory and runs as for sort_lines(). One thread at a time. After an Error it can only be
+// destroyed. Not movable.
+class VORTEX_EXPORT LineSorter {
+ public:
+  // `resources.folders` empty: $TMPDIR or /tmp.
+  explicit LineSorter(LineOrder order = {}, SortResources resources = {});
+  ~LineSorter();
+  LineSorter(const LineSorter&) = delete;
+  LineSorter& operator=(const LineSorter&) = delete;
+
+  // Copies the record. Blocks while the memory is full. Throws Error: EMSGSIZE when it is too long
+  // for the memory, EINVAL behind a next(), otherwise as sort_lines().
+  void push(std::string_view record);
+
+  // The next record, which is valid until the following call; false behind the last. The first call
+  // sorts. Throws as sort_lines() does.
+  bool next(std::string_view& record);
+
+  std::uint64_t records() const noexcept;  // pushed
+  RunCounts counts() const noexcept;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace vortex::inline v0

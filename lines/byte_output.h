@@ -1,0 +1,90 @@
+// Bytes written one behind the other to the plain pointer of an output stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "lines/framing.h"
+#include "lines/stored_record.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+
+// Never goes back, and never touches a block before the one in front of it is full, however long
+// what is written. Write inside guarded().
+class ByteOutput {
+ public:
+  ByteOutput(std::byte* to, std::size_t block_bytes) noexcept
+      : to_(reinterpret_cast<char*>(to)), block_bytes_(block_bytes), left_in_block_(block_bytes) {}
+
+  void append(const char* from, std::size_t bytes) noexcept {
+    while (bytes > left_in_block_) {
+      const std::size_t now = left_in_block_;
+      copy(from, now);
+      left_in_block_ = block_bytes_;
+      from += now;
+      bytes -= now;
+    }
+    copy(from, bytes);
+  }
+  void append(std::string_view text) noexcept { append(text.data(), text.size()); }
+
+  // Where the next `bytes` may be written in one piece, which used() takes then; null where they
+  // would cross the border of a block. There is no touching what is not used.
+  char* piece(std::size_t bytes) const noexcept {
+    return bytes <= left_in_block_ ? to_ + bytes_ : nullptr;
+  }
+  void used(std::size_t bytes) noexcept {
+    bytes_ += bytes;
+    left_in_block_ -= bytes;
+  }
+
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void copy(const char* from, std::size_t bytes) noexcept {
+    if (bytes == 0) return;
+    std::memcpy(to_ + bytes_, from, bytes);
+    used(bytes);
+  }
+
+  char* to_;
+  std::size_t block_bytes_;
+  std::size_t left_in_block_;
+  std::uint64_t bytes_ = 0;
+};
+
+// Records in their framing.
+class FramedOutput {
+ public:
+  FramedOutput(ByteOutput out, const RecordFraming& framing) noexcept
+      : out_(out), kind_(framing.kind()), delimiter_(framing.delimiter()) {}
+
+  void append(std::string_view record) noexcept {
+    if (kind_ == RecordFraming::Kind::kDelimited) {
+      if (char* const to = out_.piece(record.size() + 1)) [[likely]] {
+        *copy_text(to, record) = delimiter_;
+        out_.used(record.size() + 1);
+        return;
+      }
+    }
+    if (kind_ == RecordFraming::Kind::kLengthPrefixed) {
+      const auto length = static_cast<std::uint32_t>(record.size());
+      out_.append(reinterpret_cast<const char*>(&length), sizeof length);
+    }
+    out_.append(record);
+    if (kind_ == RecordFraming::Kind::kDelimited || kind_ == RecordFraming::Kind::kQuoted) {
+      out_.append(&delimiter_, 1);
+    }
+  }
+  std::uint64_t bytes() const noexcept { return out_.bytes(); }
+
+ private:
+  ByteOutput out_;
+  RecordFraming::Kind kind_;
+  char delimiter_;
+};
+
+}  // namespace vortex::inline v0

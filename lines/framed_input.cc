@@ -1,0 +1,132 @@
+#include "lines/framed_input.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "sort/job/sort_files.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kBatchRecords = 1024;
+
+}  // namespace
+
+AssemblyRoom own_assembly_room(std::size_t most_bytes) {
+  return [most_bytes, room = std::vector<char>()](std::string_view so_far,
+                                                  std::size_t bytes) mutable -> std::span<char> {
+    if (bytes > most_bytes) return {};
+    const bool elsewhere = so_far.data() != room.data();
+    if (room.size() < bytes) {
+      if (elsewhere) room.clear();
+      room.resize(std::min(std::max(bytes, 2 * room.size()), most_bytes));
+    }
+    if (elsewhere) std::memcpy(room.data(), so_far.data(), so_far.size());
+    return room;
+  };
+}
+
+FileReaderOptions FramedInput::reader_options(std::size_t read_ahead, std::size_t request_bytes) {
+  return {.comeback_blocks = 0,
+          .read_ahead = read_ahead,
+          .request_bytes = request_bytes,
+          .order = ReadOrder::kForward};
+}
+
+FramedInput::FramedInput(FileReaderBase reader, std::string name, const RecordFraming& framing,
+                         std::uint64_t longest, AssemblyRoom room, const std::stop_token& stop)
+    : reader_(std::move(reader)),
+      stop_(reader_.stream(), stop),
+      name_(std::move(name)),
+      framing_(framing),
+      longest_(longest),
+      room_(std::move(room)),
+      batch_(kBatchRecords) {}
+
+bool FramedInput::at_end() const noexcept { return reader_.length_bytes() == read_; }
+
+std::string_view FramedInput::unused() const noexcept {
+  return {reinterpret_cast<const char*>(reader_.bytes()) + done_,
+          static_cast<std::size_t>(read_ - done_)};
+}
+
+// Goes on to the next block, the whole of which is then in memory; false at the end.
+bool FramedInput::read_block() {
+  if (at_end()) return false;
+  const std::uint64_t before = read_;
+  std::uint64_t readable = 0;
+  guarded([&] {
+    readable = readable_bytes(reader_, before);
+    if (readable > before) {
+      static_cast<void>(*static_cast<const volatile std::byte*>(reader_.bytes() + before));
+    }
+  }).throw_if_failed();
+  read_ = std::min<std::uint64_t>(readable, before + reader_.block_bytes());
+  return read_ > before;
+}
+
+std::span<const std::string_view> FramedInput::next() {
+  if (done_ == read_ && !read_block()) return {};
+  first_record_ = records_;
+  first_offset_ = done_;
+  const FramedRecords found = split_records(framing_, unused(), at_end(), batch_);
+  if (found.records > 0) {
+    done_ += found.bytes;
+    records_ += found.records;
+    return std::span(batch_).first(found.records);
+  }
+  if (found.malformed) refuse(EINVAL, "is not whole, or is none of this framing");
+  batch_[0] = assemble();
+  ++records_;
+  return std::span(batch_).first(1);
+}
+
+// The record that begins in the rest of the block and ends in a later one.
+std::string_view FramedInput::assemble() {
+  std::string_view record = unused();
+  const auto grow = [&](std::size_t bytes) {
+    const std::span<char> room = room_(record, record.size() + bytes);
+    if (room.empty()) {
+      refuse(EMSGSIZE, "is longer than " + format_bytes(longest_) +
+                           ", the longest that the memory has room for: sort with more memory");
+    }
+    return room.data();
+  };
+  record = {grow(0), record.size()};
+  done_ = read_;
+  for (;;) {
+    const bool more = read_block();
+    std::string_view piece = unused();
+    if (more && framing_.kind() == RecordFraming::Kind::kDelimited) {
+      piece = piece.substr(0, std::min(piece.find(framing_.delimiter()), piece.size() - 1) + 1);
+    }
+    char* const room = grow(piece.size());
+    std::memcpy(room + record.size(), piece.data(), piece.size());
+    record = {room, record.size() + piece.size()};
+    done_ += piece.size();
+    if (more && framing_.kind() == RecordFraming::Kind::kDelimited && !at_end() &&
+        record.back() != framing_.delimiter()) {
+      continue;
+    }
+    std::string_view found;
+    const FramedRecords split =
+        split_records(framing_, record, at_end() && done_ == read_, {&found, 1});
+    if (split.records == 1) {
+      done_ -= record.size() - split.bytes;
+      return found;
+    }
+    if (split.malformed) refuse(EINVAL, "is not whole, or is none of this framing");
+  }
+}
+
+void FramedInput::refuse(int error, const std::string& what) const {
+  throw Error(error, "record " + std::to_string(first_record_ + 1) + " of '" + name_ +
+                         "', at offset " + std::to_string(first_offset_) + ", " + what);
+}
+
+}  // namespace vortex::inline v0

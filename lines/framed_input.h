@@ -1,0 +1,72 @@
+// The records of an input, a batch at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lines/framing.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/file_reader.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+
+// Room in which a record that crosses the border of a block is put together: `bytes` at least, of
+// which the first are a copy of `so_far`, which is what the call before returned or lies elsewhere.
+// Empty: the record is too long.
+using AssemblyRoom = std::function<std::span<char>(std::string_view so_far, std::size_t bytes)>;
+
+// Memory of its own, of `most_bytes` at most.
+AssemblyRoom own_assembly_room(std::size_t most_bytes);
+
+// Finds the records of an input through its reader's plain pointer. A batch lies in one block of
+// the reader, or is one record that crosses a border, in the assembly room.
+class FramedInput {
+ public:
+  // The options of a reader that this can use.
+  static FileReaderOptions reader_options(std::size_t read_ahead, std::size_t request_bytes);
+
+  // `name` is for messages, `longest` the length of the longest record that there can be room for.
+  FramedInput(FileReaderBase reader, std::string name, const RecordFraming& framing,
+              std::uint64_t longest, AssemblyRoom room, const std::stop_token& stop);
+  FramedInput(const FramedInput&) = delete;
+  FramedInput& operator=(const FramedInput&) = delete;
+
+  // The next records, valid until the following call; none: the input has ended. Not inside
+  // guarded(). Throws Error: EINVAL for what is no record, EMSGSIZE for one that is too long, and
+  // the reader's.
+  std::span<const std::string_view> next();
+
+  // Behind next(): the number of the first record of the batch, from 0 on, and its offset.
+  std::uint64_t first_record() const noexcept { return first_record_; }
+  std::uint64_t first_offset() const noexcept { return first_offset_; }
+  // Bytes that have been found to be records.
+  std::uint64_t bytes() const noexcept { return done_; }
+
+ private:
+  bool read_block();
+  bool at_end() const noexcept;
+  std::string_view unused() const noexcept;
+  std::string_view assemble();
+  [[noreturn]] void refuse(int error, const std::string& what) const;
+
+  FileReaderBase reader_;
+  const StreamStop stop_;
+  const std::string name_;
+  const RecordFraming framing_;
+  const std::uint64_t longest_;
+  const AssemblyRoom room_;
+  std::vector<std::string_view> batch_;
+  std::uint64_t done_ = 0;  // bytes, of which the last batch is the end
+  std::uint64_t read_ = 0;  // up to where the newest block reaches
+  std::uint64_t records_ = 0;
+  std::uint64_t first_record_ = 0;
+  std::uint64_t first_offset_ = 0;
+};
+
+}  // namespace vortex::inline v0

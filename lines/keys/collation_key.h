@@ -1,0 +1,24 @@
+// Text in the order of a locale.
+#pragma once
+
+#include "lines/keys/field_encoder.h"
+#include "lines/keys/key_locale.h"
+
+namespace vortex::inline v0 {
+
+// What strxfrm() makes of the text, NUL by NUL, as GNU sort compares it by strcoll(): empty text
+// comes first, text that differs from it only in what the locale ignores behind it.
+class CollationKey : public FieldEncoder {
+ public:
+  explicit CollationKey(const KeyLocale& locale) : locale_(locale) {}  // must outlive this
+  void append(std::string_view field, std::string& bytes) const override;
+
+ private:
+  const KeyLocale& locale_;
+};
+
+// Appends the transformed text up to the first NUL of `text`, without a NUL behind it. Returns how
+// many bytes of `text` that was. Throws Error when the locale cannot.
+std::size_t append_transformed(const KeyLocale& locale, std::string_view text, std::string& bytes);
+
+}  // namespace vortex::inline v0

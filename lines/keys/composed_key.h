@@ -1,0 +1,50 @@
+// The keys of an order, one behind the other.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lines/keys/field_encoder.h"
+#include "lines/keys/field_finder.h"
+#include "lines/keys/key_locale.h"
+#include "lines/keys/key_specification.h"
+#include "lines/keys/random_key.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+
+// For each record, the bytes of its fields as their encoders write them, those of descending keys
+// inverted.
+class ComposedKey : public RecordKeys {
+ public:
+  ComposedKey(std::shared_ptr<const KeyLocale> locale, std::unique_ptr<const FieldFinder> fields,
+              std::span<const KeySpecification> keys, const RandomKey::Seed& seed);
+
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override;
+
+ private:
+  struct Part {
+    KeySpecification where;
+    std::unique_ptr<const FieldEncoder> encoder;
+    bool plain = false;  // the last part, whose bytes are its key as they stand
+  };
+  struct Scratch {
+    std::string field;   // put together by the finder
+    std::string chosen;  // what of the field counts
+    std::string key;
+  };
+
+  void append_record(std::string_view record, Scratch& scratch, KeyBatch& keys) const;
+  void append_part(const Part& part, std::string_view field, std::string& key) const;
+  std::string_view choose(std::string_view field, const KeyFlags& flags, std::string& chosen) const;
+
+  const std::shared_ptr<const KeyLocale> locale_;
+  const std::unique_ptr<const FieldFinder> fields_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,97 @@
+#include "lines/keys/field_finder.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace vortex::inline v0 {
+namespace {
+
+// The place of `c` at or behind `at`, or the end.
+std::size_t find_byte(std::string_view text, char c, std::size_t at) noexcept {
+  return std::min(text.find(c, at), text.size());
+}
+
+}  // namespace
+
+std::size_t LineFields::behind_blanks(std::string_view line, std::size_t at) const noexcept {
+  while (at < line.size() && locale_.is_blank(line[at])) ++at;
+  return at;
+}
+
+// Where the field that begins at `at` ends; a separator there is not passed.
+std::size_t LineFields::behind_field(std::string_view line, std::size_t at) const noexcept {
+  if (separator_) return find_byte(line, *separator_, at);
+  at = behind_blanks(line, at);
+  while (at < line.size() && !locale_.is_blank(line[at])) ++at;
+  return at;
+}
+
+std::size_t LineFields::begin_of(std::string_view line,
+                                 const KeySpecification& key) const noexcept {
+  std::size_t at = 0;
+  for (std::size_t fields = key.begin_field; fields > 0 && at < line.size(); --fields) {
+    at = behind_field(line, at);
+    if (separator_ && at < line.size()) ++at;
+  }
+  if (key.flags.skip_start_blanks) at = behind_blanks(line, at);
+  return at + std::min(key.begin_byte, line.size() - at);
+}
+
+std::size_t LineFields::end_of(std::string_view line, const KeySpecification& key) const noexcept {
+  if (key.end_field == KeySpecification::kLineEnd) return line.size();
+  const bool whole_field = key.end_byte == 0;
+  std::size_t at = 0;
+  for (std::size_t fields = key.end_field + (whole_field ? 1 : 0); fields > 0 && at < line.size();
+       --fields) {
+    at = behind_field(line, at);
+    const bool last = fields == 1 && whole_field;
+    if (separator_ && at < line.size() && !last) ++at;
+  }
+  if (whole_field) return at;
+  if (key.flags.skip_end_blanks) at = behind_blanks(line, at);
+  return at + std::min(key.end_byte, line.size() - at);
+}
+
+std::string_view LineFields::find(std::string_view record, const KeySpecification& key,
+                                  std::string& /*scratch*/) const {
+  const std::size_t begin = begin_of(record, key);
+  // A key that ends before it begins is empty.
+  const std::size_t end = std::max(begin, end_of(record, key));
+  return record.substr(begin, end - begin);
+}
+
+std::string_view CsvFields::find(std::string_view record, const KeySpecification& key,
+                                 std::string& scratch) const {
+  if (key.end_field == KeySpecification::kLineEnd) return record;
+  if (record.ends_with('\r')) record.remove_suffix(1);
+  std::size_t at = 0;
+  for (std::size_t field = 0;; ++field) {
+    const bool wanted = field == key.begin_field;
+    if (at >= record.size() || record[at] != '"') {
+      const std::size_t end = find_byte(record, separator_, at);
+      if (wanted) return record.substr(at, end - at);
+      at = end;
+    } else {
+      scratch.clear();
+      for (++at; at < record.size();) {
+        const std::size_t quote = find_byte(record, '"', at);
+        if (wanted) scratch += record.substr(at, quote - at);
+        at = std::min(quote + 1, record.size());
+        if (at >= record.size() || record[at] != '"') break;
+        if (wanted) scratch += '"';
+        ++at;
+      }
+      // What follows the closing quote belongs to the field as it stands.
+      const std::size_t end = find_byte(record, separator_, at);
+      if (wanted) {
+        scratch += record.substr(at, end - at);
+        return scratch;
+      }
+      at = end;
+    }
+    if (at >= record.size()) return {};
+    ++at;
+  }
+}
+
+}  // namespace vortex::inline v0

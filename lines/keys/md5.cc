@@ -1,0 +1,89 @@
+#include "lines/keys/md5.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kBlockBytes = 64;
+
+struct State {
+  std::array<std::uint32_t, 4> words{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
+};
+
+// The integer parts of 2^32 times |sin(1)| ... |sin(64)|.
+const std::array<std::uint32_t, 64>& sines() noexcept {
+  static const std::array<std::uint32_t, 64> table = [] {
+    std::array<std::uint32_t, 64> made{};
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      made[i] =
+          static_cast<std::uint32_t>(std::fabs(std::sin(static_cast<double>(i + 1))) * 0x1p32);
+    }
+    return made;
+  }();
+  return table;
+}
+
+void add_block(State& state, const char* block) noexcept {
+  static constexpr std::array<std::array<int, 4>, 4> kShifts{
+      {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}}};
+  std::array<std::uint32_t, 16> words{};
+  std::memcpy(words.data(), block, kBlockBytes);
+  auto [a, b, c, d] = state.words;
+  for (unsigned step = 0; step < 64; ++step) {
+    const unsigned round = step / 16;
+    std::uint32_t mixed = 0;
+    unsigned word = 0;
+    switch (round) {
+      case 0:
+        mixed = (b & c) | (~b & d);
+        word = step;
+        break;
+      case 1:
+        mixed = (b & d) | (c & ~d);
+        word = 5 * step + 1;
+        break;
+      case 2:
+        mixed = b ^ c ^ d;
+        word = 3 * step + 5;
+        break;
+      default:
+        mixed = c ^ (b | ~d);
+        word = 7 * step;
+        break;
+    }
+    const std::uint32_t sum = a + mixed + sines()[step] + words[word % 16];
+    a = d;
+    d = c;
+    c = b;
+    b += std::rotl(sum, kShifts[round][step % 4]);
+  }
+  state.words[0] += a;
+  state.words[1] += b;
+  state.words[2] += c;
+  state.words[3] += d;
+}
+
+}  // namespace
+
+Md5Digest md5(std::string_view text) noexcept {
+  State state;
+  const std::uint64_t bits = 8 * std::uint64_t{text.size()};
+  for (; text.size() >= kBlockBytes; text.remove_prefix(kBlockBytes)) add_block(state, text.data());
+  std::array<char, 2 * kBlockBytes> end{};
+  std::copy(text.begin(), text.end(), end.begin());
+  end[text.size()] = static_cast<char>(0x80);
+  const std::size_t end_bytes =
+      text.size() + 1 + sizeof bits <= kBlockBytes ? kBlockBytes : 2 * kBlockBytes;
+  std::memcpy(end.data() + end_bytes - sizeof bits, &bits, sizeof bits);
+  for (std::size_t at = 0; at < end_bytes; at += kBlockBytes) add_block(state, end.data() + at);
+  Md5Digest digest{};
+  std::memcpy(digest.data(), state.words.data(), digest.size());
+  return digest;
+}
+
+}  // namespace vortex::inline v0

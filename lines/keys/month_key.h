@@ -1,0 +1,20 @@
+// Names of months.
+#pragma once
+
+#include "lines/keys/field_encoder.h"
+#include "lines/keys/key_locale.h"
+
+namespace vortex::inline v0 {
+
+// -M: one byte, 0 for what does not begin, behind blanks, with the short name of a month in the
+// locale, in letters of either case.
+class MonthKey : public FieldEncoder {
+ public:
+  explicit MonthKey(const KeyLocale& locale) : locale_(locale) {}  // must outlive this
+  void append(std::string_view field, std::string& bytes) const override;
+
+ private:
+  const KeyLocale& locale_;
+};
+
+}  // namespace vortex::inline v0

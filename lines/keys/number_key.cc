@@ -1,0 +1,153 @@
+#include "lines/keys/number_key.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr unsigned char kZero = 0x80;
+constexpr unsigned char kPositive = 0x81;
+constexpr std::size_t kMaxShort = 100;
+constexpr unsigned char kLong = 0xff;
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+// The digits of a number, without its leading zeros.
+struct Digits {
+  std::string_view integer;   // with separators among them
+  std::string_view fraction;  // without zeros at the end
+  std::size_t integer_digits = 0;
+  std::size_t significant = 0;  // of integer and fraction, up to the last that is not 0
+
+  bool zero() const noexcept { return significant == 0; }
+};
+
+Digits digits_of(std::string_view text, const KeyLocale& locale) {
+  const int separator = locale.thousands_separator();
+  const auto is_separator = [&](char c) { return static_cast<unsigned char>(c) == separator; };
+  std::size_t at = 0;
+  while (at < text.size() && (text[at] == '0' || is_separator(text[at]))) ++at;
+  Digits digits;
+  const std::size_t begin = at;
+  for (; at < text.size(); ++at) {
+    if (is_digit(text[at])) {
+      ++digits.integer_digits;
+      if (text[at] != '0') digits.significant = digits.integer_digits;
+    } else if (!is_separator(text[at])) {
+      break;
+    }
+  }
+  digits.integer = text.substr(begin, at - begin);
+  if (at == text.size() || text[at] != locale.decimal_point()) return digits;
+  const std::size_t point = at;
+  std::size_t last = at;  // the last digit that is not 0
+  for (++at; at < text.size() && is_digit(text[at]); ++at) {
+    if (text[at] != '0') last = at;
+  }
+  digits.fraction = text.substr(point + 1, last - point);
+  if (last != point) digits.significant = digits.integer_digits + digits.fraction.size();
+  return digits;
+}
+
+// Digits by twos, an odd one with a 0 behind it.
+class Pairs {
+ public:
+  Pairs(std::string& bytes, std::size_t digits) : bytes_(bytes), left_(digits) {}
+
+  void add(std::string_view digits) {
+    for (const char c : digits) {
+      if (!is_digit(c)) continue;
+      if (left_ == 0) return;
+      --left_;
+      const int digit = c - '0';
+      if (open_ && left_ > 0) {
+        tens_ = 10 * digit;
+        open_ = false;
+      } else if (open_) {
+        put(10 * digit);
+      } else {
+        put(tens_ + digit);
+        open_ = true;
+      }
+    }
+  }
+
+ private:
+  void put(int pair) { bytes_ += static_cast<char>(pair + 1); }
+
+  std::string& bytes_;
+  std::size_t left_;
+  int tens_ = 0;
+  bool open_ = true;  // the next digit is the first of a pair
+};
+
+void append_length(std::size_t integer_digits, std::string& bytes) {
+  if (integer_digits <= kMaxShort) {
+    bytes += static_cast<char>(kPositive + integer_digits);
+    return;
+  }
+  bytes += static_cast<char>(kLong);
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    bytes += static_cast<char>(integer_digits >> shift);
+  }
+}
+
+// The place in "kMGTPEZY", from 1; 0 for no unit.
+int unit_of(char c) noexcept {
+  constexpr std::string_view kUnits = "KMGTPEZY";
+  const std::size_t place = kUnits.find(c == 'k' ? 'K' : c);
+  return place == std::string_view::npos ? 0 : static_cast<int>(place) + 1;
+}
+
+// The unit behind a number. Separators and points that no digit follows end the number, so that it
+// has no unit; one separator may stand between digits.
+int human_unit(std::string_view number, const KeyLocale& locale) {
+  const auto at = [&](std::size_t i) { return i < number.size() ? number[i] : '\0'; };
+  char largest = '0';
+  std::size_t i = 0;
+  bool separated = false;
+  while (is_digit(at(i))) {
+    largest = std::max(largest, at(i++));
+    separated =
+        i < number.size() && static_cast<unsigned char>(number[i]) == locale.thousands_separator();
+    if (separated) ++i;
+  }
+  if (separated) return 0;
+  if (i < number.size() && number[i] == locale.decimal_point()) {
+    for (++i; is_digit(at(i)); ++i) largest = std::max(largest, at(i));
+  }
+  return largest > '0' ? unit_of(at(i)) : 0;
+}
+
+}  // namespace
+
+void NumberKey::append(std::string_view field, std::string& bytes) const {
+  field = locale_.without_leading_blanks(field);
+  const bool negative = field.starts_with('-');
+  if (negative) field.remove_prefix(1);
+  const Digits digits = digits_of(field, locale_);
+  if (digits.zero()) {
+    bytes += static_cast<char>(kZero);
+    return;
+  }
+  const std::size_t begin = bytes.size();
+  append_length(digits.integer_digits, bytes);
+  Pairs pairs(bytes, digits.significant);
+  pairs.add(digits.integer);
+  pairs.add(digits.fraction);
+  bytes += '\0';
+  if (!negative) return;
+  for (std::size_t i = begin; i < bytes.size(); ++i) bytes[i] = static_cast<char>(~bytes[i]);
+}
+
+void HumanNumberKey::append(std::string_view field, std::string& bytes) const {
+  field = locale_.without_leading_blanks(field);
+  const bool negative = field.starts_with('-');
+  const int unit = human_unit(negative ? field.substr(1) : field, locale_);
+  bytes += static_cast<char>(0x80 + (negative ? -unit : unit));
+  number_.append(field, bytes);
+}
+
+}  // namespace vortex::inline v0

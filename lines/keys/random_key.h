@@ -1,0 +1,26 @@
+// Keys in an order of chance.
+#pragma once
+
+#include <array>
+
+#include "lines/keys/field_encoder.h"
+#include "lines/keys/key_locale.h"
+
+namespace vortex::inline v0 {
+
+// -R: the MD5 of the seed and the text, so that equal keys stay together and the same seed gives
+// the order that GNU sort gives. Where the locale has an order of its own, text that it takes for
+// equal is.
+class RandomKey : public FieldEncoder {
+ public:
+  using Seed = std::array<char, 16>;
+
+  RandomKey(const KeyLocale& locale, const Seed& seed) : locale_(locale), seed_(seed) {}
+  void append(std::string_view field, std::string& bytes) const override;
+
+ private:
+  const KeyLocale& locale_;
+  const Seed seed_;
+};
+
+}  // namespace vortex::inline v0

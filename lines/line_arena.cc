@@ -1,0 +1,100 @@
+#include "lines/line_arena.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "vortex/error.h"
+#include "vortex/os/memory.h"
+#include "vortex/sort.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::ptrdiff_t kAhead = 12;  // records whose bytes are asked for
+
+}  // namespace
+
+RawMemory::RawMemory(std::size_t bytes) : bytes_(bytes) {
+  int error = 0;
+  std::byte* const memory = os::map_memory(nullptr, bytes, &error);
+  if (memory == nullptr) {
+    throw Error(error, "memory for records: the system refuses " + format_bytes(bytes));
+  }
+  os::advise(memory, bytes, MADV_HUGEPAGE);  // where it cannot, small pages do
+  data_ = reinterpret_cast<char*>(memory);
+}
+
+RawMemory::~RawMemory() { os::unmap(reinterpret_cast<std::byte*>(data_), bytes_); }
+
+LineArena::LineArena(std::span<char> memory, const StoredOrder& order)
+    : memory_(memory), order_(order) {
+  const auto end = reinterpret_cast<std::uintptr_t>(memory.data() + memory.size());
+  index_end_ = reinterpret_cast<IndexEntry*>(end / sizeof(IndexEntry) * sizeof(IndexEntry));
+  clear();
+}
+
+void LineArena::clear() noexcept {
+  front_ = memory_.data();
+  index_ = index_end_;
+}
+
+bool LineArena::push(std::string_view key, std::string_view record) noexcept {
+  const std::size_t bytes = vortex::stored_bytes(key, record, order_.has_keys);
+  if (free_room().size() < bytes + sizeof(IndexEntry)) return false;
+  char* const begin = front_;
+  front_ += bytes;
+  // Before the rest, which may be written over where it lies now.
+  char* const to = front_ - record.size();
+  if (record.data() + record.size() <= begin || record.data() >= front_) {
+    copy_text(to, record);
+  } else {
+    std::memmove(to, record.data(), record.size());
+  }
+  char* at = begin;
+  if (order_.has_keys) at = write_length(at, key.size());
+  at = write_length(at, record.size());
+  if (order_.has_keys) copy_text(at, key);
+  const std::string_view sorted_by = order_.has_keys ? key : std::string_view(to, record.size());
+  *--index_ = {chunk_at(sorted_by, 0) ^ order_.flip, reinterpret_cast<std::uint64_t>(begin)};
+  return true;
+}
+
+bool LineArena::drop_equal() noexcept {
+  const auto stored = [&](const IndexEntry& entry) {
+    return stored_record_at(reinterpret_cast<const char*>(entry.value), order_.has_keys);
+  };
+  std::uint64_t kept = 0;
+  std::uint64_t kept_bytes = 0;
+  for (const IndexEntry* entry = index_; entry != index_end_; ++entry) {
+    if (index_end_ - entry > kAhead) {
+      __builtin_prefetch(reinterpret_cast<const char*>(entry[kAhead].value));
+    }
+    if (entry->key == kSameKey) continue;
+    const StoredRecord record = stored(*entry);
+    kept_bytes += vortex::stored_bytes(record.key, record.record, order_.has_keys);
+    ++kept;
+  }
+  if (kept > records() / 2 || kept_bytes > stored_bytes() / 2) return false;
+
+  IndexEntry* to = index_end_;
+  for (IndexEntry* entry = index_end_; entry-- != index_;) {
+    if (entry->key != kSameKey) *--to = {entry->value, 0};
+  }
+  index_ = to;
+  vortex::sort(std::span(index_, index_end_), {.threads = 1});  // by their places
+  front_ = memory_.data();
+  for (IndexEntry* entry = index_; entry != index_end_; ++entry) {
+    const char* const from = reinterpret_cast<const char*>(entry->key);
+    const char* end = from;
+    stored_record(end, order_.has_keys);
+    std::memmove(front_, from, static_cast<std::size_t>(end - from));
+    entry->value = reinterpret_cast<std::uint64_t>(front_);
+    entry->key = chunk_at(stored(*entry).key, 0) ^ order_.flip;
+    front_ += end - from;
+  }
+  return true;
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,113 @@
+// The memory in which records become sorted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "lines/stored_record.h"
+#include "lines/string_sort.h"
+#include "vortex/detail/thread_team.h"
+
+namespace vortex::inline v0 {
+
+// Private memory in huge pages where there are any, which is resident once it has been touched. Not
+// copied.
+class RawMemory {
+ public:
+  // Throws Error(ENOMEM).
+  explicit RawMemory(std::size_t bytes);
+  ~RawMemory();
+  RawMemory(const RawMemory&) = delete;
+  RawMemory& operator=(const RawMemory&) = delete;
+
+  char* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return bytes_; }
+
+ private:
+  char* data_;
+  std::size_t bytes_;
+};
+
+// Records grow from the beginning of a part of memory, their index from its end.
+class LineArena {
+ public:
+  LineArena(std::span<char> memory, const StoredOrder& order);
+
+  // Copies a record and its key to the end of those that are there; the key is not looked at where
+  // records are their own. False: there is no room, and nothing has changed. The record may lie in
+  // free_room(), the key not.
+  bool push(std::string_view key, std::string_view record) noexcept;
+
+  // What records have not taken. A record may be put together in it, kPushRoom behind its
+  // beginning, before it is pushed.
+  std::span<char> free_room() const noexcept {
+    return {front_, static_cast<std::size_t>(reinterpret_cast<char*>(index_) - front_)};
+  }
+  // What a record takes at most besides its bytes and its key.
+  static constexpr std::size_t kPushRoom = 2 * kMaxLengthBytes + sizeof(IndexEntry);
+
+  // The record that was pushed last; there must be one.
+  const char* newest() const noexcept { return reinterpret_cast<const char*>(index_->value); }
+  bool empty() const noexcept { return index_ == index_end_; }
+  std::uint64_t records() const noexcept { return static_cast<std::uint64_t>(index_end_ - index_); }
+  // The bytes of records and keys with their lengths.
+  std::uint64_t stored_bytes() const noexcept {
+    return static_cast<std::uint64_t>(front_ - memory_.data());
+  }
+  void clear() noexcept;
+
+  // Sorts the index.
+  void sort(detail::ThreadTeam& team) { sort_stored({index_, index_end_}, order_, team); }
+
+  // Behind sort(), where the order is unique: drops all but the first of equal records, and makes
+  // their room free. What is kept is in the order of the input again. Does nothing, and returns
+  // false, where that would free less than half.
+  bool drop_equal() noexcept;
+
+  std::span<const IndexEntry> index() const noexcept { return {index_, index_end_}; }
+  const StoredOrder& order() const noexcept { return order_; }
+
+ private:
+  std::span<char> memory_;
+  StoredOrder order_;
+  char* front_;
+  IndexEntry* index_;
+  IndexEntry* index_end_;
+};
+
+// The records of an arena in the order of its index; with a unique order only the first of equal
+// ones.
+class ArenaCursor {
+ public:
+  explicit ArenaCursor(const LineArena& arena) noexcept
+      : index_(arena.index()), order_(arena.order()) {}
+
+  // Goes to the next record; false behind the last.
+  bool next() noexcept {
+    while (at_ < index_.size() && order_.unique && index_[at_].key == kSameKey) ++at_;
+    if (at_ == index_.size()) return false;
+    if (index_.size() - at_ > kAhead) {
+      const char* const soon = address(at_ + kAhead);
+      __builtin_prefetch(soon);
+      __builtin_prefetch(soon + 64);
+    }
+    stored_ = stored_record_at(address(at_++), order_.has_keys);
+    return true;
+  }
+  const StoredRecord& stored() const noexcept { return stored_; }
+
+ private:
+  static constexpr std::size_t kAhead = 12;  // records whose bytes are asked for
+  const char* address(std::size_t entry) const noexcept {
+    return reinterpret_cast<const char*>(index_[entry].value);
+  }
+
+  std::span<const IndexEntry> index_;
+  StoredOrder order_;
+  std::size_t at_ = 0;
+  StoredRecord stored_;
+};
+
+}  // namespace vortex::inline v0

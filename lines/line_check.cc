@@ -1,0 +1,43 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "lines/framed_input.h"
+#include "lines/text_cursor.h"
+#include "vortex/file_reader.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::size_t kReadAhead = 4;
+
+FileReaderBase open_reader(const std::string& input, const SortResources& resources) {
+  FileReaderOptions options = FramedInput::reader_options(kReadAhead, kBlockBytes);
+  options.block_bytes = kBlockBytes;
+  options.caching = resources.caching;
+  return input == "-" ? FileReaderBase(STDIN_FILENO, options) : FileReaderBase(input, options);
+}
+
+}  // namespace
+
+std::optional<LineDisorder> check_lines(const LineSortOptions& options) {
+  const std::uint64_t memory =
+      options.resources.memory_bytes != 0 ? options.resources.memory_bytes : default_memory_bytes();
+  const std::uint64_t longest = std::max<std::uint64_t>(memory / 3, 4 * kBlockBytes);
+  for (const std::string& name : options.inputs) {
+    FramedInput input(open_reader(name, options.resources), name == "-" ? "standard input" : name,
+                      options.framing, longest, own_assembly_room(longest), options.resources.stop);
+    TextCursor cursor(input, options);
+    while (cursor.advance()) {
+      if (cursor.in_order()) continue;
+      return LineDisorder{name, cursor.number() + 1, cursor.offset(),
+                          std::string(cursor.stored().record)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace vortex::inline v0

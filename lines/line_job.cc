@@ -1,0 +1,169 @@
+#include "lines/line_job.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "lines/framed_input.h"
+#include "lines/record_keys.h"
+#include "sort/job/sort_folders.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// Keys of records that are longer are made one at a time.
+constexpr std::size_t kLongBatch = std::size_t{64} << 10;
+
+}  // namespace
+
+LineJob::LineJob(const LineOrder& order, const SortResources& resources,
+                 std::vector<std::string> folders)
+    : line_order_(order),
+      order_(order),
+      resources_(resources),
+      share_(take_memory_share(resources_)),
+      folders_(std::move(folders)),
+      watch_(resources.stop, resources.progress) {}
+
+// The task beside ends soon.
+LineJob::~LineJob() { watch_.stop_now(); }
+
+void LineJob::start(std::optional<std::uint64_t> bytes) {
+  plan_ = plan_lines(resources_, bytes);
+  BlockPoolOptions options;
+  options.block_bytes = plan_.block_bytes;
+  options.pool_bytes = plan_.pool_blocks * plan_.block_bytes;
+  options.warming = Warming::kOnDemand;
+  options.name = "memory of the sort";
+  pool_.emplace(options);
+  runs_.emplace(order_, plan_, *pool_, watch_, run_store_options(resources_, folders_));
+  team_.emplace(plan_.threads);
+  memory_.emplace(plan_.arena_bytes);
+  if (order_.unique) recent_.emplace(plan_.arena_bytes, order_.has_keys);
+  // What is longer than the arena does not fit in memory; what is shorter may.
+  divide(plan_.threads > 1 && bytes && *bytes > plan_.arena_bytes ? 2 : 1);
+}
+
+void LineJob::divide(unsigned parts) {
+  arenas_.clear();
+  filling_ = 0;
+  const std::size_t part = memory_->size() / parts;
+  for (unsigned i = 0; i < parts; ++i) {
+    arenas_.push_back(
+        std::make_unique<LineArena>(std::span(memory_->data() + i * part, part), order_));
+  }
+}
+
+std::uint64_t LineJob::longest_record() const noexcept { return plan_.longest_record; }
+
+std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t bytes) {
+  if (bytes > longest_record()) return {};
+  const std::size_t needed = bytes + 2 * LineArena::kPushRoom;
+  while (arenas_[filling_]->free_room().size() < needed) {
+    if (arenas_[filling_]->empty()) return {};
+    make_room();
+  }
+  const std::span<char> room = arenas_[filling_]->free_room().subspan(LineArena::kPushRoom, bytes);
+  if (room.data() != so_far.data()) std::memmove(room.data(), so_far.data(), so_far.size());
+  return room;
+}
+
+void LineJob::take(std::span<const std::string_view> records) {
+  if (!order_.has_keys) {
+    for (const std::string_view record : records) take_with_key({}, record);
+  } else {
+    for (std::size_t begin = 0; begin < records.size();) {
+      std::size_t end = begin;
+      for (std::size_t bytes = 0; end < records.size() && bytes < kLongBatch; ++end) {
+        bytes += records[end].size();
+      }
+      const auto batch = records.subspan(begin, end - begin);
+      make_keys(*line_order_.keys, batch, keys_);
+      for (std::size_t i = 0; i < batch.size(); ++i) take_with_key(keys_.key(i), batch[i]);
+      begin = end;
+    }
+  }
+  records_ += records.size();
+}
+
+void LineJob::take_with_key(std::string_view key, std::string_view record) {
+  if (recent_ && recent_->contains(order_.has_keys ? key : record)) return;
+  while (!arenas_[filling_]->push(key, record)) [[unlikely]] {
+      if (arenas_[filling_]->empty()) refuse(key, record);
+      make_room();
+    }
+  if (recent_) recent_->note(arenas_[filling_]->newest());
+}
+
+void LineJob::refuse(std::string_view key, std::string_view record) const {
+  throw Error(EMSGSIZE, "a record of " + format_bytes(record.size()) +
+                            (order_.has_keys ? " with a key of " + format_bytes(key.size()) : "") +
+                            " is longer than the memory has room for: sort with more than " +
+                            format_bytes(plan_.memory_bytes));
+}
+
+// The arena is full: where many are equal, these are dropped; else its records become a run, and
+// another arena, which is empty, is filled from now on.
+void LineJob::make_room() {
+  LineArena& full = *arenas_[filling_];
+  if (recent_) recent_->forget();
+  full.sort(*team_);
+  if (order_.unique && full.drop_equal()) return;
+  background_.finish();
+  watch_.expect_going();
+  if (arenas_.size() == 1) {
+    write_run(full, false);
+    full.clear();
+    if (plan_.threads > 1) divide(2);
+    return;
+  }
+  const bool begun = background_.start(
+      "writing runs", [this, &full] { write_run(full, true); }, [] {});
+  if (!begun) write_run(full, false);
+  filling_ = 1 - filling_;
+  arenas_[filling_]->clear();
+}
+
+void LineJob::write_run(const LineArena& arena, bool beside) {
+  const std::uint64_t most_bytes = arena.stored_bytes() + arena.records() * kRunPrefixBytes;
+  runs_->form(most_bytes, [&](LineRunWriter& run) {
+    ArenaCursor cursor(arena);
+    StoredRecord before;
+    bool first = true;
+    for_each_record(
+        cursor,
+        [&](const ArenaCursor& at) {
+          const StoredRecord& stored = at.stored();
+          run.append(stored, first ? 0 : first_difference(before, stored, order_, 0));
+          before = stored;
+          first = false;
+        },
+        [&](std::uint64_t bytes) {
+          if (beside) {
+            watch_.add_beside(bytes);
+          } else {
+            watch_.expect_going();
+          }
+        });
+  });
+}
+
+void LineJob::end_forming() {
+  background_.finish();
+  if (runs_->empty()) {
+    arenas_[filling_]->sort(*team_);
+    return;
+  }
+  if (!arenas_[filling_]->empty()) {
+    arenas_[filling_]->sort(*team_);
+    write_run(*arenas_[filling_], false);
+  }
+  arenas_.clear();
+  memory_.reset();  // for the blocks of the merge
+  runs_->reduce();
+}
+
+}  // namespace vortex::inline v0

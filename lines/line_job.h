@@ -1,0 +1,96 @@
+// One sort of lines, whichever way they come in and go out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lines/line_arena.h"
+#include "lines/line_plan.h"
+#include "lines/line_runs.h"
+#include "lines/recent_keys.h"
+#include "lines/stored_record.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/thread_team.h"
+#include "vortex/line_sort.h"
+#include "vortex/os/background_task.h"
+
+namespace vortex::inline v0 {
+
+// Keys, arenas, runs and the watch of a sort. Sorts of files and sorters are two pairs of ends to
+// it.
+//
+//   LineJob job(order, resources, folders);
+//   job.start(bytes);
+//   while (...) job.take(records);
+//   job.end_forming();
+//   for_each_sorted(job, use);
+//
+// With one thread the memory is one arena: it is filled, sorted, written, filled again. With more
+// it is two, unless all may fit in memory: an arena is sorted by all threads, and written by one
+// beside the caller, who fills the other. One thread at a time; after an exception it can only be
+// destroyed.
+class LineJob {
+ public:
+  LineJob(const LineOrder& order, const SortResources& resources, std::vector<std::string> folders);
+  ~LineJob();
+  LineJob(const LineJob&) = delete;
+  LineJob& operator=(const LineJob&) = delete;
+
+  // `bytes` of records will come, if it is known. Throws Error as plan_lines() and BlockPool do.
+  void start(std::optional<std::uint64_t> bytes);
+  const LinePlan& plan() const noexcept { return plan_; }
+  const StoredOrder& order() const noexcept { return order_; }
+  BlockPool& pool() noexcept { return *pool_; }
+  LineRuns& runs() noexcept { return *runs_; }
+  SortWatch& watch() noexcept { return watch_; }
+
+  // The longest record that there is room for, key not counted.
+  std::uint64_t longest_record() const noexcept;
+  // Where a record that is to be taken next may be put together; see AssemblyRoom.
+  std::span<char> assembly_room(std::string_view so_far, std::size_t bytes);
+
+  // Copies records. Throws Error: EMSGSIZE where one does not fit with its key; ECANCELED; what the
+  // disks report, and what keys throw.
+  void take(std::span<const std::string_view> records);
+  std::uint64_t records() const noexcept { return records_; }
+
+  // No more come. Either all are sorted in memory, or in runs that one merge can take.
+  void end_forming();
+  bool in_memory() const noexcept { return runs_->empty(); }
+  const LineArena& arena() const noexcept { return *arenas_[filling_]; }
+
+ private:
+  void divide(unsigned parts);
+  void take_with_key(std::string_view key, std::string_view record);
+  [[noreturn]] void refuse(std::string_view key, std::string_view record) const;
+  void make_room();
+  void write_run(const LineArena& arena, bool beside);
+
+  const LineOrder line_order_;
+  const StoredOrder order_;
+  SortResources resources_;
+  const MemoryShare share_;  // outlives all memory
+  const std::vector<std::string> folders_;
+  SortWatch watch_;
+  LinePlan plan_;
+  std::optional<BlockPool> pool_;
+  std::optional<LineRuns> runs_;
+  std::optional<RawMemory> memory_;
+  std::vector<std::unique_ptr<LineArena>> arenas_;
+  std::size_t filling_ = 0;
+  std::optional<RecentKeys> recent_;  // where the order is unique: those in the arena being filled
+  std::optional<detail::ThreadTeam> team_;
+  KeyBatch keys_;
+  std::uint64_t records_ = 0;
+  RunCounts counts_;
+  BackgroundTask background_;  // writes a run; the first to go
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,39 @@
+#include <cstring>
+#include <utility>
+
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+
+RecordFraming::RecordFraming(Kind kind, char delimiter, LengthFunction length)
+    : kind_(kind), delimiter_(delimiter), length_(std::move(length)) {}
+
+RecordFraming RecordFraming::delimited(char delimiter) { return {Kind::kDelimited, delimiter, {}}; }
+
+RecordFraming RecordFraming::quoted(char delimiter) { return {Kind::kQuoted, delimiter, {}}; }
+
+RecordFraming RecordFraming::length_prefixed() { return {Kind::kLengthPrefixed, '\0', {}}; }
+
+RecordFraming RecordFraming::by_function(LengthFunction length) {
+  return {Kind::kFunction, '\0', std::move(length)};
+}
+
+RecordKeys::~RecordKeys() = default;
+
+char* KeyBatch::room(std::size_t bytes) {
+  if (bytes_.size() - size_ < bytes) bytes_.resize(2 * (size_ + bytes));
+  return bytes_.data() + size_;
+}
+
+void KeyBatch::append(std::string_view part) {
+  if (part.empty()) return;
+  std::memcpy(room(part.size()), part.data(), part.size());
+  used(part.size());
+}
+
+void KeyBatch::clear() noexcept {
+  size_ = 0;
+  ends_.clear();
+}
+
+}  // namespace vortex::inline v0

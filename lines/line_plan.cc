@@ -1,0 +1,134 @@
+#include "lines/line_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "lines/framed_input.h"
+#include "lines/line_run.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/thread_team.h"
+#include "vortex/error.h"
+#include "vortex/os/map_budget.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::uint64_t kMinMemoryBytes = std::uint64_t{1} << 20;
+// The program's part of the memory, as in sorts of fixed records.
+constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kProgramShare = 32;
+constexpr std::size_t kMaxBlock = std::size_t{1} << 20;
+constexpr std::size_t kSmallBlock = std::size_t{64} << 10;
+// So many times its text is the memory of a run of short lines: half of the memory is filled while
+// the other is written, and their index is larger than they are.
+constexpr std::uint64_t kMemoryOfRun = 6;
+// A pipe is taken to be so many runs.
+constexpr std::uint64_t kAssumedRuns = 32;
+// Blocks of a run in a merge that is not to wait: the one in use, the one that a record reaches
+// into, two read ahead.
+constexpr std::uint64_t kBlocksOfRun = 4;
+constexpr std::uint64_t kOtherBlocks = 6;
+constexpr std::size_t kReadAhead = 4;
+// The table of a block in the pool, and what a reader or writer keeps of a request.
+constexpr std::uint64_t kBytesBesideBlock = 1200;
+
+// The memory that sort() takes beside an index of so many bytes.
+std::uint64_t sorting_bytes(std::uint64_t index_bytes, unsigned threads) {
+  constexpr std::uint64_t kOfThread = std::uint64_t{9} << 20;
+  const std::uint64_t most = threads > 1 ? threads * kOfThread : kOfThread;
+  return std::min(index_bytes / 8, most) + index_bytes / 100;
+}
+
+std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> bytes) {
+  const std::uint64_t run_bytes = memory / kMemoryOfRun;
+  const std::uint64_t runs = bytes ? *bytes / run_bytes + 1 : kAssumedRuns;
+  const std::uint64_t wanted = memory / (kBlocksOfRun * runs + kOtherBlocks);
+  const std::size_t block =
+      std::bit_floor(std::clamp<std::uint64_t>(wanted, kSmallBlock, kMaxBlock));
+  // Three runs must fit, however small the memory; and the kernel grants so many maps.
+  const std::uint64_t largest = std::bit_floor(
+      std::max<std::uint64_t>(memory / (3 * kBlocksOfRun + kOtherBlocks), kMinBlockBytes));
+  std::size_t chosen = static_cast<std::size_t>(std::min<std::uint64_t>(block, largest));
+  while (chosen < kMaxBlockBytes &&
+         2 * BlockPool::maps_needed(memory / chosen) > MapBudget::available()) {
+    chosen *= 2;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes) {
+  LinePlan plan;
+  plan.memory_bytes = resources.memory_bytes != 0 ? resources.memory_bytes : default_memory_bytes();
+  if (plan.memory_bytes < kMinMemoryBytes) {
+    throw Error(ENOMEM, "sorting lines with " + format_bytes(plan.memory_bytes) +
+                            " of memory: at least " + format_bytes(kMinMemoryBytes) +
+                            " are needed");
+  }
+  plan.threads = detail::ThreadTeam::resolve(resources.threads);
+  const std::uint64_t memory =
+      plan.memory_bytes - std::min(plan.memory_bytes / kProgramShare, kProgramBytes);
+  plan.block_bytes =
+      resources.block_bytes != 0 ? resources.block_bytes : suitable_block(memory, bytes);
+  plan.pool_blocks = static_cast<std::size_t>(memory / (plan.block_bytes + kBytesBesideBlock));
+
+  // Reading and writing get a quarter at most while runs are formed.
+  std::size_t blocks = 0;
+  for (std::size_t ahead = kReadAhead; ahead > 0; --ahead) {
+    plan.reader = FramedInput::reader_options(ahead, plan.block_bytes);
+    plan.writer = {.comeback_blocks = 0, .write_behind = ahead, .request_bytes = plan.block_bytes};
+    plan.run_write_behind = ahead;
+    blocks = FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) + plan.writing_blocks();
+    if (blocks * plan.block_bytes <= memory / 4) break;
+  }
+  const std::uint64_t beside = blocks * (plan.block_bytes + kBytesBesideBlock);
+  const std::uint64_t arena = memory - std::min(memory, beside);
+  plan.arena_bytes =
+      static_cast<std::size_t>(arena - std::min(arena, sorting_bytes(arena / 3, plan.threads)));
+  if (plan.most_runs(0) < 2 || plan.arena_bytes < memory / 4) {
+    throw Error(ENOMEM,
+                "sorting lines with " + format_bytes(plan.memory_bytes) +
+                    " of memory and blocks of " + format_bytes(plan.block_bytes) +
+                    ": no two runs can be merged; at least " +
+                    format_bytes((3 * kBlocksOfRun + kOtherBlocks) * plan.block_bytes * 9 / 8) +
+                    " are needed, or smaller blocks");
+  }
+  // Two runs with such records can be merged, and an arena that is a half holds one.
+  const std::uint64_t half = plan.pool_blocks / 2 * plan.block_bytes;
+  plan.longest_record = std::min<std::uint64_t>(
+      plan.arena_bytes / 2 - plan.arena_bytes / 16,
+      half - std::min<std::uint64_t>(half, (plan.writing_blocks() + 4) * plan.block_bytes));
+  return plan;
+}
+
+std::size_t LinePlan::writing_blocks() const {
+  return std::max(FileWriterBase::blocks_needed(writer, block_bytes),
+                  LineRunWriter::blocks_needed(run_write_behind));
+}
+
+std::uint64_t LinePlan::most_runs(std::uint64_t longest) const {
+  const std::size_t writing = writing_blocks();
+  if (pool_blocks <= writing) return 0;
+  return (pool_blocks - writing) / RunCursor::blocks_needed(longest, 1, block_bytes);
+}
+
+std::size_t LinePlan::read_ahead(std::uint64_t runs, std::uint64_t longest) const {
+  std::size_t ahead = kReadAhead;
+  while (ahead > 1 &&
+         runs * RunCursor::blocks_needed(longest, ahead, block_bytes) + writing_blocks() >
+             pool_blocks) {
+    --ahead;
+  }
+  return ahead;
+}
+
+// Half of the memory is for records that cross the borders of blocks.
+std::uint64_t LinePlan::most_inputs() const {
+  const std::size_t writing = writing_blocks();
+  if (pool_blocks / 2 <= writing) return 0;
+  return (pool_blocks / 2 - writing) / FileReaderBase::blocks_needed(reader, block_bytes);
+}
+
+}  // namespace vortex::inline v0

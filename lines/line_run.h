@@ -1,0 +1,109 @@
+// Sorted runs of records of any length: written, and read back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "lines/byte_output.h"
+#include "lines/stored_record.h"
+#include "sort/runs/run_store.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/file_reader.h"
+#include "vortex/output_stream.h"
+
+namespace vortex::inline v0 {
+
+// A run on the disks. In front of each record, as it is stored, stands how many of the chunks that
+// decide its order it has in common with the record before (see first_difference()): a merge
+// compares the rest.
+struct LineRun {
+  Run run;
+  std::uint64_t records = 0;
+  std::uint64_t longest = 0;  // of the records as they are stored, in bytes
+};
+
+// Bytes in front of a stored record, at most.
+inline constexpr std::size_t kRunPrefixBytes = kMaxLengthBytes;
+
+// Writes a run from its first record to its last. append() may wait in a fault: call it inside
+// guarded(). A writer that is destroyed without finish() gives all it has taken back.
+class LineRunWriter {
+ public:
+  // Blocks of the pool that it takes for good.
+  static std::size_t blocks_needed(std::size_t write_behind) noexcept { return write_behind + 1; }
+
+  // `most_bytes` is what the run will have at most. Throws Error as RunWriter does. The store must
+  // outlive it.
+  LineRunWriter(RunStore& store, const StoredOrder& order, std::size_t write_behind,
+                std::uint64_t most_bytes, const std::stop_token& stop);
+  LineRunWriter(const LineRunWriter&) = delete;
+  LineRunWriter& operator=(const LineRunWriter&) = delete;
+
+  // `in_common`: the chunks that it has in common with the record before.
+  void append(const StoredRecord& stored, std::uint64_t in_common) noexcept;
+
+  std::uint64_t records() const noexcept { return run_.records; }
+  std::uint64_t bytes() const noexcept { return out_->bytes(); }
+
+  // Waits until everything is written. Throws Error when something was not.
+  LineRun finish();
+
+ private:
+  StoredOrder order_;
+  LineRun run_;  // outlives the stream, whose sink finds places for its blocks
+  std::optional<OutputStream<std::byte>> stream_;
+  std::optional<StreamStop> stop_;
+  std::optional<ByteOutput> out_;
+};
+
+// The records of a run, one after the other, through the plain pointer of a reader. The blocks that
+// have been read are given back to the store as it goes. Not moved: the reader refers to the run.
+class RunCursor {
+ public:
+  // Blocks of the pool that a cursor takes for good.
+  static std::size_t blocks_needed(std::uint64_t longest, std::size_t read_ahead,
+                                   std::size_t block_bytes);
+
+  RunCursor(LineRun run, const StoredOrder& order, std::size_t read_ahead, bool punch_holes,
+            const std::stop_token& stop);
+  RunCursor(const RunCursor&) = delete;
+  RunCursor& operator=(const RunCursor&) = delete;
+
+  // Goes to the next record; false behind the last. Inside guarded().
+  bool advance() noexcept {
+    if (left_ == 0) return false;
+    --left_;
+    if (at_ >= free_from_) free_blocks();
+    in_common_ = read_length(at_);
+    stored_ = stored_record(at_, order_.has_keys);
+    return true;
+  }
+  // It is valid until the next advance().
+  const StoredRecord& stored() const noexcept { return stored_; }
+  // The chunks that it has in common with the one before.
+  std::uint64_t in_common() const noexcept { return in_common_; }
+
+ private:
+  static FileReaderOptions reader_options(std::uint64_t longest, std::size_t read_ahead,
+                                          std::size_t block_bytes);
+  void free_blocks() noexcept;
+
+  LineRun run_;
+  StoredOrder order_;
+  bool punch_holes_;
+  FileReaderBase reader_;
+  StreamStop stop_;
+  std::uint64_t left_;
+  const char* begin_;
+  const char* at_;
+  const char* free_from_;  // behind this the next block is given back
+  std::uint64_t freed_ = 0;
+  StoredRecord stored_;
+  std::uint64_t in_common_ = 0;
+};
+
+}  // namespace vortex::inline v0

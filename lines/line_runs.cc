@@ -1,0 +1,123 @@
+#include "lines/line_runs.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "sort/merge/merge_passes.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+std::uint64_t longest_of(const std::vector<LineRun>& runs) noexcept {
+  std::uint64_t longest = 0;
+  for (const LineRun& run : runs) longest = std::max(longest, run.longest);
+  return longest;
+}
+
+std::uint64_t bytes_of(const LineRun* begin, const LineRun* end) noexcept {
+  std::uint64_t bytes = 0;
+  for (; begin != end; ++begin) bytes += begin->run.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+RunMerge::RunMerge(std::vector<LineRun> runs, const StoredOrder& order, const LinePlan& plan,
+                   bool punch_holes, const std::stop_token& stop) {
+  const std::size_t ahead = plan.read_ahead(runs.size(), longest_of(runs));
+  std::vector<RunCursor*> cursors;
+  for (LineRun& run : runs) {
+    cursors_.push_back(
+        std::make_unique<RunCursor>(std::move(run), order, ahead, punch_holes, stop));
+    cursors.push_back(cursors_.back().get());
+  }
+  merge_.emplace(cursors, order);
+}
+
+LineRuns::LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool,
+                   SortWatch& watch, RunStoreOptions for_store)
+    : order_(order), plan_(plan), pool_(pool), watch_(watch), for_store_(std::move(for_store)) {}
+
+std::uint64_t LineRuns::bytes() const noexcept {
+  return bytes_of(runs_.data(), runs_.data() + runs_.size());
+}
+
+std::uint64_t LineRuns::records() const noexcept {
+  std::uint64_t records = 0;
+  for (const LineRun& run : runs_) records += run.records;
+  return records;
+}
+
+void LineRuns::form(std::uint64_t most_bytes,
+                    const std::function<void(LineRunWriter& run)>& write) {
+  add(most_bytes, write);
+  ++counts_.runs;
+}
+
+void LineRuns::count_merge_of_inputs(unsigned merges) noexcept {
+  counts_.merges += merges;
+  counts_.passes = 1;
+}
+
+void LineRuns::add(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write) {
+  if (!store_) store_.emplace(pool_, for_store_);
+  LineRunWriter writer(*store_, order_, plan_.run_write_behind, most_bytes, watch_.stop());
+  write(writer);
+  LineRun run = writer.finish();
+  counts_.bytes += run.run.bytes;
+  runs_.push_back(std::move(run));
+}
+
+void LineRuns::reduce() {
+  const std::uint64_t most = plan_.most_runs(longest_of(runs_));
+  if (runs_.size() <= std::max<std::uint64_t>(most, 1)) return;
+  if (most < 2) {
+    throw Error(ENOMEM, "merging lines of up to " + format_bytes(longest_of(runs_)) + " with " +
+                            format_bytes(plan_.memory_bytes) +
+                            " of memory: no two runs fit; raise it");
+  }
+  while (runs_.size() > most) {
+    const MergePass pass = next_merge_pass(runs_.size(), most, most);
+    merge_neighbours(pass);
+    ++counts_.passes;
+  }
+}
+
+// Merges the first runs, which are the longest by then, no more than once a pass.
+void LineRuns::merge_neighbours(const MergePass& pass) {
+  std::vector<LineRun> before = std::exchange(runs_, {});
+  watch_.begin(SortPhase::kMerging, bytes_of(before.data(), before.data() + pass.merged));
+  std::size_t first = 0;
+  for (std::uint64_t groups = pass.groups; groups > 0; --groups) {
+    watch_.expect_going();
+    const std::size_t last = first + (pass.merged - first + groups - 1) / groups;
+    std::vector<LineRun> group(std::make_move_iterator(before.begin() + first),
+                               std::make_move_iterator(before.begin() + last));
+    first = last;
+    // What records have in common may take more bytes than in the runs that are merged.
+    std::uint64_t most_bytes = bytes_of(group.data(), group.data() + group.size());
+    for (const LineRun& run : group) most_bytes += run.records * kRunPrefixBytes;
+    add(most_bytes, [&](LineRunWriter& writer) {
+      RunMerge merge(std::move(group), order_, plan_, false, watch_.stop());
+      guarded([&] { merge.start(); }).throw_if_failed();
+      for_each_record(
+          merge, [&](const RunMerge& at) { writer.append(at.stored(), at.in_common()); },
+          [&](std::uint64_t bytes) { watch_.add(bytes); });
+    });
+    ++counts_.merges;
+  }
+  std::move(before.begin() + static_cast<std::ptrdiff_t>(first), before.end(),
+            std::back_inserter(runs_));
+}
+
+std::unique_ptr<RunMerge> LineRuns::merge_all() {
+  ++counts_.merges;
+  ++counts_.passes;
+  return std::make_unique<RunMerge>(std::exchange(runs_, {}), order_, plan_, true, watch_.stop());
+}
+
+}  // namespace vortex::inline v0

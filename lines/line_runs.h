@@ -1,0 +1,98 @@
+// The runs of a sort of lines, until few enough are left.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lines/line_merge.h"
+#include "lines/line_plan.h"
+#include "lines/line_run.h"
+#include "lines/stored_record.h"
+#include "sort/merge/merge_passes.h"
+#include "sort/runs/run_store.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/block_pool.h"
+#include "vortex/guarded.h"
+#include "vortex/sort_resources.h"
+
+namespace vortex::inline v0 {
+
+// The merge of some runs, and what it reads them with.
+class RunMerge {
+ public:
+  RunMerge(std::vector<LineRun> runs, const StoredOrder& order, const LinePlan& plan,
+           bool punch_holes, const std::stop_token& stop);
+  RunMerge(const RunMerge&) = delete;
+  RunMerge& operator=(const RunMerge&) = delete;
+
+  // As those of LineMerge.
+  void start() { merge_->start(); }
+  bool next() { return merge_->next(); }
+  const StoredRecord& stored() const noexcept { return merge_->stored(); }
+  std::uint64_t in_common() const noexcept { return merge_->in_common(); }
+
+ private:
+  std::vector<std::unique_ptr<RunCursor>> cursors_;
+  std::optional<LineMerge<RunCursor>> merge_;
+};
+
+// Keeps runs in the order in which they were added, and merges neighbours. The plan, the pool and
+// the watch outlive it. One thread at a time; after an exception it can only be destroyed.
+class LineRuns {
+ public:
+  LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool, SortWatch& watch,
+           RunStoreOptions for_store);
+
+  bool empty() const noexcept { return runs_.empty(); }
+  const RunCounts& counts() const noexcept { return counts_; }
+  std::uint64_t bytes() const noexcept;
+  std::uint64_t records() const noexcept;
+
+  // Calls `write` with the writer of a new run of `most_bytes` at most. Throws what `write` throws
+  // and what the disks report.
+  void form(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
+  // The runs that were formed are the result of a merge.
+  void count_merge_of_inputs(unsigned merges) noexcept;
+
+  // Merges until one merge can take all that are left. Throws Error(ENOMEM) when the memory does
+  // not hold a merge of two.
+  void reduce();
+  // The last merge, whose records come next.
+  std::unique_ptr<RunMerge> merge_all();
+
+ private:
+  void merge_neighbours(const MergePass& pass);
+  void add(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
+
+  const StoredOrder order_;
+  const LinePlan& plan_;
+  BlockPool& pool_;
+  SortWatch& watch_;
+  const RunStoreOptions for_store_;
+  std::optional<RunStore> store_;
+  std::vector<LineRun> runs_;
+  RunCounts counts_;
+};
+
+// Calls `use` for each record that the cursor goes to, and `told` now and then with the bytes of
+// those since the last time. A Cursor has next() and stored(). Throws the failures of streams that
+// the cursor or `use` meets, and what `told` throws.
+template <typename Cursor, typename Use, typename Told>
+void for_each_record(Cursor& cursor, const Use& use, const Told& told) {
+  bool more = true;
+  while (more) {
+    std::uint64_t bytes = 0;
+    guarded([&] {
+      while (bytes < SortWatch::kNoteBytes && (more = cursor.next())) {
+        use(cursor);
+        bytes += cursor.stored().record.size() + 1;
+      }
+    }).throw_if_failed();
+    told(bytes);
+  }
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,262 @@
+#include "vortex/line_sort.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "lines/byte_output.h"
+#include "lines/framed_input.h"
+#include "lines/framing.h"
+#include "lines/line_job.h"
+#include "lines/line_merge.h"
+#include "lines/text_cursor.h"
+#include "sort/job/sort_files.h"
+#include "sort/job/sort_folders.h"
+#include "vortex/error.h"
+#include "vortex/external_sort.h"
+#include "vortex/guarded.h"
+#include "vortex/input_stream.h"
+#include "vortex/os/steady_time.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// A record with its key and lengths takes so many times the bytes of its text at most, but for a
+// few; runs of inputs that are merged reserve address space for it.
+constexpr std::uint64_t kMostStored = 16;
+constexpr std::uint64_t kLeastRunBytes = std::uint64_t{64} << 20;
+
+// The inputs and the output as sorts of fixed records have them: to files all records are bytes.
+ExternalSortOptions for_files(const LineSortOptions& options) {
+  ExternalSortOptions files;
+  files.inputs = options.inputs;
+  files.output = options.output;
+  files.most_pipe_bytes = options.most_pipe_bytes;
+  files.resources = options.resources;
+  return files;
+}
+
+// A sort, a merge or a check of files, once.
+class LineFiles {
+ public:
+  explicit LineFiles(const LineSortOptions& options)
+      : options_(options),
+        for_files_(for_files(options)),
+        files_(for_files_, 1),
+        job_(options.order, options.resources, files_.folders()) {}
+  LineFiles(const LineFiles&) = delete;
+  LineFiles& operator=(const LineFiles&) = delete;
+
+  LineSortReport sort();
+
+ private:
+  using Writing = std::function<void(FramedOutput& out)>;
+
+  std::unique_ptr<FramedInput> open_input(std::size_t index, AssemblyRoom room,
+                                          std::uint64_t longest);
+  void expect_room() const;
+  void form_runs();
+  void take_all(std::size_t index);
+  void note_header(std::size_t input, std::string_view record);
+  void write_sorted();
+  void write_output(std::uint64_t most_bytes, const Writing& write);
+  template <typename Cursor>
+  void append_all(Cursor& cursor, FramedOutput& out);
+
+  void merge_inputs();
+  template <typename Use>
+  void merge_inputs(std::size_t first, std::size_t last, const Use& use);
+
+  const LineSortOptions& options_;
+  const ExternalSortOptions for_files_;
+  SortFiles files_;
+  LineJob job_;
+  std::vector<std::string> header_;
+  LineSortReport report_;
+};
+
+LineSortReport LineFiles::sort() {
+  const std::uint64_t begin = steady_now_ns();
+  const double cpu_begin = process_cpu_seconds();
+  files_.open_output();
+  job_.start(files_.input_bytes());
+  if (options_.merge_inputs) {
+    merge_inputs();
+  } else {
+    expect_room();
+    form_runs();
+    report_.run_formation_seconds = seconds_since(begin);
+    write_sorted();
+  }
+  const RunCounts& counts = job_.runs().counts();
+  report_.runs = counts.runs;
+  report_.merges = counts.merges;
+  report_.passes = counts.passes;
+  report_.run_bytes = counts.bytes;
+  report_.cpu_seconds = process_cpu_seconds() - cpu_begin;
+  report_.seconds = seconds_since(begin);
+  report_.merge_seconds = report_.seconds - report_.run_formation_seconds;
+  return report_;
+}
+
+std::unique_ptr<FramedInput> LineFiles::open_input(std::size_t index, AssemblyRoom room,
+                                                   std::uint64_t longest) {
+  // Address space for the runs that are written while a pipe is read, and the output.
+  const std::uint64_t others = 4 * job_.plan().memory_bytes;
+  return std::make_unique<FramedInput>(
+      files_.open_reader(index, job_.pool(), job_.plan().reader, others),
+      files_.input(index).name(), options_.framing, longest, std::move(room),
+      options_.resources.stop);
+}
+
+void LineFiles::note_header(std::size_t input, std::string_view record) {
+  if (input == 0) header_.emplace_back(record);
+}
+
+// Refuses a sort whose runs have no room in their folders, as far as that is known before it
+// begins: how many records are dropped as equal ones is not.
+void LineFiles::expect_room() const {
+  const std::optional<std::uint64_t> bytes = files_.input_bytes();
+  if (!bytes || *bytes <= job_.plan().memory_bytes || options_.order.unique) return;
+  // A stored record takes two bytes beside its own, an input's at most four.
+  const bool smaller = framing_bytes(options_.framing) > 2;
+  expect_room_for_runs(files_.folders(), smaller ? *bytes / 2 : *bytes);
+}
+
+void LineFiles::form_runs() {
+  job_.watch().begin(SortPhase::kReading, files_.input_bytes());
+  for (std::size_t i = 0; i < files_.inputs(); ++i) take_all(i);
+  report_.records_in = job_.records();
+  job_.end_forming();
+}
+
+void LineFiles::take_all(std::size_t index) {
+  const auto input = open_input(
+      index,
+      [this](std::string_view so_far, std::size_t bytes) {
+        return job_.assembly_room(so_far, bytes);
+      },
+      job_.longest_record());
+  std::uint64_t told = 0;
+  std::uint64_t header = options_.header_records;
+  for (auto batch = input->next(); !batch.empty(); batch = input->next()) {
+    for (; header > 0 && !batch.empty(); --header) {
+      note_header(index, batch.front());
+      batch = batch.subspan(1);
+    }
+    job_.take(batch);
+    job_.watch().add(input->bytes() - std::exchange(told, input->bytes()));
+  }
+  report_.input_bytes += told;
+}
+
+template <typename Cursor>
+void LineFiles::append_all(Cursor& cursor, FramedOutput& out) {
+  for_each_record(
+      cursor,
+      [&](const Cursor& at) {
+        out.append(at.stored().record);
+        ++report_.records_out;
+      },
+      [&](std::uint64_t bytes) { job_.watch().add(bytes); });
+}
+
+void LineFiles::write_sorted() {
+  job_.watch().begin(SortPhase::kWriting, report_.input_bytes);
+  const std::uint64_t most_bytes = report_.input_bytes + files_.inputs();  // missing delimiters
+  if (job_.in_memory()) {
+    ArenaCursor cursor(job_.arena());
+    write_output(most_bytes, [&](FramedOutput& out) { append_all(cursor, out); });
+    return;
+  }
+  const auto merge = job_.runs().merge_all();
+  write_output(most_bytes, [&](FramedOutput& out) {
+    guarded([&] { merge->start(); }).throw_if_failed();
+    append_all(*merge, out);
+  });
+}
+
+// `write` appends so many bytes at most, behind the header.
+void LineFiles::write_output(std::uint64_t most_bytes, const Writing& write) {
+  for (const std::string& record : header_) most_bytes += record.size() + sizeof(std::uint32_t);
+  FileWriterBase writer = files_.open_writer(job_.pool(), job_.plan().writer, most_bytes);
+  const StreamStop stop(writer.stream(), options_.resources.stop);
+  FramedOutput out(ByteOutput(writer.bytes(), job_.plan().block_bytes), options_.framing);
+  guarded([&] {
+    for (const std::string& record : header_) out.append(record);
+  }).throw_if_failed();
+  write(out);
+  job_.watch().expect_going();
+  files_.expect_inputs_unchanged();
+  report_.output_bytes = out.bytes();
+  writer.finish_bytes(out.bytes());
+}
+
+// Calls `use` for each record of the inputs [first, last), which are sorted.
+template <typename Use>
+void LineFiles::merge_inputs(std::size_t first, std::size_t last, const Use& use) {
+  std::vector<std::unique_ptr<FramedInput>> inputs;
+  std::vector<std::unique_ptr<TextCursor>> cursors;
+  std::vector<TextCursor*> players;
+  const std::size_t longest =
+      job_.plan().pool_blocks / 2 * job_.plan().block_bytes / (last - first);
+  for (std::size_t i = first; i < last; ++i) {
+    inputs.push_back(open_input(i, own_assembly_room(longest), longest));
+    cursors.push_back(std::make_unique<TextCursor>(
+        *inputs.back(), options_, [this, i](std::string_view record) { note_header(i, record); }));
+    players.push_back(cursors.back().get());
+  }
+  LineMerge<TextCursor> merge(players, job_.order());
+  merge.start();
+  use(merge);
+  for (std::size_t i = 0; i < cursors.size(); ++i) {
+    report_.records_in += cursors[i]->records();
+    report_.input_bytes += inputs[i]->bytes();
+  }
+}
+
+void LineFiles::merge_inputs() {
+  const std::uint64_t order = job_.plan().most_inputs();
+  if (order >= files_.inputs()) {
+    job_.watch().begin(SortPhase::kWriting, files_.input_bytes());
+    merge_inputs(0, files_.inputs(), [&](LineMerge<TextCursor>& merge) {
+      // Each input may lack a delimiter at its end.
+      const std::uint64_t bytes = files_.input_bytes().value_or(kUnknownLengthReservation);
+      write_output(bytes + files_.inputs(), [&](FramedOutput& out) { append_all(merge, out); });
+    });
+    job_.runs().count_merge_of_inputs(1);
+    return;
+  }
+  if (order < 2) {
+    throw Error(ENOMEM, "merging with " + format_bytes(job_.plan().memory_bytes) +
+                            " of memory: no two inputs fit; raise it");
+  }
+  files_.expect_known_lengths();
+  const std::uint64_t bytes = *files_.input_bytes();
+  job_.watch().begin(SortPhase::kMerging, bytes);
+  unsigned merges = 0;
+  for (std::size_t first = 0; first < files_.inputs(); first += order) {
+    const std::size_t last = std::min<std::size_t>(first + order, files_.inputs());
+    ++merges;
+    merge_inputs(first, last, [&](LineMerge<TextCursor>& merge) {
+      job_.runs().form(kMostStored * bytes + kLeastRunBytes, [&](LineRunWriter& run) {
+        for_each_record(
+            merge,
+            [&](const LineMerge<TextCursor>& at) { run.append(at.stored(), at.in_common()); },
+            [&](std::uint64_t added) { job_.watch().add(added); });
+      });
+    });
+  }
+  job_.runs().count_merge_of_inputs(merges);
+  job_.end_forming();
+  write_sorted();
+}
+
+}  // namespace
+
+LineSortReport sort_lines(const LineSortOptions& options) { return LineFiles(options).sort(); }
+
+}  // namespace vortex::inline v0

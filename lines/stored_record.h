@@ -1,0 +1,144 @@
+// How a record lies in memory and in runs: its lengths, its key unless it is its own, and itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "lines/key_chunk.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+
+// A length in one byte where it is less than 255, else in nine.
+inline constexpr std::size_t kMaxLengthBytes = 1 + sizeof(std::uint64_t);
+inline constexpr unsigned char kLongLength = 255;
+
+inline std::size_t length_bytes(std::uint64_t length) noexcept {
+  return length < kLongLength ? 1 : kMaxLengthBytes;
+}
+
+// Returns the end of what it wrote.
+inline char* write_length(char* to, std::uint64_t length) noexcept {
+  if (length < kLongLength) {
+    *to = static_cast<char>(length);
+    return to + 1;
+  }
+  *to = static_cast<char>(kLongLength);
+  std::memcpy(to + 1, &length, sizeof length);
+  return to + kMaxLengthBytes;
+}
+
+// Returns the end of the copy. Short texts are copied without a call.
+inline char* copy_text(char* to, std::string_view text) noexcept {
+  const char* const from = text.data();
+  const std::size_t bytes = text.size();
+  if (bytes > 16) {
+    std::memcpy(to, from, bytes);
+  } else if (bytes >= 8) {
+    const auto last = load_word<std::uint64_t>(from + bytes - 8);
+    std::memcpy(to, from, 8);
+    std::memcpy(to + bytes - 8, &last, 8);
+  } else if (bytes >= 4) {
+    const auto last = load_word<std::uint32_t>(from + bytes - 4);
+    std::memcpy(to, from, 4);
+    std::memcpy(to + bytes - 4, &last, 4);
+  } else {
+    for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
+  }
+  return to + bytes;
+}
+
+// Moves `from` behind the length.
+inline std::uint64_t read_length(const char*& from) noexcept {
+  const auto first = static_cast<unsigned char>(*from);
+  if (first < kLongLength) [[likely]] {
+    ++from;
+    return first;
+  }
+  const auto length = load_word<std::uint64_t>(from + 1);
+  from += kMaxLengthBytes;
+  return length;
+}
+
+struct StoredRecord {
+  std::string_view key;
+  std::string_view record;
+};
+
+// Which rules a sort keeps to, derived from what users say.
+struct StoredOrder {
+  explicit StoredOrder(const LineOrder& order) noexcept
+      : has_keys(order.keys != nullptr),
+        unique(order.unique),
+        record_decides(has_keys && !unique && order.ties == Ties::kRecordBytes),
+        input_decides(has_keys && !record_decides),
+        flip(order.descending ? ~std::uint64_t{0} : 0) {}
+
+  bool has_keys;        // else a record is its own
+  bool unique;          // of records with equal keys only the first is kept
+  bool record_decides;  // between equal keys
+  bool input_decides;   // the same, by the order of the input
+  std::uint64_t flip;   // turns chunks round, and so the order
+};
+
+// The record that begins at `from`, and where it ends.
+inline StoredRecord stored_record(const char*& from, bool has_keys) noexcept {
+  StoredRecord stored;
+  const std::uint64_t key_bytes = has_keys ? read_length(from) : 0;
+  const std::uint64_t record_bytes = read_length(from);
+  stored.key = {from, key_bytes};
+  stored.record = {from + key_bytes, record_bytes};
+  if (!has_keys) stored.key = stored.record;
+  from += key_bytes + record_bytes;
+  return stored;
+}
+
+inline StoredRecord stored_record_at(const char* from, bool has_keys) noexcept {
+  return stored_record(from, has_keys);
+}
+
+inline std::size_t stored_bytes(std::string_view key, std::string_view record,
+                                bool has_keys) noexcept {
+  return (has_keys ? length_bytes(key.size()) + key.size() : 0) + length_bytes(record.size()) +
+         record.size();
+}
+
+// The chunks of the key, and behind them those of the record where that decides between equal keys,
+// are one sequence, which decides the order. Its chunk number `index`.
+inline std::uint64_t order_chunk(const StoredRecord& stored, const StoredOrder& order,
+                                 std::uint64_t index) noexcept {
+  std::string_view string = stored.key;
+  if (order.record_decides) {
+    const std::uint64_t of_key = chunks_of(stored.key);
+    if (index >= of_key) {
+      index -= of_key;
+      string = stored.record;
+    }
+  }
+  return chunk_at(string, index * kChunkBytes) ^ order.flip;
+}
+
+inline std::uint64_t order_chunks(const StoredRecord& stored, const StoredOrder& order) noexcept {
+  return chunks_of(stored.key) + (order.record_decides ? chunks_of(stored.record) : 0);
+}
+
+// The number of the first of these chunks in which two records differ, given that the first `known`
+// are equal; order_chunks() when none does.
+inline std::uint64_t first_difference(const StoredRecord& a, const StoredRecord& b,
+                                      const StoredOrder& order, std::uint64_t known) noexcept {
+  const std::uint64_t of_key = chunks_of(a.key);
+  if (known < of_key) {
+    const std::uint64_t chunk =
+        differing_chunk(a.key, b.key, common_prefix(a.key, b.key, known * kChunkBytes));
+    if (chunk < of_key || !order.record_decides) return chunk;
+    known = of_key;
+  }
+  if (!order.record_decides) return of_key;
+  const std::size_t of_record = (known - of_key) * kChunkBytes;
+  if (of_record >= a.record.size() && known > of_key) return known;
+  return of_key + differing_chunk(a.record, b.record, common_prefix(a.record, b.record, of_record));
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,292 @@
+#include "lines/string_sort.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "vortex/sort.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// Sorting fewer entries by comparing whole strings costs less than a pass over their chunks.
+constexpr std::size_t kFewEntries = 8;
+// Up to here a comparison sort of the chunks is faster than the radix sort.
+constexpr std::size_t kRadixEntries = 192;
+// How far ahead of its use the first bytes of a record are asked for.
+constexpr std::size_t kAhead = 12;
+// An index of fewer entries is sorted by one thread; waking others takes longer. Half of it is the
+// least group that all threads sort together.
+constexpr std::size_t kParallelEntries = std::size_t{1} << 15;
+
+class StoredStrings {
+ public:
+  explicit StoredStrings(bool has_keys) : has_keys_(has_keys) {}
+  StoredRecord operator()(std::uint64_t place) const noexcept {
+    return stored_record_at(reinterpret_cast<const char*>(place), has_keys_);
+  }
+  void prefetch(std::uint64_t place) const noexcept {
+    __builtin_prefetch(reinterpret_cast<const char*>(place));
+  }
+
+ private:
+  bool has_keys_;
+};
+
+class ViewedStrings {
+ public:
+  ViewedStrings(std::span<const std::string_view> keys, std::span<const std::string_view> records)
+      : keys_(keys.empty() ? records : keys), records_(records) {}
+  StoredRecord operator()(std::uint64_t place) const noexcept {
+    return {keys_[place], records_[place]};
+  }
+  void prefetch(std::uint64_t place) const noexcept { __builtin_prefetch(keys_[place].data()); }
+
+ private:
+  std::span<const std::string_view> keys_;
+  std::span<const std::string_view> records_;
+};
+
+template <typename Strings>
+class StringSort {
+ public:
+  StringSort(Strings strings, const StoredOrder& order, detail::ThreadTeam& team)
+      : strings_(strings), order_(order), team_(team) {}
+
+  // The first chunk of every entry, for those that do not have it.
+  void load_first_chunks(std::span<IndexEntry> index) {
+    load_chunks({index.data(), index.data() + index.size(), 0, false});
+  }
+
+  void sort(std::span<IndexEntry> index) {
+    const Range all{index.data(), index.data() + index.size(), 0, false};
+    if (team_.threads() == 1 || all.size() < kParallelEntries) {
+      sort_chunks(all, 1);
+      sort_groups(all);
+      return;
+    }
+    share_out(all);
+  }
+
+ private:
+  // Entries that agree in the first `depth` bytes of their keys, or, with `in_record`, in their
+  // keys and in the first bytes of the records.
+  struct Range {
+    IndexEntry* begin;
+    IndexEntry* end;
+    std::size_t depth;
+    bool in_record;
+    std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
+  };
+
+  std::string_view string(const IndexEntry& entry, const Range& range) const noexcept {
+    const StoredRecord stored = strings_(entry.value);
+    return range.in_record ? stored.record : stored.key;
+  }
+
+  void prefetch(const IndexEntry* entry, const IndexEntry* end) const noexcept {
+    if (end - entry > static_cast<std::ptrdiff_t>(kAhead)) strings_.prefetch(entry[kAhead].value);
+  }
+
+  static void sort_chunks(const Range& range, unsigned threads) {
+    if (range.size() < kRadixEntries) {
+      std::sort(range.begin, range.end,
+                [](const IndexEntry& a, const IndexEntry& b) { return a.key < b.key; });
+    } else {
+      vortex::sort(std::span(range.begin, range.end), {.threads = threads});
+    }
+  }
+
+  // The bytes in which the strings of the part agree, `known` of them known, no more than `most`.
+  std::size_t common_bytes(const Range& part, std::string_view first, std::size_t most) const {
+    for (const IndexEntry* entry = part.begin; entry != part.end && most > part.depth; ++entry) {
+      prefetch(entry, part.end);
+      most = std::min(most, common_prefix(first.substr(0, most), string(*entry, part), part.depth));
+    }
+    return most;
+  }
+
+  void load_chunks(const Range& part) const {
+    for (IndexEntry* entry = part.begin; entry != part.end; ++entry) {
+      prefetch(entry, part.end);
+      entry->key = chunk_at(string(*entry, part), part.depth) ^ order_.flip;
+    }
+  }
+
+  // Skips what the entries have in common, and sorts them by what follows.
+  void sort_next_chunks(Range& range) {
+    const std::string_view first = string(*range.begin, range);
+    range.depth = common_bytes(range, first, first.size());
+    load_chunks(range);
+    sort_chunks(range, 1);
+  }
+
+  // The first group of at least two equal chunks at or behind `from`.
+  static Range next_group(IndexEntry* from, const Range& range) noexcept {
+    while (range.end - from > 1) {
+      IndexEntry* end = from + 1;
+      while (end != range.end && end->key == from->key) ++end;
+      if (end - from > 1) return {from, end, range.depth, range.in_record};
+      from = end;
+    }
+    return {range.end, range.end, range.depth, range.in_record};
+  }
+
+  // Goes to the bytes behind the chunks that are equal. False: there are none, and the group is in
+  // order.
+  bool descend(Range& group) const {
+    if (!ends_string(group.begin->key ^ order_.flip)) {
+      group.depth += kChunkBytes;
+      return true;
+    }
+    if (order_.record_decides && !group.in_record) {
+      group.depth = 0;
+      group.in_record = true;
+      return true;
+    }
+    if (order_.input_decides) {
+      std::sort(group.begin, group.end,
+                [](const IndexEntry& a, const IndexEntry& b) { return a.value < b.value; });
+    }
+    if (order_.unique) {
+      for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) entry->key = kSameKey;
+    }
+    return false;
+  }
+
+  bool less(const IndexEntry& a, const IndexEntry& b, const Range& range) const noexcept {
+    std::size_t depth = range.depth;
+    bool in_record = range.in_record;
+    const StoredRecord left = strings_(a.value);
+    const StoredRecord right = strings_(b.value);
+    int compared = 0;
+    if (!in_record) {
+      compared = left.key.substr(depth).compare(right.key.substr(depth));
+      in_record = order_.record_decides;
+      depth = 0;
+    }
+    if (compared == 0 && in_record) {
+      compared = left.record.substr(depth).compare(right.record.substr(depth));
+    }
+    if (compared == 0) return order_.input_decides && a.value < b.value;
+    return (compared < 0) == (order_.flip == 0);
+  }
+
+  void sort_few(const Range& group) const {
+    for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
+      const IndexEntry moved = *entry;
+      IndexEntry* to = entry;
+      for (; to != group.begin && less(moved, to[-1], group); --to) *to = to[-1];
+      *to = moved;
+    }
+    if (!order_.unique) return;
+    for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
+      if (strings_(entry->value).key == strings_(entry[-1].value).key) entry->key = kSameKey;
+    }
+  }
+
+  // The entries are sorted by their chunks; sorts the groups of equal ones. Groups nest as deep as
+  // common prefixes do, so what is open is kept here and not on the stack.
+  void sort_groups(const Range& sorted) {
+    struct Open {
+      Range range;
+      IndexEntry* next;
+    };
+    std::vector<Open> open{{sorted, sorted.begin}};
+    while (!open.empty()) {
+      Range group = next_group(open.back().next, open.back().range);
+      open.back().next = group.end;
+      if (group.size() == 0) {
+        open.pop_back();
+        continue;
+      }
+      if (!descend(group)) continue;
+      if (group.size() <= kFewEntries) {
+        sort_few(group);
+        continue;
+      }
+      sort_next_chunks(group);
+      open.push_back({group, group.begin});
+    }
+  }
+
+  // All threads: those groups that are too large for one of them are sorted by all, the others are
+  // shared out.
+  void share_out(const Range& all) {
+    const std::size_t large = std::max(kParallelEntries / 2, all.size() / (4 * team_.threads()));
+    const std::size_t task_entries =
+        std::max<std::size_t>(kFewEntries, all.size() / (32 * team_.threads()));
+    std::vector<Range> tasks;
+    sort_chunks(all, team_.threads());
+    std::vector<Range> sorted{all};  // by their chunks
+    while (!sorted.empty()) {
+      const Range range = sorted.back();
+      sorted.pop_back();
+      Range task{range.begin, range.begin, range.depth, range.in_record};
+      const auto end_task = [&](IndexEntry* next) {
+        if (task.size() > 1) tasks.push_back(task);
+        task.begin = task.end = next;
+      };
+      while (task.end != range.end) {
+        Range group = next_group(task.end, range);
+        task.end = group.begin;
+        if (group.size() < large) {
+          task.end = group.end;
+          if (task.size() >= task_entries) end_task(group.end);
+          continue;
+        }
+        end_task(group.end);
+        if (!descend(group)) continue;
+        skip_common_by_all(group);
+        sort_chunks(group, team_.threads());
+        sorted.push_back(group);
+      }
+      end_task(range.end);
+    }
+    team_.run(tasks.size(), [&](std::size_t i) { sort_groups(tasks[i]); });
+  }
+
+  template <typename Part>
+  void by_all(const Range& range, const Part& part) {
+    const std::size_t parts = 8 * std::size_t{team_.threads()};
+    team_.run(parts, [&](std::size_t i) {
+      Range own = range;
+      own.begin = range.begin + range.size() * i / parts;
+      own.end = range.begin + range.size() * (i + 1) / parts;
+      part(own);
+    });
+  }
+
+  void skip_common_by_all(Range& range) {
+    const std::string_view first = string(*range.begin, range);
+    std::atomic<std::size_t> common{first.size()};
+    by_all(range, [&](const Range& part) {
+      const std::size_t own = common_bytes(part, first, common.load(std::memory_order_relaxed));
+      std::size_t least = common.load(std::memory_order_relaxed);
+      while (own < least && !common.compare_exchange_weak(least, own, std::memory_order_relaxed)) {
+      }
+    });
+    range.depth = common.load(std::memory_order_relaxed);
+    by_all(range, [&](const Range& part) { load_chunks(part); });
+  }
+
+  const Strings strings_;
+  const StoredOrder order_;
+  detail::ThreadTeam& team_;
+};
+
+}  // namespace
+
+void sort_stored(std::span<IndexEntry> index, const StoredOrder& order, detail::ThreadTeam& team) {
+  StringSort(StoredStrings(order.has_keys), order, team).sort(index);
+}
+
+void sort_views(std::span<IndexEntry> index, std::span<const std::string_view> keys,
+                std::span<const std::string_view> records, const StoredOrder& order,
+                detail::ThreadTeam& team) {
+  StringSort sort(ViewedStrings(keys, records), order, team);
+  sort.load_first_chunks(index);
+  sort.sort(index);
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,60 @@
+// The records of a text that is sorted already.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lines/framed_input.h"
+#include "lines/stored_record.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+
+// Goes through an input, with the keys of its records. Outside guarded(), as the input.
+class TextCursor {
+ public:
+  using UseHeader = std::function<void(std::string_view record)>;
+
+  // The input and the options outlive it. `use_header` gets the records of the header, which are
+  // skipped.
+  TextCursor(FramedInput& input, const LineSortOptions& options, UseHeader use_header = {});
+
+  bool advance();
+  const StoredRecord& stored() const noexcept { return stored_; }
+  // The chunks that it has in common with the one before.
+  std::uint64_t in_common() const noexcept { return in_common_; }
+  // Whether it may follow the one before: they are in order, and not equal where the
+  // order is unique.
+  bool in_order() const noexcept;
+
+  std::uint64_t records() const noexcept { return records_; }
+  // Of the record: its number in the input, from 0 on.
+  std::uint64_t number() const noexcept { return input_.first_record() + at_ - 1; }
+  std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  bool next_batch();
+
+  FramedInput& input_;
+  const LineSortOptions& options_;
+  const StoredOrder order_;
+  UseHeader use_header_;
+  std::uint64_t header_left_;
+  std::span<const std::string_view> batch_;
+  std::size_t at_ = 0;
+  KeyBatch keys_;
+  StoredRecord stored_;
+  // Copies: the batch of the record before may be gone.
+  std::string key_before_;
+  std::string record_before_;
+  std::uint64_t in_common_ = 0;
+  std::uint64_t records_ = 0;
+  std::uint64_t offset_ = 0;
+  std::uint64_t next_offset_ = 0;
+};
+
+}  // namespace vortex::inline v0

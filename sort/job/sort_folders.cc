@@ -1,0 +1,90 @@
+#include "sort/job/sort_folders.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <set>
+
+#include "io/disk/open_disk.h"
+#include "io/file/block_file.h"
+#include "io/file/free_space.h"
+#include "io/file/path_names.h"
+#include "vortex/error.h"
+#include "vortex/os/activity.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+std::unique_ptr<Disk> make_disk(const SortDiskFunction& open_disk, DiskBackend backend,
+                                const std::string& folder) {
+  if (open_disk) return open_disk(folder);
+  OpenDiskOptions options;
+  options.backend = backend;
+  options.name = folder.empty() ? "inputs and output" : "runs in " + folder;
+  return vortex::open_disk(options);
+}
+
+}  // namespace
+
+std::unique_ptr<Disk> open_sort_disk(const SortDiskFunction& open_disk, DiskBackend backend,
+                                     const std::string& folder) {
+  std::unique_ptr<Disk> disk = make_disk(open_disk, backend, folder);
+  if (ActivityLog* const log = Working::log()) disk->report_to(*log);
+  return disk;
+}
+
+RunStoreOptions run_store_options(const SortResources& resources,
+                                  const std::vector<std::string>& folders) {
+  RunStoreOptions options;
+  options.folders = folders;
+  options.weights = resources.folder_speeds;
+  options.seed = resources.seed;
+  options.direct = resources.caching != Caching::kBuffered;
+  options.open_disk = [&resources, &folders](std::size_t index) {
+    return open_sort_disk(resources.open_disk, resources.backend, folders[index]);
+  };
+  return options;
+}
+
+dev_t file_system_of(const std::string& folder) {
+  struct stat status {};
+  if (stat(folder.c_str(), &status) != 0) throw Error(errno, "look at '" + folder + "'");
+  if (!S_ISDIR(status.st_mode)) throw Error(ENOTDIR, "keep runs in '" + folder + "'");
+  return status.st_dev;
+}
+
+std::string temporary_folder() {
+  const char* const folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
+std::string default_run_folder(const std::string& output) {
+  struct stat target {};
+  const bool stays_no_file = stat(output.c_str(), &target) == 0 && !S_ISREG(target.st_mode);
+  return output == "-" || stays_no_file ? temporary_folder() : folder_of(followed_links(output));
+}
+
+bool punches_holes(const std::string& folder) {
+  return BlockFile::temporary(folder, false).punch_hole(0, std::uint64_t{1} << 20);
+}
+
+void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes) {
+  std::set<dev_t> seen;
+  std::uint64_t room = 0;
+  std::string names;
+  for (const std::string& folder : folders) {
+    if (!seen.insert(file_system_of(folder)).second) continue;
+    const std::optional<std::uint64_t> free = free_bytes_in(folder);
+    if (!free) return;  // writes will tell
+    room += *free;
+    names += (names.empty() ? "'" : ", '") + folder + "'";
+  }
+  if (room >= bytes) return;
+  throw Error(ENOSPC, "the runs of the sort take at least " + format_bytes(bytes) + ", and " +
+                          names + (seen.size() == 1 ? " has " : " have ") + format_bytes(room) +
+                          " left: keep runs in a folder with more room, or in several");
+}
+
+}  // namespace vortex::inline v0

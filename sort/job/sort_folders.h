@@ -1,0 +1,45 @@
+// The folders of a sort: the disk of each, where runs are kept, and whether there is room for them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sort/runs/run_store.h"
+#include "vortex/disk.h"
+#include "vortex/sort_resources.h"
+
+namespace vortex::inline v0 {
+
+// The disk of a folder, or, if `folder` is empty, of inputs and output: made by `open_disk` if
+// there is one, else by the backend. It reports to the log that the calling thread works for.
+// Throws Error as vortex::open_disk() does.
+std::unique_ptr<Disk> open_sort_disk(const SortDiskFunction& open_disk, DiskBackend backend,
+                                     const std::string& folder);
+
+// A store of runs in the folders, as the resources say. Both must outlive the options.
+RunStoreOptions run_store_options(const SortResources& resources,
+                                  const std::vector<std::string>& folders);
+
+// The file system that a folder lies in. Throws Error: ENOTDIR, and what stat(2) reports.
+dev_t file_system_of(const std::string& folder);
+
+// $TMPDIR, or /tmp.
+std::string temporary_folder();
+
+// Where the runs of a sort are kept unless it is said: beside its output, or, when that is no file,
+// in temporary_folder().
+std::string default_run_folder(const std::string& output);
+
+// Whether files in the folder can give parts of their space back. Throws Error: what open(2)
+// reports.
+bool punches_holes(const std::string& folder);
+
+// Throws Error(ENOSPC) unless the file systems of the folders, each counted once, have room for so
+// many bytes of runs together. One that does not tell how large it is may have it.
+void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes);
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""Compares the program vortex-sort with GNU sort: output, exit code, and what both say.
+
+  gnu_sort_test.py VORTEX_SORT VORTEX [--sanitized]
+"""
+
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OURS = pathlib.Path(sys.argv[1]).resolve()
+VORTEX = pathlib.Path(sys.argv[2]).resolve()
+GNU = "/usr/bin/sort"
+LEAKS = pathlib.Path(__file__).resolve().parent.parent / "support" / "glibc_leaks.supp"
+SANITIZED = "--sanitized" in sys.argv[3:]
+LONG = "VORTEX_LONG_TESTS" in os.environ
+SEED = int(os.environ.get("VORTEX_TEST_SEED", random.randrange(2**32)))
+
+ORDERS = ["", "", "-n", "-g", "-h", "-M", "-V", "-d", "-f", "-i", "-df", "-b", "--sort=numeric",
+          "--sort=v", "--numeric", "--human-num", "--ignore-c"]
+KEYS = ["-k2", "-k2,2", "-k1,1n", "-k2n,2", "-k1.2,1.3", "-k2.2b,3.1b", "-k3,1", "-k1,1r", "-k2,2nr",
+        "--key=2V", "-k 1,1fb", "-k1.3", "-k99", "-k2,2h", "-k1M"]
+SEPARATORS = ["", "", "-t,", "-t:", "-t\\0", "-t ", "--field-separator=a"]
+WORDS = [b"", b"a", b"B", b"10", b"9", b"-3", b"1.5K", b"2M", b"jan", b"Feb", b"v1.2", b"v1.10",
+         b"foo bar", b"\xc3\xa9", b"\xff\xfe", b"\0", b"x\0y", b"007", b".5", b"~", b"a" * 300, b"\r",
+         b"1e3", b"\t"]
+
+
+def environment(locale="C"):
+    return {"LC_ALL": locale, "LOCPATH": os.environ.get("LOCPATH", ""), "TMPDIR": "/tmp",
+            "LSAN_OPTIONS": f"print_suppressions=0:suppressions={LEAKS}"}
+
+
+class Comparison(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.random = random.Random(SEED)
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def put(self, name, data):
+        (self.folder / name).write_bytes(data)
+        return name
+
+    def run_program(self, program, arguments, stdin=b"", locale="C", name="sort"):
+        return subprocess.run([name, *map(str, arguments)], executable=program, cwd=self.folder,
+                              input=stdin, capture_output=True, check=False,
+                              env=environment(locale), timeout=60)
+
+    def compare(self, *arguments, stdin=b"", locale="C", errors=True):
+        """Runs both, which find the same files, and expects the same of them."""
+        theirs = self.run_program(GNU, arguments, stdin, locale)
+        ours = self.run_program(OURS, arguments, stdin, locale)
+        context = f"seed {SEED}: LC_ALL={locale} sort {arguments}\nours: {ours.stderr[:500]}\n" \
+                  f"GNU: {theirs.stderr[:500]}"
+        self.assertEqual(ours.returncode, theirs.returncode, context)
+        if ours.stdout != theirs.stdout:
+            at = next((i for i, (a, b) in enumerate(zip(ours.stdout, theirs.stdout)) if a != b),
+                      min(len(ours.stdout), len(theirs.stdout)))
+            self.fail(f"{context}\noutputs differ at {at}:\n{ours.stdout[max(at - 80, 0):at + 40]}\n"
+                      f"{theirs.stdout[max(at - 80, 0):at + 40]}")
+        if errors:
+            self.assertEqual(ours.stderr, theirs.stderr, context)
+        return ours
+
+    def lines(self, count, end=b"\n"):
+        made = []
+        for _ in range(count):
+            words = self.random.choices(WORDS, k=self.random.randrange(5))
+            made.append(self.random.choice([b" ", b",", b":", b"  "]).join(words))
+        return [line.replace(end, b"") for line in made]
+
+    def text(self, count, end=b"\n"):
+        data = end.join(self.lines(count, end))
+        return data + end if self.random.random() < 0.7 else data
+
+
+class Orders(Comparison):
+    def test_random_command_lines(self):
+        for _ in range(3000 if LONG else 15 if SANITIZED else 150):
+            choose = self.random.choice
+            arguments = [choose(ORDERS), choose(SEPARATORS)]
+            arguments += self.random.sample(KEYS, self.random.randrange(3))
+            arguments += [flag for flag in ("-r", "-s", "-u", "-z") if self.random.random() < 0.25]
+            arguments += choose([[], [], ["-c"], ["-C"], ["--check"]])
+            arguments = [argument for argument in arguments if argument]
+            end = b"\0" if "-z" in arguments else b"\n"
+            files = []
+            if "-c" not in arguments and "-C" not in arguments and "--check" not in arguments:
+                for i in range(self.random.randrange(4)):
+                    files.append(self.put(f"in{i}", self.text(self.random.randrange(30), end)))
+                if files and self.random.random() < 0.3:
+                    files.insert(self.random.randrange(len(files) + 1), "-")
+            self.compare(*arguments, *files, stdin=self.text(self.random.randrange(40), end))
+
+    def test_checks_find_the_first_line(self):
+        lines = [b"%05d" % i for i in range(3000)]
+        self.compare("-c", stdin=b"\n".join(lines))
+        self.compare("-cu", stdin=b"\n".join(lines))
+        lines[1999] = lines[1998]
+        for option in ("-c", "-cu", "-C", "-Cu", "-cr", "-crs", "--check=quiet", "--check=diag"):
+            self.compare(option, stdin=b"\n".join(lines))
+        lines[777] = b"text \x01 with\tbytes"
+        for option in ("-c", "-cz", "-cn", "-C"):
+            self.compare(option, stdin=b"\n".join(lines))
+            self.compare(option, self.put("file", b"\n".join(lines)))
+
+    def test_runs_and_merges_in_little_memory(self):
+        count = 2000 if SANITIZED else 100000
+        prefix = b"the same beginning of many lines " * 3
+        numbers = [b"%d" % self.random.randrange(-5000, 5000) for _ in range(count)]
+        inputs = {
+            "numbers": b"\n".join(numbers) + b"\n",
+            "prefixes": b"".join(prefix + number + b"\n" for number in numbers),
+            "columns": b"".join(b"%s,%d,%s\n" % (number, i % 97, number[::-1])
+                                for i, number in enumerate(numbers)),
+            "equal": (prefix + b"\n") * count,
+            "sorted": b"".join(sorted(number + b"\n" for number in numbers)),
+        }
+        for name, data in inputs.items():
+            self.put(name, data)
+            for options in (["-S1M"], ["-S1M", "-n"], ["-S1M", "-u"], ["-S1500K", "-t,", "-k3,3n"],
+                            ["-S1M", "-t,", "-k2,2nr", "-s"], ["-S1M", "-t,", "-k2,2", "-u"],
+                            ["-S1M", "-V", "-r"]):
+                self.compare(*options, name)
+        self.put("long", b"".join(self.random.choice((b"a", b"b")) * (1 << 20) + b"%d\n" % i
+                                  for i in range(5)))
+        for options in (["-S10K"], ["-S1M", "-s", "-k1,1"], ["-S1b", "-u"]):
+            self.compare(*options, "long")
+        self.compare("-S1M", *inputs)
+        self.compare("-S1M", *inputs, "-o", "-")  # a file
+        self.assertGreater((self.folder / "-").stat().st_size, 0)
+
+    def test_merges(self):
+        # An input must be sorted by the options of the merge, else any output is right.
+        files = [f"m{i}" for i in range(5)]
+        texts = [b"".join(line + b"\n" for line in self.lines(200)) for _ in files]
+        for merge, order in ((["-m"], []), (["-mu"], []), (["-ms"], ["-k1,1"]), (["-m"], ["-nr"]),
+                             (["--merge", "--batch-size=2"], []), (["-m", "--parallel=1"], ["-V"])):
+            for name, text in zip(files, texts):
+                stable = ["-s"] if "-ms" in merge else []
+                self.put(name, self.run_program(GNU, [*stable, *order], text).stdout)
+            self.compare(*merge, *order, *files)
+            self.compare(*merge, *order, *files, "-", stdin=(self.folder / "m0").read_bytes())
+
+    def test_locales(self):
+        words = [b"zeta", b"Alpha", b"alpha", b"\xc3\xa9t\xc3\xa9", b"ete", b"co-op", b"coop", b"Zeta",
+                 b"e\xcc\x81te", b"", b"be ta", b"beta", b"\xc3\x84rger", b"argon"]
+        lines = [self.random.choice(words) + b" " + self.random.choice(words) for _ in range(200)]
+        for options in ([], ["-r"], ["-u"], ["-f"], ["-k2"], ["-k2,2", "-s"], ["-k1,1", "-u"],
+                        ["-c"], ["-k2r", "-k1"]):
+            self.compare(*options, stdin=b"\n".join(lines), locale="en_US.UTF-8")
+        self.compare("-n", stdin=b"1,000\n999\n1,5\n-2,000\n", locale="en_US.UTF-8")
+        self.compare("-h", stdin=b"1,000K\n999K\n1,5M\n-2,000\n", locale="en_US.UTF-8")
+        # One that is not installed is as none.
+        self.compare(stdin=b"b\nA\na\nB\n", locale="xx_YY.UTF-8")
+
+
+class Files(Comparison):
+    def test_edges_of_inputs(self):
+        for data in (b"", b"\n", b"a", b"\n\n", b"b\na", b"b\r\na\r\n", b"\0\n\0", b"\0\0", b"a\0b\n"):
+            for option in ([], ["-z"], ["-n"], ["-u"]):
+                self.compare(*option, stdin=data)
+                self.compare(*option, self.put("file", data), "-", stdin=data)
+                self.compare(*option, "-", "-", stdin=data)
+
+    def test_an_output_that_is_an_input(self):
+        data = self.text(500)
+        for options in (["-o"], ["--output"]):
+            results = []
+            for program in (GNU, OURS):
+                self.put("same", data)
+                self.put("other", b"x\n")
+                done = self.run_program(program, ["same", "other", *options, "same"])
+                self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
+                results.append((self.folder / "same").read_bytes())
+            self.assertEqual(*results)
+
+    def test_names_from_a_file(self):
+        self.put("a", b"2\n1\n")
+        self.put("b", b"0\n")
+        self.put("names", b"a\0b\0")
+        self.compare("--files0-from=names")
+        self.compare("--files0-from=-", stdin=b"b\0a")
+        for names in (b"", b"a\0\0b", b"a\0missing"):
+            self.put("names", names)
+            self.compare("--files0-from", "names")
+        self.compare("--files0-from=-", stdin=b"-\0")
+        self.compare("--files0-from=names", "a")
+        self.compare("--files0-from=missing")
+
+    def test_randomness_from_a_file(self):
+        self.put("source", bytes(range(100, 140)))
+        lines = b"".join(b"%d\n" % (i % 50) for i in range(200))
+        self.compare("-R", "--random-source=source", stdin=lines)
+        self.compare("-R", "-u", "--random-source=source", stdin=lines)
+        self.compare("-R", "--random-source=missing", stdin=lines)
+        self.compare("-R", "--random-source=/dev/null", stdin=lines)
+        shuffled = self.run_program(OURS, ["-R"], lines).stdout
+        self.assertEqual(sorted(shuffled.split()), sorted(lines.split()))
+        groups = [line for i, line in enumerate(shuffled.split())
+                  if i == 0 or line != shuffled.split()[i - 1]]
+        self.assertEqual(len(groups), 50)
+
+
+class Refusals(Comparison):
+    def test_what_gnu_sort_says(self):
+        self.put("a", b"2\n1\n")
+        for arguments in (
+                ["--foo"], ["-q"], ["--s"], ["-k"], ["-k0"], ["-k1.0"], ["-kx"], ["-k1,0"], ["-k1x"],
+                ["-dn"], ["-n", "-M"], ["-hV"], ["-k1,1iM"], ["-gn", "-r"], ["-t", "ab"], ["-t", ""],
+                ["-t,", "-t:"], ["-S", "abc"], ["-S1x"], ["-S", "99999999999999999999"], ["-S1%%"],
+                ["-S", "99999999999999999999%"], ["-S", "9999999999999999999%"],
+                ["-o", "x", "-o", "y"], ["-cC"], ["-c", "a", "b"], ["-C", "-o", "x", "a"],
+                ["--parallel=0"], ["--parallel=x"], ["--batch-size=x"], ["--sort=n"], ["missing"], ["-c", "missing"], ["a", "missing"], ["-m", "missing"],
+                ["--numeric-sort=1"], ["--key"], ["--random-source=x", "--random-source=y"]):
+            self.compare(*arguments, stdin=b"1\n2\n")
+
+    def test_words_that_are_none(self):
+        # GNU sort ends with 1 here, which is for what is not sorted.
+        for argument in ("--sort=foo", "--check=foo", "--sort="):
+            theirs, ours = (self.run_program(program, [argument]) for program in (GNU, OURS))
+            self.assertEqual((ours.returncode, ours.stderr), (2, theirs.stderr))
+
+    def test_what_is_not_there_is_named(self):
+        for arguments, name in ((["--compress-program=gzip"], "--compress-program"),
+                                (["--debug"], "--debug"), (["+1", "-2"], ""), (["+1"], "'+1'"),
+                                (["--batch-size=1"], "--batch-size"), ([self.folder], "directory")):
+            done = self.run_program(OURS, arguments, b"1\n")
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn(name, done.stderr.decode())
+            self.assertTrue(done.stderr.startswith(b"sort: "), done.stderr)
+            self.assertEqual(done.stdout, b"")
+
+    def test_a_full_output_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([OURS], input=b"b\na\n", stdout=full, stderr=subprocess.PIPE,
+                                  check=False, env=environment())
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"No space left", done.stderr)
+
+    def test_help_and_version(self):
+        help_text = self.run_program(OURS, ["--help", "--foo"]).stdout.decode()
+        self.assertTrue(help_text.startswith("Usage: sort "))
+        self.assertIn("vortex", self.run_program(OURS, ["--version"]).stdout.decode())
+
+
+class Verb(Comparison):
+    """`vortex sort --lines` and `--csv`."""
+
+    def vortex(self, *arguments, stdin=b"", code=0, locale="C"):
+        done = self.run_program(VORTEX, ["sort", *arguments], stdin, locale, name="vortex")
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_lines_as_gnu_sort(self):
+        self.put("in", self.text(3000))
+        self.put("in2", self.text(100))
+        for options in ([], ["-r"], ["-n"], ["-u"], ["-k2,2n", "-s"], ["-t,", "-k2"], ["-V"], ["-z"],
+                        ["-f", "-k1,1"], ["-M"], ["-g", "-r"], ["-b", "-d"]):
+            theirs = self.run_program(GNU, [*options, "in", "in2"]).stdout
+            ours = self.vortex("--lines", *options, "in", "in2", "-o", "-").stdout
+            self.assertEqual(ours, theirs, options)
+
+    def test_headers_stay_on_top(self):
+        self.put("a", b"name\nunit\nb\na\n")
+        self.put("b", b"name\nunit\nd\nc\n")
+        done = self.vortex("--lines", "--header", 2, "-r", "a", "b", "-o", "-")
+        self.assertEqual(done.stdout, b"name\nunit\nd\nc\nb\na\n")
+
+    def test_csv(self):
+        rows = [b'pen,1.50,"two\nlines"', b'"big, red",12,x', b'"a ""b""",2.5,', b"cup,3,z\r"]
+        head = b'name,"price, EUR",note'
+        self.put("in", b"\n".join([head, *rows]))
+        by_price = self.vortex("--csv", "--header", 1, "-k", "price, EUR:n", "in", "-o", "-").stdout
+        self.assertEqual(by_price, b"\n".join([head, rows[0], rows[2], rows[3], rows[1], b""]))
+        by_name = self.vortex("--csv", "--header", 1, "-k", "name", "in", "-o", "-").stdout
+        self.assertEqual(by_name, b"\n".join([head, rows[2], rows[1], rows[3], rows[0], b""]))
+        by_number = self.vortex("--csv", "--header", 1, "-k", "2:nr", "in", "-o", "-").stdout
+        self.assertEqual(by_number, b"\n".join([head, rows[1], rows[3], rows[2], rows[0], b""]))
+        self.put("tabs", b"b\t2\na\t1\n")
+        self.assertEqual(self.vortex("--csv", "-t", "\t", "-k2:n", "tabs", "-o", "-").stdout,
+                         b"a\t1\nb\t2\n")
+
+    def test_refusals(self):
+        self.put("in", b"head\na\n")
+        self.put("open", b'a\n"b\n')
+        for arguments, text in (
+                (["--csv", "--header", 1, "-k", "price:n", "in"], "no column is called 'price'"),
+                (["--csv", "-k", "price", "in"], "--header 1"),
+                (["--csv", "--header", 1, "-k", "price", "-"], "standard input"),
+                (["--csv", "-z", "in"], "--zero-terminated"),
+                (["--csv", "open"], "record 2 of 'open', at offset 2"),
+                (["--lines", "--csv", "in"], "contradict"),
+                (["--lines", "-nM", "in"], "options '-Mn' are incompatible"),
+                (["--lines", "--form", "u32", "in"], "--form"),
+                (["--lines", "--plan", "in"], "--plan"),
+                (["--lines", "-k", "0", "in"], "field number is zero"),
+                (["-n", "--record", 4, "in"], "--lines"),
+                (["in"], "--lines")):
+            done = self.vortex(*arguments, "-o", "-", code=2)
+            self.assertIn(text, done.stderr.decode())
+            self.assertEqual(done.stdout, b"")
+
+    def test_report(self):
+        self.put("in", b"b\na\nb\n")
+        done = self.vortex("--lines", "-u", "--json", "-v", "in", "-o", "out")
+        self.assertEqual((self.folder / "out").read_bytes(), b"a\nb\n")
+        self.assertIn(b'"records_out": 2', done.stdout)
+        self.assertIn(b"3 lines", done.stderr)
+
+
+def make_locales(folder):
+    subprocess.run(["localedef", "-i", "en_US", "-f", "UTF-8", f"{folder}/en_US.UTF-8"],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    os.environ["LOCPATH"] = folder
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as locales:
+        make_locales(locales)
+        print(f"seed: {SEED} (VORTEX_TEST_SEED)")
+        unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,129 @@
+// Records are found where a byte-by-byte search finds them, however the text is cut.
+#include "lines/framing.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/random_seed.h"
+
+namespace vortex::test {
+namespace {
+
+using Records = std::vector<std::string>;
+
+// All records of a text, taken `batch` at a time.
+Records records_of(const RecordFraming& framing, std::string_view text, std::size_t batch,
+                   bool ends = true) {
+  Records all;
+  std::vector<std::string_view> some(batch);
+  for (std::size_t done = 0; done < text.size();) {
+    const FramedRecords found = split_records(framing, text.substr(done), ends, some);
+    for (std::size_t i = 0; i < found.records; ++i) all.emplace_back(some[i]);
+    if (found.records == 0) break;
+    done += found.bytes;
+  }
+  return all;
+}
+
+Records lines_of(std::string_view text, char delimiter) {
+  Records lines(1);
+  for (const char c : text) {
+    if (c == delimiter) {
+      lines.emplace_back();
+    } else {
+      lines.back() += c;
+    }
+  }
+  if (lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+TEST(Framing, DelimitersAreFoundWherever) {
+  auto random = test_random();
+  for (const char delimiter : {'\n', '\0', '\xff'}) {
+    for (int round = 0; round < 300; ++round) {
+      std::string text(random() % 300, ' ');
+      const unsigned rarity = 1 + random() % 80;
+      for (char& c : text) {
+        c = random() % rarity == 0 ? delimiter : static_cast<char>(random());
+      }
+      const Records expected = lines_of(text, delimiter);
+      for (const std::size_t batch : {1, 3, 1000}) {
+        EXPECT_EQ(records_of(RecordFraming::delimited(delimiter), text, batch), expected);
+      }
+    }
+  }
+}
+
+TEST(Framing, AnUnfinishedLineIsNoneUntilTheTextEnds) {
+  const RecordFraming lines = RecordFraming::delimited();
+  EXPECT_EQ(records_of(lines, "a\n\nbc", 9, false), (Records{"a", ""}));
+  EXPECT_EQ(records_of(lines, "a\n\nbc", 9, true), (Records{"a", "", "bc"}));
+  EXPECT_EQ(records_of(lines, "", 9), Records{});
+  EXPECT_EQ(records_of(lines, "\n", 9), Records{""});
+}
+
+TEST(Framing, DelimitersInQuotesArePartOfTheRecord) {
+  auto random = test_random();
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    Records expected;
+    for (std::size_t i = random() % 10; i > 0; --i) {
+      std::string record;
+      for (std::size_t parts = random() % 4; parts > 0; --parts) {
+        record += random() % 2 == 0 ? "ab," : "\"a\n\"\"b\n\n\",";
+      }
+      text += record + "\n";
+      expected.push_back(std::move(record));
+    }
+    if (!expected.empty() && !expected.back().empty() && random() % 2 == 0) text.pop_back();
+    for (const std::size_t batch : {1, 3, 1000}) {
+      EXPECT_EQ(records_of(RecordFraming::quoted(), text, batch), expected);
+    }
+  }
+  EXPECT_EQ(records_of(RecordFraming::quoted(), "a\n\"b\n", 9, false), Records{"a"});
+  std::string_view record;
+  EXPECT_TRUE(split_records(RecordFraming::quoted(), "\"b\n", true, {&record, 1}).malformed);
+}
+
+TEST(Framing, LengthsStandInFront) {
+  auto random = test_random();
+  const RecordFraming framing = RecordFraming::length_prefixed();
+  std::string text;
+  Records expected;
+  for (int i = 0; i < 200; ++i) {
+    std::string record(random() % 3 == 0 ? 0 : random() % 400, static_cast<char>(random()));
+    const auto length = static_cast<std::uint32_t>(record.size());
+    text.append(reinterpret_cast<const char*>(&length), 4);
+    text += record;
+    expected.push_back(std::move(record));
+  }
+  EXPECT_EQ(records_of(framing, text, 7), expected);
+  std::string_view found[8];
+  EXPECT_TRUE(split_records(framing, text.substr(0, 3), true, found).malformed);
+  EXPECT_FALSE(split_records(framing, text.substr(0, 3), false, found).malformed);
+  EXPECT_TRUE(split_records(framing, std::string_view("\5\0\0\0abcd", 8), true, found).malformed);
+}
+
+TEST(Framing, AFunctionSaysHowLong) {
+  // The first byte is the length of the rest.
+  const RecordFraming framing =
+      RecordFraming::by_function([](std::string_view text, bool) -> std::size_t {
+        const std::size_t bytes = 1 + static_cast<unsigned char>(text[0]);
+        return bytes <= text.size() ? bytes : 0;
+      });
+  EXPECT_EQ(records_of(framing, std::string_view("\1a\0\2bc", 6), 2),
+            (Records{"\1a", std::string(1, '\0'), "\2bc"}));
+  std::string_view found[8];
+  EXPECT_TRUE(split_records(framing, "\2b", true, found).malformed);
+  EXPECT_FALSE(split_records(framing, "\2b", false, found).malformed);
+  const RecordFraming beyond =
+      RecordFraming::by_function([](std::string_view text, bool) { return text.size() + 1; });
+  EXPECT_TRUE(split_records(beyond, "abc", false, found).malformed);
+}
+
+}  // namespace
+}  // namespace vortex::test

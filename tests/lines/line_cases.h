@@ -1,0 +1,145 @@
+// Records to sort, and the order they should come in.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "vortex/line_sort.h"
+
+namespace vortex::test {
+
+using Lines = std::vector<std::string>;
+
+// The key of a record is what stands behind its first comma, or nothing.
+inline std::string_view behind_comma(std::string_view record) {
+  const std::size_t comma = record.find(',');
+  return comma == record.npos ? std::string_view() : record.substr(comma + 1);
+}
+
+class KeysBehindComma final : public RecordKeys {
+ public:
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    for (const std::string_view record : records) {
+      keys.append(behind_comma(record));
+      keys.end_key();
+    }
+  }
+};
+
+// The order by std::stable_sort.
+inline Lines sorted(Lines lines, const LineOrder& order) {
+  const auto key = [&](const std::string& line) {
+    return order.keys ? behind_comma(line) : std::string_view(line);
+  };
+  std::stable_sort(lines.begin(), lines.end(), [&](const std::string& a, const std::string& b) {
+    int compared = key(a).compare(key(b));
+    if (compared == 0 && order.ties == Ties::kRecordBytes && !order.unique) compared = a.compare(b);
+    return order.descending ? compared > 0 : compared < 0;
+  });
+  if (order.unique) {
+    const auto same = [&](const std::string& a, const std::string& b) { return key(a) == key(b); };
+    lines.erase(std::unique(lines.begin(), lines.end(), same), lines.end());
+  }
+  return lines;
+}
+
+inline std::string joined(const Lines& lines, char delimiter = '\n') {
+  std::string text;
+  for (const std::string& line : lines) (text += line) += delimiter;
+  return text;
+}
+
+inline std::string prefixed(const Lines& records) {
+  std::string text;
+  for (const std::string& record : records) {
+    const auto length = static_cast<std::uint32_t>(record.size());
+    text.append(reinterpret_cast<const char*>(&length), sizeof length);
+    text += record;
+  }
+  return text;
+}
+
+inline void write_text(const std::string& path, std::string_view text) {
+  std::ofstream(path, std::ios::binary)
+      .write(text.data(), static_cast<std::streamsize>(text.size()));
+}
+
+inline std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The kinds of lines; none has a newline in it.
+enum class LineKind {
+  kRandom,      // all bytes
+  kFewBytes,    // two letters, so that there are long common prefixes and equal lines
+  kFewLines,    // most are equal
+  kZeros,       // NUL bytes, of different lengths
+  kLongPrefix,  // behind a common prefix
+  kStaircase,   // each a prefix of the next
+  kNearlySorted,
+  kFields,  // with commas, of few keys
+};
+inline constexpr LineKind kAllLineKinds[] = {
+    LineKind::kRandom,     LineKind::kFewBytes,  LineKind::kFewLines,     LineKind::kZeros,
+    LineKind::kLongPrefix, LineKind::kStaircase, LineKind::kNearlySorted, LineKind::kFields};
+
+inline Lines make_lines(LineKind kind, std::size_t count, std::size_t longest,
+                        std::mt19937_64& random) {
+  const auto some = [&](std::size_t below) { return static_cast<std::size_t>(random() % below); };
+  const auto letters = [&](std::size_t length, unsigned alphabet) {
+    std::string text(length, 'a');
+    for (char& c : text) {
+      c = static_cast<char>(alphabet == 256 ? random() : 'a' + random() % alphabet);
+      if (c == '\n') c = '\r';
+    }
+    return text;
+  };
+  const std::string prefix = letters(longest, 3);
+  Lines lines;
+  for (std::size_t i = 0; i < count; ++i) {
+    switch (kind) {
+      case LineKind::kRandom:
+        lines.push_back(letters(some(longest + 1), 256));
+        break;
+      case LineKind::kFewBytes:
+        lines.push_back(letters(some(longest + 1), 2));
+        break;
+      case LineKind::kFewLines:
+        lines.push_back(std::string(some(3), 'x') + prefix);
+        break;
+      case LineKind::kZeros:
+        lines.push_back(std::string(some(longest + 1), '\0'));
+        if (some(4) == 0) lines.back() += '\1';
+        break;
+      case LineKind::kLongPrefix:
+        lines.push_back(prefix + letters(some(10), 4));
+        break;
+      case LineKind::kStaircase:
+        lines.push_back(std::string(i * longest / count, 'a'));
+        break;
+      case LineKind::kNearlySorted: {
+        std::string number = std::to_string(i);
+        lines.push_back(std::string(12 - number.size(), '0') + number);
+        if (some(50) == 0) std::swap(lines.back(), lines[some(lines.size())]);
+        break;
+      }
+      case LineKind::kFields:
+        lines.push_back(letters(some(longest + 1), 26) + "," + letters(some(4), 2));
+        break;
+    }
+  }
+  return lines;
+}
+
+}  // namespace vortex::test

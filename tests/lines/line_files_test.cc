@@ -1,0 +1,372 @@
+// Sorts of files with little memory: runs, several passes, records longer than blocks, disks that
+// fail, and the end of all of them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "io/disk/open_disk.h"
+#include "study/fault_plan.h"
+#include "study/faulty_disk.h"
+#include "tests/lines/line_cases.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/environment.h"
+#include "tests/support/error_of.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/small_file_system.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::size_t kBlock = 16 << 10;
+
+class LineFiles : public ::testing::Test {
+ protected:
+  LineFiles() {
+    options.output = folder.file("out");
+    options.resources.memory_bytes = kMiB;
+    options.resources.block_bytes = kBlock;
+    options.resources.folders = {runs.path().string()};
+  }
+  void TearDown() override { EXPECT_EQ(runs.entries(), 0u); }
+
+  std::string put(const std::string& name, std::string_view text) {
+    write_text(folder.file(name), text);
+    return folder.file(name);
+  }
+  void expect_sorted(const Lines& lines) {
+    const LineSortReport now = sort_lines(options);
+    const Lines expected = sorted(lines, options.order);
+    const std::string wanted = options.framing.kind() == RecordFraming::Kind::kLengthPrefixed
+                                   ? prefixed(expected)
+                                   : joined(expected, options.framing.delimiter());
+    const std::string found = text_of(options.output);
+    const auto [differs, wants] =
+        std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
+    ASSERT_TRUE(found == wanted) << "at " << differs - found.begin() << " of " << found.size()
+                                 << ", wanted are " << wanted.size();
+    EXPECT_EQ(now.records_in, lines.size());
+    EXPECT_EQ(now.records_out, expected.size());
+    EXPECT_EQ(now.output_bytes, found.size());
+    report = now;
+  }
+  // Several runs, several passes.
+  Lines some_lines(std::mt19937_64& random, std::size_t count = 35000) {
+    return make_lines(LineKind::kFields, count, 150, random);
+  }
+
+  // In memory: outputs are synced.
+  TemporaryFolder folder{fast_folder()};
+  TemporaryFolder runs{fast_folder()};
+  LineSortOptions options;
+  LineSortReport report;
+};
+
+TEST_F(LineFiles, RandomSorts) {
+  auto random = test_random();
+  std::size_t with_runs = 0;
+  for (int round = 0; round < 28; ++round) {
+    const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
+    constexpr std::size_t kLongest[] = {3, 40, 200, kBlock - 1, kBlock, kBlock + 1, 5 * kBlock};
+    const std::size_t longest = kLongest[random() % std::size(kLongest)];
+    const std::size_t bytes = random() % 4 == 0 ? 200000 : 1500000;
+    const std::size_t count = 1 + bytes / (longest / 2 + 12);
+    const Lines lines = make_lines(kind, count, longest, random);
+    options.order = {};
+    if (random() % 2 == 0) options.order.keys = std::make_shared<KeysBehindComma>();
+    options.order.descending = random() % 3 == 0;
+    options.order.unique = random() % 3 == 0;
+    options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
+    constexpr unsigned kThreads[] = {1, 2, 7};
+    options.resources.threads = kThreads[random() % std::size(kThreads)];
+    const bool prefix = random() % 3 == 0;
+    options.framing = prefix ? RecordFraming::length_prefixed() : RecordFraming::delimited();
+    // Two inputs; the first may lack the last delimiter.
+    const std::size_t half = random() % (lines.size() + 1);
+    const Lines first(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(half));
+    const Lines second(lines.begin() + static_cast<std::ptrdiff_t>(half), lines.end());
+    std::string text = prefix ? prefixed(first) : joined(first);
+    if (!prefix && !first.empty() && !first.back().empty() && random() % 2 == 0) text.pop_back();
+    options.inputs = {put("a", text), put("b", prefix ? prefixed(second) : joined(second))};
+    SCOPED_TRACE(::testing::Message()
+                 << "round " << round << ", kind " << static_cast<int>(kind) << ", longest "
+                 << longest << ", threads " << options.resources.threads);
+    expect_sorted(lines);
+    if (HasFatalFailure()) return;
+    with_runs += report.runs > 1;
+  }
+  EXPECT_GT(with_runs, 5u);
+}
+
+TEST_F(LineFiles, ManyRunsTakeSeveralPasses) {
+  auto random = test_random();
+  const Lines lines = some_lines(random, 150000);
+  options.resources.block_bytes = 2 * kBlock;
+  options.inputs = {put("a", joined(lines))};
+  for (const unsigned threads : {1, 2}) {
+    options.resources.threads = threads;
+    expect_sorted(lines);
+    EXPECT_GT(report.passes, 1u);
+    EXPECT_GT(report.merges, 2u);
+  }
+}
+
+TEST_F(LineFiles, EqualRecordsNeverReachTheDisks) {
+  auto random = test_random();
+  // Ten times the memory, and few different keys.
+  const Lines lines = some_lines(random, 130000);
+  options.inputs = {put("a", joined(lines))};
+  options.order.keys = std::make_shared<KeysBehindComma>();
+  options.order.unique = true;
+  expect_sorted(lines);
+  EXPECT_EQ(report.runs, 0u);
+}
+
+TEST_F(LineFiles, RunsLieOnADisk) {
+  auto random = test_random();
+  const TemporaryFolder disk;
+  const Lines lines = some_lines(random);
+  options.inputs = {put("a", joined(lines))};
+  options.resources.folders = {disk.path().string()};
+  expect_sorted(lines);
+  EXPECT_GT(report.runs, 2u);
+  EXPECT_EQ(disk.entries(), 0u);
+}
+
+TEST_F(LineFiles, AFunctionFramesRecordsAcrossBlocks) {
+  auto random = test_random();
+  // Two bytes of length, then the rest: up to three blocks.
+  options.framing = RecordFraming::by_function([](std::string_view text, bool) -> std::size_t {
+    if (text.size() < 2) return 0;
+    const std::size_t bytes = 2 + static_cast<unsigned char>(text[0]) * std::size_t{256} +
+                              static_cast<unsigned char>(text[1]);
+    return bytes <= text.size() ? bytes : 0;
+  });
+  Lines records;
+  for (int i = 0; i < 100; ++i) {
+    std::string record(2 + random() % 50000, static_cast<char>('a' + random() % 3));
+    record[0] = static_cast<char>((record.size() - 2) / 256);
+    record[1] = static_cast<char>((record.size() - 2) % 256);
+    records.push_back(std::move(record));
+  }
+  const auto text = [](const Lines& all) {
+    std::string joined;
+    for (const std::string& record : all) joined += record;
+    return joined;
+  };
+  options.inputs = {put("a", text(records))};
+  const LineSortReport done = sort_lines(options);
+  EXPECT_GT(done.runs, 1u);
+  EXPECT_TRUE(text_of(options.output) == text(sorted(records, {})));
+}
+
+TEST_F(LineFiles, LinesOfAMebibyteWithACommonPrefix) {
+  auto random = test_random();
+  Lines lines;
+  const std::string prefix(kMiB, 'p');
+  for (int i = 0; i < 30; ++i) lines.push_back(prefix + std::to_string(random() % 20));
+  options.inputs = {put("a", joined(lines))};
+  options.resources.memory_bytes = 10 * kMiB;
+  expect_sorted(lines);
+  EXPECT_GT(report.runs, 1u);
+}
+
+// One long line among short ones, in four times its memory.
+TEST_F(LineFiles, AVeryLongLine) {
+  const std::size_t bytes = long_tests() ? std::size_t{1} << 30 : 20 * kMiB;
+  options.inputs = {put("a", "c\n" + std::string(bytes, 'b') + "\na\n")};
+  options.resources.memory_bytes = 4 * bytes;
+  options.resources.block_bytes = kMiB;
+  sort_lines(options);
+  const std::string found = text_of(options.output);
+  ASSERT_EQ(found.size(), bytes + 5);
+  EXPECT_EQ(found.substr(0, 2), "a\n");
+  EXPECT_EQ(found.find_first_not_of('b', 2), bytes + 2);
+  EXPECT_EQ(found.substr(bytes + 2), "\nc\n");
+  options.resources.memory_bytes = bytes;
+  std::string message;
+  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EMSGSIZE);
+  EXPECT_NE(message.find("record 2 of '"), message.npos) << message;
+  EXPECT_NE(message.find("at offset 2,"), message.npos) << message;
+}
+
+TEST_F(LineFiles, ALineThatIsTooLongIsNamed) {
+  options.inputs = {put("a", "short\n" + std::string(2 * kMiB, 'x') + "\n")};
+  std::string message;
+  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EMSGSIZE);
+  for (const char* const part : {"record 2 of '", "a', at offset 6", "sort with more memory"}) {
+    EXPECT_NE(message.find(part), message.npos) << message;
+  }
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+  EXPECT_EQ(error_of([&] { check_lines(options); }), 0);
+}
+
+TEST_F(LineFiles, SortedInputsAreMerged) {
+  auto random = test_random();
+  for (const bool unique : {false, true}) {
+    options.order.unique = unique;
+    options.order.keys = std::make_shared<KeysBehindComma>();
+    // Few inputs, and more than can be merged at a time.
+    for (const std::size_t inputs : {3, 40}) {
+      Lines all;
+      options.inputs.clear();
+      for (std::size_t i = 0; i < inputs; ++i) {
+        const Lines lines = sorted(make_lines(LineKind::kFields, 1000, 100, random), options.order);
+        all.insert(all.end(), lines.begin(), lines.end());
+        options.inputs.push_back(put("in" + std::to_string(i), joined(lines)));
+      }
+      options.merge_inputs = true;
+      expect_sorted(all);
+      EXPECT_EQ(report.runs > 0, inputs == 40);
+    }
+  }
+}
+
+TEST_F(LineFiles, DisorderIsFoundAcrossBlocks) {
+  auto random = test_random();
+  Lines lines = sorted(make_lines(LineKind::kRandom, 20000, 60, random), {});
+  options.inputs = {put("a", joined(lines))};
+  EXPECT_FALSE(check_lines(options));
+  const std::size_t at = 10000 + random() % 5000;
+  lines[at].clear();
+  std::uint64_t offset = 0;
+  for (std::size_t i = 0; i < at; ++i) offset += lines[i].size() + 1;
+  put("a", joined(lines));
+  const auto found = check_lines(options);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->record, at + 1);
+  EXPECT_EQ(found->offset, offset);
+}
+
+TEST_F(LineFiles, ErrorsOfDisksEndTheSort) {
+  auto random = test_random();
+  const Lines lines = some_lines(random);
+  options.inputs = {put("a", joined(lines))};
+  const auto use = [&](std::shared_ptr<FaultPlan> plan) {
+    options.resources.open_disk = [plan](const std::string&) -> std::unique_ptr<Disk> {
+      OpenDiskOptions inner;
+      inner.backend = DiskBackend::kThreads;
+      return std::make_unique<FaultyDisk>(open_disk(inner), plan);
+    };
+  };
+  const auto all = std::make_shared<FaultAt>(~std::uint64_t{0}, PlannedFault{});
+  use(all);
+  expect_sorted(lines);
+  EXPECT_GT(report.runs, 2u);
+  std::filesystem::remove(options.output);
+  for (int i = 0; i < 12; ++i) {
+    const PlannedFault fault{.kind = PlannedFault::Kind::kError, .error = EIO};
+    use(std::make_shared<FaultAt>(random() % (all->attempts() / 3), fault));
+    std::string message;
+    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EIO) << message;
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+  RandomFaults::Rates harmless;
+  harmless.short_transfer = harmless.interrupted = harmless.try_again = harmless.late = 0.1;
+  use(std::make_shared<RandomFaults>(random(), harmless));
+  expect_sorted(lines);
+}
+
+TEST_F(LineFiles, AStopEndsEveryPhase) {
+  auto random = test_random();
+  options.inputs = {put("a", joined(some_lines(random, 60000)))};
+  unsigned reports = 0;
+  options.resources.progress = [&](const SortProgress&) { ++reports; };
+  sort_lines(options);
+  std::filesystem::remove(options.output);
+  const unsigned all = reports;
+  EXPECT_GT(all, 8u);
+  bool stopped_in[3] = {};
+  for (unsigned at = 0; at < all; ++at) {
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    reports = 0;
+    options.resources.progress = [&](const SortProgress& now) {
+      if (reports++ != at) return;
+      stopped_in[static_cast<std::size_t>(now.phase)] = true;
+      stop.request_stop();
+    };
+    EXPECT_EQ(error_of([&] { sort_lines(options); }), ECANCELED) << at << " of " << all;
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+  EXPECT_TRUE(stopped_in[static_cast<std::size_t>(SortPhase::kReading)]);
+  EXPECT_TRUE(stopped_in[static_cast<std::size_t>(SortPhase::kWriting)]);
+}
+
+class FailingKeys final : public RecordKeys {
+ public:
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    for (const std::string_view record : records) {
+      if (record == "bad") throw std::invalid_argument("no key");
+      keys.append(record);
+      keys.end_key();
+    }
+  }
+};
+
+TEST_F(LineFiles, KeysMayThrow) {
+  options.inputs = {put("a", "good\nbad\n")};
+  options.order.keys = std::make_shared<FailingKeys>();
+  EXPECT_THROW(sort_lines(options), std::invalid_argument);
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+}
+
+TEST_F(LineFiles, AFullDiskIsNamed) {
+  const SmallFileSystem small("tmpfs", kMiB);
+  if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
+  auto random = test_random();
+  const Lines lines = some_lines(random);
+  options.inputs = {put("a", joined(lines))};
+  options.resources.folders = {small.root};
+  // What is known beforehand is told before anything is read.
+  unsigned reports = 0;
+  options.resources.progress = [&](const SortProgress&) { ++reports; };
+  std::string message;
+  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC);
+  EXPECT_NE(message.find("the runs of the sort take at least"), message.npos) << message;
+  EXPECT_NE(message.find(small.root), message.npos) << message;
+  EXPECT_EQ(reports, 0u);
+  options.order.unique = true;
+  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC);
+  EXPECT_NE(message.find(small.root), message.npos) << message;
+  EXPECT_GT(reports, 0u);
+  options.order.unique = false;
+  options.resources.folders = {runs.path().string()};
+  options.output = small.file("out");
+  EXPECT_EQ(error_of([&] { sort_lines(options); }), ENOSPC);
+  EXPECT_TRUE(std::filesystem::is_empty(small.root));
+}
+
+TEST_F(LineFiles, ASorterKeepsRunsInItsFolders) {
+  auto random = test_random();
+  const Lines lines = some_lines(random);
+  for (const unsigned threads : {1, 2}) {
+    options.resources.threads = threads;
+    LineOrder order;
+    order.keys = std::make_shared<KeysBehindComma>();
+    LineSorter sorter(order, options.resources);
+    for (const std::string& line : lines) sorter.push(line);
+    const Lines expected = sorted(lines, order);
+    std::size_t i = 0;
+    for (std::string_view record; sorter.next(record); ++i) {
+      ASSERT_LT(i, expected.size());
+      ASSERT_EQ(record, expected[i]) << i;
+    }
+    EXPECT_EQ(i, expected.size());
+    EXPECT_GT(sorter.counts().runs, 2u);
+    EXPECT_EQ(error_of([&] { sorter.push("more"); }), EINVAL);
+    std::string_view record;
+    EXPECT_FALSE(sorter.next(record));
+  }
+}
+
+}  // namespace
+}  // namespace vortex::test

@@ -1,0 +1,78 @@
+// A sort of lines takes its memory and 32 MiB besides at most, whatever the lines are like.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "io/file/seeded_random.h"
+#include "tests/lines/line_cases.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/child_peak.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+struct Setting {
+  const char* name;
+  std::uint64_t memory_bytes;
+  std::uint64_t text_bytes;
+  std::uint64_t longest;  // line
+  bool keys = false;
+};
+constexpr Setting kSettings[] = {
+    {"ShortIn8", 8 * kMiB, 24 * kMiB, 12},
+    {"ShortIn32", 32 * kMiB, 40 * kMiB, 12},
+    {"AllInMemory", 160 * kMiB, 64 * kMiB, 200},
+    {"OrdinaryIn48", 48 * kMiB, 128 * kMiB, 200},
+    {"KeysIn48", 48 * kMiB, 96 * kMiB, 200, true},
+    {"LongIn64", 64 * kMiB, 128 * kMiB, 20 * kMiB},
+    {"LongKeysIn64", 64 * kMiB, 96 * kMiB, 2 * kMiB, true},
+};
+
+class LineMemory : public ::testing::TestWithParam<Setting> {
+ protected:
+  void SetUp() override {
+    if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, LineMemory, ::testing::ValuesIn(kSettings),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(LineMemory, StaysWithinItsLimit) {
+  const Setting& setting = GetParam();
+  const TemporaryFolder folder(fast_folder());
+  // By a child, whose memory is not that of the sort.
+  peak_of([&] {
+    std::ofstream file(folder.file("in"), std::ios::binary);
+    std::uint64_t bytes = 0;
+    for (std::uint64_t i = 0; bytes < setting.text_bytes; ++i) {
+      std::string line = std::to_string(mix_bits(i)) + ",";
+      line.resize(mix_bits(~i) % setting.longest, 'x');
+      bytes += line.size() + 1;
+      file << line << '\n';
+    }
+  });
+  const std::uint64_t peak = peak_of([&] {
+    LineSortOptions options;
+    options.inputs = {folder.file("in")};
+    options.output = folder.file("out");
+    options.resources.folders = {folder.path().string()};
+    options.resources.memory_bytes = setting.memory_bytes;
+    options.resources.threads = 2;
+    if (setting.keys) options.order.keys = std::make_shared<KeysBehindComma>();
+    sort_lines(options);
+  });
+  RecordProperty("peak_MiB", static_cast<int>(peak / kMiB));
+  EXPECT_LE(peak, setting.memory_bytes + 32 * kMiB) << peak / kMiB << " MiB";
+  EXPECT_GT(peak, std::min(setting.memory_bytes, setting.text_bytes) / 2);
+}
+
+}  // namespace
+}  // namespace vortex::test

@@ -1,0 +1,142 @@
+// Sorts of lines, in memory and of files, against std::stable_sort.
+#include "vortex/line_sort.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/lines/line_cases.h"
+#include "tests/support/error_of.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+
+namespace vortex::test {
+namespace {
+
+std::vector<LineOrder> all_orders() {
+  std::vector<LineOrder> orders;
+  for (const bool by_key : {false, true}) {
+    for (const bool descending : {false, true}) {
+      for (const Ties ties : {Ties::kRecordBytes, Ties::kInputOrder}) {
+        for (const bool unique : {false, true}) {
+          LineOrder order;
+          if (by_key) order.keys = std::make_shared<KeysBehindComma>();
+          order.descending = descending;
+          order.ties = ties;
+          order.unique = unique;
+          orders.push_back(order);
+        }
+      }
+    }
+  }
+  return orders;
+}
+
+TEST(LineSort, InMemoryEveryKindInEveryOrder) {
+  auto random = test_random();
+  for (const LineKind kind : kAllLineKinds) {
+    for (const std::size_t count : {0, 1, 2, 40, 3000}) {
+      const Lines lines = make_lines(kind, count, 1 + random() % 60, random);
+      for (const LineOrder& order : all_orders()) {
+        std::vector<std::string_view> views(lines.begin(), lines.end());
+        views.resize(sort_lines_in_memory(views, order, 1 + random() % 3));
+        const Lines expected = sorted(lines, order);
+        ASSERT_EQ(Lines(views.begin(), views.end()), expected)
+            << "kind " << static_cast<int>(kind) << ", " << count << " lines";
+      }
+    }
+  }
+}
+
+class LineSortFiles : public ::testing::Test {
+ protected:
+  std::string put(const std::string& name, std::string_view text) {
+    write_text(folder_.file(name), text);
+    return folder_.file(name);
+  }
+  std::string sort(LineSortOptions options) {
+    options.output = folder_.file("out");
+    report_ = sort_lines(options);
+    return text_of(options.output);
+  }
+  TemporaryFolder folder_;
+  LineSortReport report_;
+};
+
+TEST_F(LineSortFiles, SeveralInputsAndNoNewlineAtTheEnd) {
+  LineSortOptions options;
+  options.inputs = {put("a", "pear\napple"), put("b", ""), put("c", "fig\n\n")};
+  EXPECT_EQ(sort(options), "\napple\nfig\npear\n");
+  EXPECT_EQ(report_.records_in, 4u);
+  EXPECT_EQ(report_.records_out, 4u);
+  EXPECT_EQ(report_.runs, 0u);
+}
+
+TEST_F(LineSortFiles, HeadersOfTheFirstInputStay) {
+  LineSortOptions options;
+  options.header_records = 1;
+  options.inputs = {put("a", "name\nz\nb\n"), put("b", "name\na\n"), put("c", "name")};
+  EXPECT_EQ(sort(options), "name\na\nb\nz\n");
+  EXPECT_EQ(report_.records_in, 3u);
+}
+
+TEST_F(LineSortFiles, RecordsBehindTheirLength) {
+  auto random = test_random();
+  const Lines records = make_lines(LineKind::kRandom, 500, 300, random);
+  LineSortOptions options;
+  options.framing = RecordFraming::length_prefixed();
+  options.inputs = {put("a", prefixed(records))};
+  EXPECT_EQ(sort(options), prefixed(sorted(records, {})));
+}
+
+TEST_F(LineSortFiles, TheOutputMayBeAnInput) {
+  LineSortOptions options;
+  options.inputs = {put("out", "b\na\n")};
+  EXPECT_EQ(sort(options), "a\nb\n");
+}
+
+TEST_F(LineSortFiles, DataThatEndWithinARecord) {
+  LineSortOptions options;
+  options.framing = RecordFraming::length_prefixed();
+  options.inputs = {put("a", prefixed({"abc", "de"}).substr(0, 10))};
+  std::string message;
+  EXPECT_EQ(error_of([&] { sort(options); }, &message), EINVAL);
+  EXPECT_NE(message.find("offset 7"), message.npos) << message;
+}
+
+TEST_F(LineSortFiles, CheckFindsTheFirstDisorder) {
+  LineSortOptions options;
+  options.inputs = {put("good", "a\nb\nb\n"), put("bad", "b\nd\nc\na\n")};
+  const auto found = check_lines(options);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->input, folder_.file("bad"));
+  EXPECT_EQ(found->record, 3u);
+  EXPECT_EQ(found->offset, 4u);
+  EXPECT_EQ(found->text, "c");
+  options.inputs.pop_back();
+  EXPECT_FALSE(check_lines(options));
+  options.order.unique = true;
+  EXPECT_EQ(check_lines(options)->record, 3u);
+  options.order = {.descending = true};
+  EXPECT_EQ(check_lines(options)->record, 2u);
+}
+
+TEST(LineSorter, GivesBackWhatWasPushed) {
+  auto random = test_random();
+  const Lines lines = make_lines(LineKind::kFields, 2000, 30, random);
+  LineOrder order;
+  order.keys = std::make_shared<KeysBehindComma>();
+  LineSorter sorter(order);
+  for (const std::string& line : lines) sorter.push(line);
+  EXPECT_EQ(sorter.records(), lines.size());
+  Lines found;
+  for (std::string_view record; sorter.next(record);) found.emplace_back(record);
+  EXPECT_EQ(found, sorted(lines, order));
+  EXPECT_EQ(error_of([&] { sorter.push("more"); }), EINVAL);
+}
+
+}  // namespace
+}  // namespace vortex::test

@@ -1,0 +1,324 @@
+// Sorts that share memory.
+#include "vortex/memory_budget.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+#include "vortex/external_sort.h"
+#include "vortex/file_writer.h"
+#include "vortex/line_sort.h"
+#include "vortex/sorter.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+void await_waiting(const MemoryBudget& budget, std::size_t calls) {
+  while (budget.waiting() != calls) std::this_thread::yield();
+}
+
+TEST(MemoryBudget, SharesComeAndGo) {
+  const auto budget = MemoryBudget::make(100);
+  MemoryShare first = budget->take(10, 70);
+  EXPECT_EQ(first.bytes(), 70u);
+  {
+    const MemoryShare second = budget->take(10, 70);
+    EXPECT_EQ(second.bytes(), 30u);
+    EXPECT_EQ(budget->free_bytes(), 0u);
+    EXPECT_EQ(first.grow_to(100), 0u);
+  }
+  EXPECT_EQ(budget->free_bytes(), 30u);
+  EXPECT_EQ(first.grow_to(90), 20u);
+  EXPECT_EQ(first.grow_to(50), 0u);
+  first.shrink_to(95);
+  EXPECT_EQ(first.bytes(), 90u);
+  first.shrink_to(15);
+  EXPECT_EQ(budget->free_bytes(), 85u);
+  MemoryShare moved = std::move(first);
+  EXPECT_EQ(first.bytes(), 0u);
+  first = std::move(moved);
+  EXPECT_EQ(budget->free_bytes(), 85u);
+  first = MemoryShare();
+  EXPECT_EQ(budget->free_bytes(), 100u);
+  EXPECT_EQ(first.grow_to(1), 0u);
+}
+
+TEST(MemoryBudget, RefusesWhatItNeverHas) {
+  const auto budget = MemoryBudget::make(4 * kMiB);
+  try {
+    budget->take(5 * kMiB, 8 * kMiB);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOMEM);
+    EXPECT_NE(std::string(error.what()).find("5 MiB"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("4 MiB"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(budget->waiting(), 0u);
+}
+
+TEST(MemoryBudget, AStopEndsTheWait) {
+  const auto budget = MemoryBudget::make(100);
+  const MemoryShare all = budget->take(100, 100);
+  std::stop_source stop;
+  std::thread other([&] {
+    try {
+      budget->take(1, 1, stop.get_token());
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), ECANCELED);
+    }
+  });
+  await_waiting(*budget, 1);
+  stop.request_stop();
+  other.join();
+  EXPECT_EQ(budget->waiting(), 0u);
+}
+
+// A small request does not overtake a large one, and neither does a share that would grow.
+TEST(MemoryBudget, WhoeverComesFirstGoesFirst) {
+  const auto budget = MemoryBudget::make(100);
+  MemoryShare held = budget->take(50, 50);
+  MemoryShare large, small;
+  std::thread first([&] { large = budget->take(60, 60); });
+  await_waiting(*budget, 1);
+  std::atomic<bool> overtaken{false};
+  std::thread second([&] {
+    small = budget->take(10, 10);
+    overtaken = true;
+  });
+  while (budget->waiting() != 2 && !overtaken) std::this_thread::yield();
+  EXPECT_FALSE(overtaken);
+  EXPECT_EQ(held.grow_to(60), 0u);
+  EXPECT_EQ(budget->free_bytes(), 50u);
+  held.shrink_to(30);
+  first.join();
+  second.join();
+  EXPECT_EQ(large.bytes() + small.bytes() + held.bytes(), 100u);
+  EXPECT_EQ(budget->waiting(), 0u);
+}
+
+TEST(MemoryBudget, NeverGivesMoreThanItHas) {
+  constexpr std::uint64_t kBytes = 1000;
+  const auto budget = MemoryBudget::make(kBytes);
+  std::atomic<std::uint64_t> held{0};
+  const auto seed = test_random()();
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 5; ++i) {
+    threads.emplace_back([&, i] {
+      std::mt19937_64 random(seed + i);
+      for (int turn = 0; turn < 300; ++turn) {
+        const std::uint64_t least = 1 + random() % kBytes;
+        const std::uint64_t most = least + random() % kBytes;
+        MemoryShare share = budget->take(least, most);
+        ASSERT_GE(share.bytes(), least);
+        ASSERT_LE(share.bytes(), most);
+        ASSERT_LE(held += share.bytes(), kBytes);
+        const std::uint64_t more = share.grow_to(kBytes);
+        ASSERT_LE(held += more, kBytes);
+        held -= share.bytes();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(budget->free_bytes(), kBytes);
+}
+
+std::vector<std::uint64_t> numbers(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint64_t> numbers(count);
+  for (std::uint64_t& number : numbers) number = random();
+  return numbers;
+}
+
+SortResources resources_in(const TemporaryFolder& folder,
+                           const std::shared_ptr<MemoryBudget>& budget, std::uint64_t most,
+                           std::uint64_t least, unsigned threads) {
+  SortResources resources;
+  resources.memory_bytes = most;
+  resources.budget = budget;
+  resources.least_memory_bytes = least;
+  resources.folders = {folder.path().string()};
+  resources.threads = threads;
+  return resources;
+}
+
+// Pushes `count` numbers that no array holds, and checks their order and their sum.
+void sort_numbers(SortResources resources, std::size_t count, std::uint64_t seed) {
+  Sorter<std::uint64_t> sorter(resources);
+  std::mt19937_64 random(seed);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t number = random();
+    sum += number;
+    sorter.push(number);
+  }
+  sorter.sort();
+  std::uint64_t last = 0;
+  for (const std::uint64_t number : sorter.span()) {
+    if (number < last) throw Error(EINVAL, "not in order");
+    last = number;
+    sum -= number;
+  }
+  if (sum != 0) throw Error(EINVAL, "not the same numbers");
+}
+
+constexpr std::size_t kNumbers = kShadowMemory ? 1'500'000 : 2'000'000;  // 12 or 16 MB
+
+// Four at once, of which two or three have room.
+void sort_four_at_once(const TemporaryFolder& folder, const std::shared_ptr<MemoryBudget>& budget,
+                       unsigned threads_of_each) {
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        sort_numbers(resources_in(folder, budget, 12 * kMiB, 8 * kMiB, threads_of_each), kNumbers,
+                     i);
+      } catch (const std::exception& error) {
+        ++failed;
+        ADD_FAILURE() << error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(budget->free_bytes(), budget->bytes());
+}
+
+TEST(MemoryBudgetOfSorts, SeveralAtOnce) {
+  const TemporaryFolder folder;
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    sort_four_at_once(folder, MemoryBudget::make(24 * kMiB), threads);
+  }
+}
+
+// In a child, whose peak the kernel counts.
+TEST(MemoryBudgetOfSorts, TheResidentMemoryIsThatOfTheBudget) {
+  if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
+  constexpr std::uint64_t kBudget = 56 * kMiB;
+  const TemporaryFolder folder;
+  int channel[2];
+  ASSERT_EQ(pipe(channel), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    rusage before{}, after{};
+    getrusage(RUSAGE_SELF, &before);
+    const auto budget = MemoryBudget::make(kBudget);
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 6; ++i) {
+      threads.emplace_back([&, i] {
+        // Three at a time: of 24, 24 and 8 MiB.
+        sort_numbers(resources_in(folder, budget, 24 * kMiB, 8 * kMiB, 2), 4'000'000, i);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    getrusage(RUSAGE_SELF, &after);
+    const long peak = after.ru_maxrss - before.ru_maxrss;
+    _exit(write(channel[1], &peak, sizeof peak) == sizeof peak ? 0 : 1);
+  }
+  close(channel[1]);
+  long peak = 0;
+  EXPECT_EQ(read(channel[0], &peak, sizeof peak), static_cast<ssize_t>(sizeof peak));
+  close(channel[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  const auto peak_bytes = static_cast<std::uint64_t>(peak) * 1024;
+  RecordProperty("peak_MiB", static_cast<int>(peak_bytes / kMiB));
+  // Each sort leaves a thirty-second part to the program, which is larger.
+  EXPECT_LE(peak_bytes, kBudget + 4 * kMiB) << peak_bytes / kMiB << " MiB";
+  EXPECT_GE(peak_bytes, kBudget / 2);
+}
+
+// What another sort gives back is there for merging.
+TEST(MemoryBudgetOfSorts, AShareGrowsWhenAnotherEnds) {
+  const TemporaryFolder folder;
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    const auto budget = MemoryBudget::make(32 * kMiB);
+    MemoryShare other = budget->take(24 * kMiB, 24 * kMiB);
+    Sorter<std::uint64_t> sorter(resources_in(folder, budget, 20 * kMiB, 4 * kMiB, threads));
+    EXPECT_EQ(budget->free_bytes(), 0u);
+    const std::size_t blocks = sorter.plan().pool_blocks;
+    auto expected = numbers(kNumbers, 7);
+    sorter.push(expected);
+    EXPECT_EQ(sorter.plan().pool_blocks, blocks);
+    other.shrink_to(0);
+    sorter.sort();
+    EXPECT_EQ(budget->free_bytes(), 12 * kMiB);
+    EXPECT_GE(sorter.plan().pool_blocks, 2 * blocks);
+    std::sort(expected.begin(), expected.end());
+    EXPECT_TRUE(std::equal(sorter.begin(), sorter.end(), expected.begin(), expected.end()));
+  }
+}
+
+TEST(MemoryBudgetOfSorts, LittleDataTakesLittle) {
+  const TemporaryFolder folder;
+  const auto budget = MemoryBudget::make(256 * kMiB);
+  auto expected = numbers(100'000, 3);
+  {
+    FileWriter<std::uint64_t> file(folder.file("in"));
+    std::copy(expected.begin(), expected.end(), file.data());
+    file.finish(expected.size());
+  }
+  ExternalSortOptions options;
+  options.inputs = {folder.file("in")};
+  options.output = folder.file("out");
+  options.resources = resources_in(folder, budget, 256 * kMiB, 0, 2);
+  std::uint64_t least_free = budget->bytes();
+  options.resources.progress = [&](const SortProgress&) {
+    least_free = std::min(least_free, budget->free_bytes());
+  };
+  const ExternalSortReport report = external_sort<std::uint64_t>(options);
+  EXPECT_EQ(report.records_out, expected.size());
+  EXPECT_LT(least_free, budget->bytes());
+  EXPECT_GE(least_free, 200 * kMiB);
+  EXPECT_EQ(budget->free_bytes(), budget->bytes());
+}
+
+TEST(MemoryBudgetOfSorts, AFailedSortGivesItsShareBack) {
+  const TemporaryFolder folder;
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    const auto budget = MemoryBudget::make(8 * kMiB);
+    std::stop_source stop;
+    SortResources resources = resources_in(folder, budget, 8 * kMiB, 0, threads);
+    resources.stop = stop.get_token();
+    resources.progress = [&](const SortProgress& progress) {
+      if (progress.bytes > 12 * kMiB) stop.request_stop();
+    };
+    EXPECT_THROW(sort_numbers(resources, 3'000'000, 1), Error);
+    EXPECT_EQ(budget->free_bytes(), budget->bytes());
+  }
+}
+
+TEST(MemoryBudgetOfSorts, LinesTakeTheirShare) {
+  const TemporaryFolder folder;
+  const auto budget = MemoryBudget::make(24 * kMiB);
+  {
+    LineSorter first({}, resources_in(folder, budget, 16 * kMiB, 0, 1));
+    EXPECT_EQ(budget->free_bytes(), 8 * kMiB);
+    LineSorter second({}, resources_in(folder, budget, 16 * kMiB, 0, 1));
+    EXPECT_EQ(budget->free_bytes(), 0u);
+  }
+  EXPECT_EQ(budget->free_bytes(), budget->bytes());
+}
+
+}  // namespace
+}  // namespace vortex::test
