@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/lines/fuzzed_keys.h"
@@ -17,10 +21,12 @@
 #include "tests/support/error_of.h"
 #include "tests/support/locales.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace vortex::test {
 namespace {
 
+constexpr bool kSanitized = kAddressSanitizer || kThreadSanitizer;
 constexpr const char* kLocales[] = {"C", "en_US.UTF-8", "de_DE.ISO-8859-1"};
 
 // An order in our words and in GNU sort's.
@@ -139,11 +145,72 @@ class LineKey : public ::testing::Test {
 };
 std::optional<Locales> LineKey::locales_;
 
-// Where a locale ignores characters, strcoll() of glibc 2.36 contradicts strxfrm() for some texts
-// that differ in nothing else. GNU sort has the order of the one, our keys have that of the other.
-bool strxfrm_may_differ(const std::string& letters, const std::string& locale, unsigned kind) {
-  const bool text = letters.find_first_of("nghMV") == std::string::npos;
-  return text && locale != "C" && kind != 2 && kind != 4;
+bool of_text(const std::string& letters) {
+  return letters.find_first_of("nghMVR") == std::string::npos;
+}
+
+// Whether a key of an order is compared as the locale has it.
+bool has_text_key(const LineKeyOptions& ours) {
+  const auto inherits = [](const std::string& key) {
+    return key.find_first_of("bdfgiMhnRrV") == std::string::npos;
+  };
+  if (ours.keys.empty()) return of_text(ours.letters);
+  return std::any_of(ours.keys.begin(), ours.keys.end(), [&](const std::string& key) {
+    return of_text(inherits(key) ? ours.letters : key);
+  });
+}
+
+// Non-ASCII characters but for a few become letters, and so do bytes that are no characters.
+std::string only_accents(const std::string& line, bool utf8) {
+  constexpr std::string_view kUtf8 = "\xc3\xa9";
+  constexpr std::string_view kLatin1 = "\xe9\xfc\xc9\xc4\xe4";
+  std::string result;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (utf8 && line.compare(i, kUtf8.size(), kUtf8) == 0) {
+      result += kUtf8;
+      ++i;
+    } else {
+      const bool kept = (line[i] & 0x80) == 0 || (!utf8 && kLatin1.find(line[i]) != kLatin1.npos);
+      result += kept ? line[i] : 'q';
+    }
+  }
+  return result;
+}
+
+// A text without what a locale looks at last.
+std::string letters_and_digits(const std::string& line) {
+  std::string result;
+  for (const char c : line) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return result;
+}
+
+// Takes out of lines what GNU sort has an order of its own for:
+// - Where a locale has no separator of thousands, GNU sort 9.1 skips bytes of 0x80 in numbers: the
+//   value stands for "none" there.
+// - Texts for which strcoll() of glibc 2.36 contradicts strxfrm(), whose order our keys have: those
+//   that differ in punctuation alone and have digits, and some with characters of rare scripts.
+void leave_out_quirks(const LineKeyOptions& ours, Lines& lines) {
+  if (ours.locale == "C") {
+    for (std::string& line : lines) std::replace(line.begin(), line.end(), '\x80', '\x81');
+    return;
+  }
+  const bool text_key = has_text_key(ours);
+  if (!text_key && (ours.stable || ours.unique)) return;
+  std::map<std::string, std::string> seen;
+  Lines left;
+  for (std::string& line : lines) {
+    line = only_accents(line, ours.locale.find("UTF-8") != std::string::npos);
+    for (char& c : line) {
+      if (text_key && c >= '0' && c <= '9') c = static_cast<char>(c - '0' + 'k');
+    }
+    const auto [same, first] = seen.emplace(letters_and_digits(line), line);
+    if (text_key || first || same->second == line) left.push_back(std::move(line));
+  }
+  lines = std::move(left);
 }
 
 TEST_F(LineKey, EachOrderAlone) {
@@ -152,13 +219,13 @@ TEST_F(LineKey, EachOrderAlone) {
   for (const char* locale : kLocales) {
     for (const char* letters : {"", "n", "g", "h", "M", "V", "d", "i", "f", "b", "df"}) {
       for (unsigned kind = 0; kind < FieldMaker::kKinds; ++kind) {
-        if (strxfrm_may_differ(letters, locale, kind)) continue;
         Order order{.ours = {.letters = letters, .stable = true, .locale = locale}};
         Lines lines;
         for (int i = 0; i < 300; ++i) {
           lines.push_back(fields.field(kind));
           std::replace(lines.back().begin(), lines.back().end(), '\n', '\v');
         }
+        leave_out_quirks(order.ours, lines);
         expect_order_of_gnu_sort(order, lines);
       }
     }
@@ -169,9 +236,11 @@ TEST_F(LineKey, RandomOrdersOfRandomLines) {
   auto random = test_random();
   FieldMaker fields(random);
   OrderMaker orders(random);
-  for (int i = 0; i < (long_tests() ? 50000 : 500); ++i) {
+  const int orders_to_try = long_tests() ? 50000 : kSanitized ? 500 : 2000;
+  for (int i = 0; i < orders_to_try; ++i) {
     const Order order = orders.order();
-    const Lines lines = lines_for(order, 1 + fields.some(60), fields);
+    Lines lines = lines_for(order, 1 + fields.some(60), fields);
+    leave_out_quirks(order.ours, lines);
     ASSERT_NO_FATAL_FAILURE(expect_order_of_gnu_sort(order, lines));
   }
 }
@@ -210,7 +279,8 @@ TEST_F(LineKey, RandomOrderWithTheSameSeed) {
       if (order.ours.keys.front() == "1,1r") order.ours.keys.front() = "1,1Rr";
       const std::string seed = folder.file("seed");
       write_text(seed, {order.ours.random_seed.data(), order.ours.random_seed.size()});
-      const Lines lines = lines_for(order, 200, fields);
+      Lines lines = lines_for(order, 200, fields);
+      leave_out_quirks(order.ours, lines);
       expect_order_of_gnu_sort(order, lines, {"--random-source=" + seed});
       Lines long_lines;
       for (std::size_t length = 0; length < 200; ++length) {
