@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -160,18 +161,20 @@ bool has_text_key(const LineKeyOptions& ours) {
   });
 }
 
-// Non-ASCII characters but for a few become letters, and so do bytes that are no characters.
-std::string only_accents(const std::string& line, bool utf8) {
-  constexpr std::string_view kUtf8 = "\xc3\xa9";
-  constexpr std::string_view kLatin1 = "\xe9\xfc\xc9\xc4\xe4";
+// Non-ASCII characters but for the accents become letters, and so do bytes that are no characters.
+std::string without_rare_letters(const std::string& line,
+                                 std::span<const std::string_view> accents) {
   std::string result;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (utf8 && line.compare(i, kUtf8.size(), kUtf8) == 0) {
-      result += kUtf8;
-      ++i;
+  for (std::size_t i = 0; i < line.size();) {
+    const auto accent = std::find_if(accents.begin(), accents.end(), [&](std::string_view letter) {
+      return line.compare(i, letter.size(), letter) == 0;
+    });
+    if (accent != accents.end()) {
+      result += *accent;
+      i += accent->size();
     } else {
-      const bool kept = (line[i] & 0x80) == 0 || (!utf8 && kLatin1.find(line[i]) != kLatin1.npos);
-      result += kept ? line[i] : 'q';
+      result += (line[i] & 0x80) == 0 ? line[i] : 'q';
+      ++i;
     }
   }
   return result;
@@ -192,7 +195,7 @@ std::string letters_and_digits(const std::string& line) {
 // - Where a locale has no separator of thousands, GNU sort 9.1 skips bytes of 0x80 in numbers: the
 //   value stands for "none" there.
 // - Texts for which strcoll() of glibc 2.36 contradicts strxfrm(), whose order our keys have: those
-//   that differ in punctuation alone and have digits, and some with characters of rare scripts.
+//   that differ in punctuation or accents alone and have digits or $, and some with rare letters.
 void leave_out_quirks(const LineKeyOptions& ours, Lines& lines) {
   if (ours.locale == "C") {
     for (std::string& line : lines) std::replace(line.begin(), line.end(), '\x80', '\x81');
@@ -200,12 +203,20 @@ void leave_out_quirks(const LineKeyOptions& ours, Lines& lines) {
   }
   const bool text_key = has_text_key(ours);
   if (!text_key && (ours.stable || ours.unique)) return;
+  std::vector<std::string_view> accents;
+  if (text_key) {
+    if (ours.locale.find("UTF-8") != std::string::npos)
+      accents = {"\xc3\xa9"};
+    else
+      accents = {"\xe9", "\xfc", "\xc9", "\xc4", "\xe4"};
+  }
   std::map<std::string, std::string> seen;
   Lines left;
-  for (std::string& line : lines) {
-    line = only_accents(line, ours.locale.find("UTF-8") != std::string::npos);
+  for (const std::string& made : lines) {
+    std::string line = without_rare_letters(made, accents);
     for (char& c : line) {
       if (text_key && c >= '0' && c <= '9') c = static_cast<char>(c - '0' + 'k');
+      if (text_key && c == '$') c = '#';
     }
     const auto [same, first] = seen.emplace(letters_and_digits(line), line);
     if (text_key || first || same->second == line) left.push_back(std::move(line));
