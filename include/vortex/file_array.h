@@ -25,7 +25,7 @@ struct FileArrayOptions {
   std::size_t block_bytes = 0;      // 0: 1 MiB, less for small files and little memory
   std::size_t comeback_blocks = 1;  // M: the last M + 1 blocks touched, and at least 4, are there
   std::size_t read_ahead = 4;       // N: requests that a walk reads ahead
-  std::size_t cursors = 1;          // walks that have memory for N requests each
+  std::size_t cursors = 1;          // walks expected, with memory for N requests each
   std::size_t write_behind = 4;     // requests to write that have memory
   std::size_t request_bytes = 0;    // 0: a block, or several small ones
   // kAuto: writes go around the page cache, reads through it where it holds the data.

@@ -40,8 +40,8 @@ struct FileReaderOptions {
   // were touched last. 0: no more than they need.
   std::size_t memory_bytes = 0;
   ReadOrder order = ReadOrder::kAny;
-  std::size_t cursors = 1;  // in any order: how many walks have memory for N requests each. There
-                            // may be more, which share it
+  std::size_t cursors = 1;  // in any order: how many walks are expected, and have memory for N
+                            // requests each. There may be more, which share it
   Caching caching = Caching::kAuto;
   Disk* disk = nullptr;  // null: one of its own. Must outlive the reader
   BlockPool* pool =
@@ -157,10 +157,12 @@ VORTEX_EXPORT void write_from_stream(int descriptor, FileReaderBase& reader, std
 // that a walk is in.
 //
 // Walks from block to block, upwards or downwards, are noticed (cursors), and each has its own
-// read-ahead. One begins with the second of two neighbouring blocks, or with the first touch of the
-// file's beginning; its read-ahead grows from one request to N. There is memory for N requests each
-// of FileReaderOptions::cursors walks; more walks share it, and one that stands still while others
-// go on loses its part. Touches in other places take at most a block from it.
+// read-ahead. One begins with the second of two neighbouring blocks, and its read-ahead grows from
+// one request to N. The first touch of the file's beginning begins one with all of its read-ahead,
+// and where FileReaderOptions::cursors announces several, so do the first touches of as many
+// places. There is memory for N requests each of the walks announced; more walks share it, and one
+// that stands still while others go on loses its part. Touches in other places take at most a block
+// from it.
 //
 // With ReadOrder::kForward, and for what cannot be read again, the array has a window as an
 // InputStream has, and threads may read inside it.

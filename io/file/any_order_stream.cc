@@ -72,6 +72,7 @@ AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layo
              changes ? RequestUnits::Use::kChanging : RequestUnits::Use::kReading),
       block_bytes_(pool.block_bytes()),
       max_depth_(options.read_ahead),
+      announced_(options.cursors > 1 ? options.cursors : 0),
       kept_(kept_blocks(options)),
       quota_(units_.quota(blocks_needed(options, block_bytes_, units_.layout().unit_bytes(),
                                         changes ? changes->write_behind : 0))),
@@ -217,7 +218,11 @@ Cursor* AnyOrderStream::notice(std::uint64_t index) noexcept {
   // Whoever touches the beginning of a file for the first time usually reads all of it.
   if (index == 0 && !transfers_.was_read_before(0)) return &begin_cursor(0, true, max_depth_);
   const CursorSet::Beginning beginning = cursors_.beginning_at(index);
-  if (beginning == CursorSet::Beginning::kNone) return nullptr;
+  if (beginning == CursorSet::Beginning::kNone) {
+    // Walks that were announced begin anywhere, most of them upwards.
+    if (cursors_.live() >= announced_ || transfers_.was_read_before(index)) return nullptr;
+    return &begin_cursor(index, true, max_depth_);
+  }
   const bool forward = beginning == CursorSet::Beginning::kForward;
   return &begin_cursor(index, forward, std::min<std::size_t>(1, max_depth_));
 }
@@ -231,10 +236,12 @@ void AnyOrderStream::move(Cursor& cursor, std::uint64_t index) noexcept {
 
 Cursor& AnyOrderStream::begin_cursor(std::uint64_t index, bool forward,
                                      std::size_t depth) noexcept {
-  Cursor& cursor = cursors_.place_for_new();
+  // One that was thought to go upwards and goes downwards is still the same.
+  Cursor* const wrong = forward ? nullptr : cursors_.unmoved_at(index + 1);
+  Cursor& cursor = wrong != nullptr ? *wrong : cursors_.place_for_new();
   if (cursor.live) forget_ahead(cursor, 1, cursor.distance(cursor.reach));
   cursors_.begin(cursor, index, forward, depth);
-  count(begun_);
+  if (wrong == nullptr) count(begun_);
   return cursor;
 }
 

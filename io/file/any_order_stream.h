@@ -145,7 +145,8 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   RequestUnits units_;
   const std::size_t block_bytes_;
   const std::size_t max_depth_;
-  const std::size_t kept_;  // W
+  const std::size_t announced_;  // walks, where there is more than one
+  const std::size_t kept_;       // W
   BlockQuota quota_;
   HeldBlocks held_;
   CursorSet cursors_;

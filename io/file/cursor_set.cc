@@ -87,6 +87,13 @@ Cursor& CursorSet::place_for_new() noexcept {
       [&](const Cursor& one, const Cursor& other) { return rank(one) < rank(other); });
 }
 
+Cursor* CursorSet::unmoved_at(std::uint64_t block) noexcept {
+  const auto found = std::find_if(cursors_.begin(), cursors_.end(), [=](const Cursor& cursor) {
+    return cursor.live && cursor.forward && cursor.steps == 0 && cursor.head == block;
+  });
+  return found != cursors_.end() ? &*found : nullptr;
+}
+
 void CursorSet::begin(Cursor& cursor, std::uint64_t block, bool forward,
                       std::size_t depth) noexcept {
   cursor = {};

@@ -52,12 +52,15 @@ class VORTEX_EXPORT CursorSet {
   // The cursor for a new walk: one that is free, or else the one to give up for it. Idle ones go
   // first, then those that made few steps, and of these the one that has been waiting longest.
   Cursor& place_for_new() noexcept;
+  // The cursor that began upwards with this block and made no step. Null: none.
+  Cursor* unmoved_at(std::uint64_t block) noexcept;
   void begin(Cursor& cursor, std::uint64_t block, bool forward, std::size_t depth) noexcept;
 
   // Counts a touch. Ages are counted in them.
   void tick() noexcept { ++now_; }
   // Others have gone on so much longer that it may be over.
   bool idle(const Cursor& cursor) const noexcept;
+  std::size_t live() const noexcept;
   // Live ones that are not idle.
   std::size_t active() const noexcept;
   // A walk stands in [begin, end).
@@ -70,8 +73,6 @@ class VORTEX_EXPORT CursorSet {
   std::vector<Cursor>& all() noexcept { return cursors_; }
 
  private:
-  std::size_t live() const noexcept;
-
   std::vector<Cursor> cursors_;
   std::vector<std::uint64_t> alone_;  // the last touches that stood alone, a ring
   std::size_t next_alone_ = 0;

@@ -308,6 +308,26 @@ TEST_P(AnyOrder, AFileThatShrinksIsAnError) {
   EXPECT_EQ(guarded([&] { (void)at(*bench.in, 30); }).error, ENODATA);
 }
 
+// The first touches of as many places as walks were announced read ahead; others read one block.
+TEST_P(AnyOrder, AnnouncedWalksReadAheadFromTheirFirstTouch) {
+  constexpr std::size_t kWalks = 3;
+  const std::size_t apart = 8 * group();
+  write(10 * apart * kBlock);
+  for (const std::size_t announced : {std::size_t{1}, kWalks}) {
+    Bench bench(path, placing(), backend(), options(2, announced));
+    const auto requests = [&] { return bench.in->statistics().source.requests; };
+    for (std::size_t walk = 1; walk <= kWalks; ++walk) {
+      const std::uint64_t before = requests();
+      (void)at(*bench.in, walk * apart);
+      EXPECT_EQ(requests() - before > 1, announced > 1);
+    }
+    const std::uint64_t before = requests();
+    (void)at(*bench.in, 9 * apart);
+    EXPECT_EQ(requests() - before, 1u);
+    EXPECT_EQ(bench.order().cursors, announced > 1 ? kWalks : 0);
+  }
+}
+
 TEST_P(AnyOrder, WritesAreErrors) {
   write(30 * kBlock);
   Bench bench(path, placing(), backend(), options(1));
