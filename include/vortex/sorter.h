@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <utility>
 
@@ -132,9 +132,9 @@ class Sorter : private ByteSorter {
   }
 
   // Every element of a range: a container, a view, what a coroutine yields.
-  template <std::ranges::input_range Range>
-  requires std::convertible_to < std::ranges::range_reference_t<Range>,
-  const T& > void push_range(Range&& range) {
+  template <typename Range>
+  requires std::convertible_to<decltype(*std::begin(std::declval<Range&>())), const T&>
+  void push_range(Range&& range) {
     if constexpr (std::convertible_to<Range, std::span<const T>>) {
       push(std::span<const T>(range));
     } else {
