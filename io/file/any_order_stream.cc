@@ -177,8 +177,8 @@ bool AnyOrderStream::serve_block(Access access, std::uint64_t index,
     if (read_run(cursor, index, most, true) == 0) {
       if (stopping()) return fail(ECANCELED, "the stream was cancelled", offset);
       if (!write_failure_.ok()) return fail(write_failure_.error, write_failure_.cause, offset);
-      return fail(refusal_ != 0 ? refusal_ : ENOMEM, refusal_ != 0 ? kCannotMoveBlock : kNoMemory,
-                  offset);
+      return fail(refusal_ != 0 ? refusal_ : ENOMEM,
+                  refusal_ != 0 ? cannot_move_block(refusal_) : kNoMemory, offset);
     }
     held = held_.find(index);
   } else if (held->cursor != HeldBlock::kNone) {
@@ -193,7 +193,7 @@ bool AnyOrderStream::serve_block(Access access, std::uint64_t index,
     return fail(status.error, status.cause, offset);
   }
   if (refusal_ == 0) refusal_ = place(*held, access == Access::kWrite);
-  return refusal_ == 0 || fail(refusal_, kCannotMoveBlock, offset);
+  return refusal_ == 0 || fail(refusal_, cannot_move_block(refusal_), offset);
 }
 
 void AnyOrderStream::take_from_sight(std::uint64_t offset) noexcept {
@@ -495,7 +495,7 @@ bool AnyOrderStream::write_now(HeldBlock& held) noexcept {
   if (!held.dirty) return true;
   if (!transfers_.has_room() && !transfers_.settle_any()) return false;
   if (const int error = changes_->start(held)) {
-    write_failure_ = {error, kCannotMoveBlock};
+    write_failure_ = {error, cannot_move_block(error)};
     return false;
   }
   if (!transfers_.settle(held)) return false;
@@ -547,7 +547,7 @@ void AnyOrderStream::start_changed(std::uint64_t index, std::uint64_t since) {
   if (held->dirty_since > since || held->written_last > since) return;
   if (!transfers_.has_room()) transfers_.drain();
   if (const int error = changes_->start(*held)) {
-    throw Error(error, "stream '" + name() + "': " + kCannotMoveBlock);
+    throw Error(error, "stream '" + name() + "': " + cannot_move_block(error));
   }
 }
 
@@ -622,7 +622,7 @@ void AnyOrderStream::take_away_from(std::uint64_t index) {
   held_.for_each([&](HeldBlock& held) {
     if (held.state != HeldBlock::State::kPlaced || held.index < index) return;
     if (const int error = take_away(held)) {
-      throw Error(error, "stream '" + name() + "': " + kCannotMoveBlock);
+      throw Error(error, "stream '" + name() + "': " + cannot_move_block(error));
     }
   });
 }

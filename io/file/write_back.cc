@@ -21,7 +21,7 @@ Status WriteBack::let_change(HeldBlock& held) noexcept {
   if (!transfers_.settle(held)) return {ECANCELED, "the stream was cancelled"};
   if (!held.writable) {
     const int error = units_.pool().set_rights(held.block, Rights::kReadWrite);
-    if (error != 0) return {error, kCannotMoveBlock};
+    if (error != 0) return {error, cannot_move_block(error)};
   }
   note_placed(held);
   return {};

@@ -18,11 +18,13 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/support/memory_source.h"
+#include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
@@ -241,6 +243,95 @@ TEST_F(SystemCalls, ReadIntoAnArrayAndWriteOutOfIt) {
   EXPECT_EQ(back.data()[16], '\0');
 }
 
+// Of a window that cannot go on, since its pages are pinned.
+void expect_way_out(const Failure& failure) {
+  EXPECT_EQ(failure.error, EBUSY) << failure.message();
+  for (const char* const part : {"pinned", "fit in the window", "comeback_blocks"}) {
+    EXPECT_NE(failure.message().find(part), std::string::npos) << failure.message();
+  }
+}
+
+// ---- Direct transfers into memory that may be changed.
+
+// The kernel pins pages of a transfer before their bytes have come, and a window that goes on
+// cannot take them along: what one transfer writes to must fit in it.
+class DirectReads : public SystemCalls {
+ protected:
+  static constexpr std::size_t kWhole = kBytes / 4096 * 4096;
+
+  void SetUp() override {
+    SystemCalls::SetUp();
+    if (IsSkipped()) return;
+    direct_ = open(source_path_.c_str(), O_RDONLY | O_DIRECT);
+    if (direct_ < 0)
+      END_TEST_WITHOUT(Environment::kDirectIo, "no direct I/O in " << folder_.path());
+  }
+  void TearDown() override {
+    if (direct_ >= 0) close(direct_);
+    SystemCalls::TearDown();
+  }
+  ssize_t transfer(char* to, std::size_t bytes, std::size_t at) const {
+    return pread(direct_, to, bytes, static_cast<off_t>(at));
+  }
+  // Likewise, by a ring of the program's.
+  ssize_t transfer(io_uring& ring, char* to, std::size_t bytes, std::size_t at) const {
+    io_uring_prep_read(io_uring_get_sqe(&ring), direct_, to, static_cast<unsigned>(bytes), at);
+    EXPECT_EQ(io_uring_submit(&ring), 1);
+    io_uring_cqe* done = nullptr;
+    EXPECT_EQ(io_uring_wait_cqe(&ring, &done), 0);
+    const int result = done->res;
+    io_uring_cqe_seen(&ring, done);
+    return result;
+  }
+  void expect_whole(const std::string& path) const {
+    const FileReader<char> back(path);
+    ASSERT_EQ(back.size(), kWhole);
+    EXPECT_EQ(std::memcmp(back.data(), text_.data(), kWhole), 0);
+  }
+
+  int direct_ = -1;
+};
+
+TEST_F(DirectReads, ThatFitInTheWindow) {
+  io_uring ring{};
+  if (io_uring_queue_init(4, &ring, 0) != 0) END_TEST_WITHOUT(Environment::kUring, "no io_uring");
+  const std::string path = folder_.file("copy");
+  FileWriter<char> out(path, {.block_bytes = kBlock, .comeback_blocks = 2});
+  // Three blocks are in the window, and so much never touches a fourth.
+  constexpr std::size_t kMost = 2 * kBlock + 4096;
+  std::mt19937_64 random = test_random();
+  for (std::size_t at = 0; at < kWhole;) {
+    const std::size_t bytes = std::min(kWhole - at, (1 + random() % (kMost / 4096)) * 4096);
+    char* const to = out.data() + at;
+    ASSERT_EQ(random() % 2 == 0 ? transfer(to, bytes, at) : transfer(ring, to, bytes, at),
+              static_cast<ssize_t>(bytes))
+        << at;
+    at += bytes;
+  }
+  io_uring_queue_exit(&ring);
+  out.finish(kWhole);
+  expect_whole(path);
+}
+
+TEST_F(DirectReads, LongerThanTheWindowAreAnErrorThatNamesTheWayOut) {
+  FileWriter<char> out(folder_.file("copy"), {.block_bytes = kBlock, .comeback_blocks = 0});
+  ssize_t result = 0;
+  const Failure failure = guarded([&] { result = transfer(out.data(), 4 * kBlock, 0); });
+  if (!failure && result == static_cast<ssize_t>(4 * kBlock)) {
+    GTEST_SKIP() << "this file system has the pages brought before it pins some of them";
+  }
+  EXPECT_LT(result, static_cast<ssize_t>(4 * kBlock));
+  expect_way_out(failure);
+}
+
+TEST_F(DirectReads, OfTheWholeFileIntoAWindowAsLong) {
+  const std::string path = folder_.file("copy");
+  FileWriter<char> out(path, {.block_bytes = kBlock, .comeback_blocks = kWhole / kBlock});
+  ASSERT_EQ(transfer(out.data(), kWhole, 0), static_cast<ssize_t>(kWhole));
+  out.finish(kWhole);
+  expect_whole(path);
+}
+
 // ---- Pages that somebody has pinned for longer.
 
 class PinnedPages : public SystemCalls {
@@ -308,8 +399,7 @@ TEST_F(PinnedPages, AreAnErrorWhenTheyAreNotLetGo) {
   out.data()[0] = text_[0];
   pin(out.data(), kBlock);
   const Failure failure = guarded([&] { *static_cast<volatile char*>(out.data() + kBlock) = 'x'; });
-  EXPECT_EQ(failure.error, EBUSY) << failure.message();
-  EXPECT_NE(failure.message().find("pinned"), std::string::npos) << failure.message();
+  expect_way_out(failure);
   EXPECT_EQ(io_uring_unregister_buffers(&ring_), 0);
 }
 

@@ -1,6 +1,7 @@
 // How the blocks of a pool come to lie where they are needed: the three kinds of pool.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -11,12 +12,16 @@
 
 namespace vortex::inline v0 {
 
-// The cause recorded when the kernel refuses to move a block.
-inline constexpr const char kCannotMoveBlock[] =
-    "the kernel refuses to move a block (ENOMEM: vm.max_map_count is exhausted by maps of others, "
-    "or RLIMIT_DATA has no room for a second pool; EBUSY: a direct transfer, or a buffer "
-    "registered "
-    "with io_uring, keeps its pages pinned)";
+// The cause recorded when the kernel refuses to move a block, with this errno value.
+inline const char* cannot_move_block(int error) noexcept {
+  if (error == EBUSY) {
+    return "the kernel refuses to move a block: a direct transfer, or a buffer registered with "
+           "io_uring, keeps its pages pinned; what one transfer writes to must fit in the window: "
+           "transfer less at once, or raise comeback_blocks";
+  }
+  return "the kernel refuses to move a block (ENOMEM: vm.max_map_count is exhausted by maps of "
+         "others, or RLIMIT_DATA has no room for a second pool)";
+}
 
 struct BlockMemoryOptions {
   std::string who;              // for messages: the pool and its size

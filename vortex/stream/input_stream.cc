@@ -125,7 +125,7 @@ bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noe
   }
   if (const int error = window.place(taken.block, index)) {
     source_->release(index, taken.block);
-    return fail(error, kCannotMoveBlock, offset);
+    return fail(error, cannot_move_block(error), offset);
   }
   return true;
 }
@@ -133,12 +133,14 @@ bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noe
 bool InputStreamBase::release_below(std::uint64_t floor, std::uint64_t offset) noexcept {
   BlockWindow& window = state_->window;
   std::uint64_t& released = state_->released;
-  if (const int error = window.leave_behind(floor)) return fail(error, kCannotMoveBlock, offset);
+  if (const int error = window.leave_behind(floor))
+    return fail(error, cannot_move_block(error), offset);
   const std::uint64_t placed_end = std::min(floor, released + window.window_blocks());
   for (std::uint64_t index = released; index < placed_end; ++index) {
     if (!window.placed(index)) continue;
     if (!window.in_place()) {
-      if (const int error = window.send_home(index)) return fail(error, kCannotMoveBlock, offset);
+      if (const int error = window.send_home(index))
+        return fail(error, cannot_move_block(error), offset);
     }
     source_->release(index, window.forget(index));
   }

@@ -98,7 +98,7 @@ bool OutputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) no
   }
   if (const int error = window.place(taken.block, index)) {
     sink_->discard(taken.block);
-    return fail(error, kCannotMoveBlock, offset);
+    return fail(error, cannot_move_block(error), offset);
   }
   return true;
 }
@@ -107,7 +107,8 @@ bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length
                                        std::uint64_t offset) noexcept {
   BlockWindow& window = state_->window;
   std::uint64_t& handed_over = state_->handed_over;
-  if (const int error = window.leave_behind(floor)) return fail(error, kCannotMoveBlock, offset);
+  if (const int error = window.leave_behind(floor))
+    return fail(error, cannot_move_block(error), offset);
   const std::uint64_t placed_end = std::min(floor, handed_over + window.window_blocks());
   while (handed_over < floor) {
     Status status;
@@ -117,7 +118,7 @@ bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length
       // The block's bytes behind the end of the data have to be filled, which is done at home.
       if (!window.in_place() || bytes < block_bytes()) {
         if (const int error = window.send_home(handed_over)) {
-          return fail(error, kCannotMoveBlock, offset);
+          return fail(error, cannot_move_block(error), offset);
         }
       }
       status = sink_->complete(handed_over, window.forget(handed_over), bytes);

@@ -87,7 +87,7 @@ const char* PooledStream::cause_of(int error) noexcept {
     case EAGAIN:
       return "every block of its StreamPool is in use: make the pool larger";
     default:
-      return kCannotMoveBlock;
+      return cannot_move_block(error);
   }
 }
 
