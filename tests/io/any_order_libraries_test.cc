@@ -29,7 +29,7 @@ class AnyOrderLibraries : public testing::Test {
   std::unique_ptr<FileReader<T>> open() {
     auto in = std::make_unique<FileReader<T>>(
         path, FileReaderOptions{.block_bytes = kBlock, .read_ahead = 2, .request_bytes = kBlock});
-    EXPECT_LE(in->statistics().pool_bytes, kFile / 2);
+    EXPECT_LE(in->statistics().pool_bytes, in->size() * sizeof(T) / 2);
     return in;
   }
   template <typename T>
@@ -80,9 +80,14 @@ TEST_F(AnyOrderLibraries, Inflate) {
   put(packed);
   const auto in = open<Bytef>();
   std::string unpacked(text.size(), '\0');
-  uLongf size = unpacked.size();
-  ASSERT_EQ(uncompress(reinterpret_cast<Bytef*>(unpacked.data()), &size, in->data(), in->size()),
-            Z_OK);
+  z_stream all{};
+  ASSERT_EQ(inflateInit(&all), Z_OK);
+  all.next_in = const_cast<Bytef*>(in->data());
+  all.avail_in = static_cast<uInt>(in->size());
+  all.next_out = reinterpret_cast<Bytef*>(unpacked.data());
+  all.avail_out = static_cast<uInt>(unpacked.size());
+  EXPECT_EQ(inflate(&all, Z_FINISH), Z_STREAM_END);
+  EXPECT_EQ(inflateEnd(&all), Z_OK);
   EXPECT_TRUE(unpacked == text);
 }
 
@@ -140,7 +145,7 @@ TEST_F(AnyOrderLibraries, BinarySearch) {
   const auto in = open<std::uint64_t>();
   const std::uint64_t* const begin = in->data();
   const std::uint64_t* const end = begin + in->size();
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 100; ++i) {
     const std::uint64_t wanted = random() % (8 * values.size());
     EXPECT_EQ(std::binary_search(begin, end, wanted),
               std::binary_search(values.begin(), values.end(), wanted));
