@@ -142,7 +142,7 @@ TEST_F(SystemCalls, Getrandom) {
   std::array<std::size_t, 256> counts{};
   for (std::size_t i = 0; i < kBytes; ++i) ++counts[back.data()[i]];
   for (const std::size_t count : counts)
-    EXPECT_NEAR(static_cast<double>(count), kBytes / 256, 3000);
+    EXPECT_NEAR(static_cast<double>(count), kBytes / 256.0, 3000);
 }
 
 TEST_F(SystemCalls, SendAndReceive) {
