@@ -238,7 +238,8 @@ struct CommitStreamOptions {
 // which is what makes it slow; and its reader is seen at guards only. A reader that jumps into a
 // block that the writer is still filling gets what is there. A reader that jumps beyond the writer
 // waits, where the processor tells reads from writes (x86-64); elsewhere it is taken for the
-// writer. A Pipeline has neither weakness.
+// writer. With the engine userfaultfd it waits until the writer touches the same page. A Pipeline
+// has none of these weaknesses.
 //
 // One thread writes and one reads. Errors are those of every stream (see guarded.h).
 class VORTEX_EXPORT CommitStreamBase : public Stream {

@@ -2,6 +2,8 @@
 #include "vortex/pipeline.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +11,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <vector>
 
 #include "tests/support/error_of.h"
 #include "tests/support/sanitizers.h"
@@ -22,9 +25,6 @@
 
 namespace vortex {
 namespace {
-
-const testing::Environment* const by_signals =
-    testing::AddGlobalTestEnvironment(new test::BySignals);
 
 using test::error_of;
 using test::word_at;
@@ -55,14 +55,29 @@ __attribute__((no_sanitize("thread"))) std::uint64_t word_in(const volatile std:
   return in[at];
 }
 
-class CommitStreamWindows : public ::testing::TestWithParam<std::tuple<int, int, int>> {};
+// Faults are signals, or the kernel's: there is no pool, whose kind would matter.
+constexpr auto kEngines = {test::Placing::kMoves, test::Placing::kUserfaultfd};
 
-INSTANTIATE_TEST_SUITE_P(NLM, CommitStreamWindows,
-                         ::testing::Combine(::testing::Values(1, 2, 5), ::testing::Values(0, 1, 3),
+class CommitStreamWindows
+    : public ::testing::TestWithParam<std::tuple<test::Placing, int, int, int>> {
+ protected:
+  void SetUp() override { END_TEST_IF_REFUSED(faults_); }
+
+ private:
+  const test::FaultsBy faults_{std::get<0>(GetParam())};
+};
+
+INSTANTIATE_TEST_SUITE_P(EngineNLM, CommitStreamWindows,
+                         ::testing::Combine(::testing::ValuesIn(kEngines),
+                                            ::testing::Values(1, 2, 5), ::testing::Values(0, 1, 3),
                                             ::testing::Values(0, 1, 2)));
 
+using CommitStreamTest = test::PlacingTest;
+INSTANTIATE_TEST_SUITE_P(Engines, CommitStreamTest, ::testing::ValuesIn(kEngines),
+                         test::NameOfPlacing());
+
 TEST_P(CommitStreamWindows, LengthsAroundBlockBorders) {
-  const auto [n, l, m] = GetParam();
+  const auto [engine, n, l, m] = GetParam();
   for (const std::uint64_t words : {std::uint64_t{0}, std::uint64_t{1}, kWords - 1, kWords,
                                     kWords + 1, 4 * kWords, 20 * kWords, 20 * kWords + 3}) {
     CommitStream<std::uint64_t> stream(small(n, l, m));
@@ -79,7 +94,7 @@ TEST_P(CommitStreamWindows, LengthsAroundBlockBorders) {
 }
 
 TEST_P(CommitStreamWindows, ComebacksOfBothSides) {
-  const auto [n, l, m] = GetParam();
+  const auto [engine, n, l, m] = GetParam();
   constexpr std::uint64_t kBlocks = 36;
   const std::uint64_t group = static_cast<std::uint64_t>(l) + 1;
   CommitStream<std::uint64_t> stream(small(n, l, m));
@@ -102,7 +117,7 @@ TEST_P(CommitStreamWindows, ComebacksOfBothSides) {
 }
 
 TEST_P(CommitStreamWindows, TheWriterRunsNPlusLBlocksAheadAndNoMore) {
-  const auto [n, l, m] = GetParam();
+  const auto [engine, n, l, m] = GetParam();
   const auto ahead = static_cast<std::uint64_t>(n + l);
   CommitStream<std::uint64_t> stream(small(n, l, m));
   std::atomic<std::uint64_t> written{0};
@@ -123,10 +138,13 @@ TEST_P(CommitStreamWindows, TheWriterRunsNPlusLBlocksAheadAndNoMore) {
   EXPECT_EQ(written.load(), ahead);
 }
 
-TEST(CommitStreamTest, AReaderThatOvertakesTheWriterWaits) {
+TEST_P(CommitStreamTest, AReaderThatOvertakesTheWriterWaits) {
 #if !defined(__x86_64__)
   GTEST_SKIP() << "this processor does not tell reads from writes";
 #endif
+  if (GetParam() == test::Placing::kUserfaultfd) {
+    GTEST_SKIP() << "the writer's touch of a page wakes a reader that sleeps for the same page";
+  }
   CommitStream<std::uint64_t> stream(small(2, 0, 0));
   write_words(stream.writer_data(), 0, kWords + 1);
   const std::uint64_t* in = stream.reader_data();
@@ -153,7 +171,70 @@ TEST(CommitStreamTest, AReaderThatOvertakesTheWriterWaits) {
   }
 }
 
-TEST(CommitStreamTest, ReadsPastTheEndAreErrors) {
+// One call that is longer than the window.
+TEST_P(CommitStreamTest, SystemCallsReadItWhereFaultsAreTheKernels) {
+  if (GetParam() != test::Placing::kUserfaultfd) GTEST_SKIP() << "EFAULT by signals";
+  constexpr std::uint64_t kBlocks = 40;
+  CommitStream<std::uint64_t> stream(small(2, 0, 1));
+  std::thread producer([&] {
+    write_words(stream.writer_data(), 0, kBlocks * kWords);
+    stream.finish(kBlocks * kWords);
+  });
+  const int file = memfd_create("copy", MFD_CLOEXEC);
+  ASSERT_GE(file, 0);
+  const ssize_t written = write(file, stream.reader_data(), kBlocks * kB);
+  producer.join();
+  ASSERT_EQ(written, static_cast<ssize_t>(kBlocks * kB));
+  std::vector<std::uint64_t> copy(kBlocks * kWords);
+  EXPECT_EQ(pread(file, copy.data(), kBlocks * kB, 0), written);
+  close(file);
+  EXPECT_EQ(first_wrong(copy.data(), 0, kBlocks * kWords), kBlocks * kWords);
+}
+
+// What lies under a guard comes back, zeros that nobody wrote to as well.
+TEST_P(CommitStreamTest, GuardsKeepWhatTheyCover) {
+  constexpr std::uint64_t kBlocks = 50;
+  CommitStream<std::uint64_t> stream(small(3, 1, 1));
+  std::thread producer([&] {
+    for (std::uint64_t block = 0; block < kBlocks; ++block) {
+      const std::uint64_t at = (block + 1) * kWords - 1;
+      write_words(stream.writer_data(), at, at + 1);
+      if (block % 2 == 0) write_words(stream.writer_data(), block * kWords, block * kWords + 1);
+    }
+    stream.finish(kBlocks * kWords);
+  });
+  const std::uint64_t* in = stream.reader_data();
+  std::uint64_t wrong = 0;
+  for (std::uint64_t block = 0; block < kBlocks; ++block) {
+    const std::uint64_t first = block * kWords;
+    wrong += word_in(in, first) != (block % 2 == 0 ? word_at(first) : 0);
+    wrong += word_in(in, first + kWords / 2) != 0;
+    wrong += word_in(in, first + kWords - 1) != word_at(first + kWords - 1);
+  }
+  producer.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
+// A guard that the reader has jumped over goes with its block; another takes its place.
+TEST_P(CommitStreamTest, GuardsThatNobodyTouchesGo) {
+  constexpr std::uint64_t kRound = 6;
+  constexpr std::uint64_t kRounds = 20;
+  CommitStream<std::uint64_t> stream(small(8, 0, 0));
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    const std::uint64_t first = round * kRound;
+    write_words(stream.writer_data(), first * kWords, (first + kRound) * kWords);
+    const std::uint64_t* in = stream.reader_data();
+    for (const std::uint64_t block : {first, first + 2, first + 3}) {
+      ASSERT_EQ(first_wrong(in, block * kWords, (block + 1) * kWords), (block + 1) * kWords);
+    }
+  }
+  stream.finish(kRounds * kRound * kWords);
+  const std::uint64_t last = kRounds * kRound - 1;
+  EXPECT_EQ(first_wrong(stream.reader_data(), last * kWords, (last + 1) * kWords),
+            (last + 1) * kWords);
+}
+
+TEST_P(CommitStreamTest, ReadsPastTheEndAreErrors) {
   const std::uint64_t page_words = os::page_bytes() / sizeof(std::uint64_t);
   CommitStream<std::uint64_t> stream(small(4, 0, 0));
   write_words(stream.writer_data(), 0, 2 * kWords);
@@ -165,7 +246,7 @@ TEST(CommitStreamTest, ReadsPastTheEndAreErrors) {
   EXPECT_EQ(failure.error, ERANGE) << failure.message();
 }
 
-TEST(CommitStreamTest, TouchesOutsideTheWindowsAreErrorsThatPrintThem) {
+TEST_P(CommitStreamTest, TouchesOutsideTheWindowsAreErrorsThatPrintThem) {
   {
     CommitStream<std::uint64_t> stream(small(4, 1, 0));
     write_words(stream.writer_data(), 0, 4 * kWords);
@@ -194,7 +275,7 @@ TEST(CommitStreamTest, TouchesOutsideTheWindowsAreErrorsThatPrintThem) {
   }
 }
 
-TEST(CommitStreamTest, LengthsThatCannotBeAreRefused) {
+TEST_P(CommitStreamTest, LengthsThatCannotBeAreRefused) {
   CommitStream<std::uint64_t> stream(small(4, 0, 0));
   write_words(stream.writer_data(), 0, 3 * kWords);
   EXPECT_EQ(error_of([&] { stream.finish(kWords); }), EINVAL);
@@ -203,14 +284,14 @@ TEST(CommitStreamTest, LengthsThatCannotBeAreRefused) {
   EXPECT_EQ(error_of([&] { stream.finish(3 * kWords); }), EALREADY);
 }
 
-TEST(CommitStreamTest, OptionsThatCannotWorkAreRefused) {
+TEST_P(CommitStreamTest, OptionsThatCannotWorkAreRefused) {
   EXPECT_EQ(error_of([] { CommitStream<int> stream(small(0, 1, 1)); }), EINVAL);
   CommitStreamOptions odd = small(1, 1, 1);
   odd.block_bytes = 5000;
   EXPECT_EQ(error_of([&] { CommitStream<int> stream(odd); }), EINVAL);
 }
 
-TEST(CommitStreamTest, CancelWakesTheWriter) {
+TEST_P(CommitStreamTest, CancelWakesTheWriter) {
   CommitStream<std::uint64_t> stream(small(2, 0, 0));
   Failure failure;
   std::thread producer(
@@ -221,7 +302,7 @@ TEST(CommitStreamTest, CancelWakesTheWriter) {
   EXPECT_EQ(failure.error, ETIME) << failure.message();
 }
 
-TEST(CommitStreamTest, CancelWakesTheReader) {
+TEST_P(CommitStreamTest, CancelWakesTheReader) {
   CommitStream<std::uint64_t> stream(small(2, 0, 0));
   std::atomic<bool> started{false};
   int error = 0;
@@ -235,7 +316,7 @@ TEST(CommitStreamTest, CancelWakesTheReader) {
   EXPECT_EQ(error, EPIPE);
 }
 
-TEST(CommitStreamTest, MemoryIsTheBlocksAndNothingElse) {
+TEST_P(CommitStreamTest, MemoryIsTheBlocksAndNothingElse) {
   if (test::kShadowMemory) GTEST_SKIP() << "shadow memory hides what the process takes";
   constexpr std::uint64_t kBytes = std::uint64_t{512} << 20;
   constexpr std::size_t kBlockBytes = std::size_t{256} << 10;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "vortex/error.h"
@@ -11,6 +12,7 @@
 #include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
+#include "vortex/stream/block_guards.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -37,7 +39,8 @@ struct CommitStreamBase::State {
         slots(read_ahead + 2 * writer_comeback + reader_comeback + 1),
         page_tables(range, options.block_bytes) {}
 
-  Slot& slot_of(std::uint64_t index) noexcept { return slots[index % slots.size()]; }
+  std::size_t slot_number(std::uint64_t index) const noexcept { return index % slots.size(); }
+  Slot& slot_of(std::uint64_t index) noexcept { return slots[slot_number(index)]; }
   BlockState state_of(std::uint64_t index) noexcept {
     const Slot& slot = slot_of(index);
     return slot.index == index ? slot.state : BlockState::kReserved;
@@ -66,6 +69,7 @@ struct CommitStreamBase::State {
   std::uint64_t full_taken = 0;   // units of `full` that the reader has taken
   std::uint64_t length = kUnknown;
   bool filler_placed = false;
+  std::optional<BlockGuards> guards;
   Window touched;  // of whoever faulted last, for messages
   PageTableReclaimer page_tables;
 };
@@ -87,12 +91,11 @@ CommitStreamBase::CommitStreamBase(const Options& options)
                             "read_ahead_blocks must be at least 1");
   }
   open();
-  if (userfaultfd_in_use() != nullptr) {
+  try {
+    s.guards.emplace(s.slots.size(), userfaultfd_in_use());
+  } catch (...) {
     close();
-    throw Error(ENOTSUP,
-                "stream '" + name() +
-                    "': its guards are signals; a Pipeline works with the engine userfaultfd, "
-                    "or choose the engine of signals (VORTEX_ENGINE=signal)");
+    throw;
   }
 }
 
@@ -142,8 +145,7 @@ bool CommitStreamBase::serve_writer(std::uint64_t index, std::uint64_t offset) n
   }
   if (!acquire_unlocked(s.empty, offset)) return false;
   if (s.state_of(index) != BlockState::kReserved) return true;
-  int error = 0;
-  if (os::map_memory(block_at(index), block_bytes_, &error) == nullptr) {
+  if (const int error = reservation().place_zeros(block_at(index), block_bytes_, true)) {
     return fail(error, kRefused, offset);
   }
   s.slot_of(index) = {BlockState::kCommitted, index};
@@ -179,7 +181,7 @@ bool CommitStreamBase::serve_reader(std::uint64_t index, std::uint64_t offset) n
     case BlockState::kGuarded:
       break;
   }
-  if (const int error = os::allow_access(block_at(index), os::page_bytes())) {
+  if (const int error = s.guards->lift(block_at(index), s.slot_number(index))) {
     return fail(error, kRefused, offset);
   }
   s.slot_of(index).state = BlockState::kCommitted;
@@ -194,9 +196,10 @@ bool CommitStreamBase::serve_end(std::uint64_t offset) noexcept {
     return fail(ERANGE, "a read past the end of the data, or of a block that was never written",
                 offset);
   }
-  int error = 0;
-  if (!s.filler_placed && os::map_memory(base() + filler_offset, page, &error) == nullptr) {
-    return fail(error, kRefused, offset);
+  if (!s.filler_placed) {
+    if (const int error = reservation().place_zeros(base() + filler_offset, page, true)) {
+      return fail(error, kRefused, offset);
+    }
   }
   s.filler_placed = true;
   return true;
@@ -211,7 +214,7 @@ bool CommitStreamBase::guard_below(std::uint64_t floor, std::uint64_t offset) no
     if (s.guarded < s.reader_floor()) {
       if (!decommit(s.guarded, offset)) return false;
     } else {
-      if (const int error = os::forbid_access(block_at(s.guarded), os::page_bytes())) {
+      if (const int error = s.guards->set(block_at(s.guarded), s.slot_number(s.guarded))) {
         return fail(error, kRefused, offset);
       }
       s.slot_of(s.guarded).state = BlockState::kGuarded;
@@ -226,6 +229,7 @@ bool CommitStreamBase::decommit(std::uint64_t index, std::uint64_t offset) noexc
   if (const int error = vacate(block_at(index), block_bytes_)) {
     return fail(error, kRefused, offset);
   }
+  if (s.state_of(index) == BlockState::kGuarded) s.guards->forget(s.slot_number(index));
   s.slot_of(index).state = BlockState::kReserved;
   return true;
 }
