@@ -20,7 +20,9 @@
 #include "tests/io/reluctant_disk.h"
 #include "tests/io/setting.h"
 #include "tests/io/test_disk.h"
+#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/random_text.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
@@ -35,17 +37,11 @@ namespace {
 
 using test::Backend;
 using test::Placing;
+using test::random_text;
 using test::TestDisk;
 
 constexpr std::size_t kBlock = kMinBlockBytes;
 constexpr std::size_t kKept = 4;  // W, where M is less
-
-std::string random_text(std::mt19937_64& random, std::size_t size) {
-  std::string text(size, '\0');
-  // No zeros: those would also be found where a block is missing.
-  for (char& c : text) c = static_cast<char>('a' + random() % 26);
-  return text;
-}
 
 void put(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
@@ -533,9 +529,7 @@ TEST_P(AnyOrder, PrefaultedRangesServeSystemCalls) {
   ASSERT_EQ(ftruncate(descriptor, 0), 0);
   ASSERT_EQ(lseek(descriptor, 0, SEEK_SET), 0);
   write_from_stream(descriptor, *bench.in, 5, text.size() - 5);
-  std::ifstream check(copy, std::ios::binary);
-  const std::string written{std::istreambuf_iterator<char>(check), {}};
-  EXPECT_TRUE(written == text.substr(5));
+  EXPECT_TRUE(test::file_text(copy) == text.substr(5));
 }
 
 // What a reader is told of is there, or on its way, when it is touched, and was asked for in whole

@@ -19,6 +19,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/loop_device.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/random_text.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
@@ -30,13 +31,9 @@
 namespace vortex {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{16} << 10;
+using test::random_text;
 
-std::string random_text(std::mt19937_64& random, std::size_t size) {
-  std::string text(size, '\0');
-  for (char& c : text) c = static_cast<char>('a' + random() % 26);
-  return text;
-}
+constexpr std::size_t kBlock = std::size_t{16} << 10;
 
 // Both ends of a pipe or of a pair of sockets.
 struct Ends {

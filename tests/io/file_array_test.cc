@@ -20,7 +20,9 @@
 #include "io/disk/transfer.h"
 #include "tests/io/setting.h"
 #include "tests/io/test_disk.h"
+#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/random_text.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -35,16 +37,12 @@ namespace vortex {
 namespace {
 
 using test::Backend;
+using test::file_text;
 using test::Placing;
 using test::TestDisk;
 
 constexpr std::size_t kBlock = kMinBlockBytes;
 constexpr std::size_t kMostBytes = 120 * kBlock;
-
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // Writes fail while it is armed; reads go on.
 class FailingWrites final : public FaultPlan {
@@ -113,8 +111,7 @@ class FileArrays : public testing::TestWithParam<Setting> {
   std::size_t group() const { return std::get<2>(GetParam()); }
 
   std::string fill(std::size_t size) {
-    std::string text(size, '\0');
-    for (char& c : text) c = static_cast<char>('a' + random() % 26);
+    std::string text = test::random_text(random, size);
     std::ofstream(path, std::ios::binary) << text;
     return text;
   }
@@ -217,14 +214,14 @@ TEST_P(FileArrays, RandomChanges) {
         const std::size_t from = random() % text.size();
         const std::size_t bytes = random() % (text.size() - from) + 1;
         array->flush(from, bytes, Flush::kWritten);
-        ASSERT_TRUE(contents(path).compare(from, bytes, text, from, bytes) == 0);
+        ASSERT_TRUE(file_text(path).compare(from, bytes, text, from, bytes) == 0);
       }
     }
     array->flush(round < 2 ? Flush::kSynced : Flush::kWritten);
-    ASSERT_TRUE(contents(path) == text);
+    ASSERT_TRUE(file_text(path) == text);
     ASSERT_TRUE(model.step());
     close();
-    ASSERT_TRUE(contents(path) == text);
+    ASSERT_TRUE(file_text(path) == text);
   }
 }
 
@@ -242,13 +239,13 @@ TEST_P(FileArrays, EveryLength) {
     const std::size_t filled = (size + 4095) / 4096 * 4096 + 4096;
     for (std::size_t i = size; i < filled; ++i) ASSERT_EQ(array->data()[i], '\0');
     array->flush();
-    ASSERT_TRUE(contents(path) == text);
+    ASSERT_TRUE(file_text(path) == text);
     const std::size_t beyond = (size + kBlock - 1) / kBlock * kBlock;
     const Failure failure =
         guarded([&] { *static_cast<volatile char*>(array->data() + beyond) = 1; });
     EXPECT_EQ(failure.error, ERANGE) << failure.message();
     close();
-    ASSERT_TRUE(contents(path) == text);
+    ASSERT_TRUE(file_text(path) == text);
   }
 }
 
@@ -269,7 +266,7 @@ TEST_P(FileArrays, WhatGrowsIsZeros) {
     text.resize(12 * kBlock, '\0');
     ASSERT_EQ(std::memcmp(array->data(), text.data(), text.size()), 0);
     close();
-    ASSERT_TRUE(contents(path) == text);
+    ASSERT_TRUE(file_text(path) == text);
   }
 }
 
@@ -314,7 +311,7 @@ TEST_P(FileArrays, AWalkWritesEveryBlockOnce) {
   EXPECT_EQ(array->statistics().sink.bytes, text.size());
   EXPECT_EQ(array->statistics().sink.requests, (kBlocks + group() - 1) / group());
   EXPECT_EQ(array->statistics().any_order.reread_bytes, 0u);
-  EXPECT_TRUE(contents(path) == text);
+  EXPECT_TRUE(file_text(path) == text);
 }
 
 // One instruction, two places, each over a border, one of them written.
@@ -336,7 +333,7 @@ TEST_P(FileArrays, AnyInstructionCanFinish) {
     ASSERT_EQ(std::memcmp(array->data() + one, text.data() + one, 8), 0);
   }
   close();
-  EXPECT_TRUE(contents(path) == text);
+  EXPECT_TRUE(file_text(path) == text);
 #else
   GTEST_SKIP() << "needs an instruction of x86-64";
 #endif
@@ -369,7 +366,7 @@ TEST_P(FileArrays, WhatCannotBeWrittenStaysAndIsReported) {
     }
     faults->armed = 0;
     array->flush();
-    EXPECT_TRUE(contents(path) == text);
+    EXPECT_TRUE(file_text(path) == text);
   }
 }
 
@@ -382,11 +379,11 @@ TEST_P(FileArrays, OneBadPlaceIsOnlyThat) {
   faults->armed = EIO;
   for (std::size_t i = 0; i < 40 * kBlock; i += kBlock) array->data()[i] = text[i] = 'x';
   array->flush(0, 32 * kBlock);
-  EXPECT_TRUE(contents(path).compare(0, 32 * kBlock, text, 0, 32 * kBlock) == 0);
+  EXPECT_TRUE(file_text(path).compare(0, 32 * kBlock, text, 0, 32 * kBlock) == 0);
   EXPECT_THROW(array->flush(), Error);
   faults->armed = 0;
   array->flush();
-  EXPECT_TRUE(contents(path) == text);
+  EXPECT_TRUE(file_text(path) == text);
 }
 
 TEST_P(FileArrays, ReadErrorsEndTheStreamAndNotTheChanges) {
@@ -397,7 +394,7 @@ TEST_P(FileArrays, ReadErrorsEndTheStreamAndNotTheChanges) {
   EXPECT_EQ(guarded([&] { (void)*static_cast<volatile char*>(array->data() + 50 * kBlock); }).error,
             ENODATA);
   array->flush();
-  EXPECT_EQ(contents(path)[3], 'x');
+  EXPECT_EQ(file_text(path)[3], 'x');
 }
 
 std::uint64_t calls_left = 0;
@@ -431,7 +428,7 @@ TEST_P(FileArrays, RefusalsOfTheKernel) {
       }
       if (pool->statistics().blocks_lost != 0) continue;
       array->flush();
-      ASSERT_TRUE(contents(path) == text) << static_cast<int>(call) << " " << k;
+      ASSERT_TRUE(file_text(path) == text) << static_cast<int>(call) << " " << k;
     }
   }
 }
@@ -444,7 +441,7 @@ TEST_P(FileArrays, ResizingCanFail) {
   EXPECT_EQ(array->size(), text.size());
   EXPECT_EQ(std::memcmp(array->data(), text.data(), text.size()), 0);
   close();
-  EXPECT_TRUE(contents(path) == text);
+  EXPECT_TRUE(file_text(path) == text);
 }
 
 TEST_P(FileArrays, WhatIsLostAtTheEndIsSaid) {
@@ -498,7 +495,7 @@ TEST_P(FileArrays, SeveralThreads) {
   });
   EXPECT_EQ(wrong, 0);
   close();
-  EXPECT_TRUE(contents(path) == text);
+  EXPECT_TRUE(file_text(path) == text);
 }
 
 // A block is written as it was at one moment, while a thread goes on changing it.
@@ -523,7 +520,7 @@ TEST_P(FileArrays, WhatIsWrittenIsOfOneMoment) {
     for (int i = 0; i < (test::kShadowMemory ? 20 : 100); ++i) {
       array->flush(0, kBlock, Flush::kWritten);
       std::array<std::uint64_t, 2> written{};
-      const std::string now = contents(path);
+      const std::string now = file_text(path);
       std::memcpy(&written[0], now.data(), 8);
       std::memcpy(&written[1], now.data() + kLast, 8);
       // The bytes read here may come from two writes, but from whole ones.
@@ -555,7 +552,7 @@ TEST(FileArrayOnAFullDisk, IsAnErrorAndLosesNothing) {
   EXPECT_THROW(array.flush(), Error);
   system.leave(60 * kBlock);
   array.flush();
-  EXPECT_TRUE(contents(path) == std::string(done, 'x') + std::string(kBytes - done, '\0'));
+  EXPECT_TRUE(file_text(path) == std::string(done, 'x') + std::string(kBytes - done, '\0'));
 }
 
 TEST(FileArrayOptionsTest, WhatHasNoOffsetsIsRefused) {

@@ -25,7 +25,9 @@
 #include "tests/io/test_disk.h"
 #include "tests/support/environment.h"
 #include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/random_text.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/vortex/placing.h"
@@ -42,20 +44,11 @@ namespace vortex {
 namespace {
 
 using test::Backend;
+using test::file_text;
+using test::random_text;
 using test::TestDisk;
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
-
-std::string random_text(std::mt19937_64& random, std::size_t size) {
-  std::string text(size, '\0');
-  for (char& c : text) c = static_cast<char>('a' + random() % 26);
-  return text;
-}
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void put(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
@@ -134,7 +127,7 @@ TEST_P(FileStreams, WriteAndReadEverySize) {
       copy_to(out.data(), text);
       out.finish(size);
     }
-    ASSERT_EQ(contents(path), text);
+    ASSERT_EQ(file_text(path), text);
     TestDisk disk(backend());
     const FileReader<char> in(path, reading(disk.disk.get()));
     ASSERT_EQ(in.size(), size);
@@ -158,7 +151,7 @@ TEST_P(FileStreams, DisturbedTransfersLoseNothing) {
       out.finish(text.size());
       EXPECT_GT(test::injected_faults(*disk.disk), 0u);
     }
-    ASSERT_TRUE(contents(path) == text);
+    ASSERT_TRUE(file_text(path) == text);
     TestDisk disk(backend(), std::make_shared<RandomFaults>(random(), rates));
     const FileReader<char> in(path, reading(disk.disk.get()));
     for (std::size_t i = 0; i < text.size(); ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
@@ -204,7 +197,7 @@ TEST_P(FileStreams, WhatIsJumpedOverBecomesZeros) {
     }
     out.finish(text.size());
   }
-  ASSERT_TRUE(contents(path) == text);
+  ASSERT_TRUE(file_text(path) == text);
 }
 
 TEST_P(FileStreams, AnErrorAtEveryRequestOfAReader) {
@@ -330,7 +323,7 @@ TEST_P(FileStreams, NothingButZerosBehindTheEndReachesTheDisk) {
   EXPECT_EQ(watch->wrong.load(), 0u);
   const bool direct = out.statistics().direct == "direct I/O";
   EXPECT_EQ(watch->beyond.load() > 0, direct);
-  EXPECT_EQ(contents(folder.file("file")), std::string(kLength, 'x'));
+  EXPECT_EQ(file_text(folder.file("file")), std::string(kLength, 'x'));
 }
 
 // The system refuses memory, once or from then on: the data or ENOMEM, and every block is back in
@@ -419,7 +412,7 @@ TEST(FileStreamsWithoutMemory, GiveEveryBlockBack) {
       EXPECT_TRUE(failure.error == 0 || failure.error == ENOMEM) << failure.message();
       if (failure.error != 0) continue;
       out.finish(text.size());
-      EXPECT_TRUE(contents(folder.file("copy")) == text);
+      EXPECT_TRUE(file_text(folder.file("copy")) == text);
     }
   }
 }
@@ -462,7 +455,7 @@ TEST_P(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
     std::memcpy(out.data() + at, in.data() + at, std::min<std::size_t>(512, text.size() - at));
   }
   out.finish(text.size());
-  EXPECT_TRUE(contents((folder.path() / "out").string()) == text);
+  EXPECT_TRUE(file_text((folder.path() / "out").string()) == text);
   for (const auto& disks : {in.statistics().disks, out.statistics().disks}) {
     for (const DiskStatistics& disk : disks) {
       if (disk.registration == "not needed by this backend") continue;
@@ -574,7 +567,7 @@ TEST_F(FileNames, WithoutFinishTheOldFileStays) {
     FileWriter<char> out(path, {.block_bytes = kBlock});
     fill(out.data(), 'x', 50 * kBlock);
   }
-  EXPECT_EQ(contents(path), "old");
+  EXPECT_EQ(file_text(path), "old");
   EXPECT_EQ(folder.entries(), 1u);
 }
 
@@ -588,7 +581,7 @@ TEST_F(FileNames, AnOldFileGivesWayAndPassesItsModeOn) {
   struct stat before {};
   ASSERT_EQ(stat(path.c_str(), &before), 0);
   write(path, "new", {.sync = true});
-  EXPECT_EQ(contents(path), "new");
+  EXPECT_EQ(file_text(path), "new");
   EXPECT_EQ(folder.entries(), 1u);
   struct stat status {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
@@ -610,7 +603,7 @@ TEST_F(FileNames, NothingIsLeftOpen) {
   const std::size_t before = open_descriptors();
   for (const Caching caching : {Caching::kAuto, Caching::kBuffered}) {
     write(path, "new", {.caching = caching, .sync = true});
-    EXPECT_EQ(contents(path), "new");
+    EXPECT_EQ(file_text(path), "new");
     { const FileWriter<char> unfinished(path, {.caching = caching}); }
     { const FileReader<char> in(path, {.caching = caching}); }
     { const FileReader<char> in("/dev/zero", {.caching = caching}); }
@@ -634,7 +627,7 @@ TEST_F(FileNames, AnOldFileCanBeProtected) {
     put(path, "other");
     EXPECT_EQ(test::error_of([&] { out.finish(1); }), EEXIST);
   }
-  EXPECT_EQ(contents(path), "other");
+  EXPECT_EQ(file_text(path), "other");
   EXPECT_EQ(folder.entries(), 1u);
 }
 
@@ -644,12 +637,12 @@ TEST_F(FileNames, LinksStayAndTheFileBehindThemGivesWay) {
   const std::string link = folder.file("below/link");
   ASSERT_EQ(symlink("../file", link.c_str()), 0);
   write(link, "new");
-  EXPECT_EQ(contents(path), "new");
+  EXPECT_EQ(file_text(path), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   // To nothing, so far.
   ASSERT_EQ(unlink(path.c_str()), 0);
   write(link, "newer");
-  EXPECT_EQ(contents(path), "newer");
+  EXPECT_EQ(file_text(path), "newer");
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_EQ(folder.entries(), 2u);
   // To an open file, as /dev/stdout is one.
@@ -657,7 +650,7 @@ TEST_F(FileNames, LinksStayAndTheFileBehindThemGivesWay) {
   ASSERT_GE(file, 0);
   const std::string by_descriptor = "/proc/self/fd/" + std::to_string(file);
   write(by_descriptor, "newest");
-  EXPECT_EQ(contents(path), "newest");
+  EXPECT_EQ(file_text(path), "newest");
   EXPECT_EQ(error_of_creating(by_descriptor), ENOENT);  // the file that gave way
   close(file);
 }
@@ -680,7 +673,7 @@ TEST_F(FileNames, MayHoldAnyByteAndBeAsLongAsTheyCan) {
                                   std::string("-"), std::string(" ")}) {
     write(folder.file(name), "old");
     write(folder.file(name), "new");
-    EXPECT_EQ(contents(folder.file(name)), "new");
+    EXPECT_EQ(file_text(folder.file(name)), "new");
     const FileReader<char> in(folder.file(name));
     EXPECT_EQ(std::string(in.data(), in.size()), "new");
   }
@@ -705,7 +698,7 @@ TEST_F(FileNames, FinishingTwiceIsAnError) {
   out.data()[0] = 'x';
   out.finish(1);
   EXPECT_EQ(test::error_of([&] { out.finish(1); }), EALREADY);
-  EXPECT_EQ(contents(path), "x");
+  EXPECT_EQ(file_text(path), "x");
 }
 
 TEST_F(FileNames, ErrorsNameThePath) {
@@ -847,7 +840,7 @@ TEST_F(FileNames, SystemCallsNeedPlacedMemoryUnderSignals) {
   // The helper places part after part.
   ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
   write_from_stream(file, in, 0, in.size());
-  EXPECT_TRUE(contents(copy) == text);
+  EXPECT_TRUE(file_text(copy) == text);
   EXPECT_THROW(write_from_stream(file, in, in.size() - 10, 20), Error);
   EXPECT_THROW(write_from_stream(file, in, in.size() - 10, ~std::uint64_t{0}), Error);
 
@@ -860,7 +853,7 @@ TEST_F(FileNames, SystemCallsNeedPlacedMemoryUnderSignals) {
   EXPECT_EQ(read_into_stream(file, out.stream(), 0, 100), 100u);
   EXPECT_EQ(read_into_stream(file, out.stream(), 100, ~std::uint64_t{0}), text.size() - 100);
   out.finish(text.size());
-  EXPECT_TRUE(contents(folder.file("third")) == text);
+  EXPECT_TRUE(file_text(folder.file("third")) == text);
   close(file);
 }
 

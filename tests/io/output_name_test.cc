@@ -24,6 +24,7 @@
 #include "io/file/temporary_name.h"
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/file_writer.h"
@@ -32,6 +33,7 @@ namespace vortex {
 namespace {
 
 using test::error_of;
+using test::file_text;
 using test::in_child;
 using test::refuse_call;
 using test::refuse_call_with;
@@ -39,11 +41,6 @@ using test::refuse_nameless_files;
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr int kCannotRefuse = 77;
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void put(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
@@ -81,12 +78,12 @@ class NamesToBe : public testing::Test {
   // appeared meanwhile. 0, or where that went wrong.
   int what_is_wrong_without_replacing() {
     written(path, false).finish(3);
-    if (contents(path) != "new" || folder.entries() != 1) return 1;
+    if (file_text(path) != "new" || folder.entries() != 1) return 1;
     if (unlink(path.c_str()) != 0) return 2;
     FileWriter<char> out = written(path, false);
     put(path, "other");
     if (error_of([&] { out.finish(3); }) != EEXIST) return 3;
-    return contents(path) == "other" ? 0 : 4;
+    return file_text(path) == "other" ? 0 : 4;
   }
 
   test::TemporaryFolder folder;
@@ -116,7 +113,7 @@ TEST_P(OutputNames, AreNotKeptByWhatOthersLeftBehind) {
     }
     written(path).finish(3);
     if (BlockFile::temporary(folder.path().string()).descriptor() < 0) return 1;
-    return contents(path) == "new" ? 0 : 2;
+    return file_text(path) == "new" ? 0 : 2;
   });
   EXPECT_EQ(folder.entries(), 201u);
 }
@@ -137,7 +134,7 @@ TEST_P(OutputNames, AppearInTheFolderWhateverItIsCalledThen) {
       out.finish(3);
       return 0;
     });
-    EXPECT_EQ(contents(after + "/" + name), "new");
+    EXPECT_EQ(file_text(after + "/" + name), "new");
     EXPECT_TRUE(std::filesystem::is_empty(before));
     ASSERT_EQ(rmdir(before.c_str()), 0);
   }
@@ -156,8 +153,8 @@ TEST_P(OutputNames, AreRelativeToTheFolderAtTheBeginning) {
     old.finish(3);
     return 0;
   });
-  EXPECT_EQ(contents(folder.file("fresh")), "new");
-  EXPECT_EQ(contents(folder.file("old")), "new");
+  EXPECT_EQ(file_text(folder.file("fresh")), "new");
+  EXPECT_EQ(file_text(folder.file("old")), "new");
   EXPECT_TRUE(std::filesystem::is_empty(folder.file("elsewhere")));
 }
 
@@ -183,7 +180,7 @@ TEST_F(TemporaryNames, ThatCannotBeProtectedAreRefusedAtOnce) {
     if (error_of([&] { const FileWriter<char> out(path, {.replace = false}); }) != EINVAL) return 1;
     if (folder.entries() != 0) return 2;
     written(path).finish(3);  // one that may replace needs neither
-    return contents(path) == "new" ? 0 : 3;
+    return file_text(path) == "new" ? 0 : 3;
   });
 }
 
@@ -210,7 +207,7 @@ TEST_P(OutputNames, AreToldToBeInPlaceWhenOnlyTheirFolderCannotBeSynced) {
       }
       std::string message;
       if (error_of([&] { out.finish(3); }, &message) != EIO) return 2;
-      if (contents(path) != "new" || folder.entries() != 1) return 3;
+      if (file_text(path) != "new" || folder.entries() != 1) return 3;
       if (message.find("is whole and in place") != std::string::npos) return 0;
       std::cerr << message << "\n";
       return 4;
@@ -270,7 +267,7 @@ TEST_P(OutputNames, OfFilesThatCannotBeGivenAway) {
         written(path).finish(3);
         return 0;
       });
-      EXPECT_EQ(contents(path), "new");
+      EXPECT_EQ(file_text(path), "new");
       EXPECT_EQ(mode_of(path), group ? one.without_owner : one.without_both)
           << std::oct << one.before;
       ASSERT_EQ(unlink(path.c_str()), 0);
@@ -285,7 +282,7 @@ TEST_P(OutputNames, WhoseModeIsRefusedAreInPlaceAndTheirMakersAlone) {
     if (!refuse_call(SYS_fchmod, EPERM)) return kCannotRefuse;
     std::string message;
     if (error_of([&] { written(path).finish(3); }, &message) != EPERM) return 1;
-    if (contents(path) != "new" || mode_of(path) != 0600) return 2;
+    if (file_text(path) != "new" || mode_of(path) != 0600) return 2;
     if (message.find("in place") != std::string::npos &&
         message.find("0644") != std::string::npos) {
       return 0;
@@ -333,11 +330,11 @@ TEST_P(OutputNames, KeepListsAndAttributesAndNotHardLinks) {
     written(path).finish(3);
     return 0;
   });
-  EXPECT_EQ(contents(path), "new");
+  EXPECT_EQ(file_text(path), "new");
   EXPECT_EQ(attribute(path, "user.origin"), "far away");
   EXPECT_EQ(attribute(path, kAccessList), list);
   EXPECT_EQ(mode_of(path), 0660u);
-  EXPECT_EQ(contents(folder.file("other")), "old");
+  EXPECT_EQ(file_text(folder.file("other")), "old");
   // Without the list, its mask would be the group's rights.
   put(path, "old");
   run([&] {
@@ -345,7 +342,7 @@ TEST_P(OutputNames, KeepListsAndAttributesAndNotHardLinks) {
     written(path).finish(3);
     return 0;
   });
-  EXPECT_EQ(contents(path), "new");
+  EXPECT_EQ(file_text(path), "new");
   EXPECT_EQ(mode_of(path), 0600u);
 }
 

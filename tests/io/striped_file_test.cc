@@ -1,5 +1,6 @@
 // Striped files: every strategy, unequal disks, full disks, failing disks.
 #include "vortex/striped_file.h"
+#include "tests/support/random_text.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -30,14 +31,10 @@
 namespace vortex {
 namespace {
 
+using test::random_text;
+
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr std::size_t kUnit = 4 * kBlock;
-
-std::string random_text(std::mt19937_64& random, std::size_t size) {
-  std::string text(size, '\0');
-  for (char& c : text) c = static_cast<char>('a' + random() % 26);
-  return text;
-}
 
 void write_text(FileWriter<char>& out, const std::string& text) {
   for (std::size_t at = 0; at < text.size(); at += 512) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/lines/line_cases.h"
+#include "tests/support/file_text.h"
 #include "tests/support/temporary_folder.h"
 
 namespace vortex::test {
@@ -33,7 +34,7 @@ class ProgramRunner {
   // gets besides LOCPATH, "NAME=value" each.
   ProgramResult run(std::vector<std::string> arguments, std::string_view input,
                     std::vector<std::string> environment) {
-    write_text(in_, input);
+    put_file_text(in_, input);
     if (const char* locales = std::getenv("LOCPATH")) {
       environment.push_back(std::string("LOCPATH=") + locales);
     }
@@ -50,8 +51,8 @@ class ProgramRunner {
     posix_spawn_file_actions_destroy(&files);
     int status = 0;
     EXPECT_EQ(waitpid(child, &status, 0), child);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(out_),
-            text_of(errors_)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), file_text(out_),
+            file_text(errors_)};
   }
 
  private:

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <span>
@@ -67,16 +65,6 @@ inline std::string prefixed(const Lines& records) {
     text += record;
   }
   return text;
-}
-
-inline void write_text(const std::string& path, std::string_view text) {
-  std::ofstream(path, std::ios::binary)
-      .write(text.data(), static_cast<std::streamsize>(text.size()));
-}
-
-inline std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // The kinds of lines; none has a newline in it.

@@ -17,6 +17,7 @@
 #include "tests/sort/sort_cases.h"
 #include "tests/support/environment.h"
 #include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -39,7 +40,7 @@ class LineFiles : public ::testing::Test {
   void TearDown() override { EXPECT_EQ(runs.entries(), 0u); }
 
   std::string put(const std::string& name, std::string_view text) {
-    write_text(folder.file(name), text);
+    put_file_text(folder.file(name), text);
     return folder.file(name);
   }
   void expect_sorted(const Lines& lines) {
@@ -48,7 +49,7 @@ class LineFiles : public ::testing::Test {
     const std::string wanted = options.framing.kind() == RecordFraming::Kind::kLengthPrefixed
                                    ? prefixed(expected)
                                    : joined(expected, options.framing.delimiter());
-    const std::string found = text_of(options.output);
+    const std::string found = file_text(options.output);
     const auto [differs, wants] =
         std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
     ASSERT_TRUE(found == wanted) << "at " << differs - found.begin() << " of " << found.size()
@@ -165,7 +166,7 @@ TEST_F(LineFiles, AFunctionFramesRecordsAcrossBlocks) {
   options.inputs = {put("a", text(records))};
   const LineSortReport done = sort_lines(options);
   EXPECT_GT(done.runs, 1u);
-  EXPECT_TRUE(text_of(options.output) == text(sorted(records, {})));
+  EXPECT_TRUE(file_text(options.output) == text(sorted(records, {})));
 }
 
 TEST_F(LineFiles, LinesOfAMebibyteWithACommonPrefix) {
@@ -186,7 +187,7 @@ TEST_F(LineFiles, AVeryLongLine) {
   options.resources.memory_bytes = 4 * bytes;
   options.resources.block_bytes = kMiB;
   sort_lines(options);
-  const std::string found = text_of(options.output);
+  const std::string found = file_text(options.output);
   ASSERT_EQ(found.size(), bytes + 5);
   EXPECT_EQ(found.substr(0, 2), "a\n");
   EXPECT_EQ(found.find_first_not_of('b', 2), bytes + 2);

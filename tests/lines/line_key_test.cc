@@ -20,6 +20,7 @@
 #include "tests/lines/gnu_sort.h"
 #include "tests/lines/line_cases.h"
 #include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
 #include "tests/support/locales.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
@@ -289,7 +290,7 @@ TEST_F(LineKey, RandomOrderWithTheSameSeed) {
       for (char& c : order.ours.random_seed) c = static_cast<char>(fields.some(256));
       if (order.ours.keys.front() == "1,1r") order.ours.keys.front() = "1,1Rr";
       const std::string seed = folder.file("seed");
-      write_text(seed, {order.ours.random_seed.data(), order.ours.random_seed.size()});
+      put_file_text(seed, {order.ours.random_seed.data(), order.ours.random_seed.size()});
       Lines lines = lines_for(order, 200, fields);
       leave_out_quirks(order.ours, lines);
       expect_order_of_gnu_sort(order, lines, {"--random-source=" + seed});
@@ -367,7 +368,7 @@ TEST_F(LineKey, FuzzedInputs) {
   ASSERT_NE(folder, nullptr);
   std::size_t inputs = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    EXPECT_EQ(problem_with_keys(text_of(entry.path().string())), nullptr) << entry.path();
+    EXPECT_EQ(problem_with_keys(file_text(entry.path().string())), nullptr) << entry.path();
     ++inputs;
   }
   EXPECT_GE(inputs, 5U);

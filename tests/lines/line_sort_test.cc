@@ -1,5 +1,6 @@
 // Sorts of lines, in memory and of files, against std::stable_sort.
 #include "vortex/line_sort.h"
+#include "tests/support/file_text.h"
 
 #include <gtest/gtest.h>
 
@@ -54,13 +55,13 @@ TEST(LineSort, InMemoryEveryKindInEveryOrder) {
 class LineSortFiles : public ::testing::Test {
  protected:
   std::string put(const std::string& name, std::string_view text) {
-    write_text(folder_.file(name), text);
+    put_file_text(folder_.file(name), text);
     return folder_.file(name);
   }
   std::string sort(LineSortOptions options) {
     options.output = folder_.file("out");
     report_ = sort_lines(options);
-    return text_of(options.output);
+    return file_text(options.output);
   }
   TemporaryFolder folder_;
   LineSortReport report_;
