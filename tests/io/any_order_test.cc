@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -37,15 +36,12 @@ namespace {
 
 using test::Backend;
 using test::Placing;
+using test::put_file_text;
 using test::random_text;
 using test::TestDisk;
 
 constexpr std::size_t kBlock = kMinBlockBytes;
 constexpr std::size_t kKept = 4;  // W, where M is less
-
-void put(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
 
 char at(const FileReader<char>& in, std::size_t block, std::size_t within = 0) {
   return *static_cast<const volatile char*>(in.data() + block * kBlock + within);
@@ -176,7 +172,7 @@ class AnyOrder : public testing::TestWithParam<Setting> {
   }
   std::string write(std::size_t size) {
     std::string text = random_text(random, size);
-    put(path, text);
+    put_file_text(path, text);
     return text;
   }
 
@@ -466,7 +462,7 @@ TEST_P(AnyOrder, SixteenCursors) {
 TEST_P(AnyOrder, RandomTouchesDoNotHinderACursor) {
   constexpr std::size_t kWalk = 200;
   const std::size_t elsewhere = 3000;
-  put(path, "");
+  put_file_text(path, "");
   ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>((kWalk + elsewhere) * kBlock)), 0);
   const auto counts = std::make_shared<ReadCounts>(kWalk + elsewhere);
   Bench bench(path, placing(), backend(), options(4), counts);
@@ -651,7 +647,7 @@ INSTANTIATE_TEST_SUITE_P(OfTheKernelsFaults, AnyOrder,
 
 TEST(AnyOrderOnAReluctantDisk, CanBeCancelled) {
   const test::TemporaryFolder folder;
-  put(folder.file("in"), std::string(40 * kBlock, 'x'));
+  put_file_text(folder.file("in"), std::string(40 * kBlock, 'x'));
   test::ReluctantDisk disk;
   FileReader<char> in(folder.file("in"),
                       {.block_bytes = kBlock, .request_bytes = kBlock, .disk = &disk});
@@ -663,7 +659,7 @@ TEST(AnyOrderOnAReluctantDisk, CanBeCancelled) {
 
 TEST(AnyOrderOptions, TheStrictWindowIsAChoice) {
   const test::TemporaryFolder folder;
-  put(folder.file("in"), std::string(40 * kBlock, 'x'));
+  put_file_text(folder.file("in"), std::string(40 * kBlock, 'x'));
   FileReader<char> in(folder.file("in"), {.block_bytes = kBlock, .order = ReadOrder::kForward});
   EXPECT_EQ(at(in, 20), 'x');
   EXPECT_EQ(guarded([&] { (void)at(in, 3); }).error, EFAULT);
@@ -672,7 +668,7 @@ TEST(AnyOrderOptions, TheStrictWindowIsAChoice) {
 
 TEST(AnyOrderOptions, BlocksFitTheMemory) {
   const test::TemporaryFolder folder;
-  put(folder.file("in"), "");
+  put_file_text(folder.file("in"), "");
   ASSERT_EQ(truncate(folder.file("in").c_str(), 64 << 20), 0);
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   const auto block_for = [&](std::size_t memory, std::size_t cursors) {

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -112,7 +111,7 @@ class FileArrays : public testing::TestWithParam<Setting> {
 
   std::string fill(std::size_t size) {
     std::string text = test::random_text(random, size);
-    std::ofstream(path, std::ios::binary) << text;
+    test::put_file_text(path, text);
     return text;
   }
 

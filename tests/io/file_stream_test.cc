@@ -45,14 +45,11 @@ namespace {
 
 using test::Backend;
 using test::file_text;
+using test::put_file_text;
 using test::random_text;
 using test::TestDisk;
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
-
-void put(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
 
 // In order and in small pieces. A memmove() of more than the window is no sequential writer: the C
 // library's stores the first bytes last.
@@ -160,7 +157,7 @@ TEST_P(FileStreams, DisturbedTransfersLoseNothing) {
 
 TEST_P(FileStreams, JumpsAndComebacks) {
   const std::string text = random_text(random, 200 * kBlock + 77);
-  put(folder.file("file"), text);
+  put_file_text(folder.file("file"), text);
   for (const std::size_t comeback : {0u, 1u, 5u}) {
     TestDisk disk(backend());
     FileReaderOptions options = reading(disk.disk.get());
@@ -203,7 +200,7 @@ TEST_P(FileStreams, WhatIsJumpedOverBecomesZeros) {
 TEST_P(FileStreams, AnErrorAtEveryRequestOfAReader) {
   constexpr std::size_t kBlocks = 40;
   const std::string text = random_text(random, kBlocks * kBlock);
-  put(folder.file("file"), text);
+  put_file_text(folder.file("file"), text);
   for (std::uint64_t k = 0; k < kBlocks / 4; ++k) {
     TestDisk disk(backend(),
                   std::make_shared<FaultAt>(
@@ -258,10 +255,10 @@ TEST_P(FileStreams, AnErrorAtEveryRequestOfAWriter) {
 
 TEST_P(FileStreams, AFileCutWhileItIsRead) {
   const std::string text = random_text(random, 64 * kBlock);
-  put(folder.file("file"), text);
+  put_file_text(folder.file("file"), text);
   for (const std::size_t left :
        {std::size_t{0}, 20 * kBlock, 20 * kBlock + 4097, 63 * kBlock + 1}) {
-    put(folder.file("file"), text);
+    put_file_text(folder.file("file"), text);
     TestDisk disk(backend());
     FileReader<char> in(folder.file("file"), reading(disk.disk.get()));
     ASSERT_EQ(truncate(folder.file("file").c_str(), static_cast<off_t>(left)), 0);
@@ -284,7 +281,7 @@ TEST_P(FileStreams, WhatIsAppendedMeanwhileIsNotRead) {
   for (const std::size_t size : {std::size_t{1}, std::size_t{4097}, 21 * kBlock + 12345}) {
     SCOPED_TRACE(size);
     const std::string text = random_text(random, size);
-    put(folder.file("file"), text);
+    put_file_text(folder.file("file"), text);
     TestDisk disk(backend());
     const FileReader<char> in(folder.file("file"), reading(disk.disk.get()));
     std::ofstream(folder.file("file"), std::ios::binary | std::ios::app)
@@ -347,7 +344,7 @@ TEST(FileStreamsWithoutMapsDeathTest, GiveBlocksUpAndReportTheError) {
   if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer ends a process that has no maps left";
   const test::TemporaryFolder folder;
   const std::string path = folder.file("file");
-  put(path, std::string(100 * kBlock, 'x'));
+  put_file_text(path, std::string(100 * kBlock, 'x'));
   const auto body = [&] {
     auto in = std::make_unique<FileReader<char>>(path, FileReaderOptions{.block_bytes = kBlock});
     auto out = std::make_unique<FileWriter<char>>(folder.file("copy"),
@@ -380,7 +377,7 @@ TEST(FileStreamsWithoutMemory, GiveEveryBlockBack) {
   const test::TemporaryFolder folder;
   const std::string path = folder.file("file");
   const std::string text(40 * kBlock, 'x');
-  put(path, text);
+  put_file_text(path, text);
   for (const bool for_good : {false, true}) {
     for (std::uint64_t k = 1; k < 24; ++k) {
       SCOPED_TRACE(k);
@@ -430,7 +427,7 @@ TEST_P(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
   std::mt19937_64 random(test::test_seed());
   const test::TemporaryFolder folder;
   const std::string text = random_text(random, 9 * kLargeBlock + 123);
-  put((folder.path() / "in").string(), text);
+  put_file_text((folder.path() / "in").string(), text);
   BlockPoolOptions for_pool;
   for_pool.block_bytes = kLargeBlock;
   for_pool.pool_bytes = 24 * kLargeBlock;
@@ -495,7 +492,7 @@ TEST(FileStreamsOnASharedDisk, OneAfterTheOther) {
 
 TEST(FileStreamsOnAReluctantDisk, CanBeCancelled) {
   const test::TemporaryFolder folder;
-  put(folder.file("in"), std::string(40 * kBlock, 'x'));
+  put_file_text(folder.file("in"), std::string(40 * kBlock, 'x'));
   test::ReluctantDisk disk;
   FileReader<char> in(folder.file("in"), {.block_bytes = kBlock, .disk = &disk});
   FileWriter<char> out(folder.file("out"),
@@ -562,7 +559,7 @@ TEST_F(FileNames, AppearOnlyWhenFinished) {
 }
 
 TEST_F(FileNames, WithoutFinishTheOldFileStays) {
-  put(path, "old");
+  put_file_text(path, "old");
   {
     FileWriter<char> out(path, {.block_bytes = kBlock});
     fill(out.data(), 'x', 50 * kBlock);
@@ -572,7 +569,7 @@ TEST_F(FileNames, WithoutFinishTheOldFileStays) {
 }
 
 TEST_F(FileNames, AnOldFileGivesWayAndPassesItsModeOn) {
-  put(path, "an older and longer text");
+  put_file_text(path, "an older and longer text");
   ASSERT_EQ(chmod(path.c_str(), 0640), 0);
   // Only root may, and not everywhere.
   if (chown(path.c_str(), 1234, 4321) == 0) {
@@ -617,14 +614,14 @@ TEST_F(FileNames, NothingIsLeftOpen) {
 }
 
 TEST_F(FileNames, AnOldFileCanBeProtected) {
-  put(path, "old");
+  put_file_text(path, "old");
   EXPECT_THROW(write(path, "new", {.replace = false}), Error);
   // It may appear while ours is written.
   unlink(path.c_str());
   {
     FileWriter<char> out(path, {.block_bytes = kBlock, .replace = false});
     out.data()[0] = 'x';
-    put(path, "other");
+    put_file_text(path, "other");
     EXPECT_EQ(test::error_of([&] { out.finish(1); }), EEXIST);
   }
   EXPECT_EQ(file_text(path), "other");
@@ -632,7 +629,7 @@ TEST_F(FileNames, AnOldFileCanBeProtected) {
 }
 
 TEST_F(FileNames, LinksStayAndTheFileBehindThemGivesWay) {
-  put(path, "old");
+  put_file_text(path, "old");
   ASSERT_EQ(mkdir(folder.file("below").c_str(), 0700), 0);
   const std::string link = folder.file("below/link");
   ASSERT_EQ(symlink("../file", link.c_str()), 0);
@@ -657,7 +654,7 @@ TEST_F(FileNames, LinksStayAndTheFileBehindThemGivesWay) {
 
 // With nothing lost, that is.
 TEST_F(FileNames, WhatCannotBeANameIsRefusedAtOnce) {
-  put(path, "old");
+  put_file_text(path, "old");
   ASSERT_EQ(symlink("loop", folder.file("loop").c_str()), 0);
   EXPECT_EQ(error_of_creating(""), ENOENT);
   EXPECT_EQ(error_of_creating(folder.file(std::string(256, 'x'))), ENAMETOOLONG);
@@ -788,7 +785,7 @@ TEST_F(FileNames, WaitsAreCounted) {
 
 // Reading around the cache what is not in it, through it what is.
 TEST_F(FileNames, AutoLooksIntoThePageCache) {
-  put(path, std::string(64 * kBlock, 'x'));
+  put_file_text(path, std::string(64 * kBlock, 'x'));
   const auto cached_requests = [this] {
     const FileReader<char> in(path, {.block_bytes = kBlock, .request_bytes = 4 * kBlock});
     std::size_t count = 0;
@@ -818,7 +815,7 @@ TEST_F(FileNames, SystemCallsNeedPlacedMemoryUnderSignals) {
   const test::FaultsBy signals(test::signal_engine());
   auto random = test::test_random(1);
   const std::string text = random_text(random, 8 * kBlock);
-  put(path, text);
+  put_file_text(path, text);
   FileReader<char> in(path, {.block_bytes = kBlock, .comeback_blocks = 1});
   const std::string copy = folder.file("copy");
   const int file = open(copy.c_str(), O_RDWR | O_CREAT, 0600);

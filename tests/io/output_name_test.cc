@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -35,16 +34,13 @@ namespace {
 using test::error_of;
 using test::file_text;
 using test::in_child;
+using test::put_file_text;
 using test::refuse_call;
 using test::refuse_call_with;
 using test::refuse_nameless_files;
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr int kCannotRefuse = 77;
-
-void put(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
 
 mode_t mode_of(const std::string& path) {
   struct stat status {};
@@ -81,7 +77,7 @@ class NamesToBe : public testing::Test {
     if (file_text(path) != "new" || folder.entries() != 1) return 1;
     if (unlink(path.c_str()) != 0) return 2;
     FileWriter<char> out = written(path, false);
-    put(path, "other");
+    put_file_text(path, "other");
     if (error_of([&] { out.finish(3); }) != EEXIST) return 3;
     return file_text(path) == "other" ? 0 : 4;
   }
@@ -104,12 +100,12 @@ class TemporaryNames : public NamesToBe {
 // A process of the same number was killed and has left its files: in a container all processes have
 // the same number.
 TEST_P(OutputNames, AreNotKeptByWhatOthersLeftBehind) {
-  put(path, "old");
+  put_file_text(path, "old");
   run([&] {
     for (int i = 0; i < 100; ++i) {
       const std::string number = std::to_string(getpid()) + "-" + std::to_string(i);
-      put(folder.file(".file." + number + ".part"), "left");
-      put(folder.file(".vortex." + number + ".part"), "left");
+      put_file_text(folder.file(".file." + number + ".part"), "left");
+      put_file_text(folder.file(".vortex." + number + ".part"), "left");
     }
     written(path).finish(3);
     if (BlockFile::temporary(folder.path().string()).descriptor() < 0) return 1;
@@ -125,7 +121,7 @@ TEST_P(OutputNames, AppearInTheFolderWhateverItIsCalledThen) {
     const std::string after = folder.file("after");
     std::filesystem::remove_all(after);
     ASSERT_EQ(mkdir(before.c_str(), 0700), 0);
-    if (replace) put(before + "/" + name, "old");
+    if (replace) put_file_text(before + "/" + name, "old");
     run([&] {
       FileWriter<char> out = written(before + "/" + name, replace);
       if (rename(before.c_str(), after.c_str()) != 0) return 1;
@@ -145,7 +141,7 @@ TEST_P(OutputNames, AreRelativeToTheFolderAtTheBeginning) {
   run([&] {
     if (chdir(folder.path().c_str()) != 0) return 1;
     FileWriter<char> fresh = written("fresh");
-    put("old", "old");
+    put_file_text("old", "old");
     FileWriter<char> old = written("old");
     FileWriter<char> unfinished = written("unfinished");
     if (chdir("elsewhere") != 0) return 2;
@@ -197,7 +193,7 @@ int descriptor_of(const std::filesystem::path& folder) {
 
 TEST_P(OutputNames, AreToldToBeInPlaceWhenOnlyTheirFolderCannotBeSynced) {
   for (const bool replace : {true, false}) {
-    if (replace) put(path, "old");
+    if (replace) put_file_text(path, "old");
     run([&] {
       FileWriter<char> out = written(path, replace);
       const int opened = descriptor_of(folder.path());
@@ -219,7 +215,7 @@ TEST_P(OutputNames, AreToldToBeInPlaceWhenOnlyTheirFolderCannotBeSynced) {
 // Only its maker may look into a file that is not yet in the other's place.
 TEST_P(OutputNames, AreGivenModesAtTheEnd) {
   for (const mode_t mode : {0644u, 0666u, 0400u | 0200u, 0640u, 0755u}) {
-    put(path, "old");
+    put_file_text(path, "old");
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
     run([&] {
       umask(0);
@@ -243,7 +239,7 @@ TEST_P(OutputNames, AreGivenModesAtTheEnd) {
 
 // Nobody gets more rights than before.
 TEST_P(OutputNames, OfFilesThatCannotBeGivenAway) {
-  put(path, "old");
+  put_file_text(path, "old");
   if (chown(path.c_str(), 1234, 4321) != 0) GTEST_SKIP() << "only root gives files away";
   struct Case {
     mode_t before;
@@ -256,7 +252,7 @@ TEST_P(OutputNames, OfFilesThatCannotBeGivenAway) {
                                                      {06775, 0755, 02775},
                                                      {0640, 0600, 0640}}) {
     for (const bool group : {false, true}) {
-      put(path, "old");
+      put_file_text(path, "old");
       ASSERT_EQ(chown(path.c_str(), 1234, 4321), 0);
       ASSERT_EQ(chmod(path.c_str(), one.before), 0);
       run([&] {
@@ -276,7 +272,7 @@ TEST_P(OutputNames, OfFilesThatCannotBeGivenAway) {
 }
 
 TEST_P(OutputNames, WhoseModeIsRefusedAreInPlaceAndTheirMakersAlone) {
-  put(path, "old");
+  put_file_text(path, "old");
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
   run([&] {
     if (!refuse_call(SYS_fchmod, EPERM)) return kCannotRefuse;
@@ -317,7 +313,7 @@ std::string attribute(const std::string& path, const char* name) {
 }
 
 TEST_P(OutputNames, KeepListsAndAttributesAndNotHardLinks) {
-  put(path, "old");
+  put_file_text(path, "old");
   if (setxattr(path.c_str(), "user.origin", "far away", 8, 0) != 0 ||
       setxattr(path.c_str(), kAccessList, &kList, sizeof kList, 0) != 0) {
     GTEST_SKIP() << "no extended attributes or access lists in " << folder.path() << ": "
@@ -336,7 +332,7 @@ TEST_P(OutputNames, KeepListsAndAttributesAndNotHardLinks) {
   EXPECT_EQ(mode_of(path), 0660u);
   EXPECT_EQ(file_text(folder.file("other")), "old");
   // Without the list, its mask would be the group's rights.
-  put(path, "old");
+  put_file_text(path, "old");
   run([&] {
     if (!refuse_call(SYS_fsetxattr, EOPNOTSUPP)) return kCannotRefuse;
     written(path).finish(3);
@@ -349,7 +345,7 @@ TEST_P(OutputNames, KeepListsAndAttributesAndNotHardLinks) {
 // A folder can give new files an access control list. A file that replaces another has the list of
 // the other instead, here none.
 TEST_P(OutputNames, TakeNoListFromTheFolder) {
-  put(path, "old");
+  put_file_text(path, "old");
   ASSERT_EQ(chmod(path.c_str(), 0660), 0);
   if (setxattr(folder.path().c_str(), kDefaultList, &kList, sizeof kList, 0) != 0) {
     GTEST_SKIP() << "no access lists in " << folder.path() << ": " << std::strerror(errno);

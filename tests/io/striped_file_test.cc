@@ -1,6 +1,5 @@
 // Striped files: every strategy, unequal disks, full disks, failing disks.
 #include "vortex/striped_file.h"
-#include "tests/support/random_text.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -22,6 +21,7 @@
 #include "study/simulated_disk.h"
 #include "tests/support/child_process.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/random_text.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"

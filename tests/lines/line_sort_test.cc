@@ -1,6 +1,5 @@
 // Sorts of lines, in memory and of files, against std::stable_sort.
 #include "vortex/line_sort.h"
-#include "tests/support/file_text.h"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +10,7 @@
 
 #include "tests/lines/line_cases.h"
 #include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 

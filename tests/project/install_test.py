@@ -6,7 +6,7 @@
 Checks that the pkg-config file is enough to build and run the consumer with the shared and with the
 static library, that every installed header compiles alone, that the library brings no allocator
 and no symbols beside its own, that the native engine leaves no libsigsegv behind, and that a program
-that sorts records of its own runs clean under the sanitizers of the compiler.
+that sorts records of its own runs clean under the sanitizers of COMPILER.
 """
 
 import os

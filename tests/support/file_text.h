@@ -8,8 +8,8 @@
 
 namespace vortex::test {
 
-// The bytes of a file, or nothing where it cannot be read. One call reads them all: an iterator
-// over the stream takes a dozen calls a byte in tests, which are not optimised.
+// The bytes of a regular file, or nothing where it cannot be read. One call reads them all: an
+// iterator over the stream takes a dozen calls a byte in tests, which are not optimised.
 inline std::string file_text(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
