@@ -50,10 +50,12 @@ class LineFiles : public ::testing::Test {
                                    ? prefixed(expected)
                                    : joined(expected, options.framing.delimiter());
     const std::string found = file_text(options.output);
-    const auto [differs, wants] =
-        std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
-    ASSERT_TRUE(found == wanted) << "at " << differs - found.begin() << " of " << found.size()
-                                 << ", wanted are " << wanted.size();
+    if (found != wanted) {
+      const auto differs =
+          std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end()).first;
+      FAIL() << "at " << differs - found.begin() << " of " << found.size() << ", wanted are "
+             << wanted.size();
+    }
     EXPECT_EQ(now.records_in, lines.size());
     EXPECT_EQ(now.records_out, expected.size());
     EXPECT_EQ(now.output_bytes, found.size());

@@ -98,7 +98,7 @@ class Files {
       struct stat status {};
       ASSERT_EQ(stat(paths_[i].c_str(), &status), 0);
       if (S_ISREG(status.st_mode) && paths_[i] != output_) {
-        EXPECT_TRUE(read_file(paths_[i]) == inputs_[i]) << paths_[i] << " has changed";
+        EXPECT_TRUE(same_bytes(read_file(paths_[i]), inputs_[i])) << paths_[i] << " has changed";
       }
     }
   }
@@ -205,7 +205,7 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
     RecordList expected = stably_sorted(order, all);
     if (options.unique) expected = firsts_of_equal(order, expected);
     const ExternalSortReport report = external_sort(options);
-    ASSERT_TRUE(read_file(files.output()) == expected.bytes) << to_string(report.plan);
+    ASSERT_TRUE(same_bytes(read_file(files.output()), expected.bytes)) << to_string(report.plan);
     files.expect_inputs_untouched();
     files.expect_nothing_left(true);
     EXPECT_EQ(report.records_in, all.count());
@@ -294,7 +294,7 @@ struct SmallSort {
     files.expect_inputs_untouched();
     if (error == 0) {
       const RecordList expected = stably_sorted(FormatOrder(*options.format), list);
-      EXPECT_TRUE(read_file(files.output()) == expected.bytes);
+      EXPECT_TRUE(same_bytes(read_file(files.output()), expected.bytes));
       passes = report.passes;
       unlink(files.output().c_str());
     }
@@ -333,7 +333,8 @@ TEST(ExternalSortMerging, OneRunTooManyMovesLittleMore) {
   }
   EXPECT_TRUE(one_merge);
   RecordList list{kRecordBytes, read_file(files.path(0))};
-  EXPECT_TRUE(read_file(files.output()) == stably_sorted(FormatOrder(*options.format), list).bytes);
+  EXPECT_TRUE(same_bytes(read_file(files.output()),
+                         stably_sorted(FormatOrder(*options.format), list).bytes));
 }
 
 struct FaultCase {
@@ -428,7 +429,7 @@ TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
                                                  Operation::kRead);
     options.resources.open_disk = sort_disks(Backend::kThreads, reads);
     const ExternalSortReport report = external_sort(options);
-    ASSERT_TRUE(read_file(files.output()) == expected);
+    ASSERT_TRUE(same_bytes(read_file(files.output()), expected));
     ASSERT_GE(report.runs, 4U);
     ASSERT_EQ(report.passes, 1U);
     unlink(files.output().c_str());
@@ -992,7 +993,8 @@ TEST(ExternalSortDevice, IsReadAndWritten) {
     options.resources.memory_bytes = memory_bytes;
     const ExternalSortReport report = external_sort(options);
     EXPECT_EQ(report.runs > 0, memory_bytes < list.bytes.size());
-    EXPECT_TRUE(read_file(to.path()) == stably_sorted(FormatOrder(*options.format), list).bytes);
+    EXPECT_TRUE(
+        same_bytes(read_file(to.path()), stably_sorted(FormatOrder(*options.format), list).bytes));
     EXPECT_TRUE(read_file(from.path()) == list.bytes);
     options.output = from.path();
     EXPECT_EQ(error_of([&] { external_sort(options); }), EINVAL) << "it would overwrite its input";

@@ -266,7 +266,7 @@ TEST_P(RunMerge, GivesWhatAStableSortGives) {
     options.statistics = &statistics;
     const std::uint64_t appended = merge_runs(order, house.store, std::move(runs), out, options);
     ASSERT_EQ(appended, out.list.bytes.size() / order.record_bytes());
-    ASSERT_TRUE(out.list.bytes == expected_merge(order, data, options.unique));
+    ASSERT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data, options.unique)));
     ASSERT_EQ(told, bytes);
     ASSERT_LE(statistics.policy.peak_buffers, buffers);
     ASSERT_EQ(house.store.bytes_in_use(), 0U);
@@ -288,7 +288,7 @@ TEST_P(RunMerge, ComparatorsDecideWithoutLeadingBits) {
     const std::vector<Bytes> data = random_runs(order, 13, keys, 1 << 20, random);
     const std::size_t buffers = least_read_buffers(GetParam(), 13, 2, kBlock, sizeof(Pair));
     House house(std::max<std::size_t>(buffers, 1 + kWriteBehind), {.folders = 2});
-    ASSERT_TRUE(merged(order, house, data, buffers) == expected_merge(order, data));
+    ASSERT_TRUE(same_bytes(merged(order, house, data, buffers), expected_merge(order, data)));
   }
 }
 
@@ -326,7 +326,7 @@ TEST_P(RunMerge, SeveralPassesUseSlotsAgain) {
   RecordCollector out(100);
   RunMergeOptions options = with(buffers);
   merge_runs(order, house.store, std::move(runs), out, options);
-  EXPECT_TRUE(out.list.bytes == expected_merge(order, data));
+  EXPECT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
 }
 
 TEST_P(RunMerge, DelaysShortTransfersAndInterruptionsDoNoHarm) {
@@ -345,7 +345,7 @@ TEST_P(RunMerge, DelaysShortTransfersAndInterruptionsDoNoHarm) {
     const std::vector<Bytes> data = random_runs(order, 11, Keys::kFew, 1 << 20, random);
     const std::size_t buffers = least_read_buffers(GetParam(), 11, 3, kBlock, 104) + random() % 8;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
-    ASSERT_TRUE(merged(order, house, data, buffers) == expected_merge(order, data));
+    ASSERT_TRUE(same_bytes(merged(order, house, data, buffers), expected_merge(order, data)));
   }
 }
 
@@ -474,7 +474,7 @@ TEST(RunWriter, ARunGoesOnElsewhereWhenADiskIsFull) {
     RunMergeOptions options;
     options.read_buffers = buffers;
     merge_runs(order, house.store, std::move(runs), out, options);
-    EXPECT_TRUE(out.list.bytes == expected_merge(order, data));
+    EXPECT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
   }
 }
 
@@ -622,7 +622,7 @@ TEST_P(RunMerge, RecordsAsLargeAsBlocks) {
     }
     const std::size_t buffers = least_read_buffers(GetParam(), 6, 3, kBlock, size);
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), {.folders = 3});
-    ASSERT_TRUE(merged(order, house, data, buffers) == expected_merge(order, data));
+    ASSERT_TRUE(same_bytes(merged(order, house, data, buffers), expected_merge(order, data)));
   }
 }
 
@@ -694,7 +694,7 @@ TEST(RunMergeSpace, TheLastMergeGivesTheSpaceBackAsItGoes) {
   merge_runs(order, house.store, std::move(runs), out, options);
   EXPECT_LT(halfway, before * 2 / 3);
   EXPECT_LT(bytes_on_disk(house.folders[0].path()), before / 10);
-  EXPECT_TRUE(out.list.bytes == expected_merge(order, data));
+  EXPECT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
 }
 
 TEST(RecordMerge, MergesAnyNumberOfInputs) {
@@ -717,7 +717,7 @@ TEST(RecordMerge, MergesAnyNumberOfInputs) {
     while (merge->records_left() != 0) {
       merge->merge(1 + random() % merge->records_left(), out);
     }
-    ASSERT_TRUE(out.list.bytes == expected_merge(order, data));
+    ASSERT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
   }
 }
 
@@ -763,7 +763,7 @@ TEST(RecordMerge, MergesSlices) {
     while (merge->records_left() != 0) {
       merge->merge(std::min<std::uint64_t>(1 + random() % 50000, merge->records_left()), out);
     }
-    ASSERT_TRUE(out.list.bytes == expected_merge(order, data));
+    ASSERT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
   }
 }
 
