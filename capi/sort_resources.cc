@@ -58,6 +58,8 @@ SortResources sort_resources_of(const vtx_sort_resources* given) {
     resources.progress = progress_function(given->progress, given->progress_context);
   }
   if (given->stop != nullptr) resources.stop = given->stop->source.get_token();
+  if (given->budget != nullptr) resources.budget = given->budget->shared;
+  resources.least_memory_bytes = given->least_memory_bytes;
   return resources;
 }
 
@@ -70,3 +72,11 @@ int vtx_stop_create(vtx_stop** stop) {
 void vtx_stop_request(vtx_stop* stop) { stop->source.request_stop(); }
 
 void vtx_stop_close(vtx_stop* stop) { delete stop; }
+
+int vtx_budget_create(uint64_t bytes, vtx_budget** budget) {
+  return vortex::capi::answer_with(budget, [&] { return std::make_unique<vtx_budget>(bytes); });
+}
+
+uint64_t vtx_budget_free_bytes(const vtx_budget* budget) { return budget->shared->free_bytes(); }
+
+void vtx_budget_close(vtx_budget* budget) { delete budget; }

@@ -369,6 +369,16 @@ VORTEX_EXPORT void vtx_stop_request(vtx_stop* stop);
 // Sorts that were given it go on.
 VORTEX_EXPORT void vtx_stop_close(vtx_stop* stop);
 
+// Memory that several sorts of the process share. A sort takes its part before it allocates
+// anything, waits for it while too little is free, and gives it back when it ends, a sorter when it
+// is closed. See memory_budget.h.
+typedef struct vtx_budget vtx_budget;
+VORTEX_EXPORT int vtx_budget_create(uint64_t bytes, vtx_budget** budget);
+// In no part, at this moment. From any thread.
+VORTEX_EXPORT uint64_t vtx_budget_free_bytes(const vtx_budget* budget);
+// Sorts that were given it go on sharing it.
+VORTEX_EXPORT void vtx_budget_close(vtx_budget* budget);
+
 typedef enum vtx_sort_phase {
   VTX_SORT_READING = 0,  // reading the input, sorting parts of it
   VTX_SORT_MERGING,      // merging runs to longer ones
@@ -397,6 +407,10 @@ typedef struct vtx_sort_resources {
   vtx_progress_function progress;
   void* progress_context;
   vtx_stop* stop;  // may be closed as soon as the sort has begun
+  // As may this. The sort takes what is free of it, at most memory_bytes, and waits for at least
+  // least_memory_bytes; 0: a quarter of the most.
+  vtx_budget* budget;
+  uint64_t least_memory_bytes;
 } vtx_sort_resources;
 
 typedef struct vtx_file_sort {

@@ -1,5 +1,6 @@
 // Records pushed, read back in order.
 #include <errno.h>
+#include <pthread.h>
 
 #include "tests/capi/check.h"
 
@@ -81,6 +82,58 @@ static void a_merge_that_is_refused(void) {
   vtx_sorter_close(sorter);
 }
 
+static vtx_sorter* sorter_of(vtx_budget* budget, uint64_t most, vtx_stop* stop) {
+  const vtx_sort_resources resources = {
+      .memory_bytes = most, .stop = stop, .budget = budget, .least_memory_bytes = 4 << 20};
+  vtx_sorter* sorter = NULL;
+  CHECK(vtx_sorter_create(&format, &resources, &sorter) == 0);
+  return sorter;
+}
+
+static void* a_sorter_that_waits(void* budget) {
+  vtx_sorter_close(sorter_of(budget, 8 << 20, NULL));
+  return NULL;
+}
+
+// Sorters get what is free, wait where that is too little, and give it back.
+static void a_budget_of_several(void) {
+  const uint64_t all = 24 << 20;
+  vtx_budget* budget = NULL;
+  CHECK(vtx_budget_create(all, &budget) == 0);
+  CHECK(vtx_budget_free_bytes(budget) == all);
+  vtx_sorter* const first = sorter_of(budget, 16 << 20, NULL);
+  CHECK(vtx_budget_free_bytes(budget) == 8 << 20);
+  vtx_sorter* const second = sorter_of(budget, 16 << 20, NULL);
+  CHECK(vtx_budget_free_bytes(budget) == 0);
+
+  vtx_stop* stop = NULL;
+  CHECK(vtx_stop_create(&stop) == 0);
+  vtx_stop_request(stop);
+  const vtx_sort_resources stopped = {
+      .memory_bytes = 8 << 20, .stop = stop, .budget = budget, .least_memory_bytes = 4 << 20};
+  vtx_sorter* none = NULL;
+  CHECK(vtx_sorter_create(&format, &stopped, &none) == -ECANCELED && none == NULL);
+  vtx_stop_close(stop);
+  const vtx_sort_resources too_much = {
+      .memory_bytes = 64 << 20, .budget = budget, .least_memory_bytes = 32 << 20};
+  CHECK(vtx_sorter_create(&format, &too_much, &none) == -ENOMEM && none == NULL);
+
+  pthread_t waiting;
+  CHECK(pthread_create(&waiting, NULL, a_sorter_that_waits, budget) == 0);
+  vtx_sorter_close(first);
+  CHECK(pthread_join(waiting, NULL) == 0);
+  CHECK(vtx_budget_free_bytes(budget) == 16 << 20);
+
+  // What is left goes on without the handle.
+  vtx_budget_close(budget);
+  const Record record = {1, 0};
+  CHECK(vtx_sorter_push(second, &record, 1) == 0);
+  vtx_input* sorted = NULL;
+  CHECK(vtx_sorter_sort(second, &sorted) == 0);
+  CHECK(((const Record*)vtx_input_data(sorted))->key == 1);
+  vtx_sorter_close(second);
+}
+
 int main(void) {
   seed_random();
   enter_folder();
@@ -90,6 +143,7 @@ int main(void) {
   sort_records(30000, 1000, 4 << 20);
   sort_records(300000, 777, 1 << 20);
   a_merge_that_is_refused();
+  a_budget_of_several();
   vtx_sorter* none = NULL;
   const vtx_sort_resources little = {.memory_bytes = 1};
   CHECK(vtx_sorter_create(&format, &little, &none) == -ENOMEM && none == NULL);
