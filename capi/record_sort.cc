@@ -4,7 +4,7 @@
 #include "capi/handle.h"
 #include "capi/record_format.h"
 #include "capi/sort_options.h"
-#include "sort/record/place_sort.h"
+#include "capi/place_sort.h"
 #include "vortex/c.h"
 
 int vtx_sort_records(void* records, size_t count, const vtx_record_format* format,

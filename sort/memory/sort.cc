@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sort/memory/few_values.h"
 #include "vortex/detail/cpu.h"
 #include "vortex/detail/kept_memory.h"
 #include "vortex/detail/record_codec.h"
@@ -16,6 +17,9 @@ void release_sort_memory() noexcept { detail::KeptMemory::release(); }
 
 namespace vortex::inline v0::detail {
 namespace {
+
+// Smaller arrays are sorted as fast as their values are found to be few.
+constexpr std::size_t kMinForFewValues = 4096;
 
 template <typename Record, typename KeyOf, typename Codec>
 void sort_with(Record* records, std::size_t count, const detail::SortRules<Record, KeyOf>& rules,
@@ -31,7 +35,12 @@ void sort_with(Record* records, std::size_t count, const detail::SortRules<Recor
 template <typename Bits>
 void sort_words(void* words, std::size_t count, const detail::WordCodec<Bits>& codec,
                 unsigned threads) {
-  sort_with(static_cast<Bits*>(words), count,
+  auto* const keys = static_cast<Bits*>(words);
+  if (count >= kMinForFewValues &&
+      FewValues<Bits, WordCodec<Bits>>::sort({keys, count}, codec, threads)) {
+    return;
+  }
+  sort_with(keys, count,
             detail::SortRules<Bits, detail::KeyOfWord>{
                 {}, detail::small_sort_for<Bits>(detail::isa_in_use())},
             codec, threads);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string>
@@ -186,6 +187,71 @@ TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
         sort(std::span<TypeParam>(values));
         ASSERT_EQ(std::memcmp(values.data(), expected.data(), count * sizeof(TypeParam)), 0)
             << count << " keys, " << frequent_keys << " frequent";
+      }
+    }
+  }
+}
+
+// Keys of so few values that they are compared or looked up, and of a few more than that: values
+// that share a place of the table, that come late, and the one that free places hold; by several
+// threads.
+TYPED_TEST(SortKeysTest, FewValuesAndMore) {
+  auto random = test::test_random();
+  for_each_isa([&] {
+    for (const std::size_t values : {1, 2, 8, 9, 1000, 1536, 1537}) {
+      for (const bool crowded : {false, true}) {
+        // Multiples of the inverse of the table's multiplier have the same home.
+        constexpr std::uint64_t kInverse = 0xf1de83e19937733d;
+        static_assert(kInverse * 0x9e3779b97f4a7c15 == 1);
+        std::vector<TypeParam> chosen(values);
+        for (std::size_t i = 0; i < values; ++i)
+          chosen[i] = from_word<TypeParam>(crowded ? i * kInverse : random());
+        if (random() % 2 == 0) chosen[random() % values] = TypeParam{};
+        const std::size_t count = (values % 2 == 0 ? 70000 : 4096) + random() % 9000;
+        std::vector<TypeParam> keys(count);
+        for (TypeParam& key : keys) key = chosen[random() % values];
+        const std::size_t late[] = {0, 1, 3, 40};
+        for (std::size_t i = late[random() % 4]; i-- > 0;) {
+          keys[count - 1 - random() % (count / 8)] = from_word<TypeParam>(random());
+        }
+        const Order order = random() % 2 == 0 ? Order::kAscending : Order::kDescending;
+        std::vector<TypeParam> expected = keys;
+        std::sort(expected.begin(), expected.end(), [order](TypeParam a, TypeParam b) {
+          return order == Order::kAscending ? total_less(a, b) : total_less(b, a);
+        });
+        sort(std::span<TypeParam>(keys), {.order = order});
+        ASSERT_EQ(std::memcmp(keys.data(), expected.data(), count * sizeof(TypeParam)), 0)
+            << count << " keys of " << values << " values" << (crowded ? ", crowded" : "");
+      }
+    }
+  });
+}
+
+// So many that several threads count them, and that they are written past the caches.
+TEST(SortFewValues, ByThreads) {
+  auto random = test::test_random();
+  for (const std::size_t values : {3, 600}) {
+    std::vector<std::uint64_t> chosen(values);
+    for (std::uint64_t& value : chosen) value = random();
+    for (const unsigned threads : {1u, 2u, 7u}) {
+      std::vector<std::uint64_t> keys((std::size_t{1} << 21) + random() % 1000);
+      std::vector<std::uint64_t> counts(values);
+      for (std::uint64_t& key : keys) {
+        const std::size_t index = random() % values;
+        key = chosen[index];
+        ++counts[index];
+      }
+      sort(std::span(keys), {.threads = threads});
+      std::vector<std::size_t> order(values);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::sort(order.begin(), order.end(),
+                [&](std::size_t a, std::size_t b) { return chosen[a] < chosen[b]; });
+      auto at = keys.begin();
+      for (const std::size_t index : order) {
+        const auto end = at + static_cast<std::ptrdiff_t>(counts[index]);
+        ASSERT_TRUE(std::all_of(at, end, [&](std::uint64_t key) { return key == chosen[index]; }))
+            << values << " values, " << threads << " threads";
+        at = end;
       }
     }
   }

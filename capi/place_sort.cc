@@ -1,4 +1,4 @@
-#include "sort/record/place_sort.h"
+#include "capi/place_sort.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,0 +1,377 @@
+// Arrays of bare keys that have few values, sorted by counting how often each occurs.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "vortex/detail/cpu.h"
+#include "vortex/detail/thread_team.h"
+
+namespace vortex::inline v0::detail {
+
+template <typename Bits>
+struct ValueCount {
+  Bits value;
+  std::uint64_t count;
+};
+
+// Up to kMost values, with each of which every key is compared: as fast as memory is read.
+template <typename Bits>
+class ComparedValues {
+ public:
+  static constexpr unsigned kMost = 8;
+
+  explicit ComparedValues(Isa isa) noexcept : isa_(isa) {}
+
+  // False when there is no room for a value that is new.
+  bool add(Bits value) noexcept {
+    if (has(value)) return true;
+    if (size_ == kMost) return false;
+    values_[size_++] = value;
+    return true;
+  }
+
+  // Counts keys, adding those that are new, until there is no room for one. Returns how many it
+  // counted.
+  std::size_t count(std::span<const Bits> keys) noexcept {
+    std::size_t at = 0;
+    while (at < keys.size()) {
+      const auto block = keys.subspan(at, std::min(kBlock, keys.size() - at));
+      while (!count_block(block)) {
+        const unsigned before = size_;
+        if (!std::all_of(block.begin(), block.end(), [this](Bits key) { return add(key); }) &&
+            size_ == before) {
+          return at;
+        }
+      }
+      at += block.size();
+    }
+    return at;
+  }
+
+  template <typename Each>
+  void for_each(Each each) const {
+    for (unsigned i = 0; i < size_; ++i) each(values_[i], counts_[i]);
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 512;  // a page: what is read again is in the nearest cache
+  using Found = std::array<Bits, kMost>;
+
+  bool has(Bits value) const noexcept {
+    return std::find(values_.begin(), values_.begin() + size_, value) != values_.begin() + size_;
+  }
+
+  bool count_block(std::span<const Bits> block) noexcept {
+    // The processor's own prefetching does not keep up.
+    for (std::size_t i = 0; i < kBlock; i += 64 / sizeof(Bits))
+      __builtin_prefetch(block.data() + kBlock + i);
+    Found found{};
+    switch (block.size() == kBlock ? isa_ : Isa::kPortable) {
+#if defined(__x86_64__)
+      case Isa::kAvx512:
+        find_avx512(block.data(), kBlock, found);
+        break;
+      case Isa::kAvx2:
+        find_avx2(block.data(), kBlock, found);
+        break;
+#endif
+      default:
+        find(block.data(), block.size(), found);
+    }
+    std::size_t sum = 0;
+    for (unsigned i = 0; i < size_; ++i) sum += found[i];
+    if (sum != block.size()) return false;
+    for (unsigned i = 0; i < size_; ++i) counts_[i] += found[i];
+    return true;
+  }
+
+  // The compiler makes vectors of it, as wide as its caller may use.
+  [[gnu::always_inline]] void find(const Bits* keys, std::size_t count,
+                                   Found& found) const noexcept {
+    for (unsigned i = 0; i < size_; ++i) {
+      const Bits value = values_[i];
+      Bits sum = 0;
+      for (std::size_t k = 0; k < count; ++k) sum += keys[k] == value ? 1 : 0;
+      found[i] = sum;
+    }
+  }
+#if defined(__x86_64__)
+  // By hand: gcc makes no more than 256 bits of a loop unless the whole file is compiled for more.
+  __attribute__((target("avx512f,popcnt"))) void find_avx512(const Bits* keys, std::size_t count,
+                                                             Found& found) const noexcept {
+    for (unsigned i = 0; i < size_; ++i) {
+      std::uint64_t sum = 0;
+      for (std::size_t k = 0; k < count; k += 64 / sizeof(Bits)) {
+        const __m512i lanes = _mm512_loadu_si512(keys + k);
+        if constexpr (sizeof(Bits) == 8) {
+          sum += static_cast<unsigned>(__builtin_popcount(_mm512_cmpeq_epi64_mask(
+              lanes, _mm512_set1_epi64(static_cast<long long>(values_[i])))));
+        } else {
+          sum += static_cast<unsigned>(__builtin_popcount(
+              _mm512_cmpeq_epi32_mask(lanes, _mm512_set1_epi32(static_cast<int>(values_[i])))));
+        }
+      }
+      found[i] = static_cast<Bits>(sum);
+    }
+  }
+  __attribute__((target("avx2"))) void find_avx2(const Bits* keys, std::size_t count,
+                                                 Found& found) const noexcept {
+    find(keys, count, found);
+  }
+#endif
+
+  const Isa isa_;
+  unsigned size_ = 0;
+  std::array<Bits, kMost> values_{};
+  std::array<std::uint64_t, kMost> counts_{};
+};
+
+// A table of more values than that.
+template <typename Bits>
+class TableOfValues {
+ public:
+  static constexpr std::size_t kMost = 1536;
+  static constexpr std::uint64_t kMostKeys = 0xffffffff;
+
+  // Room for a few values is always found.
+  void add(Bits value, std::uint64_t count) noexcept {
+    counts_[slot_of(value)] += static_cast<std::uint32_t>(count);
+  }
+
+  // False when the keys have more than kMost values, still new ones after many keys, or values that
+  // crowd one place of the table. At most kMostKeys in all.
+  bool count(std::span<const Bits> keys) noexcept {
+    constexpr std::size_t kStep = 4096;
+    constexpr std::size_t kNewInSecond = 256, kNewLater = 16;
+    std::size_t most = kMost;
+    for (std::size_t at = 0; at < keys.size(); at += kStep) {
+      if (!count_step(keys.subspan(at, std::min(kStep, keys.size() - at)), most)) return false;
+      if (at == 0) most = std::min(kMost, size_ + kNewInSecond);
+      if (at == kStep) most = std::min(kMost, size_ + kNewLater);
+    }
+    return true;
+  }
+
+  template <typename Each>
+  void for_each(Each each) const {
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      if (counts_[i] != 0) each(values_[i], std::uint64_t{counts_[i]});
+    }
+  }
+
+ private:
+  static constexpr int kHomeBits = 12;
+  // A value lies in the first slot from its home on that was free when it came, and so near that
+  // keys which are made to crowd a place cost little.
+  static constexpr std::size_t kReach = 24;
+  static constexpr std::size_t kSlots = (std::size_t{1} << kHomeBits) + kReach;
+  static constexpr std::size_t kNone = kSlots;
+
+  static std::size_t home_of(Bits value) noexcept {
+    return (std::uint64_t{value} * 0x9e3779b97f4a7c15) >> (64 - kHomeBits);
+  }
+  // kNone: there is no room within reach.
+  std::size_t slot_of(Bits value) noexcept {
+    const std::size_t home = home_of(value);
+    for (std::size_t at = home; at < home + kReach; ++at) {
+      if (values_[at] == value) return at;
+      if (counts_[at] != 0) continue;
+      values_[at] = value;
+      ++size_;
+      return at;
+    }
+    return kNone;
+  }
+
+  bool count_step(std::span<const Bits> keys, std::size_t most) noexcept {
+    for (const Bits key : keys) {
+      // Most are in their own slot or the next, which no branch tells apart.
+      std::size_t slot = home_of(key);
+      slot += values_[slot] != key ? 1 : 0;
+      if (values_[slot] != key) [[unlikely]] {
+        slot = slot_of(key);
+        if (slot == kNone || size_ > most) return false;
+      }
+      ++counts_[slot];
+    }
+    return true;
+  }
+
+  std::size_t size_ = 0;  // but for a value that free slots begin with, 0
+  std::array<Bits, kSlots> values_{};
+  std::array<std::uint32_t, kSlots> counts_{};  // 0: the slot is free, whatever its value
+};
+
+// Sorts arrays of bare keys whose values a sample finds to be few. Where there turn out to be more,
+// nothing has changed.
+template <typename Bits, typename Codec>
+class FewValues {
+ public:
+  // False: the array needs another sort. Throws std::bad_alloc with nothing changed.
+  static bool sort(std::span<Bits> keys, const Codec& codec, unsigned threads) {
+    const Isa isa = isa_in_use();
+    const bool compared = seem_few(keys);
+    if (!compared && (keys.size() < kMinForTable || !seem_to_repeat(keys))) return false;
+    std::optional<ThreadTeam> team;
+    if (threads != 1 && keys.size() >= 2 * kMinShare) {
+      team.emplace(static_cast<unsigned>(
+          std::min<std::size_t>(ThreadTeam::resolve(threads), keys.size() / kMinShare)));
+    }
+    const std::size_t parts = team ? team->threads() : 1;
+    const auto part_of = [&](std::size_t part) {
+      const std::size_t begin = keys.size() / parts * part;
+      return keys.subspan(begin, part + 1 == parts ? keys.size() - begin : keys.size() / parts);
+    };
+    const auto run = [&](const std::function<void(std::size_t)>& part) {
+      if (team) {
+        team->run(parts, part);
+      } else {
+        part(0);
+      }
+    };
+
+    std::vector<Counts> counted(parts);
+    std::atomic<bool> too_many = false;
+    run([&](std::size_t part) {
+      if (too_many.load(std::memory_order_relaxed)) return;
+      if (!count(part_of(part), compared, isa, counted[part])) too_many = true;
+    });
+    if (too_many) return false;
+    const Counts counts = joined(counted, codec);
+    if (counts.size() == 1) return true;
+    run([&](std::size_t part) {
+      const std::span<Bits> to = part_of(part);
+      write(counts, static_cast<std::size_t>(to.data() - keys.data()), to,
+            keys.size_bytes() >= kPastCaches);
+    });
+    return true;
+  }
+
+ private:
+  using Counts = std::vector<ValueCount<Bits>>;
+  // Below this, filling the table takes as long as sorting.
+  static constexpr std::size_t kMinForTable = std::size_t{1} << 16;
+  static constexpr std::size_t kMinShare = std::size_t{1} << 20;
+  // Larger arrays are not in the caches when they are written; to read them once more, which plain
+  // stores do, takes as long as writing them.
+  static constexpr std::size_t kPastCaches = std::size_t{16} << 20;
+
+  // Whether keys that are evenly spread have so few values that each can be compared.
+  static bool seem_few(std::span<const Bits> keys) noexcept {
+    constexpr std::size_t kSample = 64;
+    ComparedValues<Bits> values(Isa::kPortable);
+    for (std::size_t i = 0; i < kSample; ++i) {
+      if (!values.add(keys[keys.size() / kSample * i])) return false;
+    }
+    return true;
+  }
+
+  // Whether keys that are evenly spread repeat each other.
+  static bool seem_to_repeat(std::span<const Bits> keys) noexcept {
+    std::array<Bits, 128> sample;
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      sample[i] = keys[keys.size() / sample.size() * i];
+    std::sort(sample.begin(), sample.end());
+    const auto values = std::unique(sample.begin(), sample.end()) - sample.begin();
+    return values + 2 <= static_cast<std::ptrdiff_t>(sample.size());
+  }
+
+  static bool count(std::span<const Bits> keys, bool compared, Isa isa, Counts& counts) {
+    const auto keep = [&](Bits value, std::uint64_t n) { counts.push_back({value, n}); };
+    ComparedValues<Bits> few(isa);
+    const std::size_t done = compared ? few.count(keys) : 0;
+    if (done == keys.size()) {
+      few.for_each(keep);
+      return true;
+    }
+    if (keys.size() < kMinForTable || keys.size() > TableOfValues<Bits>::kMostKeys) return false;
+    const auto table = std::make_unique<TableOfValues<Bits>>();
+    few.for_each([&](Bits value, std::uint64_t n) { table->add(value, n); });
+    if (!table->count(keys.subspan(done))) return false;
+    table->for_each(keep);
+    return true;
+  }
+
+  // All together, a value once, in the order of the sort.
+  static Counts joined(const std::vector<Counts>& parts, const Codec& codec) {
+    Counts all;
+    for (const Counts& part : parts) all.insert(all.end(), part.begin(), part.end());
+    for (ValueCount<Bits>& count : all) codec.encode(&count.value, 1);
+    std::sort(all.begin(), all.end(),
+              [](const auto& a, const auto& b) { return a.value < b.value; });
+    std::size_t size = 0;
+    for (const ValueCount<Bits>& count : all) {
+      if (size != 0 && all[size - 1].value == count.value) {
+        all[size - 1].count += count.count;
+      } else {
+        all[size++] = count;
+      }
+    }
+    all.resize(size);
+    for (ValueCount<Bits>& count : all) codec.decode(&count.value, 1);
+    return all;
+  }
+
+  // What of the result begins with its key `first`.
+  static void write(const Counts& counts, std::size_t first, std::span<Bits> to,
+                    bool past_caches) noexcept {
+    Bits* at = to.data();
+    Bits* const end = at + to.size();
+    for (const ValueCount<Bits>& count : counts) {
+      if (first >= count.count) {
+        first -= count.count;
+        continue;
+      }
+      const auto copies =
+          std::min<std::uint64_t>(count.count - first, static_cast<std::uint64_t>(end - at));
+      at = past_caches ? fill_past_caches(at, copies, count.value) : fill(at, copies, count.value);
+      first = 0;
+    }
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+  }
+
+  static Bits* fill(Bits* to, std::size_t copies, Bits value) noexcept {
+#if defined(__x86_64__)
+    // The processor stores as wide as it can, whatever the library was compiled for.
+    if (copies >= 256) {
+      if constexpr (sizeof(Bits) == 8) {
+        asm volatile("rep stosq" : "+D"(to), "+c"(copies) : "a"(value) : "memory");
+      } else {
+        asm volatile("rep stosl" : "+D"(to), "+c"(copies) : "a"(value) : "memory");
+      }
+      return to;
+    }
+#endif
+    return std::fill_n(to, copies, value);
+  }
+
+  static Bits* fill_past_caches(Bits* to, std::size_t copies, Bits value) noexcept {
+#if defined(__x86_64__)
+    constexpr std::size_t kLanes = sizeof(__m128i) / sizeof(Bits);
+    for (; copies != 0 && reinterpret_cast<std::uintptr_t>(to) % sizeof(__m128i) != 0; --copies)
+      *to++ = value;
+    const __m128i lanes = sizeof(Bits) == 8 ? _mm_set1_epi64x(static_cast<long long>(value))
+                                            : _mm_set1_epi32(static_cast<int>(value));
+    for (; copies >= kLanes; copies -= kLanes, to += kLanes)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to), lanes);
+#endif
+    return std::fill_n(to, copies, value);
+  }
+};
+
+}  // namespace vortex::inline v0::detail
