@@ -308,7 +308,7 @@ int main(int argc, char** argv) {
   const int largest = wanted != nullptr ? std::atoi(wanted) : 20;
   std::vector<bench::Ratio> ratios;
   std::vector<Keys> all;
-  for (int kind = 0; kind <= static_cast<int>(Keys::kHugeBucket); ++kind) {
+  for (int kind = 0; kind <= static_cast<int>(Keys::kThousandValues); ++kind) {
     all.push_back(static_cast<Keys>(kind));
   }
   const Keys some[] = {Keys::kUniform, Keys::kZipf, Keys::kSorted};

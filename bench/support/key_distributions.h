@@ -20,12 +20,15 @@ enum class Keys {
   kSharedPrefix,  // 40 bits
   kOneBitApart,
   kHugeBucket,  // half of the keys share their first 8 bits
+  kTwoValues,
+  kThousandValues,
 };
 
 inline const char* keys_name(Keys keys) {
   constexpr const char* kNames[] = {
-      "uniform",  "equal",         "few_distinct",  "zipf",          "zipf_ranks", "sorted",
-      "reversed", "nearly_sorted", "shared_prefix", "one_bit_apart", "huge_bucket"};
+      "uniform",     "equal",      "few_distinct",   "zipf",          "zipf_ranks",
+      "sorted",      "reversed",   "nearly_sorted",  "shared_prefix", "one_bit_apart",
+      "huge_bucket", "two_values", "thousand_values"};
   return kNames[static_cast<int>(keys)];
 }
 
@@ -71,6 +74,12 @@ void for_each_key(Keys keys, std::size_t count, Take take) {
         break;
       case Keys::kHugeBucket:
         key = i % 2 == 0 ? word : std::uint64_t{0x2a} << 56 | word >> 8;
+        break;
+      case Keys::kTwoValues:
+        key = (word % 2 + 1) * 0x9e3779b97f4a7c15;
+        break;
+      case Keys::kThousandValues:
+        key = word % 1000 * 0x9e3779b97f4a7c15;
         break;
     }
     take(key);
