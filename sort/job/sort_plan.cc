@@ -375,6 +375,13 @@ SortPlan plan_sort(const SortPlanRequest& request) {
                             "vm.max_map_count by " +
                             std::to_string((maps - request.most_maps) * 8 / 7 + 8));
   }
+  // Blocks are counted whole, so that less memory may do where more is divided worse.
+  const std::uint64_t step = request.memory_bytes / 16;
+  for (unsigned steps = 1; steps <= 8; ++steps) {
+    SortPlanRequest less = request;
+    less.memory_bytes -= steps * step;
+    if (try_memory(less, less.memory_bytes)) return plan_sort(less);
+  }
   const std::uint64_t enough = least_memory(request, request.memory_bytes);
   throw Error(ENOMEM, what + (enough != 0 ? ": at least " + format_bytes(enough) + " are needed"
                                           : std::string(": no memory is enough")));

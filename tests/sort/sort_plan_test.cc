@@ -312,6 +312,34 @@ TEST(SortPlan, TooLittleMemoryIsRefusedWithTheLeastThatWouldDo) {
   }
 }
 
+// In steps of a few KiB, where blocks are counted whole.
+TEST(SortPlan, MoreMemoryIsNeverRefused) {
+  for (const PrefetchKind prefetch : {PrefetchKind::kOptimal, PrefetchKind::kStriped}) {
+    for (const std::size_t record : {2, 16, 100}) {
+      for (const unsigned threads : {1u, 2u}) {
+        for (const unsigned disks : {1u, 2u, 3u}) {
+          SortPlanRequest request = request_of(64 << 10, record, 0);
+          request.prefetch = prefetch;
+          request.threads = threads;
+          request.disks = disks;
+          bool planned = false;
+          for (request.memory_bytes = 64 << 10; request.memory_bytes < kMiB;
+               request.memory_bytes += 5 << 10) {
+            SCOPED_TRACE(request.memory_bytes);
+            try {
+              expect_consistent(plan_sort(request));
+              planned = true;
+            } catch (const Error& error) {
+              ASSERT_FALSE(planned) << error.what();
+            }
+          }
+          EXPECT_TRUE(planned);
+        }
+      }
+    }
+  }
+}
+
 TEST(SortPlan, ABlockSizeThatCannotBeIsRefused) {
   SortPlanRequest request = request_of(1024 * kMiB, 100, 256 * kMiB);
   for (const std::size_t block : {std::size_t{1} << 10, std::size_t{100000}, 2 * kMaxBlockBytes}) {
