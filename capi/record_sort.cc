@@ -2,9 +2,9 @@
 #include <cstddef>
 
 #include "capi/handle.h"
+#include "capi/place_sort.h"
 #include "capi/record_format.h"
 #include "capi/sort_options.h"
-#include "capi/place_sort.h"
 #include "vortex/c.h"
 
 int vtx_sort_records(void* records, size_t count, const vtx_record_format* format,
