@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -62,36 +63,48 @@ bool LineArena::push(std::string_view key, std::string_view record) noexcept {
 }
 
 bool LineArena::drop_equal() noexcept {
-  const auto stored = [&](const IndexEntry& entry) {
-    return stored_record_at(reinterpret_cast<const char*>(entry.value), order_.has_keys);
-  };
-  std::uint64_t kept = 0;
+  const auto equal = static_cast<std::uint64_t>(
+      std::count_if(index_, index_end_, [](const auto& entry) { return entry.key == kSameKey; }));
+  if (equal < records() / 2) return false;
   std::uint64_t kept_bytes = 0;
   for (const IndexEntry* entry = index_; entry != index_end_; ++entry) {
-    if (index_end_ - entry > kAhead) {
-      __builtin_prefetch(reinterpret_cast<const char*>(entry[kAhead].value));
-    }
     if (entry->key == kSameKey) continue;
-    const StoredRecord record = stored(*entry);
+    if (index_end_ - entry > kAhead) __builtin_prefetch(stored_at(entry[kAhead]));
+    const StoredRecord record = stored_record_at(stored_at(*entry), order_.has_keys);
     kept_bytes += vortex::stored_bytes(record.key, record.record, order_.has_keys);
-    ++kept;
   }
-  if (kept > records() / 2 || kept_bytes > stored_bytes() / 2) return false;
+  if (kept_bytes > stored_bytes() / 2) return false;
 
+  // From the end on: equal ones are met before the first of them, which counts them. One more is
+  // kept where there would be too many for it.
   IndexEntry* to = index_end_;
+  std::uint64_t repeats = 0;
   for (IndexEntry* entry = index_end_; entry-- != index_;) {
-    if (entry->key != kSameKey) *--to = {entry->value, 0};
+    repeats += repeats_of(*entry);
+    if (entry->key == kSameKey) {
+      if (order_.unique) continue;
+      if (repeats + 1 + repeats_of(entry[-1]) <= kMostRepeats) {
+        ++repeats;
+        continue;
+      }
+    }
+    const auto place = reinterpret_cast<std::uint64_t>(stored_at(*entry));
+    *--to = {place, place};
+    add_repeats(*to, repeats);
+    repeats = 0;
   }
   index_ = to;
   vortex::sort(std::span(index_, index_end_), {.threads = 1});  // by their places
   front_ = memory_.data();
   for (IndexEntry* entry = index_; entry != index_end_; ++entry) {
-    const char* const from = reinterpret_cast<const char*>(entry->key);
+    const char* const from = stored_at(*entry);
     const char* end = from;
     stored_record(end, order_.has_keys);
     std::memmove(front_, from, static_cast<std::size_t>(end - from));
+    const std::uint64_t repeated = repeats_of(*entry);
     entry->value = reinterpret_cast<std::uint64_t>(front_);
-    entry->key = chunk_at(stored(*entry).key, 0) ^ order_.flip;
+    entry->key = chunk_at(stored_record_at(front_, order_.has_keys).key, 0) ^ order_.flip;
+    add_repeats(*entry, repeated);
     front_ += end - from;
   }
   return true;

@@ -48,8 +48,9 @@ class LineArena {
   // What a record takes at most besides its bytes and its key.
   static constexpr std::size_t kPushRoom = 2 * kMaxLengthBytes + sizeof(IndexEntry);
 
-  // The record that was pushed last; there must be one.
-  const char* newest() const noexcept { return reinterpret_cast<const char*>(index_->value); }
+  // The record that was pushed last; there must be one. It stays there until clear(), sort() or
+  // drop_equal().
+  IndexEntry& newest() noexcept { return *index_; }
   bool empty() const noexcept { return index_ == index_end_; }
   std::uint64_t records() const noexcept { return static_cast<std::uint64_t>(index_end_ - index_); }
   // The bytes of records and keys with their lengths.
@@ -61,9 +62,9 @@ class LineArena {
   // Sorts the index.
   void sort(detail::ThreadTeam& team) { sort_stored({index_, index_end_}, order_, team); }
 
-  // Behind sort(), where the order is unique: drops all but the first of equal records, and makes
-  // their room free. What is kept is in the order of the input again. Does nothing, and returns
-  // false, where that would free less than half.
+  // Behind sort(), where the order is unique or counted: drops all but the first of equal records,
+  // with a counted order counts them there, and makes their room free. What is kept is in the order
+  // of the input again. Does nothing, and returns false, where that would free less than half.
   bool drop_equal() noexcept;
 
   std::span<const IndexEntry> index() const noexcept { return {index_, index_end_}; }
@@ -77,8 +78,8 @@ class LineArena {
   IndexEntry* index_end_;
 };
 
-// The records of an arena in the order of its index; with a unique order only the first of equal
-// ones.
+// The records of an arena in the order of its index. Of equal ones only the first, with a unique
+// order; with a counted order they are one with a count.
 class ArenaCursor {
  public:
   explicit ArenaCursor(const LineArena& arena) noexcept
@@ -86,28 +87,32 @@ class ArenaCursor {
 
   // Goes to the next record; false behind the last.
   bool next() noexcept {
-    while (at_ < index_.size() && order_.unique && index_[at_].key == kSameKey) ++at_;
     if (at_ == index_.size()) return false;
     if (index_.size() - at_ > kAhead) {
-      const char* const soon = address(at_ + kAhead);
+      const char* const soon = stored_at(index_[at_ + kAhead]);
       __builtin_prefetch(soon);
       __builtin_prefetch(soon + 64);
     }
-    stored_ = stored_record_at(address(at_++), order_.has_keys);
+    stored_ = stored_record_at(stored_at(index_[at_]), order_.has_keys);
+    count_ = 0;
+    do {
+      count_ += 1 + repeats_of(index_[at_++]);
+    } while (at_ < index_.size() && index_[at_].key == kSameKey);
+    if (order_.unique) count_ = 1;
     return true;
   }
   const StoredRecord& stored() const noexcept { return stored_; }
+  // How many times it is there.
+  std::uint64_t count() const noexcept { return count_; }
 
  private:
   static constexpr std::size_t kAhead = 12;  // records whose bytes are asked for
-  const char* address(std::size_t entry) const noexcept {
-    return reinterpret_cast<const char*>(index_[entry].value);
-  }
 
   std::span<const IndexEntry> index_;
   StoredOrder order_;
   std::size_t at_ = 0;
   StoredRecord stored_;
+  std::uint64_t count_ = 0;
 };
 
 }  // namespace vortex::inline v0

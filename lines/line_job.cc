@@ -42,7 +42,7 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   runs_.emplace(order_, plan_, *pool_, watch_, run_store_options(resources_, folders_));
   team_.emplace(plan_.threads);
   memory_.emplace(plan_.arena_bytes);
-  if (order_.unique) recent_.emplace(plan_.arena_bytes, order_.has_keys);
+  if (order_.unique || order_.counted) recent_.emplace(plan_.arena_bytes, order_);
   // What is longer than the arena does not fit in memory; what is shorter may.
   divide(plan_.threads > 1 && bytes && *bytes > plan_.arena_bytes ? 2 : 1);
 }
@@ -90,7 +90,7 @@ void LineJob::take(std::span<const std::string_view> records) {
 }
 
 void LineJob::take_with_key(std::string_view key, std::string_view record) {
-  if (recent_ && recent_->contains(order_.has_keys ? key : record)) return;
+  if (recent_ && recent_->contains(order_.has_keys ? key : record, record)) return;
   while (!arenas_[filling_]->push(key, record)) [[unlikely]] {
       if (arenas_[filling_]->empty()) refuse(key, record);
       make_room();
@@ -109,9 +109,8 @@ void LineJob::refuse(std::string_view key, std::string_view record) const {
 // another arena, which is empty, is filled from now on.
 void LineJob::make_room() {
   LineArena& full = *arenas_[filling_];
-  if (recent_) recent_->forget();
-  full.sort(*team_);
-  if (order_.unique && full.drop_equal()) return;
+  sort(full);
+  if (recent_ && full.drop_equal()) return;
   background_.finish();
   watch_.expect_going();
   if (arenas_.size() == 1) {
@@ -127,6 +126,11 @@ void LineJob::make_room() {
   arenas_[filling_]->clear();
 }
 
+void LineJob::sort(LineArena& arena) {
+  if (recent_) recent_->forget();
+  arena.sort(*team_);
+}
+
 void LineJob::write_run(const LineArena& arena, bool beside) {
   const std::uint64_t most_bytes = arena.stored_bytes() + arena.records() * kRunPrefixBytes;
   runs_->form(most_bytes, [&](LineRunWriter& run) {
@@ -137,7 +141,8 @@ void LineJob::write_run(const LineArena& arena, bool beside) {
         cursor,
         [&](const ArenaCursor& at) {
           const StoredRecord& stored = at.stored();
-          run.append(stored, first ? 0 : first_difference(before, stored, order_, 0));
+          const std::uint64_t in_common = first ? 0 : first_difference(before, stored, order_, 0);
+          run.append(stored, in_common, at.count());
           before = stored;
           first = false;
         },
@@ -154,11 +159,11 @@ void LineJob::write_run(const LineArena& arena, bool beside) {
 void LineJob::end_forming() {
   background_.finish();
   if (runs_->empty()) {
-    arenas_[filling_]->sort(*team_);
+    sort(*arenas_[filling_]);
     return;
   }
   if (!arenas_[filling_]->empty()) {
-    arenas_[filling_]->sort(*team_);
+    sort(*arenas_[filling_]);
     write_run(*arenas_[filling_], false);
   }
   arenas_.clear();

@@ -71,6 +71,7 @@ class LineJob {
   void take_with_key(std::string_view key, std::string_view record);
   [[noreturn]] void refuse(std::string_view key, std::string_view record) const;
   void make_room();
+  void sort(LineArena& arena);
   void write_run(const LineArena& arena, bool beside);
 
   const LineOrder line_order_;
@@ -85,7 +86,8 @@ class LineJob {
   std::optional<RawMemory> memory_;
   std::vector<std::unique_ptr<LineArena>> arenas_;
   std::size_t filling_ = 0;
-  std::optional<RecentKeys> recent_;  // where the order is unique: those in the arena being filled
+  // Those in the arena being filled, where equal records are dropped or counted.
+  std::optional<RecentKeys> recent_;
   std::optional<detail::ThreadTeam> team_;
   KeyBatch keys_;
   std::uint64_t records_ = 0;

@@ -20,8 +20,8 @@ namespace vortex::inline v0 {
 // first, and with equally much the one with the lesser chunk; only where these are equal, too, are
 // further bytes looked at, once: what they have in common becomes the loser's code.
 //
-// Equal records come in the order of the cursors. A Cursor has advance(), stored() and in_common(),
-// as RunCursor does. Inside guarded().
+// Equal records come in the order of the cursors. A Cursor has advance(), stored(), in_common() and
+// count(), as RunCursor does. Inside guarded().
 template <typename Cursor>
 class LineMerge {
  public:
@@ -65,6 +65,8 @@ class LineMerge {
 
   // The record that next() went to, valid until it is called again.
   const StoredRecord& stored() const noexcept { return cursors_[winner_.cursor]->stored(); }
+  // How many times its cursor has it.
+  std::uint64_t count() const noexcept { return cursors_[winner_.cursor]->count(); }
   // The chunks that it has in common with the one before.
   std::uint64_t in_common() const noexcept {
     return winner_.behind == kEqual ? order_chunks(stored(), order_) : behind(winner_.behind);

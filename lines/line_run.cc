@@ -36,13 +36,32 @@ LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, std::siz
   out_.emplace(stream_->bytes(), block_bytes);
 }
 
-void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common) noexcept {
+namespace {
+
+// The lowest bit of the first number says whether there is a second.
+std::uint64_t first_number(std::uint64_t in_common, std::uint64_t count) noexcept {
+  return in_common << 1 | (count != 1 ? 1 : 0);
+}
+
+std::size_t prefix_bytes(std::uint64_t in_common, std::uint64_t count) noexcept {
+  return length_bytes(first_number(in_common, count)) + (count != 1 ? length_bytes(count) : 0);
+}
+
+char* write_prefix(char* to, std::uint64_t in_common, std::uint64_t count) noexcept {
+  to = write_length(to, first_number(in_common, count));
+  return count != 1 ? write_length(to, count) : to;
+}
+
+}  // namespace
+
+void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
+                           std::uint64_t count) noexcept {
   const std::uint64_t stored_in_all = stored_bytes(stored.key, stored.record, order_.has_keys);
   run_.longest = std::max(run_.longest, stored_in_all);
   ++run_.records;
-  const std::size_t bytes = length_bytes(in_common) + stored_in_all;
+  const std::size_t bytes = prefix_bytes(in_common, count) + stored_in_all;
   if (char* to = out_->piece(bytes)) [[likely]] {
-    to = write_length(to, in_common);
+    to = write_prefix(to, in_common, count);
     if (order_.has_keys) to = write_length(to, stored.key.size());
     to = write_length(to, stored.record.size());
     if (order_.has_keys) to = copy_text(to, stored.key);
@@ -50,8 +69,8 @@ void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common) 
     out_->used(bytes);
     return;
   }
-  char head[3 * kMaxLengthBytes];
-  char* end = write_length(head, in_common);
+  char head[kRunPrefixBytes + 2 * kMaxLengthBytes];
+  char* end = write_prefix(head, in_common, count);
   if (order_.has_keys) end = write_length(end, stored.key.size());
   end = write_length(end, stored.record.size());
   out_->append(head, static_cast<std::size_t>(end - head));

@@ -19,15 +19,15 @@ namespace vortex::inline v0 {
 
 // A run on the disks. In front of each record, as it is stored, stands how many of the chunks that
 // decide its order it has in common with the record before (see first_difference()): a merge
-// compares the rest.
+// compares the rest. A record that comes several times is there once, with a count.
 struct LineRun {
   Run run;
-  std::uint64_t records = 0;
+  std::uint64_t records = 0;  // as they are stored
   std::uint64_t longest = 0;  // of the records as they are stored, in bytes
 };
 
 // Bytes in front of a stored record, at most.
-inline constexpr std::size_t kRunPrefixBytes = kMaxLengthBytes;
+inline constexpr std::size_t kRunPrefixBytes = 2 * kMaxLengthBytes;
 
 // Writes a run from its first record to its last. append() may wait in a fault: call it inside
 // guarded(). A writer that is destroyed without finish() gives all it has taken back.
@@ -43,8 +43,9 @@ class LineRunWriter {
   LineRunWriter(const LineRunWriter&) = delete;
   LineRunWriter& operator=(const LineRunWriter&) = delete;
 
-  // `in_common`: the chunks that it has in common with the record before.
-  void append(const StoredRecord& stored, std::uint64_t in_common) noexcept;
+  // `in_common`: the chunks that it has in common with the record before; `count`: how many times
+  // it is there.
+  void append(const StoredRecord& stored, std::uint64_t in_common, std::uint64_t count) noexcept;
 
   std::uint64_t records() const noexcept { return run_.records; }
   std::uint64_t bytes() const noexcept { return out_->bytes(); }
@@ -79,6 +80,8 @@ class RunCursor {
     --left_;
     if (at_ >= free_from_) free_blocks();
     in_common_ = read_length(at_);
+    count_ = (in_common_ & 1) != 0 ? read_length(at_) : 1;
+    in_common_ >>= 1;
     stored_ = stored_record(at_, order_.has_keys);
     return true;
   }
@@ -86,6 +89,8 @@ class RunCursor {
   const StoredRecord& stored() const noexcept { return stored_; }
   // The chunks that it has in common with the one before.
   std::uint64_t in_common() const noexcept { return in_common_; }
+  // How many times it is there.
+  std::uint64_t count() const noexcept { return count_; }
 
  private:
   static FileReaderOptions reader_options(std::uint64_t longest, std::size_t read_ahead,
@@ -104,6 +109,7 @@ class RunCursor {
   std::uint64_t freed_ = 0;
   StoredRecord stored_;
   std::uint64_t in_common_ = 0;
+  std::uint64_t count_ = 1;
 };
 
 }  // namespace vortex::inline v0

@@ -46,12 +46,6 @@ std::uint64_t LineRuns::bytes() const noexcept {
   return bytes_of(runs_.data(), runs_.data() + runs_.size());
 }
 
-std::uint64_t LineRuns::records() const noexcept {
-  std::uint64_t records = 0;
-  for (const LineRun& run : runs_) records += run.records;
-  return records;
-}
-
 void LineRuns::form(std::uint64_t most_bytes,
                     const std::function<void(LineRunWriter& run)>& write) {
   add(most_bytes, write);
@@ -105,7 +99,8 @@ void LineRuns::merge_neighbours(const MergePass& pass) {
       RunMerge merge(std::move(group), order_, plan_, false, watch_.stop());
       guarded([&] { merge.start(); }).throw_if_failed();
       for_each_record(
-          merge, [&](const RunMerge& at) { writer.append(at.stored(), at.in_common()); },
+          merge,
+          [&](const RunMerge& at) { writer.append(at.stored(), at.in_common(), at.count()); },
           [&](std::uint64_t bytes) { watch_.add(bytes); });
     });
     ++counts_.merges;

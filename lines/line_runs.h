@@ -33,6 +33,7 @@ class RunMerge {
   bool next() { return merge_->next(); }
   const StoredRecord& stored() const noexcept { return merge_->stored(); }
   std::uint64_t in_common() const noexcept { return merge_->in_common(); }
+  std::uint64_t count() const noexcept { return merge_->count(); }
 
  private:
   std::vector<std::unique_ptr<RunCursor>> cursors_;
@@ -49,7 +50,6 @@ class LineRuns {
   bool empty() const noexcept { return runs_.empty(); }
   const RunCounts& counts() const noexcept { return counts_; }
   std::uint64_t bytes() const noexcept;
-  std::uint64_t records() const noexcept;
 
   // Calls `write` with the writer of a new run of `most_bytes` at most. Throws what `write` throws
   // and what the disks report.
@@ -78,8 +78,8 @@ class LineRuns {
 };
 
 // Calls `use` for each record that the cursor goes to, and `told` now and then with the bytes of
-// those since the last time. A Cursor has next() and stored(). Throws the failures of streams that
-// the cursor or `use` meets, and what `told` throws.
+// those since the last time. A Cursor has next(), stored() and count(). Throws the failures of
+// streams that the cursor or `use` meets, and what `told` throws.
 template <typename Cursor, typename Use, typename Told>
 void for_each_record(Cursor& cursor, const Use& use, const Told& told) {
   bool more = true;
@@ -88,7 +88,7 @@ void for_each_record(Cursor& cursor, const Use& use, const Told& told) {
     guarded([&] {
       while (bytes < SortWatch::kNoteBytes && (more = cursor.next())) {
         use(cursor);
-        bytes += cursor.stored().record.size() + 1;
+        bytes += cursor.count() * (cursor.stored().record.size() + 1);
       }
     }).throw_if_failed();
     told(bytes);

@@ -158,8 +158,9 @@ void LineFiles::append_all(Cursor& cursor, FramedOutput& out) {
   for_each_record(
       cursor,
       [&](const Cursor& at) {
-        out.append(at.stored().record);
-        ++report_.records_out;
+        const std::uint64_t count = at.count();
+        for (std::uint64_t i = 0; i < count; ++i) out.append(at.stored().record);
+        report_.records_out += count;
       },
       [&](std::uint64_t bytes) { job_.watch().add(bytes); });
 }
@@ -245,7 +246,7 @@ void LineFiles::merge_inputs() {
       job_.runs().form(kMostStored * bytes + kLeastRunBytes, [&](LineRunWriter& run) {
         for_each_record(
             merge,
-            [&](const LineMerge<TextCursor>& at) { run.append(at.stored(), at.in_common()); },
+            [&](const LineMerge<TextCursor>& at) { run.append(at.stored(), at.in_common(), 1); },
             [&](std::uint64_t added) { job_.watch().add(added); });
       });
     });

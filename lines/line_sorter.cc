@@ -39,24 +39,40 @@ class LineSorter::Impl {
   bool next(std::string_view& record) {
     if (state_ == State::kPushing) sort();
     if (state_ == State::kFailed) refuse("next");
-    bool more = false;
     state_ = State::kFailed;
-    if (merge_) {
-      guarded([&] { more = merge_->next(); }).throw_if_failed();
-      if (more) record = merge_->stored().record;
-    } else {
-      more = cursor_->next();
-      if (more) record = cursor_->stored().record;
+    if (left_ == 0 && !advance()) {
+      state_ = State::kSorted;
+      return false;
     }
-    if (more) job_.watch().add(record.size());
+    --left_;
+    record = record_;
+    job_.watch().add(record.size());
     state_ = State::kSorted;
-    return more;
+    return true;
   }
 
   std::uint64_t records() const noexcept { return job_.records(); }
   RunCounts counts() noexcept { return counts_; }
 
  private:
+  // Goes to the next record, and how many times it is there.
+  bool advance() {
+    bool more = false;
+    if (merge_) {
+      guarded([&] { more = merge_->next(); }).throw_if_failed();
+      if (more) note(*merge_);
+    } else {
+      more = cursor_->next();
+      if (more) note(*cursor_);
+    }
+    return more;
+  }
+  template <typename Cursor>
+  void note(const Cursor& at) {
+    record_ = at.stored().record;
+    left_ = at.count();
+  }
+
   enum class State : std::uint8_t { kPushing, kSorted, kFailed };
 
   [[noreturn]] void refuse(const char* call) const {
@@ -85,6 +101,8 @@ class LineSorter::Impl {
   RunCounts counts_;
   std::optional<ArenaCursor> cursor_;
   std::unique_ptr<RunMerge> merge_;
+  std::string_view record_;
+  std::uint64_t left_ = 0;  // so many times it comes again
 };
 
 LineSorter::LineSorter(LineOrder order, SortResources resources)

@@ -74,12 +74,14 @@ struct StoredOrder {
         unique(order.unique),
         record_decides(has_keys && !unique && order.ties == Ties::kRecordBytes),
         input_decides(has_keys && !record_decides),
+        counted(!unique && !input_decides),
         flip(order.descending ? ~std::uint64_t{0} : 0) {}
 
   bool has_keys;        // else a record is its own
   bool unique;          // of records with equal keys only the first is kept
   bool record_decides;  // between equal keys
   bool input_decides;   // the same, by the order of the input
+  bool counted;         // records that the order calls equal are the same, and kept once
   std::uint64_t flip;   // turns chunks round, and so the order
 };
 

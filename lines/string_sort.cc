@@ -22,12 +22,10 @@ constexpr std::size_t kParallelEntries = std::size_t{1} << 15;
 class StoredStrings {
  public:
   explicit StoredStrings(bool has_keys) : has_keys_(has_keys) {}
-  StoredRecord operator()(std::uint64_t place) const noexcept {
-    return stored_record_at(reinterpret_cast<const char*>(place), has_keys_);
+  StoredRecord operator()(const IndexEntry& entry) const noexcept {
+    return stored_record_at(stored_at(entry), has_keys_);
   }
-  void prefetch(std::uint64_t place) const noexcept {
-    __builtin_prefetch(reinterpret_cast<const char*>(place));
-  }
+  void prefetch(const IndexEntry& entry) const noexcept { __builtin_prefetch(stored_at(entry)); }
 
  private:
   bool has_keys_;
@@ -37,10 +35,12 @@ class ViewedStrings {
  public:
   ViewedStrings(std::span<const std::string_view> keys, std::span<const std::string_view> records)
       : keys_(keys.empty() ? records : keys), records_(records) {}
-  StoredRecord operator()(std::uint64_t place) const noexcept {
-    return {keys_[place], records_[place]};
+  StoredRecord operator()(const IndexEntry& entry) const noexcept {
+    return {keys_[entry.value], records_[entry.value]};
   }
-  void prefetch(std::uint64_t place) const noexcept { __builtin_prefetch(keys_[place].data()); }
+  void prefetch(const IndexEntry& entry) const noexcept {
+    __builtin_prefetch(keys_[entry.value].data());
+  }
 
  private:
   std::span<const std::string_view> keys_;
@@ -80,12 +80,12 @@ class StringSort {
   };
 
   std::string_view string(const IndexEntry& entry, const Range& range) const noexcept {
-    const StoredRecord stored = strings_(entry.value);
+    const StoredRecord stored = strings_(entry);
     return range.in_record ? stored.record : stored.key;
   }
 
   void prefetch(const IndexEntry* entry, const IndexEntry* end) const noexcept {
-    if (end - entry > static_cast<std::ptrdiff_t>(kAhead)) strings_.prefetch(entry[kAhead].value);
+    if (end - entry > static_cast<std::ptrdiff_t>(kAhead)) strings_.prefetch(entry[kAhead]);
   }
 
   static void sort_chunks(const Range& range, unsigned threads) {
@@ -148,17 +148,18 @@ class StringSort {
       std::sort(group.begin, group.end,
                 [](const IndexEntry& a, const IndexEntry& b) { return a.value < b.value; });
     }
-    if (order_.unique) {
+    if (order_.unique || order_.counted) {
       for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) entry->key = kSameKey;
     }
     return false;
   }
 
-  bool less(const IndexEntry& a, const IndexEntry& b, const Range& range) const noexcept {
+  // Below 0 where `a` comes first; 0 where the order of the input decides, or nothing.
+  int compare(const IndexEntry& a, const IndexEntry& b, const Range& range) const noexcept {
     std::size_t depth = range.depth;
     bool in_record = range.in_record;
-    const StoredRecord left = strings_(a.value);
-    const StoredRecord right = strings_(b.value);
+    const StoredRecord left = strings_(a);
+    const StoredRecord right = strings_(b);
     int compared = 0;
     if (!in_record) {
       compared = left.key.substr(depth).compare(right.key.substr(depth));
@@ -168,20 +169,27 @@ class StringSort {
     if (compared == 0 && in_record) {
       compared = left.record.substr(depth).compare(right.record.substr(depth));
     }
-    if (compared == 0) return order_.input_decides && a.value < b.value;
-    return (compared < 0) == (order_.flip == 0);
+    return order_.flip == 0 ? compared : (compared < 0) - (compared > 0);
   }
 
   void sort_few(const Range& group) const {
     for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
       const IndexEntry moved = *entry;
       IndexEntry* to = entry;
-      for (; to != group.begin && less(moved, to[-1], group); --to) *to = to[-1];
+      bool equal = false;
+      for (; to != group.begin; --to) {
+        const int compared = compare(moved, to[-1], group);
+        equal = compared == 0;
+        const bool earlier = equal && order_.input_decides && moved.value < to[-1].value;
+        if (compared >= 0 && !earlier) break;
+        *to = to[-1];
+      }
       *to = moved;
+      if (order_.counted && equal && to != group.begin) to->key = kSameKey;
     }
     if (!order_.unique) return;
     for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
-      if (strings_(entry->value).key == strings_(entry[-1].value).key) entry->key = kSameKey;
+      if (strings_(*entry).key == strings_(entry[-1]).key) entry->key = kSameKey;
     }
   }
 

@@ -16,8 +16,25 @@ namespace vortex::inline v0 {
 // stored records its address, for views its number. Places ascend with the order of the input.
 using IndexEntry = KeyValue<std::uint64_t, std::uint64_t>;
 
+// An entry of a stored record may stand for several that are the same: the bits above its address
+// say for how many besides.
+inline constexpr int kAddressBits = 48;
+inline constexpr std::uint64_t kMostRepeats = (std::uint64_t{1} << (64 - kAddressBits)) - 1;
+
+inline const char* stored_at(const IndexEntry& entry) noexcept {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << kAddressBits) - 1;
+  return reinterpret_cast<const char*>(entry.value & kMask);
+}
+inline std::uint64_t repeats_of(const IndexEntry& entry) noexcept {
+  return entry.value >> kAddressBits;
+}
+// There must be room for them: kMostRepeats at most in all.
+inline void add_repeats(IndexEntry& entry, std::uint64_t repeats) noexcept {
+  entry.value += repeats << kAddressBits;
+}
+
 // Behind a sort by a unique order, the chunk of an entry whose key is that of the one in front of
-// it: no string has it.
+// it, and by a counted order, of one whose record is: no string has it.
 inline constexpr std::uint64_t kSameKey = 0x40;
 
 // Sorts an index. The entries are sorted by their chunks, eight bytes at a time in cache-friendly

@@ -27,6 +27,7 @@ class TextCursor {
   const StoredRecord& stored() const noexcept { return stored_; }
   // The chunks that it has in common with the one before.
   std::uint64_t in_common() const noexcept { return in_common_; }
+  static std::uint64_t count() noexcept { return 1; }  // a text has each record by itself
   // Whether it may follow the one before: they are in order, and not equal where the
   // order is unique.
   bool in_order() const noexcept;

@@ -133,6 +133,55 @@ TEST_F(LineFiles, EqualRecordsNeverReachTheDisks) {
   EXPECT_EQ(report.runs, 0u);
 }
 
+// Records whose bytes are the same are kept once with a count, in memory and in runs; 65536 of one
+// are more than an entry of the index counts.
+TEST_F(LineFiles, EqualRecordsAreCounted) {
+  auto random = test_random();
+  const auto some_of = [&random](std::size_t kinds, std::size_t count, std::size_t of_one) {
+    const Lines of = make_lines(LineKind::kFields, kinds, 60, random);
+    Lines lines(of_one, of[0]);
+    for (std::size_t i = 0; i < count; ++i) lines.push_back(of[random() % of.size()]);
+    std::shuffle(lines.begin(), lines.end(), random);
+    return lines;
+  };
+  for (const unsigned threads : {1, 2, 7}) {
+    for (const bool by_key : {false, true}) {
+      options.resources.threads = threads;
+      options.order = {};
+      if (by_key) options.order.keys = std::make_shared<KeysBehindComma>();
+      options.order.descending = random() % 2 == 0;
+      // Several times the memory, and few records.
+      Lines lines = some_of(300, 60000, 150000);
+      options.inputs = {put("a", joined(lines))};
+      expect_sorted(lines);
+      EXPECT_EQ(report.runs, 0u);
+      // Records that do not fit, a few of them many times; one run after the other has them.
+      lines = some_of(20000, 40000, 70000);
+      options.inputs = {put("a", joined(lines))};
+      expect_sorted(lines);
+      EXPECT_GT(report.runs, 1u);
+      // The order of the input decides: nothing is counted.
+      options.order.ties = Ties::kInputOrder;
+      expect_sorted(lines);
+    }
+  }
+}
+
+TEST_F(LineFiles, ASorterGivesCountedRecordsOneByOne) {
+  auto random = test_random();
+  for (const std::size_t kinds : {50u, 30000u}) {
+    const Lines of = make_lines(LineKind::kFields, kinds, 100, random);
+    Lines lines(1000, of[0]);
+    for (std::size_t i = 0; i < 60000; ++i) lines.push_back(of[random() % of.size()]);
+    LineSorter sorter({}, options.resources);
+    for (const std::string& line : lines) sorter.push(line);
+    Lines found;
+    for (std::string_view record; sorter.next(record);) found.emplace_back(record);
+    ASSERT_EQ(found, sorted(lines, {}));
+    EXPECT_EQ(sorter.counts().runs > 0, kinds > 50);
+  }
+}
+
 TEST_F(LineFiles, RunsLieOnADisk) {
   auto random = test_random();
   const TemporaryFolder disk;

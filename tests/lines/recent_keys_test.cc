@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "io/file/seeded_random.h"
 #include "lines/stored_record.h"
@@ -23,15 +26,16 @@ class Stored {
  public:
   explicit Stored(bool has_keys) : has_keys_(has_keys) {}
 
-  const char* add(std::string_view key) {
-    const std::string_view record = has_keys_ ? "a record" : key;
+  IndexEntry& add(std::string_view key, std::string_view keyed = "a record") {
+    const std::string_view record = has_keys_ ? keyed : key;
     std::string& text = texts_.emplace_back(stored_bytes(key, record, has_keys_), '\0');
     char* at = text.data();
     if (has_keys_) at = write_length(at, key.size());
     at = write_length(at, record.size());
     if (has_keys_) at = copy_text(at, key);
     copy_text(at, record);
-    return text.data();
+    entries_.push_back({0, reinterpret_cast<std::uint64_t>(text.data())});
+    return entries_.back();
   }
   // Others take the place of all that was added.
   void replace() {
@@ -41,12 +45,29 @@ class Stored {
  private:
   const bool has_keys_;
   std::deque<std::string> texts_;
+  std::deque<IndexEntry> entries_;
 };
+
+// Orders that keep one record of each key.
+StoredOrder unique_order(bool has_keys) {
+  LineOrder order;
+  order.unique = true;
+  StoredOrder stored(order);
+  stored.has_keys = has_keys;
+  return stored;
+}
+
+// Orders that count records whose bytes are the same.
+StoredOrder counted_order(bool has_keys) {
+  StoredOrder stored{LineOrder{}};
+  stored.has_keys = stored.record_decides = has_keys;
+  return stored;
+}
 
 TEST(RecentKeys, FindsOnlyWhatWasNoted) {
   for (const bool has_keys : {false, true}) {
     const std::uint64_t seed = test_seed();
-    RecentKeys recent(kArenaBytes, has_keys);
+    RecentKeys recent(kArenaBytes, unique_order(has_keys));
     Stored stored(has_keys);
     std::set<std::string> noted;
     std::uint64_t found = 0;
@@ -55,7 +76,7 @@ TEST(RecentKeys, FindsOnlyWhatWasNoted) {
       // Long ones begin alike.
       std::string key = bits % 2 == 0 ? "" : "the beginning of many keys ";
       key += std::to_string(mix_bits(bits) % 100);
-      if (recent.contains(key)) {
+      if (recent.contains(key, key)) {
         ++found;
         ASSERT_TRUE(noted.contains(key)) << key;
       } else if (bits % 3 != 0) {
@@ -70,32 +91,61 @@ TEST(RecentKeys, FindsOnlyWhatWasNoted) {
 TEST(RecentKeys, WhatIsForgottenIsNotLookedAt) {
   for (const bool has_keys : {false, true}) {
     for (const std::string_view key : {"short", "longer than the eight bytes of a chunk"}) {
-      RecentKeys recent(kArenaBytes, has_keys);
+      RecentKeys recent(kArenaBytes, unique_order(has_keys));
       Stored stored(has_keys);
-      EXPECT_FALSE(recent.contains(key));
+      EXPECT_FALSE(recent.contains(key, key));
       recent.note(stored.add(key));
-      EXPECT_TRUE(recent.contains(key));
-      EXPECT_FALSE(recent.contains("another"));
+      EXPECT_TRUE(recent.contains(key, key));
+      EXPECT_FALSE(recent.contains("another", "another"));
       recent.forget();
-      recent.note(nullptr);  // of no key
+      recent.note(stored.add("another"));  // of no key
       stored.replace();
-      EXPECT_FALSE(recent.contains(key)) << key;
+      EXPECT_FALSE(recent.contains(key, key)) << key;
     }
+  }
+}
+
+// Every record is either there by itself or counted by an entry, however many there are.
+TEST(RecentKeys, CountsRecordsWhoseBytesAreTheSame) {
+  for (const bool has_keys : {false, true}) {
+    const std::uint64_t seed = test_seed();
+    RecentKeys recent(kArenaBytes, counted_order(has_keys));
+    Stored stored(has_keys);
+    std::map<std::string, std::uint64_t> expected;
+    std::vector<std::pair<std::string, IndexEntry*>> entries;
+    for (std::uint64_t i = 0; i < 400000; ++i) {
+      const std::uint64_t bits = mix_bits(seed + i);
+      // Half of all are one record, more than one entry counts. Equal keys have other records too.
+      const std::string number = std::to_string(bits % 2 == 0 ? 0 : mix_bits(bits) % 50);
+      const std::string record = bits % 8 < 4 ? number : number + " is a record of many bytes";
+      const std::string key = has_keys ? number : record;
+      ++expected[record];
+      if (recent.contains(key, record)) continue;
+      IndexEntry& entry = stored.add(key, record);
+      recent.note(entry);
+      entries.emplace_back(record, &entry);
+    }
+    recent.forget();
+    EXPECT_LT(entries.size(), 100000u);
+    std::map<std::string, std::uint64_t> found;
+    for (const auto& [record, entry] : entries) found[record] += 1 + repeats_of(*entry);
+    EXPECT_EQ(found, expected);
   }
 }
 
 // A table is not asked for ever where nothing is equal: it goes on later.
 TEST(RecentKeys, PausesWhereFewAreEqual) {
-  RecentKeys recent(kArenaBytes, false);
+  RecentKeys recent(kArenaBytes, unique_order(false));
   Stored stored(false);
-  const char* const first = stored.add("the first of all the keys");
-  EXPECT_FALSE(recent.contains("the first of all the keys"));
+  IndexEntry& first = stored.add("the first of all the keys");
+  const auto contains = [&recent](std::string_view key) { return recent.contains(key, key); };
+  EXPECT_FALSE(contains("the first of all the keys"));
   recent.note(first);
-  const auto asked_of_10 = [&recent](std::uint64_t from) {
+  const auto asked_of_10 = [&contains](std::uint64_t from) {
     std::uint64_t known = 0;
-    for (std::uint64_t i = 0; i < 10; ++i) known += recent.contains("the first of all the keys");
+    for (std::uint64_t i = 0; i < 10; ++i) known += contains("the first of all the keys");
     for (std::uint64_t i = 0; i < 100000; ++i) {
-      EXPECT_FALSE(recent.contains("no key is like " + std::to_string(from + i)));
+      EXPECT_FALSE(contains("no key is like " + std::to_string(from + i)));
     }
     return known;
   };
