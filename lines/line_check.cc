@@ -24,8 +24,7 @@ FileReaderBase open_reader(const std::string& input, const SortResources& resour
 }  // namespace
 
 std::optional<LineDisorder> check_lines(const LineSortOptions& options) {
-  const std::uint64_t memory =
-      options.resources.memory_bytes != 0 ? options.resources.memory_bytes : default_memory_bytes();
+  const std::uint64_t memory = with_memory(options.resources).memory_bytes;
   const std::uint64_t longest = std::max<std::uint64_t>(memory / 3, 4 * kBlockBytes);
   for (const std::string& name : options.inputs) {
     FramedInput input(open_reader(name, options.resources), name == "-" ? "standard input" : name,

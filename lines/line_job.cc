@@ -23,7 +23,7 @@ LineJob::LineJob(const LineOrder& order, const SortResources& resources,
                  std::vector<std::string> folders)
     : line_order_(order),
       order_(order),
-      resources_(resources),
+      resources_(with_memory(resources)),
       share_(take_memory_share(resources_)),
       folders_(std::move(folders)),
       watch_(resources.stop, resources.progress) {}
@@ -43,7 +43,7 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   team_.emplace(plan_.threads);
   memory_.emplace(plan_.arena_bytes);
   if (order_.unique || order_.counted) recent_.emplace(plan_.arena_bytes, order_);
-  // What is longer than the arena does not fit in memory; what is shorter may.
+  // An input that is longer than the arena does not fit in memory; a shorter one may.
   divide(plan_.threads > 1 && bytes && *bytes > plan_.arena_bytes ? 2 : 1);
 }
 

@@ -61,7 +61,7 @@ std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> by
 
 LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes) {
   LinePlan plan;
-  plan.memory_bytes = resources.memory_bytes != 0 ? resources.memory_bytes : default_memory_bytes();
+  plan.memory_bytes = resources.memory_bytes;
   if (plan.memory_bytes < kMinMemoryBytes) {
     throw Error(ENOMEM, "sorting lines with " + format_bytes(plan.memory_bytes) +
                             " of memory: at least " + format_bytes(kMinMemoryBytes) +

@@ -36,8 +36,8 @@ struct LinePlan {
   std::size_t writing_blocks() const;  // of the output or a run
 };
 
-// `bytes` is the length of the input, if it is known. Throws Error(ENOMEM) when the memory is too
-// small, with the least that would do.
+// The resources name their memory; `bytes` is the length of the input, if it is known. Throws
+// Error(ENOMEM) when the memory is too small, with the least that would do.
 LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes);
 
 }  // namespace vortex::inline v0

@@ -251,8 +251,11 @@ VORTEX_EXPORT std::uint64_t address_space_left();
 // Advice for messages where the address space is too little.
 VORTEX_EXPORT std::string address_space_advice();
 
+// The same resources, with the default memory where they name none.
+VORTEX_EXPORT SortResources with_memory(SortResources resources);
+
 // The sort's share of its budget, and that much as its memory. Without a budget nothing changes,
-// and the share is empty. Throws Error as MemoryBudget::take() does.
+// and the share is empty. The resources have a memory. Throws Error as MemoryBudget::take() does.
 VORTEX_EXPORT MemoryShare take_memory_share(SortResources& resources);
 
 // Fills in what this process can have: the default memory where the request names none, kernel

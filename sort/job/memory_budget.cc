@@ -141,7 +141,6 @@ std::uint64_t MemoryShare::grow_to(std::uint64_t bytes) noexcept {
 
 MemoryShare take_memory_share(SortResources& resources) {
   if (!resources.budget) return {};
-  if (resources.memory_bytes == 0) resources.memory_bytes = default_memory_bytes();
   const std::uint64_t most = std::min(resources.memory_bytes, resources.budget->bytes());
   const std::uint64_t least =
       resources.least_memory_bytes != 0 ? resources.least_memory_bytes : most / 4;

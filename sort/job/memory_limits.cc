@@ -104,6 +104,11 @@ std::uint64_t default_memory_bytes(const MemoryLimits& limits) {
   return std::min(std::min(limits.usable_bytes(), limits.available_bytes) / 2, kMax);
 }
 
+SortResources with_memory(SortResources resources) {
+  if (resources.memory_bytes == 0) resources.memory_bytes = default_memory_bytes();
+  return resources;
+}
+
 void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks) {
   if (request.memory_bytes == 0) request.memory_bytes = default_memory_bytes();
   request.most_maps = MapBudget::available();

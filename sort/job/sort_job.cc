@@ -15,19 +15,12 @@
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
-namespace {
-
-std::uint64_t most_memory_of(const SortResources& resources) {
-  return resources.memory_bytes != 0 ? resources.memory_bytes : default_memory_bytes();
-}
-
-}  // namespace
 
 SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
                  std::vector<std::string> folders, bool unique)
     : order_(std::move(order)),
-      resources_(resources),
-      most_memory_bytes_(most_memory_of(resources)),
+      resources_(with_memory(resources)),
+      most_memory_bytes_(resources_.memory_bytes),
       share_(take_memory_share(resources_)),
       folders_(std::move(folders)),
       unique_(unique),

@@ -31,11 +31,6 @@ std::vector<std::string> folders_of(const SortResources& resources) {
   return folders;
 }
 
-SortResources with_memory(SortResources resources) {
-  if (resources.memory_bytes == 0) resources.memory_bytes = default_memory_bytes();
-  return resources;
-}
-
 // The size of the batch in which records that are pushed one by one gather first: kMaxBatchBytes,
 // or a sixteenth of the memory where that is less, in whole records, one at least.
 std::size_t batch_bytes(std::uint64_t memory_bytes, std::size_t record_bytes) noexcept {
