@@ -38,7 +38,7 @@ class UsageError : public std::runtime_error {
 // UsageError, with an empty message when getopt has printed one, or Error.
 GnuSortOptions parse_gnu_sort_options(int argc, char** argv);
 
-// What --help prints.
+// The text of --help.
 std::string gnu_sort_help(const char* program);
 
 }  // namespace vortex::cli

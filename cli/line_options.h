@@ -24,7 +24,7 @@ struct LineOptions {
   }
 };
 
-// What a sort of these inputs needs to know. A key of CSV may name its column by the head of the
+// How the inputs are framed, and their order. A key of CSV may name its column by the head of the
 // first input, which is read then. Throws Error(EINVAL) that names the option or the column.
 RecordFraming line_framing(const LineOptions& options);
 LineOrder parse_line_order(const LineOptions& options, const std::vector<std::string>& keys,

@@ -1,4 +1,4 @@
-// What sorts of records and of lines have in common of their options.
+// The options that sorts of records and of lines have in common.
 #pragma once
 
 #include "cli/verbs.h"

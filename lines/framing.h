@@ -10,7 +10,7 @@
 
 namespace vortex::inline v0 {
 
-// What was found in a text.
+// The records that were found in a text.
 struct FramedRecords {
   std::size_t records = 0;
   std::size_t bytes = 0;   // of the text, which the records take with their framing

@@ -83,7 +83,7 @@ bool LineArena::drop_equal() noexcept {
     repeats += repeats_of(*entry);
     if (entry->key == kSameKey) {
       if (order_.unique) continue;
-      if (repeats + 1 + repeats_of(entry[-1]) <= kMostRepeats) {
+      if (repeats + 1 + repeats_of(entry[-1]) <= kMaxRepeats) {
         ++repeats;
         continue;
       }

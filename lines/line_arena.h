@@ -40,12 +40,12 @@ class LineArena {
   // free_room(), the key not.
   bool push(std::string_view key, std::string_view record) noexcept;
 
-  // What records have not taken. A record may be put together in it, kPushRoom behind its
-  // beginning, before it is pushed.
+  // The memory that records have not taken. A record may be put together in it, kPushRoom behind
+  // its beginning, before it is pushed.
   std::span<char> free_room() const noexcept {
     return {front_, static_cast<std::size_t>(reinterpret_cast<char*>(index_) - front_)};
   }
-  // What a record takes at most besides its bytes and its key.
+  // A record takes so much at most besides its bytes and its key.
   static constexpr std::size_t kPushRoom = 2 * kMaxLengthBytes + sizeof(IndexEntry);
 
   // The record that was pushed last; there must be one. It stays there until clear(), sort() or
@@ -63,8 +63,9 @@ class LineArena {
   void sort(detail::ThreadTeam& team) { sort_stored({index_, index_end_}, order_, team); }
 
   // Behind sort(), where the order is unique or counted: drops all but the first of equal records,
-  // with a counted order counts them there, and makes their room free. What is kept is in the order
-  // of the input again. Does nothing, and returns false, where that would free less than half.
+  // with a counted order counts them there, and makes their room free. The records that are kept
+  // are in the order of the input again. Does nothing, and returns false, where that would free
+  // less than half.
   bool drop_equal() noexcept;
 
   std::span<const IndexEntry> index() const noexcept { return {index_, index_end_}; }

@@ -16,7 +16,7 @@ namespace vortex::inline v0 {
 // A loser tree over cursors whose records are compared by offset-value codes (Conner 1977; the
 // longest common prefixes of Ng and Kakehi's merge are the same with single bytes). Each record in
 // the tree has a code relative to one that came before both it and its rival: the number of chunks
-// in common, and the chunk behind those. Of two records the one with more in common with it comes
+// in common, and the chunk behind those. The record that has more in common with it comes
 // first, and with equally much the one with the lesser chunk; only where these are equal, too, are
 // further bytes looked at, once: what they have in common becomes the loser's code.
 //
@@ -73,7 +73,7 @@ class LineMerge {
   }
 
  private:
-  // What a record is behind by what it has in common: the less, the more behind.
+  // How far behind a record is: the less it has in common, the further.
   static constexpr std::uint64_t kEqual = 0;
   static constexpr std::uint64_t kNoRecord = ~std::uint64_t{0};
   static constexpr std::uint64_t behind(std::uint64_t chunks) noexcept {

@@ -92,7 +92,7 @@ void LineRuns::merge_neighbours(const MergePass& pass) {
     std::vector<LineRun> group(std::make_move_iterator(before.begin() + first),
                                std::make_move_iterator(before.begin() + last));
     first = last;
-    // What records have in common may take more bytes than in the runs that are merged.
+    // The prefixes of records may take more bytes than in the runs that are merged.
     std::uint64_t most_bytes = bytes_of(group.data(), group.data() + group.size());
     for (const LineRun& run : group) most_bytes += run.records * kRunPrefixBytes;
     add(most_bytes, [&](LineRunWriter& writer) {

@@ -26,8 +26,8 @@ namespace {
 
 // A record with its key and lengths takes so many times the bytes of its text at most, but for a
 // few; runs of inputs that are merged reserve address space for it.
-constexpr std::uint64_t kMostStored = 16;
-constexpr std::uint64_t kLeastRunBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxStored = 16;
+constexpr std::uint64_t kMinRunBytes = std::uint64_t{64} << 20;
 
 // The inputs and the output as sorts of fixed records have them: to files all records are bytes.
 ExternalSortOptions for_files(const LineSortOptions& options) {
@@ -243,7 +243,7 @@ void LineFiles::merge_inputs() {
     const std::size_t last = std::min<std::size_t>(first + order, files_.inputs());
     ++merges;
     merge_inputs(first, last, [&](LineMerge<TextCursor>& merge) {
-      job_.runs().form(kMostStored * bytes + kLeastRunBytes, [&](LineRunWriter& run) {
+      job_.runs().form(kMaxStored * bytes + kMinRunBytes, [&](LineRunWriter& run) {
         for_each_record(
             merge,
             [&](const LineMerge<TextCursor>& at) { run.append(at.stored(), at.in_common(), 1); },

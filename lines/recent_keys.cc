@@ -55,7 +55,7 @@ bool RecentKeys::contains(std::string_view key, std::string_view record) noexcep
     if ((order_.counted ? stored.record : stored.key) != bytes) return false;
   }
   if (order_.counted) {
-    if (slot_->repeats == kMostRepeats) return false;
+    if (slot_->repeats == kMaxRepeats) return false;
     ++slot_->repeats;
   }
   ++found_;

@@ -19,7 +19,7 @@ using IndexEntry = KeyValue<std::uint64_t, std::uint64_t>;
 // An entry of a stored record may stand for several that are the same: the bits above its address
 // say for how many besides.
 inline constexpr int kAddressBits = 48;
-inline constexpr std::uint64_t kMostRepeats = (std::uint64_t{1} << (64 - kAddressBits)) - 1;
+inline constexpr std::uint64_t kMaxRepeats = (std::uint64_t{1} << (64 - kAddressBits)) - 1;
 
 inline const char* stored_at(const IndexEntry& entry) noexcept {
   constexpr std::uint64_t kMask = (std::uint64_t{1} << kAddressBits) - 1;
@@ -28,7 +28,7 @@ inline const char* stored_at(const IndexEntry& entry) noexcept {
 inline std::uint64_t repeats_of(const IndexEntry& entry) noexcept {
   return entry.value >> kAddressBits;
 }
-// There must be room for them: kMostRepeats at most in all.
+// There must be room for them: kMaxRepeats at most in all.
 inline void add_repeats(IndexEntry& entry, std::uint64_t repeats) noexcept {
   entry.value += repeats << kAddressBits;
 }

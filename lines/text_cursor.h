@@ -33,7 +33,7 @@ class TextCursor {
   bool in_order() const noexcept;
 
   std::uint64_t records() const noexcept { return records_; }
-  // Of the record: its number in the input, from 0 on.
+  // The record's number in the input, from 0 on, and where it begins.
   std::uint64_t number() const noexcept { return input_.first_record() + at_ - 1; }
   std::uint64_t offset() const noexcept { return offset_; }
 

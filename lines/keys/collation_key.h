@@ -6,7 +6,7 @@
 
 namespace vortex::inline v0 {
 
-// What strxfrm() makes of the text, NUL by NUL, as GNU sort compares it by strcoll(): empty text
+// The text as strxfrm() transforms it, NUL by NUL, as GNU sort compares it by strcoll(): empty text
 // comes first, text that differs from it only in what the locale ignores behind it.
 class CollationKey : public FieldEncoder {
  public:

@@ -74,7 +74,7 @@ void ComposedKey::append_part(const Part& part, std::string_view field, std::str
   for (std::size_t i = begin; i < key.size(); ++i) key[i] = static_cast<char>(~key[i]);
 }
 
-// What d, i and f leave of a field.
+// A field without the bytes that d and i leave out, and folded by f.
 std::string_view ComposedKey::choose(std::string_view field, const KeyFlags& flags,
                                      std::string& chosen) const {
   if (!flags.dictionary && !flags.printable && !flags.fold) return field;

@@ -81,7 +81,7 @@ std::string_view CsvFields::find(std::string_view record, const KeySpecification
         if (wanted) scratch += '"';
         ++at;
       }
-      // What follows the closing quote belongs to the field as it stands.
+      // The bytes behind the closing quote belong to the field as they stand.
       const std::size_t end = find_byte(record, separator_, at);
       if (wanted) {
         scratch += record.substr(at, end - at);

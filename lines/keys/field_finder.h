@@ -53,7 +53,7 @@ class CsvFields : public FieldFinder {
  public:
   explicit CsvFields(char separator) : separator_(separator) {}
 
-  // Of the specification, the fields alone count: one that ends with the line means the whole
+  // Only the fields of the specification count: one that ends with the line means the whole
   // record, another the column where it begins. A column that the record lacks is empty.
   std::string_view find(std::string_view record, const KeySpecification& key,
                         std::string& scratch) const override;

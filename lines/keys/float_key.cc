@@ -10,7 +10,7 @@
 namespace vortex::inline v0 {
 namespace {
 
-// What comes before the numbers, and the numbers.
+// The first byte of a key: some values come before the numbers.
 constexpr char kNoNumber = 0;
 constexpr char kNaN = 1;
 constexpr char kNumber = 2;

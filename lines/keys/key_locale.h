@@ -1,4 +1,4 @@
-// What a locale says about the keys of lines.
+// The rules of a locale for the keys of lines.
 #pragma once
 
 #include <locale.h>
@@ -27,7 +27,7 @@ class KeyLocale {
   KeyLocale(const KeyLocale&) = delete;
   KeyLocale& operator=(const KeyLocale&) = delete;
 
-  // What separates fields where no separator is given: blanks, and the newline for lines that end
+  // Blanks separate fields where no separator is given, and so does the newline in lines that end
   // with NUL.
   bool is_blank(char c) const noexcept { return blank_[index(c)]; }
   bool in_dictionary(char c) const noexcept { return dictionary_[index(c)]; }

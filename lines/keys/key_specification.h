@@ -1,4 +1,4 @@
-// What one -k of GNU sort says: where a key begins and ends, and how it is compared.
+// The meaning of one -k of GNU sort: where a key begins and ends, and how it is compared.
 #pragma once
 
 #include <cstddef>

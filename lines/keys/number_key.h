@@ -7,7 +7,7 @@
 namespace vortex::inline v0 {
 
 // -n: blanks, a minus, digits with the locale's separators among them, a decimal point, digits.
-// What is no number counts as 0, what follows one does not count.
+// A text that is no number counts as 0; the rest of a text behind a number does not count.
 //
 // The bytes: 0x80 is 0. A positive number has 0x81 plus the number of its integer digits (or 0xff
 // and that number in eight bytes where they are more than kMaxShort), then its digits by twos, each

@@ -9,7 +9,7 @@ namespace {
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// What a name begins with decides first.
+// The beginning of a name decides first.
 enum class Kind : char { kEmpty, kDot, kDotDot, kHidden, kOther };
 
 Kind kind_of(std::string_view name) noexcept {

@@ -61,7 +61,7 @@ class SortJob {
   RunCollection& runs() noexcept { return *runs_; }
   const RunCollection& runs() const noexcept { return *runs_; }
 
-  // What the plan does not take of the share of a budget goes back to others.
+  // The part of the share of a budget that the plan does not take goes back to others.
   void keep_memory_of(const SortPlan& plan) noexcept;
 
   // Run formation takes its part of the pool. Throws Error as RunFormation does.

@@ -27,18 +27,18 @@ struct ValueCount {
   std::uint64_t count;
 };
 
-// Up to kMost values, with each of which every key is compared: as fast as memory is read.
+// Up to kMax values, with each of which every key is compared: as fast as memory is read.
 template <typename Bits>
 class ComparedValues {
  public:
-  static constexpr unsigned kMost = 8;
+  static constexpr unsigned kMax = 8;
 
   explicit ComparedValues(Isa isa) noexcept : isa_(isa) {}
 
   // False when there is no room for a value that is new.
   bool add(Bits value) noexcept {
     if (has(value)) return true;
-    if (size_ == kMost) return false;
+    if (size_ == kMax) return false;
     values_[size_++] = value;
     return true;
   }
@@ -68,7 +68,7 @@ class ComparedValues {
 
  private:
   static constexpr std::size_t kBlock = 512;  // a page: what is read again is in the nearest cache
-  using Found = std::array<Bits, kMost>;
+  using Found = std::array<Bits, kMax>;
 
   bool has(Bits value) const noexcept {
     return std::find(values_.begin(), values_.begin() + size_, value) != values_.begin() + size_;
@@ -135,32 +135,32 @@ class ComparedValues {
 
   const Isa isa_;
   unsigned size_ = 0;
-  std::array<Bits, kMost> values_{};
-  std::array<std::uint64_t, kMost> counts_{};
+  std::array<Bits, kMax> values_{};
+  std::array<std::uint64_t, kMax> counts_{};
 };
 
 // A table of more values than that.
 template <typename Bits>
 class TableOfValues {
  public:
-  static constexpr std::size_t kMost = 1536;
-  static constexpr std::uint64_t kMostKeys = 0xffffffff;
+  static constexpr std::size_t kMax = 1536;
+  static constexpr std::uint64_t kMaxKeys = 0xffffffff;
 
   // Room for a few values is always found.
   void add(Bits value, std::uint64_t count) noexcept {
     counts_[slot_of(value)] += static_cast<std::uint32_t>(count);
   }
 
-  // False when the keys have more than kMost values, still new ones after many keys, or values that
-  // crowd one place of the table. At most kMostKeys in all.
+  // False when the keys have more than kMax values, still new ones after many keys, or values that
+  // crowd one place of the table. At most kMaxKeys in all.
   bool count(std::span<const Bits> keys) noexcept {
     constexpr std::size_t kStep = 4096;
     constexpr std::size_t kNewInSecond = 256, kNewLater = 16;
-    std::size_t most = kMost;
+    std::size_t most = kMax;
     for (std::size_t at = 0; at < keys.size(); at += kStep) {
       if (!count_step(keys.subspan(at, std::min(kStep, keys.size() - at)), most)) return false;
-      if (at == 0) most = std::min(kMost, size_ + kNewInSecond);
-      if (at == kStep) most = std::min(kMost, size_ + kNewLater);
+      if (at == 0) most = std::min(kMax, size_ + kNewInSecond);
+      if (at == kStep) most = std::min(kMax, size_ + kNewLater);
     }
     return true;
   }
@@ -297,7 +297,7 @@ class FewValues {
       few.for_each(keep);
       return true;
     }
-    if (keys.size() < kMinForTable || keys.size() > TableOfValues<Bits>::kMostKeys) return false;
+    if (keys.size() < kMinForTable || keys.size() > TableOfValues<Bits>::kMaxKeys) return false;
     const auto table = std::make_unique<TableOfValues<Bits>>();
     few.for_each([&](Bits value, std::uint64_t n) { table->add(value, n); });
     if (!table->count(keys.subspan(done))) return false;
@@ -325,7 +325,7 @@ class FewValues {
     return all;
   }
 
-  // What of the result begins with its key `first`.
+  // Writes the part of the result that begins with its key `first`.
   static void write(const Counts& counts, std::size_t first, std::span<Bits> to,
                     bool past_caches) noexcept {
     Bits* at = to.data();

@@ -528,8 +528,8 @@ TEST_P(AnyOrder, PrefaultedRangesServeSystemCalls) {
   EXPECT_TRUE(test::file_text(copy) == text.substr(5));
 }
 
-// What a reader is told of is there, or on its way, when it is touched, and was asked for in whole
-// requests; the last blocks touched stay.
+// Bytes that a reader is told of are there, or on their way, when they are touched, and were asked
+// for in whole requests; the last blocks touched stay.
 TEST_P(AnyOrder, WhatItIsToldOfIsReadAhead) {
   const std::string text = write(200 * kBlock + 77);
   FileReaderOptions wanted = options(2);

@@ -41,7 +41,7 @@ using test::Placing;
 using test::TestDisk;
 
 constexpr std::size_t kBlock = kMinBlockBytes;
-constexpr std::size_t kMostBytes = 120 * kBlock;
+constexpr std::size_t kMaxBytes = 120 * kBlock;
 
 // Writes fail while it is armed; reads go on.
 class FailingWrites final : public FaultPlan {
@@ -76,7 +76,7 @@ class FileArrays : public testing::TestWithParam<Setting> {
     result.write_behind = 2;
     result.request_bytes = group() * kBlock;
     result.make = true;
-    result.reserve_bytes = kMostBytes;
+    result.reserve_bytes = kMaxBytes;
     return result;
   }
   // With a pool that has more blocks than the array may take, and a disk that misbehaves.
@@ -195,13 +195,13 @@ TEST_P(FileArrays, RandomChanges) {
   const RandomFaults::Rates rates{
       .short_transfer = 0.2, .interrupted = 0.1, .try_again = 0.02, .late = 0.3};
   for (int round = 0; round < (test::kShadowMemory ? 2 : 4); ++round) {
-    std::string text = fill(random() % kMostBytes);
+    std::string text = fill(random() % kMaxBytes);
     open(round % 2 == 0 ? nullptr : std::make_shared<RandomFaults>(random(), rates));
     Model model(*array, text, random);
     for (int i = 0; i < 300; ++i) {
       ASSERT_TRUE(model.step());
       if (i % 50 == 49) {  // grows or shrinks
-        const std::size_t length = random() % kMostBytes;
+        const std::size_t length = random() % kMaxBytes;
         array->resize(length);
         text.resize(length, '\0');
         model.restart();
@@ -271,16 +271,16 @@ TEST_P(FileArrays, WhatGrowsIsZeros) {
 
 TEST_P(FileArrays, HolesStayHoles) {
   open();
-  array->resize(kMostBytes);
+  array->resize(kMaxBytes);
   array->data()[50 * kBlock] = 'x';
   std::size_t nonzero = 0;
-  for (std::size_t i = 0; i < kMostBytes; ++i) nonzero += array->data()[i] != '\0';
+  for (std::size_t i = 0; i < kMaxBytes; ++i) nonzero += array->data()[i] != '\0';
   EXPECT_EQ(nonzero, 1u);
   close();
   struct stat status {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
   EXPECT_LE(status.st_blocks * 512, static_cast<blkcnt_t>(2 * kBlock));
-  EXPECT_EQ(status.st_size, static_cast<off_t>(kMostBytes));
+  EXPECT_EQ(status.st_size, static_cast<off_t>(kMaxBytes));
 }
 
 TEST_P(FileArrays, OnlyWhatWasChangedIsWritten) {
@@ -436,7 +436,7 @@ TEST_P(FileArrays, ResizingCanFail) {
   std::string text = fill(10 * kBlock);
   open();
   array->data()[9] = text[9] = 'x';
-  EXPECT_THROW(array->resize(kMostBytes + 3 * kBlock), Error);
+  EXPECT_THROW(array->resize(kMaxBytes + 3 * kBlock), Error);
   EXPECT_EQ(array->size(), text.size());
   EXPECT_EQ(std::memcmp(array->data(), text.data(), text.size()), 0);
   close();

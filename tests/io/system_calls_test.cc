@@ -1,5 +1,5 @@
 // Bare system calls on stream memory under the engine userfaultfd: the kernel's own faults are
-// served. What they do under signals is in file_stream_test.cc.
+// served. Calls that signals interrupt are in file_stream_test.cc.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <liburing.h>
@@ -242,7 +242,7 @@ TEST_F(SystemCalls, ReadIntoAnArrayAndWriteOutOfIt) {
   EXPECT_EQ(back.data()[16], '\0');
 }
 
-// Of a window that cannot go on, since its pages are pinned.
+// The failure of a window that cannot go on, since its pages are pinned.
 void expect_way_out(const Failure& failure) {
   EXPECT_EQ(failure.error, EBUSY) << failure.message();
   for (const char* const part : {"pinned", "fit in the window", "comeback_blocks"}) {
@@ -297,10 +297,10 @@ TEST_F(DirectReads, ThatFitInTheWindow) {
   const std::string path = folder_.file("copy");
   FileWriter<char> out(path, {.block_bytes = kBlock, .comeback_blocks = 2});
   // Three blocks are in the window, and so much never touches a fourth.
-  constexpr std::size_t kMost = 2 * kBlock + 4096;
+  constexpr std::size_t kMax = 2 * kBlock + 4096;
   std::mt19937_64 random = test_random();
   for (std::size_t at = 0; at < kWhole;) {
-    const std::size_t bytes = std::min(kWhole - at, (1 + random() % (kMost / 4096)) * 4096);
+    const std::size_t bytes = std::min(kWhole - at, (1 + random() % (kMax / 4096)) * 4096);
     char* const to = out.data() + at;
     ASSERT_EQ(random() % 2 == 0 ? transfer(to, bytes, at) : transfer(ring, to, bytes, at),
               static_cast<ssize_t>(bytes))

@@ -1,4 +1,4 @@
-// What holds for the keys of any lines, as a search for inputs that break it asks.
+// Rules that hold for the keys of any lines, for a search for inputs that break them.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ inline LineKeyOptions fuzzed_options(std::string_view text) {
 
 // An input is a line of options, then lines to sort. Returns what is wrong with their keys, or
 // null: the keys of all lines at once are those of each alone, and sorting what is sorted changes
-// nothing. What is read or written beyond an end is the sanitizers' find.
+// nothing. Sanitizers find reads and writes beyond an end.
 inline const char* problem_with_keys(std::string_view input) {
   std::vector<std::string_view> lines = fuzzed_lines(input);
   if (lines.empty()) return nullptr;

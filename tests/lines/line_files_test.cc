@@ -378,7 +378,7 @@ TEST_F(LineFiles, AFullDiskIsNamed) {
   const Lines lines = some_lines(random);
   options.inputs = {put("a", joined(lines))};
   options.resources.folders = {small.root};
-  // What is known beforehand is told before anything is read.
+  // A lack of room that is known beforehand is told before anything is read.
   unsigned reports = 0;
   options.resources.progress = [&](const SortProgress&) { ++reports; };
   std::string message;

@@ -303,7 +303,7 @@ TEST_F(LineKey, RandomOrderWithTheSameSeed) {
   }
 }
 
-// What GNU sort says about an order, without its name.
+// The messages of GNU sort about an order, without its name.
 TEST_F(LineKey, RefusesInGnuSortsWords) {
   for (const char* key :
        {"",      "0",     "1.0", "1,0", "x",   "1x",  "1,",    "1,x", "1.",     "1.x",
@@ -362,7 +362,7 @@ TEST_F(LineKey, ColumnsOfCsv) {
   EXPECT_EQ(error_of([&] { order_by("2.1"); }), EINVAL);
 }
 
-// What the search for inputs (./dev fuzz line_keys) begins with and has found.
+// The inputs that the search (./dev fuzz line_keys) begins with and has found.
 TEST_F(LineKey, FuzzedInputs) {
   const char* const folder = std::getenv("VORTEX_FUZZ_SEEDS");
   ASSERT_NE(folder, nullptr);

@@ -248,7 +248,7 @@ TEST(MemoryBudgetOfSorts, TheResidentMemoryIsThatOfTheBudget) {
   EXPECT_GE(peak_bytes, kBudget / 2);
 }
 
-// What another sort gives back is there for merging.
+// The memory that another sort gives back is there for merging.
 TEST(MemoryBudgetOfSorts, AShareGrowsWhenAnotherEnds) {
   const TemporaryFolder folder;
   for (const unsigned threads : {1u, 2u, 7u}) {

@@ -64,7 +64,7 @@ static_assert(std::ranges::contiguous_range<FileArray<int>> &&
               std::same_as<std::ranges::range_reference_t<FileArray<int>>, int&>);
 static_assert(ArrayOf<Sorter<int>, int> && ArrayOf<const Sorter<int>, int>);
 
-// What passes by can be gone through once: these are no more than that.
+// Ranges that pass by can be gone through once.
 template <typename R>
 constexpr bool kOnePass = std::ranges::input_range<R> && !std::ranges::forward_range<R>;
 static_assert(kOnePass<InputStream<int>> && kOnePass<const PipelineReader<int>>);

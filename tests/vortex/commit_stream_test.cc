@@ -197,7 +197,7 @@ TEST_P(CommitStreamTest, SystemCallsReadItWhereFaultsAreTheKernels) {
   EXPECT_EQ(first_wrong(copy.data(), 0, kBlocks * kWords), kBlocks * kWords);
 }
 
-// What lies under a guard comes back, zeros that nobody wrote to as well.
+// Bytes under a guard come back, and zeros that nobody wrote to as well.
 TEST_P(CommitStreamTest, GuardsKeepWhatTheyCover) {
   constexpr std::uint64_t kBlocks = 50;
   CommitStream<std::uint64_t> stream(small(3, 1, 1));

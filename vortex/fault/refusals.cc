@@ -106,7 +106,7 @@ bool take_refusal(Failure* failure) noexcept {
 }
 
 void await_refusals_taken(const Region& region) noexcept {
-  constexpr int kMostLooks = 2000;
+  constexpr int kMaxLooks = 2000;
   for (int look = 0;; ++look) {
     bool left = false;
     {
@@ -114,10 +114,10 @@ void await_refusals_taken(const Region& region) noexcept {
       for (KeptFailure& place : of_instructions) {
         if (place.thread == 0 || place.region != &region) continue;
         left = true;
-        if (look == kMostLooks) forget(place);
+        if (look == kMaxLooks) forget(place);
       }
     }
-    if (!left || look == kMostLooks) return;
+    if (!left || look == kMaxLooks) return;
     constexpr timespec kNap{0, 100'000};
     nanosleep(&kNap, nullptr);
   }

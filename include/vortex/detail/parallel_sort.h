@@ -66,7 +66,7 @@ class ParallelSort {
             ::operator new (extra_chunks(count, threads_) * kChunkBytes, std::align_val_t{4096}))),
         movers_(array, chunks_, extra_.get(), store_chunks_) {
     movers_.reserve();
-    pieces_.reserve(chunks_ + kMostPartial * threads_);
+    pieces_.reserve(chunks_ + kMaxPartial * threads_);
     jobs_.reserve(2 * threads_ + 1);
     workers_.reserve(threads_);
     for (unsigned i = 0; i < threads_; ++i) {
@@ -86,7 +86,7 @@ class ParallelSort {
         most_in_arena(count, threads), outside(threads) + Sorter::spare_chunks_for(count));
     return extra_chunks(count, threads) * kChunkBytes +
            threads * (Sorter::kWorkingBytes + kWorkerBytes + lists) +
-           (chunks + kMostPartial * threads) * sizeof(PlacedPiece) +
+           (chunks + kMaxPartial * threads) * sizeof(PlacedPiece) +
            ChunkMovers<Record>::working_bytes(chunks, store_chunks(threads));
   }
 
@@ -110,7 +110,7 @@ class ParallelSort {
   using Place = typename Places::Place;
 
   // For each level that there can be, the last chunks of all lists of a thread.
-  static constexpr std::size_t kMostPartial = std::size_t{Sorter::kMaxLevels} * kMaxBuckets;
+  static constexpr std::size_t kMaxPartial = std::size_t{Sorter::kMaxLevels} * kMaxBuckets;
 
   static std::size_t most_in_task(std::size_t count, unsigned threads) noexcept {
     return std::max(count / (2 * threads), 4 * Sorter::Dense::kMax);
