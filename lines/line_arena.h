@@ -80,7 +80,8 @@ class LineArena {
 };
 
 // The records of an arena in the order of its index. Of equal ones only the first, with a unique
-// order; with a counted order they are one with a count.
+// order; with a counted order they are one with a count, or a few: counts are limited, so that a
+// sort that writes them tells its progress in between.
 class ArenaCursor {
  public:
   explicit ArenaCursor(const LineArena& arena) noexcept
@@ -98,7 +99,8 @@ class ArenaCursor {
     count_ = 0;
     do {
       count_ += 1 + repeats_of(index_[at_++]);
-    } while (at_ < index_.size() && index_[at_].key == kSameKey);
+    } while (at_ < index_.size() && index_[at_].key == kSameKey &&
+             (order_.unique || count_ < kMaxRepeats));
     if (order_.unique) count_ = 1;
     return true;
   }
