@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <vector>
 
 #include "vortex/sort.h"
@@ -13,6 +14,8 @@ namespace {
 constexpr std::size_t kFewEntries = 8;
 // Up to here a comparison sort of the chunks is faster than the radix sort.
 constexpr std::size_t kRadixEntries = 192;
+// So many of a group foretell what all of it have in common.
+constexpr std::size_t kSampledEntries = 8;
 // How far ahead of its use the first bytes of a record are asked for.
 constexpr std::size_t kAhead = 12;
 // An index of fewer entries is sorted by one thread; waking others takes longer. Half of it is the
@@ -25,7 +28,12 @@ class StoredStrings {
   StoredRecord operator()(const IndexEntry& entry) const noexcept {
     return stored_record_at(stored_at(entry), has_keys_);
   }
-  void prefetch(const IndexEntry& entry) const noexcept { __builtin_prefetch(stored_at(entry)); }
+  // The lengths, and the bytes at about `depth`.
+  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
+    __builtin_prefetch(stored_at(entry));
+    __builtin_prefetch(reinterpret_cast<const char*>(
+        reinterpret_cast<std::uintptr_t>(stored_at(entry)) + depth + kChunkBytes));
+  }
 
  private:
   bool has_keys_;
@@ -38,8 +46,9 @@ class ViewedStrings {
   StoredRecord operator()(const IndexEntry& entry) const noexcept {
     return {keys_[entry.value], records_[entry.value]};
   }
-  void prefetch(const IndexEntry& entry) const noexcept {
-    __builtin_prefetch(keys_[entry.value].data());
+  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
+    __builtin_prefetch(reinterpret_cast<const char*>(
+        reinterpret_cast<std::uintptr_t>(keys_[entry.value].data()) + depth));
   }
 
  private:
@@ -84,8 +93,10 @@ class StringSort {
     return range.in_record ? stored.record : stored.key;
   }
 
-  void prefetch(const IndexEntry* entry, const IndexEntry* end) const noexcept {
-    if (end - entry > static_cast<std::ptrdiff_t>(kAhead)) strings_.prefetch(entry[kAhead]);
+  void prefetch(const IndexEntry* entry, const Range& part) const noexcept {
+    if (part.end - entry > static_cast<std::ptrdiff_t>(kAhead)) {
+      strings_.prefetch(entry[kAhead], part.depth);
+    }
   }
 
   static void sort_chunks(const Range& range, unsigned threads) {
@@ -100,24 +111,53 @@ class StringSort {
   // The bytes in which the strings of the part agree, `known` of them known, no more than `most`.
   std::size_t common_bytes(const Range& part, std::string_view first, std::size_t most) const {
     for (const IndexEntry* entry = part.begin; entry != part.end && most > part.depth; ++entry) {
-      prefetch(entry, part.end);
+      prefetch(entry, part);
       most = std::min(most, common_prefix(first.substr(0, most), string(*entry, part), part.depth));
     }
     return most;
   }
 
+  // The same of a few entries.
+  std::size_t guess_common_bytes(const Range& range, std::string_view first) const {
+    std::size_t most = first.size();
+    for (std::size_t i = 1; i <= kSampledEntries; ++i) {
+      const IndexEntry& entry = range.begin[(range.size() - 1) * i / kSampledEntries];
+      most = common_prefix(first.substr(0, most), string(entry, range), range.depth);
+    }
+    return most;
+  }
+
+  // Loads the chunks behind the first `common` bytes. False, and the chunks are unspecified: not
+  // all strings agree so far.
+  bool load_chunks_behind(const Range& part, std::string_view first, std::size_t common) const {
+    first = first.substr(0, common);
+    for (IndexEntry* entry = part.begin; entry != part.end; ++entry) {
+      prefetch(entry, part);
+      const std::string_view own = string(*entry, part);
+      if (common_prefix(first, own, part.depth) != common) return false;
+      entry->key = chunk_at(own, common) ^ order_.flip;
+    }
+    return true;
+  }
+
   void load_chunks(const Range& part) const {
     for (IndexEntry* entry = part.begin; entry != part.end; ++entry) {
-      prefetch(entry, part.end);
+      prefetch(entry, part);
       entry->key = chunk_at(string(*entry, part), part.depth) ^ order_.flip;
     }
   }
 
-  // Skips what the entries have in common, and sorts them by what follows.
+  // Skips what the entries have in common, and sorts them by what follows. A few of them mostly
+  // tell how much that is, and then each string is looked at once.
   void sort_next_chunks(Range& range) {
     const std::string_view first = string(*range.begin, range);
-    range.depth = common_bytes(range, first, first.size());
-    load_chunks(range);
+    const std::size_t guess = guess_common_bytes(range, first);
+    if (load_chunks_behind(range, first, guess)) {
+      range.depth = guess;
+    } else {
+      range.depth = common_bytes(range, first, guess);
+      load_chunks(range);
+    }
     sort_chunks(range, 1);
   }
 
@@ -267,7 +307,18 @@ class StringSort {
 
   void skip_common_by_all(Range& range) {
     const std::string_view first = string(*range.begin, range);
-    std::atomic<std::size_t> common{first.size()};
+    const std::size_t guess = guess_common_bytes(range, first);
+    std::atomic<bool> right{true};
+    by_all(range, [&](const Range& part) {
+      if (right.load(std::memory_order_relaxed) && !load_chunks_behind(part, first, guess)) {
+        right.store(false, std::memory_order_relaxed);
+      }
+    });
+    if (right.load(std::memory_order_relaxed)) {
+      range.depth = guess;
+      return;
+    }
+    std::atomic<std::size_t> common{guess};
     by_all(range, [&](const Range& part) {
       const std::size_t own = common_bytes(part, first, common.load(std::memory_order_relaxed));
       std::size_t least = common.load(std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <string_view>
@@ -48,6 +49,34 @@ TEST(LineSort, InMemoryEveryKindInEveryOrder) {
         ASSERT_EQ(Lines(views.begin(), views.end()), expected)
             << "kind " << static_cast<int>(kind) << ", " << count << " lines";
       }
+    }
+  }
+}
+
+// A few lines leave the prefix that all others have in common, or end within it.
+TEST(LineSort, FewLeaveTheCommonPrefix) {
+  auto random = test_random();
+  constexpr std::size_t kPrefix = 60;
+  for (const std::size_t count : {500, 60000}) {
+    for (int round = 0; round < 8; ++round) {
+      Lines lines;
+      for (std::size_t i = 0; i < count; ++i) {
+        lines.push_back(std::string(kPrefix, 'p') + std::to_string(random()));
+      }
+      for (std::size_t left = 1 + random() % 3; left > 0; --left) {
+        std::string& line = lines[random() % count];
+        const std::size_t at = 8 + random() % (kPrefix - 8);
+        if (random() % 3 == 0) {
+          line.resize(at);
+        } else {
+          line[at] = random() % 2 == 0 ? 'a' : 'z';
+        }
+      }
+      std::vector<std::string_view> views(lines.begin(), lines.end());
+      sort_lines_in_memory(views, {}, 1 + static_cast<unsigned>(round) % 2);
+      std::sort(lines.begin(), lines.end());
+      ASSERT_TRUE(std::equal(views.begin(), views.end(), lines.begin(), lines.end()))
+          << count << " lines, round " << round;
     }
   }
 }
