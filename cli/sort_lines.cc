@@ -63,6 +63,7 @@ void print_json(std::FILE* out, const LineSortReport& report) {
       {"runs", report.runs},
       {"merges", report.merges},
       {"passes", report.passes},
+      {"merge_parts", report.merge_parts},
       {"run_bytes", report.run_bytes},
       {"cpu_seconds", report.cpu_seconds},
       {"run_formation_seconds", report.run_formation_seconds},

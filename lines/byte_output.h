@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "lines/framing.h"
 #include "lines/stored_record.h"
@@ -18,12 +20,19 @@ class ByteOutput {
  public:
   ByteOutput(std::byte* to, std::size_t block_bytes) noexcept
       : to_(reinterpret_cast<char*>(to)), block_bytes_(block_bytes), left_in_block_(block_bytes) {}
+  // The first bytes go to `head`, and those behind them to `to`.
+  ByteOutput(std::span<char> head, std::byte* to, std::size_t block_bytes) noexcept
+      : to_(head.data()),
+        behind_head_(reinterpret_cast<char*>(to) - head.size()),
+        block_bytes_(block_bytes),
+        left_in_block_(head.size()) {}
 
   void append(const char* from, std::size_t bytes) noexcept {
     while (bytes > left_in_block_) {
       const std::size_t now = left_in_block_;
       copy(from, now);
       left_in_block_ = block_bytes_;
+      if (behind_head_ != nullptr) to_ = std::exchange(behind_head_, nullptr);
       from += now;
       bytes -= now;
     }
@@ -51,6 +60,7 @@ class ByteOutput {
   }
 
   char* to_;
+  char* behind_head_ = nullptr;  // `to_` once the head is full
   std::size_t block_bytes_;
   std::size_t left_in_block_;
   std::uint64_t bytes_ = 0;
@@ -79,6 +89,8 @@ class FramedOutput {
       out_.append(&delimiter_, 1);
     }
   }
+  // Bytes that are in their framing already.
+  void append_framed(std::string_view text) noexcept { out_.append(text); }
   std::uint64_t bytes() const noexcept { return out_.bytes(); }
 
  private:

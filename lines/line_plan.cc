@@ -30,6 +30,8 @@ constexpr std::uint64_t kAssumedRuns = 32;
 constexpr std::uint64_t kBlocksOfRun = 4;
 constexpr std::uint64_t kOtherBlocks = 6;
 constexpr std::size_t kReadAhead = 4;
+// Where several merges share the memory.
+constexpr std::size_t kLeastReadAhead = 2;
 // The table of a block in the pool, and what a reader or writer keeps of a request.
 constexpr std::uint64_t kBytesBesideBlock = 1200;
 
@@ -114,14 +116,21 @@ std::uint64_t LinePlan::most_runs(std::uint64_t longest) const {
   return (pool_blocks - writing) / RunCursor::blocks_needed(longest, 1, block_bytes);
 }
 
-std::size_t LinePlan::read_ahead(std::uint64_t runs, std::uint64_t longest) const {
+std::size_t LinePlan::read_ahead(std::uint64_t runs, std::uint64_t longest, unsigned merges) const {
   std::size_t ahead = kReadAhead;
-  while (ahead > 1 &&
-         runs * RunCursor::blocks_needed(longest, ahead, block_bytes) + writing_blocks() >
-             pool_blocks) {
+  while (ahead > 1 && merges * (runs * RunCursor::blocks_needed(longest, ahead, block_bytes) +
+                                writing_blocks()) >
+                          pool_blocks) {
     --ahead;
   }
   return ahead;
+}
+
+unsigned LinePlan::merges_at_once(std::uint64_t runs, std::uint64_t longest) const {
+  const std::uint64_t blocks =
+      runs * RunCursor::blocks_needed(longest, kLeastReadAhead, block_bytes) + writing_blocks();
+  return static_cast<unsigned>(
+      std::clamp<std::uint64_t>(pool_blocks / blocks, 1, std::max(threads, 1u)));
 }
 
 // Half of the memory is for records that cross the borders of blocks.

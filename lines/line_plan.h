@@ -27,9 +27,12 @@ struct LinePlan {
   std::size_t run_write_behind = 0;
 
   // Runs that can be merged at a time, if the longest stored record has so many bytes; and how many
-  // blocks are then read ahead of each of `runs`.
+  // blocks are then read ahead of each of `runs`, by each of `merges`.
   std::uint64_t most_runs(std::uint64_t longest) const;
-  std::size_t read_ahead(std::uint64_t runs, std::uint64_t longest) const;
+  std::size_t read_ahead(std::uint64_t runs, std::uint64_t longest, unsigned merges = 1) const;
+  // How many merges of parts of all runs can go on side by side, each with a writer, and wait for
+  // their runs no more than one would.
+  unsigned merges_at_once(std::uint64_t runs, std::uint64_t longest) const;
   // The same for inputs that are sorted already, whose records are put together elsewhere.
   std::uint64_t most_inputs() const;
 

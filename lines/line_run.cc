@@ -9,6 +9,8 @@
 namespace vortex::inline v0 {
 namespace {
 
+constexpr std::uint64_t kMaxMarks = 512;
+
 // The most blocks that a record of so many bytes lies in.
 std::size_t blocks_of_record(std::uint64_t bytes, std::size_t block_bytes) noexcept {
   return static_cast<std::size_t>((bytes + block_bytes - 1) / block_bytes) + 1;
@@ -18,8 +20,11 @@ std::size_t blocks_of_record(std::uint64_t bytes, std::size_t block_bytes) noexc
 
 LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, std::size_t write_behind,
                              std::uint64_t most_bytes, const std::stop_token& stop)
-    : order_(order), run_{Run(store, most_bytes)} {
+    : order_(order),
+      mark_bytes_(std::max<std::uint64_t>(store.block_bytes(), most_bytes / kMaxMarks)),
+      run_{.run = Run(store, most_bytes), .end = {}, .marks = {}} {
   const std::size_t block_bytes = store.block_bytes();
+  run_.marks.reserve(std::min(most_bytes / mark_bytes_, kMaxMarks) + 2);  // none later
   OutputStreamOptions options;
   options.name = "run";
   options.gaps = Gaps::kUnspecified;  // every byte is written
@@ -56,9 +61,13 @@ char* write_prefix(char* to, std::uint64_t in_common, std::uint64_t count) noexc
 
 void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
                            std::uint64_t count) noexcept {
+  if (out_->bytes() >= next_mark_) [[unlikely]]
+    add_mark();
   const std::uint64_t stored_in_all = stored_bytes(stored.key, stored.record, order_.has_keys);
   run_.longest = std::max(run_.longest, stored_in_all);
-  ++run_.records;
+  ++run_.end.records;
+  run_.end.counted += count;
+  run_.end.text_bytes += count * stored.record.size();
   const std::size_t bytes = prefix_bytes(in_common, count) + stored_in_all;
   if (char* to = out_->piece(bytes)) [[likely]] {
     to = write_prefix(to, in_common, count);
@@ -78,11 +87,18 @@ void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
   out_->append(stored.record);
 }
 
+void LineRunWriter::add_mark() noexcept {
+  run_.end.offset = out_->bytes();
+  run_.marks.push_back(run_.end);
+  next_mark_ = run_.end.offset + mark_bytes_;
+}
+
 LineRun LineRunWriter::finish() {
+  run_.end.offset = out_->bytes();
   stream_->finish_bytes(out_->bytes());
   stop_.reset();
   stream_.reset();
-  run_.run.records = run_.records;
+  run_.run.records = run_.end.records;
   return std::move(run_);
 }
 
@@ -112,24 +128,28 @@ FileReaderOptions with_pool(FileReaderOptions options, BlockPool& pool) {
 
 }  // namespace
 
-RunCursor::RunCursor(LineRun run, const StoredOrder& order, std::size_t read_ahead,
-                     bool punch_holes, const std::stop_token& stop)
-    : run_(std::move(run)),
+RunCursor::RunCursor(LineRun& run, const RunPart& part, const StoredOrder& order,
+                     std::size_t read_ahead, bool punch_holes, const std::stop_token& stop)
+    : run_(run),
       order_(order),
       punch_holes_(punch_holes),
-      reader_(std::make_unique<SpreadLayout>(run_.run.places, "a run", run_.run.bytes),
-              with_pool(reader_options(run_.longest, read_ahead, run_.run.store->block_bytes()),
-                        run_.run.store->pool())),
+      first_block_(part.begin.offset / run.run.store->block_bytes()),
+      reader_(std::make_unique<SpreadLayout>(
+                  run.run.places, "a run",
+                  part.end.offset - first_block_ * run.run.store->block_bytes(), first_block_),
+              with_pool(reader_options(run.longest, read_ahead, run.run.store->block_bytes()),
+                        run.run.store->pool())),
       stop_(reader_.stream(), stop),
-      left_(run_.records),
+      left_(part.end.records - part.begin.records),
       begin_(reinterpret_cast<const char*>(reader_.bytes())),
-      at_(begin_),
-      free_from_(begin_ + run_.run.store->block_bytes()) {}
+      at_(begin_ + (part.begin.offset - first_block_ * run.run.store->block_bytes())),
+      free_from_(begin_ + run.run.store->block_bytes()),
+      freed_(part.begin.offset == 0 ? 0 : first_block_ + 1) {}
 
 void RunCursor::free_blocks() noexcept {
   const std::size_t block_bytes = run_.run.store->block_bytes();
   const auto block = static_cast<std::uint64_t>(at_ - begin_) / block_bytes;
-  for (; freed_ < block; ++freed_) run_.run.free_block(freed_, punch_holes_);
+  for (; freed_ < first_block_ + block; ++freed_) run_.run.free_block(freed_, punch_holes_);
   free_from_ = begin_ + (block + 1) * block_bytes;
 }
 

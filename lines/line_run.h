@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "lines/byte_output.h"
 #include "lines/stored_record.h"
@@ -17,13 +18,30 @@
 
 namespace vortex::inline v0 {
 
+// A place of a run, between two of its records: how much of the run lies in front of it.
+struct RunMark {
+  std::uint64_t offset = 0;      // bytes of the run
+  std::uint64_t records = 0;     // as they are stored
+  std::uint64_t counted = 0;     // the same, each as many times as it is there
+  std::uint64_t text_bytes = 0;  // of the records that are counted, without keys
+};
+
 // A run on the disks. In front of each record, as it is stored, stands how many of the chunks that
 // decide its order it has in common with the record before (see first_difference()): a merge
 // compares the rest. A record that comes several times is there once, with a count.
 struct LineRun {
   Run run;
-  std::uint64_t records = 0;  // as they are stored
   std::uint64_t longest = 0;  // of the records as they are stored, in bytes
+  RunMark end;
+  // Some hundred places of a long run, about equally far apart, the first of them its beginning.
+  // None of an empty run.
+  std::vector<RunMark> marks;
+};
+
+// A part of a run.
+struct RunPart {
+  RunMark begin;
+  RunMark end;
 };
 
 // Bytes in front of a stored record, at most.
@@ -47,30 +65,34 @@ class LineRunWriter {
   // it is there.
   void append(const StoredRecord& stored, std::uint64_t in_common, std::uint64_t count) noexcept;
 
-  std::uint64_t records() const noexcept { return run_.records; }
-  std::uint64_t bytes() const noexcept { return out_->bytes(); }
+  std::uint64_t records() const noexcept { return run_.end.records; }
 
   // Waits until everything is written. Throws Error when something was not.
   LineRun finish();
 
  private:
+  void add_mark() noexcept;
+
   StoredOrder order_;
-  LineRun run_;  // outlives the stream, whose sink finds places for its blocks
+  std::uint64_t mark_bytes_;     // between two marks
+  std::uint64_t next_mark_ = 0;  // where in the run
+  LineRun run_;                  // outlives the stream, whose sink finds places for its blocks
   std::optional<OutputStream<std::byte>> stream_;
   std::optional<StreamStop> stop_;
   std::optional<ByteOutput> out_;
 };
 
-// The records of a run, one after the other, through the plain pointer of a reader. The blocks that
-// have been read are given back to the store as it goes. Not moved: the reader refers to the run.
+// The records of a part of a run, one after the other, through the plain pointer of a reader. The
+// blocks that have been read are given back to the store as it goes, but the one that the part
+// begins in, which may be another's, too. Not moved. The run outlives it.
 class RunCursor {
  public:
   // Blocks of the pool that a cursor takes for good.
   static std::size_t blocks_needed(std::uint64_t longest, std::size_t read_ahead,
                                    std::size_t block_bytes);
 
-  RunCursor(LineRun run, const StoredOrder& order, std::size_t read_ahead, bool punch_holes,
-            const std::stop_token& stop);
+  RunCursor(LineRun& run, const RunPart& part, const StoredOrder& order, std::size_t read_ahead,
+            bool punch_holes, const std::stop_token& stop);
   RunCursor(const RunCursor&) = delete;
   RunCursor& operator=(const RunCursor&) = delete;
 
@@ -97,16 +119,17 @@ class RunCursor {
                                           std::size_t block_bytes);
   void free_blocks() noexcept;
 
-  LineRun run_;
+  LineRun& run_;
   StoredOrder order_;
   bool punch_holes_;
+  std::uint64_t first_block_;  // of the run, at which the array begins
   FileReaderBase reader_;
   StreamStop stop_;
   std::uint64_t left_;
   const char* begin_;
   const char* at_;
   const char* free_from_;  // behind this the next block is given back
-  std::uint64_t freed_ = 0;
+  std::uint64_t freed_;    // blocks below are not this cursor's to give back
   StoredRecord stored_;
   std::uint64_t in_common_ = 0;
   std::uint64_t count_ = 1;

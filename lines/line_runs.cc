@@ -12,6 +12,9 @@
 namespace vortex::inline v0 {
 namespace {
 
+// A part of a merge that has less text is not worth a thread.
+constexpr std::uint64_t kMinBlocksOfPart = 8;
+
 std::uint64_t longest_of(const std::vector<LineRun>& runs) noexcept {
   std::uint64_t longest = 0;
   for (const LineRun& run : runs) longest = std::max(longest, run.longest);
@@ -26,13 +29,15 @@ std::uint64_t bytes_of(const LineRun* begin, const LineRun* end) noexcept {
 
 }  // namespace
 
-RunMerge::RunMerge(std::vector<LineRun> runs, const StoredOrder& order, const LinePlan& plan,
-                   bool punch_holes, const std::stop_token& stop) {
-  const std::size_t ahead = plan.read_ahead(runs.size(), longest_of(runs));
+RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part,
+                   unsigned merges, const StoredOrder& order, const LinePlan& plan,
+                   bool punch_holes, const std::stop_token& stop)
+    : counted_(part.counted), text_bytes_(part.text_bytes), runs_(std::move(runs)) {
+  const std::size_t ahead = plan.read_ahead(runs_->size(), longest_of(*runs_), merges);
   std::vector<RunCursor*> cursors;
-  for (LineRun& run : runs) {
+  for (std::size_t i = 0; i < runs_->size(); ++i) {
     cursors_.push_back(
-        std::make_unique<RunCursor>(std::move(run), order, ahead, punch_holes, stop));
+        std::make_unique<RunCursor>((*runs_)[i], part.runs[i], order, ahead, punch_holes, stop));
     cursors.push_back(cursors_.back().get());
   }
   merge_.emplace(cursors, order);
@@ -89,14 +94,16 @@ void LineRuns::merge_neighbours(const MergePass& pass) {
   for (std::uint64_t groups = pass.groups; groups > 0; --groups) {
     watch_.expect_going();
     const std::size_t last = first + (pass.merged - first + groups - 1) / groups;
-    std::vector<LineRun> group(std::make_move_iterator(before.begin() + first),
-                               std::make_move_iterator(before.begin() + last));
+    auto group =
+        std::make_shared<std::vector<LineRun>>(std::make_move_iterator(before.begin() + first),
+                                               std::make_move_iterator(before.begin() + last));
     first = last;
     // The prefixes of records may take more bytes than in the runs that are merged.
-    std::uint64_t most_bytes = bytes_of(group.data(), group.data() + group.size());
-    for (const LineRun& run : group) most_bytes += run.records * kRunPrefixBytes;
+    std::uint64_t most_bytes = bytes_of(group->data(), group->data() + group->size());
+    for (const LineRun& run : *group) most_bytes += run.end.records * kRunPrefixBytes;
     add(most_bytes, [&](LineRunWriter& writer) {
-      RunMerge merge(std::move(group), order_, plan_, false, watch_.stop());
+      RunMerge merge(group, whole_merge(*group), 1, order_, plan_, false, watch_.stop());
+      group.reset();
       guarded([&] { merge.start(); }).throw_if_failed();
       for_each_record(
           merge,
@@ -109,10 +116,19 @@ void LineRuns::merge_neighbours(const MergePass& pass) {
             std::back_inserter(runs_));
 }
 
-std::unique_ptr<RunMerge> LineRuns::merge_all() {
+std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) {
   ++counts_.merges;
   ++counts_.passes;
-  return std::make_unique<RunMerge>(std::exchange(runs_, {}), order_, plan_, true, watch_.stop());
+  const auto runs = std::make_shared<std::vector<LineRun>>(std::exchange(runs_, {}));
+  const std::vector<MergePart> parts = divide_runs(
+      *runs, order_, std::min(most_parts, plan_.merges_at_once(runs->size(), longest_of(*runs))),
+      kMinBlocksOfPart * plan_.block_bytes);
+  std::vector<std::unique_ptr<RunMerge>> merges;
+  for (const MergePart& part : parts) {
+    merges.push_back(std::make_unique<RunMerge>(runs, part, static_cast<unsigned>(parts.size()),
+                                                order_, plan_, true, watch_.stop()));
+  }
+  return merges;
 }
 
 }  // namespace vortex::inline v0

@@ -10,6 +10,7 @@
 #include "lines/line_merge.h"
 #include "lines/line_plan.h"
 #include "lines/line_run.h"
+#include "lines/run_division.h"
 #include "lines/stored_record.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/runs/run_store.h"
@@ -20,11 +21,14 @@
 
 namespace vortex::inline v0 {
 
-// The merge of some runs, and what it reads them with.
+// The merge of a part of some runs, and what it reads them with. What the runs take on the disks is
+// given back as it goes.
 class RunMerge {
  public:
-  RunMerge(std::vector<LineRun> runs, const StoredOrder& order, const LinePlan& plan,
-           bool punch_holes, const std::stop_token& stop);
+  // `merges` are made side by side.
+  RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part, unsigned merges,
+           const StoredOrder& order, const LinePlan& plan, bool punch_holes,
+           const std::stop_token& stop);
   RunMerge(const RunMerge&) = delete;
   RunMerge& operator=(const RunMerge&) = delete;
 
@@ -35,7 +39,15 @@ class RunMerge {
   std::uint64_t in_common() const noexcept { return merge_->in_common(); }
   std::uint64_t count() const noexcept { return merge_->count(); }
 
+  // The records that it gives, each as many times as it is there, and the bytes of their text.
+  // Equal ones that are dropped are counted.
+  std::uint64_t counted() const noexcept { return counted_; }
+  std::uint64_t text_bytes() const noexcept { return text_bytes_; }
+
  private:
+  const std::uint64_t counted_;
+  const std::uint64_t text_bytes_;
+  const std::shared_ptr<std::vector<LineRun>> runs_;
   std::vector<std::unique_ptr<RunCursor>> cursors_;
   std::optional<LineMerge<RunCursor>> merge_;
 };
@@ -60,8 +72,10 @@ class LineRuns {
   // Merges until one merge can take all that are left. Throws Error(ENOMEM) when the memory does
   // not hold a merge of two.
   void reduce();
-  // The last merge, whose records come next.
-  std::unique_ptr<RunMerge> merge_all();
+  // The last merge, whose records come next: in several parts, `most_parts` at most, which lie one
+  // behind the other and may be merged at the same time; in one where the memory or the runs are
+  // small, or records are long.
+  std::vector<std::unique_ptr<RunMerge>> merge_all(unsigned most_parts = 1);
 
  private:
   void merge_neighbours(const MergePass& pass);

@@ -1,11 +1,16 @@
 #include "vortex/line_sort.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "lines/byte_output.h"
 #include "lines/framed_input.h"
@@ -61,10 +66,28 @@ class LineFiles {
   void form_runs();
   void take_all(std::size_t index);
   void note_header(std::size_t input, std::string_view record);
+  // A part of the output: what lies in the block that the part in front ends in, and the rest.
+  struct OutputPart {
+    std::vector<char> head;
+    std::uint64_t bytes = 0;  // both
+    std::optional<FileWriterBase> writer;
+    std::optional<FramedOutput> out;
+  };
+
   void write_sorted();
   void write_output(std::uint64_t most_bytes, const Writing& write);
+  void write_parts(const std::vector<std::unique_ptr<RunMerge>>& merges, std::uint64_t most_bytes);
+  std::vector<OutputPart> open_parts(const std::vector<std::unique_ptr<RunMerge>>& merges,
+                                     std::uint64_t most_bytes);
+  FileWriterBase open_writer(std::uint64_t most_bytes);
+  void append_header(FramedOutput& out);
+  template <typename Cursor, typename Told>
+  std::uint64_t append_all(Cursor& cursor, FramedOutput& out, const Told& told);
   template <typename Cursor>
-  void append_all(Cursor& cursor, FramedOutput& out);
+  void append_all(Cursor& cursor, FramedOutput& out) {
+    report_.records_out +=
+        append_all(cursor, out, [&](std::uint64_t bytes) { job_.watch().add(bytes); });
+  }
 
   void merge_inputs();
   template <typename Use>
@@ -153,16 +176,19 @@ void LineFiles::take_all(std::size_t index) {
   report_.input_bytes += told;
 }
 
-template <typename Cursor>
-void LineFiles::append_all(Cursor& cursor, FramedOutput& out) {
+// Returns how many.
+template <typename Cursor, typename Told>
+std::uint64_t LineFiles::append_all(Cursor& cursor, FramedOutput& out, const Told& told) {
+  std::uint64_t records = 0;
   for_each_record(
       cursor,
       [&](const Cursor& at) {
         const std::uint64_t count = at.count();
         for (std::uint64_t i = 0; i < count; ++i) out.append(at.stored().record);
-        report_.records_out += count;
+        records += count;
       },
-      [&](std::uint64_t bytes) { job_.watch().add(bytes); });
+      told);
+  return records;
 }
 
 void LineFiles::write_sorted() {
@@ -173,27 +199,116 @@ void LineFiles::write_sorted() {
     write_output(most_bytes, [&](FramedOutput& out) { append_all(cursor, out); });
     return;
   }
-  const auto merge = job_.runs().merge_all();
+  // How many equal records are dropped is not known beforehand, and so not where a part begins.
+  const bool in_parts = files_.output_has_places() && !options_.order.unique;
+  const auto merges = job_.runs().merge_all(in_parts ? job_.plan().threads : 1);
+  report_.merge_parts = static_cast<unsigned>(merges.size());
+  if (merges.size() > 1) return write_parts(merges, most_bytes);
   write_output(most_bytes, [&](FramedOutput& out) {
-    guarded([&] { merge->start(); }).throw_if_failed();
-    append_all(*merge, out);
+    guarded([&] { merges.front()->start(); }).throw_if_failed();
+    append_all(*merges.front(), out);
   });
+}
+
+FileWriterBase LineFiles::open_writer(std::uint64_t most_bytes) {
+  for (const std::string& record : header_) most_bytes += record.size() + sizeof(std::uint32_t);
+  return files_.open_writer(job_.pool(), job_.plan().writer, most_bytes);
+}
+
+void LineFiles::append_header(FramedOutput& out) {
+  guarded([&] {
+    for (const std::string& record : header_) out.append(record);
+  }).throw_if_failed();
 }
 
 // `write` appends so many bytes at most, behind the header.
 void LineFiles::write_output(std::uint64_t most_bytes, const Writing& write) {
-  for (const std::string& record : header_) most_bytes += record.size() + sizeof(std::uint32_t);
-  FileWriterBase writer = files_.open_writer(job_.pool(), job_.plan().writer, most_bytes);
+  FileWriterBase writer = open_writer(most_bytes);
   const StreamStop stop(writer.stream(), options_.resources.stop);
   FramedOutput out(ByteOutput(writer.bytes(), job_.plan().block_bytes), options_.framing);
-  guarded([&] {
-    for (const std::string& record : header_) out.append(record);
-  }).throw_if_failed();
+  append_header(out);
   write(out);
   job_.watch().expect_going();
   files_.expect_inputs_unchanged();
   report_.output_bytes = out.bytes();
   writer.finish_bytes(out.bytes());
+}
+
+// Where a part begins is known from the lengths of those in front of it. A writer begins at the
+// border of a block: what lies in front of that is put aside, and written with the part before.
+std::vector<LineFiles::OutputPart> LineFiles::open_parts(
+    const std::vector<std::unique_ptr<RunMerge>>& merges, std::uint64_t most_bytes) {
+  const std::size_t block_bytes = job_.plan().block_bytes;
+  std::vector<OutputPart> parts(merges.size());
+  parts.front().writer.emplace(open_writer(most_bytes));
+  parts.front().out.emplace(ByteOutput(parts.front().writer->bytes(), block_bytes),
+                            options_.framing);
+  append_header(*parts.front().out);
+  std::uint64_t begin = parts.front().out->bytes();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].bytes =
+        merges[i]->text_bytes() + merges[i]->counted() * framing_bytes(options_.framing);
+    if (i > 0) {
+      const std::uint64_t border = (begin + block_bytes - 1) / block_bytes * block_bytes;
+      parts[i].head.resize(static_cast<std::size_t>(border - begin));
+      parts[i].writer.emplace(files_.open_writer_behind(border, job_.pool(), job_.plan().writer,
+                                                        parts[i].bytes + block_bytes));
+      parts[i].out.emplace(ByteOutput(parts[i].head, parts[i].writer->bytes(), block_bytes),
+                           options_.framing);
+    }
+    begin += parts[i].bytes;
+  }
+  return parts;
+}
+
+// All threads merge, each a part.
+void LineFiles::write_parts(const std::vector<std::unique_ptr<RunMerge>>& merges,
+                            std::uint64_t most_bytes) {
+  std::vector<OutputPart> parts = open_parts(merges, most_bytes);
+  const std::uint64_t header_bytes = parts.front().out->bytes();
+  std::vector<std::unique_ptr<StreamStop>> stops;
+  for (OutputPart& part : parts) {
+    stops.push_back(std::make_unique<StreamStop>(part.writer->stream(), options_.resources.stop));
+  }
+  std::vector<std::uint64_t> records(parts.size());
+  std::atomic<bool> failed{false};
+  std::exception_ptr failure;
+  const std::thread::id caller = std::this_thread::get_id();
+  job_.team().run(merges.size(), [&](std::size_t i) {
+    try {
+      job_.watch().expect_going();
+      guarded([&] { merges[i]->start(); }).throw_if_failed();
+      records[i] = append_all(*merges[i], *parts[i].out, [&](std::uint64_t bytes) {
+        if (std::this_thread::get_id() == caller) {
+          job_.watch().add(bytes);
+        } else {
+          job_.watch().add_beside(bytes);
+        }
+      });
+    } catch (...) {
+      if (!failed.exchange(true)) failure = std::current_exception();
+      job_.watch().stop_now();  // the others
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+  job_.watch().expect_going();
+  files_.expect_inputs_unchanged();
+
+  // The end of a part is the head of the next one.
+  report_.records_out = std::accumulate(records.begin(), records.end(), std::uint64_t{0});
+  for (std::size_t i = parts.size(); i-- > 0;) {
+    OutputPart& part = parts[i];
+    if (part.out->bytes() != part.bytes + (i == 0 ? header_bytes : 0)) {
+      throw Error(EIO, "runs are not read as they were written");
+    }
+    report_.output_bytes += part.out->bytes();
+    if (i + 1 < parts.size()) {
+      const std::vector<char>& next = parts[i + 1].head;
+      guarded([&] { part.out->append_framed({next.data(), next.size()}); }).throw_if_failed();
+    }
+    const std::uint64_t bytes = part.out->bytes() - part.head.size();
+    part.writer->finish_bytes(i > 0 ? bytes : report_.output_bytes);
+  }
 }
 
 // Calls `use` for each record of the inputs [first, last), which are sorted.

@@ -89,7 +89,7 @@ class LineSorter::Impl {
     if (job_.in_memory()) {
       cursor_.emplace(job_.arena());
     } else {
-      merge_ = job_.runs().merge_all();
+      merge_ = std::move(job_.runs().merge_all().front());
       guarded([&] { merge_->start(); }).throw_if_failed();
     }
     counts_ = job_.runs().counts();

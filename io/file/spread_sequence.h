@@ -81,14 +81,17 @@ class VORTEX_EXPORT SpreadSequence {
 // layout.
 class VORTEX_EXPORT SpreadLayout : public FileLayout {
  public:
-  // `length` bytes to read.
-  SpreadLayout(SpreadSequence& sequence, std::string name, std::optional<std::uint64_t> length)
-      : sequence_(sequence), name_(std::move(name)), length_(length) {}
+  // `length` bytes to read, from the beginning of a unit on.
+  SpreadLayout(SpreadSequence& sequence, std::string name, std::optional<std::uint64_t> length,
+               std::uint64_t first_unit = 0)
+      : sequence_(sequence), name_(std::move(name)), length_(length), first_unit_(first_unit) {}
 
   const std::string& name() const noexcept override { return name_; }
   std::span<Disk* const> disks() const noexcept override { return sequence_.files().disks(); }
   std::size_t unit_bytes() const noexcept override { return sequence_.files().unit_bytes(); }
-  Place locate(std::uint64_t unit, std::size_t) noexcept override { return sequence_.locate(unit); }
+  Place locate(std::uint64_t unit, std::size_t) noexcept override {
+    return sequence_.locate(first_unit_ + unit);
+  }
   std::optional<std::uint64_t> length() const noexcept override { return length_; }
   Place assign(std::uint64_t unit, std::size_t) noexcept override;
   Place move_elsewhere(std::uint64_t unit, std::size_t, int error) noexcept override;
@@ -98,6 +101,7 @@ class VORTEX_EXPORT SpreadLayout : public FileLayout {
   SpreadSequence& sequence_;
   std::string name_;
   std::optional<std::uint64_t> length_;
+  std::uint64_t first_unit_;  // 0 where it is written
 };
 
 }  // namespace vortex::inline v0

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "io/file/path_names.h"
@@ -30,6 +31,26 @@ BlockFile open_output(const std::string& path) {
   if (path == "-") return BlockFile::borrow(STDOUT_FILENO, "standard output", true);
   return BlockFile::create(path);
 }
+
+// What lies behind the beginning of another layout, which outlives it and is finished behind it.
+class LayoutBehind final : public FileLayout {
+ public:
+  LayoutBehind(FileLayout& whole, std::uint64_t begin) : whole_(whole), begin_(begin) {}
+
+  const std::string& name() const noexcept override { return whole_.name(); }
+  std::span<Disk* const> disks() const noexcept override { return whole_.disks(); }
+  Place locate(std::uint64_t unit, std::size_t unit_bytes) noexcept override {
+    Place place = whole_.locate(unit, unit_bytes);
+    place.offset += begin_;
+    return place;
+  }
+  std::optional<std::uint64_t> length() const noexcept override { return std::nullopt; }
+  void finish(std::uint64_t, bool) override {}
+
+ private:
+  FileLayout& whole_;
+  const std::uint64_t begin_;
+};
 
 [[noreturn]] void refuse_length_of_pipe(FileReaderBase& input, std::uint64_t reserved) {
   throw Error(EFBIG, "'" + input.stream().name() + "' is longer than the " +
@@ -109,7 +130,14 @@ void SortOutput::expect_room(std::uint64_t bytes) const {
 }
 
 FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {
-  return FileWriterBase(std::make_unique<SingleFile>(std::move(file_), options.disk), options);
+  auto layout = std::make_unique<SingleFile>(std::move(file_), options.disk);
+  layout_ = layout.get();
+  return FileWriterBase(std::move(layout), options);
+}
+
+FileWriterBase SortOutput::open_writer_behind(std::uint64_t begin,
+                                              const FileWriterOptions& options) {
+  return FileWriterBase(std::make_unique<LayoutBehind>(*layout_, begin), options);
 }
 
 SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_bytes)
@@ -207,6 +235,16 @@ FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileRe
 
 FileWriterBase SortFiles::open_writer(BlockPool& pool, FileWriterOptions options,
                                       std::uint64_t most_bytes) {
+  return output_->open_writer(writer_options(pool, options, most_bytes));
+}
+
+FileWriterBase SortFiles::open_writer_behind(std::uint64_t begin, BlockPool& pool,
+                                             FileWriterOptions options, std::uint64_t most_bytes) {
+  return output_->open_writer_behind(begin, writer_options(pool, options, most_bytes));
+}
+
+FileWriterOptions SortFiles::writer_options(BlockPool& pool, FileWriterOptions options,
+                                            std::uint64_t most_bytes) const {
   options.gaps = Gaps::kUnspecified;  // a sort writes every byte
   options.caching = options_.resources.caching;
   options.sync = true;
@@ -214,7 +252,7 @@ FileWriterBase SortFiles::open_writer(BlockPool& pool, FileWriterOptions options
   options.least_reserve_bytes = options.reserve_bytes;
   options.disk = disk_.get();
   options.pool = &pool;
-  return output_->open_writer(options);
+  return options;
 }
 
 }  // namespace vortex::inline v0

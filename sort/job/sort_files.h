@@ -12,6 +12,7 @@
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
+#include "io/file/file_layout.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/external_sort.h"
@@ -71,9 +72,13 @@ class SortOutput {
 
   // The writer of this output, once; its finish_bytes() publishes.
   FileWriterBase open_writer(const FileWriterOptions& options);
+  // A writer of what lies behind the first `begin` bytes, a multiple of the block, beside the first
+  // writer, which must outlive it and finish behind it. For a file with a folder only.
+  FileWriterBase open_writer_behind(std::uint64_t begin, const FileWriterOptions& options);
 
  private:
   BlockFile file_;
+  FileLayout* layout_ = nullptr;  // the first writer's
   std::optional<std::string> folder_;
   struct stat identity_ {};
 };
@@ -110,10 +115,17 @@ class SortFiles {
                              std::uint64_t space_for_others) const;
   // The writer of the output, of `most_bytes` at most.
   FileWriterBase open_writer(BlockPool& pool, FileWriterOptions options, std::uint64_t most_bytes);
+  // Whether the output can be written in several places at once, and a further writer of it for
+  // `most_bytes`; see SortOutput::open_writer_behind().
+  bool output_has_places() const noexcept { return output_->folder().has_value(); }
+  FileWriterBase open_writer_behind(std::uint64_t begin, BlockPool& pool, FileWriterOptions options,
+                                    std::uint64_t most_bytes);
 
   DiskStatistics disk_statistics() const { return disk_->statistics(); }
 
  private:
+  FileWriterOptions writer_options(BlockPool& pool, FileWriterOptions options,
+                                   std::uint64_t most_bytes) const;
   void expect_no_overwriting() const;
   std::uint64_t room_beside_runs(const SortPlan& plan) const;
 

@@ -66,6 +66,15 @@ class LineFiles : public ::testing::Test {
     return make_lines(LineKind::kFields, count, 150, random);
   }
 
+  // Disks do as planned.
+  void use(std::shared_ptr<FaultPlan> plan) {
+    options.resources.open_disk = [plan](const std::string&) -> std::unique_ptr<Disk> {
+      OpenDiskOptions inner;
+      inner.backend = DiskBackend::kThreads;
+      return std::make_unique<FaultyDisk>(open_disk(inner), plan);
+    };
+  }
+
   // In memory: outputs are synced.
   TemporaryFolder folder{fast_folder()};
   TemporaryFolder runs{fast_folder()};
@@ -302,13 +311,6 @@ TEST_F(LineFiles, ErrorsOfDisksEndTheSort) {
   auto random = test_random();
   const Lines lines = some_lines(random);
   options.inputs = {put("a", joined(lines))};
-  const auto use = [&](std::shared_ptr<FaultPlan> plan) {
-    options.resources.open_disk = [plan](const std::string&) -> std::unique_ptr<Disk> {
-      OpenDiskOptions inner;
-      inner.backend = DiskBackend::kThreads;
-      return std::make_unique<FaultyDisk>(open_disk(inner), plan);
-    };
-  };
   const auto all = std::make_shared<FaultAt>(~std::uint64_t{0}, PlannedFault{});
   use(all);
   expect_sorted(lines);
@@ -369,6 +371,147 @@ TEST_F(LineFiles, KeysMayThrow) {
   options.order.keys = std::make_shared<FailingKeys>();
   EXPECT_THROW(sort_lines(options), std::invalid_argument);
   EXPECT_FALSE(std::filesystem::exists(options.output));
+}
+
+// Several threads make the last merge, each a part of the output.
+class LineMergeParts : public LineFiles {
+ protected:
+  LineMergeParts() {
+    options.resources.memory_bytes = 4 * kMiB;
+    options.resources.threads = 2;
+  }
+  // Some eight megabytes, and so a dozen runs.
+  Lines many_lines(LineKind kind, std::size_t longest, std::mt19937_64& random) {
+    return make_lines(kind, 8000000 / (longest / 2 + 12), longest, random);
+  }
+};
+
+TEST_F(LineMergeParts, GiveWhatOneMergeGives) {
+  auto random = test_random();
+  std::size_t in_parts = 0;
+  for (int round = 0; round < 24; ++round) {
+    const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
+    constexpr std::size_t kLongest[] = {20, 100, 500, kBlock, 3 * kBlock};
+    const std::size_t longest = kLongest[random() % std::size(kLongest)];
+    Lines lines = many_lines(kind, longest, random);
+    options.order = {};
+    if (random() % 2 == 0) options.order.keys = std::make_shared<KeysBehindComma>();
+    options.order.descending = random() % 3 == 0;
+    options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
+    constexpr unsigned kThreads[] = {2, 3, 7};
+    options.resources.threads = kThreads[random() % std::size(kThreads)];
+    // Runs that do not overlap, or only a little.
+    if (random() % 4 == 0) lines = sorted(lines, options.order);
+    const bool prefix = random() % 3 == 0;
+    options.framing = prefix ? RecordFraming::length_prefixed() : RecordFraming::delimited();
+    options.inputs = {put("a", prefix ? prefixed(lines) : joined(lines))};
+    SCOPED_TRACE(::testing::Message()
+                 << "round " << round << ", kind " << static_cast<int>(kind) << ", longest "
+                 << longest << ", threads " << options.resources.threads);
+    expect_sorted(lines);
+    if (HasFatalFailure()) return;
+    in_parts += report.merge_parts > 1;
+  }
+  EXPECT_GT(in_parts, 8u);
+}
+
+// A few keys that come often: a part begins with the first record of a key, whatever the run.
+TEST_F(LineMergeParts, NeverDivideEqualKeys) {
+  auto random = test_random();
+  for (const std::size_t keys : {1, 2, 3, 20}) {
+    Lines lines;
+    for (std::size_t i = 0; i < 150000; ++i) {
+      lines.push_back(std::to_string(i) + ',' + std::to_string(random() % keys) +
+                      std::string(random() % 40, 'x').substr(0, keys == 20 ? 3 : 0));
+    }
+    options.order.keys = std::make_shared<KeysBehindComma>();
+    options.order.ties = Ties::kInputOrder;
+    options.inputs = {put("a", joined(lines))};
+    for (const unsigned threads : {2, 7}) {
+      options.resources.threads = threads;
+      SCOPED_TRACE(::testing::Message() << keys << " keys, threads " << threads);
+      expect_sorted(lines);
+      if (keys == 1) {
+        EXPECT_EQ(report.merge_parts, 1u);
+      }
+      if (keys == 20) {
+        EXPECT_GT(report.merge_parts, 1u);
+      }
+    }
+  }
+}
+
+TEST_F(LineMergeParts, AreWrittenBehindAHeader) {
+  auto random = test_random();
+  const Lines lines = many_lines(LineKind::kFields, 100, random);
+  for (const std::size_t header_bytes : {std::size_t{0}, std::size_t{7}, kBlock - 1, 3 * kBlock}) {
+    const std::string header(header_bytes, 'h');
+    options.header_records = 1;
+    options.inputs = {put("a", header + "\n" + joined(lines))};
+    const LineSortReport now = sort_lines(options);
+    EXPECT_GT(now.merge_parts, 1u);
+    EXPECT_TRUE(file_text(options.output) == header + "\n" + joined(sorted(lines, options.order)));
+    EXPECT_EQ(now.output_bytes, header_bytes + 1 + joined(lines).size());
+  }
+}
+
+TEST_F(LineMergeParts, AreOneWhereTheirPlaceIsNotKnown) {
+  auto random = test_random();
+  Lines lines = many_lines(LineKind::kRandom, 100, random);
+  options.inputs = {put("a", joined(lines))};
+  options.order.unique = true;
+  expect_sorted(lines);
+  EXPECT_GT(report.runs, 3u);
+  EXPECT_EQ(report.merge_parts, 1u);
+  options.order.unique = false;
+  expect_sorted(lines);
+  EXPECT_EQ(report.merge_parts, 2u);
+  lines.push_back(std::string(80000, 'x'));
+  options.inputs = {put("a", joined(lines))};
+  expect_sorted(lines);
+  EXPECT_EQ(report.merge_parts, 1u);
+}
+
+TEST_F(LineMergeParts, EndTogetherWhenOneFails) {
+  auto random = test_random();
+  const Lines lines = many_lines(LineKind::kFields, 100, random);
+  options.inputs = {put("a", joined(lines))};
+  const auto all = std::make_shared<FaultAt>(~std::uint64_t{0}, PlannedFault{});
+  use(all);
+  expect_sorted(lines);
+  EXPECT_EQ(report.merge_parts, 2u);
+  std::filesystem::remove(options.output);
+  for (int i = 0; i < 16; ++i) {
+    const PlannedFault fault{.kind = PlannedFault::Kind::kError, .error = EIO};
+    // While runs are merged.
+    use(std::make_shared<FaultAt>(all->attempts() / 2 + random() % (all->attempts() * 2 / 5),
+                                  fault));
+    std::string message;
+    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EIO) << message;
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+  use(all);
+  for (int after = 0; after < 3; ++after) {
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    options.resources.progress = [&, left = after](const SortProgress& now) mutable {
+      if (now.phase == SortPhase::kWriting && left-- == 0) stop.request_stop();
+    };
+    EXPECT_EQ(error_of([&] { sort_lines(options); }), ECANCELED);
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+}
+
+TEST_F(LineMergeParts, FillADiskAndAreGone) {
+  const SmallFileSystem small("tmpfs", 4 * kMiB);
+  if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
+  auto random = test_random();
+  options.inputs = {put("a", joined(many_lines(LineKind::kFields, 100, random)))};
+  options.output = small.file("out");
+  std::string message;
+  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC) << message;
+  EXPECT_NE(message.find(options.output), message.npos) << message;
+  EXPECT_TRUE(std::filesystem::is_empty(small.root));
 }
 
 TEST_F(LineFiles, AFullDiskIsNamed) {

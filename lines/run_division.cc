@@ -1,0 +1,262 @@
+#include "lines/run_division.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kProbeBytes = std::size_t{4} << 10;
+constexpr std::size_t kScanBytes = std::size_t{256} << 10;
+// A record with what stands in front of it, and its lengths.
+constexpr std::size_t kMaxWhole = kMaxDividedRecord + kRunPrefixBytes + 2 * kMaxLengthBytes;
+
+// A piece of a run, copied.
+class RunPiece {
+ public:
+  explicit RunPiece(const LineRun& run) : run_(run.run) {}
+
+  // Makes the bytes from `offset` on be there, `bytes` of them or up to the end of the run.
+  void load(std::uint64_t offset, std::size_t bytes) {
+    const std::size_t block_bytes = run_.store->block_bytes();
+    begin_ = offset;
+    bytes_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, run_.bytes - offset)));
+    for (std::size_t done = 0; done < bytes_.size();) {
+      const std::uint64_t at = offset + done;
+      const std::size_t within = static_cast<std::size_t>(at % block_bytes);
+      const std::size_t now = std::min(bytes_.size() - done, block_bytes - within);
+      const int error = run_.store->read(run_.places.place(at / block_bytes), within,
+                                         reinterpret_cast<std::byte*>(bytes_.data()) + done, now);
+      if (error != 0) throw Error(error, "reading a run at byte " + std::to_string(at));
+      done += now;
+    }
+  }
+  // Whether the bytes from there on are there, or all that the run has.
+  bool has(std::uint64_t offset, std::size_t bytes) const noexcept {
+    const std::uint64_t end = begin_ + bytes_.size();
+    return offset >= begin_ && offset <= end && (end - offset >= bytes || end == run_.bytes);
+  }
+  const char* at(std::uint64_t offset) const noexcept { return bytes_.data() + (offset - begin_); }
+
+ private:
+  const Run& run_;
+  std::uint64_t begin_ = 0;
+  std::vector<char> bytes_;
+};
+
+// What stands in front of a record, and the record.
+struct RunRecord {
+  std::uint64_t count = 1;
+  StoredRecord stored;
+};
+
+// Goes behind the record.
+RunRecord read_record(const char*& at, bool has_keys) noexcept {
+  RunRecord record;
+  if ((read_length(at) & 1) != 0) record.count = read_length(at);
+  record.stored = stored_record(at, has_keys);
+  return record;
+}
+
+// Whether the bytes hold all of the record at their beginning.
+bool holds_record(const char* at, std::size_t bytes, bool has_keys) noexcept {
+  const char* const end = at + bytes;
+  const auto length = [&](std::uint64_t& value) {
+    if (at == end || static_cast<std::size_t>(end - at) <
+                         (static_cast<unsigned char>(*at) < kLongLength ? 1 : kMaxLengthBytes)) {
+      return false;
+    }
+    value = read_length(at);
+    return true;
+  };
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  std::uint64_t key = 0;
+  std::uint64_t record = 0;
+  if (!length(first) || ((first & 1) != 0 && !length(count))) return false;
+  if ((has_keys && !length(key)) || !length(record)) return false;
+  return static_cast<std::uint64_t>(end - at) >= key + record;
+}
+
+bool precedes(const StoredRecord& a, const StoredRecord& b, const StoredOrder& order) noexcept {
+  const std::uint64_t chunk = first_difference(a, b, order, 0);
+  if (chunk == order_chunks(a, order) && chunk == order_chunks(b, order)) return false;
+  return order_chunk(a, order, chunk) < order_chunk(b, order, chunk);
+}
+
+class Division {
+ public:
+  Division(const std::vector<LineRun>& runs, const StoredOrder& order)
+      : runs_(runs), order_(order) {}
+
+  // The end of a part that has about `wanted` bytes of text from the beginning on.
+  std::vector<RunMark> cut(std::uint64_t wanted, std::uint64_t tolerance);
+
+ private:
+  // A record that outlives what it was read from.
+  struct Splitter {
+    std::vector<char> bytes;
+    StoredRecord stored;
+  };
+
+  Splitter read_mark(std::size_t run, std::size_t mark) const;
+  // How many of the marks [first, last) of a run precede it; those in front of them do.
+  std::size_t marks_before(const Splitter& splitter, std::size_t run, std::size_t first,
+                           std::size_t last) const;
+  RunMark exact_place(const Splitter& splitter, std::size_t run, std::size_t marks_before) const;
+
+  const std::vector<LineRun>& runs_;
+  const StoredOrder order_;
+};
+
+Division::Splitter Division::read_mark(std::size_t run, std::size_t mark) const {
+  const std::uint64_t offset = runs_[run].marks[mark].offset;
+  RunPiece piece(runs_[run]);
+  std::size_t bytes = kProbeBytes;
+  const auto there = [&] { return std::min<std::uint64_t>(bytes, runs_[run].run.bytes - offset); };
+  piece.load(offset, bytes);
+  if (!holds_record(piece.at(offset), static_cast<std::size_t>(there()), order_.has_keys)) {
+    bytes = kMaxWhole;
+    piece.load(offset, bytes);
+  }
+  Splitter splitter;
+  splitter.bytes.assign(piece.at(offset), piece.at(offset) + there());
+  const char* at = splitter.bytes.data();
+  splitter.stored = read_record(at, order_.has_keys).stored;
+  return splitter;
+}
+
+std::size_t Division::marks_before(const Splitter& splitter, std::size_t run, std::size_t first,
+                                   std::size_t last) const {
+  while (first < last) {
+    const std::size_t middle = first + (last - first) / 2;
+    if (precedes(read_mark(run, middle).stored, splitter.stored, order_)) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first;
+}
+
+// The first record that does not precede the splitter lies between the last mark that does and the
+// mark behind that.
+RunMark Division::exact_place(const Splitter& splitter, std::size_t run,
+                              std::size_t marks_before) const {
+  if (marks_before == 0) return {};
+  const LineRun& in = runs_[run];
+  RunMark place = in.marks[marks_before - 1];
+  const RunMark& end = marks_before < in.marks.size() ? in.marks[marks_before] : in.end;
+  RunPiece piece(in);
+  while (place.offset < end.offset) {
+    if (!piece.has(place.offset, kMaxWhole)) piece.load(place.offset, kScanBytes);
+    const char* const begin = piece.at(place.offset);
+    const char* at = begin;
+    const RunRecord record = read_record(at, order_.has_keys);
+    if (!precedes(record.stored, splitter.stored, order_)) break;
+    place.offset += static_cast<std::uint64_t>(at - begin);
+    ++place.records;
+    place.counted += record.count;
+    place.text_bytes += record.count * record.stored.record.size();
+  }
+  return place;
+}
+
+std::vector<RunMark> Division::cut(std::uint64_t wanted, std::uint64_t tolerance) {
+  std::vector<std::size_t> first(runs_.size(), 0);
+  std::vector<std::size_t> last;
+  for (const LineRun& run : runs_) last.push_back(run.marks.size());
+  Splitter best;
+  std::uint64_t best_distance = ~std::uint64_t{0};
+  for (;;) {
+    std::size_t widest = 0;
+    for (std::size_t run = 1; run < runs_.size(); ++run) {
+      if (last[run] - first[run] > last[widest] - first[widest]) widest = run;
+    }
+    if (first[widest] == last[widest]) break;
+    const std::size_t middle = first[widest] + (last[widest] - first[widest]) / 2;
+    Splitter splitter = read_mark(widest, middle);
+    std::vector<std::size_t> before;
+    std::uint64_t bytes = 0;
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      before.push_back(marks_before(splitter, run, first[run], last[run]));
+      const LineRun& in = runs_[run];
+      bytes += before[run] < in.marks.size() ? in.marks[before[run]].text_bytes : in.end.text_bytes;
+    }
+    const bool too_few = bytes < wanted;
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      (too_few ? first : last)[run] = before[run];
+    }
+    if (too_few) first[widest] = std::max(first[widest], middle + 1);
+    if (!too_few) last[widest] = std::min(last[widest], middle);
+    const std::uint64_t distance = too_few ? wanted - bytes : bytes - wanted;
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = std::move(splitter);
+    }
+    if (best_distance <= tolerance) break;
+  }
+  // Marks that are equal to the splitter may have been left out on either side.
+  std::vector<RunMark> places(runs_.size());
+  for (std::size_t run = 0; run < runs_.size() && !best.bytes.empty(); ++run) {
+    places[run] = exact_place(best, run, marks_before(best, run, 0, runs_[run].marks.size()));
+  }
+  return places;
+}
+
+MergePart part_between(const std::vector<RunMark>& begin, const std::vector<RunMark>& end) {
+  MergePart part;
+  for (std::size_t run = 0; run < begin.size(); ++run) {
+    part.runs.push_back({begin[run], end[run]});
+    part.counted += end[run].counted - begin[run].counted;
+    part.text_bytes += end[run].text_bytes - begin[run].text_bytes;
+  }
+  return part;
+}
+
+std::vector<RunMark> ends_of(const std::vector<LineRun>& runs) {
+  std::vector<RunMark> ends;
+  for (const LineRun& run : runs) ends.push_back(run.end);
+  return ends;
+}
+
+}  // namespace
+
+MergePart whole_merge(const std::vector<LineRun>& runs) {
+  return part_between(std::vector<RunMark>(runs.size()), ends_of(runs));
+}
+
+std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const StoredOrder& order,
+                                   unsigned parts, std::uint64_t least_bytes) {
+  const MergePart whole = whole_merge(runs);
+  const bool too_long = std::any_of(
+      runs.begin(), runs.end(), [](const LineRun& run) { return run.longest > kMaxDividedRecord; });
+  if (too_long || parts < 2) return {whole};
+  // Parts that differ by a sixteenth are equal enough.
+  const std::uint64_t tolerance = whole.text_bytes / parts / 32;
+  Division division(runs, order);
+  std::vector<MergePart> result;
+  std::vector<RunMark> begin(runs.size());
+  std::uint64_t left = whole.text_bytes;
+  for (unsigned i = 1; i < parts; ++i) {
+    const std::vector<RunMark> end = division.cut(whole.text_bytes / parts * i, tolerance);
+    MergePart part = part_between(begin, end);
+    // A cut in front of the one before gives numbers that wrap around.
+    if (part.text_bytes > left || part.text_bytes < least_bytes ||
+        left - part.text_bytes < least_bytes) {
+      continue;
+    }
+    left -= part.text_bytes;
+    result.push_back(std::move(part));
+    begin = end;
+  }
+  result.push_back(part_between(begin, ends_of(runs)));
+  return result;
+}
+
+}  // namespace vortex::inline v0
