@@ -87,14 +87,15 @@ struct StoredOrder {
 
 // The record that begins at `from`, and where it ends.
 inline StoredRecord stored_record(const char*& from, bool has_keys) noexcept {
-  StoredRecord stored;
   const std::uint64_t key_bytes = has_keys ? read_length(from) : 0;
   const std::uint64_t record_bytes = read_length(from);
-  stored.key = {from, key_bytes};
-  stored.record = {from + key_bytes, record_bytes};
-  if (!has_keys) stored.key = stored.record;
-  from += key_bytes + record_bytes;
-  return stored;
+  const char* const key = from;
+  const char* const record = key + key_bytes;
+  from = record + record_bytes;
+  // The size alone is chosen: a view that is copied as a whole, after its two words were written,
+  // is read again only when they have left the processor, and no other record can be waited for
+  // meanwhile.
+  return {{key, has_keys ? key_bytes : record_bytes}, {record, record_bytes}};
 }
 
 inline StoredRecord stored_record_at(const char* from, bool has_keys) noexcept {

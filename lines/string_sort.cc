@@ -89,8 +89,10 @@ class StringSort {
   };
 
   std::string_view string(const IndexEntry& entry, const Range& range) const noexcept {
+    // Word by word, as in stored_record().
     const StoredRecord stored = strings_(entry);
-    return range.in_record ? stored.record : stored.key;
+    const char* const begin = range.in_record ? stored.record.data() : stored.key.data();
+    return {begin, range.in_record ? stored.record.size() : stored.key.size()};
   }
 
   void prefetch(const IndexEntry* entry, const Range& part) const noexcept {
