@@ -5,8 +5,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
+
+#include "lines/keys/text_word.h"
 
 namespace vortex::inline v0 {
 
@@ -16,39 +17,16 @@ namespace vortex::inline v0 {
 inline constexpr std::size_t kChunkBytes = 7;
 inline constexpr std::uint64_t kMoreFollow = 8;
 
-template <typename Word>
-Word load_word(const char* from) noexcept {
-  Word word;
-  std::memcpy(&word, from, sizeof word);
-  return word;
-}
-
-// Eight bytes, of which only those of a string mean anything: others lie in its page, which can be
-// read. Sanitizers know strings, not pages.
-__attribute__((no_sanitize("address", "thread"))) inline std::uint64_t load_word_in_page(
-    const char* from) noexcept {
-  using Word [[gnu::aligned(1), gnu::may_alias]] = std::uint64_t;
-  return *reinterpret_cast<const Word*>(from);
-}
-
 // The chunk that begins `depth` bytes into the string; depth is at most its size. Reads no page
-// that the string does not lie in. Short lengths cannot be foreseen: no branch depends on them.
+// that the string does not lie in.
 inline std::uint64_t chunk_at(std::string_view string, std::size_t depth) noexcept {
-  constexpr std::uintptr_t kPageBytes = 4096;
   const char* const from = string.data() + depth;
   const std::size_t left = string.size() - depth;
   if (left > kChunkBytes) {
     return (__builtin_bswap64(load_word<std::uint64_t>(from)) & ~std::uint64_t{0xff}) | kMoreFollow;
   }
   if (left == 0) return 0;  // it may lie nowhere
-  std::uint64_t word = 0;
-  if (reinterpret_cast<std::uintptr_t>(from) % kPageBytes <= kPageBytes - sizeof word) [[likely]] {
-    word = __builtin_bswap64(load_word_in_page(from));
-  } else {
-    for (std::size_t i = 0; i < left; ++i) {
-      word |= std::uint64_t{static_cast<unsigned char>(from[i])} << (56 - 8 * i);
-    }
-  }
+  const std::uint64_t word = __builtin_bswap64(load_short(from, left));
   return (word & ~(~std::uint64_t{0} >> (8 * left))) | left;
 }
 

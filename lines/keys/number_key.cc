@@ -1,8 +1,13 @@
 #include "lines/keys/number_key.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+
+#include "lines/keys/text_word.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -94,6 +99,66 @@ void append_length(std::size_t integer_digits, std::string& bytes) {
   }
 }
 
+constexpr std::uint64_t every_byte(unsigned char byte) noexcept {
+  return ~std::uint64_t{0} / 255 * byte;
+}
+
+// Eight characters of the text, the first of them lowest; zeros behind its end.
+std::uint64_t word_at(std::string_view text, std::size_t from) noexcept {
+  if (from >= text.size()) return 0;
+  const std::size_t left = text.size() - from;
+  if (left >= sizeof(std::uint64_t)) return load_word<std::uint64_t>(text.data() + from);
+  return load_short(text.data() + from, left) & ((std::uint64_t{1} << (8 * left)) - 1);
+}
+
+// The same key as that of Digits and Pairs, eight digits at a time. False, and nothing has been
+// appended: there are more digits than usual, separators or a point.
+bool append_integer(std::string_view text, bool negative, const KeyLocale& locale,
+                    std::string& bytes) {
+  constexpr std::size_t kDigits = sizeof(std::uint64_t);
+  std::array<std::uint64_t, 3> words{};
+  while (!text.empty() && text.front() == '0') text.remove_prefix(1);
+  std::size_t count = 0;
+  for (std::uint64_t& word : words) {
+    const std::uint64_t digits = word_at(text, count) ^ every_byte('0');
+    // A byte above 9 sets its highest bit; what it carries reaches those behind it only.
+    const std::uint64_t others = ((digits + every_byte(0x76)) | digits) & every_byte(0x80);
+    const auto here = static_cast<std::size_t>(others == 0 ? 64 : std::countr_zero(others)) / 8;
+    word = here == kDigits ? digits : digits & ((std::uint64_t{1} << (8 * here)) - 1);
+    count += here;
+    if (here < kDigits) break;
+  }
+  if (count == words.size() * kDigits) return false;
+  if (count < text.size() &&
+      (text[count] == locale.decimal_point() ||
+       static_cast<unsigned char>(text[count]) == locale.thousands_separator())) {
+    return false;
+  }
+  if (count == 0) {
+    bytes += static_cast<char>(kZero);
+    return true;
+  }
+  std::array<char, 1 + words.size() * kDigits / 2 + 1> key{};
+  key[0] = static_cast<char>(kPositive + count);
+  std::size_t significant = 0;
+  for (std::size_t i = 0; i * kDigits < count; ++i) {
+    constexpr std::uint64_t kEven = ~std::uint64_t{0} / 0xffff * 0xff;
+    std::uint64_t pairs = ((words[i] * 10 + (words[i] >> 8)) & kEven) + (kEven & every_byte(1));
+    pairs = (pairs | pairs >> 8) & 0x0000ffff0000ffff;
+    const auto four = static_cast<std::uint32_t>(pairs | pairs >> 16);
+    std::memcpy(&key[1 + i * kDigits / 2], &four, sizeof four);
+    if (words[i] == 0) continue;
+    significant = i * kDigits + static_cast<std::size_t>(std::bit_width(words[i]) + 7) / 8;
+  }
+  const std::size_t size = 1 + (significant + 1) / 2;
+  key[size] = 0;
+  if (negative) {
+    for (char& byte : key) byte = static_cast<char>(~byte);
+  }
+  bytes.append(key.data(), size + 1);
+  return true;
+}
+
 // The place in "kMGTPEZY", from 1; 0 for no unit.
 int unit_of(char c) noexcept {
   constexpr std::string_view kUnits = "KMGTPEZY";
@@ -127,6 +192,7 @@ void NumberKey::append(std::string_view field, std::string& bytes) const {
   field = locale_.without_leading_blanks(field);
   const bool negative = field.starts_with('-');
   if (negative) field.remove_prefix(1);
+  if (append_integer(field, negative, locale_, bytes)) return;
   const Digits digits = digits_of(field, locale_);
   if (digits.zero()) {
     bytes += static_cast<char>(kZero);

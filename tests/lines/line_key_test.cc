@@ -280,6 +280,28 @@ TEST_F(LineKey, LongNumbersAndVersions) {
   }
 }
 
+// Eight digits are one word: zeros in front, behind and in between, and what may stand behind.
+TEST_F(LineKey, IntegersOfAllLengths) {
+  auto random = test_random();
+  Lines lines;
+  for (std::size_t digits = 0; digits <= 34; ++digits) {
+    for (const char* behind : {"", ".", ".5", ",", ",1", " 7", "x", "/", ":"}) {
+      std::string line = random() % 3 == 0 ? "-" : "";
+      line += std::string(random() % 4, '0');
+      // Mostly zeros, so that whole words are.
+      for (std::size_t i = 0; i < digits; ++i) line += random() % 12 == 0 ? '5' : '0';
+      lines.push_back(line + behind);
+      if (digits > 0) line[line.size() - 1 - random() % digits] = '9';
+      lines.push_back(line + behind);
+    }
+  }
+  for (const char* locale : kLocales) {
+    for (const char* letters : {"n", "nr"}) {
+      expect_order_of_gnu_sort({.ours = {.letters = letters, .locale = locale}}, lines);
+    }
+  }
+}
+
 TEST_F(LineKey, RandomOrderWithTheSameSeed) {
   auto random = test_random();
   FieldMaker fields(random);
