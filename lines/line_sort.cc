@@ -73,12 +73,23 @@ class LineFiles {
     std::optional<FileWriterBase> writer;
     std::optional<FramedOutput> out;
   };
+  // In the order of the output. The first writer is destroyed last: the others write to its file.
+  struct OutputParts {
+    OutputParts() = default;
+    ~OutputParts() {
+      while (!all.empty()) all.pop_back();
+    }
+    OutputParts(const OutputParts&) = delete;
+    OutputParts& operator=(const OutputParts&) = delete;
+
+    std::vector<OutputPart> all;
+  };
 
   void write_sorted();
   void write_output(std::uint64_t most_bytes, const Writing& write);
   void write_parts(const std::vector<std::unique_ptr<RunMerge>>& merges, std::uint64_t most_bytes);
-  std::vector<OutputPart> open_parts(const std::vector<std::unique_ptr<RunMerge>>& merges,
-                                     std::uint64_t most_bytes);
+  void open_parts(const std::vector<std::unique_ptr<RunMerge>>& merges, std::uint64_t most_bytes,
+                  std::vector<OutputPart>& parts);
   FileWriterBase open_writer(std::uint64_t most_bytes);
   void append_header(FramedOutput& out);
   template <typename Cursor, typename Told>
@@ -236,10 +247,10 @@ void LineFiles::write_output(std::uint64_t most_bytes, const Writing& write) {
 
 // Where a part begins is known from the lengths of those in front of it. A writer begins at the
 // border of a block: what lies in front of that is put aside, and written with the part before.
-std::vector<LineFiles::OutputPart> LineFiles::open_parts(
-    const std::vector<std::unique_ptr<RunMerge>>& merges, std::uint64_t most_bytes) {
+void LineFiles::open_parts(const std::vector<std::unique_ptr<RunMerge>>& merges,
+                           std::uint64_t most_bytes, std::vector<OutputPart>& parts) {
   const std::size_t block_bytes = job_.plan().block_bytes;
-  std::vector<OutputPart> parts(merges.size());
+  parts.resize(merges.size());
   parts.front().writer.emplace(open_writer(most_bytes));
   parts.front().out.emplace(ByteOutput(parts.front().writer->bytes(), block_bytes),
                             options_.framing);
@@ -258,13 +269,14 @@ std::vector<LineFiles::OutputPart> LineFiles::open_parts(
     }
     begin += parts[i].bytes;
   }
-  return parts;
 }
 
 // All threads merge, each a part.
 void LineFiles::write_parts(const std::vector<std::unique_ptr<RunMerge>>& merges,
                             std::uint64_t most_bytes) {
-  std::vector<OutputPart> parts = open_parts(merges, most_bytes);
+  OutputParts of_output;
+  std::vector<OutputPart>& parts = of_output.all;
+  open_parts(merges, most_bytes, parts);
   const std::uint64_t header_bytes = parts.front().out->bytes();
   std::vector<std::unique_ptr<StreamStop>> stops;
   for (OutputPart& part : parts) {
