@@ -50,7 +50,7 @@ class LineJob {
   BlockPool& pool() noexcept { return *pool_; }
   LineRuns& runs() noexcept { return *runs_; }
   SortWatch& watch() noexcept { return watch_; }
-  // Idle but inside take() and end_forming().
+  // The threads are idle outside take() and end_forming().
   detail::ThreadTeam& team() noexcept { return *team_; }
 
   // The longest record that there is room for, key not counted.

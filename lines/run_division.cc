@@ -2,19 +2,20 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
-#include <span>
 #include <string>
+#include <utility>
 
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
 namespace {
 
-constexpr std::size_t kProbeBytes = std::size_t{4} << 10;
 constexpr std::size_t kScanBytes = std::size_t{256} << 10;
-// A record with what stands in front of it, and its lengths.
-constexpr std::size_t kMaxWhole = kMaxDividedRecord + kRunPrefixBytes + 2 * kMaxLengthBytes;
+
+// The most bytes of a record of the run, with what stands in front of it.
+std::size_t most_bytes_of_record(const LineRun& run) noexcept {
+  return static_cast<std::size_t>(run.longest) + kRunPrefixBytes;
+}
 
 // A piece of a run, copied.
 class RunPiece {
@@ -30,9 +31,12 @@ class RunPiece {
       const std::uint64_t at = offset + done;
       const std::size_t within = static_cast<std::size_t>(at % block_bytes);
       const std::size_t now = std::min(bytes_.size() - done, block_bytes - within);
-      const int error = run_.store->read(run_.places.place(at / block_bytes), within,
-                                         reinterpret_cast<std::byte*>(bytes_.data()) + done, now);
-      if (error != 0) throw Error(error, "reading a run at byte " + std::to_string(at));
+      const UnitPlace place = run_.places.place(at / block_bytes);
+      const int error =
+          run_.store->read(place, within, reinterpret_cast<std::byte*>(bytes_.data()) + done, now);
+      if (error != 0) {
+        throw Error(error, "reading a temporary file in '" + run_.store->folder(place.file) + "'");
+      }
       done += now;
     }
   }
@@ -42,6 +46,7 @@ class RunPiece {
     return offset >= begin_ && offset <= end && (end - offset >= bytes || end == run_.bytes);
   }
   const char* at(std::uint64_t offset) const noexcept { return bytes_.data() + (offset - begin_); }
+  std::vector<char> bytes() && noexcept { return std::move(bytes_); }
 
  private:
   const Run& run_;
@@ -61,26 +66,6 @@ RunRecord read_record(const char*& at, bool has_keys) noexcept {
   if ((read_length(at) & 1) != 0) record.count = read_length(at);
   record.stored = stored_record(at, has_keys);
   return record;
-}
-
-// Whether the bytes hold all of the record at their beginning.
-bool holds_record(const char* at, std::size_t bytes, bool has_keys) noexcept {
-  const char* const end = at + bytes;
-  const auto length = [&](std::uint64_t& value) {
-    if (at == end || static_cast<std::size_t>(end - at) <
-                         (static_cast<unsigned char>(*at) < kLongLength ? 1 : kMaxLengthBytes)) {
-      return false;
-    }
-    value = read_length(at);
-    return true;
-  };
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
-  std::uint64_t key = 0;
-  std::uint64_t record = 0;
-  if (!length(first) || ((first & 1) != 0 && !length(count))) return false;
-  if ((has_keys && !length(key)) || !length(record)) return false;
-  return static_cast<std::uint64_t>(end - at) >= key + record;
 }
 
 bool precedes(const StoredRecord& a, const StoredRecord& b, const StoredOrder& order) noexcept {
@@ -115,17 +100,10 @@ class Division {
 };
 
 Division::Splitter Division::read_mark(std::size_t run, std::size_t mark) const {
-  const std::uint64_t offset = runs_[run].marks[mark].offset;
   RunPiece piece(runs_[run]);
-  std::size_t bytes = kProbeBytes;
-  const auto there = [&] { return std::min<std::uint64_t>(bytes, runs_[run].run.bytes - offset); };
-  piece.load(offset, bytes);
-  if (!holds_record(piece.at(offset), static_cast<std::size_t>(there()), order_.has_keys)) {
-    bytes = kMaxWhole;
-    piece.load(offset, bytes);
-  }
+  piece.load(runs_[run].marks[mark].offset, most_bytes_of_record(runs_[run]));
   Splitter splitter;
-  splitter.bytes.assign(piece.at(offset), piece.at(offset) + there());
+  splitter.bytes = std::move(piece).bytes();
   const char* at = splitter.bytes.data();
   splitter.stored = read_record(at, order_.has_keys).stored;
   return splitter;
@@ -154,7 +132,7 @@ RunMark Division::exact_place(const Splitter& splitter, std::size_t run,
   const RunMark& end = marks_before < in.marks.size() ? in.marks[marks_before] : in.end;
   RunPiece piece(in);
   while (place.offset < end.offset) {
-    if (!piece.has(place.offset, kMaxWhole)) piece.load(place.offset, kScanBytes);
+    if (!piece.has(place.offset, most_bytes_of_record(in))) piece.load(place.offset, kScanBytes);
     const char* const begin = piece.at(place.offset);
     const char* at = begin;
     const RunRecord record = read_record(at, order_.has_keys);
