@@ -41,56 +41,53 @@ LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, std::siz
   out_.emplace(stream_->bytes(), block_bytes);
 }
 
-namespace {
-
-// The lowest bit of the first number says whether there is a second.
-std::uint64_t first_number(std::uint64_t in_common, std::uint64_t count) noexcept {
-  return in_common << 1 | (count != 1 ? 1 : 0);
+// Only where a quarter of the key is saved: whoever reads it has to put it together.
+bool LineRunWriter::shares(const StoredRecord& stored, std::uint64_t in_common) noexcept {
+  const std::size_t key_bytes = stored.key.size();
+  const bool fits = key_bytes <= kMaxSharingKey;
+  const bool before_fits = std::exchange(may_share_, fits);
+  return fits && before_fits && in_common > 0 &&
+         4 * shared_bytes(key_bytes, in_common) >= key_bytes;
 }
-
-std::size_t prefix_bytes(std::uint64_t in_common, std::uint64_t count) noexcept {
-  return length_bytes(first_number(in_common, count)) + (count != 1 ? length_bytes(count) : 0);
-}
-
-char* write_prefix(char* to, std::uint64_t in_common, std::uint64_t count) noexcept {
-  to = write_length(to, first_number(in_common, count));
-  return count != 1 ? write_length(to, count) : to;
-}
-
-}  // namespace
 
 void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
                            std::uint64_t count) noexcept {
   if (out_->bytes() >= next_mark_) [[unlikely]]
     add_mark();
-  const std::uint64_t stored_in_all = stored_bytes(stored.key, stored.record, order_.has_keys);
-  run_.longest = std::max(run_.longest, stored_in_all);
+  run_.longest = std::max(run_.longest, stored_bytes(stored.key, stored.record, order_.has_keys));
   ++run_.end.records;
   run_.end.counted += count;
   run_.end.text_bytes += count * stored.record.size();
-  const std::size_t bytes = prefix_bytes(in_common, count) + stored_in_all;
+  const RunRecordHead head{in_common, count, shares(stored, in_common)};
+  const std::size_t shared = head.sharing ? shared_bytes(stored.key.size(), in_common) : 0;
+  const std::string_view key = stored.key.substr(shared);
+  const std::size_t bytes =
+      head.bytes() + stored_bytes(stored.key, stored.record, order_.has_keys) - shared;
   if (char* to = out_->piece(bytes)) [[likely]] {
-    to = write_prefix(to, in_common, count);
-    if (order_.has_keys) to = write_length(to, stored.key.size());
-    to = write_length(to, stored.record.size());
-    if (order_.has_keys) to = copy_text(to, stored.key);
-    copy_text(to, stored.record);
+    to = write_head(to, head, stored);
+    to = copy_text(to, key);
+    if (order_.has_keys) copy_text(to, stored.record);
     out_->used(bytes);
     return;
   }
-  char head[kRunPrefixBytes + 2 * kMaxLengthBytes];
-  char* end = write_prefix(head, in_common, count);
-  if (order_.has_keys) end = write_length(end, stored.key.size());
-  end = write_length(end, stored.record.size());
-  out_->append(head, static_cast<std::size_t>(end - head));
-  if (order_.has_keys) out_->append(stored.key);
-  out_->append(stored.record);
+  char room[kRunPrefixBytes + 2 * kMaxLengthBytes];
+  out_->append(room, static_cast<std::size_t>(write_head(room, head, stored) - room));
+  out_->append(key);
+  if (order_.has_keys) out_->append(stored.record);
+}
+
+char* LineRunWriter::write_head(char* to, const RunRecordHead& head,
+                                const StoredRecord& stored) const noexcept {
+  to = head.write(to);
+  if (order_.has_keys) to = write_length(to, stored.key.size());
+  return write_length(to, stored.record.size());
 }
 
 void LineRunWriter::add_mark() noexcept {
   run_.end.offset = out_->bytes();
   run_.marks.push_back(run_.end);
   next_mark_ = run_.end.offset + mark_bytes_;
+  may_share_ = false;  // for whoever begins here
 }
 
 LineRun LineRunWriter::finish() {
@@ -105,7 +102,9 @@ LineRun LineRunWriter::finish() {
 FileReaderOptions RunCursor::reader_options(std::uint64_t longest, std::size_t read_ahead,
                                             std::size_t block_bytes) {
   FileReaderOptions options;
-  options.comeback_blocks = blocks_of_record(longest + kRunPrefixBytes, block_bytes) - 1;
+  // What a record shares is copied when the head of the next one has been read.
+  options.comeback_blocks =
+      blocks_of_record(longest + 2 * (kRunPrefixBytes + kMaxLengthBytes), block_bytes) - 1;
   options.read_ahead = read_ahead;
   options.request_bytes = block_bytes;
   options.order = ReadOrder::kForward;
@@ -131,7 +130,6 @@ FileReaderOptions with_pool(FileReaderOptions options, BlockPool& pool) {
 RunCursor::RunCursor(LineRun& run, const RunPart& part, const StoredOrder& order,
                      std::size_t read_ahead, bool punch_holes, const std::stop_token& stop)
     : run_(run),
-      order_(order),
       punch_holes_(punch_holes),
       first_block_(part.begin.offset / run.run.store->block_bytes()),
       reader_(std::make_unique<SpreadLayout>(
@@ -144,7 +142,10 @@ RunCursor::RunCursor(LineRun& run, const RunPart& part, const StoredOrder& order
       begin_(reinterpret_cast<const char*>(reader_.bytes())),
       at_(begin_ + (part.begin.offset - first_block_ * run.run.store->block_bytes())),
       free_from_(begin_ + run.run.store->block_bytes()),
-      freed_(part.begin.offset == 0 ? 0 : first_block_ + 1) {}
+      freed_(part.begin.offset == 0 ? 0 : first_block_ + 1),
+      record_(order.has_keys) {
+  record_.set_key_before(part.first_key);
+}
 
 void RunCursor::free_blocks() noexcept {
   const std::size_t block_bytes = run_.run.store->block_bytes();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lines/byte_output.h"
+#include "lines/run_record.h"
 #include "lines/stored_record.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
@@ -26,15 +27,17 @@ struct RunMark {
   std::uint64_t text_bytes = 0;  // of the records that are counted, without keys
 };
 
-// A run on the disks. In front of each record, as it is stored, stands how many of the chunks that
-// decide its order it has in common with the record before (see first_difference()): a merge
-// compares the rest. A record that comes several times is there once, with a count.
+// A run on the disks. In front of each record stands how many of the chunks that decide its order
+// it has in common with the record before (see first_difference()): a merge compares the rest.
+// Where that is a good part of a key, the key is stored without it (front coding): neighbours in a
+// long run have most of a URL or a path in common. A record that comes several times is there once,
+// with a count.
 struct LineRun {
   Run run;
   std::uint64_t longest = 0;  // of the records as they are stored, in bytes
   RunMark end;
   // Some hundred places of a long run, about equally far apart, the first of them its beginning.
-  // None of an empty run.
+  // None of an empty run. The records behind them are stored whole.
   std::vector<RunMark> marks;
 };
 
@@ -42,10 +45,8 @@ struct LineRun {
 struct RunPart {
   RunMark begin;
   RunMark end;
+  std::string first_key;  // of its first record, unless that is stored whole
 };
-
-// Bytes in front of a stored record, at most.
-inline constexpr std::size_t kRunPrefixBytes = 2 * kMaxLengthBytes;
 
 // Writes a run from its first record to its last. append() may wait in a fault: call it inside
 // guarded(). A writer that is destroyed without finish() gives all it has taken back.
@@ -72,11 +73,15 @@ class LineRunWriter {
 
  private:
   void add_mark() noexcept;
+  bool shares(const StoredRecord& stored, std::uint64_t in_common) noexcept;
+  char* write_head(char* to, const RunRecordHead& head, const StoredRecord& stored) const noexcept;
 
   StoredOrder order_;
   std::uint64_t mark_bytes_;     // between two marks
   std::uint64_t next_mark_ = 0;  // where in the run
-  LineRun run_;                  // outlives the stream, whose sink finds places for its blocks
+  // The next record may lack what it shares with the one before.
+  bool may_share_ = false;
+  LineRun run_;  // outlives the stream, whose sink finds places for its blocks
   std::optional<OutputStream<std::byte>> stream_;
   std::optional<StreamStop> stop_;
   std::optional<ByteOutput> out_;
@@ -101,18 +106,15 @@ class RunCursor {
     if (left_ == 0) return false;
     --left_;
     if (at_ >= free_from_) free_blocks();
-    in_common_ = read_length(at_);
-    count_ = (in_common_ & 1) != 0 ? read_length(at_) : 1;
-    in_common_ >>= 1;
-    stored_ = stored_record(at_, order_.has_keys);
+    record_.read(at_);
     return true;
   }
   // It is valid until the next advance().
-  const StoredRecord& stored() const noexcept { return stored_; }
+  const StoredRecord& stored() const noexcept { return record_.stored(); }
   // The chunks that it has in common with the one before.
-  std::uint64_t in_common() const noexcept { return in_common_; }
+  std::uint64_t in_common() const noexcept { return record_.in_common(); }
   // How many times it is there.
-  std::uint64_t count() const noexcept { return count_; }
+  std::uint64_t count() const noexcept { return record_.count(); }
 
  private:
   static FileReaderOptions reader_options(std::uint64_t longest, std::size_t read_ahead,
@@ -120,7 +122,6 @@ class RunCursor {
   void free_blocks() noexcept;
 
   LineRun& run_;
-  StoredOrder order_;
   bool punch_holes_;
   std::uint64_t first_block_;  // of the run, at which the array begins
   FileReaderBase reader_;
@@ -130,9 +131,7 @@ class RunCursor {
   const char* at_;
   const char* free_from_;  // behind this the next block is given back
   std::uint64_t freed_;    // blocks below are not this cursor's to give back
-  StoredRecord stored_;
-  std::uint64_t in_common_ = 0;
-  std::uint64_t count_ = 1;
+  RunRecordReader record_;
 };
 
 }  // namespace vortex::inline v0

@@ -19,7 +19,6 @@
 #include "lines/line_merge.h"
 #include "lines/text_cursor.h"
 #include "sort/job/sort_files.h"
-#include "sort/job/sort_folders.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
 #include "vortex/guarded.h"
@@ -62,7 +61,6 @@ class LineFiles {
 
   std::unique_ptr<FramedInput> open_input(std::size_t index, AssemblyRoom room,
                                           std::uint64_t longest);
-  void expect_room() const;
   void form_runs();
   void take_all(std::size_t index);
   void note_header(std::size_t input, std::string_view record);
@@ -120,7 +118,6 @@ LineSortReport LineFiles::sort() {
   if (options_.merge_inputs) {
     merge_inputs();
   } else {
-    expect_room();
     form_runs();
     report_.run_formation_seconds = seconds_since(begin);
     write_sorted();
@@ -148,16 +145,6 @@ std::unique_ptr<FramedInput> LineFiles::open_input(std::size_t index, AssemblyRo
 
 void LineFiles::note_header(std::size_t input, std::string_view record) {
   if (input == 0) header_.emplace_back(record);
-}
-
-// Refuses a sort whose runs have no room in their folders, as far as that is known before it
-// begins: how many records are dropped as equal ones is not.
-void LineFiles::expect_room() const {
-  const std::optional<std::uint64_t> bytes = files_.input_bytes();
-  if (!bytes || *bytes <= job_.plan().memory_bytes || options_.order.unique) return;
-  // A stored record takes two bytes beside its own, an input's at most four.
-  const bool smaller = framing_bytes(options_.framing) > 2;
-  expect_room_for_runs(files_.folders(), smaller ? *bytes / 2 : *bytes);
 }
 
 void LineFiles::form_runs() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lines/run_record.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -54,25 +55,17 @@ class RunPiece {
   std::vector<char> bytes_;
 };
 
-// What stands in front of a record, and the record.
-struct RunRecord {
-  std::uint64_t count = 1;
-  StoredRecord stored;
-};
-
-// Goes behind the record.
-RunRecord read_record(const char*& at, bool has_keys) noexcept {
-  RunRecord record;
-  if ((read_length(at) & 1) != 0) record.count = read_length(at);
-  record.stored = stored_record(at, has_keys);
-  return record;
-}
-
 bool precedes(const StoredRecord& a, const StoredRecord& b, const StoredOrder& order) noexcept {
   const std::uint64_t chunk = first_difference(a, b, order, 0);
   if (chunk == order_chunks(a, order) && chunk == order_chunks(b, order)) return false;
   return order_chunk(a, order, chunk) < order_chunk(b, order, chunk);
 }
+
+// The end of a part in a run.
+struct RunPlace {
+  RunMark mark;
+  std::string key;  // of the record behind it, unless that is stored whole
+};
 
 class Division {
  public:
@@ -80,7 +73,7 @@ class Division {
       : runs_(runs), order_(order) {}
 
   // The end of a part that has about `wanted` bytes of text from the beginning on.
-  std::vector<RunMark> cut(std::uint64_t wanted, std::uint64_t tolerance);
+  std::vector<RunPlace> cut(std::uint64_t wanted, std::uint64_t tolerance);
 
  private:
   // A record that outlives what it was read from.
@@ -93,7 +86,7 @@ class Division {
   // How many of the marks [first, last) of a run precede it; those in front of them do.
   std::size_t marks_before(const Splitter& splitter, std::size_t run, std::size_t first,
                            std::size_t last) const;
-  RunMark exact_place(const Splitter& splitter, std::size_t run, std::size_t marks_before) const;
+  RunPlace exact_place(const Splitter& splitter, std::size_t run, std::size_t marks_before) const;
 
   const std::vector<LineRun>& runs_;
   const StoredOrder order_;
@@ -105,7 +98,9 @@ Division::Splitter Division::read_mark(std::size_t run, std::size_t mark) const 
   Splitter splitter;
   splitter.bytes = std::move(piece).bytes();
   const char* at = splitter.bytes.data();
-  splitter.stored = read_record(at, order_.has_keys).stored;
+  RunRecordReader record(order_.has_keys);
+  record.read(at);
+  splitter.stored = record.stored();
   return splitter;
 }
 
@@ -124,28 +119,36 @@ std::size_t Division::marks_before(const Splitter& splitter, std::size_t run, st
 
 // The first record that does not precede the splitter lies between the last mark that does and the
 // mark behind that.
-RunMark Division::exact_place(const Splitter& splitter, std::size_t run,
-                              std::size_t marks_before) const {
+RunPlace Division::exact_place(const Splitter& splitter, std::size_t run,
+                               std::size_t marks_before) const {
   if (marks_before == 0) return {};
   const LineRun& in = runs_[run];
-  RunMark place = in.marks[marks_before - 1];
+  RunPlace place{in.marks[marks_before - 1], {}};
+  RunMark& mark = place.mark;
   const RunMark& end = marks_before < in.marks.size() ? in.marks[marks_before] : in.end;
   RunPiece piece(in);
-  while (place.offset < end.offset) {
-    if (!piece.has(place.offset, most_bytes_of_record(in))) piece.load(place.offset, kScanBytes);
-    const char* const begin = piece.at(place.offset);
+  RunRecordReader record(order_.has_keys);
+  while (mark.offset < end.offset) {
+    if (!piece.has(mark.offset, most_bytes_of_record(in))) {
+      record.keep_key();
+      piece.load(mark.offset, kScanBytes);
+    }
+    const char* const begin = piece.at(mark.offset);
     const char* at = begin;
-    const RunRecord record = read_record(at, order_.has_keys);
-    if (!precedes(record.stored, splitter.stored, order_)) break;
-    place.offset += static_cast<std::uint64_t>(at - begin);
-    ++place.records;
-    place.counted += record.count;
-    place.text_bytes += record.count * record.stored.record.size();
+    record.read(at);
+    if (!precedes(record.stored(), splitter.stored, order_)) {
+      place.key = record.stored().key.substr(0, kMaxSharingKey);
+      break;
+    }
+    mark.offset += static_cast<std::uint64_t>(at - begin);
+    ++mark.records;
+    mark.counted += record.count();
+    mark.text_bytes += record.count() * record.stored().record.size();
   }
   return place;
 }
 
-std::vector<RunMark> Division::cut(std::uint64_t wanted, std::uint64_t tolerance) {
+std::vector<RunPlace> Division::cut(std::uint64_t wanted, std::uint64_t tolerance) {
   std::vector<std::size_t> first(runs_.size(), 0);
   std::vector<std::size_t> last;
   for (const LineRun& run : runs_) last.push_back(run.marks.size());
@@ -180,33 +183,35 @@ std::vector<RunMark> Division::cut(std::uint64_t wanted, std::uint64_t tolerance
     if (best_distance <= tolerance) break;
   }
   // Marks that are equal to the splitter may have been left out on either side.
-  std::vector<RunMark> places(runs_.size());
+  std::vector<RunPlace> places(runs_.size());
   for (std::size_t run = 0; run < runs_.size() && !best.bytes.empty(); ++run) {
     places[run] = exact_place(best, run, marks_before(best, run, 0, runs_[run].marks.size()));
   }
   return places;
 }
 
-MergePart part_between(const std::vector<RunMark>& begin, const std::vector<RunMark>& end) {
+MergePart part_between(const std::vector<RunPlace>& begin, const std::vector<RunPlace>& end) {
   MergePart part;
   for (std::size_t run = 0; run < begin.size(); ++run) {
-    part.runs.push_back({begin[run], end[run]});
-    part.counted += end[run].counted - begin[run].counted;
-    part.text_bytes += end[run].text_bytes - begin[run].text_bytes;
+    const RunMark& from = begin[run].mark;
+    const RunMark& to = end[run].mark;
+    part.runs.push_back({from, to, begin[run].key});
+    part.counted += to.counted - from.counted;
+    part.text_bytes += to.text_bytes - from.text_bytes;
   }
   return part;
 }
 
-std::vector<RunMark> ends_of(const std::vector<LineRun>& runs) {
-  std::vector<RunMark> ends;
-  for (const LineRun& run : runs) ends.push_back(run.end);
+std::vector<RunPlace> ends_of(const std::vector<LineRun>& runs) {
+  std::vector<RunPlace> ends;
+  for (const LineRun& run : runs) ends.push_back({run.end, {}});
   return ends;
 }
 
 }  // namespace
 
 MergePart whole_merge(const std::vector<LineRun>& runs) {
-  return part_between(std::vector<RunMark>(runs.size()), ends_of(runs));
+  return part_between(std::vector<RunPlace>(runs.size()), ends_of(runs));
 }
 
 std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const StoredOrder& order,
@@ -219,10 +224,10 @@ std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const Store
   const std::uint64_t tolerance = whole.text_bytes / parts / 32;
   Division division(runs, order);
   std::vector<MergePart> result;
-  std::vector<RunMark> begin(runs.size());
+  std::vector<RunPlace> begin(runs.size());
   std::uint64_t left = whole.text_bytes;
   for (unsigned i = 1; i < parts; ++i) {
-    const std::vector<RunMark> end = division.cut(whole.text_bytes / parts * i, tolerance);
+    const std::vector<RunPlace> end = division.cut(whole.text_bytes / parts * i, tolerance);
     MergePart part = part_between(begin, end);
     // A cut in front of the one before gives numbers that wrap around.
     if (part.text_bytes > left || part.text_bytes < least_bytes ||

@@ -415,6 +415,110 @@ TEST_F(LineMergeParts, GiveWhatOneMergeGives) {
   EXPECT_GT(in_parts, 8u);
 }
 
+// Lines like names of files: runs lack most of them, and longer ones than a reader puts together
+// are whole. Passes, parts of merges, and counted records beside those that come once.
+class LineRunsThatShare : public LineMergeParts {
+ protected:
+  // With a number and a comma in front of those that are keys.
+  Lines paths(bool keys, std::size_t bytes, std::size_t prefix_bytes, std::mt19937_64& random) {
+    Lines lines;
+    for (std::size_t done = 0; done < bytes; done += lines.back().size() + 1) {
+      std::string line;
+      if (keys) line = std::to_string(random() % 1000) + ',';
+      const auto folder = random() % 4;
+      line += std::string(prefix_bytes + folder % 2, static_cast<char>('a' + folder));
+      line += std::string(random() % 30, 'x') + std::to_string(random() % 5000);
+      lines.push_back(std::move(line));
+      if (random() % 8 == 0) lines.push_back(Lines::value_type(lines.back()));
+    }
+    return lines;
+  }
+};
+
+TEST_F(LineRunsThatShare, AreSorted) {
+  auto random = test_random();
+  std::size_t several_passes = 0;
+  std::size_t in_parts = 0;
+  for (const std::size_t prefix_bytes : {0, 6, 7, 8, 70, 254, 500, 980, 1000, 1020, 1030}) {
+    for (const bool keys : {false, true}) {
+      options.order = {};
+      if (keys) options.order.keys = std::make_shared<KeysBehindComma>();
+      options.order.descending = random() % 2 == 0;
+      options.order.unique = random() % 4 == 0;
+      options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
+      options.resources.memory_bytes = (random() % 2 == 0 ? 1 : 4) * kMiB;
+      constexpr unsigned kThreads[] = {1, 2, 7};
+      options.resources.threads = kThreads[random() % std::size(kThreads)];
+      Lines lines = paths(keys, 4000000, prefix_bytes, random);
+      options.inputs = {put("a", joined(lines))};
+      SCOPED_TRACE(::testing::Message() << "common " << prefix_bytes << ", keys " << keys
+                                        << ", threads " << options.resources.threads);
+      expect_sorted(lines);
+      if (HasFatalFailure()) return;
+      several_passes += report.passes > 1;
+      in_parts += report.merge_parts > 1;
+    }
+  }
+  EXPECT_GT(several_passes, 0u);
+  EXPECT_GT(in_parts, 0u);
+}
+
+// Marks that are further apart than what is read of a run at once when it is divided.
+TEST_F(LineRunsThatShare, AreDividedFarFromMarks) {
+  auto random = test_random();
+  options.resources.memory_bytes = 32 * kMiB;
+  options.resources.block_bytes = kMiB / 2;
+  Lines lines;
+  for (int i = 0; i < 450000; ++i) {  // the second lacks the first, which is whole
+    lines.push_back(std::to_string(random()));
+    lines.push_back(lines.back() + "/of/it");
+  }
+  options.inputs = {put("a", joined(lines))};
+  expect_sorted(lines);
+  EXPECT_EQ(report.merge_parts, 2u);
+}
+
+TEST_F(LineRunsThatShare, AreShort) {
+  auto random = test_random();
+  for (const bool keys : {false, true}) {
+    if (keys) options.order.keys = std::make_shared<KeysBehindComma>();
+    for (const std::size_t prefix_bytes : {500, 1100}) {
+      const Lines lines = paths(keys, 8000000, prefix_bytes, random);
+      options.inputs = {put("a", joined(lines))};
+      expect_sorted(lines);
+      // With keys a record is there twice, and only its key may lack a part.
+      const std::uint64_t whole = (keys ? 2 : 1) * report.input_bytes;
+      const bool fits = prefix_bytes == 500;
+      EXPECT_GT(report.runs, 1u);
+      if (fits && keys) {
+        EXPECT_LT(report.run_bytes, whole * 6 / 10);
+      }
+      if (fits && !keys) {
+        EXPECT_LT(report.run_bytes, whole / 4);
+      }
+      if (!fits) {
+        EXPECT_GT(report.run_bytes, whole * 8 / 10);  // records that come twice are there once
+      }
+    }
+  }
+}
+
+// Sorted inputs that are merged into runs first.
+TEST_F(LineRunsThatShare, MayComeFromAMerge) {
+  auto random = test_random();
+  options.merge_inputs = true;
+  options.resources.memory_bytes = kMiB;
+  Lines all;
+  for (int i = 0; i < 40; ++i) {
+    const Lines lines = sorted(paths(false, 60000, 300, random), options.order);
+    options.inputs.push_back(put("in" + std::to_string(i), joined(lines)));
+    all.insert(all.end(), lines.begin(), lines.end());
+  }
+  expect_sorted(all);
+  EXPECT_GT(report.passes, 1u);
+  EXPECT_LT(report.run_bytes, report.input_bytes / 2);
+}
+
 // A few keys that come often: a part begins with the first record of a key, whatever the run.
 TEST_F(LineMergeParts, NeverDivideEqualKeys) {
   auto random = test_random();
@@ -521,23 +625,33 @@ TEST_F(LineFiles, AFullDiskIsNamed) {
   const Lines lines = some_lines(random);
   options.inputs = {put("a", joined(lines))};
   options.resources.folders = {small.root};
-  // A lack of room that is known beforehand is told before anything is read.
-  unsigned reports = 0;
-  options.resources.progress = [&](const SortProgress&) { ++reports; };
-  std::string message;
-  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC);
-  EXPECT_NE(message.find("the runs of the sort take at least"), message.npos) << message;
-  EXPECT_NE(message.find(small.root), message.npos) << message;
-  EXPECT_EQ(reports, 0u);
-  options.order.unique = true;
-  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC);
-  EXPECT_NE(message.find(small.root), message.npos) << message;
-  EXPECT_GT(reports, 0u);
+  for (const bool unique : {false, true}) {
+    options.order.unique = unique;
+    std::string message;
+    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC);
+    EXPECT_NE(message.find(small.root), message.npos) << message;
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
   options.order.unique = false;
   options.resources.folders = {runs.path().string()};
   options.output = small.file("out");
   EXPECT_EQ(error_of([&] { sort_lines(options); }), ENOSPC);
   EXPECT_TRUE(std::filesystem::is_empty(small.root));
+}
+
+// How much room runs take is not known before they are written.
+TEST_F(LineFiles, RunsThatShareFitOnASmallDisk) {
+  const SmallFileSystem small("tmpfs", kMiB);
+  if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
+  auto random = test_random();
+  Lines lines;
+  for (int i = 0; i < 20000; ++i) {
+    lines.push_back(std::string(200, 'x') + std::to_string(random() % 100000));
+  }
+  options.inputs = {put("a", joined(lines))};
+  options.resources.folders = {small.root};
+  expect_sorted(lines);
+  EXPECT_GT(report.runs, 2u);
 }
 
 TEST_F(LineFiles, ASorterKeepsRunsInItsFolders) {
