@@ -4,22 +4,10 @@
 #include <langinfo.h>
 
 #include <cerrno>
-#include <cstdint>
 
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
-namespace {
-
-// How many rules the locale has for the order of strings; none: strcoll() is strcmp(). The number
-// lies where a pointer does for other items.
-std::uint32_t collation_rules(::locale_t locale) noexcept {
-  return static_cast<std::uint32_t>(
-      reinterpret_cast<std::uintptr_t>(nl_langinfo_l(_NL_COLLATE_NRULES, locale)));
-}
-
-}  // namespace
-
 KeyLocale::KeyLocale(const std::string& name)
     : locale_(newlocale(LC_ALL_MASK, name.c_str(), nullptr)) {
   if (locale_ == nullptr) {

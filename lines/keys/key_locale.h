@@ -4,9 +4,13 @@
 #include <locale.h>
 
 #include <array>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "lines/keys/character_weights.h"
 
 namespace vortex::inline v0 {
 
@@ -44,6 +48,11 @@ class KeyLocale {
   // Whether strings are ordered by their bytes.
   bool collates_bytes() const noexcept { return collates_bytes_; }
   ::locale_t handle() const noexcept { return locale_; }
+  // Found out when it is asked for first.
+  const CharacterWeights& weights() const {
+    std::call_once(weights_once_, [this] { weights_.emplace(locale_); });
+    return *weights_;
+  }
 
  private:
   static std::size_t index(char c) noexcept { return static_cast<unsigned char>(c); }
@@ -60,6 +69,8 @@ class KeyLocale {
   int thousands_separator_ = kNone;
   bool collates_bytes_ = true;
   std::vector<Month> months_;
+  mutable std::once_flag weights_once_;
+  mutable std::optional<CharacterWeights> weights_;
 };
 
 }  // namespace vortex::inline v0

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "lines/keys/character_weights.h"
 #include "tests/lines/fuzzed_keys.h"
 #include "tests/lines/gnu_sort.h"
 #include "tests/lines/line_cases.h"
@@ -350,6 +351,53 @@ TEST_F(LineKey, RefusesUnknownLettersAndLocales) {
   std::string message;
   EXPECT_EQ(error_of([] { line_order({.locale = "xx_YY"}); }, &message), ENOENT);
   EXPECT_NE(message.find("'xx_YY'"), std::string::npos) << message;
+}
+
+// What is put together character by character is what strxfrm() makes of the whole.
+TEST_F(LineKey, WeightsOfCharacters) {
+  auto random = test_random();
+  const auto some = [&](std::size_t below) { return static_cast<std::size_t>(random() % below); };
+  for (const char* name : {"en_US.UTF-8", "de_DE.ISO-8859-1", "cs_CZ.UTF-8"}) {
+    SCOPED_TRACE(name);
+    const ::locale_t locale = newlocale(LC_ALL_MASK, name, nullptr);
+    ASSERT_NE(locale, nullptr);
+    const CharacterWeights weights(locale);
+    std::string simple;
+    for (int c = 1; c < 256; ++c) {
+      if (weights.is_simple(static_cast<char>(c))) simple += static_cast<char>(c);
+    }
+    EXPECT_GT(simple.size(), 90u);
+    for (const char c : simple) EXPECT_GE(c, 0);
+    for (int i = 0; i < 5000; ++i) {
+      std::string alphabet = simple;  // or a part, so that neighbours come again
+      if (i % 2 == 0) {
+        alphabet.clear();
+        for (std::size_t letters = 1 + some(4); letters > 0; --letters) {
+          alphabet += simple[some(simple.size())];
+        }
+      }
+      std::string text(1 + some(i % 100 == 0 ? 2000 : 30), ' ');
+      for (char& c : text) c = alphabet[some(alphabet.size())];
+      std::string ours = "in front";
+      std::string theirs = ours;
+      ASSERT_TRUE(weights.append(text, ours));
+      append_transformed_by_libc(locale, text, theirs);
+      ASSERT_EQ(ours, theirs) << ::testing::PrintToString(text);
+      text.insert(some(text.size() + 1), 1, static_cast<char>(0x80 + some(128)));
+      ASSERT_FALSE(weights.append(text, ours));
+      ASSERT_EQ(ours, theirs);
+    }
+    freelocale(locale);
+  }
+  const ::locale_t czech = newlocale(LC_ALL_MASK, "cs_CZ.UTF-8", nullptr);
+  const CharacterWeights weights(czech);  // "ch" is a letter
+  EXPECT_FALSE(weights.is_simple('c') && weights.is_simple('h'));
+  freelocale(czech);
+  const ::locale_t bytes = newlocale(LC_ALL_MASK, "C", nullptr);
+  std::string none;
+  EXPECT_FALSE(CharacterWeights(bytes).append("a", none));
+  EXPECT_EQ(none, "");
+  freelocale(bytes);
 }
 
 TEST_F(LineKey, WholeLinesNeedNoKeys) {

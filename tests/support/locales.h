@@ -10,13 +10,15 @@
 
 namespace vortex::test {
 
-// Makes en_US.UTF-8, and de_DE.ISO-8859-1, which has letters beyond ASCII in one byte and another
-// decimal point, and lets this process and its children find them, and no others but "C".
+// Makes en_US.UTF-8; de_DE.ISO-8859-1, which has letters beyond ASCII in one byte and another
+// decimal point; and cs_CZ.UTF-8, in which two letters may be one, and lets this process and its
+// children find them, and no others but "C".
 class Locales {
  public:
   Locales() {
     make("en_US", "UTF-8");
     make("de_DE", "ISO-8859-1");
+    make("cs_CZ", "UTF-8");
     setenv("LOCPATH", folder_.path().c_str(), 1);
   }
   ~Locales() { unsetenv("LOCPATH"); }
