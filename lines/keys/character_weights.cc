@@ -16,7 +16,6 @@ namespace {
 
 // Stands between the weights of two rules.
 constexpr char kEndOfRule = '\1';
-constexpr std::size_t kMaxRules = 8;
 
 // strxfrm() wants a NUL at the end of the text, and nothing else is copied for its sake.
 class Terminated {
@@ -66,7 +65,7 @@ void append_transformed_by_libc(::locale_t locale, std::string_view text, std::s
 
 CharacterWeights::CharacterWeights(::locale_t locale) {
   const std::size_t rules = collation_rules(locale);
-  if (rules == 0 || rules > kMaxRules) return;
+  if (rules == 0) return;
   read_weights(locale, rules);
   forget_unlike_pairs(locale);
   if (!holds_for_longer_texts(locale)) simple_.fill(false);

@@ -3,6 +3,7 @@
 #include "lines/keys/character_weights.h"
 
 namespace vortex::inline v0 {
+
 std::size_t append_transformed(const KeyLocale& locale, std::string_view text, std::string& bytes) {
   text = text.substr(0, text.find('\0'));
   if (!locale.weights().append(text, bytes)) {

@@ -8,6 +8,7 @@
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
+
 KeyLocale::KeyLocale(const std::string& name)
     : locale_(newlocale(LC_ALL_MASK, name.c_str(), nullptr)) {
   if (locale_ == nullptr) {
