@@ -1,4 +1,5 @@
-// Sorting lines that are longer in all than the memory given: ours and GNU sort's, LC_ALL=C.
+// Sorting lines that are longer in all than the memory given: ours and GNU sort's, LC_ALL=C but for
+// the last rows.
 //
 //   random      10 to 200 printable bytes
 //   words       as words of text are spread, a few of them often
@@ -6,6 +7,7 @@
 //   integers    compared as numbers (-n)
 //   third       tab-separated, by the third field (-t TAB -k3,3)
 //   unique      words, each once (-u)
+//   *_locale    the same lines by the rules of a locale; skipped where the system lacks it
 //
 // Every row reads the input from the disk, writes runs, and writes and syncs the output; GNU sort
 // has as many threads (--parallel=2) and as much memory (-S). The page cache is dropped before
@@ -13,7 +15,7 @@
 // the least time that the disk needs, whose speed is measured behind each sort.
 //
 // Options before those of Google Benchmark: --folder=DIR (decides the disk), --mib=N of input
-// (1024), --memory-mib=N (128), --rounds=N (3).
+// (1024), --memory-mib=N (128), --rounds=N (3), --locale=NAME (en_US.UTF-8).
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -26,6 +28,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +39,7 @@
 #include "bench/support/sort_settings.h"
 #include "io/file/seeded_random.h"
 #include "vortex/disk.h"
+#include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/line_key.h"
 #include "vortex/line_sort.h"
@@ -46,6 +50,7 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 bench::SortSettings settings;
+std::string locale = "en_US.UTF-8";
 
 std::string path_of(const std::string& name) { return settings.folder + "/sort_lines." + name; }
 
@@ -105,6 +110,7 @@ struct Case {
   MakeLine line;
   LineKeyOptions order;
   std::vector<const char*> gnu_options;
+  bool in_locale = false;
 };
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
@@ -123,9 +129,25 @@ const std::vector<Case>& cases() {
         {"integers", "integers", integer_line, numbers, {"-n"}},
         {"third", "third", fields_line, third, {"-t", "\t", "-k3,3"}},
         {"unique", "words", word_line, unique, {"-u"}},
+        {"random_locale", "random", random_line, plain, {}, true},
+        {"words_locale", "words", word_line, plain, {}, true},
+        {"urls_locale", "urls", url_line, plain, {}, true},
     };
   }();
   return all;
+}
+
+// Null, and the row is skipped: the system lacks it.
+std::unique_ptr<LineOrder> order_of(benchmark::State& state, const Case& one) {
+  LineKeyOptions order = one.order;
+  if (one.in_locale) order.locale = locale;
+  try {
+    return std::make_unique<LineOrder>(line_order(order));
+  } catch (const Error& error) {
+    if (!one.in_locale) throw;
+    state.SkipWithError((std::string(error.what()) + "; localedef makes it").c_str());
+    return nullptr;
+  }
 }
 
 std::string input_of(const Case& one) { return path_of(std::string(one.input) + ".in"); }
@@ -168,12 +190,14 @@ double disk_seconds(const LineSortReport& report) {
 }
 
 void sort_with_vortex(benchmark::State& state, const Case& one) {
+  const std::unique_ptr<LineOrder> order = order_of(state, one);
+  if (order == nullptr) return;
   make_input(one);
   for (auto _ : state) {
     LineSortOptions options;
     options.inputs = {input_of(one)};
     options.output = path_of(std::string(one.name) + ".out");
-    options.order = line_order(one.order);
+    options.order = *order;
     options.resources.memory_bytes = settings.memory_bytes;
     options.resources.folders = {settings.folder};
     options.resources.threads = 2;
@@ -198,7 +222,11 @@ bool run_gnu_sort(const Case& one, const std::string& output) {
   arguments.insert(arguments.end(), one.gnu_options.begin(), one.gnu_options.end());
   arguments.push_back(input.c_str());
   arguments.push_back(nullptr);
-  std::array<const char*, 3> environment = {"LC_ALL=C", "PATH=/usr/bin:/bin", nullptr};
+  const std::string rules = "LC_ALL=" + (one.in_locale ? locale : "C");
+  const char* const found = getenv("LOCPATH");
+  const std::string locales = found != nullptr ? "LOCPATH=" + std::string(found) : "";
+  std::array<const char*, 4> environment = {rules.c_str(), "PATH=/usr/bin:/bin",
+                                            found != nullptr ? locales.c_str() : nullptr, nullptr};
   pid_t child = 0;
   int status = posix_spawnp(&child, "sort", nullptr, nullptr, const_cast<char**>(arguments.data()),
                             const_cast<char**>(environment.data()));
@@ -217,6 +245,7 @@ bool same(const std::string& a, const std::string& b) {
 }
 
 void sort_with_gnu(benchmark::State& state, const Case& one) {
+  if (order_of(state, one) == nullptr) return;
   make_input(one);
   const std::string output = path_of("gnu");
   const std::string ours = path_of(std::string(one.name) + ".out");
@@ -263,8 +292,9 @@ void remove_files() {
 
 int main(int argc, char** argv) {
   using namespace vortex;
-  const std::vector<std::string> arguments =
-      bench::benchmark_arguments(argc, argv, settings.options(), "3");
+  bench::OwnOptions own = settings.options();
+  own["--locale="] = [](const std::string& value) { locale = value; };
+  const std::vector<std::string> arguments = bench::benchmark_arguments(argc, argv, own, "3");
   std::vector<bench::Ratio> ratios;
   remove_files();
   for (const Case& one : cases()) add_rows(one, ratios);

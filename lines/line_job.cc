@@ -141,7 +141,7 @@ void LineJob::write_run(const LineArena& arena, bool beside) {
         cursor,
         [&](const ArenaCursor& at) {
           const StoredRecord& stored = at.stored();
-          const std::uint64_t in_common = first ? 0 : first_difference(before, stored, order_, 0);
+          const std::uint64_t in_common = first ? 0 : difference(before, stored, order_, 0).chunk;
           run.append(stored, in_common, at.count());
           before = stored;
           first = false;

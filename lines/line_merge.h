@@ -89,7 +89,7 @@ class LineMerge {
   };
 
   // Puts the winner into `winner` and the other, with its code relative to it, into `loser`.
-  void play(Player& loser, Player& winner) const noexcept {
+  void play(Player& loser, Player& winner) const {
     const bool same = loser.behind == winner.behind;
     if (same && loser.chunk == winner.chunk) [[unlikely]]
       return play_on(loser, winner);
@@ -107,22 +107,20 @@ class LineMerge {
   }
 
   // Nothing that is known tells them apart, and both have records.
-  void play_on(Player& loser, Player& winner) const noexcept {
+  void play_on(Player& loser, Player& winner) const {
     const StoredRecord& a = cursors_[loser.cursor]->stored();
     const StoredRecord& b = cursors_[winner.cursor]->stored();
-    const std::uint64_t chunk = first_difference(a, b, order_, behind(loser.behind) + 1);
-    if (chunk == order_chunks(a, order_) && chunk == order_chunks(b, order_)) {
+    // So far their codes are the same: the winner keeps it.
+    const Difference differ = difference(a, b, order_, behind(loser.behind) + 1);
+    if (differ.order == 0) {
       if (loser.cursor < winner.cursor) std::swap(loser, winner);
       loser.behind = kEqual;
       loser.chunk = loser.cursor;
       return;
     }
-    // So far their codes are the same: the winner keeps it.
-    const std::uint64_t of_a = order_chunk(a, order_, chunk);
-    const std::uint64_t of_b = order_chunk(b, order_, chunk);
-    if (of_a < of_b) std::swap(loser, winner);
-    loser.chunk = std::max(of_a, of_b);
-    loser.behind = behind(chunk);
+    loser.chunk = order_chunk(differ.order < 0 ? b : a, order_, differ.chunk);
+    if (differ.order < 0) std::swap(loser.cursor, winner.cursor);
+    loser.behind = behind(differ.chunk);
   }
 
   void replace() {

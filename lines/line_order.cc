@@ -20,6 +20,10 @@ RecordFraming RecordFraming::by_function(LengthFunction length) {
 
 RecordKeys::~RecordKeys() = default;
 
+bool RecordKeys::shortened() const noexcept { return false; }
+
+void RecordKeys::append_whole(std::string_view, std::string&) const {}
+
 char* KeyBatch::room(std::size_t bytes) {
   if (bytes_.size() - size_ < bytes) bytes_.resize(2 * (size_ + bytes));
   return bytes_.data() + size_;

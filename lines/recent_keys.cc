@@ -30,6 +30,7 @@ std::uint64_t hash_of(std::string_view key, std::uint64_t first_chunk) noexcept 
 
 RecentKeys::RecentKeys(std::size_t arena_bytes, const StoredOrder& order)
     : order_(order),
+      by_record_(order.counted || order.whole_keys != nullptr),
       table_(std::bit_floor(
           std::clamp<std::size_t>(arena_bytes / kShare / sizeof(Place), 2, kMaxPlaces))),
       shift_(64 - std::countr_zero(table_.size())) {}
@@ -45,14 +46,14 @@ bool RecentKeys::contains(std::string_view key, std::string_view record) noexcep
     asked_ = found_ = 0;
   }
   ++asked_;
-  const std::string_view bytes = order_.counted ? record : key;
+  const std::string_view bytes = by_record_ ? record : key;
   chunk_ = chunk_at(bytes, 0);
   // By the upper bits, which alone depend on every byte of a short key.
   slot_ = &table_[hash_of(bytes, chunk_) >> shift_];
   if (slot_->stored == nullptr || slot_->chunk != chunk_) return false;
   if (!ends_string(chunk_)) {
     const StoredRecord stored = stored_record_at(slot_->stored, order_.has_keys);
-    if ((order_.counted ? stored.record : stored.key) != bytes) return false;
+    if ((by_record_ ? stored.record : stored.key) != bytes) return false;
   }
   if (order_.counted) {
     if (slot_->repeats == kMaxRepeats) return false;

@@ -13,8 +13,9 @@ namespace vortex::inline v0 {
 
 // A hash table in which a later key replaces one with the same place: it finds many of the equal
 // keys, and a sort finds the others. Where few are equal it looks at a few keys now and then only.
-// With a unique order the keys are those of the records; with a counted order, where records are
-// equal whose bytes are, these bytes, and the entry of the first counts the others.
+// With a unique order the keys are those of the records, or where these were shortened their bytes;
+// with a counted order, where records are equal whose bytes are, these bytes, and the entry of the
+// first counts the others.
 //
 // It refers to entries of an index and their records: forget() must be called before one of them
 // moves, ends, or is asked for its count.
@@ -47,6 +48,7 @@ class RecentKeys {
   }
 
   const StoredOrder order_;
+  const bool by_record_;      // else by keys
   std::vector<Place> table_;  // a power of two of them
   const int shift_;           // from a hash to its place
   Place* slot_ = nullptr;     // of the key that was asked for last; null: none

@@ -55,10 +55,8 @@ class RunPiece {
   std::vector<char> bytes_;
 };
 
-bool precedes(const StoredRecord& a, const StoredRecord& b, const StoredOrder& order) noexcept {
-  const std::uint64_t chunk = first_difference(a, b, order, 0);
-  if (chunk == order_chunks(a, order) && chunk == order_chunks(b, order)) return false;
-  return order_chunk(a, order, chunk) < order_chunk(b, order, chunk);
+bool precedes(const StoredRecord& a, const StoredRecord& b, const StoredOrder& order) {
+  return difference(a, b, order, 0).order < 0;
 }
 
 // The end of a part in a run.

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lines/key_chunk.h"
+#include "lines/whole_key.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::inline v0 {
@@ -75,7 +76,8 @@ struct StoredOrder {
         record_decides(has_keys && !unique && order.ties == Ties::kRecordBytes),
         input_decides(has_keys && !record_decides),
         counted(!unique && !input_decides),
-        flip(order.descending ? ~std::uint64_t{0} : 0) {}
+        flip(order.descending ? ~std::uint64_t{0} : 0),
+        whole_keys(has_keys && order.keys->shortened() ? order.keys.get() : nullptr) {}
 
   bool has_keys;        // else a record is its own
   bool unique;          // of records with equal keys only the first is kept
@@ -83,6 +85,9 @@ struct StoredOrder {
   bool input_decides;   // the same, by the order of the input
   bool counted;         // records that the order calls equal are the same, and kept once
   std::uint64_t flip;   // turns chunks round, and so the order
+  // What makes the whole keys, which decide between equal ones, before anything else does; null:
+  // keys are whole. Outlives this.
+  const RecordKeys* whole_keys;
 };
 
 // The record that begins at `from`, and where it ends.
@@ -109,13 +114,16 @@ inline std::size_t stored_bytes(std::string_view key, std::string_view record,
 }
 
 // The chunks of the key, and behind them those of the record where that decides between equal keys,
-// are one sequence, which decides the order. Its chunk number `index`.
+// are one sequence, which decides the order. Where keys were shortened, one chunk stands behind
+// them for all that decides between equal ones: the same for all records, it tells nothing by
+// itself. The sequence's chunk number `index`.
 inline std::uint64_t order_chunk(const StoredRecord& stored, const StoredOrder& order,
                                  std::uint64_t index) noexcept {
   std::string_view string = stored.key;
-  if (order.record_decides) {
+  if (order.record_decides || order.whole_keys != nullptr) {
     const std::uint64_t of_key = chunks_of(stored.key);
     if (index >= of_key) {
+      if (order.whole_keys != nullptr) return 0;
       index -= of_key;
       string = stored.record;
     }
@@ -124,24 +132,44 @@ inline std::uint64_t order_chunk(const StoredRecord& stored, const StoredOrder& 
 }
 
 inline std::uint64_t order_chunks(const StoredRecord& stored, const StoredOrder& order) noexcept {
-  return chunks_of(stored.key) + (order.record_decides ? chunks_of(stored.record) : 0);
+  const std::uint64_t of_key = chunks_of(stored.key);
+  if (order.whole_keys != nullptr) return of_key + 1;
+  return of_key + (order.record_decides ? chunks_of(stored.record) : 0);
 }
 
-// The number of the first of these chunks in which two records differ, given that the first `known`
-// are equal; order_chunks() when none does.
-inline std::uint64_t first_difference(const StoredRecord& a, const StoredRecord& b,
-                                      const StoredOrder& order, std::uint64_t known) noexcept {
+// Where two records differ.
+struct Difference {
+  std::uint64_t chunk;  // the number of the first that does; order_chunks() when none does
+  int order;            // below 0 where `a` comes first; 0 when they are equal
+};
+
+// Of records whose keys are equal, but were shortened.
+inline Difference difference_behind_keys(const StoredRecord& a, const StoredRecord& b,
+                                         const StoredOrder& order) {
+  int compared = compare_whole_keys(a.record, b.record, *order.whole_keys);
+  if (compared == 0 && order.record_decides) compared = a.record.compare(b.record);
+  if (compared == 0) return {order_chunks(a, order), 0};
+  return {chunks_of(a.key), (compared < 0) == (order.flip == 0) ? -1 : 1};
+}
+
+// Given that the first `known` chunks are the same.
+inline Difference difference(const StoredRecord& a, const StoredRecord& b, const StoredOrder& order,
+                             std::uint64_t known) {
   const std::uint64_t of_key = chunks_of(a.key);
+  std::uint64_t chunk = of_key;
   if (known < of_key) {
-    const std::uint64_t chunk =
-        differing_chunk(a.key, b.key, common_prefix(a.key, b.key, known * kChunkBytes));
-    if (chunk < of_key || !order.record_decides) return chunk;
-    known = of_key;
+    chunk = differing_chunk(a.key, b.key, common_prefix(a.key, b.key, known * kChunkBytes));
   }
-  if (!order.record_decides) return of_key;
-  const std::size_t of_record = (known - of_key) * kChunkBytes;
-  if (of_record >= a.record.size() && known > of_key) return known;
-  return of_key + differing_chunk(a.record, b.record, common_prefix(a.record, b.record, of_record));
+  if (chunk == of_key && order.whole_keys != nullptr) return difference_behind_keys(a, b, order);
+  if (chunk == of_key && order.record_decides) {
+    const std::size_t of_record = known > of_key ? (known - of_key) * kChunkBytes : 0;
+    chunk = of_record >= a.record.size() && known > of_key
+                ? known
+                : of_key + differing_chunk(a.record, b.record,
+                                           common_prefix(a.record, b.record, of_record));
+  }
+  if (chunk == order_chunks(a, order) && chunk == order_chunks(b, order)) return {chunk, 0};
+  return {chunk, order_chunk(a, order, chunk) < order_chunk(b, order, chunk) ? -1 : 1};
 }
 
 }  // namespace vortex::inline v0

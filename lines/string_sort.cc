@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lines/whole_key.h"
 #include "vortex/sort.h"
 
 namespace vortex::inline v0 {
@@ -64,11 +65,11 @@ class StringSort {
 
   // The first chunk of every entry, for those that do not have it.
   void load_first_chunks(std::span<IndexEntry> index) {
-    load_chunks({index.data(), index.data() + index.size(), 0, false});
+    load_chunks({index.data(), index.data() + index.size(), 0, Text::kKey});
   }
 
   void sort(std::span<IndexEntry> index) {
-    const Range all{index.data(), index.data() + index.size(), 0, false};
+    const Range all{index.data(), index.data() + index.size(), 0, Text::kKey};
     if (team_.threads() == 1 || all.size() < kParallelEntries) {
       sort_chunks(all, 1);
       sort_groups(all);
@@ -78,21 +79,26 @@ class StringSort {
   }
 
  private:
-  // Entries that agree in the first `depth` bytes of their keys, or, with `in_record`, in their
-  // keys and in the first bytes of the records.
+  // What records are sorted by: one after the other, as far as the order has them.
+  enum class Text : std::uint8_t { kKey, kWholeKey, kRecord };
+
+  // Entries that agree in the first `depth` bytes of a text, and in all of those before.
   struct Range {
     IndexEntry* begin;
     IndexEntry* end;
     std::size_t depth;
-    bool in_record;
+    Text text;
     std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
   };
 
-  std::string_view string(const IndexEntry& entry, const Range& range) const noexcept {
+  // Valid until `whole` is used for another.
+  std::string_view string(const IndexEntry& entry, const Range& range, WholeKey& whole) const {
     // Word by word, as in stored_record().
     const StoredRecord stored = strings_(entry);
-    const char* const begin = range.in_record ? stored.record.data() : stored.key.data();
-    return {begin, range.in_record ? stored.record.size() : stored.key.size()};
+    if (range.text == Text::kWholeKey) return whole.of(stored.record, *order_.whole_keys);
+    const bool of_record = range.text == Text::kRecord;
+    const char* const begin = of_record ? stored.record.data() : stored.key.data();
+    return {begin, of_record ? stored.record.size() : stored.key.size()};
   }
 
   void prefetch(const IndexEntry* entry, const Range& part) const noexcept {
@@ -112,9 +118,11 @@ class StringSort {
 
   // The bytes in which the strings of the part agree, `known` of them known, no more than `most`.
   std::size_t common_bytes(const Range& part, std::string_view first, std::size_t most) const {
+    WholeKey whole;
     for (const IndexEntry* entry = part.begin; entry != part.end && most > part.depth; ++entry) {
       prefetch(entry, part);
-      most = std::min(most, common_prefix(first.substr(0, most), string(*entry, part), part.depth));
+      const std::string_view own = string(*entry, part, whole);
+      most = std::min(most, common_prefix(first.substr(0, most), own, part.depth));
     }
     return most;
   }
@@ -122,9 +130,10 @@ class StringSort {
   // The same of a few entries.
   std::size_t guess_common_bytes(const Range& range, std::string_view first) const {
     std::size_t most = first.size();
+    WholeKey whole;
     for (std::size_t i = 1; i <= kSampledEntries; ++i) {
       const IndexEntry& entry = range.begin[(range.size() - 1) * i / kSampledEntries];
-      most = common_prefix(first.substr(0, most), string(entry, range), range.depth);
+      most = common_prefix(first.substr(0, most), string(entry, range, whole), range.depth);
     }
     return most;
   }
@@ -133,9 +142,10 @@ class StringSort {
   // all strings agree so far.
   bool load_chunks_behind(const Range& part, std::string_view first, std::size_t common) const {
     first = first.substr(0, common);
+    WholeKey whole;
     for (IndexEntry* entry = part.begin; entry != part.end; ++entry) {
       prefetch(entry, part);
-      const std::string_view own = string(*entry, part);
+      const std::string_view own = string(*entry, part, whole);
       if (common_prefix(first, own, part.depth) != common) return false;
       entry->key = chunk_at(own, common) ^ order_.flip;
     }
@@ -143,16 +153,18 @@ class StringSort {
   }
 
   void load_chunks(const Range& part) const {
+    WholeKey whole;
     for (IndexEntry* entry = part.begin; entry != part.end; ++entry) {
       prefetch(entry, part);
-      entry->key = chunk_at(string(*entry, part), part.depth) ^ order_.flip;
+      entry->key = chunk_at(string(*entry, part, whole), part.depth) ^ order_.flip;
     }
   }
 
   // Skips what the entries have in common, and sorts them by what follows. A few of them mostly
   // tell how much that is, and then each string is looked at once.
   void sort_next_chunks(Range& range) {
-    const std::string_view first = string(*range.begin, range);
+    WholeKey whole;
+    const std::string_view first = string(*range.begin, range, whole);
     const std::size_t guess = guess_common_bytes(range, first);
     if (load_chunks_behind(range, first, guess)) {
       range.depth = guess;
@@ -168,10 +180,10 @@ class StringSort {
     while (range.end - from > 1) {
       IndexEntry* end = from + 1;
       while (end != range.end && end->key == from->key) ++end;
-      if (end - from > 1) return {from, end, range.depth, range.in_record};
+      if (end - from > 1) return {from, end, range.depth, range.text};
       from = end;
     }
-    return {range.end, range.end, range.depth, range.in_record};
+    return {range.end, range.end, range.depth, range.text};
   }
 
   // Goes to the bytes behind the chunks that are equal. False: there are none, and the group is in
@@ -181,9 +193,14 @@ class StringSort {
       group.depth += kChunkBytes;
       return true;
     }
-    if (order_.record_decides && !group.in_record) {
+    if (order_.whole_keys != nullptr && group.text == Text::kKey) {
       group.depth = 0;
-      group.in_record = true;
+      group.text = Text::kWholeKey;
+      return true;
+    }
+    if (order_.record_decides && group.text != Text::kRecord) {
+      group.depth = 0;
+      group.text = Text::kRecord;
       return true;
     }
     if (order_.input_decides) {
@@ -197,18 +214,18 @@ class StringSort {
   }
 
   // Below 0 where `a` comes first; 0 where the order of the input decides, or nothing.
-  int compare(const IndexEntry& a, const IndexEntry& b, const Range& range) const noexcept {
-    std::size_t depth = range.depth;
-    bool in_record = range.in_record;
+  int compare(const IndexEntry& a, const IndexEntry& b, const Range& range) const {
     const StoredRecord left = strings_(a);
     const StoredRecord right = strings_(b);
     int compared = 0;
-    if (!in_record) {
-      compared = left.key.substr(depth).compare(right.key.substr(depth));
-      in_record = order_.record_decides;
-      depth = 0;
+    if (range.text == Text::kKey) {
+      compared = left.key.substr(range.depth).compare(right.key.substr(range.depth));
     }
-    if (compared == 0 && in_record) {
+    if (compared == 0 && range.text != Text::kRecord && order_.whole_keys != nullptr) {
+      compared = compare_whole_keys(left.record, right.record, *order_.whole_keys);
+    }
+    if (compared == 0 && order_.record_decides) {
+      const std::size_t depth = range.text == Text::kRecord ? range.depth : 0;
       compared = left.record.substr(depth).compare(right.record.substr(depth));
     }
     return order_.flip == 0 ? compared : (compared < 0) - (compared > 0);
@@ -231,7 +248,7 @@ class StringSort {
     }
     if (!order_.unique) return;
     for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
-      if (strings_(*entry).key == strings_(entry[-1]).key) entry->key = kSameKey;
+      if (compare(*entry, entry[-1], group) == 0) entry->key = kSameKey;
     }
   }
 
@@ -272,7 +289,7 @@ class StringSort {
     while (!sorted.empty()) {
       const Range range = sorted.back();
       sorted.pop_back();
-      Range task{range.begin, range.begin, range.depth, range.in_record};
+      Range task{range.begin, range.begin, range.depth, range.text};
       const auto end_task = [&](IndexEntry* next) {
         if (task.size() > 1) tasks.push_back(task);
         task.begin = task.end = next;
@@ -308,7 +325,8 @@ class StringSort {
   }
 
   void skip_common_by_all(Range& range) {
-    const std::string_view first = string(*range.begin, range);
+    WholeKey whole;
+    const std::string_view first = string(*range.begin, range, whole);
     const std::size_t guess = guess_common_bytes(range, first);
     std::atomic<bool> right{true};
     by_all(range, [&](const Range& part) {

@@ -31,7 +31,8 @@ bool TextCursor::advance() {
   const bool first = records_ == 0;
   if (!first) {
     key_before_.assign(stored_.key);
-    if (order_.record_decides) record_before_.assign(stored_.record);
+    if (order_.record_decides || order_.whole_keys != nullptr)
+      record_before_.assign(stored_.record);
   }
   while (at_ == batch_.size()) {
     if (!next_batch()) return false;
@@ -42,15 +43,9 @@ bool TextCursor::advance() {
   next_offset_ += stored_.record.size() + framing_bytes(options_.framing);
   ++at_;
   ++records_;
-  in_common_ = first ? 0 : first_difference({key_before_, record_before_}, stored_, order_, 0);
+  differ_ =
+      first ? Difference{0, -1} : difference({key_before_, record_before_}, stored_, order_, 0);
   return true;
-}
-
-bool TextCursor::in_order() const noexcept {
-  if (records_ == 1) return true;
-  if (in_common_ == order_chunks(stored_, order_)) return !order_.unique;
-  return order_chunk({key_before_, record_before_}, order_, in_common_) <
-         order_chunk(stored_, order_, in_common_);
 }
 
 }  // namespace vortex::inline v0

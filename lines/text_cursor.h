@@ -26,11 +26,11 @@ class TextCursor {
   bool advance();
   const StoredRecord& stored() const noexcept { return stored_; }
   // The chunks that it has in common with the one before.
-  std::uint64_t in_common() const noexcept { return in_common_; }
+  std::uint64_t in_common() const noexcept { return differ_.chunk; }
   static std::uint64_t count() noexcept { return 1; }  // a text has each record by itself
   // Whether it may follow the one before: they are in order, and not equal where the
   // order is unique.
-  bool in_order() const noexcept;
+  bool in_order() const noexcept { return differ_.order < (order_.unique ? 0 : 1); }
 
   std::uint64_t records() const noexcept { return records_; }
   // The record's number in the input, from 0 on, and where it begins.
@@ -52,7 +52,7 @@ class TextCursor {
   // Copies: the batch of the record before may be gone.
   std::string key_before_;
   std::string record_before_;
-  std::uint64_t in_common_ = 0;
+  Difference differ_{0, -1};  // from the one before
   std::uint64_t records_ = 0;
   std::uint64_t offset_ = 0;
   std::uint64_t next_offset_ = 0;

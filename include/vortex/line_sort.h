@@ -90,6 +90,14 @@ class VORTEX_EXPORT RecordKeys {
   // Appends a key for each record, in their order; their bytes need not be looked at twice, and may
   // be any. Errors are thrown and end the sort. One thread at a time calls it.
   virtual void append(std::span<const std::string_view> records, KeyBatch& keys) const = 0;
+
+  // Keys may be the beginnings of longer ones, which are mostly not needed: then this is true, and
+  // records whose keys are equal have the order of their whole keys. Those are made whenever such
+  // records are compared, and not kept. A record whose key is less must have the lesser whole key.
+  virtual bool shortened() const noexcept;
+  // Appends the whole key of a record; `key` is empty. Of records whose keys are equal only; any
+  // number of threads at a time. The default appends nothing.
+  virtual void append_whole(std::string_view record, std::string& key) const;
 };
 
 // Which of two records with equal keys comes first.

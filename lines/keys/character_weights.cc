@@ -14,9 +14,6 @@
 namespace vortex::inline v0 {
 namespace {
 
-// Stands between the weights of two rules.
-constexpr char kEndOfRule = '\1';
-
 // strxfrm() wants a NUL at the end of the text, and nothing else is copied for its sake.
 class Terminated {
  public:
@@ -150,16 +147,17 @@ bool CharacterWeights::holds_for_longer_texts(::locale_t locale) const {
   return true;
 }
 
-bool CharacterWeights::append(std::string_view text, std::string& bytes) const {
+bool CharacterWeights::append(std::string_view text, std::size_t rules, std::string& bytes) const {
   bool simple = true;
   for (const char c : text) simple &= is_simple(c);
   if (!simple || text.empty()) return false;
   const std::size_t begin = bytes.size();
   // A weight is written as a word.
-  bytes.resize(begin + text.size() * longest_ + rules_.size() + sizeof(std::uint64_t));
+  bytes.resize(begin + text.size() * longest_ + rules + sizeof(std::uint64_t));
   char* to = bytes.data() + begin;
-  for (const Rule& rule : rules_) {
-    if (&rule != &rules_.front()) *to++ = kEndOfRule;
+  for (std::size_t i = 0; i < rules; ++i) {
+    const Rule& rule = rules_[i];
+    if (i > 0) *to++ = kEndOfRule;
     for (const char c : text) {
       const Weight& weight = rule[static_cast<unsigned char>(c)];
       std::memcpy(to, &weight.bytes, sizeof weight.bytes);

@@ -25,7 +25,13 @@ class CharacterWeights {
 
   // Appends the text as strxfrm() transforms it. False, and nothing is appended: not all of its
   // characters are simple.
-  bool append(std::string_view text, std::string& bytes) const;
+  bool append(std::string_view text, std::string& bytes) const {
+    return append(text, rules_.size(), bytes);
+  }
+  // The same, of what the first rule makes of it only.
+  bool append_first_rule(std::string_view text, std::string& bytes) const {
+    return append(text, 1, bytes);
+  }
 
   bool is_simple(char c) const noexcept { return simple_[static_cast<unsigned char>(c)]; }
 
@@ -39,6 +45,7 @@ class CharacterWeights {
   };
   using Rule = std::array<Weight, kCharacters>;
 
+  bool append(std::string_view text, std::size_t rules, std::string& bytes) const;
   void read_weights(::locale_t locale, std::size_t rules);
   void forget_unlike_pairs(::locale_t locale);
   bool holds_for_longer_texts(::locale_t locale) const;
@@ -48,6 +55,10 @@ class CharacterWeights {
   std::vector<Rule> rules_;
   std::size_t longest_ = 0;  // bytes of a character in all rules
 };
+
+// Stands between what two rules make of a text, and in no other place but behind the last rule but
+// one.
+inline constexpr char kEndOfRule = '\1';
 
 // How many rules the locale has for the order of strings; none: strcoll() is strcmp().
 std::size_t collation_rules(::locale_t locale) noexcept;

@@ -1,5 +1,8 @@
 #include "lines/keys/collation_key.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "lines/keys/character_weights.h"
 
 namespace vortex::inline v0 {
@@ -26,6 +29,17 @@ void CollationKey::append(std::string_view field, std::string& bytes) const {
     if (field.empty()) return;
     field.remove_prefix(1);
   }
+}
+
+// Nothing that strxfrm() writes is less than the end of a rule, except the end of the text.
+void CollationKey::append_first_rule(std::string_view field, std::string& bytes) const {
+  field = field.substr(0, field.find('\0'));
+  if (!locale_.weights().append_first_rule(field, bytes)) {
+    const std::size_t begin = bytes.size();
+    append_transformed_by_libc(locale_.handle(), field, bytes);
+    bytes.resize(std::min(bytes.find(kEndOfRule, begin), bytes.size()));
+  }
+  bytes += '\0';
 }
 
 }  // namespace vortex::inline v0

@@ -13,6 +13,10 @@ class CollationKey : public FieldEncoder {
   explicit CollationKey(const KeyLocale& locale) : locale_(locale) {}  // must outlive this
   void append(std::string_view field, std::string& bytes) const override;
 
+  // Less than append() does: the first of the rules that the locale compares texts by, which mostly
+  // tells them apart. Of two texts whose bytes here differ, the lesser has the lesser there, too.
+  void append_first_rule(std::string_view field, std::string& bytes) const;
+
  private:
   const KeyLocale& locale_;
 };

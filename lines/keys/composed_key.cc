@@ -1,8 +1,8 @@
 #include "lines/keys/composed_key.h"
 
+#include <cstddef>
 #include <utility>
 
-#include "lines/keys/collation_key.h"
 #include "lines/keys/float_key.h"
 #include "lines/keys/month_key.h"
 #include "lines/keys/number_key.h"
@@ -31,6 +31,10 @@ bool compares_bytes(const KeyFlags& flags, const KeyLocale& locale) noexcept {
          locale.collates_bytes();
 }
 
+void invert(std::string& bytes, std::size_t begin) noexcept {
+  for (std::size_t i = begin; i < bytes.size(); ++i) bytes[i] = static_cast<char>(~bytes[i]);
+}
+
 }  // namespace
 
 ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
@@ -39,6 +43,10 @@ ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
     : locale_(std::move(locale)), fields_(std::move(fields)) {
   for (const KeySpecification& key : keys) {
     parts_.push_back({key, encoder_for(key.flags, *locale_, seed)});
+  }
+  for (std::size_t i = 0; i < parts_.size() && first_text_ == nullptr; ++i) {
+    first_text_ = dynamic_cast<const CollationKey*>(parts_[i].encoder.get());
+    if (first_text_ != nullptr) text_part_ = i;
   }
   if (parts_.empty()) return;
   const KeyFlags& last = parts_.back().where.flags;
@@ -52,13 +60,18 @@ void ComposedKey::append(std::span<const std::string_view> records, KeyBatch& ke
 
 void ComposedKey::append_record(std::string_view record, Scratch& scratch, KeyBatch& keys) const {
   scratch.key.clear();
-  for (const Part& part : parts_) {
-    std::string_view field = fields_->find(record, part.where, scratch.field);
-    field = choose(field, part.where.flags, scratch.chosen);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
+    const std::string_view field = find(part, record, scratch);
     if (part.plain) {
       keys.append(scratch.key);
       scratch.key.clear();
       keys.append(field);
+    } else if (first_text_ != nullptr && i == text_part_) {
+      const std::size_t begin = scratch.key.size();
+      first_text_->append_first_rule(field, scratch.key);
+      if (part.where.flags.reverse) invert(scratch.key, begin);
+      break;
     } else {
       append_part(part, field, scratch.key);
     }
@@ -67,11 +80,28 @@ void ComposedKey::append_record(std::string_view record, Scratch& scratch, KeyBa
   keys.end_key();
 }
 
+void ComposedKey::append_whole(std::string_view record, std::string& key) const {
+  Scratch scratch;
+  for (const Part& part : parts_) {
+    const std::string_view field = find(part, record, scratch);
+    if (part.plain) {
+      key += field;
+    } else {
+      append_part(part, field, key);
+    }
+  }
+}
+
+// What of the record counts.
+std::string_view ComposedKey::find(const Part& part, std::string_view record,
+                                   Scratch& scratch) const {
+  return choose(fields_->find(record, part.where, scratch.field), part.where.flags, scratch.chosen);
+}
+
 void ComposedKey::append_part(const Part& part, std::string_view field, std::string& key) const {
   const std::size_t begin = key.size();
   part.encoder->append(field, key);
-  if (!part.where.flags.reverse) return;
-  for (std::size_t i = begin; i < key.size(); ++i) key[i] = static_cast<char>(~key[i]);
+  if (part.where.flags.reverse) invert(key, begin);
 }
 
 // A field without the bytes that d and i leave out, and folded by f.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lines/keys/collation_key.h"
 #include "lines/keys/field_encoder.h"
 #include "lines/keys/field_finder.h"
 #include "lines/keys/key_locale.h"
@@ -18,13 +19,17 @@
 namespace vortex::inline v0 {
 
 // For each record, the bytes of its fields as their encoders write them, those of descending keys
-// inverted.
+// inverted. In a locale a key is several times as long as its text, and mostly the first rule of
+// the first text decides: keys are shortened to that.
 class ComposedKey : public RecordKeys {
  public:
   ComposedKey(std::shared_ptr<const KeyLocale> locale, std::unique_ptr<const FieldFinder> fields,
               std::span<const KeySpecification> keys, const RandomKey::Seed& seed);
 
   void append(std::span<const std::string_view> records, KeyBatch& keys) const override;
+  // Keys end behind the first rule of the first text that a locale orders.
+  bool shortened() const noexcept override { return first_text_ != nullptr; }
+  void append_whole(std::string_view record, std::string& key) const override;
 
  private:
   struct Part {
@@ -38,6 +43,7 @@ class ComposedKey : public RecordKeys {
     std::string key;
   };
 
+  std::string_view find(const Part& part, std::string_view record, Scratch& scratch) const;
   void append_record(std::string_view record, Scratch& scratch, KeyBatch& keys) const;
   void append_part(const Part& part, std::string_view field, std::string& key) const;
   std::string_view choose(std::string_view field, const KeyFlags& flags, std::string& chosen) const;
@@ -45,6 +51,8 @@ class ComposedKey : public RecordKeys {
   const std::shared_ptr<const KeyLocale> locale_;
   const std::unique_ptr<const FieldFinder> fields_;
   std::vector<Part> parts_;
+  const CollationKey* first_text_ = nullptr;  // the first part that a locale orders
+  std::size_t text_part_ = 0;                 // its number
 };
 
 }  // namespace vortex::inline v0

@@ -26,12 +26,23 @@ inline std::string_view behind_comma(std::string_view record) {
 
 class KeysBehindComma final : public RecordKeys {
  public:
+  // Keys may be shortened to a few bytes.
+  explicit KeysBehindComma(std::size_t most_bytes = std::string_view::npos)
+      : most_bytes_(most_bytes) {}
+
   void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
     for (const std::string_view record : records) {
-      keys.append(behind_comma(record));
+      keys.append(behind_comma(record).substr(0, most_bytes_));
       keys.end_key();
     }
   }
+  bool shortened() const noexcept override { return most_bytes_ != std::string_view::npos; }
+  void append_whole(std::string_view record, std::string& key) const override {
+    key += behind_comma(record);
+  }
+
+ private:
+  const std::size_t most_bytes_;
 };
 
 // The order by std::stable_sort.

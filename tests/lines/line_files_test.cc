@@ -61,6 +61,12 @@ class LineFiles : public ::testing::Test {
     EXPECT_EQ(now.output_bytes, found.size());
     report = now;
   }
+  // Whole ones, or shortened to a few bytes.
+  static std::shared_ptr<const RecordKeys> some_keys(std::mt19937_64& random) {
+    constexpr std::size_t kMostBytes[] = {
+        0, 1, 2, 20, std::string_view::npos, std::string_view::npos};
+    return std::make_shared<KeysBehindComma>(kMostBytes[random() % std::size(kMostBytes)]);
+  }
   // Several runs, several passes.
   Lines some_lines(std::mt19937_64& random, std::size_t count = 35000) {
     return make_lines(LineKind::kFields, count, 150, random);
@@ -93,7 +99,7 @@ TEST_F(LineFiles, RandomSorts) {
     const std::size_t count = 1 + bytes / (longest / 2 + 12);
     const Lines lines = make_lines(kind, count, longest, random);
     options.order = {};
-    if (random() % 2 == 0) options.order.keys = std::make_shared<KeysBehindComma>();
+    if (random() % 2 == 0) options.order.keys = some_keys(random);
     options.order.descending = random() % 3 == 0;
     options.order.unique = random() % 3 == 0;
     options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
@@ -274,7 +280,7 @@ TEST_F(LineFiles, SortedInputsAreMerged) {
   auto random = test_random();
   for (const bool unique : {false, true}) {
     options.order.unique = unique;
-    options.order.keys = std::make_shared<KeysBehindComma>();
+    options.order.keys = some_keys(random);
     // Few inputs, and more than can be merged at a time.
     for (const std::size_t inputs : {3, 40}) {
       Lines all;
@@ -395,7 +401,7 @@ TEST_F(LineMergeParts, GiveWhatOneMergeGives) {
     const std::size_t longest = kLongest[random() % std::size(kLongest)];
     Lines lines = many_lines(kind, longest, random);
     options.order = {};
-    if (random() % 2 == 0) options.order.keys = std::make_shared<KeysBehindComma>();
+    if (random() % 2 == 0) options.order.keys = some_keys(random);
     options.order.descending = random() % 3 == 0;
     options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
     constexpr unsigned kThreads[] = {2, 3, 7};
@@ -442,7 +448,7 @@ TEST_F(LineRunsThatShare, AreSorted) {
   for (const std::size_t prefix_bytes : {0, 6, 7, 8, 70, 254, 500, 980, 1000, 1020, 1030}) {
     for (const bool keys : {false, true}) {
       options.order = {};
-      if (keys) options.order.keys = std::make_shared<KeysBehindComma>();
+      if (keys) options.order.keys = some_keys(random);
       options.order.descending = random() % 2 == 0;
       options.order.unique = random() % 4 == 0;
       options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
@@ -528,7 +534,7 @@ TEST_F(LineMergeParts, NeverDivideEqualKeys) {
       lines.push_back(std::to_string(i) + ',' + std::to_string(random() % keys) +
                       std::string(random() % 40, 'x').substr(0, keys == 20 ? 3 : 0));
     }
-    options.order.keys = std::make_shared<KeysBehindComma>();
+    options.order.keys = some_keys(random);
     options.order.ties = Ties::kInputOrder;
     options.inputs = {put("a", joined(lines))};
     for (const unsigned threads : {2, 7}) {

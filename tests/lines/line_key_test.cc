@@ -260,6 +260,40 @@ TEST_F(LineKey, RandomOrdersOfRandomLines) {
 
 // GNU sort leaves the order of NaNs with the same bits to chance: no two of these are spelled in
 // different ways.
+// A lesser key means a lesser whole key, also where characters go to strxfrm() on one side only.
+TEST_F(LineKey, ShortenedKeysAgreeWithWholeOnes) {
+  auto random = test_random();
+  FieldMaker fields(random);
+  OrderMaker orders(random);
+  std::size_t shortened = 0;
+  std::size_t undecided = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Order order = orders.order();
+    const std::shared_ptr<const RecordKeys> keys = line_order(order.ours).keys;
+    if (keys == nullptr || !keys->shortened()) continue;
+    ++shortened;
+    const Lines lines = lines_for(order, 20, fields);
+    const std::vector<std::string_view> views(lines.begin(), lines.end());
+    KeyBatch batch;
+    keys->append(views, batch);
+    ASSERT_EQ(batch.keys(), lines.size());
+    Lines whole(lines.size());
+    for (std::size_t a = 0; a < lines.size(); ++a) {
+      keys->append_whole(lines[a], whole[a]);
+      for (std::size_t b = 0; b < a; ++b) {
+        const int compared = batch.key(a).compare(batch.key(b));
+        undecided += compared == 0;
+        ASSERT_TRUE(compared == 0 || (compared < 0) == (whole[a] < whole[b]))
+            << order.text() << ": " << ::testing::PrintToString(lines[a]) << " and "
+            << ::testing::PrintToString(lines[b]);
+        ASSERT_TRUE(compared == 0 || whole[a] != whole[b]) << order.text();
+      }
+    }
+  }
+  EXPECT_GT(shortened, 500u);
+  EXPECT_GT(undecided, 1000u);
+}
+
 TEST_F(LineKey, NaNs) {
   expect_order_of_gnu_sort({.ours = {.letters = "g", .stable = true}},
                            {"nan", "1", "-nan", "x", "nan(12)", "-inf", "nan", "-nan", "0"});

@@ -20,12 +20,15 @@ namespace {
 
 std::vector<LineOrder> all_orders() {
   std::vector<LineOrder> orders;
-  for (const bool by_key : {false, true}) {
+  const std::shared_ptr<const RecordKeys> all_keys[] = {
+      nullptr, std::make_shared<KeysBehindComma>(), std::make_shared<KeysBehindComma>(0),
+      std::make_shared<KeysBehindComma>(2)};
+  for (const auto& keys : all_keys) {
     for (const bool descending : {false, true}) {
       for (const Ties ties : {Ties::kRecordBytes, Ties::kInputOrder}) {
         for (const bool unique : {false, true}) {
           LineOrder order;
-          if (by_key) order.keys = std::make_shared<KeysBehindComma>();
+          order.keys = keys;
           order.descending = descending;
           order.ties = ties;
           order.unique = unique;
@@ -152,6 +155,18 @@ TEST_F(LineSortFiles, CheckFindsTheFirstDisorder) {
   EXPECT_EQ(check_lines(options)->record, 3u);
   options.order = {.descending = true};
   EXPECT_EQ(check_lines(options)->record, 2u);
+
+  // Keys that are equal as far as they are made.
+  put("good", "x,aa\ny,ab\nz,ab\nx,aa\n");
+  for (const bool shortened : {false, true}) {
+    options.order = {.keys = std::make_shared<KeysBehindComma>(shortened ? 1 : 9),
+                     .ties = Ties::kInputOrder};
+    EXPECT_EQ(check_lines(options)->record, 4u);
+    options.order.unique = true;
+    EXPECT_EQ(check_lines(options)->record, 3u);
+    options.order = {.keys = options.order.keys, .descending = true};
+    EXPECT_EQ(check_lines(options)->record, 2u);
+  }
 }
 
 TEST(LineSorter, GivesBackWhatWasPushed) {
