@@ -98,6 +98,7 @@ LineSortOptions line_sort_options(const GnuSortOptions& options) {
   }
   what.resources.threads = options.threads;
   what.resources.folders = options.folders;
+  if (options.compress_runs) what.resources.compression = RunCompression::kAlways;
   if (what.resources.folders.empty()) what.resources.folders.push_back(temporary_folder());
   return what;
 }

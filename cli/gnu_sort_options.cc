@@ -281,7 +281,8 @@ void Parser::take(int letter, const char* argument) {
       take_once(options_.random_source, argument, "multiple random sources specified");
       break;
     case kCompressProgram:
-      throw UsageError("--compress-program is not there: runs are written as they are");
+      options_.compress_runs = true;
+      break;
     case kDebug:
       throw UsageError("--debug is not there: leave it out");
     case kHelp:
@@ -393,7 +394,8 @@ How it is done:
   -T,--temporary-directory=DIR keep runs there, not in $TMPDIR or /tmp; may be repeated
   --parallel=N                 how many threads sort
   --batch-size=N               accepted; the memory decides how many runs are merged at once
-  --compress-program=PROG      refused: runs are not compressed
+  --compress-program=PROG      compress runs, with LZ4 whatever PROG is; without this they are
+                               compressed where the disk is slow
   --debug                      refused
 
   --help                       print this

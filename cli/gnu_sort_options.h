@@ -22,6 +22,7 @@ struct GnuSortOptions {
   std::uint64_t memory_bytes = 0;    // 0: the library's choice
   unsigned threads = 0;              // 0: the library's choice
   bool zero_terminated = false;
+  bool compress_runs = false;  // always
 };
 
 // A command line that is wrong. what() is the message, without the program's name.

@@ -39,7 +39,9 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   options.warming = Warming::kOnDemand;
   options.name = "memory of the sort";
   pool_.emplace(options);
-  runs_.emplace(order_, plan_, *pool_, watch_, run_store_options(resources_, folders_));
+  RunStoreOptions for_store = run_store_options(resources_, folders_);
+  for_store.sparse = plan_.compression == RunCompression::kAlways;
+  runs_.emplace(order_, plan_, *pool_, watch_, std::move(for_store));
   team_.emplace(plan_.threads);
   memory_.emplace(plan_.arena_bytes);
   if (order_.unique || order_.counted) recent_.emplace(plan_.arena_bytes, order_);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "lines/block_packer.h"
 #include "lines/framed_input.h"
 #include "lines/line_run.h"
 #include "vortex/block_pool.h"
@@ -32,6 +33,9 @@ constexpr std::uint64_t kOtherBlocks = 6;
 constexpr std::size_t kReadAhead = 4;
 // Where several merges share the memory.
 constexpr std::size_t kLeastReadAhead = 2;
+// Compressing runs takes so small a part of the memory at most, the second where it is demanded.
+constexpr std::uint64_t kPackingShare = 16;
+constexpr std::uint64_t kDemandedPackingShare = 4;
 // The table of a block in the pool, and what a reader or writer keeps of a request.
 constexpr std::uint64_t kBytesBesideBlock = 1200;
 
@@ -70,10 +74,18 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
                             " are needed");
   }
   plan.threads = detail::ThreadTeam::resolve(resources.threads);
-  const std::uint64_t memory =
+  std::uint64_t memory =
       plan.memory_bytes - std::min(plan.memory_bytes / kProgramShare, kProgramBytes);
   plan.block_bytes =
       resources.block_bytes != 0 ? resources.block_bytes : suitable_block(memory, bytes);
+  // One writer, and a merge of each thread.
+  const std::uint64_t packing = (plan.threads + 1) * BlockPacker::memory_bytes(plan.block_bytes);
+  const bool demanded = resources.compression == RunCompression::kAlways;
+  if (BlockPacker::available() &&
+      packing <= memory / (demanded ? kDemandedPackingShare : kPackingShare)) {
+    plan.compression = resources.compression;
+    if (plan.compression != RunCompression::kNever) memory -= packing;
+  }
   plan.pool_blocks = static_cast<std::size_t>(memory / (plan.block_bytes + kBytesBesideBlock));
 
   // Reading and writing get a quarter at most while runs are formed.

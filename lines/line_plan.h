@@ -25,6 +25,7 @@ struct LinePlan {
   FileReaderOptions reader;  // of an input
   FileWriterOptions writer;  // of the output
   std::size_t run_write_behind = 0;
+  RunCompression compression = RunCompression::kNever;  // there is memory for it
 
   // Runs that can be merged at a time, if the longest stored record has so many bytes; and how many
   // blocks are then read ahead of each of `runs`, by each of `merges`.

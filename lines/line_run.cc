@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/file/file_sink.h"
-#include "io/file/spread_sequence.h"
-
 namespace vortex::inline v0 {
 namespace {
 
@@ -18,11 +15,13 @@ std::size_t blocks_of_record(std::uint64_t bytes, std::size_t block_bytes) noexc
 
 }  // namespace
 
-LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, std::size_t write_behind,
-                             std::uint64_t most_bytes, const std::stop_token& stop)
+LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, RunPacking& packing,
+                             std::size_t write_behind, std::uint64_t most_bytes,
+                             const std::stop_token& stop)
     : order_(order),
+      packing_(packing),
       mark_bytes_(std::max<std::uint64_t>(store.block_bytes(), most_bytes / kMaxMarks)),
-      run_{.run = Run(store, most_bytes), .end = {}, .marks = {}} {
+      run_{.run = Run(store, most_bytes), .end = {}, .marks = {}, .packed = {}} {
   const std::size_t block_bytes = store.block_bytes();
   run_.marks.reserve(std::min(most_bytes / mark_bytes_, kMaxMarks) + 2);  // none later
   OutputStreamOptions options;
@@ -34,9 +33,16 @@ LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, std::siz
   FileSinkOptions for_sink;
   for_sink.blocks_for_stream = 1;
   for_sink.write_behind = write_behind;
-  stream_.emplace(
-      std::make_unique<FileSink>(store.pool(), std::make_unique<RunLayout>(run_.run), for_sink),
-      options);
+  std::unique_ptr<RunLayout> layout;
+  if (packing.may_pack()) {
+    run_.packed.reserve(store.blocks_of(most_bytes));
+    layout = std::make_unique<PackingLayout>(run_.run, run_.packed, packing);
+  } else {
+    layout = std::make_unique<RunLayout>(run_.run);
+  }
+  auto sink = std::make_unique<FileSink>(store.pool(), std::move(layout), for_sink);
+  sink_ = sink.get();
+  stream_.emplace(std::move(sink), options);
   stop_.emplace(*stream_, stop);
   out_.emplace(stream_->bytes(), block_bytes);
 }
@@ -93,6 +99,7 @@ void LineRunWriter::add_mark() noexcept {
 LineRun LineRunWriter::finish() {
   run_.end.offset = out_->bytes();
   stream_->finish_bytes(out_->bytes());
+  packing_.end_run(run_.run.bytes, run_.stored_bytes(), sink_->statistics().waited_ns);
   stop_.reset();
   stream_.reset();
   run_.run.records = run_.end.records;
@@ -128,13 +135,14 @@ FileReaderOptions with_pool(FileReaderOptions options, BlockPool& pool) {
 }  // namespace
 
 RunCursor::RunCursor(LineRun& run, const RunPart& part, const StoredOrder& order,
-                     std::size_t read_ahead, bool punch_holes, const std::stop_token& stop)
+                     std::size_t read_ahead, bool punch_holes, BlockPacker& packer,
+                     const std::stop_token& stop)
     : run_(run),
       punch_holes_(punch_holes),
       first_block_(part.begin.offset / run.run.store->block_bytes()),
-      reader_(std::make_unique<SpreadLayout>(
-                  run.run.places, "a run",
-                  part.end.offset - first_block_ * run.run.store->block_bytes(), first_block_),
+      reader_(std::make_unique<UnpackingLayout>(
+                  run.run, run.packed, packer, first_block_,
+                  part.end.offset - first_block_ * run.run.store->block_bytes()),
               with_pool(reader_options(run.longest, read_ahead, run.run.store->block_bytes()),
                         run.run.store->pool())),
       stop_(reader_.stream(), stop),

@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "io/file/file_sink.h"
+#include "lines/block_packer.h"
 #include "lines/byte_output.h"
+#include "lines/packed_run.h"
 #include "lines/run_record.h"
 #include "lines/stored_record.h"
 #include "sort/runs/run_store.h"
@@ -39,6 +42,10 @@ struct LineRun {
   // Some hundred places of a long run, about equally far apart, the first of them its beginning.
   // None of an empty run. The records behind them are stored whole.
   std::vector<RunMark> marks;
+  PackedBlocks packed;
+
+  // On the disks.
+  std::uint64_t stored_bytes() const noexcept { return run.bytes - packed.saved_bytes(); }
 };
 
 // A part of a run.
@@ -55,10 +62,10 @@ class LineRunWriter {
   // Blocks of the pool that it takes for good.
   static std::size_t blocks_needed(std::size_t write_behind) noexcept { return write_behind + 1; }
 
-  // `most_bytes` is what the run will have at most. Throws Error as RunWriter does. The store must
-  // outlive it.
-  LineRunWriter(RunStore& store, const StoredOrder& order, std::size_t write_behind,
-                std::uint64_t most_bytes, const std::stop_token& stop);
+  // `most_bytes` is what the run will have at most. Throws Error as RunWriter does. The store and
+  // the packing must outlive it.
+  LineRunWriter(RunStore& store, const StoredOrder& order, RunPacking& packing,
+                std::size_t write_behind, std::uint64_t most_bytes, const std::stop_token& stop);
   LineRunWriter(const LineRunWriter&) = delete;
   LineRunWriter& operator=(const LineRunWriter&) = delete;
 
@@ -77,11 +84,13 @@ class LineRunWriter {
   char* write_head(char* to, const RunRecordHead& head, const StoredRecord& stored) const noexcept;
 
   StoredOrder order_;
+  RunPacking& packing_;
   std::uint64_t mark_bytes_;     // between two marks
   std::uint64_t next_mark_ = 0;  // where in the run
   // The next record may lack what it shares with the one before.
   bool may_share_ = false;
-  LineRun run_;  // outlives the stream, whose sink finds places for its blocks
+  LineRun run_;               // outlives the stream, whose sink finds places for its blocks
+  FileSink* sink_ = nullptr;  // of the stream
   std::optional<OutputStream<std::byte>> stream_;
   std::optional<StreamStop> stop_;
   std::optional<ByteOutput> out_;
@@ -89,7 +98,8 @@ class LineRunWriter {
 
 // The records of a part of a run, one after the other, through the plain pointer of a reader. The
 // blocks that have been read are given back to the store as it goes, but the one that the part
-// begins in, which may be another's, too. Not moved. The run outlives it.
+// begins in, which may be another's, too. Not moved. The run outlives it, and so does what unpacks
+// its blocks.
 class RunCursor {
  public:
   // Blocks of the pool that a cursor takes for good.
@@ -97,7 +107,7 @@ class RunCursor {
                                    std::size_t block_bytes);
 
   RunCursor(LineRun& run, const RunPart& part, const StoredOrder& order, std::size_t read_ahead,
-            bool punch_holes, const std::stop_token& stop);
+            bool punch_holes, BlockPacker& packer, const std::stop_token& stop);
   RunCursor(const RunCursor&) = delete;
   RunCursor& operator=(const RunCursor&) = delete;
 

@@ -27,17 +27,27 @@ std::uint64_t bytes_of(const LineRun* begin, const LineRun* end) noexcept {
   return bytes;
 }
 
+// Of blocks that may have to be unpacked; 0: none are packed.
+std::size_t packed_block_bytes(const std::vector<LineRun>& runs, const LinePlan& plan) noexcept {
+  const bool packed = std::any_of(runs.begin(), runs.end(),
+                                  [](const LineRun& run) { return run.packed.saved_bytes() > 0; });
+  return packed ? plan.block_bytes : 0;
+}
+
 }  // namespace
 
 RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part,
                    unsigned merges, const StoredOrder& order, const LinePlan& plan,
                    bool punch_holes, const std::stop_token& stop)
-    : counted_(part.counted), text_bytes_(part.text_bytes), runs_(std::move(runs)) {
+    : counted_(part.counted),
+      text_bytes_(part.text_bytes),
+      runs_(std::move(runs)),
+      packer_(packed_block_bytes(*runs_, plan)) {
   const std::size_t ahead = plan.read_ahead(runs_->size(), longest_of(*runs_), merges);
   std::vector<RunCursor*> cursors;
   for (std::size_t i = 0; i < runs_->size(); ++i) {
-    cursors_.push_back(
-        std::make_unique<RunCursor>((*runs_)[i], part.runs[i], order, ahead, punch_holes, stop));
+    cursors_.push_back(std::make_unique<RunCursor>((*runs_)[i], part.runs[i], order, ahead,
+                                                   punch_holes, packer_, stop));
     cursors.push_back(cursors_.back().get());
   }
   merge_.emplace(cursors, order);
@@ -63,11 +73,15 @@ void LineRuns::count_merge_of_inputs(unsigned merges) noexcept {
 }
 
 void LineRuns::add(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write) {
-  if (!store_) store_.emplace(pool_, for_store_);
-  LineRunWriter writer(*store_, order_, plan_.run_write_behind, most_bytes, watch_.stop());
+  if (!store_) {
+    packing_.emplace(plan_.compression, plan_.block_bytes);
+    store_.emplace(pool_, for_store_);
+  }
+  LineRunWriter writer(*store_, order_, *packing_, plan_.run_write_behind, most_bytes,
+                       watch_.stop());
   write(writer);
   LineRun run = writer.finish();
-  counts_.bytes += run.run.bytes;
+  counts_.bytes += run.stored_bytes();
   runs_.push_back(std::move(run));
 }
 

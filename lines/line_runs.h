@@ -48,6 +48,7 @@ class RunMerge {
   const std::uint64_t counted_;
   const std::uint64_t text_bytes_;
   const std::shared_ptr<std::vector<LineRun>> runs_;
+  BlockPacker packer_;
   std::vector<std::unique_ptr<RunCursor>> cursors_;
   std::optional<LineMerge<RunCursor>> merge_;
 };
@@ -86,6 +87,7 @@ class LineRuns {
   BlockPool& pool_;
   SortWatch& watch_;
   const RunStoreOptions for_store_;
+  std::optional<RunPacking> packing_;
   std::optional<RunStore> store_;
   std::vector<LineRun> runs_;
   RunCounts counts_;

@@ -39,7 +39,8 @@ struct LineKeyOptions {
 //
 // The keys that it makes take memory beside the lines: half a byte for each digit of a number, two
 // to eight bytes for each of a text in a locale; none where the whole line is compared by its
-// bytes.
+// bytes. Those of two lines of a locale that are compared in full, some fourteen times their
+// length, are beside the memory of the sort for that while.
 VORTEX_EXPORT LineOrder line_order(const LineKeyOptions& options);
 
 }  // namespace vortex::inline v0

@@ -82,12 +82,21 @@ struct SortProgress {
 
 using SortProgressFunction = std::function<void(const SortProgress&)>;
 
+// Whether runs are compressed, with LZ4, on their way to the disks. Runs of records of fixed length
+// never are. A library that was built without LZ4 compresses nothing, and so does a sort that has
+// no room for it: 81 KiB for each thread, and once more.
+enum class RunCompression : std::uint8_t {
+  kAuto,    // where the disks are slower than compressing, and there is something to save
+  kAlways,  // all that becomes smaller by it
+  kNever,
+};
+
 // How many runs and merges a sort took.
 struct RunCounts {
   std::uint64_t runs = 0;   // that were formed
   unsigned merges = 0;      // the last one included
   unsigned passes = 0;      // merges of a record on its way, at most
-  std::uint64_t bytes = 0;  // written to the disks in all
+  std::uint64_t bytes = 0;  // written to the disks in all, compressed
 };
 
 // Makes the disk of a folder in which runs are kept, or, for an empty name, the one that inputs are
@@ -116,7 +125,8 @@ struct SortResources {
   Caching caching = Caching::kAuto;  // of inputs, runs and output; runs go around the page cache
                                      // unless this is kBuffered
   SortDiskFunction open_disk = {};   // instead of disks of the backend
-  std::uint64_t seed = 1;            // which run lies on which disk
+  RunCompression compression = RunCompression::kAuto;
+  std::uint64_t seed = 1;  // which run lies on which disk
   // Beside those of the disks, the caller's included. With two or more a run is sorted and written
   // while the next one comes in, and the order of the records, comparators included, is asked by
   // two threads at a time. 0: as many as the process may use processors.

@@ -52,6 +52,25 @@ class VORTEX_EXPORT FileLayout {
     (void)error;
     return {};
   }
+  // A layout whose units are blocks may keep them in fewer bytes than they have: pack() makes those
+  // of a unit that is about to be written, in place, and returns how many; packed_bytes() says how
+  // many are to be read for a unit that has `bytes`; unpack() makes them what they were, in a place
+  // with room for a unit, and returns how many, or 0 if they are not what pack() made. Each once
+  // for a unit, inside faults, by whichever thread reads or writes.
+  virtual std::size_t pack(std::uint64_t unit, std::byte* begin, std::size_t bytes) noexcept {
+    (void)unit;
+    (void)begin;
+    return bytes;
+  }
+  virtual std::size_t packed_bytes(std::uint64_t unit, std::size_t bytes) const noexcept {
+    (void)unit;
+    return bytes;
+  }
+  virtual std::size_t unpack(std::uint64_t unit, std::byte* begin, std::size_t packed) noexcept {
+    (void)unit;
+    (void)begin;
+    return packed;
+  }
   // Names a place, for messages. Inside faults.
   virtual void describe(const Place& place, CauseText& text) const noexcept {
     text.text("'").text(place.file->name()).text("'");

@@ -182,6 +182,9 @@ Status FileSink::submit_collected() noexcept {
     settle(slot);
     return status;
   }
+  if (slot.count == 1 && slot.begin == 0) {
+    slot.bytes = units_.layout().pack(slot.unit, pool().home(slot.blocks[0]), slot.bytes);
+  }
   counters_.count_request(slot.bytes, false);
   place(slot, units_.layout().locate(slot.unit, units_.bytes()));
   return first_error_;

@@ -98,7 +98,10 @@ bool FileSource::start(std::uint64_t unit) noexcept {
 
   slot.unit = unit;
   reads_.start(slot.read, units_.layout(),
-               {.unit = unit, .unit_bytes = units_.bytes(), .begin = 0, .bytes = bytes},
+               {.unit = unit,
+                .unit_bytes = units_.bytes(),
+                .begin = 0,
+                .bytes = units_.layout().packed_bytes(unit, bytes)},
                std::span(slot.blocks).first(blocks), &slot.pieces);
   return true;
 }
@@ -144,10 +147,15 @@ Source::Taken FileSource::take(std::uint64_t index, std::uint64_t floor) noexcep
   }
   const std::size_t there = std::min(request.bytes_done, request.wanted_bytes());
   if (there <= within) return {};
+  std::size_t bytes = std::min(units_.block_bytes(), there - within);
   Block& block = slot.blocks[index % units_.group()];
-  return {.block = std::exchange(block, Block{}),
-          .bytes = std::min(units_.block_bytes(), there - within),
-          .status = {}};
+  if (units_.group() == 1) {
+    bytes = units_.layout().unpack(unit, pool().home(block), bytes);
+    if (bytes == 0) return {.block = {}, .bytes = 0, .status = failed(slot, EBADMSG)};
+    // Bytes behind the end of what is read may have come with the others.
+    if (length) bytes = std::min<std::uint64_t>(bytes, *length - index * units_.block_bytes());
+  }
+  return {.block = std::exchange(block, Block{}), .bytes = bytes, .status = {}};
 }
 
 Status FileSource::failed(const Slot& slot, int error) noexcept {

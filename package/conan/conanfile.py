@@ -2,7 +2,7 @@
 
   conan create package/conan
 
-liburing comes from the system, as does libsigsegv for the engine of that name, which is GPL.
+liburing and lz4 come from the system, as does libsigsegv for the engine of that name, which is GPL.
 """
 
 import pathlib
@@ -42,7 +42,7 @@ class Vortex(ConanFile):
         basic_layout(self)
 
     def system_requirements(self):
-        packages = ["liburing-dev"]
+        packages = ["liburing-dev", "liblz4-dev"]
         if self.options.engine == "libsigsegv":
             packages.append("libsigsegv-dev")
         Apt(self).install(packages, update=True, check=True)

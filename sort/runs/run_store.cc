@@ -136,8 +136,9 @@ std::uint32_t RunStore::take_slot(unsigned file) noexcept {
     free->pop_back();
   } else {
     if (part.slots == kNoSlot) return kNoSlot;
-    if (part.slots == part.slots_allocated) allocate_more(part);
+    if (part.slots == part.slots_allocated && !options_.sparse) allocate_more(part);
     slot = part.slots++;
+    part.slots_allocated = std::max<std::uint64_t>(part.slots_allocated, part.slots);
   }
   part.peak_in_use = std::max(part.peak_in_use, part.in_use());
   peak_in_use_ = std::max(peak_in_use_, ++in_use_);

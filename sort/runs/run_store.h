@@ -26,7 +26,8 @@ struct RunStoreOptions {
   AllocationStrategy strategy = AllocationStrategy::kRandomCyclic;
   std::vector<double> weights = {};  // one a folder, see BlockAllocation; empty: all equal
   std::uint64_t seed = 0;
-  bool direct = true;  // around the page cache where the file system and the block size allow it
+  bool sparse = false;  // slots take space as they are written, not before: blocks may be packed
+  bool direct = true;   // around the page cache where the file system and the block size allow it
   // Makes the disk of folder `index`; empty: open_disk().
   std::function<std::unique_ptr<Disk>(std::size_t index)> open_disk = {};
 };
@@ -164,7 +165,7 @@ struct Run {
 };
 
 // The layout of a run that is written. The run outlives it.
-class RunLayout final : public SpreadLayout {
+class RunLayout : public SpreadLayout {
  public:
   explicit RunLayout(Run& run) : SpreadLayout(run.places, "a run", std::nullopt), run_(run) {}
   void describe(const Place& place, CauseText& text) const noexcept override;

@@ -128,7 +128,7 @@ class Orders(Comparison):
             self.put(name, data)
             for options in (["-S1M"], ["-S1M", "-n"], ["-S1M", "-u"], ["-S1500K", "-t,", "-k3,3n"],
                             ["-S1M", "-t,", "-k2,2nr", "-s"], ["-S1M", "-t,", "-k2,2", "-u"],
-                            ["-S1M", "-V", "-r"]):
+                            ["-S1M", "-V", "-r"], ["-S1M", "--compress-program=gzip"]):
                 self.compare(*options, name)
         self.put("long", b"".join(self.random.choice((b"a", b"b")) * (1 << 20) + b"%d\n" % i
                                   for i in range(5)))
@@ -230,8 +230,7 @@ class Refusals(Comparison):
             self.assertEqual((ours.returncode, ours.stderr), (2, theirs.stderr))
 
     def test_what_is_not_there_is_named(self):
-        for arguments, name in ((["--compress-program=gzip"], "--compress-program"),
-                                (["--debug"], "--debug"), (["+1", "-2"], ""), (["+1"], "'+1'"),
+        for arguments, name in ((["--debug"], "--debug"), (["+1", "-2"], ""), (["+1"], "'+1'"),
                                 (["--batch-size=1"], "--batch-size"), ([self.folder], "directory")):
             done = self.run_program(OURS, arguments, b"1\n")
             self.assertEqual(done.returncode, 2, arguments)

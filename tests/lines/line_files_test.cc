@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/disk/open_disk.h"
+#include "lines/block_packer.h"
 #include "study/fault_plan.h"
 #include "study/faulty_disk.h"
 #include "tests/lines/line_cases.h"
@@ -36,6 +37,9 @@ class LineFiles : public ::testing::Test {
     options.resources.memory_bytes = kMiB;
     options.resources.block_bytes = kBlock;
     options.resources.folders = {runs.path().string()};
+    // Every test, with both.
+    options.resources.compression =
+        test_random()() % 2 == 0 ? RunCompression::kAlways : RunCompression::kNever;
   }
   void TearDown() override { EXPECT_EQ(runs.entries(), 0u); }
 
@@ -486,6 +490,7 @@ TEST_F(LineRunsThatShare, AreDividedFarFromMarks) {
 
 TEST_F(LineRunsThatShare, AreShort) {
   auto random = test_random();
+  options.resources.compression = RunCompression::kNever;
   for (const bool keys : {false, true}) {
     if (keys) options.order.keys = std::make_shared<KeysBehindComma>();
     for (const std::size_t prefix_bytes : {500, 1100}) {
@@ -624,6 +629,99 @@ TEST_F(LineMergeParts, FillADiskAndAreGone) {
   EXPECT_TRUE(std::filesystem::is_empty(small.root));
 }
 
+// Several passes, and a last merge in parts.
+class CompressedRuns : public LineFiles {
+ protected:
+  CompressedRuns() {
+    options.resources.compression = RunCompression::kAlways;
+    options.resources.memory_bytes = 4 * kMiB;
+  }
+  void SetUp() override {
+    if (!BlockPacker::available()) GTEST_SKIP() << "built without LZ4";
+  }
+  // Different ones, which have much in common.
+  static Lines log(std::size_t count, std::mt19937_64& random) {
+    Lines lines;
+    for (std::size_t i = 0; i < count; ++i) {
+      lines.push_back(std::to_string(random() % 1000) + ' ' + std::to_string(i) +
+                      " - - [24/Nov/2026:12:00:00 +0000] GET /articles/of/a/section/" +
+                      std::to_string(random() % 100));
+    }
+    return lines;
+  }
+};
+
+TEST_F(CompressedRuns, AreShort) {
+  auto random = test_random();
+  const Lines lines = log(200000, random);
+  options.inputs = {put("a", joined(lines))};
+  std::size_t several_passes = 0;
+  std::size_t in_parts = 0;
+  for (const std::size_t block : {kBlock, 4 * kBlock, 8 * kBlock}) {
+    for (const unsigned threads : {1, 2, 5}) {
+      options.resources.block_bytes = block;
+      options.resources.threads = threads;
+      SCOPED_TRACE(::testing::Message() << "blocks of " << block << ", threads " << threads);
+      options.resources.compression = RunCompression::kNever;
+      expect_sorted(lines);
+      const std::uint64_t as_they_are = report.run_bytes;
+      options.resources.compression = RunCompression::kAlways;
+      expect_sorted(lines);
+      if (HasFatalFailure()) return;
+      EXPECT_LT(report.run_bytes, as_they_are * 6 / 10);
+      several_passes += report.passes > 1;
+      in_parts += report.merge_parts > 1;
+    }
+  }
+  EXPECT_GT(several_passes, 0u);
+  EXPECT_GT(in_parts, 0u);
+}
+
+// Blocks that a full folder refuses go to the other, packed as they are.
+TEST_F(CompressedRuns, GoOnInAnotherFolder) {
+  const SmallFileSystem small("tmpfs", kMiB);
+  if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
+  auto random = test_random();
+  const Lines lines = log(300000, random);
+  options.inputs = {put("a", joined(lines))};
+  options.resources.folders = {small.root, runs.path().string()};
+  expect_sorted(lines);
+  EXPECT_GT(report.run_bytes, 2 * kMiB);
+  EXPECT_TRUE(std::filesystem::is_empty(small.root));
+}
+
+// Writes other bytes than it was given.
+class WrongBytes final : public FaultPlan {
+ public:
+  explicit WrongBytes(std::uint64_t from) : from_(from) {}
+  PlannedFault decide(const Attempt& attempt, std::uint64_t number) noexcept override {
+    if (attempt.operation == Operation::kWrite && number >= from_) {
+      const iovec& last = attempt.memory[attempt.memory_count - 1];
+      const std::size_t end = std::min<std::size_t>(last.iov_len, 4096);  // a sector
+      std::memset(static_cast<char*>(last.iov_base) + last.iov_len - end, 0xff, end);
+    }
+    return {};
+  }
+
+ private:
+  const std::uint64_t from_;
+};
+
+TEST_F(CompressedRuns, ThatChangedOnTheDiskAreAnError) {
+  auto random = test_random();
+  options.inputs = {put("a", joined(log(150000, random)))};
+  for (const unsigned threads : {1, 2}) {
+    options.resources.threads = threads;
+    for (const std::uint64_t from : {0, 12}) {
+      use(std::make_shared<WrongBytes>(from));
+      std::string message;
+      EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EBADMSG) << message;
+      EXPECT_NE(message.find(runs.path().string()), message.npos) << message;
+      EXPECT_FALSE(std::filesystem::exists(options.output));
+    }
+  }
+}
+
 TEST_F(LineFiles, AFullDiskIsNamed) {
   const SmallFileSystem small("tmpfs", kMiB);
   if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
@@ -631,6 +729,7 @@ TEST_F(LineFiles, AFullDiskIsNamed) {
   const Lines lines = some_lines(random);
   options.inputs = {put("a", joined(lines))};
   options.resources.folders = {small.root};
+  options.resources.compression = RunCompression::kNever;
   for (const bool unique : {false, true}) {
     options.order.unique = unique;
     std::string message;

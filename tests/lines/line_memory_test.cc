@@ -24,6 +24,7 @@ struct Setting {
   std::uint64_t text_bytes;
   std::uint64_t longest;  // line
   bool keys = false;
+  RunCompression compression = RunCompression::kAuto;
 };
 constexpr Setting kSettings[] = {
     {"ShortIn8", 8 * kMiB, 24 * kMiB, 12},
@@ -33,6 +34,8 @@ constexpr Setting kSettings[] = {
     {"KeysIn48", 48 * kMiB, 96 * kMiB, 200, true},
     {"LongIn64", 64 * kMiB, 128 * kMiB, 20 * kMiB},
     {"LongKeysIn64", 64 * kMiB, 96 * kMiB, 2 * kMiB, true},
+    {"CompressedIn8", 8 * kMiB, 64 * kMiB, 200, false, RunCompression::kAlways},
+    {"CompressedIn48", 48 * kMiB, 128 * kMiB, 200, false, RunCompression::kAlways},
 };
 
 class LineMemory : public ::testing::TestWithParam<Setting> {
@@ -66,6 +69,7 @@ TEST_P(LineMemory, StaysWithinItsLimit) {
     options.resources.folders = {folder.path().string()};
     options.resources.memory_bytes = setting.memory_bytes;
     options.resources.threads = 2;
+    options.resources.compression = setting.compression;
     if (setting.keys) options.order.keys = std::make_shared<KeysBehindComma>();
     sort_lines(options);
   });

@@ -39,6 +39,7 @@ STRANGERS = pathlib.PurePath("tests/project/consumer")
 BELONGS_TO = {
     "sigsegv.h": ["vortex/fault"],
     "liburing.h": ["io/disk"],
+    "lz4.h": ["lines"],
     "CLI/": ["cli"],
     "fmt/": ["cli"],
     "nlohmann/": ["cli"],
