@@ -20,6 +20,8 @@
 #include "cli/environment_order.h"
 #include "cli/gnu_sort_options.h"
 #include "cli/interrupt.h"
+#include "cli/key_warnings.h"
+#include "cli/marked_output.h"
 #include "cli/open_files.h"
 #include "cli/verbs.h"
 #include "sort/job/sort_folders.h"
@@ -83,11 +85,46 @@ void expect_readable(const std::vector<std::string>& inputs, const char* problem
   }
 }
 
-LineSortOptions line_sort_options(const GnuSortOptions& options) {
+// Messages may have several lines.
+void print_error(const char* program, std::string_view message) {
+  std::fprintf(stderr, "%s: %.*s\n", program, static_cast<int>(message.size()), message.data());
+}
+
+// The locale of the environment, or "C" where that is not installed.
+struct DebugLocale {
+  bool failed = false;
+  std::optional<KeyLocale> locale;
+
+  DebugLocale() {
+    try {
+      locale.emplace("");
+    } catch (const Error& error) {
+      if (error.code().value() != ENOENT) throw;
+      failed = true;
+      locale.emplace("C");
+    }
+  }
+};
+
+void warn_of_keys(const GnuSortOptions& options, const char* program) {
+  if (checks(options) || !options.output.empty()) {
+    const char letter = !checks(options)                          ? 'o'
+                        : options.action == Action::kCheckQuietly ? 'C'
+                                                                  : 'c';
+    throw UsageError(fmt::format("options '-{} --debug' are incompatible", letter));
+  }
+  const DebugLocale locale;
+  for (const std::string& warning : key_warnings(options.keys, *locale.locale, locale.failed)) {
+    print_error(program, warning);
+  }
+}
+
+LineSortOptions line_sort_options(const GnuSortOptions& options, const char* program) {
   LineKeyOptions keys = options.keys;
   if (is_random(keys)) keys.random_seed = random_seed(options.random_source);
   LineSortOptions what;
   what.order = order_in_locale_of_environment(keys);
+  if (options.debug) warn_of_keys(options, program);
   what.inputs = inputs_to_read(options.inputs);
   expect_readable(what.inputs, checks(options) ? "open failed" : "cannot read");
   what.output = output_path(options.output);
@@ -120,13 +157,20 @@ int run(const GnuSortOptions& options, const char* program) {
     fmt::print("vortex-sort (vortex) {}\n", VORTEX_VERSION_STRING);
     return kExitGood;
   }
-  LineSortOptions what = line_sort_options(options);
+  LineSortOptions what = line_sort_options(options, program);
   allow_many_open_files();
   Interrupt interrupt;
   what.resources.stop = interrupt.token();
   return interrupt.end_process_or([&] {
     if (!checks(options)) {
+      std::optional<DebugLocale> locale;
+      std::optional<MarkedOutput> marked;
+      if (options.debug) {
+        locale.emplace();
+        marked.emplace(KeyMarks(options.keys, *locale->locale), what.framing.delimiter());
+      }
       sort_lines(what);
+      if (marked) marked->finish();
       return kExitGood;
     }
     const std::optional<LineDisorder> disorder = check_lines(what);
@@ -134,11 +178,6 @@ int run(const GnuSortOptions& options, const char* program) {
     if (options.action == Action::kCheck) tell(*disorder, program, what.framing.delimiter());
     return kExitNotSorted;
   });
-}
-
-// Messages may have several lines.
-void print_error(const char* program, std::string_view message) {
-  std::fprintf(stderr, "%s: %.*s\n", program, static_cast<int>(message.size()), message.data());
 }
 
 }  // namespace

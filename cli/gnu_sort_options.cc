@@ -284,7 +284,8 @@ void Parser::take(int letter, const char* argument) {
       options_.compress_runs = true;
       break;
     case kDebug:
-      throw UsageError("--debug is not there: leave it out");
+      options_.debug = true;
+      break;
     case kHelp:
       options_.action = Action::kHelp;
       break;
@@ -396,7 +397,7 @@ How it is done:
   --batch-size=N               accepted; the memory decides how many runs are merged at once
   --compress-program=PROG      compress runs, with LZ4 whatever PROG is; without this they are
                                compressed where the disk is slow
-  --debug                      refused
+  --debug                      underline the keys, and warn of odd ones
 
   --help                       print this
   --version                    print the version

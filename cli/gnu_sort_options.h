@@ -23,6 +23,7 @@ struct GnuSortOptions {
   unsigned threads = 0;              // 0: the library's choice
   bool zero_terminated = false;
   bool compress_runs = false;  // always
+  bool debug = false;
 };
 
 // A command line that is wrong. what() is the message, without the program's name.

@@ -31,7 +31,7 @@ WORDS = [b"", b"a", b"B", b"10", b"9", b"-3", b"1.5K", b"2M", b"jan", b"Feb", b"
 
 
 def environment(locale="C"):
-    return {"LC_ALL": locale, "LOCPATH": os.environ.get("LOCPATH", ""), "TMPDIR": "/tmp",
+    return {"LC_ALL": locale, "LANGUAGE": "en", "LOCPATH": os.environ.get("LOCPATH", ""), "TMPDIR": "/tmp",
             "LSAN_OPTIONS": f"print_suppressions=0:suppressions={LEAKS}"}
 
 
@@ -163,6 +163,35 @@ class Orders(Comparison):
         self.compare(stdin=b"b\nA\na\nB\n", locale="xx_YY.UTF-8")
 
 
+    def test_debug(self):
+        words = WORDS + [b"1,234", b"-5", b"+7", b"5.", b"1,", b"12Kx", b"\xe6\x97\xa5", b"e\xcc\x81",
+                         b"mayor", b" ", b"\x01", b"\x7f", b"0x1p3", b"-", b"--1"]
+        keys = KEYS + ["-k2.3,1", "-k3n,2.1", "-k2M,1", "-k1g,1", "-k2,3h", "-k2b,2", "-k1n", "-k2.2n,2.4"]
+        for _ in range(1500 if LONG else 10 if SANITIZED else 100):
+            choose = self.random.choice
+            arguments = ["--debug", choose(ORDERS), choose(SEPARATORS + ["-t-", "-t+", "-t."])]
+            arguments += self.random.sample(keys, self.random.randrange(4))
+            arguments += [flag for flag in ("-r", "-s", "-u", "-z", "-b") if self.random.random() < 0.2]
+            end = b"\0" if "-z" in arguments else b"\n"
+            lines = [choose([b" ", b",", b"\t", b"  "]).join(self.random.choices(words, k=choose(range(5))))
+                     for _ in range(self.random.randrange(12))]
+            self.compare(*filter(None, arguments), stdin=end.join(line.replace(end, b"") for line in lines),
+                         locale=choose(["C", "en_US.UTF-8", "xx_YY.UTF-8"]))
+        for option in ("-n", "-h"):
+            self.compare("--debug", option, stdin=b"1,\n1,234,x\n12,,3\n1.K\n1.5,6\n12.5K\n5Kx\n-.5G\n",
+                         locale="en_US.UTF-8")
+        # Its separator of thousands has several bytes.
+        self.compare("--debug", "-n", stdin="1\u202f234,5\n5\n".encode(), locale="fr_FR.UTF-8")
+        self.compare("--debug", "-k3n,1", stdin=b"a b   5\n1 2 3\n")
+        self.compare("--debug", "-k2b,3.2", stdin=b"a b c d\n a  b  c\n")
+        files = [self.put("a", b"1\n3\n"), self.put("b", b"2\n4\n")]
+        self.compare("--debug", "-m", "-n", *files)
+        self.compare("--debug", stdin=(b"x" * 100000 + b"\n") * 30)
+        for refused in (["-c"], ["-C"], ["-o", "x"]):
+            self.compare("--debug", *refused, "a")
+        self.compare("--debug", "missing")
+
+
 class Files(Comparison):
     def test_edges_of_inputs(self):
         for data in (b"", b"\n", b"a", b"\n\n", b"b\na", b"b\r\na\r\n", b"\0\n\0", b"\0\0", b"a\0b\n"):
@@ -230,7 +259,7 @@ class Refusals(Comparison):
             self.assertEqual((ours.returncode, ours.stderr), (2, theirs.stderr))
 
     def test_what_is_not_there_is_named(self):
-        for arguments, name in ((["--debug"], "--debug"), (["+1", "-2"], ""), (["+1"], "'+1'"),
+        for arguments, name in ((["+1", "-2"], ""), (["+1"], "'+1'"),
                                 (["--batch-size=1"], "--batch-size"), ([self.folder], "directory")):
             done = self.run_program(OURS, arguments, b"1\n")
             self.assertEqual(done.returncode, 2, arguments)
@@ -242,6 +271,11 @@ class Refusals(Comparison):
         with open("/dev/full", "wb") as full:
             done = subprocess.run([OURS], input=b"b\na\n", stdout=full, stderr=subprocess.PIPE,
                                   check=False, env=environment())
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"No space left", done.stderr)
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([OURS, "--debug"], input=b"b\na\n" * 100000, stdout=full,
+                                  stderr=subprocess.PIPE, check=False, env=environment())
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"No space left", done.stderr)
 
@@ -317,8 +351,9 @@ class Verb(Comparison):
 
 
 def make_locales(folder):
-    subprocess.run(["localedef", "-i", "en_US", "-f", "UTF-8", f"{folder}/en_US.UTF-8"],
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    for language in ("en_US", "fr_FR"):
+        subprocess.run(["localedef", "-i", language, "-f", "UTF-8", f"{folder}/{language}.UTF-8"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     os.environ["LOCPATH"] = folder
 
 
