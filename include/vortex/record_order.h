@@ -201,7 +201,9 @@ class VORTEX_EXPORT OpenBuckets {
  public:
   struct End {
     std::byte* cursor = nullptr;  // the next record goes here
-    std::size_t room = 0;         // bytes from there on
+    std::byte* limit = nullptr;   // there is room up to here
+
+    std::size_t room() const noexcept { return static_cast<std::size_t>(limit - cursor); }
   };
 
   explicit OpenBuckets(std::size_t buckets) : ends_(buckets) {}

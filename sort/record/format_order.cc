@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "sort/record/coded_record.h"
-#include "sort/record/pair_sort.h"
+#include "sort/record/coded_sort.h"
 #include "sort/record/slice_merge.h"
 #include "vortex/detail/cpu.h"
 #include "vortex/detail/small_sort.h"
@@ -15,9 +15,20 @@ template class detail::OrderBy<FormatRules>;
 
 namespace {
 
-// Appends the sorted words of a bucket. False: they are too many to be sorted at once.
-bool sort_word_bucket(const CodedWord& coded, std::byte* bucket, std::size_t count,
-                      std::span<std::byte> scratch, RecordOutput& out) {
+// Appends the sorted records of a bucket, whose items they are. False: the scratch is too small.
+template <typename Coded>
+bool sort_coded_bucket(const Coded& coded, std::byte* bucket, std::size_t count,
+                       detail::SmallSort<typename Coded::Item> small, std::span<std::byte> scratch,
+                       RecordOutput& out) {
+  if (CodedSort<Coded>::scratch_bytes(count) > scratch.size()) return false;
+  CodedSort<Coded> sorter(coded, small, scratch, out);
+  sorter.sort(reinterpret_cast<typename Coded::Item*>(bucket), count);
+  return true;
+}
+
+// The same for words with any scratch. False: they are too many to be sorted at once.
+bool sort_words_in_place(const CodedWord& coded, std::byte* bucket, std::size_t count,
+                         std::span<std::byte> scratch, RecordOutput& out) {
   if (!detail::sort_words_by_bits(bucket, count, scratch)) return false;
   const auto* words = reinterpret_cast<const std::uint64_t*>(bucket);
   while (count > 0) {
@@ -28,15 +39,6 @@ bool sort_word_bucket(const CodedWord& coded, std::byte* bucket, std::size_t cou
     words += here;
     count -= here;
   }
-  return true;
-}
-
-// The same for pairs. False: the scratch is too small for them.
-bool sort_pair_bucket(const CodedPair& coded, std::byte* bucket, std::size_t count,
-                      std::span<std::byte> scratch, RecordOutput& out) {
-  if (PairSort::scratch_bytes(count) > scratch.size()) return false;
-  PairSort sorter(coded, detail::stable_small_sort_of_pairs(detail::isa_in_use()), scratch, out);
-  sorter.sort(reinterpret_cast<Pair64*>(bucket), count);
   return true;
 }
 
@@ -71,21 +73,22 @@ void FormatOrder::sort_bucket(std::byte* records, std::size_t count, std::span<s
                               RecordOutput& out) const {
   if (CodedWord::suits(rules())) {
     const CodedWord coded(rules());
-    if (sort_word_bucket(coded, records, count, scratch, out)) return;
+    const auto small = detail::small_sort_for<std::uint64_t>(detail::isa_in_use());
+    if (sort_coded_bucket(coded, records, count, small, scratch, out)) return;
+    if (sort_words_in_place(coded, records, count, scratch, out)) return;
     coded.decode(reinterpret_cast<std::uint64_t*>(records), count, records);
   } else if (CodedPair::suits(rules())) {
     const CodedPair coded(rules());
-    if (sort_pair_bucket(coded, records, count, scratch, out)) return;
+    const auto small = detail::stable_small_sort_of_pairs(detail::isa_in_use());
+    if (sort_coded_bucket(coded, records, count, small, scratch, out)) return;
     coded.decode(reinterpret_cast<Pair64*>(records), count, records);
   }
   sort(records, count, scratch, out);
 }
 
 std::optional<std::size_t> FormatOrder::scratch_to_sort_in_place(std::size_t count) const noexcept {
-  if (CodedPair::suits(rules())) return PairSort::scratch_bytes(count);
-  if (CodedWord::suits(rules()) && count <= detail::max_words_by_bits()) {
-    return count * sizeof(std::uint64_t) + alignof(std::uint64_t);
-  }
+  if (CodedPair::suits(rules())) return CodedSort<CodedPair>::scratch_bytes(count);
+  if (CodedWord::suits(rules())) return CodedSort<CodedWord>::scratch_bytes(count);
   return std::nullopt;
 }
 

@@ -11,9 +11,9 @@ BucketSplitters::BucketSplitters(const RecordOrder& order, unsigned buckets,
       most_(buckets - 1),
       kept_(order.leading_bits_decide() ? std::span<std::byte>{} : kept_records) {
   if (kept_.size() < most_ * order.record_bytes()) kept_ = {};
-  bits_.reserve(most_);
+  bits_.reserve(most_ + 1);
   for (unsigned i = 1; i < buckets; ++i) bits_.push_back(~std::uint64_t{0} / buckets * i);
-  make_table();
+  end_bits();
 }
 
 std::size_t BucketSplitters::kept_bytes(const RecordOrder& order, unsigned buckets) noexcept {
@@ -39,13 +39,13 @@ void BucketSplitters::note(const std::byte* records, std::size_t count) noexcept
 
 void BucketSplitters::end_choosing() noexcept {
   if (!whole_) bits_.erase(std::unique(bits_.begin(), bits_.end()), bits_.end());
-  make_table();
+  end_bits();
 }
 
 void BucketSplitters::take_over(const BucketSplitters& other) noexcept {
   bits_ = other.bits_;
   whole_ = other.whole_;
-  if (whole_) std::memcpy(kept_.data(), other.kept_.data(), bits_.size() * order_.record_bytes());
+  if (whole_) std::memcpy(kept_.data(), other.kept_.data(), splitters() * order_.record_bytes());
   make_table();
 }
 
@@ -68,15 +68,20 @@ void BucketSplitters::choose(const std::byte* record) noexcept {
   }
 }
 
+void BucketSplitters::end_bits() noexcept {
+  bits_.push_back(~std::uint64_t{0});
+  make_table();
+}
+
 void BucketSplitters::make_table() noexcept {
-  if (bits_.empty()) return;
+  const std::size_t last = std::max<std::size_t>(splitters(), 1) - 1;
   low_ = bits_.front();
-  const int width = static_cast<int>(std::bit_width(bits_.back() - low_));
+  const int width = static_cast<int>(std::bit_width(bits_[last] - low_));
   shift_ = std::max(0, width - static_cast<int>(std::bit_width(kCells - 1)));
   std::size_t before = 0;
   for (std::size_t cell = 0; cell < kCells; ++cell) {
     const std::uint64_t offset = std::uint64_t{cell} << shift_;
-    while (before < bits_.size() && bits_[before] - low_ < offset) ++before;
+    while (before < splitters() && bits_[before] - low_ < offset) ++before;
     table_[cell] = static_cast<std::uint16_t>(before);
   }
 }

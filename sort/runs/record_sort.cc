@@ -75,8 +75,6 @@ void sort_by_place(Pair64* begin, Pair64* end) noexcept {
   if (!std::is_sorted(begin, end, by_place)) std::sort(begin, end, by_place);
 }
 
-std::size_t max_words_by_bits() noexcept { return kMaxIndexPairs; }
-
 bool sort_words_by_bits(std::byte* bytes_of_words, std::size_t count,
                         std::span<std::byte> scratch) noexcept {
   if (count > kMaxIndexPairs) return false;

@@ -59,8 +59,13 @@ class Nowhere final : public RecordOutput {
 
 }  // namespace
 
-RunFormation::Buckets::Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes)
-    : OpenBuckets(count), pool_(pool), record_bytes_(record_bytes) {
+RunFormation::Buckets::Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes,
+                               std::byte* buffers)
+    : OpenBuckets(count),
+      pool_(pool),
+      record_bytes_(record_bytes),
+      buffers_(buffers),
+      written_(count) {
   // Each may have to hold everything.
   const std::uint64_t reserve_bytes = (pool_.block_count() + 1) * pool_.block_bytes();
   for (unsigned bucket = 0; bucket < count; ++bucket) {
@@ -73,25 +78,53 @@ RunFormation::Buckets::Buckets(StreamPool& pool, unsigned count, std::size_t rec
                       " buckets reserves as much address space as there is memory, " +
                       format_bytes(reserve_bytes) + "; less memory or fewer buckets take less");
     }
-    end(bucket).cursor = begin(bucket);
+    end(bucket) = {front(bucket), front(bucket)};
   }
 }
 
-// Opens blocks until a record fits.
+// Opens blocks until a record fits, and until all that will be buffered does.
 bool RunFormation::Buckets::extend(std::size_t bucket) {
-  End& open = end(bucket);
-  while (open.room < record_bytes_) {
-    const int error = streams_[bucket]->open_range(bytes(bucket) + open.room, pool_.block_bytes());
+  flush(bucket);
+  Written& written = written_[bucket];
+  while (written.room < record_bytes_) {
+    const int error =
+        streams_[bucket]->open_range(written.bytes + written.room, pool_.block_bytes());
     if (error == EAGAIN) return false;
     require(error);
-    open.room += pool_.block_bytes();
+    written.room += pool_.block_bytes();
   }
+  End& open = end(bucket);
+  open.limit =
+      open.cursor + (buffers_ != nullptr ? std::min(kBufferBytes, written.room) : written.room);
   return true;
+}
+
+void RunFormation::Buckets::flush(std::size_t bucket) noexcept {
+  Written& written = written_[bucket];
+  const std::byte* const from = front(bucket);
+  const auto bytes = static_cast<std::size_t>(end(bucket).cursor - from);
+  if (buffers_ != nullptr && bytes != 0) {
+    std::byte* const to = begin(bucket) + written.bytes;
+    if (detail::suits_streaming(to, bytes)) {
+      detail::streaming_copy(to, from, bytes);
+    } else {
+      std::memcpy(to, from, bytes);
+    }
+  }
+  written.bytes += bytes;
+  written.room -= bytes;
+  end(bucket) = {front(bucket), front(bucket)};
+}
+
+void RunFormation::Buckets::flush() noexcept {
+  for (std::size_t bucket = 0; bucket < size(); ++bucket) flush(bucket);
+  detail::finish_streaming();
 }
 
 void RunFormation::Buckets::clear(std::size_t bucket) {
   require(streams_[bucket]->give_back_range(0, streams_[bucket]->reserved_bytes()));
-  end(bucket) = {begin(bucket), 0};
+  written_[bucket] = {};
+  end(bucket) = {front(bucket), front(bucket)};
 }
 
 RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormationOptions options)
@@ -146,13 +179,18 @@ void RunFormation::make_generations(const RunFormationOptions& options) {
   const unsigned buckets = buckets_in(options);
   const std::size_t each = detail::BucketSplitters::kept_bytes(order_, buckets);
   const std::size_t all = options.generations * each;
+  if (Buckets::has_buffers(record_bytes_)) {
+    buffers_.reset(static_cast<std::byte*>(
+        ::operator new (buckets* Buckets::kBufferBytes, std::align_val_t{detail::kStreamedBytes})));
+  }
   const bool fits = all <= scratch_.size() / 8 &&
                     scratch_.size() - all >= detail::least_sort_scratch_bytes(most_records());
   kept_bytes_ = fits ? all : 0;
   for (unsigned i = 0; i < options.generations; ++i) {
     const std::span<std::byte> kept =
         fits ? scratch_.last(all - i * each).first(each) : std::span<std::byte>{};
-    generations_.push_back(std::make_unique<Generation>(order_, pool_, buckets, kept));
+    generations_.push_back(
+        std::make_unique<Generation>(order_, pool_, buckets, kept, buffers_.get()));
   }
 }
 
@@ -189,6 +227,7 @@ std::size_t RunFormation::push(const std::byte* records, std::size_t count) {
   const std::size_t scattered =
       order_.scatter(records + taken * record_bytes_, count - taken, run.splitters, run.buckets);
   run.records += scattered;
+  detail::finish_streaming();  // the next records may come from another thread
   return taken + scattered;
 }
 
@@ -209,6 +248,7 @@ void RunFormation::distribute_sample() {
 
 void RunFormation::close() {
   if (sampling_) distribute_sample();
+  filling().buckets.flush();
   emitting_ = std::exchange(filling_, filling_ ^ 1);
   // Emitting the first run finds splitters for the third. The second does with those of the first.
   if (!std::exchange(is_split_, true)) {
@@ -223,6 +263,7 @@ void RunFormation::emit_closed(RecordOutput& out) {
 void RunFormation::emit(RecordOutput& out) {
   if (sampling_ && records() != 0) distribute_sample();
   is_split_ = true;
+  filling().buckets.flush();
   emit_generation(filling(), threads_, out);
 }
 

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "sort/runs/bucket_sorters.h"
 #include "vortex/detail/bucket_splitters.h"
+#include "vortex/detail/streaming_copy.h"
 #include "vortex/os/futex.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
@@ -27,7 +29,7 @@ namespace vortex::inline v0 {
 // The buckets are split by a sample of the first records, for later runs by the quantiles of a run
 // before. A bucket that gets too many records is sorted in pieces: slower, never wrong.
 //
-// Memory is the pool and the scratch, and a few hundred bytes for each bucket. push(), records()
+// Memory is the pool and the scratch, and one to two KiB for each bucket. push(), records()
 // and close() are for one thread at a time, and emit_closed() is for one. After an exception it can
 // only be destroyed.
 class RunFormation {
@@ -71,31 +73,57 @@ class RunFormation {
   void emit(RecordOutput& out);
 
  private:
-  // The ends of the buckets, each of which grows out of the pool.
+  // The ends of the buckets, each of which grows out of the pool. Short records go to a buffer for
+  // each bucket, which is written past the caches when it is full: a store to one of many places
+  // in memory costs several times as much. There is room in the bucket for all that is buffered.
   class Buckets final : public OpenBuckets {
    public:
-    Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes);
+    // A buffer of kBufferBytes for each, aligned to a cache line, or none: records go to their
+    // buckets at once.
+    static constexpr std::size_t kBufferBytes = 1024;
+    static bool has_buffers(std::size_t record_bytes) noexcept {
+      return kBufferBytes % record_bytes == 0 && record_bytes <= detail::kStreamedBytes;
+    }
+
+    Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes, std::byte* buffers);
 
     bool extend(std::size_t bucket) override;
+    // All that was scattered is in the buckets, for any thread to see.
+    void flush() noexcept;
 
     std::byte* begin(std::size_t bucket) const noexcept { return streams_[bucket]->bytes(); }
-    std::size_t bytes(std::size_t bucket) const noexcept {
-      return static_cast<std::size_t>(end(bucket).cursor - begin(bucket));
-    }
+    // After a flush.
+    std::size_t bytes(std::size_t bucket) const noexcept { return written_[bucket].bytes; }
     // Empties a bucket and gives its memory back.
     void clear(std::size_t bucket);
 
    private:
+    // Of the bucket itself.
+    struct Written {
+      std::size_t bytes = 0;
+      std::size_t room = 0;  // behind them
+    };
+
+    // Where records go next: the buffer, or the bucket.
+    std::byte* front(std::size_t bucket) const noexcept {
+      return buffers_ != nullptr ? buffers_ + bucket * kBufferBytes
+                                 : begin(bucket) + written_[bucket].bytes;
+    }
+    void flush(std::size_t bucket) noexcept;
+
     StreamPool& pool_;
     const std::size_t record_bytes_;
+    std::byte* const buffers_;
     std::vector<std::unique_ptr<BucketStream>> streams_;
+    std::vector<Written> written_;
   };
 
   // The buckets of one run, by its own splitters.
   struct Generation {
     Generation(const RecordOrder& order, StreamPool& pool, unsigned buckets,
-               std::span<std::byte> kept_records)
-        : splitters(order, buckets, kept_records), buckets(pool, buckets, order.record_bytes()) {}
+               std::span<std::byte> kept_records, std::byte* buffers)
+        : splitters(order, buckets, kept_records),
+          buckets(pool, buckets, order.record_bytes(), buffers) {}
 
     detail::BucketSplitters splitters;
     Buckets buckets;
@@ -120,6 +148,12 @@ class RunFormation {
   const std::unique_ptr<std::byte[]> scratch_memory_;
   const std::span<std::byte> scratch_;
   std::size_t kept_bytes_ = 0;  // whole splitters, at the end of the scratch
+  struct Delete {
+    void operator()(std::byte* memory) const noexcept {
+      ::operator delete (memory, std::align_val_t{detail::kStreamedBytes});
+    }
+  };
+  std::unique_ptr<std::byte[], Delete> buffers_;  // of the generation that is filled
   std::vector<std::unique_ptr<Generation>> generations_;
   std::size_t filling_ = 0;
   std::size_t emitting_ = 0;

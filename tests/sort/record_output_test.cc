@@ -82,7 +82,8 @@ TEST(RecordOutput, OnlyTheFirstOfEqualRecordsIsPassedOn) {
 TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
   struct OneBucket final : OpenBuckets {
     explicit OneBucket(std::vector<std::uint64_t>& words) : OpenBuckets(1) {
-      end(0) = {reinterpret_cast<std::byte*>(words.data()), 8 * words.size()};
+      auto* const begin = reinterpret_cast<std::byte*>(words.data());
+      end(0) = {begin, begin + 8 * words.size()};
     }
     bool extend(std::size_t) override { return false; }
   };

@@ -38,34 +38,58 @@ class VORTEX_EXPORT BucketSplitters {
   // Takes copies of the splitters of another, made for as many buckets and the same order.
   void take_over(const BucketSplitters& other) noexcept;
 
-  // `bits` are the leading bits of the record, by the same order.
-  template <typename Rules>
-  std::size_t bucket_of(const Rules& rules, const std::byte* record,
-                        std::uint64_t bits) const noexcept {
-    if (bits_.empty() || bits < low_) return 0;
-    const std::uint64_t cell = std::min<std::uint64_t>((bits - low_) >> shift_, kCells - 1);
-    std::size_t bucket = table_[cell];
-    while (bucket < bits_.size() && bits_[bucket] < bits) ++bucket;
-    if (bucket < bits_.size() && bits_[bucket] == bits) {
-      bucket = behind_equal(rules, record, bits, bucket);
+  // What bucket_of() reads, as values that stores to records cannot change.
+  class Finder {
+   public:
+    // `bits` are the leading bits of the record, by the order of the splitters.
+    template <typename Rules>
+    [[gnu::always_inline]] std::size_t bucket_of(const Rules& rules, const std::byte* record,
+                                                 std::uint64_t bits) const noexcept {
+      const std::uint64_t distance = bits >= low_ ? bits - low_ : 0;
+      const std::uint64_t cell = distance >> shift_;
+      std::size_t bucket = table_[cell < kCells ? cell : kCells - 1];
+      while (bits_[bucket] < bits) ++bucket;
+      if (bits_[bucket] == bits) [[unlikely]]
+        return all_.behind_equal(rules, record, bits, bucket);
+      return bucket;
     }
-    return bucket;
-  }
+
+   private:
+    friend class BucketSplitters;
+    explicit Finder(const BucketSplitters& all) noexcept
+        : all_(all),
+          low_(all.low_),
+          shift_(all.shift_),
+          bits_(all.bits_.data()),
+          table_(all.table_.data()) {}
+
+    const BucketSplitters& all_;
+    const std::uint64_t low_;
+    const int shift_;
+    const std::uint64_t* const bits_;
+    const std::uint16_t* const table_;
+  };
+  // Valid until splitters are chosen or taken over.
+  Finder finder() const noexcept { return Finder(*this); }
 
  private:
   static constexpr std::size_t kCells = 2048;
 
   std::uint64_t next_rank() const noexcept;
   void choose(const std::byte* record) noexcept;
+  void end_bits() noexcept;
   void make_table() noexcept;
 
+  std::size_t splitters() const noexcept { return bits_.size() - 1; }
+
   // The number of splitters not greater than a record that has the bits of splitter `first`, the
-  // first that has them.
+  // first that has them, or those behind the last.
   template <typename Rules>
-  std::size_t behind_equal(const Rules& rules, const std::byte* record, std::uint64_t bits,
-                           std::size_t first) const noexcept {
+  [[gnu::noinline]] std::size_t behind_equal(const Rules& rules, const std::byte* record,
+                                             std::uint64_t bits, std::size_t first) const noexcept {
+    std::size_t end = splitters();
+    if (first == end) return first;
     if (!whole_) return first + 1;
-    std::size_t end = bits_.size();
     while (first < end) {
       const std::size_t middle = first + (end - first) / 2;
       const std::byte* splitter = kept_.data() + middle * rules.record_bytes();
@@ -81,8 +105,10 @@ class VORTEX_EXPORT BucketSplitters {
   const RecordOrder& order_;
   const std::size_t most_;
   std::span<std::byte> kept_;
-  bool whole_ = false;               // the splitters are in kept_, too
-  std::vector<std::uint64_t> bits_;  // of the splitters, in order; distinct unless whole_
+  bool whole_ = false;  // the splitters are in kept_, too
+  // Of the splitters, in order, distinct unless whole_; and behind them the greatest bits there
+  // are, where every search ends. Without those while splitters are chosen.
+  std::vector<std::uint64_t> bits_;
   // Cell c of the table covers the bits from low_ + (c << shift_) on; table_[c] splitters lie
   // before them.
   std::uint64_t low_ = 0;

@@ -10,12 +10,9 @@
 #include <span>
 #include <vector>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include "vortex/detail/chunk_arena.h"
 #include "vortex/detail/digit.h"
+#include "vortex/detail/streaming_copy.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0::detail {
@@ -81,9 +78,7 @@ class BucketWriter {
       list.target += rest;
       list.cursor = buffer(i);
     }
-#if defined(__SSE2__)
-    _mm_sfence();
-#endif
+    finish_streaming();
     return 0;
   }
 
@@ -150,15 +145,7 @@ class BucketWriter {
   }
 
   static void copy_flush(Record* target, const Record* source) noexcept {
-#if defined(__SSE2__)
-    if constexpr (kFlushBytes == 1024) {
-      const auto* from = reinterpret_cast<const __m128i*>(source);
-      auto* to = reinterpret_cast<__m128i*>(target);
-#pragma GCC unroll 8
-      for (int i = 0; i < 64; ++i) _mm_stream_si128(to + i, _mm_load_si128(from + i));
-      return;
-    }
-#endif
+    if constexpr (kFlushBytes == 1024) return streaming_copy<1024>(target, source);
     std::memcpy(static_cast<void*>(target), source, kFlushBytes);
   }
 

@@ -56,6 +56,32 @@ class DenseSorter {
     sort(array, count, other, to_other, workspace_.places);
   }
 
+  // The same with the result in `out`, which may be the array. It is written from its beginning to
+  // its end, so that it need not be in the caches; `other` should be.
+  void sort_to(Record* array, std::size_t count, Record* other, Record* out) const noexcept {
+    Bits heavy;
+    if (count <= kMaxSmallSort || has_heavy_key(rules_, array, count, &heavy)) {
+      sort(array, count, other, true);
+      return copy(other, count, out);
+    }
+    const KeyRange<Bits> range = range_of_keys(array, count);
+    if constexpr (kBareKeys<KeyOf>) {
+      if (can_count_keys(range, count)) return count_keys(range, array, count, out);
+    }
+    const Places places = workspace_.places;
+    const std::size_t slices = distribute(range, array, count, other, places);
+    for (std::size_t i = 0; i < slices; ++i) {
+      Record* const slice = other + places[i];
+      const std::size_t size = places[i + 1] - places[i];
+      if (size > kMaxSmallSort) {
+        sort(slice, size, array + places[i], false, places.subspan(slices + 1));
+        copy(slice, size, out + places[i]);
+      } else {
+        rules_.sort_few(slice, size, out + places[i]);
+      }
+    }
+  }
+
   // Whether one key seems to be a third of all, from nine of them.
   static bool has_heavy_key(const SortRules<Record, KeyOf>& rules, const Record* records,
                             std::size_t count, Bits* heavy = nullptr) noexcept {
@@ -99,14 +125,9 @@ class DenseSorter {
         sort_around(heavy, array, count, other, to_other, places)) {
       return;
     }
-    KeyRange<Bits> range{rules_.key_of(array[0]), rules_.key_of(array[0])};
-    for (std::size_t i = 1; i < count; ++i) {
-      const Bits key = rules_.key_of(array[i]);
-      range.low = std::min(range.low, key);
-      range.high = std::max(range.high, key);
-    }
+    const KeyRange<Bits> range = range_of_keys(array, count);
     if constexpr (kBareKeys<KeyOf>) {
-      if (range.high - range.low < kMaxCounters && CountedKeys<Bits>::suits(range, count)) {
+      if (can_count_keys(range, count)) {
         return count_keys(range, array, count, to_other ? other : array);
       }
     }
@@ -123,6 +144,16 @@ class DenseSorter {
         sort(slice, size, back, !to_other, places);
       }
     }
+  }
+
+  KeyRange<Bits> range_of_keys(const Record* array, std::size_t count) const noexcept {
+    KeyRange<Bits> range{rules_.key_of(array[0]), rules_.key_of(array[0])};
+    for (std::size_t i = 1; i < count; ++i) {
+      const Bits key = rules_.key_of(array[i]);
+      range.low = std::min(range.low, key);
+      range.high = std::max(range.high, key);
+    }
+    return range;
   }
 
   // Distributes the array to slices of the range in `other`, whose begins and common end it puts
@@ -183,6 +214,9 @@ class DenseSorter {
   }
 
   static constexpr std::size_t kMaxCounters = 2048;
+  static bool can_count_keys(const KeyRange<Bits>& range, std::size_t count) noexcept {
+    return range.high - range.low < kMaxCounters && CountedKeys<Bits>::suits(range, count);
+  }
 
   [[gnu::noinline]] static void count_keys(const KeyRange<Bits>& range, const Record* in,
                                            std::size_t count, Record* out) noexcept {

@@ -197,15 +197,15 @@ class OrderBy : public RecordOrder {
   std::size_t scatter_by(Size record_bytes, const std::byte* records, std::size_t count,
                          const BucketSplitters& splitters, OpenBuckets& buckets, Put put) const {
     OpenBuckets::End* const ends = &buckets.end(0);
+    const BucketSplitters::Finder finder = splitters.finder();
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t bits = rules_.leading_bits(records);
-      const std::size_t bucket = splitters.bucket_of(rules_, records, bits);
+      const std::size_t bucket = finder.bucket_of(rules_, records, bits);
       OpenBuckets::End& end = ends[bucket];
-      if (end.room < record_bytes && !buckets.extend(bucket)) [[unlikely]]
+      if (end.room() < record_bytes && !buckets.extend(bucket)) [[unlikely]]
         return i;
       put(end.cursor, records, bits, record_bytes);
       end.cursor += record_bytes;
-      end.room -= record_bytes;
       records += record_bytes;
     }
     return count;

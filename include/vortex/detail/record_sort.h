@@ -36,8 +36,7 @@ VORTEX_EXPORT SortPieces pieces_of_sort(std::size_t records, std::span<Pair64> p
 VORTEX_EXPORT void sort_pairs_by_key(Pair64* pairs, std::size_t count, Pair64* spare) noexcept;
 VORTEX_EXPORT void sort_by_place(Pair64* begin, Pair64* end) noexcept;
 // Sorts words in the order of their bits; `scratch` makes that faster where it is large enough.
-// False: they are too many at once, more than max_words_by_bits().
-VORTEX_EXPORT std::size_t max_words_by_bits() noexcept;
+// False: they are too many at once.
 VORTEX_EXPORT bool sort_words_by_bits(std::byte* words, std::size_t count,
                                       std::span<std::byte> scratch) noexcept;
 

@@ -1,10 +1,11 @@
-// Sorts a bucket of pairs of words on their way to an output.
+// Sorts a bucket of records of one or two words on their way to an output.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <new>
@@ -13,19 +14,21 @@
 #include "sort/record/coded_record.h"
 #include "vortex/detail/dense_sorter.h"
 #include "vortex/detail/split.h"
+#include "vortex/detail/streaming_copy.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
 
 // A radix sort between a bucket and a scratch that holds as much: down to lists that the
-// second-level cache holds, each of which is sorted straight to the output. Stable; allocates
-// nothing.
-class PairSort {
+// second-level cache holds, each of which is sorted straight to the output. Stable if `small` is;
+// allocates nothing.
+template <typename Coded>
+class CodedSort {
  public:
-  using Item = CodedPair::Item;
-  using KeyOf = CodedPair::KeyOf;
+  using Item = typename Coded::Item;
+  using KeyOf = typename Coded::KeyOf;
   using Dense = detail::DenseSorter<Item, KeyOf>;
-  using Workspace = Dense::Workspace;
+  using Workspace = typename Dense::Workspace;
 
   // The scratch that `count` records take.
   static std::size_t scratch_bytes(std::size_t count) noexcept {
@@ -33,15 +36,19 @@ class PairSort {
   }
 
   // `scratch` is for scratch_bytes() of each sort.
-  PairSort(const CodedPair& coded, detail::SmallSort<Item> small, std::span<std::byte> scratch,
-           RecordOutput& out) noexcept
-      : PairSort(coded, small, aligned(scratch.data()), out) {}
+  CodedSort(const Coded& coded, detail::SmallSort<Item> small, std::span<std::byte> scratch,
+            RecordOutput& out) noexcept
+      : CodedSort(coded, small, aligned(scratch.data()), out) {}
 
   // Appends the records that the items stand for; what is left of the items is unspecified. The
   // room of the output may be where the items are, each list's in its place: lists are sorted from
   // the scratch, or by way of it.
   void sort(Item* items, std::size_t count) {
     if (is_ascending(items, count)) return put(items, count);
+    if (is_descending(items, count)) {
+      std::reverse(items, items + count);
+      return put(items, count);
+    }
     sort(items, count, other_, detail::KeyRange<std::uint64_t>{}, 0);
   }
 
@@ -55,8 +62,8 @@ class PairSort {
   static constexpr int kSampledLevels = 4;
   static constexpr unsigned kMaxLists = 256;
 
-  PairSort(const CodedPair& coded, detail::SmallSort<Item> small, std::byte* scratch,
-           RecordOutput& out) noexcept
+  CodedSort(const Coded& coded, detail::SmallSort<Item> small, std::byte* scratch,
+            RecordOutput& out) noexcept
       : coded_(coded),
         rules_{{}, small},
         workspace_(new (scratch) Workspace),
@@ -75,6 +82,13 @@ class PairSort {
   static bool is_ascending(const Item* items, std::size_t count) noexcept {
     std::size_t i = 1;
     while (i < count && key_of(items[i - 1]) <= key_of(items[i])) ++i;
+    return i >= count;
+  }
+
+  // Strictly, so that equal keys keep their order when it is turned round.
+  static bool is_descending(const Item* items, std::size_t count) noexcept {
+    std::size_t i = 1;
+    while (i < count && key_of(items[i - 1]) > key_of(items[i])) ++i;
     return i >= count;
   }
 
@@ -119,8 +133,8 @@ class PairSort {
 
   // Copies the items to their lists in `other`, in order; ends[i] is where list i ends.
   template <typename Digit>
-  static void distribute(const Item* items, std::size_t count, Item* other, const Digit& digit,
-                         unsigned lists, std::size_t* ends) noexcept {
+  void distribute(const Item* items, std::size_t count, Item* other, const Digit& digit,
+                  unsigned lists, std::size_t* ends) const noexcept {
     std::array<std::uint32_t, kMaxLists> sizes;
     std::array<Item*, kMaxLists> cursors;
     std::fill_n(sizes.begin(), lists, 0);
@@ -130,8 +144,50 @@ class PairSort {
       cursors[i] = other + end;
       ends[i] = end += sizes[i];
     }
+    if (count <= kMaxDirect) {
+      for (std::size_t i = 0; i < count; ++i) {
+        Dense::append(cursors.data(), digit(key_of(items[i])), items[i]);
+      }
+      return;
+    }
+    // A buffer of four cache lines for each list, which is written past the caches. It holds each
+    // item where the list has it: the lists begin anywhere in a line.
+    Item* const buffers = sorted_;
     for (std::size_t i = 0; i < count; ++i) {
-      Dense::append(cursors.data(), digit(key_of(items[i])), items[i]);
+      const unsigned list = digit(key_of(items[i]));
+      Item* const at = cursors[list];
+      const std::size_t slot = slot_of(at);
+      std::memcpy(buffers + list * kBuffered + slot, items + i, sizeof(Item));
+      cursors[list] = at + 1;
+      if (slot + 1 == kBuffered) {
+        write_buffer(buffers + list * kBuffered, list == 0 ? other : other + ends[list - 1],
+                     at + 1);
+      }
+    }
+    for (unsigned i = 0; i < lists; ++i) {
+      Item* const begin = i == 0 ? other : other + ends[i - 1];
+      const std::size_t rest = std::min<std::size_t>(slot_of(cursors[i]), cursors[i] - begin);
+      std::memcpy(cursors[i] - rest, buffers + i * kBuffered + slot_of(cursors[i]) - rest,
+                  rest * sizeof(Item));
+    }
+    detail::finish_streaming();
+  }
+
+  static constexpr std::size_t kBuffered = 256 / sizeof(Item);
+  static_assert(kMaxLists * kBuffered <= Dense::kMax);
+  // So many are distributed within the caches.
+  static constexpr std::size_t kMaxDirect = (std::size_t{256} << 10) / sizeof(Item);
+
+  static std::size_t slot_of(const Item* at) noexcept {
+    return reinterpret_cast<std::uintptr_t>(at) / sizeof(Item) % kBuffered;
+  }
+  // A full buffer to a list that begins at `begin` and now reaches up to `end`.
+  static void write_buffer(const Item* buffer, Item* begin, Item* end) noexcept {
+    const auto reached = static_cast<std::size_t>(end - begin);
+    if (reached >= kBuffered) [[likely]] {
+      detail::streaming_copy<kBuffered * sizeof(Item)>(end - kBuffered, buffer);
+    } else {
+      std::memcpy(begin, buffer + kBuffered - reached, reached * sizeof(Item));
     }
   }
 
@@ -139,10 +195,8 @@ class PairSort {
   void put_sorted(Item* items, std::size_t count) {
     const std::span<std::byte> room = out_.room(count * sizeof(Item));
     const auto address = reinterpret_cast<std::uintptr_t>(room.data());
-    const bool elsewhere = room.data() != reinterpret_cast<const std::byte*>(items);
-    if (elsewhere && coded_.is_plain() && room.size() == count * sizeof(Item) &&
-        address % alignof(Item) == 0) {
-      dense_.sort(items, count, reinterpret_cast<Item*>(room.data()), true);
+    if (coded_.is_plain() && room.size() == count * sizeof(Item) && address % alignof(Item) == 0) {
+      dense_.sort_to(items, count, sorted_, reinterpret_cast<Item*>(room.data()));
       return out_.written(room.size());
     }
     dense_.sort(items, count, sorted_, true);
@@ -164,7 +218,7 @@ class PairSort {
     }
   }
 
-  const CodedPair coded_;
+  const Coded coded_;
   const detail::SortRules<Item, KeyOf> rules_;
   Workspace* const workspace_;
   Item* const sorted_;  // Dense::kMax
