@@ -257,7 +257,7 @@ void RunFormation::close() {
 }
 
 void RunFormation::emit_closed(RecordOutput& out) {
-  emit_generation(*generations_[emitting_], std::max(threads_ - 1, 1U), out);
+  emit_generation(*generations_[emitting_], threads_, out);
 }
 
 void RunFormation::emit(RecordOutput& out) {
