@@ -74,6 +74,7 @@ class LineRunWriter {
   void append(const StoredRecord& stored, std::uint64_t in_common, std::uint64_t count) noexcept;
 
   std::uint64_t records() const noexcept { return run_.end.records; }
+  std::uint64_t bytes() const noexcept { return out_->bytes(); }
 
   // Waits until everything is written. Throws Error when something was not.
   LineRun finish();

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -32,6 +33,8 @@ namespace {
 // few; runs of inputs that are merged reserve address space for it.
 constexpr std::uint64_t kMaxStored = 16;
 constexpr std::uint64_t kMinRunBytes = std::uint64_t{64} << 20;
+// The bytes of a run of inputs of unknown length, in multiples of the memory.
+constexpr std::uint64_t kRunOfUnknown = 16;
 
 // The inputs and the output as sorts of fixed records have them: to files all records are bytes.
 ExternalSortOptions for_files(const LineSortOptions& options) {
@@ -42,6 +45,27 @@ ExternalSortOptions for_files(const LineSortOptions& options) {
   files.resources = options.resources;
   return files;
 }
+
+// The records of a merge until a run has got so many bytes.
+class MergePiece {
+ public:
+  MergePiece(LineMerge<TextCursor>& merge, const LineRunWriter& run, std::uint64_t limit) noexcept
+      : merge_(merge), run_(run), limit_(limit) {}
+
+  bool next() { return run_.bytes() < limit_ && (more_ = merge_.next()); }
+  const StoredRecord& stored() const noexcept { return merge_.stored(); }
+  std::uint64_t count() const noexcept { return merge_.count(); }
+  std::uint64_t in_common() const noexcept { return merge_.in_common(); }
+
+  // False behind the last record of the merge.
+  bool more() const noexcept { return more_; }
+
+ private:
+  LineMerge<TextCursor>& merge_;
+  const LineRunWriter& run_;
+  const std::uint64_t limit_;
+  bool more_ = true;
+};
 
 // A sort, a merge or a check of files, once.
 class LineFiles {
@@ -99,6 +123,7 @@ class LineFiles {
   }
 
   void merge_inputs();
+  void write_runs_of(LineMerge<TextCursor>& merge, std::optional<std::uint64_t> bytes);
   template <typename Use>
   void merge_inputs(std::size_t first, std::size_t last, const Use& use);
 
@@ -333,6 +358,27 @@ void LineFiles::merge_inputs(std::size_t first, std::size_t last, const Use& use
   }
 }
 
+// Writes all records of a merge as a run, or, where nobody knows how many bytes there will be, as
+// runs of so many that their tables are small beside the memory.
+void LineFiles::write_runs_of(LineMerge<TextCursor>& merge, std::optional<std::uint64_t> bytes) {
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t limit = bytes ? kNoLimit : kRunOfUnknown * job_.plan().memory_bytes;
+  const std::uint64_t most = bytes ? kMaxStored * *bytes + kMinRunBytes : 2 * limit;
+  bool more = true;
+  while (more) {
+    job_.runs().form(most, [&](LineRunWriter& run) {
+      MergePiece piece(merge, run, limit);
+      for_each_record(
+          piece,
+          [&](const MergePiece& at) {
+            run.append(at.stored(), run.records() == 0 ? 0 : at.in_common(), 1);
+          },
+          [&](std::uint64_t added) { job_.watch().add(added); });
+      more = piece.more();
+    });
+  }
+}
+
 void LineFiles::merge_inputs() {
   const std::uint64_t order = job_.plan().most_inputs();
   if (order >= files_.inputs()) {
@@ -349,21 +395,13 @@ void LineFiles::merge_inputs() {
     throw Error(ENOMEM, "merging with " + format_bytes(job_.plan().memory_bytes) +
                             " of memory: no two inputs fit; raise it");
   }
-  files_.expect_known_lengths();
-  const std::uint64_t bytes = *files_.input_bytes();
+  const std::optional<std::uint64_t> bytes = files_.input_bytes();
   job_.watch().begin(SortPhase::kMerging, bytes);
   unsigned merges = 0;
   for (std::size_t first = 0; first < files_.inputs(); first += order) {
     const std::size_t last = std::min<std::size_t>(first + order, files_.inputs());
     ++merges;
-    merge_inputs(first, last, [&](LineMerge<TextCursor>& merge) {
-      job_.runs().form(kMaxStored * bytes + kMinRunBytes, [&](LineRunWriter& run) {
-        for_each_record(
-            merge,
-            [&](const LineMerge<TextCursor>& at) { run.append(at.stored(), at.in_common(), 1); },
-            [&](std::uint64_t added) { job_.watch().add(added); });
-      });
-    });
+    merge_inputs(first, last, [&](LineMerge<TextCursor>& merge) { write_runs_of(merge, bytes); });
   }
   job_.runs().count_merge_of_inputs(merges);
   job_.end_forming();

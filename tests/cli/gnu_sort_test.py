@@ -4,6 +4,8 @@
   gnu_sort_test.py VORTEX_SORT VORTEX [--sanitized]
 """
 
+import concurrent.futures
+import itertools
 import os
 import pathlib
 import random
@@ -149,6 +151,37 @@ class Orders(Comparison):
                 self.put(name, self.run_program(GNU, [*stable, *order], text).stdout)
             self.compare(*merge, *order, *files)
             self.compare(*merge, *order, *files, "-", stdin=(self.folder / "m0").read_bytes())
+
+    def test_merges_of_many_pipes(self):
+        # More than are merged at once, which are three, and so much of three that it becomes
+        # several runs: these hold 16 MiB each.
+        count = 8
+        texts = []
+        for i in range(count):
+            lines = sorted(b"%x %s" % (self.random.getrandbits(40), b"y" * 220)
+                           for _ in range(30000))
+            texts.append(b"\n".join(lines) + b"\n" if i != 5 else b"")
+            (self.folder / f"m{i}").write_bytes(texts[-1])
+        files = [f"m{i}" for i in range(count)]
+        pipes = [f"p{i}" for i in range(count)]
+        # vortex-sort takes some more memory than it is told when that is very little.
+        programs = [(OURS, "sort", []), (VORTEX, "vortex", ["sort", "--lines"])]
+        for (program, name, verb), options in itertools.product(programs, (["-m"], ["-m", "-u"])):
+            theirs = self.run_program(GNU, [*options, *files])
+            for pipe in pipes:
+                os.mkfifo(self.folder / pipe)
+            with concurrent.futures.ThreadPoolExecutor(count) as writers:
+                written = [writers.submit((self.folder / pipe).write_bytes, text)
+                           for pipe, text in zip(pipes, texts)]
+                ours = self.run_program(program, [*verb, *options, "-S", "1M", "-o", "/dev/stdout",
+                                                  *pipes], name=name)
+                for pipe in pipes:  # of those that it has left, no writer waits for ever
+                    os.close(os.open(self.folder / pipe, os.O_RDONLY | os.O_NONBLOCK))
+                concurrent.futures.wait(written)
+            self.assertEqual(ours.stderr, b"", f"seed {SEED}")
+            self.assertTrue(ours.stdout == theirs.stdout, f"seed {SEED}")
+            for pipe in pipes:
+                (self.folder / pipe).unlink()
 
     def test_locales(self):
         words = [b"zeta", b"Alpha", b"alpha", b"\xc3\xa9t\xc3\xa9", b"ete", b"co-op", b"coop", b"Zeta",
