@@ -26,9 +26,9 @@ bool sort_coded_bucket(const Coded& coded, std::byte* bucket, std::size_t count,
   return true;
 }
 
-// The same for words with any scratch. False: they are too many to be sorted at once.
-bool sort_words_in_place(const CodedWord& coded, std::byte* bucket, std::size_t count,
-                         std::span<std::byte> scratch, RecordOutput& out) {
+// The same for words whose scratch is too small for that. False: they are too many at once.
+bool sort_words_in_little_scratch(const CodedWord& coded, std::byte* bucket, std::size_t count,
+                                  std::span<std::byte> scratch, RecordOutput& out) {
   if (!detail::sort_words_by_bits(bucket, count, scratch)) return false;
   const auto* words = reinterpret_cast<const std::uint64_t*>(bucket);
   while (count > 0) {
@@ -75,7 +75,7 @@ void FormatOrder::sort_bucket(std::byte* records, std::size_t count, std::span<s
     const CodedWord coded(rules());
     const auto small = detail::small_sort_for<std::uint64_t>(detail::isa_in_use());
     if (sort_coded_bucket(coded, records, count, small, scratch, out)) return;
-    if (sort_words_in_place(coded, records, count, scratch, out)) return;
+    if (sort_words_in_little_scratch(coded, records, count, scratch, out)) return;
     coded.decode(reinterpret_cast<std::uint64_t*>(records), count, records);
   } else if (CodedPair::suits(rules())) {
     const CodedPair coded(rules());

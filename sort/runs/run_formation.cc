@@ -60,7 +60,7 @@ class Nowhere final : public RecordOutput {
 }  // namespace
 
 RunFormation::Buckets::Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes,
-                               std::byte* buffers)
+                               Buffer* buffers)
     : OpenBuckets(count),
       pool_(pool),
       record_bytes_(record_bytes),
@@ -95,7 +95,7 @@ bool RunFormation::Buckets::extend(std::size_t bucket) {
   }
   End& open = end(bucket);
   open.limit =
-      open.cursor + (buffers_ != nullptr ? std::min(kBufferBytes, written.room) : written.room);
+      open.cursor + (buffers_ != nullptr ? std::min(sizeof(Buffer), written.room) : written.room);
   return true;
 }
 
@@ -180,8 +180,7 @@ void RunFormation::make_generations(const RunFormationOptions& options) {
   const std::size_t each = detail::BucketSplitters::kept_bytes(order_, buckets);
   const std::size_t all = options.generations * each;
   if (Buckets::has_buffers(record_bytes_)) {
-    buffers_.reset(static_cast<std::byte*>(
-        ::operator new (buckets* Buckets::kBufferBytes, std::align_val_t{detail::kStreamedBytes})));
+    buffers_ = std::make_unique_for_overwrite<Buckets::Buffer[]>(buckets);
   }
   const bool fits = all <= scratch_.size() / 8 &&
                     scratch_.size() - all >= detail::least_sort_scratch_bytes(most_records());

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <vector>
@@ -78,14 +77,15 @@ class RunFormation {
   // in memory costs several times as much. There is room in the bucket for all that is buffered.
   class Buckets final : public OpenBuckets {
    public:
-    // A buffer of kBufferBytes for each, aligned to a cache line, or none: records go to their
-    // buckets at once.
-    static constexpr std::size_t kBufferBytes = 1024;
+    struct alignas(detail::kStreamedBytes) Buffer {
+      std::byte bytes[1024];
+    };
     static bool has_buffers(std::size_t record_bytes) noexcept {
-      return kBufferBytes % record_bytes == 0 && record_bytes <= detail::kStreamedBytes;
+      return sizeof(Buffer) % record_bytes == 0 && record_bytes <= detail::kStreamedBytes;
     }
 
-    Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes, std::byte* buffers);
+    // `buffers` are one for each bucket, or null: records go to their buckets at once.
+    Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes, Buffer* buffers);
 
     bool extend(std::size_t bucket) override;
     // All that was scattered is in the buckets, for any thread to see.
@@ -106,14 +106,13 @@ class RunFormation {
 
     // Where records go next: the buffer, or the bucket.
     std::byte* front(std::size_t bucket) const noexcept {
-      return buffers_ != nullptr ? buffers_ + bucket * kBufferBytes
-                                 : begin(bucket) + written_[bucket].bytes;
+      return buffers_ != nullptr ? buffers_[bucket].bytes : begin(bucket) + written_[bucket].bytes;
     }
     void flush(std::size_t bucket) noexcept;
 
     StreamPool& pool_;
     const std::size_t record_bytes_;
-    std::byte* const buffers_;
+    Buffer* const buffers_;
     std::vector<std::unique_ptr<BucketStream>> streams_;
     std::vector<Written> written_;
   };
@@ -121,7 +120,7 @@ class RunFormation {
   // The buckets of one run, by its own splitters.
   struct Generation {
     Generation(const RecordOrder& order, StreamPool& pool, unsigned buckets,
-               std::span<std::byte> kept_records, std::byte* buffers)
+               std::span<std::byte> kept_records, Buckets::Buffer* buffers)
         : splitters(order, buckets, kept_records),
           buckets(pool, buckets, order.record_bytes(), buffers) {}
 
@@ -147,13 +146,8 @@ class RunFormation {
   const std::size_t record_bytes_;
   const std::unique_ptr<std::byte[]> scratch_memory_;
   const std::span<std::byte> scratch_;
-  std::size_t kept_bytes_ = 0;  // whole splitters, at the end of the scratch
-  struct Delete {
-    void operator()(std::byte* memory) const noexcept {
-      ::operator delete (memory, std::align_val_t{detail::kStreamedBytes});
-    }
-  };
-  std::unique_ptr<std::byte[], Delete> buffers_;  // of the generation that is filled
+  std::size_t kept_bytes_ = 0;                  // whole splitters, at the end of the scratch
+  std::unique_ptr<Buckets::Buffer[]> buffers_;  // of the generation that is filled
   std::vector<std::unique_ptr<Generation>> generations_;
   std::size_t filling_ = 0;
   std::size_t emitting_ = 0;

@@ -152,8 +152,8 @@ class Orders(Comparison):
             self.compare(*merge, *order, *files, "-", stdin=(self.folder / "m0").read_bytes())
 
     def test_merges_of_many_pipes(self):
-        # More than are merged at once, which are three, and so much of three that it becomes
-        # several runs: these hold 16 MiB each.
+        # Three pipes are merged at once in so little memory, and three hold more than the 16 MiB
+        # of a run.
         count = 8
         texts = []
         for i in range(count):

@@ -59,8 +59,7 @@ class DenseSorter {
   // The same with the result in `out`, which may be the array. It is written from its beginning to
   // its end, so that it need not be in the caches; `other` should be.
   void sort_to(Record* array, std::size_t count, Record* other, Record* out) const noexcept {
-    Bits heavy;
-    if (count <= kMaxSmallSort || has_heavy_key(rules_, array, count, &heavy)) {
+    if (count <= kMaxSmallSort || has_heavy_key(rules_, array, count)) {
       sort(array, count, other, true);
       return copy(other, count, out);
     }
