@@ -9,19 +9,21 @@
 //   unique      words, each once (-u)
 //   *_locale    the same lines by the rules of a locale; skipped where the system lacks it
 //
-// Every row reads the input from the disk, writes runs, and writes and syncs the output; GNU sort
-// has as many threads (--parallel=2) and as much memory (-S). The page cache is dropped before
-// every row where the system permits. The outputs of both are compared. `of_bound` is the share of
-// the least time that the disk needs, whose speed is measured behind each sort.
+// Every row reads the input from the disk, writes runs, and writes and syncs the output; the peers
+// have as many threads (--parallel=2) and as much memory (-S). The page cache is dropped before
+// every row where the system permits. The outputs are compared. `of_bound` is the share of the
+// least time that the disk needs, whose speed is measured before and behind each sort.
 //
 // Options before those of Google Benchmark: --folder=DIR (decides the disk), --mib=N of input
-// (1024), --memory-mib=N (128), --rounds=N (3), --locale=NAME (en_US.UTF-8).
+// (1024), --memory-mib=N (128), --rounds=N (3), --locale=NAME (en_US.UTF-8), --give-up=SECONDS
+// (never), after which a peer is ended: its row counts as so long, and shows `gave_up`.
+// --peer=PROGRAM is one that takes GNU sort's options, for a row of its own: uutils' sort, or
+// bench/duckdb_sort.py.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -51,6 +53,8 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 bench::SortSettings settings;
 std::string locale = "en_US.UTF-8";
+std::string peer;
+std::string give_up;  // in seconds; empty: never
 
 std::string path_of(const std::string& name) { return settings.folder + "/sort_lines." + name; }
 
@@ -178,10 +182,16 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// The least time in which the disk can do what a sort made of it, by its speed now: it reads the
-// input while runs are written, and these while the output is.
-double disk_seconds(const LineSortReport& report) {
-  const DiskSpeed speed = measure_disk_speed(*open_disk(), settings.folder);
+DiskSpeed disk_speed() {
+  DiskSpeedOptions options;
+  options.bytes = 512 * kMiB;
+  options.most_ns = 2'000'000'000;
+  return measure_disk_speed(*open_disk(), settings.folder, options);
+}
+
+// The least time in which the disk can do what a sort made of it: it reads the input while runs are
+// written, and these while the output is.
+double disk_seconds(const LineSortReport& report, const DiskSpeed& speed) {
   if (report.runs == 0) {
     return speed.seconds(report.input_bytes, 0) + speed.seconds(0, report.output_bytes);
   }
@@ -201,11 +211,13 @@ void sort_with_vortex(benchmark::State& state, const Case& one) {
     options.resources.memory_bytes = settings.memory_bytes;
     options.resources.folders = {settings.folder};
     options.resources.threads = 2;
+    const DiskSpeed before = disk_speed();
     drop_caches();
     LineSortReport report;
     const double seconds = seconds_of([&] { report = sort_lines(options); });
     state.SetIterationTime(seconds);
-    state.counters["of_bound"] = disk_seconds(report) / seconds;
+    const double least = disk_seconds(report, before) + disk_seconds(report, disk_speed());
+    state.counters["of_bound"] = least / 2 / seconds;
     state.counters["cpu_s"] = report.cpu_seconds;
     state.counters["runs"] = static_cast<double>(report.runs);
     state.counters["passes"] = report.passes;
@@ -214,27 +226,39 @@ void sort_with_vortex(benchmark::State& state, const Case& one) {
   state.SetBytesProcessed(static_cast<std::int64_t>(settings.input_bytes));
 }
 
-bool run_gnu_sort(const Case& one, const std::string& output) {
+enum class Ended { kSorted, kFailed, kGaveUp };
+
+// `program` takes GNU sort's options.
+Ended run_peer(const std::string& program, const Case& one, const std::string& output) {
+  constexpr int kTimedOut = 124;  // as timeout(1) tells it
   const std::string memory = std::to_string(settings.memory_bytes / 1024) + "K";
   const std::string input = input_of(one);
-  std::vector<const char*> arguments = {"sort", "--parallel=2",          "-S", memory.c_str(),
-                                        "-T",   settings.folder.c_str(), "-o", output.c_str()};
+  std::vector<const char*> arguments;
+  if (!give_up.empty()) arguments = {"timeout", give_up.c_str()};
+  arguments.insert(arguments.end(), {program.c_str(), "--parallel=2", "-S", memory.c_str(), "-T",
+                                     settings.folder.c_str(), "-o", output.c_str()});
   arguments.insert(arguments.end(), one.gnu_options.begin(), one.gnu_options.end());
   arguments.push_back(input.c_str());
   arguments.push_back(nullptr);
   const std::string rules = "LC_ALL=" + (one.in_locale ? locale : "C");
-  const char* const found = getenv("LOCPATH");
-  const std::string locales = found != nullptr ? "LOCPATH=" + std::string(found) : "";
-  std::array<const char*, 4> environment = {rules.c_str(), "PATH=/usr/bin:/bin",
-                                            found != nullptr ? locales.c_str() : nullptr, nullptr};
+  std::vector<const char*> variables = {rules.c_str()};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::string_view(*variable).substr(0, 7) != "LC_ALL=") variables.push_back(*variable);
+  }
+  variables.push_back(nullptr);
   pid_t child = 0;
-  int status = posix_spawnp(&child, "sort", nullptr, nullptr, const_cast<char**>(arguments.data()),
-                            const_cast<char**>(environment.data()));
-  if (status != 0 || waitpid(child, &status, 0) != child || status != 0) return false;
+  int status =
+      posix_spawnp(&child, arguments[0], nullptr, nullptr, const_cast<char**>(arguments.data()),
+                   const_cast<char**>(variables.data()));
+  if (status != 0 || waitpid(child, &status, 0) != child) return Ended::kFailed;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kTimedOut && !give_up.empty()) {
+    return Ended::kGaveUp;
+  }
+  if (status != 0) return Ended::kFailed;
   const int file = open(output.c_str(), O_RDONLY | O_CLOEXEC);
   fsync(file);
   close(file);
-  return true;
+  return Ended::kSorted;
 }
 
 // Whether two files hold the same; both have been synced, and are in the page cache or not.
@@ -244,23 +268,28 @@ bool same(const std::string& a, const std::string& b) {
   return std::string_view(left.data(), left.size()) == std::string_view(right.data(), right.size());
 }
 
-void sort_with_gnu(benchmark::State& state, const Case& one) {
+void sort_with(const std::string& program, benchmark::State& state, const Case& one) {
   if (order_of(state, one) == nullptr) return;
   make_input(one);
-  const std::string output = path_of("gnu");
+  const std::string output = path_of("peer");
   const std::string ours = path_of(std::string(one.name) + ".out");
+  Ended ended = Ended::kFailed;
   for (auto _ : state) {
     drop_caches();
-    bool sorted = false;
-    state.SetIterationTime(seconds_of([&] { sorted = run_gnu_sort(one, output); }));
-    if (!sorted) state.SkipWithError("GNU sort failed");
+    state.SetIterationTime(seconds_of([&] { ended = run_peer(program, one, output); }));
   }
-  if (access(ours.c_str(), F_OK) == 0 && !same(ours, output)) {
+  if (ended == Ended::kFailed) {
+    state.SkipWithError((program + " failed").c_str());
+  } else if (ended == Ended::kGaveUp) {
+    state.counters["gave_up"] = 1;
+  } else if (access(ours.c_str(), F_OK) == 0 && !same(ours, output)) {
     state.SkipWithError("the outputs are not the same");
   }
   unlink(output.c_str());
   state.SetBytesProcessed(static_cast<std::int64_t>(settings.input_bytes));
 }
+void sort_with_gnu(benchmark::State& state, const Case& one) { sort_with("sort", state, one); }
+void sort_with_peer(benchmark::State& state, const Case& one) { sort_with(peer, state, one); }
 
 void add_rows(const Case& one, std::vector<bench::Ratio>& ratios) {
   const auto add = [&](const char* sorter, auto* function) {
@@ -273,11 +302,14 @@ void add_rows(const Case& one, std::vector<bench::Ratio>& ratios) {
   };
   add("vortex", sort_with_vortex);
   add("gnu_sort", sort_with_gnu);
+  if (!peer.empty()) add("peer", sort_with_peer);
   const auto shown = [&](const char* sorter) {
     return std::string(one.name) + "/" + sorter + "/iterations:1/manual_time";
   };
   ratios.push_back(
       {std::string(one.name) + ": vortex against GNU sort", shown("vortex"), shown("gnu_sort")});
+  ratios.push_back(
+      {std::string(one.name) + ": vortex against the peer", shown("vortex"), shown("peer")});
 }
 
 void remove_files() {
@@ -294,6 +326,8 @@ int main(int argc, char** argv) {
   using namespace vortex;
   bench::OwnOptions own = settings.options();
   own["--locale="] = [](const std::string& value) { locale = value; };
+  own["--peer="] = [](const std::string& value) { peer = value; };
+  own["--give-up="] = [](const std::string& value) { give_up = value; };
   const std::vector<std::string> arguments = bench::benchmark_arguments(argc, argv, own, "3");
   std::vector<bench::Ratio> ratios;
   remove_files();

@@ -31,6 +31,10 @@ constexpr std::uint64_t kAssumedRuns = 32;
 constexpr std::uint64_t kBlocksOfRun = 4;
 constexpr std::uint64_t kOtherBlocks = 6;
 constexpr std::size_t kReadAhead = 4;
+// Of the memory, for reading ahead and writing behind while runs are formed: a disk that has so
+// much to do goes on while an arena is sorted, and while a run is waited for.
+constexpr std::uint64_t kReadAheadShare = 8;
+constexpr std::uint64_t kWriteBehindShare = 20;
 // Where several merges share the memory.
 constexpr std::size_t kLeastReadAhead = 2;
 // Compressing runs takes so small a part of the memory at most, the second where it is demanded.
@@ -63,6 +67,21 @@ std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> by
   return chosen;
 }
 
+// The arena gets what reading ahead of records and writing behind them leave. Returns the bytes of
+// their blocks.
+std::uint64_t plan_forming(LinePlan& plan, std::uint64_t memory, std::size_t read_ahead,
+                           std::size_t write_behind) {
+  plan.reader = FramedInput::reader_options(read_ahead, plan.block_bytes);
+  plan.run_write_behind = write_behind;
+  const std::uint64_t blocks =
+      FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) + plan.writing_blocks();
+  const std::uint64_t arena =
+      memory - std::min(memory, blocks * (plan.block_bytes + kBytesBesideBlock));
+  plan.arena_bytes =
+      static_cast<std::size_t>(arena - std::min(arena, sorting_bytes(arena / 3, plan.threads)));
+  return blocks * plan.block_bytes;
+}
+
 }  // namespace
 
 LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes) {
@@ -89,18 +108,17 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
   plan.pool_blocks = static_cast<std::size_t>(memory / (plan.block_bytes + kBytesBesideBlock));
 
   // Reading and writing get a quarter at most while runs are formed.
-  std::size_t blocks = 0;
   for (std::size_t ahead = kReadAhead; ahead > 0; --ahead) {
-    plan.reader = FramedInput::reader_options(ahead, plan.block_bytes);
     plan.writer = {.comeback_blocks = 0, .write_behind = ahead, .request_bytes = plan.block_bytes};
-    plan.run_write_behind = ahead;
-    blocks = FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) + plan.writing_blocks();
-    if (blocks * plan.block_bytes <= memory / 4) break;
+    if (plan_forming(plan, memory, ahead, ahead) <= memory / 4) break;
   }
-  const std::uint64_t beside = blocks * (plan.block_bytes + kBytesBesideBlock);
-  const std::uint64_t arena = memory - std::min(memory, beside);
-  plan.arena_bytes =
-      static_cast<std::size_t>(arena - std::min(arena, sorting_bytes(arena / 3, plan.threads)));
+  plan.merged_reader = plan.reader;
+  if (bytes && *bytes > plan.arena_bytes) {
+    const std::uint64_t blocks = memory / plan.block_bytes;
+    const auto read_ahead = static_cast<std::size_t>(blocks / kReadAheadShare);
+    const auto write_behind = static_cast<std::size_t>(blocks / kWriteBehindShare);
+    if (write_behind > kReadAhead) plan_forming(plan, memory, read_ahead, write_behind);
+  }
   if (plan.most_runs(0) < 2 || plan.arena_bytes < memory / 4) {
     throw Error(ENOMEM,
                 "sorting lines with " + format_bytes(plan.memory_bytes) +
@@ -149,7 +167,7 @@ unsigned LinePlan::merges_at_once(std::uint64_t runs, std::uint64_t longest) con
 std::uint64_t LinePlan::most_inputs() const {
   const std::size_t writing = writing_blocks();
   if (pool_blocks / 2 <= writing) return 0;
-  return (pool_blocks / 2 - writing) / FileReaderBase::blocks_needed(reader, block_bytes);
+  return (pool_blocks / 2 - writing) / FileReaderBase::blocks_needed(merged_reader, block_bytes);
 }
 
 }  // namespace vortex::inline v0

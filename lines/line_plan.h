@@ -22,8 +22,9 @@ struct LinePlan {
   std::size_t arena_bytes = 0;       // for records and their index
   std::uint64_t longest_record = 0;  // as it is stored
 
-  FileReaderOptions reader;  // of an input
-  FileWriterOptions writer;  // of the output
+  FileReaderOptions reader;         // of an input whose records become runs
+  FileReaderOptions merged_reader;  // of one that is sorted already
+  FileWriterOptions writer;         // of the output
   std::size_t run_write_behind = 0;
   RunCompression compression = RunCompression::kNever;  // there is memory for it
 

@@ -83,8 +83,8 @@ class LineFiles {
  private:
   using Writing = std::function<void(FramedOutput& out)>;
 
-  std::unique_ptr<FramedInput> open_input(std::size_t index, AssemblyRoom room,
-                                          std::uint64_t longest);
+  std::unique_ptr<FramedInput> open_input(std::size_t index, const FileReaderOptions& reader,
+                                          AssemblyRoom room, std::uint64_t longest);
   void form_runs();
   void take_all(std::size_t index);
   void note_header(std::size_t input, std::string_view record);
@@ -158,14 +158,14 @@ LineSortReport LineFiles::sort() {
   return report_;
 }
 
-std::unique_ptr<FramedInput> LineFiles::open_input(std::size_t index, AssemblyRoom room,
-                                                   std::uint64_t longest) {
+std::unique_ptr<FramedInput> LineFiles::open_input(std::size_t index,
+                                                   const FileReaderOptions& reader,
+                                                   AssemblyRoom room, std::uint64_t longest) {
   // Address space for the runs that are written while a pipe is read, and the output.
   const std::uint64_t others = 4 * job_.plan().memory_bytes;
-  return std::make_unique<FramedInput>(
-      files_.open_reader(index, job_.pool(), job_.plan().reader, others),
-      files_.input(index).name(), options_.framing, longest, std::move(room),
-      options_.resources.stop);
+  return std::make_unique<FramedInput>(files_.open_reader(index, job_.pool(), reader, others),
+                                       files_.input(index).name(), options_.framing, longest,
+                                       std::move(room), options_.resources.stop);
 }
 
 void LineFiles::note_header(std::size_t input, std::string_view record) {
@@ -181,7 +181,7 @@ void LineFiles::form_runs() {
 
 void LineFiles::take_all(std::size_t index) {
   const auto input = open_input(
-      index,
+      index, job_.plan().reader,
       [this](std::string_view so_far, std::size_t bytes) {
         return job_.assembly_room(so_far, bytes);
       },
@@ -344,7 +344,7 @@ void LineFiles::merge_inputs(std::size_t first, std::size_t last, const Use& use
   const std::size_t longest =
       job_.plan().pool_blocks / 2 * job_.plan().block_bytes / (last - first);
   for (std::size_t i = first; i < last; ++i) {
-    inputs.push_back(open_input(i, own_assembly_room(longest), longest));
+    inputs.push_back(open_input(i, job_.plan().merged_reader, own_assembly_room(longest), longest));
     cursors.push_back(std::make_unique<TextCursor>(
         *inputs.back(), options_, [this, i](std::string_view record) { note_header(i, record); }));
     players.push_back(cursors.back().get());
