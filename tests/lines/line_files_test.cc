@@ -14,6 +14,7 @@
 #include "lines/block_packer.h"
 #include "study/fault_plan.h"
 #include "study/faulty_disk.h"
+#include "tests/lines/fuzzed_input.h"
 #include "tests/lines/line_cases.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/environment.h"
@@ -780,6 +781,45 @@ TEST_F(LineFiles, ASorterKeepsRunsInItsFolders) {
     std::string_view record;
     EXPECT_FALSE(sorter.next(record));
   }
+}
+
+// The inputs that the search (./dev fuzz line_input) begins with and has found.
+TEST_F(LineFiles, FuzzedInputs) {
+  const char* const seeds = std::getenv("VORTEX_FUZZ_SEEDS");
+  ASSERT_NE(seeds, nullptr);
+  std::size_t inputs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(seeds)) {
+    EXPECT_STREQ(problem_with_input(folder.path().string(), file_text(entry.path().string())),
+                 nullptr)
+        << entry.path();
+    ++inputs;
+  }
+  EXPECT_GE(inputs, 5U);
+}
+
+TEST_F(LineFiles, RandomBytesAreReadAsAnyFraming) {
+  auto random = test_random();
+  int whole = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::string input(FuzzedInput::kHead + random() % 200, '\0');
+    for (char& c : input) c = static_cast<char>(random());
+    // Few different bytes, so that there are records; and lengths that are right, in one file.
+    const std::string some("ab\n\n\"\0\1\2", 8);
+    for (std::size_t i = FuzzedInput::kHead; i < input.size(); ++i) {
+      input[i] = some[static_cast<unsigned char>(input[i]) % some.size()];
+    }
+    if (round % 4 == 0) {
+      input = std::string("\2", 1) + input.substr(1, 3) + std::string(2, '\0');
+      for (auto records = random() % 20; records > 0; --records) {
+        const auto bytes = static_cast<unsigned char>(random() % 9);
+        input += static_cast<char>(bytes) + std::string(3, '\0') + std::string(bytes, 'a');
+      }
+    }
+    whole += FuzzedInput(folder.path().string(), input).whole() ? 1 : 0;
+    EXPECT_STREQ(problem_with_input(folder.path().string(), input), nullptr)
+        << ::testing::PrintToString(input);
+  }
+  EXPECT_GT(whole, 100);
 }
 
 }  // namespace

@@ -1,0 +1,147 @@
+// Any bytes as an input of a sort of lines, for a search for one that is read wrongly.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/file_text.h"
+#include "vortex/error.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::test {
+
+using FuzzedRecords = std::vector<std::string>;
+
+// Records of a text, byte by byte; none: the framing does not allow it.
+inline std::optional<FuzzedRecords> records_in(RecordFraming::Kind framing, char delimiter,
+                                               std::string_view text) {
+  FuzzedRecords records;
+  if (framing == RecordFraming::Kind::kLengthPrefixed) {
+    while (!text.empty()) {
+      std::uint32_t bytes = 0;
+      if (text.size() < sizeof bytes) return std::nullopt;
+      std::memcpy(&bytes, text.data(), sizeof bytes);
+      text.remove_prefix(sizeof bytes);
+      if (text.size() < bytes) return std::nullopt;
+      records.emplace_back(text.substr(0, bytes));
+      text.remove_prefix(bytes);
+    }
+    return records;
+  }
+  bool in_quotes = false;
+  std::string record;
+  for (const char c : text) {
+    if (framing == RecordFraming::Kind::kQuoted && c == '"') in_quotes = !in_quotes;
+    if (c == delimiter && !in_quotes) {
+      records.push_back(std::exchange(record, {}));
+    } else {
+      record += c;
+    }
+  }
+  if (in_quotes) return std::nullopt;
+  if (!record.empty()) records.push_back(record);
+  return records;
+}
+
+// Sorts files in a folder that is its caller's. The first bytes of an input say how: the framing
+// and the delimiter, what comes in front so that the others lie across borders of blocks, how many
+// records stay on top, and where the input is cut in two files.
+class FuzzedInput {
+ public:
+  static constexpr std::size_t kHead = 6;
+
+  FuzzedInput(std::string folder, std::string_view input) : folder_(std::move(folder)) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(input[i]); };
+    constexpr RecordFraming::Kind kKinds[] = {RecordFraming::Kind::kDelimited,
+                                              RecordFraming::Kind::kQuoted,
+                                              RecordFraming::Kind::kLengthPrefixed};
+    kind_ = kKinds[byte(0) % 3];
+    unique_ = byte(0) / 3 % 2 == 1;
+    if (kind_ == RecordFraming::Kind::kDelimited && byte(0) % 8 == 7) delimiter_ = '\0';
+    const std::size_t in_front = byte(1) * std::size_t{64} + byte(2);
+    header_ = byte(3) % 3;
+    const std::string_view text = input.substr(kHead);
+    const std::size_t cut = (byte(4) + byte(5) * std::size_t{256}) % (text.size() + 1);
+    texts_ = {framed(std::string(in_front, 'm')) + std::string(text.substr(0, cut)),
+              std::string(text.substr(cut))};
+  }
+
+  bool whole() const { return expected().has_value(); }
+
+  // What is wrong with the output, or null.
+  const char* problem() const {
+    const std::optional<std::string> expected = this->expected();
+    LineSortOptions options;
+    options.framing = kind_ == RecordFraming::Kind::kQuoted ? RecordFraming::quoted()
+                      : kind_ == RecordFraming::Kind::kDelimited
+                          ? RecordFraming::delimited(delimiter_)
+                          : RecordFraming::length_prefixed();
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      options.inputs.push_back(folder_ + "/in" + std::to_string(i));
+      std::ofstream(options.inputs.back(), std::ios::binary) << texts_[i];
+    }
+    options.output = folder_ + "/out";
+    options.order.unique = unique_;
+    options.header_records = header_;
+    options.resources.memory_bytes = std::uint64_t{1} << 20;
+    options.resources.block_bytes = std::size_t{16} << 10;
+    options.resources.threads = 1;
+    try {
+      sort_lines(options);
+    } catch (const Error&) {
+      return expected ? "an input that is whole is refused" : nullptr;
+    }
+    if (!expected) return "an input that is not whole is taken";
+    return file_text(options.output) == *expected ? nullptr : "the output";
+  }
+
+ private:
+  std::string framed(const std::string& record) const {
+    if (kind_ != RecordFraming::Kind::kLengthPrefixed) return record + delimiter_;
+    const auto bytes = static_cast<std::uint32_t>(record.size());
+    std::string text(sizeof bytes, '\0');
+    std::memcpy(text.data(), &bytes, sizeof bytes);
+    return text + record;
+  }
+
+  std::optional<std::string> expected() const {
+    std::string output;
+    FuzzedRecords sorted;
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      std::optional<FuzzedRecords> records = records_in(kind_, delimiter_, texts_[i]);
+      if (!records) return std::nullopt;
+      const auto header = records->begin() + static_cast<std::ptrdiff_t>(
+                                                 std::min<std::size_t>(header_, records->size()));
+      for (auto at = records->begin(); i == 0 && at != header; ++at) output += framed(*at);
+      sorted.insert(sorted.end(), header, records->end());
+    }
+    const auto as_bytes = [](const std::string& a, const std::string& b) {
+      const int order = std::memcmp(a.data(), b.data(), std::min(a.size(), b.size()));
+      return order != 0 ? order < 0 : a.size() < b.size();
+    };
+    std::sort(sorted.begin(), sorted.end(), as_bytes);
+    if (unique_) sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    for (const std::string& record : sorted) output += framed(record);
+    return output;
+  }
+
+  std::string folder_;
+  RecordFraming::Kind kind_ = RecordFraming::Kind::kDelimited;
+  char delimiter_ = '\n';
+  bool unique_ = false;
+  std::size_t header_ = 0;
+  std::vector<std::string> texts_;
+};
+
+inline const char* problem_with_input(const std::string& folder, std::string_view input) {
+  return input.size() < FuzzedInput::kHead ? nullptr : FuzzedInput(folder, input).problem();
+}
+
+}  // namespace vortex::test
