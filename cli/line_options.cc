@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "cli/environment_order.h"
@@ -29,13 +31,22 @@ std::optional<char> parse_separator(const std::string& text) {
   throw Error(EINVAL, "--field-separator '" + text + "': it is one byte, or \\0");
 }
 
+// Names of columns are looked up before the sort reads its inputs. What a pipe gave then would be
+// missing from the sort, and to open one may wait for ever.
+void expect_readable_twice(const std::string& path) {
+  std::error_code error;
+  const bool regular = path != "-" && std::filesystem::is_regular_file(path, error);
+  if (error) throw Error(error.value(), "read the head of '" + path + "'");
+  if (regular) return;
+  throw Error(EINVAL,
+              fmt::format("names of columns need a first input that can be read twice, and {} is "
+                          "no regular file: give the numbers of the columns",
+                          path == "-" ? "standard input" : "'" + path + "'"));
+}
+
 // The first record of a file, which holds the names of the columns.
 std::string head_of(const std::string& path) {
-  if (path == "-") {
-    throw Error(EINVAL,
-                "columns are named by the head of the first input, and standard input can be read "
-                "once only: give numbers of columns, or a file");
-  }
+  expect_readable_twice(path);
   std::ifstream file(path, std::ios::binary);
   if (!file.is_open()) throw Error(errno, "read the head of '" + path + "'");
   std::string text(kMaxHeadBytes, '\0');

@@ -373,6 +373,23 @@ class Verb(Comparison):
             self.assertIn(text, done.stderr.decode())
             self.assertEqual(done.stdout, b"")
 
+    def test_names_of_columns_need_a_file(self):
+        self.put("in", b"name,age\nb,2\na,10\n")
+        os.mkfifo(self.folder / "pipe")  # which nobody writes
+        for path in ("pipe", "/dev/stdin", "-", "."):
+            done = self.vortex("--csv", "--header", 1, "-k", "age:n", path, "-o", "-",
+                               stdin=b"name,age\nb,2\na,10\n", code=2)
+            self.assertIn("can be read twice", done.stderr.decode())
+            self.assertIn("numbers of the columns", done.stderr.decode())
+            self.assertEqual(done.stdout, b"")
+        done = self.vortex("--csv", "--header", 1, "-k", "age:n", "missing", "-o", "-", code=2)
+        self.assertIn("No such file", done.stderr.decode())
+        # A later one may be a pipe, and with a number the first, too.
+        for arguments in (["-k", "age:n", "in", "-"], ["-k", "2:n", "-", "in"]):
+            done = self.vortex("--csv", "--header", 1, *arguments, "-o", "-",
+                               stdin=b"name,age\nc,9\n")
+            self.assertEqual(done.stdout, b"name,age\nb,2\nc,9\na,10\n")
+
     def test_report(self):
         self.put("in", b"b\na\nb\n")
         done = self.vortex("--lines", "-u", "--json", "-v", "in", "-o", "out")
