@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "cli/broken_pipe.h"
 #include "cli/verbs.h"
 #include "vortex/detail/printable.h"
 #include "vortex/error.h"
@@ -209,6 +210,7 @@ int run(int argc, char** argv) noexcept {
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
     return code;
   } catch (const std::exception& exception) {
+    end_process_at_broken_pipe(exception);
     std::fprintf(stderr, "vortex: %s\n", detail::printable(message_for_people(exception)).c_str());
   }
   return kExitError;

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/broken_pipe.h"
 #include "cli/environment_order.h"
 #include "cli/gnu_sort_options.h"
 #include "cli/interrupt.h"
@@ -194,6 +195,7 @@ int gnu_sort(int argc, char** argv) noexcept {
       std::fprintf(stderr, "Try '%s --help' for more information.\n", program);
     }
   } catch (const std::exception& exception) {
+    end_process_at_broken_pipe(exception);
     const bool by_us = errno_of(exception, 0) == EINVAL;
     print_error(program, by_us ? message_of(exception) : std::string_view(exception.what()));
   }

@@ -8,6 +8,7 @@ import concurrent.futures
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -309,6 +310,33 @@ class Refusals(Comparison):
                                   stderr=subprocess.PIPE, check=False, env=environment())
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"No space left", done.stderr)
+
+    def test_an_output_that_nobody_reads(self):
+        self.put("in", b"".join(b"%d\n" % i for i in range(100000)))
+
+        def end_of(program, *arguments, ignored):
+            ours, theirs = os.pipe()
+            os.close(ours)
+            try:
+                return subprocess.run(
+                    [program, *arguments], stdout=theirs, stderr=subprocess.PIPE, check=False,
+                    cwd=self.folder, env=environment(), timeout=60, restore_signals=False,
+                    preexec_fn=lambda: signal.signal(
+                        signal.SIGPIPE, signal.SIG_IGN if ignored else signal.SIG_DFL))
+            finally:
+                os.close(theirs)
+
+        for ignored, code in ((False, -signal.SIGPIPE), (True, 2)):
+            self.assertEqual(end_of(GNU, "in", ignored=ignored).returncode, code)
+            for command in ([OURS, "in"], [OURS, "--debug", "in"],
+                            [VORTEX, "sort", "--lines", "in", "-o", "-"],
+                            [VORTEX, "sort", "--record", "2", "in", "-o", "-"]):
+                done = end_of(*command, ignored=ignored)
+                self.assertEqual(done.returncode, code, done.stderr)
+                if ignored:
+                    self.assertIn(b"Broken pipe", done.stderr)
+                else:
+                    self.assertNotIn(b"Broken pipe", done.stderr)
 
     def test_help_and_version(self):
         help_text = self.run_program(OURS, ["--help", "--foo"]).stdout.decode()
