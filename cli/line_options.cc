@@ -15,6 +15,7 @@
 #include "cli/environment_order.h"
 #include "lines/framing.h"
 #include "lines/keys/field_finder.h"
+#include "lines/keys/key_locale.h"
 #include "vortex/error.h"
 #include "vortex/line_key.h"
 
@@ -61,7 +62,8 @@ std::string head_of(const std::string& path) {
 
 // The number of a column, from 1.
 std::size_t column_named(std::string_view name, const std::string& head, char separator) {
-  const CsvFields fields(separator);
+  const KeyLocale locale("C");
+  const CsvFields fields(locale, separator);
   const auto columns =
       static_cast<std::size_t>(std::count(head.begin(), head.end(), separator)) + 1;
   std::string scratch;

@@ -62,6 +62,12 @@ std::string_view LineFields::find(std::string_view record, const KeySpecificatio
 
 std::string_view CsvFields::find(std::string_view record, const KeySpecification& key,
                                  std::string& scratch) const {
+  const std::string_view value = value_of(record, key, scratch);
+  return key.flags.skip_start_blanks ? locale_.without_leading_blanks(value) : value;
+}
+
+std::string_view CsvFields::value_of(std::string_view record, const KeySpecification& key,
+                                     std::string& scratch) const {
   if (key.end_field == KeySpecification::kLineEnd) return record;
   if (record.ends_with('\r')) record.remove_suffix(1);
   std::size_t at = 0;

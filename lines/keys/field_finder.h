@@ -51,7 +51,8 @@ class LineFields : public FieldFinder {
 // part of its value, nor is a CR at the end of the record.
 class CsvFields : public FieldFinder {
  public:
-  explicit CsvFields(char separator) : separator_(separator) {}
+  // The locale, which must outlive this, says what a blank is.
+  CsvFields(const KeyLocale& locale, char separator) : locale_(locale), separator_(separator) {}
 
   // Only the fields of the specification count: one that ends with the line means the whole
   // record, another the column where it begins. A column that the record lacks is empty.
@@ -59,6 +60,11 @@ class CsvFields : public FieldFinder {
                         std::string& scratch) const override;
 
  private:
+  // With the blanks in front.
+  std::string_view value_of(std::string_view record, const KeySpecification& key,
+                            std::string& scratch) const;
+
+  const KeyLocale& locale_;
   const char separator_;
 };
 

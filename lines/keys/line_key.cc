@@ -26,7 +26,7 @@ KeySpecification parse_column(const std::string& text) {
 std::unique_ptr<const FieldFinder> finder_for(const LineKeyOptions& options,
                                               const KeyLocale& locale) {
   if (options.fields == FieldRules::kCsv) {
-    return std::make_unique<CsvFields>(options.separator.value_or(','));
+    return std::make_unique<CsvFields>(locale, options.separator.value_or(','));
   }
   return std::make_unique<LineFields>(locale, options.separator);
 }

@@ -377,6 +377,10 @@ class Verb(Comparison):
         self.assertEqual(by_name, b"\n".join([head, rows[2], rows[1], rows[3], rows[0], b""]))
         by_number = self.vortex("--csv", "--header", 1, "-k", "2:nr", "in", "-o", "-").stdout
         self.assertEqual(by_number, b"\n".join([head, rows[1], rows[3], rows[2], rows[0], b""]))
+        self.put("blanks", b" b,1\na,2\n")
+        for options in (["-k", "1:b"], ["-b", "-k1"], ["-b"]):
+            self.assertEqual(self.vortex("--csv", *options, "blanks", "-o", "-").stdout,
+                             b"a,2\n b,1\n")
         self.put("tabs", b"b\t2\na\t1\n")
         self.assertEqual(self.vortex("--csv", "-t", "\t", "-k2:n", "tabs", "-o", "-").stdout,
                          b"a\t1\nb\t2\n")

@@ -466,6 +466,22 @@ TEST_F(LineKey, ColumnsOfCsv) {
   EXPECT_EQ(error_of([&] { order_by("2.1"); }), EINVAL);
 }
 
+TEST_F(LineKey, BlanksInFrontOfColumns) {
+  // Of the value between quotes, too.
+  const Lines lines = {"1, b", "2,a", "3,\" \tc\"", "4,\"  \"", " 5,d"};
+  const auto order_by = [&](const LineKeyOptions& options) {
+    std::vector<std::string_view> views(lines.begin(), lines.end());
+    sort_lines_in_memory(views, line_order(options));
+    std::string first;
+    for (const std::string_view view : views) first += view[0] == ' ' ? view[1] : view[0];
+    return first;
+  };
+  EXPECT_EQ(order_by({.keys = {"2"}, .fields = FieldRules::kCsv}), "34125");
+  EXPECT_EQ(order_by({.keys = {"2b"}, .fields = FieldRules::kCsv}), "42135");
+  EXPECT_EQ(order_by({.keys = {"2"}, .letters = "b", .fields = FieldRules::kCsv}), "42135");
+  EXPECT_EQ(order_by({.letters = "b", .fields = FieldRules::kCsv}), "12345");
+}
+
 // The inputs that the search (./dev fuzz line_keys) begins with and has found.
 TEST_F(LineKey, FuzzedInputs) {
   const char* const folder = std::getenv("VORTEX_FUZZ_SEEDS");
