@@ -2,20 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
+#include <charconv>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "cli/csv_head.h"
 #include "cli/environment_order.h"
-#include "lines/framing.h"
-#include "lines/keys/field_finder.h"
-#include "lines/keys/key_locale.h"
 #include "vortex/error.h"
 #include "vortex/line_key.h"
 
@@ -23,7 +18,6 @@ namespace vortex::cli {
 namespace {
 
 constexpr std::string_view kLetters = "bdfghiMnRrV";
-constexpr std::size_t kMaxHeadBytes = std::size_t{1} << 20;
 
 std::optional<char> parse_separator(const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -32,67 +26,81 @@ std::optional<char> parse_separator(const std::string& text) {
   throw Error(EINVAL, "--field-separator '" + text + "': it is one byte, or \\0");
 }
 
-// Names of columns are looked up before the sort reads its inputs. What a pipe gave then would be
-// missing from the sort, and to open one may wait for ever.
-void expect_readable_twice(const std::string& path) {
-  std::error_code error;
-  const bool regular = path != "-" && std::filesystem::is_regular_file(path, error);
-  if (error) throw Error(error.value(), "read the head of '" + path + "'");
-  if (regular) return;
-  throw Error(EINVAL,
-              fmt::format("names of columns need a first input that can be read twice, and {} is "
-                          "no regular file: give the numbers of the columns",
-                          path == "-" ? "standard input" : "'" + path + "'"));
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The first record of a file, which holds the names of the columns.
-std::string head_of(const std::string& path) {
-  expect_readable_twice(path);
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open()) throw Error(errno, "read the head of '" + path + "'");
-  std::string text(kMaxHeadBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  std::string_view head;
-  const FramedRecords found = split_records(RecordFraming::quoted(), text, file.eof(), {&head, 1});
-  if (found.records == 1) return std::string(head);
-  throw Error(EINVAL, fmt::format("'{}' has no head that ends in its first {}", path,
-                                  format_bytes(kMaxHeadBytes)));
+bool is_beyond(std::string_view number, std::size_t columns) {
+  std::size_t value = 0;
+  const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  return error == std::errc::result_out_of_range || value > columns;
 }
 
-// The number of a column, from 1.
-std::size_t column_named(std::string_view name, const std::string& head, char separator) {
-  const KeyLocale locale("C");
-  const CsvFields fields(locale, separator);
-  const auto columns =
-      static_cast<std::size_t>(std::count(head.begin(), head.end(), separator)) + 1;
-  std::string scratch;
-  for (std::size_t column = 0; column < columns; ++column) {
-    const KeySpecification where{.begin_field = column, .end_field = column};
-    if (fields.find(head, where, scratch) == name) return column + 1;
+// Turns a key of CSV, COLUMN[:LETTERS], into F[LETTERS], by which the library knows it.
+class CsvKeys {
+ public:
+  CsvKeys(const LineOptions& options, const std::string& first_input)
+      : options_(options), input_(first_input) {}
+
+  std::string numbered(const std::string& key);
+
+ private:
+  std::string number_of(const std::string& column, const std::string& key);
+  const CsvHead& head();
+  const CsvHead* head_if_readable();
+
+  const LineOptions& options_;
+  const std::string& input_;
+  std::optional<CsvHead> head_;
+};
+
+const CsvHead& CsvKeys::head() {
+  if (!head_) head_.emplace(input_, parse_separator(options_.separator).value_or(','));
+  return *head_;
+}
+
+// Numbers need no head: what is wrong with the input is the sort's to tell.
+const CsvHead* CsvKeys::head_if_readable() {
+  try {
+    return &head();
+  } catch (const Error&) {
+    return nullptr;
   }
-  throw Error(EINVAL, fmt::format("no column is called '{}'; the head is: {}", name, head));
 }
 
-// COLUMN[:LETTERS] as F[LETTERS], by which the library knows it.
-std::string numbered_key(const std::string& text, const LineOptions& options,
-                         const std::vector<std::string>& inputs) {
-  const std::size_t colon = text.rfind(':');
-  std::string column = text.substr(0, colon);
-  std::string letters = colon == std::string::npos ? "" : text.substr(colon + 1);
+std::string CsvKeys::number_of(const std::string& column, const std::string& key) {
+  const bool number = is_number(column);
+  if (options_.header == 0) {
+    if (number) return column;
+    throw Error(EINVAL, "--key '" + key +
+                            "' names a column: say with --header 1 that the first "
+                            "record of each input holds the names; a number has a colon in front "
+                            "of its letters, 2:nr");
+  }
+  const CsvHead* const names = number ? head_if_readable() : &head();
+  if (names == nullptr) return column;
+  if (const auto named = names->column_named(column)) return std::to_string(*named);
+  if (!number) {
+    throw Error(EINVAL,
+                fmt::format("no column is called '{}'; the head is: {}", column, names->text()));
+  }
+  // The first of several records may be a title of fewer columns.
+  if (options_.header == 1 && is_beyond(column, names->columns())) {
+    throw Error(EINVAL, fmt::format("--key '{}': the head has {} columns, none called '{}': {}",
+                                    key, names->columns(), column, names->text()));
+  }
+  return column;
+}
+
+std::string CsvKeys::numbered(const std::string& key) {
+  const std::size_t colon = key.rfind(':');
+  std::string column = key.substr(0, colon);
+  std::string letters = colon == std::string::npos ? "" : key.substr(colon + 1);
   if (letters.find_first_not_of(kLetters) != std::string::npos) {  // a colon of the name
-    column = text;
+    column = key;
     letters.clear();
   }
-  const bool number = !column.empty() && std::isdigit(static_cast<unsigned char>(column.front()));
-  if (number) return column + letters;
-  if (options.header == 0) {
-    throw Error(EINVAL, "--key '" + text +
-                            "' names a column: say with --header 1 that the first "
-                            "record of each input holds the names");
-  }
-  const char separator = parse_separator(options.separator).value_or(',');
-  return std::to_string(column_named(column, head_of(inputs.front()), separator)) + letters;
+  return number_of(column, key) + letters;
 }
 
 }  // namespace
@@ -112,8 +120,9 @@ LineOrder parse_line_order(const LineOptions& options, const std::vector<std::st
                            const std::vector<std::string>& inputs, bool reverse, bool stable,
                            bool unique) {
   LineKeyOptions what;
+  CsvKeys csv_keys(options, inputs.front());
   for (const std::string& key : keys) {
-    what.keys.push_back(options.csv ? numbered_key(key, options, inputs) : key);
+    what.keys.push_back(options.csv ? csv_keys.numbered(key) : key);
   }
   what.letters = options.letters;
   if (reverse) what.letters += 'r';

@@ -24,8 +24,9 @@ struct LineOptions {
   }
 };
 
-// How the inputs are framed, and their order. A key of CSV may name its column by the head of the
-// first input, which is read then. Throws Error(EINVAL) that names the option or the column.
+// How the inputs are framed, and their order. With a header, the keys of CSV may name columns by
+// the head of the first input, which is read. Throws Error(EINVAL) that names the option or the
+// column.
 RecordFraming line_framing(const LineOptions& options);
 LineOrder parse_line_order(const LineOptions& options, const std::vector<std::string>& keys,
                            const std::vector<std::string>& inputs, bool reverse, bool stable,

@@ -11,6 +11,11 @@ std::size_t find_byte(std::string_view text, char c, std::size_t at) noexcept {
   return std::min(text.find(c, at), text.size());
 }
 
+std::string_view without_carriage_return(std::string_view record) noexcept {
+  if (record.ends_with('\r')) record.remove_suffix(1);
+  return record;
+}
+
 }  // namespace
 
 std::size_t LineFields::behind_blanks(std::string_view line, std::size_t at) const noexcept {
@@ -69,35 +74,50 @@ std::string_view CsvFields::find(std::string_view record, const KeySpecification
 std::string_view CsvFields::value_of(std::string_view record, const KeySpecification& key,
                                      std::string& scratch) const {
   if (key.end_field == KeySpecification::kLineEnd) return record;
-  if (record.ends_with('\r')) record.remove_suffix(1);
+  record = without_carriage_return(record);
   std::size_t at = 0;
   for (std::size_t field = 0;; ++field) {
     const bool wanted = field == key.begin_field;
-    if (at >= record.size() || record[at] != '"') {
-      const std::size_t end = find_byte(record, separator_, at);
-      if (wanted) return record.substr(at, end - at);
-      at = end;
-    } else {
-      scratch.clear();
-      for (++at; at < record.size();) {
-        const std::size_t quote = find_byte(record, '"', at);
-        if (wanted) scratch += record.substr(at, quote - at);
-        at = std::min(quote + 1, record.size());
-        if (at >= record.size() || record[at] != '"') break;
-        if (wanted) scratch += '"';
-        ++at;
-      }
-      // The bytes behind the closing quote belong to the field as they stand.
-      const std::size_t end = find_byte(record, separator_, at);
-      if (wanted) {
-        scratch += record.substr(at, end - at);
-        return scratch;
-      }
-      at = end;
-    }
+    const std::string_view value = take_field(record, at, wanted, scratch);
+    if (wanted) return value;
     if (at >= record.size()) return {};
     ++at;
   }
+}
+
+std::size_t CsvFields::count(std::string_view record) const {
+  record = without_carriage_return(record);
+  std::string scratch;
+  std::size_t at = 0;
+  for (std::size_t fields = 1;; ++fields) {
+    take_field(record, at, false, scratch);
+    if (at >= record.size()) return fields;
+    ++at;
+  }
+}
+
+// The field at `at`, which moves to the separator behind it or to the end; empty unless wanted.
+std::string_view CsvFields::take_field(std::string_view record, std::size_t& at, bool wanted,
+                                       std::string& scratch) const {
+  if (at >= record.size() || record[at] != '"') {
+    const std::size_t begin = at;
+    at = find_byte(record, separator_, at);
+    return record.substr(begin, wanted ? at - begin : 0);
+  }
+  scratch.clear();
+  for (++at; at < record.size();) {
+    const std::size_t quote = find_byte(record, '"', at);
+    if (wanted) scratch += record.substr(at, quote - at);
+    at = std::min(quote + 1, record.size());
+    if (at >= record.size() || record[at] != '"') break;
+    if (wanted) scratch += '"';
+    ++at;
+  }
+  // The bytes behind the closing quote belong to the field as they stand.
+  const std::size_t end = find_byte(record, separator_, at);
+  if (wanted) scratch += record.substr(at, end - at);
+  at = end;
+  return scratch;
 }
 
 }  // namespace vortex::inline v0

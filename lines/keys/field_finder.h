@@ -59,10 +59,15 @@ class CsvFields : public FieldFinder {
   std::string_view find(std::string_view record, const KeySpecification& key,
                         std::string& scratch) const override;
 
+  // How many columns a record has.
+  std::size_t count(std::string_view record) const;
+
  private:
   // With the blanks in front.
   std::string_view value_of(std::string_view record, const KeySpecification& key,
                             std::string& scratch) const;
+  std::string_view take_field(std::string_view record, std::size_t& at, bool wanted,
+                              std::string& scratch) const;
 
   const KeyLocale& locale_;
   const char separator_;

@@ -405,6 +405,31 @@ class Verb(Comparison):
             self.assertIn(text, done.stderr.decode())
             self.assertEqual(done.stdout, b"")
 
+    def test_names_that_look_like_numbers(self):
+        head = b'1b,2020,2nd,1,"n, m"'
+        rows = [b"a,30,x,4,1", b"b,4,z,30,2", b"c,200,y,200,3"]
+        self.put("in", b"\n".join([head, *rows, b""]))
+        self.put("open", b'"head')  # what is wrong is the sort's to tell
+        for key, order in (("2020:n", (1, 0, 2)), ("1b", (0, 1, 2)), ("1b:r", (2, 1, 0)),
+                           ("2nd", (0, 2, 1)), ("1:n", (0, 1, 2)), ("3:r", (1, 2, 0)),
+                           ("n, m:nr", (2, 1, 0)), ("5:n", (0, 1, 2))):
+            done = self.vortex("--csv", "--header", 1, "-k", key, "in", "-o", "-")
+            self.assertEqual(done.stdout, b"\n".join([head, *(rows[i] for i in order), b""]), key)
+        for arguments, text in ((["--header", 1, "-k", "6", "in"], "the head has 5 columns"),
+                                (["--header", 1, "-k", "9" * 30, "in"], "the head has 5 columns"),
+                                (["--header", 1, "-k", "0", "in"], "field number is zero"),
+                                (["--header", 1, "-k", "2nr", "in"], "no column is called '2nr'"),
+                                (["--header", 1, "-k", "2", "open"], "'open'"),
+                                (["-k", "2nr", "in"], "2:nr")):
+            done = self.vortex("--csv", *arguments, "-o", "-", code=2)
+            self.assertIn(text, done.stderr.decode())
+        # A title above the names has fewer columns.
+        self.put("titled", b"Report\nname,age\nb,1\na,2\n")
+        done = self.vortex("--csv", "--header", 2, "-k", "2:nr", "titled", "-o", "-")
+        self.assertEqual(done.stdout, b"Report\nname,age\na,2\nb,1\n")
+        self.put("empty", b"")
+        self.vortex("--csv", "--header", 1, "-k", "2:n", "empty", "-o", "-")
+
     def test_names_of_columns_need_a_file(self):
         self.put("in", b"name,age\nb,2\na,10\n")
         os.mkfifo(self.folder / "pipe")  # which nobody writes
