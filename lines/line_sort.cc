@@ -85,6 +85,7 @@ class LineFiles {
 
   std::unique_ptr<FramedInput> open_input(std::size_t index, const FileReaderOptions& reader,
                                           AssemblyRoom room, std::uint64_t longest);
+  bool will_form_runs() const;
   void form_runs();
   void take_all(std::size_t index);
   void note_header(std::size_t input, std::string_view record);
@@ -135,11 +136,20 @@ class LineFiles {
   LineSortReport report_;
 };
 
+// As far as that is known before the inputs are read.
+bool LineFiles::will_form_runs() const {
+  return !options_.merge_inputs && !options_.order.unique &&
+         files_.input_bytes().value_or(0) > job_.plan().arena_bytes;
+}
+
 LineSortReport LineFiles::sort() {
   const std::uint64_t begin = steady_now_ns();
   const double cpu_begin = process_cpu_seconds();
   files_.open_output();
   job_.start(files_.input_bytes());
+  // Scripts may name a folder that is not there, as long as it is not needed. Where it will be,
+  // that is better known before all is read.
+  if (will_form_runs()) files_.expect_folders();
   if (options_.merge_inputs) {
     merge_inputs();
   } else {

@@ -75,6 +75,7 @@ FileSort::FileSort(const ExternalSortOptions& options, std::shared_ptr<const Rec
       plan_(make_plan()) {}
 
 SortPlan FileSort::make_plan() const {
+  files_.expect_folders();
   SortPlanRequest request = job_.plan_request(1);  // inputs and output have one of their own
   request.bytes = files_.input_bytes();
   if (!options_.merge_inputs) return plan_thriftily(request);

@@ -154,6 +154,9 @@ SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_byte
     }
   }
   if (folders_.empty()) folders_.push_back(default_run_folder(options.output));
+}
+
+void SortFiles::expect_folders() const {
   for (const std::string& folder : folders_) file_system_of(folder);
 }
 

@@ -83,10 +83,10 @@ class SortOutput {
   struct stat identity_ {};
 };
 
-// Inputs and folders, open and looked at from construction on. The options outlive it.
+// Inputs, open from construction on, the output, and the folders. The options outlive it.
 class SortFiles {
  public:
-  // Throws Error: EINVAL without inputs, and what SortInput and file_system_of() say.
+  // Throws Error: EINVAL without inputs, and what SortInput says.
   SortFiles(const ExternalSortOptions& options, std::size_t record_bytes);
 
   std::size_t inputs() const noexcept { return inputs_.size(); }
@@ -99,6 +99,8 @@ class SortFiles {
 
   // For runs.
   const std::vector<std::string>& folders() const noexcept { return folders_; }
+  // Throws Error when one of them is none.
+  void expect_folders() const;
 
   // Opens the output and the disk. Throws Error: EINVAL when an input would be overwritten before
   // it has been read, and what SortOutput and disks say.

@@ -244,6 +244,14 @@ class Files(Comparison):
                 results.append((self.folder / "same").read_bytes())
             self.assertEqual(*results)
 
+    def test_folders_that_are_missing_and_not_needed(self):
+        self.put("a", b"2\n1\n")
+        self.put("b", b"1\n2\n")
+        for arguments in (["a"], ["-m", "b", "b"], ["-c", "b"], ["-u", "-"]):
+            self.compare("-T", "missing", *arguments, stdin=b"2\n1\n")
+        self.put("many", b"".join(b"%d\n" % i for i in range(1000000)))
+        self.compare("-T", "missing", "-S1M", "many", errors=False)
+
     def test_names_from_a_file(self):
         self.put("a", b"2\n1\n")
         self.put("b", b"0\n")

@@ -213,6 +213,28 @@ TEST_F(LineFiles, RunsLieOnADisk) {
   EXPECT_EQ(disk.entries(), 0u);
 }
 
+TEST_F(LineFiles, AFolderMayBeMissingWhereNothingIsKept) {
+  auto random = test_random();
+  const std::string missing = folder.file("none");
+  options.resources.folders = {missing};
+  options.inputs = {put("few", "b\na\n")};
+  expect_sorted({"b", "a"});
+  options.merge_inputs = true;
+  options.inputs = {put("one", "a\nc\n"), put("other", "b\n")};
+  expect_sorted({"a", "c", "b"});
+
+  options.merge_inputs = false;
+  options.output = folder.file("of many");
+  options.inputs = {put("many", joined(some_lines(random)))};
+  for (const bool unique : {false, true}) {  // known beforehand, and not
+    options.order.unique = unique;
+    std::string message;
+    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOENT);
+    EXPECT_NE(message.find("'" + missing + "'"), std::string::npos) << message;
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+}
+
 TEST_F(LineFiles, AFunctionFramesRecordsAcrossBlocks) {
   auto random = test_random();
   // Two bytes of length, then the rest: up to three blocks.
