@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -23,8 +24,9 @@
 namespace vortex::cli {
 namespace {
 
-// Long options without a letter.
+// What getopt_long() returns for operands, and for long options without a letter.
 enum : int {
+  kOperand = 1,
   kBatchSize = 256,
   kCheck,
   kCompressProgram,
@@ -37,7 +39,8 @@ enum : int {
   kVersion,
 };
 
-constexpr const char* kShortOptions = "bcCdfghik:mMno:rRsS:t:T:uVy:z";
+// The hyphen in front: operands come where they stand among the options, as kOperand.
+constexpr const char* kShortOptions = "-bcCdfghik:mMno:rRsS:t:T:uVy:z";
 
 const option kLongOptions[] = {
     {"ignore-leading-blanks", no_argument, nullptr, 'b'},
@@ -190,10 +193,13 @@ class Parser {
   void take(int letter, const char* argument);
   void take_check(char letter);
   void take_once(std::string& place, const char* argument, const char* several);
-  void take_inputs(std::span<char*> operands);
+  void take_operand(const char* operand);
+  bool options_have_ended(int argc, char** argv) const;
+  void take_inputs();
   void expect_one_input() const;
 
   GnuSortOptions options_;
+  std::vector<std::string> operands_;
   std::string names_file_;
   char check_ = '\0';  // c or C
   bool merge_ = false;
@@ -300,25 +306,28 @@ void Parser::take(int letter, const char* argument) {
   }
 }
 
-void Parser::take_inputs(std::span<char*> operands) {
-  for (const char* operand : operands) {
-    const std::string_view text = operand;
-    if (text.size() > 1 && text[0] == '+' && std::isdigit(static_cast<unsigned char>(text[1]))) {
-      throw UsageError(fmt::format(
-          "'{}': keys of the form +1 -2 are not there; write -k 2,2 for it, or ./{} for a file",
-          text, text));
-    }
+// A key of the form +1 -2 is refused before getopt meets its -2.
+void Parser::take_operand(const char* operand) {
+  const std::string_view text = operand;
+  if (text.size() > 1 && text[0] == '+' && std::isdigit(static_cast<unsigned char>(text[1]))) {
+    throw UsageError(fmt::format(
+        "'{}': keys of the form +1 -2 are not there; write -k 2,2 for it, or ./{} for a file", text,
+        text));
   }
+  operands_.emplace_back(operand);
+}
+
+void Parser::take_inputs() {
   if (!names_file_.empty()) {
-    if (!operands.empty()) {
+    if (!operands_.empty()) {
       throw UsageError(fmt::format("extra operand '{}'\nfile operands cannot be combined with "
                                    "--files0-from",
-                                   operands.front()),
+                                   operands_.front()),
                        true);
     }
     options_.inputs = read_names(names_file_);
   } else {
-    options_.inputs.assign(operands.begin(), operands.end());
+    options_.inputs = operands_;
   }
   if (options_.inputs.empty()) options_.inputs.emplace_back("-");
 }
@@ -333,15 +342,28 @@ void Parser::expect_one_input() const {
   }
 }
 
+// The first operand ends them for POSIX, but GNU sort takes -o FILE behind it even then.
+bool Parser::options_have_ended(int argc, char** argv) const {
+  if (operands_.empty() || std::getenv("POSIXLY_CORRECT") == nullptr) return false;
+  if (check_ != '\0' || optind >= argc) return true;
+  const std::string_view next = argv[optind];
+  return !next.starts_with("-o") || (next == "-o" && optind + 1 == argc);
+}
+
 GnuSortOptions Parser::parse(int argc, char** argv) {
   optind = 0;  // forgets what was parsed before
-  for (;;) {
-    const int letter = getopt_long(argc, argv, kShortOptions, kLongOptions, nullptr);
-    if (letter == -1) break;
-    take(letter, optarg);
-    if (options_.action == Action::kHelp || options_.action == Action::kVersion) return options_;
+  for (int letter = 0;;) {
+    if (letter != -1 && !options_have_ended(argc, argv)) {
+      letter = getopt_long(argc, argv, kShortOptions, kLongOptions, nullptr);
+      if (letter == kOperand) take_operand(optarg);
+      if (letter > kOperand) take(letter, optarg);
+      if (options_.action == Action::kHelp || options_.action == Action::kVersion) return options_;
+      continue;
+    }
+    if (optind >= argc) break;
+    operands_.emplace_back(argv[optind++]);
   }
-  take_inputs({argv + optind, static_cast<std::size_t>(argc - optind)});
+  take_inputs();
   if (check_ != '\0') {
     expect_one_input();
     options_.action = check_ == 'c' ? Action::kCheck : Action::kCheckQuietly;

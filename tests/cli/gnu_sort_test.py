@@ -46,6 +46,7 @@ class Comparison(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
+        self.variables = {}  # of the environment
 
     def put(self, name, data):
         (self.folder / name).write_bytes(data)
@@ -54,7 +55,7 @@ class Comparison(unittest.TestCase):
     def run_program(self, program, arguments, stdin=b"", locale="C", name="sort"):
         return subprocess.run([name, *map(str, arguments)], executable=program, cwd=self.folder,
                               input=stdin, capture_output=True, check=False,
-                              env=environment(locale), timeout=60)
+                              env=environment(locale) | self.variables, timeout=60)
 
     def compare(self, *arguments, stdin=b"", locale="C", errors=True):
         """Runs both, which find the same files, and expects the same of them."""
@@ -244,6 +245,26 @@ class Files(Comparison):
                 results.append((self.folder / "same").read_bytes())
             self.assertEqual(*results)
 
+    def test_options_behind_operands(self):
+        self.put("a", b"2\n1\n")
+        self.put("b", b"10\n9\n")
+        for self.variables in ({}, {"POSIXLY_CORRECT": "1"}):
+            for arguments in (["a", "-o", "x"], ["a", "-ox", "b"], ["a", "-n", "b"], ["a", "-o"],
+                              ["-n", "a", "-o", "x", "b", "-r"], ["a", "--", "-o", "x"],
+                              ["--", "a", "-o", "x"], ["a", "--output=x"], ["-c", "a", "-o", "x"],
+                              ["a", "-o", "x", "b", "-o", "x"], ["a", "-o", "x", "-o", "y"],
+                              ["-", "a", "-o", "x"], ["a", "-onx"], ["a", "+x"], ["--", "+1"]):
+                outputs = []
+                for program in (GNU, OURS):
+                    done = self.run_program(program, arguments, b"3\n")
+                    outputs.append((done.returncode, done.stdout, done.stderr.replace(b"'", b""), *(
+                        file.read_bytes() for file in self.folder.iterdir()
+                        if file.name not in "ab")))
+                    for file in self.folder.iterdir():
+                        if file.name not in "ab":
+                            file.unlink()
+                self.assertEqual(*outputs, (self.variables, arguments))
+
     def test_folders_that_are_missing_and_not_needed(self):
         self.put("a", b"2\n1\n")
         self.put("b", b"1\n2\n")
@@ -299,7 +320,7 @@ class Refusals(Comparison):
             self.assertEqual((ours.returncode, ours.stderr), (2, theirs.stderr))
 
     def test_what_is_not_there_is_named(self):
-        for arguments, name in ((["+1", "-2"], ""), (["+1"], "'+1'"),
+        for arguments, name in ((["+1", "-2"], "'+1'"), (["-n", "a", "+1.3", "-2n"], "'+1.3'"), (["+1"], "'+1'"),
                                 (["--batch-size=1"], "--batch-size"), ([self.folder], "directory")):
             done = self.run_program(OURS, arguments, b"1\n")
             self.assertEqual(done.returncode, 2, arguments)
