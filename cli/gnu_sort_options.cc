@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -165,8 +166,16 @@ char letter_of(std::string_view text, std::span<const Word> words, const char* o
 // Names that NULs end.
 std::vector<std::string> read_names(const std::string& path) {
   std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
-  if (!file) throw UsageError(fmt::format("open failed: {}: {}", path, std::strerror(errno)));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) {
+    throw UsageError(
+        fmt::format("open failed: {}: {}", path.empty() ? "''" : path, std::strerror(errno)));
+  }
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // a folder, for instance
+    throw UsageError(fmt::format("cannot read file names from '{}'", path));
+  }
   std::vector<std::string> names;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\0', at), text.size());
@@ -174,7 +183,7 @@ std::vector<std::string> read_names(const std::string& path) {
     if (names.back().empty()) {
       throw UsageError(fmt::format("{}:{}: invalid zero-length file name", path, names.size()));
     }
-    if (path == "-" && names.back() == "-") {
+    if (names.back() == "-") {  // GNU sort says so of other files, too
       throw UsageError("when reading file names from stdin, no file name of '-' allowed");
     }
     at = end + 1;
@@ -200,7 +209,7 @@ class Parser {
 
   GnuSortOptions options_;
   std::vector<std::string> operands_;
-  std::string names_file_;
+  std::optional<std::string> names_file_;
   char check_ = '\0';  // c or C
   bool merge_ = false;
   bool output_given_ = false;
@@ -318,14 +327,14 @@ void Parser::take_operand(const char* operand) {
 }
 
 void Parser::take_inputs() {
-  if (!names_file_.empty()) {
+  if (names_file_) {
     if (!operands_.empty()) {
       throw UsageError(fmt::format("extra operand '{}'\nfile operands cannot be combined with "
                                    "--files0-from",
                                    operands_.front()),
                        true);
     }
-    options_.inputs = read_names(names_file_);
+    options_.inputs = read_names(*names_file_);
   } else {
     options_.inputs = operands_;
   }

@@ -279,12 +279,13 @@ class Files(Comparison):
         self.put("names", b"a\0b\0")
         self.compare("--files0-from=names")
         self.compare("--files0-from=-", stdin=b"b\0a")
-        for names in (b"", b"a\0\0b", b"a\0missing"):
+        for names in (b"", b"a\0\0b", b"a\0missing", b"a\0-\0"):
             self.put("names", names)
             self.compare("--files0-from", "names")
         self.compare("--files0-from=-", stdin=b"-\0")
         self.compare("--files0-from=names", "a")
-        self.compare("--files0-from=missing")
+        for missing in ("missing", "", "."):
+            self.compare(f"--files0-from={missing}")
 
     def test_randomness_from_a_file(self):
         self.put("source", bytes(range(100, 140)))
