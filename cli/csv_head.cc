@@ -50,7 +50,8 @@ std::string head_of(const std::string& path) {
 CsvHead::CsvHead(const std::string& path, char separator) : text_(head_of(path)) {
   const KeyLocale locale("C");
   const CsvFields fields(locale, separator);
-  std::string scratch;
+  std::string room;
+  KeyBytes scratch(room);
   const std::size_t columns = fields.count(text_);
   for (std::size_t column = 0; column < columns; ++column) {
     const KeySpecification where{.begin_field = column, .end_field = column};

@@ -73,7 +73,8 @@ void KeyMarks::append(std::string_view line, std::string& text) const {
 // A number or a month is as long as it is understood.
 std::string_view KeyMarks::part_that_counts(std::string_view line,
                                             const KeySpecification& key) const {
-  std::string unused;
+  std::string room;
+  KeyBytes unused(room);
   const std::string_view found = fields_.find(line, key, unused);
   const KeyFlags& flags = key.flags;
   const bool number = flags.numeric || flags.human_numeric || flags.general_numeric;

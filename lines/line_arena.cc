@@ -62,6 +62,16 @@ bool LineArena::push(std::string_view key, std::string_view record) noexcept {
   return true;
 }
 
+void LineArena::push_in_place(std::size_t record_bytes, std::size_t key_bytes) noexcept {
+  char* const begin = front_;
+  char* const from = begin + kPushRoom;
+  std::rotate(from, from + record_bytes, from + record_bytes + key_bytes);
+  char* const key = write_length(write_length(begin, key_bytes), record_bytes);
+  std::memmove(key, from, key_bytes + record_bytes);
+  front_ = key + key_bytes + record_bytes;
+  *--index_ = {chunk_at({key, key_bytes}, 0) ^ order_.flip, reinterpret_cast<std::uint64_t>(begin)};
+}
+
 bool LineArena::drop_equal() noexcept {
   const auto equal = static_cast<std::uint64_t>(
       std::count_if(index_, index_end_, [](const auto& entry) { return entry.key == kSameKey; }));

@@ -40,6 +40,10 @@ class LineArena {
   // free_room(), the key not.
   bool push(std::string_view key, std::string_view record) noexcept;
 
+  // The same, of a record that lies kPushRoom behind the beginning of free_room(), with its key
+  // right behind it and room for an index entry behind that.
+  void push_in_place(std::size_t record_bytes, std::size_t key_bytes) noexcept;
+
   // The memory that records have not taken. A record may be put together in it, kPushRoom behind
   // its beginning, before it is pushed.
   std::span<char> free_room() const noexcept {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lines/framed_input.h"
+#include "lines/key_room.h"
 #include "lines/record_keys.h"
 #include "sort/job/sort_folders.h"
 #include "vortex/error.h"
@@ -14,7 +15,9 @@
 namespace vortex::inline v0 {
 namespace {
 
-// Keys of records that are longer are made one at a time.
+// Keys of longer records are made one at a time, in the arena.
+constexpr std::size_t kLongRecord = std::size_t{64} << 10;
+// Keys are made of so many bytes of records at a time.
 constexpr std::size_t kLongBatch = std::size_t{64} << 10;
 
 }  // namespace
@@ -74,37 +77,81 @@ std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t byte
 }
 
 void LineJob::take(std::span<const std::string_view> records) {
-  if (!order_.has_keys) {
-    for (const std::string_view record : records) take_with_key({}, record);
-  } else {
-    for (std::size_t begin = 0; begin < records.size();) {
-      std::size_t end = begin;
-      for (std::size_t bytes = 0; end < records.size() && bytes < kLongBatch; ++end) {
-        bytes += records[end].size();
+  batch_begin_ = records_;
+  while (records_ - batch_begin_ < records.size()) {
+    const auto left = records.subspan(records_ - batch_begin_);
+    if (!order_.has_keys) {
+      for (const std::string_view record : left) take_with_key({}, record);
+    } else if (left.front().size() > kLongRecord) {
+      take_long(left.front());
+    } else {
+      std::size_t end = 0;
+      for (std::size_t bytes = 0; end < left.size() && bytes < kLongBatch; ++end) {
+        if (left[end].size() > kLongRecord) break;
+        bytes += left[end].size();
       }
-      const auto batch = records.subspan(begin, end - begin);
+      const auto batch = left.first(end);
       make_keys(*line_order_.keys, batch, keys_);
       for (std::size_t i = 0; i < batch.size(); ++i) take_with_key(keys_.key(i), batch[i]);
-      begin = end;
     }
   }
-  records_ += records.size();
 }
 
 void LineJob::take_with_key(std::string_view key, std::string_view record) {
-  if (recent_ && recent_->contains(order_.has_keys ? key : record, record)) return;
-  while (!arenas_[filling_]->push(key, record)) [[unlikely]] {
-      if (arenas_[filling_]->empty()) refuse(key, record);
-      make_room();
-    }
-  if (recent_) recent_->note(arenas_[filling_]->newest());
+  if (!recent_ || !recent_->contains(order_.has_keys ? key : record, record)) {
+    while (!arenas_[filling_]->push(key, record)) [[unlikely]] {
+        if (arenas_[filling_]->empty()) refuse(record);
+        make_room();
+      }
+    if (recent_) recent_->note(arenas_[filling_]->newest());
+  }
+  ++records_;
 }
 
-void LineJob::refuse(std::string_view key, std::string_view record) const {
-  throw Error(EMSGSIZE, "a record of " + format_bytes(record.size()) +
-                            (order_.has_keys ? " with a key of " + format_bytes(key.size()) : "") +
-                            " is longer than the memory has room for: sort with more than " +
-                            format_bytes(plan_.memory_bytes));
+// A key may be several times as long as its record: it is made in the arena, where both stay.
+void LineJob::take_long(std::string_view record) {
+  while (!push_long(record)) {
+    if (!arenas_[filling_]->empty()) {
+      make_room();
+    } else if (arenas_.size() > 1) {
+      background_.finish();
+      divide(1);
+    } else {
+      refuse(record);
+    }
+  }
+  ++records_;
+}
+
+// False, and the record lies where it did or in free room: there is none for its key, too.
+bool LineJob::push_long(std::string_view& record) {
+  LineArena& arena = *arenas_[filling_];
+  const std::span<char> room = arena.free_room();
+  if (room.size() < record.size() + 2 * LineArena::kPushRoom) return false;
+  char* const place = room.data() + LineArena::kPushRoom;
+  if (record.data() != place) std::memmove(place, record.data(), record.size());
+  record = {place, record.size()};
+  KeyBatch key(room.subspan(LineArena::kPushRoom + record.size())
+                   .first(room.size() - record.size() - 2 * LineArena::kPushRoom));
+  try {
+    make_keys(*line_order_.keys, {&record, 1}, key);
+  } catch (const KeyRoomFull&) {
+    return false;
+  }
+  if (recent_ && recent_->contains(key.key(0), record)) return true;
+  const std::uint64_t bytes = stored_bytes(key.key(0), record, true);
+  if (plan_.most_runs(bytes) < 2) refuse(record);
+  arena.push_in_place(record.size(), key.key(0).size());
+  if (recent_) recent_->note(arena.newest());
+  return true;
+}
+
+void LineJob::refuse(std::string_view record) const {
+  throw RecordTooLong(static_cast<std::size_t>(records_ - batch_begin_),
+                      "of " + format_bytes(record.size()) + " is longer" +
+                          (order_.has_keys ? ", with its key," : "") +
+                          " than the memory has room for: sort with more than " +
+                          format_bytes(plan_.memory_bytes));
 }
 
 // The arena is full: where many are equal, these are dropped; else its records become a run, and

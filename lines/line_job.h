@@ -1,6 +1,7 @@
 // One sort of lines, whichever way they come in and go out.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,10 +19,25 @@
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/thread_team.h"
+#include "vortex/error.h"
 #include "vortex/line_sort.h"
 #include "vortex/os/background_task.h"
 
 namespace vortex::inline v0 {
+
+// A record that the memory has no room for. The message says no more about where it came from.
+class RecordTooLong : public Error {
+ public:
+  RecordTooLong(std::size_t index, const std::string& complaint)
+      : Error(EMSGSIZE, "a record " + complaint), index_(index), complaint_(complaint) {}
+
+  std::size_t index() const noexcept { return index_; }  // among those that were to be taken
+  const std::string& complaint() const noexcept { return complaint_; }
+
+ private:
+  std::size_t index_;
+  std::string complaint_;
+};
 
 // Keys, arenas, runs and the watch of a sort. Sorts of files and sorters are two pairs of ends to
 // it.
@@ -58,8 +74,8 @@ class LineJob {
   // Where a record that is to be taken next may be put together; see AssemblyRoom.
   std::span<char> assembly_room(std::string_view so_far, std::size_t bytes);
 
-  // Copies records. Throws Error: EMSGSIZE where one does not fit with its key; ECANCELED; what the
-  // disks report, and what keys throw.
+  // Copies records. Throws RecordTooLong where one does not fit with its key; Error: ECANCELED;
+  // what the disks report, and what keys throw.
   void take(std::span<const std::string_view> records);
   std::uint64_t records() const noexcept { return records_; }
 
@@ -71,7 +87,9 @@ class LineJob {
  private:
   void divide(unsigned parts);
   void take_with_key(std::string_view key, std::string_view record);
-  [[noreturn]] void refuse(std::string_view key, std::string_view record) const;
+  void take_long(std::string_view record);
+  bool push_long(std::string_view& record);
+  [[noreturn]] void refuse(std::string_view record) const;
   void make_room();
   void sort(LineArena& arena);
   void write_run(const LineArena& arena, bool beside);
@@ -93,6 +111,7 @@ class LineJob {
   std::optional<detail::ThreadTeam> team_;
   KeyBatch keys_;
   std::uint64_t records_ = 0;
+  std::uint64_t batch_begin_ = 0;  // those that had been taken before take() was called
   RunCounts counts_;
   BackgroundTask background_;  // writes a run; the first to go
 };

@@ -1,6 +1,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lines/key_room.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::inline v0 {
@@ -25,6 +26,10 @@ bool RecordKeys::shortened() const noexcept { return false; }
 void RecordKeys::append_whole(std::string_view, std::string&) const {}
 
 char* KeyBatch::room(std::size_t bytes) {
+  if (is_fixed_) {
+    if (fixed_.size() - size_ < bytes) throw KeyRoomFull();
+    return fixed_.data() + size_;
+  }
   if (bytes_.size() - size_ < bytes) bytes_.resize(2 * (size_ + bytes));
   return bytes_.data() + size_;
 }

@@ -54,9 +54,15 @@ class VORTEX_EXPORT RecordFraming {
 // Takes the keys of a batch of records, in the order of the records.
 class VORTEX_EXPORT KeyBatch {
  public:
+  KeyBatch() = default;
+  // The keys lie in this memory, which outlives them; more than it holds are refused by an Error.
+  explicit KeyBatch(std::span<char> memory) noexcept : fixed_(memory), is_fixed_(true) {}
+
   // At least `bytes` bytes of room for (the next part of) the key in hand. May allocate; pointers
   // of before are void then.
   char* room(std::size_t bytes);
+  // What is left of the memory that was given for the keys, if it was.
+  std::span<char> fixed_room() const noexcept { return fixed_.subspan(is_fixed_ ? size_ : 0); }
   // So many bytes of the room belong to the key.
   void used(std::size_t bytes) noexcept { size_ += bytes; }
   // Appends to the key in hand.
@@ -72,10 +78,12 @@ class VORTEX_EXPORT KeyBatch {
   std::size_t keys() const noexcept { return ends_.size(); }
   std::string_view key(std::size_t index) const noexcept {
     const std::size_t begin = index == 0 ? 0 : ends_[index - 1];
-    return {bytes_.data() + begin, ends_[index] - begin};
+    return {(is_fixed_ ? fixed_.data() : bytes_.data()) + begin, ends_[index] - begin};
   }
 
  private:
+  std::span<char> fixed_;
+  bool is_fixed_ = false;
   std::vector<char> bytes_;
   std::size_t size_ = 0;
   std::vector<std::size_t> ends_;

@@ -14,28 +14,14 @@
 namespace vortex::inline v0 {
 namespace {
 
-// strxfrm() wants a NUL at the end of the text, and nothing else is copied for its sake.
-class Terminated {
- public:
-  explicit Terminated(std::string_view text) {
-    if (text.size() >= short_.size()) {
-      long_ = text;
-      return;
-    }
-    std::copy(text.begin(), text.end(), short_.begin());
-    short_[text.size()] = '\0';
-  }
-  const char* c_str() const noexcept { return long_.empty() ? short_.data() : long_.c_str(); }
-
- private:
-  std::array<char, 512> short_;
-  std::string long_;
-};
+constexpr std::size_t kPiece = 1024;  // characters
 
 std::string transformed(::locale_t locale, std::string_view text) {
-  std::string bytes;
+  std::string transformed;
+  KeyBytes bytes(transformed);
   append_transformed_by_libc(locale, text, bytes);
-  return bytes;
+  bytes.finish();
+  return transformed;
 }
 
 }  // namespace
@@ -46,17 +32,26 @@ std::size_t collation_rules(::locale_t locale) noexcept {
       reinterpret_cast<std::uintptr_t>(nl_langinfo_l(_NL_COLLATE_NRULES, locale)));
 }
 
-void append_transformed_by_libc(::locale_t locale, std::string_view text, std::string& bytes) {
-  const Terminated source(text);
+void append_transformed_by_libc(::locale_t locale, std::string_view text, KeyBytes& bytes) {
+  // strxfrm() wants a NUL at the end of the text, and gets it in front of what it writes.
   const std::size_t begin = bytes.size();
-  for (std::size_t room = 4 * text.size() + 16;;) {
-    bytes.resize(begin + room);
+  bytes += text;
+  bytes += '\0';
+  const std::size_t behind = bytes.size();
+  for (std::size_t wanted = 4 * text.size() + 16;;) {
+    const std::size_t room = std::min(wanted, bytes.most_more());
+    char* const to = bytes.more(room);
     errno = 0;
-    const std::size_t needed = strxfrm_l(bytes.data() + begin, source.c_str(), room, locale);
+    const std::size_t needed = strxfrm_l(to, bytes.data() + begin, room, locale);
     if (errno != 0) throw Error(errno, "a line cannot be compared by the rules of its locale");
-    bytes.resize(begin + std::min(needed, room));
-    if (needed < room) return;
-    room = needed + 1;
+    if (needed < room) {
+      std::memmove(bytes.data() + begin, to, needed);
+      bytes.cut(begin + needed);
+      return;
+    }
+    if (room < wanted || room == bytes.most_more()) throw KeyRoomFull();
+    bytes.cut(behind);
+    wanted = needed + 1;
   }
 }
 
@@ -85,7 +80,6 @@ void CharacterWeights::read_weights(::locale_t locale, std::size_t rules) {
       left.remove_prefix(std::min(left.size(), last ? end : end + 1));
     }
     simple_[c] = simple;
-    if (simple) longest_ = std::max(longest_, bytes.size());
   }
 }
 
@@ -101,7 +95,8 @@ std::string CharacterWeights::simple_characters() const {
 void CharacterWeights::forget_unlike_pairs(::locale_t locale) {
   const std::string characters = simple_characters();
   std::array<std::array<bool, kCharacters>, kCharacters> unlike{};
-  std::string ours;
+  std::string string;
+  KeyBytes ours(string);
   for (const char a : characters) {
     for (const char b : characters) {
       const char pair[] = {a, b};
@@ -109,7 +104,7 @@ void CharacterWeights::forget_unlike_pairs(::locale_t locale) {
       ours.clear();
       append(text, ours);
       unlike[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] =
-          ours != transformed(locale, text);
+          ours.view() != transformed(locale, text);
     }
   }
   for (;;) {
@@ -136,35 +131,40 @@ bool CharacterWeights::holds_for_longer_texts(::locale_t locale) const {
   const std::string characters = simple_characters();
   if (characters.empty()) return true;
   std::mt19937 random(1);
-  std::string ours;
+  std::string string;
+  KeyBytes ours(string);
   for (int i = 0; i < kTexts; ++i) {
     std::string text(3 + random() % (kLongest - 2), ' ');
     for (char& c : text) c = characters[random() % characters.size()];
     ours.clear();
     append(text, ours);
-    if (ours != transformed(locale, text)) return false;
+    if (ours.view() != transformed(locale, text)) return false;
   }
   return true;
 }
 
-bool CharacterWeights::append(std::string_view text, std::size_t rules, std::string& bytes) const {
+void CharacterWeights::append_weights(const Rule& rule, std::string_view text, KeyBytes& bytes) {
+  // A weight is written as a word.
+  char* to = bytes.more((text.size() + 1) * sizeof(std::uint64_t));
+  for (const char c : text) {
+    const Weight& weight = rule[static_cast<unsigned char>(c)];
+    std::memcpy(to, &weight.bytes, sizeof weight.bytes);
+    to += weight.length;
+  }
+  bytes.cut(static_cast<std::size_t>(to - bytes.data()));
+}
+
+bool CharacterWeights::append(std::string_view text, std::size_t rules, KeyBytes& bytes) const {
   bool simple = true;
   for (const char c : text) simple &= is_simple(c);
   if (!simple || text.empty()) return false;
-  const std::size_t begin = bytes.size();
-  // A weight is written as a word.
-  bytes.resize(begin + text.size() * longest_ + rules + sizeof(std::uint64_t));
-  char* to = bytes.data() + begin;
   for (std::size_t i = 0; i < rules; ++i) {
-    const Rule& rule = rules_[i];
-    if (i > 0) *to++ = kEndOfRule;
-    for (const char c : text) {
-      const Weight& weight = rule[static_cast<unsigned char>(c)];
-      std::memcpy(to, &weight.bytes, sizeof weight.bytes);
-      to += weight.length;
+    if (i > 0) bytes += kEndOfRule;
+    // By pieces: the room for a long text would be far larger than what is written.
+    for (std::size_t at = 0; at < text.size(); at += kPiece) {
+      append_weights(rules_[i], text.substr(at, kPiece), bytes);
     }
   }
-  bytes.resize(static_cast<std::size_t>(to - bytes.data()));
   return true;
 }
 

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lines/keys/key_bytes.h"
+
 namespace vortex::inline v0 {
 
 // What strxfrm() makes of text in ASCII, without calling it: for each rule of the locale the
@@ -25,11 +27,11 @@ class CharacterWeights {
 
   // Appends the text as strxfrm() transforms it. False, and nothing is appended: not all of its
   // characters are simple.
-  bool append(std::string_view text, std::string& bytes) const {
+  bool append(std::string_view text, KeyBytes& bytes) const {
     return append(text, rules_.size(), bytes);
   }
   // The same, of what the first rule makes of it only.
-  bool append_first_rule(std::string_view text, std::string& bytes) const {
+  bool append_first_rule(std::string_view text, KeyBytes& bytes) const {
     return append(text, 1, bytes);
   }
 
@@ -45,7 +47,8 @@ class CharacterWeights {
   };
   using Rule = std::array<Weight, kCharacters>;
 
-  bool append(std::string_view text, std::size_t rules, std::string& bytes) const;
+  bool append(std::string_view text, std::size_t rules, KeyBytes& bytes) const;
+  static void append_weights(const Rule& rule, std::string_view text, KeyBytes& bytes);
   void read_weights(::locale_t locale, std::size_t rules);
   void forget_unlike_pairs(::locale_t locale);
   bool holds_for_longer_texts(::locale_t locale) const;
@@ -53,7 +56,6 @@ class CharacterWeights {
 
   std::array<bool, 256> simple_{};
   std::vector<Rule> rules_;
-  std::size_t longest_ = 0;  // bytes of a character in all rules
 };
 
 // Stands between what two rules make of a text, and in no other place but behind the last rule but
@@ -65,6 +67,6 @@ std::size_t collation_rules(::locale_t locale) noexcept;
 
 // The text as strxfrm() transforms it. Throws Error when the locale cannot. Appends no NUL; the
 // text has none.
-void append_transformed_by_libc(::locale_t locale, std::string_view text, std::string& bytes);
+void append_transformed_by_libc(::locale_t locale, std::string_view text, KeyBytes& bytes);
 
 }  // namespace vortex::inline v0

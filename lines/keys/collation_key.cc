@@ -7,7 +7,7 @@
 
 namespace vortex::inline v0 {
 
-std::size_t append_transformed(const KeyLocale& locale, std::string_view text, std::string& bytes) {
+std::size_t append_transformed(const KeyLocale& locale, std::string_view text, KeyBytes& bytes) {
   text = text.substr(0, text.find('\0'));
   if (!locale.weights().append(text, bytes)) {
     append_transformed_by_libc(locale.handle(), text, bytes);
@@ -17,9 +17,9 @@ std::size_t append_transformed(const KeyLocale& locale, std::string_view text, s
 
 // A NUL ends each part: 0 behind it says that there is no part, 1 that it is the last one, 2 that
 // another follows.
-void CollationKey::append(std::string_view field, std::string& bytes) const {
+void CollationKey::append(std::string_view field, KeyBytes& bytes) const {
   if (field.empty()) {
-    bytes.append(2, '\0');
+    bytes += std::string_view("\0", 2);
     return;
   }
   for (;;) {
@@ -32,12 +32,12 @@ void CollationKey::append(std::string_view field, std::string& bytes) const {
 }
 
 // Nothing that strxfrm() writes is less than the end of a rule, except the end of the text.
-void CollationKey::append_first_rule(std::string_view field, std::string& bytes) const {
+void CollationKey::append_first_rule(std::string_view field, KeyBytes& bytes) const {
   field = field.substr(0, field.find('\0'));
   if (!locale_.weights().append_first_rule(field, bytes)) {
     const std::size_t begin = bytes.size();
     append_transformed_by_libc(locale_.handle(), field, bytes);
-    bytes.resize(std::min(bytes.find(kEndOfRule, begin), bytes.size()));
+    bytes.cut(std::min(bytes.view().find(kEndOfRule, begin), bytes.size()));
   }
   bytes += '\0';
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lines/keys/field_encoder.h"
+#include "lines/keys/key_bytes.h"
 #include "lines/keys/key_locale.h"
 
 namespace vortex::inline v0 {
@@ -11,11 +12,11 @@ namespace vortex::inline v0 {
 class CollationKey : public FieldEncoder {
  public:
   explicit CollationKey(const KeyLocale& locale) : locale_(locale) {}  // must outlive this
-  void append(std::string_view field, std::string& bytes) const override;
+  void append(std::string_view field, KeyBytes& bytes) const override;
 
   // Less than append() does: the first of the rules that the locale compares texts by, which mostly
   // tells them apart. Of two texts whose bytes here differ, the lesser has the lesser there, too.
-  void append_first_rule(std::string_view field, std::string& bytes) const;
+  void append_first_rule(std::string_view field, KeyBytes& bytes) const;
 
  private:
   const KeyLocale& locale_;
@@ -23,6 +24,6 @@ class CollationKey : public FieldEncoder {
 
 // Appends the transformed text up to the first NUL of `text`, without a NUL behind it. Returns how
 // many bytes of `text` that was. Throws Error when the locale cannot.
-std::size_t append_transformed(const KeyLocale& locale, std::string_view text, std::string& bytes);
+std::size_t append_transformed(const KeyLocale& locale, std::string_view text, KeyBytes& bytes);
 
 }  // namespace vortex::inline v0

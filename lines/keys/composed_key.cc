@@ -25,14 +25,14 @@ std::unique_ptr<const FieldEncoder> encoder_for(const KeyFlags& flags, const Key
   return std::make_unique<TextKey>();
 }
 
+bool chooses(const KeyFlags& flags) noexcept {
+  return flags.dictionary || flags.printable || flags.fold;
+}
+
 bool compares_bytes(const KeyFlags& flags, const KeyLocale& locale) noexcept {
   return !(flags.numeric || flags.general_numeric || flags.human_numeric || flags.month ||
            flags.random || flags.version) &&
          locale.collates_bytes();
-}
-
-void invert(std::string& bytes, std::size_t begin) noexcept {
-  for (std::size_t i = begin; i < bytes.size(); ++i) bytes[i] = static_cast<char>(~bytes[i]);
 }
 
 }  // namespace
@@ -43,6 +43,7 @@ ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
     : locale_(std::move(locale)), fields_(std::move(fields)) {
   for (const KeySpecification& key : keys) {
     parts_.push_back({key, encoder_for(key.flags, *locale_, seed)});
+    chooses_ |= chooses(key.flags);
   }
   for (std::size_t i = 0; i < parts_.size() && first_text_ == nullptr; ++i) {
     first_text_ = dynamic_cast<const CollationKey*>(parts_[i].encoder.get());
@@ -54,42 +55,71 @@ ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
 }
 
 void ComposedKey::append(std::span<const std::string_view> records, KeyBatch& keys) const {
-  Scratch scratch;
-  for (const std::string_view record : records) append_record(record, scratch, keys);
+  if (const std::span<char> room = keys.fixed_room(); !room.empty()) {
+    for (const std::string_view record : records) append_in(keys.fixed_room(), record, keys);
+    return;
+  }
+  std::string field, chosen, key;
+  KeyBytes of_field(field), of_chosen(chosen), of_key(key);
+  Scratch scratch{of_field, of_chosen, of_key};
+  for (const std::string_view record : records) {
+    append_record(record, scratch, &keys);
+    keys.append(of_key.view());
+    keys.end_key();
+  }
 }
 
-void ComposedKey::append_record(std::string_view record, Scratch& scratch, KeyBatch& keys) const {
-  scratch.key.clear();
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const Part& part = parts_[i];
-    const std::string_view field = find(part, record, scratch);
-    if (part.plain) {
-      keys.append(scratch.key);
-      scratch.key.clear();
-      keys.append(field);
-    } else if (first_text_ != nullptr && i == text_part_) {
-      const std::size_t begin = scratch.key.size();
-      first_text_->append_first_rule(field, scratch.key);
-      if (part.where.flags.reverse) invert(scratch.key, begin);
-      break;
-    } else {
-      append_part(part, field, scratch.key);
-    }
-  }
-  keys.append(scratch.key);
+// The key grows from the beginning of the room, and what it is made from lies at the end.
+void ComposedKey::append_in(std::span<char> room, std::string_view record, KeyBatch& keys) const {
+  const std::size_t for_field = fields_->copies() ? record.size() : 0;
+  const std::size_t for_chosen = chooses_ ? record.size() : 0;
+  if (room.size() < for_field + for_chosen) throw KeyRoomFull();
+  KeyBytes of_field(room.last(for_field));
+  KeyBytes of_chosen(room.last(for_field + for_chosen).first(for_chosen));
+  KeyBytes of_key(room.first(room.size() - for_field - for_chosen));
+  Scratch scratch{of_field, of_chosen, of_key};
+  append_record(record, scratch, nullptr);
+  keys.used(of_key.size());
   keys.end_key();
 }
 
-void ComposedKey::append_whole(std::string_view record, std::string& key) const {
-  Scratch scratch;
-  for (const Part& part : parts_) {
+// Leaves the key, or the end of it behind what went into the batch, in the scratch.
+void ComposedKey::append_record(std::string_view record, Scratch& scratch, KeyBatch* keys) const {
+  KeyBytes& key = scratch.key;
+  key.clear();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
     const std::string_view field = find(part, record, scratch);
-    if (part.plain) {
+    if (part.plain && keys != nullptr) {
+      keys->append(key.view());
+      key.clear();
+      keys->append(field);
+    } else if (part.plain) {
       key += field;
+    } else if (first_text_ != nullptr && i == text_part_) {
+      const std::size_t begin = key.size();
+      first_text_->append_first_rule(field, key);
+      if (part.where.flags.reverse) key.invert_from(begin);
+      break;
     } else {
       append_part(part, field, key);
     }
   }
+}
+
+void ComposedKey::append_whole(std::string_view record, std::string& key) const {
+  std::string field, chosen;
+  KeyBytes of_field(field), of_chosen(chosen), of_key(key);
+  Scratch scratch{of_field, of_chosen, of_key};
+  for (const Part& part : parts_) {
+    const std::string_view found = find(part, record, scratch);
+    if (part.plain) {
+      of_key += found;
+    } else {
+      append_part(part, found, of_key);
+    }
+  }
+  of_key.finish();
 }
 
 // What of the record counts.
@@ -98,16 +128,16 @@ std::string_view ComposedKey::find(const Part& part, std::string_view record,
   return choose(fields_->find(record, part.where, scratch.field), part.where.flags, scratch.chosen);
 }
 
-void ComposedKey::append_part(const Part& part, std::string_view field, std::string& key) const {
+void ComposedKey::append_part(const Part& part, std::string_view field, KeyBytes& key) const {
   const std::size_t begin = key.size();
   part.encoder->append(field, key);
-  if (part.where.flags.reverse) invert(key, begin);
+  if (part.where.flags.reverse) key.invert_from(begin);
 }
 
 // A field without the bytes that d and i leave out, and folded by f.
 std::string_view ComposedKey::choose(std::string_view field, const KeyFlags& flags,
-                                     std::string& chosen) const {
-  if (!flags.dictionary && !flags.printable && !flags.fold) return field;
+                                     KeyBytes& chosen) const {
+  if (!chooses(flags)) return field;
   chosen.clear();
   for (const char c : field) {
     if (flags.dictionary ? !locale_->in_dictionary(c)
@@ -116,7 +146,7 @@ std::string_view ComposedKey::choose(std::string_view field, const KeyFlags& fla
     }
     chosen += flags.fold ? locale_->to_upper(c) : c;
   }
-  return chosen;
+  return chosen.view();
 }
 
 }  // namespace vortex::inline v0

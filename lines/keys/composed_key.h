@@ -38,21 +38,23 @@ class ComposedKey : public RecordKeys {
     bool plain = false;  // the last part, whose bytes are its key as they stand
   };
   struct Scratch {
-    std::string field;   // put together by the finder
-    std::string chosen;  // what of the field counts
-    std::string key;
+    KeyBytes& field;   // put together by the finder
+    KeyBytes& chosen;  // what of the field counts
+    KeyBytes& key;
   };
 
   std::string_view find(const Part& part, std::string_view record, Scratch& scratch) const;
-  void append_record(std::string_view record, Scratch& scratch, KeyBatch& keys) const;
-  void append_part(const Part& part, std::string_view field, std::string& key) const;
-  std::string_view choose(std::string_view field, const KeyFlags& flags, std::string& chosen) const;
+  void append_record(std::string_view record, Scratch& scratch, KeyBatch* keys) const;
+  void append_in(std::span<char> room, std::string_view record, KeyBatch& keys) const;
+  void append_part(const Part& part, std::string_view field, KeyBytes& key) const;
+  std::string_view choose(std::string_view field, const KeyFlags& flags, KeyBytes& chosen) const;
 
   const std::shared_ptr<const KeyLocale> locale_;
   const std::unique_ptr<const FieldFinder> fields_;
   std::vector<Part> parts_;
   const CollationKey* first_text_ = nullptr;  // the first part that a locale orders
   std::size_t text_part_ = 0;                 // its number
+  bool chooses_ = false;                      // fields are copied without what does not count
 };
 
 }  // namespace vortex::inline v0

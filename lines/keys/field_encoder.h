@@ -1,8 +1,9 @@
 // A field as bytes that memcmp() orders.
 #pragma once
 
-#include <string>
 #include <string_view>
+
+#include "lines/keys/key_bytes.h"
 
 namespace vortex::inline v0 {
 
@@ -10,11 +11,11 @@ namespace vortex::inline v0 {
 // equal give the same bytes, and what one gives never begins what another gives: so the bytes of
 // several keys can follow each other, and inverted they give the reverse order.
 //
-// Immutable; any number of threads may call it, each with strings of its own.
+// Immutable; any number of threads may call it, each with bytes of its own.
 class FieldEncoder {
  public:
   virtual ~FieldEncoder() = default;
-  virtual void append(std::string_view field, std::string& bytes) const = 0;
+  virtual void append(std::string_view field, KeyBytes& bytes) const = 0;
 
  protected:
   FieldEncoder() = default;

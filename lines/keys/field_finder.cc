@@ -58,7 +58,7 @@ std::size_t LineFields::end_of(std::string_view line, const KeySpecification& ke
 }
 
 std::string_view LineFields::find(std::string_view record, const KeySpecification& key,
-                                  std::string& /*scratch*/) const {
+                                  KeyBytes& /*scratch*/) const {
   const std::size_t begin = begin_of(record, key);
   // A key that ends before it begins is empty.
   const std::size_t end = std::max(begin, end_of(record, key));
@@ -66,13 +66,13 @@ std::string_view LineFields::find(std::string_view record, const KeySpecificatio
 }
 
 std::string_view CsvFields::find(std::string_view record, const KeySpecification& key,
-                                 std::string& scratch) const {
+                                 KeyBytes& scratch) const {
   const std::string_view value = value_of(record, key, scratch);
   return key.flags.skip_start_blanks ? locale_.without_leading_blanks(value) : value;
 }
 
 std::string_view CsvFields::value_of(std::string_view record, const KeySpecification& key,
-                                     std::string& scratch) const {
+                                     KeyBytes& scratch) const {
   if (key.end_field == KeySpecification::kLineEnd) return record;
   record = without_carriage_return(record);
   std::size_t at = 0;
@@ -87,7 +87,8 @@ std::string_view CsvFields::value_of(std::string_view record, const KeySpecifica
 
 std::size_t CsvFields::count(std::string_view record) const {
   record = without_carriage_return(record);
-  std::string scratch;
+  std::string room;
+  KeyBytes scratch(room);
   std::size_t at = 0;
   for (std::size_t fields = 1;; ++fields) {
     take_field(record, at, false, scratch);
@@ -98,7 +99,7 @@ std::size_t CsvFields::count(std::string_view record) const {
 
 // The field at `at`, which moves to the separator behind it or to the end; empty unless wanted.
 std::string_view CsvFields::take_field(std::string_view record, std::size_t& at, bool wanted,
-                                       std::string& scratch) const {
+                                       KeyBytes& scratch) const {
   if (at >= record.size() || record[at] != '"') {
     const std::size_t begin = at;
     at = find_byte(record, separator_, at);
@@ -117,7 +118,7 @@ std::string_view CsvFields::take_field(std::string_view record, std::size_t& at,
   const std::size_t end = find_byte(record, separator_, at);
   if (wanted) scratch += record.substr(at, end - at);
   at = end;
-  return scratch;
+  return scratch.view();
 }
 
 }  // namespace vortex::inline v0

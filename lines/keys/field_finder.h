@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "lines/keys/key_bytes.h"
 #include "lines/keys/key_locale.h"
 #include "lines/keys/key_specification.h"
 
@@ -15,10 +16,13 @@ class FieldFinder {
  public:
   virtual ~FieldFinder() = default;
 
+  // Whether find() may put fields together, of no more bytes than the record has.
+  virtual bool copies() const noexcept { return false; }
+
   // The key's bytes: a part of the record, or put together in `scratch`, whose content they
   // replace.
   virtual std::string_view find(std::string_view record, const KeySpecification& key,
-                                std::string& scratch) const = 0;
+                                KeyBytes& scratch) const = 0;
 
  protected:
   FieldFinder() = default;
@@ -35,7 +39,7 @@ class LineFields : public FieldFinder {
       : locale_(locale), separator_(separator) {}
 
   std::string_view find(std::string_view record, const KeySpecification& key,
-                        std::string& scratch) const override;
+                        KeyBytes& scratch) const override;
 
  private:
   std::size_t begin_of(std::string_view line, const KeySpecification& key) const noexcept;
@@ -54,10 +58,12 @@ class CsvFields : public FieldFinder {
   // The locale, which must outlive this, says what a blank is.
   CsvFields(const KeyLocale& locale, char separator) : locale_(locale), separator_(separator) {}
 
+  bool copies() const noexcept override { return true; }
+
   // Only the fields of the specification count: one that ends with the line means the whole
   // record, another the column where it begins. A column that the record lacks is empty.
   std::string_view find(std::string_view record, const KeySpecification& key,
-                        std::string& scratch) const override;
+                        KeyBytes& scratch) const override;
 
   // How many columns a record has.
   std::size_t count(std::string_view record) const;
@@ -65,9 +71,9 @@ class CsvFields : public FieldFinder {
  private:
   // With the blanks in front.
   std::string_view value_of(std::string_view record, const KeySpecification& key,
-                            std::string& scratch) const;
+                            KeyBytes& scratch) const;
   std::string_view take_field(std::string_view record, std::size_t& at, bool wanted,
-                              std::string& scratch) const;
+                              KeyBytes& scratch) const;
 
   const KeyLocale& locale_;
   const char separator_;

@@ -19,7 +19,7 @@ constexpr std::size_t kBytes = 10;  // of a long double; others are padding
 static_assert(std::numeric_limits<long double>::digits == 64, "x87's format is written out here");
 
 // Sign and exponent, then the fraction, which has its leading 1 written out.
-void append_bits(long double number, std::string& bytes) {
+void append_bits(long double number, KeyBytes& bytes) {
   std::uint64_t fraction = 0;
   std::uint16_t sign_and_exponent = 0;
   std::memcpy(&fraction, &number, sizeof fraction);
@@ -40,15 +40,21 @@ void append_bits(long double number, std::string& bytes) {
 
 }  // namespace
 
-void FloatKey::append(std::string_view field, std::string& bytes) const {
-  const std::string text(field);  // with a NUL at its end
+void FloatKey::append(std::string_view field, KeyBytes& bytes) const {
+  // With a NUL at its end, where the key will be: a field may be as long as the memory allows.
+  const std::size_t begin = bytes.size();
+  bytes += field;
+  bytes += '\0';
+  const char* const text = bytes.data() + begin;
   char* stop = nullptr;
-  const long double number = strtold_l(text.c_str(), &stop, locale_.handle());
-  if (stop == text.c_str()) {
+  const long double number = strtold_l(text, &stop, locale_.handle());
+  const bool none = stop == text;
+  bytes.cut(begin);
+  if (none) {
     bytes += kNoNumber;
   } else if (std::isnan(number)) {
     bytes += kNaN;
-    bytes.append(reinterpret_cast<const char*>(&number), kBytes);
+    bytes += std::string_view(reinterpret_cast<const char*>(&number), kBytes);
   } else {
     bytes += kNumber;
     append_bits(number == 0 ? 0 : number, bytes);

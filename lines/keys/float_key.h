@@ -11,7 +11,7 @@ namespace vortex::inline v0 {
 class FloatKey : public FieldEncoder {
  public:
   explicit FloatKey(const KeyLocale& locale) : locale_(locale) {}  // must outlive this
-  void append(std::string_view field, std::string& bytes) const override;
+  void append(std::string_view field, KeyBytes& bytes) const override;
 
  private:
   const KeyLocale& locale_;

@@ -4,7 +4,7 @@
 
 namespace vortex::inline v0 {
 
-void MonthKey::append(std::string_view field, std::string& bytes) const {
+void MonthKey::append(std::string_view field, KeyBytes& bytes) const {
   field = locale_.without_leading_blanks(field);
   const auto begins_with = [&](const std::string& name) {
     return field.size() >= name.size() &&

@@ -59,7 +59,7 @@ Digits digits_of(std::string_view text, const KeyLocale& locale) {
 // Digits by twos, an odd one with a 0 behind it.
 class Pairs {
  public:
-  Pairs(std::string& bytes, std::size_t digits) : bytes_(bytes), left_(digits) {}
+  Pairs(KeyBytes& bytes, std::size_t digits) : bytes_(bytes), left_(digits) {}
 
   void add(std::string_view digits) {
     for (const char c : digits) {
@@ -82,13 +82,13 @@ class Pairs {
  private:
   void put(int pair) { bytes_ += static_cast<char>(pair + 1); }
 
-  std::string& bytes_;
+  KeyBytes& bytes_;
   std::size_t left_;
   int tens_ = 0;
   bool open_ = true;  // the next digit is the first of a pair
 };
 
-void append_length(std::size_t integer_digits, std::string& bytes) {
+void append_length(std::size_t integer_digits, KeyBytes& bytes) {
   if (integer_digits <= kMaxShort) {
     bytes += static_cast<char>(kPositive + integer_digits);
     return;
@@ -114,7 +114,7 @@ std::uint64_t word_at(std::string_view text, std::size_t from) noexcept {
 // The same key as that of Digits and Pairs, eight digits at a time. False, and nothing has been
 // appended: there are more digits than usual, separators or a point.
 bool append_integer(std::string_view text, bool negative, const KeyLocale& locale,
-                    std::string& bytes) {
+                    KeyBytes& bytes) {
   constexpr std::size_t kDigits = sizeof(std::uint64_t);
   std::array<std::uint64_t, 3> words{};
   while (!text.empty() && text.front() == '0') text.remove_prefix(1);
@@ -155,7 +155,7 @@ bool append_integer(std::string_view text, bool negative, const KeyLocale& local
   if (negative) {
     for (char& byte : key) byte = static_cast<char>(~byte);
   }
-  bytes.append(key.data(), size + 1);
+  bytes += std::string_view(key.data(), size + 1);
   return true;
 }
 
@@ -188,7 +188,7 @@ int human_unit(std::string_view number, const KeyLocale& locale) {
 
 }  // namespace
 
-void NumberKey::append(std::string_view field, std::string& bytes) const {
+void NumberKey::append(std::string_view field, KeyBytes& bytes) const {
   field = locale_.without_leading_blanks(field);
   const bool negative = field.starts_with('-');
   if (negative) field.remove_prefix(1);
@@ -204,11 +204,10 @@ void NumberKey::append(std::string_view field, std::string& bytes) const {
   pairs.add(digits.integer);
   pairs.add(digits.fraction);
   bytes += '\0';
-  if (!negative) return;
-  for (std::size_t i = begin; i < bytes.size(); ++i) bytes[i] = static_cast<char>(~bytes[i]);
+  if (negative) bytes.invert_from(begin);
 }
 
-void HumanNumberKey::append(std::string_view field, std::string& bytes) const {
+void HumanNumberKey::append(std::string_view field, KeyBytes& bytes) const {
   field = locale_.without_leading_blanks(field);
   const bool negative = field.starts_with('-');
   const int unit = human_unit(negative ? field.substr(1) : field, locale_);

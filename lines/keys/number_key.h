@@ -15,7 +15,7 @@ namespace vortex::inline v0 {
 class NumberKey : public FieldEncoder {
  public:
   explicit NumberKey(const KeyLocale& locale) : locale_(locale) {}  // must outlive this
-  void append(std::string_view field, std::string& bytes) const override;
+  void append(std::string_view field, KeyBytes& bytes) const override;
 
  private:
   const KeyLocale& locale_;
@@ -25,7 +25,7 @@ class NumberKey : public FieldEncoder {
 class HumanNumberKey : public FieldEncoder {
  public:
   explicit HumanNumberKey(const KeyLocale& locale) : locale_(locale), number_(locale) {}
-  void append(std::string_view field, std::string& bytes) const override;
+  void append(std::string_view field, KeyBytes& bytes) const override;
 
  private:
   const KeyLocale& locale_;

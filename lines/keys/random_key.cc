@@ -7,19 +7,22 @@
 
 namespace vortex::inline v0 {
 
-void RandomKey::append(std::string_view field, std::string& bytes) const {
-  std::string hashed(seed_.begin(), seed_.end());
+void RandomKey::append(std::string_view field, KeyBytes& bytes) const {
+  // What is hashed stands where the key will be.
+  const std::size_t begin = bytes.size();
+  bytes += std::string_view(seed_.data(), seed_.size());
   if (locale_.collates_bytes()) {
-    hashed += field;
+    bytes += field;
   } else {
     while (!field.empty()) {
-      const std::size_t length = append_transformed(locale_, field, hashed);
-      hashed += '\0';
+      const std::size_t length = append_transformed(locale_, field, bytes);
+      bytes += '\0';
       field.remove_prefix(std::min(length + 1, field.size()));
     }
   }
-  const Md5Digest digest = md5(hashed);
-  bytes.append(digest.begin(), digest.end());
+  const Md5Digest digest = md5(bytes.view().substr(begin));
+  bytes.cut(begin);
+  bytes += std::string_view(reinterpret_cast<const char*>(digest.data()), digest.size());
 }
 
 }  // namespace vortex::inline v0

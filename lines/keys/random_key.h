@@ -16,7 +16,7 @@ class RandomKey : public FieldEncoder {
   using Seed = std::array<char, 16>;
 
   RandomKey(const KeyLocale& locale, const Seed& seed) : locale_(locale), seed_(seed) {}
-  void append(std::string_view field, std::string& bytes) const override;
+  void append(std::string_view field, KeyBytes& bytes) const override;
 
  private:
   const KeyLocale& locale_;

@@ -4,7 +4,7 @@
 
 namespace vortex::inline v0 {
 
-void TextKey::append(std::string_view field, std::string& bytes) const {
+void TextKey::append(std::string_view field, KeyBytes& bytes) const {
   for (;;) {
     const std::size_t nul = field.find('\0');
     bytes += field.substr(0, nul);

@@ -8,7 +8,7 @@ namespace vortex::inline v0 {
 // The bytes themselves, with a 1 behind each NUL, and two NULs at the end.
 class TextKey : public FieldEncoder {
  public:
-  void append(std::string_view field, std::string& bytes) const override;
+  void append(std::string_view field, KeyBytes& bytes) const override;
 };
 
 }  // namespace vortex::inline v0

@@ -58,7 +58,7 @@ const std::array<unsigned char, 256>& codes() noexcept {
 }
 
 // How many digits, in one byte or, for more than 253 of them, nine.
-void append_length(std::size_t digits, std::string& bytes) {
+void append_length(std::size_t digits, KeyBytes& bytes) {
   constexpr std::size_t kMaxShort = 253;
   if (digits <= kMaxShort) {
     bytes += static_cast<char>(digits);
@@ -70,7 +70,7 @@ void append_length(std::size_t digits, std::string& bytes) {
 
 // Other bytes and a number by turns. A name that ends with other bytes ends as with the number 0,
 // which is none; kEnd in the place of other bytes is its end.
-void append_parts(std::string_view name, std::string& bytes) {
+void append_parts(std::string_view name, KeyBytes& bytes) {
   std::size_t at = 0;
   do {
     for (; at < name.size() && !is_digit(name[at]); ++at) {
@@ -88,7 +88,7 @@ void append_parts(std::string_view name, std::string& bytes) {
 
 }  // namespace
 
-void VersionKey::append(std::string_view field, std::string& bytes) const {
+void VersionKey::append(std::string_view field, KeyBytes& bytes) const {
   const Kind kind = kind_of(field);
   bytes += static_cast<char>(kind);
   if (kind < Kind::kHidden) return;

@@ -10,7 +10,7 @@ namespace vortex::inline v0 {
 // (".tar.gz") count only when the rest is equal; ".", ".." and hidden files come first.
 class VersionKey : public FieldEncoder {
  public:
-  void append(std::string_view field, std::string& bytes) const override;
+  void append(std::string_view field, KeyBytes& bytes) const override;
 };
 
 }  // namespace vortex::inline v0

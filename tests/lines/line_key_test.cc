@@ -412,14 +412,16 @@ TEST_F(LineKey, WeightsOfCharacters) {
       }
       std::string text(1 + some(i % 100 == 0 ? 2000 : 30), ' ');
       for (char& c : text) c = alphabet[some(alphabet.size())];
-      std::string ours = "in front";
-      std::string theirs = ours;
+      std::string ours_string = "in front";
+      std::string theirs_string = ours_string;
+      KeyBytes ours(ours_string);
+      KeyBytes theirs(theirs_string);
       ASSERT_TRUE(weights.append(text, ours));
       append_transformed_by_libc(locale, text, theirs);
-      ASSERT_EQ(ours, theirs) << ::testing::PrintToString(text);
+      ASSERT_EQ(ours.view(), theirs.view()) << ::testing::PrintToString(text);
       text.insert(some(text.size() + 1), 1, static_cast<char>(0x80 + some(128)));
       ASSERT_FALSE(weights.append(text, ours));
-      ASSERT_EQ(ours, theirs);
+      ASSERT_EQ(ours.view(), theirs.view());
     }
     freelocale(locale);
   }
@@ -428,9 +430,10 @@ TEST_F(LineKey, WeightsOfCharacters) {
   EXPECT_FALSE(weights.is_simple('c') && weights.is_simple('h'));
   freelocale(czech);
   const ::locale_t bytes = newlocale(LC_ALL_MASK, "C", nullptr);
-  std::string none;
+  std::string string;
+  KeyBytes none(string);
   EXPECT_FALSE(CharacterWeights(bytes).append("a", none));
-  EXPECT_EQ(none, "");
+  EXPECT_EQ(none.view(), "");
   freelocale(bytes);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include "io/file/seeded_random.h"
@@ -11,6 +12,7 @@
 #include "tests/support/child_peak.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::test {
@@ -76,6 +78,59 @@ TEST_P(LineMemory, StaysWithinItsLimit) {
   RecordProperty("peak_MiB", static_cast<int>(peak / kMiB));
   EXPECT_LE(peak, setting.memory_bytes + 32 * kMiB) << peak / kMiB << " MiB";
   EXPECT_GT(peak, std::min(setting.memory_bytes, setting.text_bytes) / 2);
+}
+
+// Keys that are as long as their lines, or longer.
+struct LongLines {
+  const char* name;
+  std::uint64_t memory_bytes;
+  std::uint64_t line_bytes;
+  LineKeyOptions keys;
+};
+const LongLines kLongLines[] = {
+    {"Folded", 192 * kMiB, 40 * kMiB, {.letters = "f"}},
+    {"Reverse", 192 * kMiB, 40 * kMiB, {.keys = {"1,1r"}}},
+    {"Versions", 192 * kMiB, 20 * kMiB, {.letters = "V"}},
+    {"Random", 192 * kMiB, 40 * kMiB, {.letters = "R"}},
+    {"Columns", 256 * kMiB, 40 * kMiB, {.keys = {"1f"}, .fields = FieldRules::kCsv}},
+};
+
+class LongLineMemory : public ::testing::TestWithParam<LongLines> {
+ protected:
+  void SetUp() override {
+    if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
+    // By a child, whose memory is not that of the sort.
+    peak_of([&] {
+      std::ofstream file(folder.file("in"), std::ios::binary);
+      for (const char last : {'c', 'b', 'a'}) {
+        file << std::string(GetParam().line_bytes, 'y') << last << '\n';
+      }
+    });
+  }
+  // What all do with it.
+  LineSortOptions options() const {
+    LineSortOptions options;
+    options.inputs = {folder.file("in")};
+    options.output = folder.file("out");
+    options.order = line_order(GetParam().keys);
+    options.resources.folders = {folder.path().string()};
+    options.resources.memory_bytes = GetParam().memory_bytes;
+    options.resources.threads = 2;
+    return options;
+  }
+  void expect_within_limit(const std::function<void()>& work) const {
+    const std::uint64_t peak = peak_of(work);
+    EXPECT_LE(peak, GetParam().memory_bytes + 32 * kMiB) << peak / kMiB << " MiB";
+  }
+
+  TemporaryFolder folder{fast_folder()};
+};
+
+INSTANTIATE_TEST_SUITE_P(, LongLineMemory, ::testing::ValuesIn(kLongLines),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(LongLineMemory, OfASort) {
+  expect_within_limit([&] { sort_lines(options()); });
 }
 
 }  // namespace
