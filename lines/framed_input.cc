@@ -125,8 +125,20 @@ std::string_view FramedInput::assemble() {
 }
 
 void FramedInput::refuse(int error, const std::string& what) const {
-  throw Error(error, "record " + std::to_string(first_record_ + 1) + " of '" + name_ +
-                         "', at offset " + std::to_string(first_offset_) + ", " + what);
+  refuse(first_record_, first_offset_, error, what);
+}
+
+// The records of a batch lie one behind the other, and a length in front of each is equally long.
+void FramedInput::refuse(std::size_t index, int error, const std::string& what) const {
+  refuse(first_record_ + index,
+         first_offset_ + static_cast<std::uint64_t>(batch_[index].data() - batch_[0].data()), error,
+         what);
+}
+
+void FramedInput::refuse(std::uint64_t record, std::uint64_t offset, int error,
+                         const std::string& what) const {
+  throw Error(error, "record " + std::to_string(record + 1) + " of '" + name_ + "', at offset " +
+                         std::to_string(offset) + ", " + what);
 }
 
 }  // namespace vortex::inline v0

@@ -45,6 +45,8 @@ class FramedInput {
   // Behind next(): the number of the first record of the batch, from 0 on, and its offset.
   std::uint64_t first_record() const noexcept { return first_record_; }
   std::uint64_t first_offset() const noexcept { return first_offset_; }
+  // Behind next(): throws Error about a record of the batch, which it names.
+  [[noreturn]] void refuse(std::size_t index, int error, const std::string& what) const;
   // Bytes that have been found to be records.
   std::uint64_t bytes() const noexcept { return done_; }
 
@@ -54,6 +56,8 @@ class FramedInput {
   std::string_view unused() const noexcept;
   std::string_view assemble();
   [[noreturn]] void refuse(int error, const std::string& what) const;
+  [[noreturn]] void refuse(std::uint64_t record, std::uint64_t offset, int error,
+                           const std::string& what) const;
 
   FileReaderBase reader_;
   const StreamStop stop_;

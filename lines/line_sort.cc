@@ -199,11 +199,16 @@ void LineFiles::take_all(std::size_t index) {
   std::uint64_t told = 0;
   std::uint64_t header = options_.header_records;
   for (auto batch = input->next(); !batch.empty(); batch = input->next()) {
+    const std::size_t all = batch.size();
     for (; header > 0 && !batch.empty(); --header) {
       note_header(index, batch.front());
       batch = batch.subspan(1);
     }
-    job_.take(batch);
+    try {
+      job_.take(batch);
+    } catch (const RecordTooLong& error) {
+      input->refuse(all - batch.size() + error.index(), EMSGSIZE, error.complaint());
+    }
     job_.watch().add(input->bytes() - std::exchange(told, input->bytes()));
   }
   report_.input_bytes += told;

@@ -303,6 +303,36 @@ TEST_F(LineFiles, ALineThatIsTooLongIsNamed) {
   EXPECT_EQ(error_of([&] { check_lines(options); }), 0);
 }
 
+// A key that the memory has no room for, of the record "b" alone.
+class OneLongKey final : public RecordKeys {
+ public:
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    for (const std::string_view record : records) {
+      keys.append(std::string(record == "b" ? 4 * kMiB : 1, 'k'));
+      keys.end_key();
+    }
+  }
+};
+
+TEST_F(LineFiles, ALineThatIsTooLongWithItsKeyIsNamed) {
+  options.header_records = 1;
+  const auto expect_refused = [&](std::string_view text) {
+    options.inputs = {put("a", text)};
+    std::string message;
+    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EMSGSIZE);
+    for (const char* const part :
+         {"record 3 of '", "a', at offset 13, of ", "with its key", "sort with more than"}) {
+      EXPECT_NE(message.find(part), message.npos) << message;
+    }
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  };
+  options.order.keys = std::make_shared<OneLongKey>();
+  expect_refused("a,head\nshort\nb\n");
+  options.order.keys = std::make_shared<KeysBehindComma>();
+  options.resources.memory_bytes = 16 * kMiB;
+  expect_refused("a,head\nshort\n," + std::string(5 * kMiB, 'x') + "\nb\n");
+}
+
 TEST_F(LineFiles, SortedInputsAreMerged) {
   auto random = test_random();
   for (const bool unique : {false, true}) {
