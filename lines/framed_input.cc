@@ -17,17 +17,14 @@ constexpr std::size_t kBatchRecords = 1024;
 
 }  // namespace
 
-AssemblyRoom own_assembly_room(std::size_t most_bytes) {
-  return [most_bytes, room = std::vector<char>()](std::string_view so_far,
-                                                  std::size_t bytes) mutable -> std::span<char> {
-    if (bytes > most_bytes) return {};
-    const bool elsewhere = so_far.data() != room.data();
-    if (room.size() < bytes) {
-      if (elsewhere) room.clear();
-      room.resize(std::min(std::max(bytes, 2 * room.size()), most_bytes));
-    }
-    if (elsewhere) std::memcpy(room.data(), so_far.data(), so_far.size());
-    return room;
+AssemblyRoom own_assembly_room(LongRoomBudget& budget) {
+  const auto room = std::make_shared<LongRoom>(budget);
+  return [room](std::string_view so_far, std::size_t bytes) -> std::span<char> {
+    const bool elsewhere = so_far.data() != room->data();
+    if (elsewhere) room->shrink(bytes);  // another record than before
+    if (!room->grow(bytes)) return {};
+    if (elsewhere) std::memcpy(room->data(), so_far.data(), so_far.size());
+    return room->span();
   };
 }
 
@@ -39,7 +36,8 @@ FileReaderOptions FramedInput::reader_options(std::size_t read_ahead, std::size_
 }
 
 FramedInput::FramedInput(FileReaderBase reader, std::string name, const RecordFraming& framing,
-                         std::uint64_t longest, AssemblyRoom room, const std::stop_token& stop)
+                         std::optional<std::uint64_t> longest, AssemblyRoom room,
+                         const std::stop_token& stop)
     : reader_(std::move(reader)),
       stop_(reader_.stream(), stop),
       name_(std::move(name)),
@@ -92,8 +90,9 @@ std::string_view FramedInput::assemble() {
   const auto grow = [&](std::size_t bytes) {
     const std::span<char> room = room_(record, record.size() + bytes);
     if (room.empty()) {
-      refuse(EMSGSIZE, "is longer than " + format_bytes(longest_) +
-                           ", the longest that the memory has room for: sort with more memory");
+      const std::string limit = longest_ ? format_bytes(*longest_) + ", the longest that " : "";
+      refuse(EMSGSIZE,
+             "is longer than " + limit + "the memory has room for: sort with more memory");
     }
     return room.data();
   };

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lines/framing.h"
+#include "lines/long_room.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
@@ -21,8 +23,8 @@ namespace vortex::inline v0 {
 // Empty: the record is too long.
 using AssemblyRoom = std::function<std::span<char>(std::string_view so_far, std::size_t bytes)>;
 
-// Memory of its own, of `most_bytes` at most.
-AssemblyRoom own_assembly_room(std::size_t most_bytes);
+// Memory of its own, as much as the budget has.
+AssemblyRoom own_assembly_room(LongRoomBudget& budget);
 
 // Finds the records of an input through its reader's plain pointer. A batch lies in one block of
 // the reader, or is one record that crosses a border, in the assembly room.
@@ -31,9 +33,10 @@ class FramedInput {
   // The options of a reader that this can use.
   static FileReaderOptions reader_options(std::size_t read_ahead, std::size_t request_bytes);
 
-  // `name` is for messages, `longest` the length of the longest record that there can be room for.
+  // `name` is for messages, `longest` the length of the longest record that there can be room for,
+  // if that is known.
   FramedInput(FileReaderBase reader, std::string name, const RecordFraming& framing,
-              std::uint64_t longest, AssemblyRoom room, const std::stop_token& stop);
+              std::optional<std::uint64_t> longest, AssemblyRoom room, const std::stop_token& stop);
   FramedInput(const FramedInput&) = delete;
   FramedInput& operator=(const FramedInput&) = delete;
 
@@ -63,7 +66,7 @@ class FramedInput {
   const StreamStop stop_;
   const std::string name_;
   const RecordFraming framing_;
-  const std::uint64_t longest_;
+  const std::optional<std::uint64_t> longest_;
   const AssemblyRoom room_;
   std::vector<std::string_view> batch_;
   std::uint64_t done_ = 0;  // bytes, of which the last batch is the end

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 constexpr std::size_t kReadAhead = 4;
+constexpr std::uint64_t kReaderBytes = 8 * kBlockBytes;
+constexpr std::uint64_t kLeastLongRoom = 12 * kBlockBytes;
 
 FileReaderBase open_reader(const std::string& input, const SortResources& resources) {
   FileReaderOptions options = FramedInput::reader_options(kReadAhead, kBlockBytes);
@@ -25,11 +27,13 @@ FileReaderBase open_reader(const std::string& input, const SortResources& resour
 
 std::optional<LineDisorder> check_lines(const LineSortOptions& options) {
   const std::uint64_t memory = with_memory(options.resources).memory_bytes;
-  const std::uint64_t longest = std::max<std::uint64_t>(memory / 3, 4 * kBlockBytes);
+  // The blocks of the reader are beside it.
+  LongRoomBudget budget(std::max(memory - std::min(memory, kReaderBytes), kLeastLongRoom));
   for (const std::string& name : options.inputs) {
     FramedInput input(open_reader(name, options.resources), name == "-" ? "standard input" : name,
-                      options.framing, longest, own_assembly_room(longest), options.resources.stop);
-    TextCursor cursor(input, options);
+                      options.framing, std::nullopt, own_assembly_room(budget),
+                      options.resources.stop);
+    TextCursor cursor(input, options, budget);
     while (cursor.advance()) {
       if (cursor.in_order()) continue;
       return LineDisorder{name, cursor.number() + 1, cursor.offset(),

@@ -13,14 +13,6 @@
 #include "vortex/guarded.h"
 
 namespace vortex::inline v0 {
-namespace {
-
-// Keys of longer records are made one at a time, in the arena.
-constexpr std::size_t kLongRecord = std::size_t{64} << 10;
-// Keys are made of so many bytes of records at a time.
-constexpr std::size_t kLongBatch = std::size_t{64} << 10;
-
-}  // namespace
 
 LineJob::LineJob(const LineOrder& order, const SortResources& resources,
                  std::vector<std::string> folders)
@@ -85,12 +77,7 @@ void LineJob::take(std::span<const std::string_view> records) {
     } else if (left.front().size() > kLongRecord) {
       take_long(left.front());
     } else {
-      std::size_t end = 0;
-      for (std::size_t bytes = 0; end < left.size() && bytes < kLongBatch; ++end) {
-        if (left[end].size() > kLongRecord) break;
-        bytes += left[end].size();
-      }
-      const auto batch = left.first(end);
+      const auto batch = left.first(records_together(left));
       make_keys(*line_order_.keys, batch, keys_);
       for (std::size_t i = 0; i < batch.size(); ++i) take_with_key(keys_.key(i), batch[i]);
     }

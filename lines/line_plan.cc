@@ -170,4 +170,10 @@ std::uint64_t LinePlan::most_inputs() const {
   return (pool_blocks / 2 - writing) / FileReaderBase::blocks_needed(merged_reader, block_bytes);
 }
 
+std::uint64_t LinePlan::bytes_beside_inputs(std::uint64_t inputs) const {
+  const std::uint64_t blocks =
+      inputs * FileReaderBase::blocks_needed(merged_reader, block_bytes) + writing_blocks();
+  return (pool_blocks - std::min<std::uint64_t>(pool_blocks, blocks)) * block_bytes;
+}
+
 }  // namespace vortex::inline v0

@@ -37,6 +37,8 @@ struct LinePlan {
   unsigned merges_at_once(std::uint64_t runs, std::uint64_t longest) const;
   // The same for inputs that are sorted already, whose records are put together elsewhere.
   std::uint64_t most_inputs() const;
+  // What a merge of so many leaves to long records and their keys: half of the memory, or more.
+  std::uint64_t bytes_beside_inputs(std::uint64_t inputs) const;
 
   std::size_t writing_blocks() const;  // of the output or a run
 };

@@ -84,7 +84,7 @@ class LineFiles {
   using Writing = std::function<void(FramedOutput& out)>;
 
   std::unique_ptr<FramedInput> open_input(std::size_t index, const FileReaderOptions& reader,
-                                          AssemblyRoom room, std::uint64_t longest);
+                                          AssemblyRoom room, std::optional<std::uint64_t> longest);
   bool will_form_runs() const;
   void form_runs();
   void take_all(std::size_t index);
@@ -170,7 +170,8 @@ LineSortReport LineFiles::sort() {
 
 std::unique_ptr<FramedInput> LineFiles::open_input(std::size_t index,
                                                    const FileReaderOptions& reader,
-                                                   AssemblyRoom room, std::uint64_t longest) {
+                                                   AssemblyRoom room,
+                                                   std::optional<std::uint64_t> longest) {
   // Address space for the runs that are written while a pipe is read, and the output.
   const std::uint64_t others = 4 * job_.plan().memory_bytes;
   return std::make_unique<FramedInput>(files_.open_reader(index, job_.pool(), reader, others),
@@ -353,15 +354,16 @@ void LineFiles::write_parts(const std::vector<std::unique_ptr<RunMerge>>& merges
 // Calls `use` for each record of the inputs [first, last), which are sorted.
 template <typename Use>
 void LineFiles::merge_inputs(std::size_t first, std::size_t last, const Use& use) {
+  LongRoomBudget budget(job_.plan().bytes_beside_inputs(last - first));
   std::vector<std::unique_ptr<FramedInput>> inputs;
   std::vector<std::unique_ptr<TextCursor>> cursors;
   std::vector<TextCursor*> players;
-  const std::size_t longest =
-      job_.plan().pool_blocks / 2 * job_.plan().block_bytes / (last - first);
   for (std::size_t i = first; i < last; ++i) {
-    inputs.push_back(open_input(i, job_.plan().merged_reader, own_assembly_room(longest), longest));
+    inputs.push_back(
+        open_input(i, job_.plan().merged_reader, own_assembly_room(budget), std::nullopt));
     cursors.push_back(std::make_unique<TextCursor>(
-        *inputs.back(), options_, [this, i](std::string_view record) { note_header(i, record); }));
+        *inputs.back(), options_, budget,
+        [this, i](std::string_view record) { note_header(i, record); }));
     players.push_back(cursors.back().get());
   }
   LineMerge<TextCursor> merge(players, job_.order());

@@ -15,4 +15,13 @@ void make_keys(const RecordKeys& keys, std::span<const std::string_view> records
                           std::to_string(batch.keys()) + " keys were made");
 }
 
+std::size_t records_together(std::span<const std::string_view> records) noexcept {
+  std::size_t together = 0;
+  for (std::size_t bytes = 0; together < records.size() && bytes < kLongRecord; ++together) {
+    if (records[together].size() > kLongRecord) break;
+    bytes += records[together].size();
+  }
+  return together;
+}
+
 }  // namespace vortex::inline v0

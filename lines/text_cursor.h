@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "lines/framed_input.h"
+#include "lines/long_room.h"
 #include "lines/stored_record.h"
 #include "vortex/line_sort.h"
 
@@ -19,9 +20,11 @@ class TextCursor {
  public:
   using UseHeader = std::function<void(std::string_view record)>;
 
-  // The input and the options outlive it. `use_header` gets the records of the header, which are
+  // The input, the options and the budget, of which long records take what they need, outlive it.
+  // `use_header` gets the records of the header, which are
   // skipped.
-  TextCursor(FramedInput& input, const LineSortOptions& options, UseHeader use_header = {});
+  TextCursor(FramedInput& input, const LineSortOptions& options, LongRoomBudget& budget,
+             UseHeader use_header = {});
 
   bool advance();
   const StoredRecord& stored() const noexcept { return stored_; }
@@ -39,6 +42,10 @@ class TextCursor {
 
  private:
   bool next_batch();
+  void make_more_keys();
+  void keep_record();
+  std::string_view copy(std::string_view text, std::string& room, LongRoom& long_room);
+  [[noreturn]] void refuse(std::size_t index) const;
 
   FramedInput& input_;
   const LineSortOptions& options_;
@@ -47,11 +54,19 @@ class TextCursor {
   std::uint64_t header_left_;
   std::span<const std::string_view> batch_;
   std::size_t at_ = 0;
+  // Of the records of the batch from `keys_from_` to `keys_to_`, which have short ones, or of one.
   KeyBatch keys_;
+  std::size_t keys_from_ = 0;
+  std::size_t keys_to_ = 0;
+  LongRoom long_key_;
+  bool key_is_long_ = false;
   StoredRecord stored_;
-  // Copies: the batch of the record before may be gone.
+  // Copies of the record before, whose batch may be gone: of what is short, and of what is long.
+  StoredRecord before_;
   std::string key_before_;
   std::string record_before_;
+  LongRoom long_key_before_;
+  LongRoom long_record_before_;
   Difference differ_{0, -1};  // from the one before
   std::uint64_t records_ = 0;
   std::uint64_t offset_ = 0;

@@ -88,11 +88,11 @@ struct LongLines {
   LineKeyOptions keys;
 };
 const LongLines kLongLines[] = {
-    {"Folded", 192 * kMiB, 40 * kMiB, {.letters = "f"}},
+    {"Folded", 256 * kMiB, 40 * kMiB, {.letters = "f"}},
     {"Reverse", 192 * kMiB, 40 * kMiB, {.keys = {"1,1r"}}},
     {"Versions", 192 * kMiB, 20 * kMiB, {.letters = "V"}},
     {"Random", 192 * kMiB, 40 * kMiB, {.letters = "R"}},
-    {"Columns", 256 * kMiB, 40 * kMiB, {.keys = {"1f"}, .fields = FieldRules::kCsv}},
+    {"Columns", 320 * kMiB, 40 * kMiB, {.keys = {"1f"}, .fields = FieldRules::kCsv}},
 };
 
 class LongLineMemory : public ::testing::TestWithParam<LongLines> {
@@ -131,6 +131,24 @@ INSTANTIATE_TEST_SUITE_P(, LongLineMemory, ::testing::ValuesIn(kLongLines),
 
 TEST_P(LongLineMemory, OfASort) {
   expect_within_limit([&] { sort_lines(options()); });
+}
+
+TEST_P(LongLineMemory, OfAMerge) {
+  expect_within_limit([&] {
+    LineSortOptions merge = options();
+    merge.merge_inputs = true;
+    sort_lines(merge);
+  });
+}
+
+// All of it is read where the lines are in order.
+TEST_P(LongLineMemory, OfACheck) {
+  peak_of([&] { sort_lines(options()); });
+  expect_within_limit([&] {
+    LineSortOptions check = options();
+    check.inputs = {check.output};
+    if (check_lines(check)) _exit(1);
+  });
 }
 
 }  // namespace

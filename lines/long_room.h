@@ -1,0 +1,53 @@
+// Memory for what is long of the records of texts, which share it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace vortex::inline v0 {
+
+// The bytes that rooms may take together. One thread at a time.
+class LongRoomBudget {
+ public:
+  explicit LongRoomBudget(std::uint64_t bytes);
+  LongRoomBudget(const LongRoomBudget&) = delete;
+  LongRoomBudget& operator=(const LongRoomBudget&) = delete;
+
+ private:
+  friend class LongRoom;
+  const std::uint64_t bytes_;
+  std::uint64_t left_;
+};
+
+// Bytes that stay where they are while they become more: their address space is taken at once, of
+// as much as the budget was, and becomes resident where it is used. The budget outlives it.
+class LongRoom {
+ public:
+  explicit LongRoom(LongRoomBudget& budget) noexcept : budget_(&budget) {}
+  ~LongRoom();
+  LongRoom(const LongRoom&) = delete;
+  LongRoom& operator=(const LongRoom&) = delete;
+
+  // False where the budget does not have so many more; nothing has changed then. Throws
+  // Error(ENOMEM) where the system refuses address space.
+  bool grow(std::size_t bytes);
+  // Takes all that is left of the budget.
+  void grow_to_most();
+  // Gives back what lies behind the first bytes.
+  void shrink(std::size_t bytes) noexcept;
+  void swap(LongRoom& other) noexcept;
+
+  char* data() const noexcept { return data_; }
+  // In whole pages.
+  std::size_t size() const noexcept { return size_; }
+  std::span<char> span() const noexcept { return {data_, size_}; }
+
+ private:
+  LongRoomBudget* budget_;
+  char* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace vortex::inline v0
