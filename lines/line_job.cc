@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lines/framed_input.h"
-#include "lines/key_room.h"
+#include "lines/keys/key_room.h"
 #include "lines/record_keys.h"
 #include "sort/job/sort_folders.h"
 #include "vortex/error.h"
@@ -27,6 +27,7 @@ LineJob::LineJob(const LineOrder& order, const SortResources& resources,
 LineJob::~LineJob() { watch_.stop_now(); }
 
 void LineJob::start(std::optional<std::uint64_t> bytes) {
+  runs_.reset();
   plan_ = plan_lines(resources_, bytes);
   BlockPoolOptions options;
   options.block_bytes = plan_.block_bytes;

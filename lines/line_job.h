@@ -59,7 +59,8 @@ class LineJob {
   LineJob(const LineJob&) = delete;
   LineJob& operator=(const LineJob&) = delete;
 
-  // `bytes` of records will come, if it is known. Throws Error as plan_lines() and BlockPool do.
+  // `bytes` of records will come, if it is known. May be called again instead of take(), and gives
+  // back the runs that there are. Throws Error as plan_lines() and BlockPool do.
   void start(std::optional<std::uint64_t> bytes);
   const LinePlan& plan() const noexcept { return plan_; }
   const StoredOrder& order() const noexcept { return order_; }

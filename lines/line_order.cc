@@ -1,7 +1,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lines/key_room.h"
+#include "lines/keys/key_room.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::inline v0 {

@@ -123,6 +123,7 @@ class LineFiles {
         append_all(cursor, out, [&](std::uint64_t bytes) { job_.watch().add(bytes); });
   }
 
+  bool merge_short_records();
   void merge_inputs();
   void write_runs_of(LineMerge<TextCursor>& merge, std::optional<std::uint64_t> bytes);
   template <typename Use>
@@ -133,6 +134,7 @@ class LineFiles {
   SortFiles files_;
   LineJob job_;
   std::vector<std::string> header_;
+  bool wrote_ = false;  // some of the output
   LineSortReport report_;
 };
 
@@ -150,9 +152,7 @@ LineSortReport LineFiles::sort() {
   // Scripts may name a folder that is not there, as long as it is not needed. Where it will be,
   // that is better known before all is read.
   if (will_form_runs()) files_.expect_folders();
-  if (options_.merge_inputs) {
-    merge_inputs();
-  } else {
+  if (!options_.merge_inputs || !merge_short_records()) {
     form_runs();
     report_.run_formation_seconds = seconds_since(begin);
     write_sorted();
@@ -263,6 +263,7 @@ void LineFiles::append_header(FramedOutput& out) {
 // `write` appends so many bytes at most, behind the header.
 void LineFiles::write_output(std::uint64_t most_bytes, const Writing& write) {
   FileWriterBase writer = open_writer(most_bytes);
+  wrote_ = true;
   const StreamStop stop(writer.stream(), options_.resources.stop);
   FramedOutput out(ByteOutput(writer.bytes(), job_.plan().block_bytes), options_.framing);
   append_header(out);
@@ -394,6 +395,22 @@ void LineFiles::write_runs_of(LineMerge<TextCursor>& merge, std::optional<std::u
       more = piece.more();
     });
   }
+}
+
+// False: the records are too long for as many inputs, which can be read again. They are to be
+// sorted, which has room for longer ones and gives the same output.
+bool LineFiles::merge_short_records() {
+  try {
+    merge_inputs();
+    return true;
+  } catch (const Error& error) {
+    const bool again = files_.input_bytes() && (!wrote_ || files_.output_has_places());
+    if (error.code().value() != EMSGSIZE || !again) throw;
+  }
+  header_.clear();
+  report_ = {};
+  job_.start(files_.input_bytes());
+  return false;
 }
 
 void LineFiles::merge_inputs() {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lines/key_room.h"
+#include "lines/keys/key_room.h"
 #include "lines/record_keys.h"
 #include "vortex/error.h"
 

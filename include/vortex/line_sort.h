@@ -130,7 +130,8 @@ struct LineSortOptions {
   // head of the output, others are dropped. That head is kept beside the memory of the resources.
   std::uint64_t header_records = 0;
   bool merge_inputs = false;  // every input is sorted already; one that is not gives an output that
-                              // is not, and no error
+                              // is not, and no error. Files whose records are too long for a
+                              // merge of them are sorted all the same
   // Address space for each input whose length is not known, see ExternalSortOptions.
   std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
   SortResources resources = {};

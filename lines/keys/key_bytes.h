@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "lines/key_room.h"
+#include "lines/keys/key_room.h"
 
 namespace vortex::inline v0 {
 

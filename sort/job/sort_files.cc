@@ -82,7 +82,9 @@ SortInput::SortInput(const std::string& path, std::size_t record_bytes)
 SortInput::~SortInput() { close(watched_); }
 
 FileReaderBase SortInput::open_reader(const FileReaderOptions& options) {
-  return FileReaderBase(std::make_unique<SingleFile>(std::move(file_), options.disk), options);
+  // The first reader takes the file along.
+  BlockFile file = file_ ? std::move(file_) : BlockFile::borrow(watched_, name_, false);
+  return FileReaderBase(std::make_unique<SingleFile>(std::move(file), options.disk), options);
 }
 
 void SortInput::refuse_length(std::uint64_t length_bytes) const {
@@ -102,7 +104,7 @@ void SortInput::expect_unchanged() const {
   throw Error(EBUSY, "'" + name_ + "' was changed while it was sorted");
 }
 
-SortOutput::SortOutput(const std::string& path) : file_(open_output(path)) {
+SortOutput::SortOutput(const std::string& path) : path_(path), file_(open_output(path)) {
   if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name() + "'");
   if (path != "-" && S_ISREG(identity_.st_mode)) folder_ = folder_of(name());
 }
@@ -130,6 +132,7 @@ void SortOutput::expect_room(std::uint64_t bytes) const {
 }
 
 FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {
+  if (!file_) file_ = open_output(path_);  // a writer before took it along
   auto layout = std::make_unique<SingleFile>(std::move(file_), options.disk);
   layout_ = layout.get();
   return FileWriterBase(std::move(layout), options);

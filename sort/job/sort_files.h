@@ -37,7 +37,7 @@ class SortInput {
   std::optional<std::uint64_t> length_bytes() const noexcept { return length_bytes_; }
   const struct stat& identity() const noexcept { return identity_; }
 
-  // The reader of this input, once.
+  // A reader of this input: of a pipe one, of others one after the other.
   FileReaderBase open_reader(const FileReaderOptions& options);
 
   // Throws Error(EINVAL) that says which length is no multiple of the record's.
@@ -70,13 +70,15 @@ class SortOutput {
   // Reserves room in the file system. Throws Error(ENOSPC).
   void reserve(std::uint64_t bytes) { file_.allocate(bytes); }
 
-  // The writer of this output, once; its finish_bytes() publishes.
+  // The writer of this output; its finish_bytes() publishes. Where there is a folder, a writer that
+  // was destroyed before that may have a successor.
   FileWriterBase open_writer(const FileWriterOptions& options);
   // A writer of what lies behind the first `begin` bytes, a multiple of the block, beside the first
   // writer, which must outlive it and finish behind it. For a file with a folder only.
   FileWriterBase open_writer_behind(std::uint64_t begin, const FileWriterOptions& options);
 
  private:
+  const std::string path_;
   BlockFile file_;
   FileLayout* layout_ = nullptr;  // the first writer's
   std::optional<std::string> folder_;

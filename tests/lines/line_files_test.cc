@@ -354,6 +354,28 @@ TEST_F(LineFiles, SortedInputsAreMerged) {
   }
 }
 
+// More than fit in the memory of a merge, at their beginning and behind many short ones.
+TEST_F(LineFiles, SortedInputsMayHaveLongLines) {
+  options.merge_inputs = true;
+  options.resources.memory_bytes = 8 * kMiB;
+  options.resources.block_bytes = 4 * kBlock;
+  for (const std::size_t shorts : {0, 100000}) {
+    for (const std::size_t inputs : {2, 4, 16}) {
+      Lines all;
+      options.inputs.clear();
+      for (std::size_t i = 0; i < inputs; ++i) {
+        Lines lines(shorts / inputs, "x" + std::to_string(i));
+        for (const char last : {'a', 'b', 'c'}) {
+          lines.push_back(std::string(kMiB, 'y') + last + std::to_string(i));
+        }
+        all.insert(all.end(), lines.begin(), lines.end());
+        options.inputs.push_back(put("in" + std::to_string(i), joined(lines)));
+      }
+      expect_sorted(all);
+    }
+  }
+}
+
 TEST_F(LineFiles, DisorderIsFoundAcrossBlocks) {
   auto random = test_random();
   Lines lines = sorted(make_lines(LineKind::kRandom, 20000, 60, random), {});
