@@ -10,6 +10,7 @@
 
 #include "lines/framing.h"
 #include "lines/keys/field_finder.h"
+#include "lines/keys/key_bytes.h"
 #include "lines/keys/key_locale.h"
 #include "vortex/error.h"
 
@@ -38,8 +39,9 @@ std::string head_of(const std::string& path) {
   std::string text(kMaxHeadBytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
+  const bool ends = file.eof() || file.peek() == std::ifstream::traits_type::eof();
   std::string_view head;
-  const FramedRecords found = split_records(RecordFraming::quoted(), text, file.eof(), {&head, 1});
+  const FramedRecords found = split_records(RecordFraming::quoted(), text, ends, {&head, 1});
   if (found.records == 1) return std::string(head);
   throw Error(EINVAL, fmt::format("'{}' has no head that ends in its first {}", path,
                                   format_bytes(kMaxHeadBytes)));

@@ -94,6 +94,10 @@ std::string CsvKeys::number_of(const std::string& column, const std::string& key
 
 std::string CsvKeys::numbered(const std::string& key) {
   const std::size_t colon = key.rfind(':');
+  if (colon != std::string::npos && options_.header > 0) {
+    const CsvHead* const names = head_if_readable();
+    if (names != nullptr && names->column_named(key)) return number_of(key, key);
+  }
   std::string column = key.substr(0, colon);
   std::string letters = colon == std::string::npos ? "" : key.substr(colon + 1);
   if (letters.find_first_not_of(kLetters) != std::string::npos) {  // a colon of the name

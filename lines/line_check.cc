@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 constexpr std::size_t kReadAhead = 4;
 constexpr std::uint64_t kReaderBytes = 8 * kBlockBytes;
-constexpr std::uint64_t kLeastLongRoom = 12 * kBlockBytes;
+constexpr std::uint64_t kLeastLongRoom = 16 * kBlockBytes;
 
 FileReaderBase open_reader(const std::string& input, const SortResources& resources) {
   FileReaderOptions options = FramedInput::reader_options(kReadAhead, kBlockBytes);
@@ -36,6 +36,7 @@ std::optional<LineDisorder> check_lines(const LineSortOptions& options) {
     TextCursor cursor(input, options, budget);
     while (cursor.advance()) {
       if (cursor.in_order()) continue;
+      cursor.leave_record_only();  // its copy takes as much memory
       return LineDisorder{name, cursor.number() + 1, cursor.offset(),
                           std::string(cursor.stored().record)};
     }

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "lines/framed_input.h"
 #include "lines/keys/key_room.h"
 #include "lines/record_keys.h"
 #include "sort/job/sort_folders.h"

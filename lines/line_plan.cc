@@ -7,6 +7,7 @@
 #include "lines/block_packer.h"
 #include "lines/framed_input.h"
 #include "lines/line_run.h"
+#include "lines/record_keys.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/thread_team.h"
 #include "vortex/error.h"
@@ -37,6 +38,8 @@ constexpr std::uint64_t kReadAheadShare = 8;
 constexpr std::uint64_t kWriteBehindShare = 20;
 // Where several merges share the memory.
 constexpr std::size_t kLeastReadAhead = 2;
+// The keys of short records of an input that is merged, and copies of the one before.
+constexpr std::uint64_t kShortBytesOfInput = 12 * kLongRecord;
 // Compressing runs takes so small a part of the memory at most, the second where it is demanded.
 constexpr std::uint64_t kPackingShare = 16;
 constexpr std::uint64_t kDemandedPackingShare = 4;
@@ -163,7 +166,7 @@ unsigned LinePlan::merges_at_once(std::uint64_t runs, std::uint64_t longest) con
       std::clamp<std::uint64_t>(pool_blocks / blocks, 1, std::max(threads, 1u)));
 }
 
-// Half of the memory is for records that cross the borders of blocks.
+// Half of the memory is for records that cross the borders of blocks, for keys, and for copies.
 std::uint64_t LinePlan::most_inputs() const {
   const std::size_t writing = writing_blocks();
   if (pool_blocks / 2 <= writing) return 0;
@@ -173,7 +176,9 @@ std::uint64_t LinePlan::most_inputs() const {
 std::uint64_t LinePlan::bytes_beside_inputs(std::uint64_t inputs) const {
   const std::uint64_t blocks =
       inputs * FileReaderBase::blocks_needed(merged_reader, block_bytes) + writing_blocks();
-  return (pool_blocks - std::min<std::uint64_t>(pool_blocks, blocks)) * block_bytes;
+  const std::uint64_t left =
+      (pool_blocks - std::min<std::uint64_t>(pool_blocks, blocks)) * block_bytes;
+  return left - std::min(inputs * kShortBytesOfInput, left / 4 * 3);
 }
 
 }  // namespace vortex::inline v0

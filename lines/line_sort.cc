@@ -123,7 +123,7 @@ class LineFiles {
         append_all(cursor, out, [&](std::uint64_t bytes) { job_.watch().add(bytes); });
   }
 
-  bool merge_short_records();
+  bool merge_if_room();
   void merge_inputs();
   void write_runs_of(LineMerge<TextCursor>& merge, std::optional<std::uint64_t> bytes);
   template <typename Use>
@@ -152,7 +152,7 @@ LineSortReport LineFiles::sort() {
   // Scripts may name a folder that is not there, as long as it is not needed. Where it will be,
   // that is better known before all is read.
   if (will_form_runs()) files_.expect_folders();
-  if (!options_.merge_inputs || !merge_short_records()) {
+  if (!options_.merge_inputs || !merge_if_room()) {
     form_runs();
     report_.run_formation_seconds = seconds_since(begin);
     write_sorted();
@@ -399,7 +399,7 @@ void LineFiles::write_runs_of(LineMerge<TextCursor>& merge, std::optional<std::u
 
 // False: the records are too long for as many inputs, which can be read again. They are to be
 // sorted, which has room for longer ones and gives the same output.
-bool LineFiles::merge_short_records() {
+bool LineFiles::merge_if_room() {
   try {
     merge_inputs();
     return true;

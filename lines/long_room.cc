@@ -2,22 +2,23 @@
 
 #include <sys/mman.h>
 
+#include <utility>
+
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
 namespace vortex::inline v0 {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-
 std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
-  return (bytes + kPage - 1) / kPage * kPage;
+  const std::uint64_t page = os::page_bytes();
+  return (bytes + page - 1) / page * page;
 }
 
 }  // namespace
 
 LongRoomBudget::LongRoomBudget(std::uint64_t bytes)
-    : bytes_(bytes / kPage * kPage), left_(bytes_) {}
+    : bytes_(bytes / os::page_bytes() * os::page_bytes()), left_(bytes_) {}
 
 LongRoom::~LongRoom() {
   if (data_ == nullptr) return;
@@ -36,6 +37,8 @@ bool LongRoom::grow(std::size_t bytes) {
       throw Error(error, "memory for long records: the system refuses " +
                              format_bytes(budget_->bytes_) + " of address space");
     }
+    // A huge page would be resident as a whole where the budget counts its first bytes.
+    os::advise(memory, budget_->bytes_, MADV_NOHUGEPAGE);
     data_ = reinterpret_cast<char*>(memory);
   }
   budget_->left_ -= wanted - size_;

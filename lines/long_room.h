@@ -1,10 +1,9 @@
-// Memory for what is long of the records of texts, which share it.
+// Memory for long records and their keys, which the inputs of a merge or a check share.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 namespace vortex::inline v0 {
 

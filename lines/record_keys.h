@@ -14,7 +14,7 @@ namespace vortex::inline v0 {
 void make_keys(const RecordKeys& keys, std::span<const std::string_view> records, KeyBatch& batch);
 
 // Keys of longer records are made one at a time, where the memory of the sort has room for them.
-inline constexpr std::size_t kLongRecord = std::size_t{64} << 10;
+inline constexpr std::size_t kLongRecord = std::size_t{8} << 10;
 
 // How many of the first records have their keys made together; 0: the first one is long.
 std::size_t records_together(std::span<const std::string_view> records) noexcept;

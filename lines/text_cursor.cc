@@ -48,7 +48,7 @@ void TextCursor::make_more_keys() {
   try {
     make_keys(*options_.order.keys, left.first(1), keys_);
   } catch (const KeyRoomFull&) {
-    refuse(at_);
+    refuse(at_, "with its key and the one in front of it");
   }
   long_key_.shrink(keys_.key(0).size());
 }
@@ -71,16 +71,21 @@ void TextCursor::keep_record() {
 std::string_view TextCursor::copy(std::string_view text, std::string& room, LongRoom& long_room) {
   long_room.shrink(text.size() > kLongRecord ? text.size() : 0);
   if (text.size() <= kLongRecord) return room.assign(text);
-  if (!long_room.grow(text.size())) refuse(at_ - 1);
+  if (!long_room.grow(text.size())) refuse(at_ - 1, "beside the one behind it");
   std::memcpy(long_room.data(), text.data(), text.size());
   return {long_room.data(), text.size()};
 }
 
-void TextCursor::refuse(std::size_t index) const {
+void TextCursor::refuse(std::size_t index, const std::string& beside) const {
   input_.refuse(index, EMSGSIZE,
                 "of " + format_bytes(batch_[index].size()) +
-                    " is longer than the memory has room for, beside the one behind it: sort with "
-                    "more memory");
+                    " is longer than the memory has room for, " + beside + ": give more memory");
+}
+
+void TextCursor::leave_record_only() noexcept {
+  for (LongRoom* const room : {&long_key_, &long_key_before_, &long_record_before_}) {
+    room->shrink(0);
+  }
 }
 
 bool TextCursor::advance() {

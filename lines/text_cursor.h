@@ -21,8 +21,7 @@ class TextCursor {
   using UseHeader = std::function<void(std::string_view record)>;
 
   // The input, the options and the budget, of which long records take what they need, outlive it.
-  // `use_header` gets the records of the header, which are
-  // skipped.
+  // `use_header` gets the records of the header, which are skipped.
   TextCursor(FramedInput& input, const LineSortOptions& options, LongRoomBudget& budget,
              UseHeader use_header = {});
 
@@ -36,6 +35,9 @@ class TextCursor {
   bool in_order() const noexcept { return differ_.order < (order_.unique ? 0 : 1); }
 
   std::uint64_t records() const noexcept { return records_; }
+  // Gives back the key and what is kept of the record before; it does not go on then.
+  void leave_record_only() noexcept;
+
   // The record's number in the input, from 0 on, and where it begins.
   std::uint64_t number() const noexcept { return input_.first_record() + at_ - 1; }
   std::uint64_t offset() const noexcept { return offset_; }
@@ -45,7 +47,7 @@ class TextCursor {
   void make_more_keys();
   void keep_record();
   std::string_view copy(std::string_view text, std::string& room, LongRoom& long_room);
-  [[noreturn]] void refuse(std::size_t index) const;
+  [[noreturn]] void refuse(std::size_t index, const std::string& beside) const;
 
   FramedInput& input_;
   const LineSortOptions& options_;
@@ -54,7 +56,7 @@ class TextCursor {
   std::uint64_t header_left_;
   std::span<const std::string_view> batch_;
   std::size_t at_ = 0;
-  // Of the records of the batch from `keys_from_` to `keys_to_`, which have short ones, or of one.
+  // Keys of the batch's records [keys_from_, keys_to_): of short ones together, or of one long one.
   KeyBatch keys_;
   std::size_t keys_from_ = 0;
   std::size_t keys_to_ = 0;

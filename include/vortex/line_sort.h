@@ -61,6 +61,7 @@ class VORTEX_EXPORT KeyBatch {
   // At least `bytes` bytes of room for (the next part of) the key in hand. May allocate; pointers
   // of before are void then.
   char* room(std::size_t bytes);
+  bool is_fixed() const noexcept { return is_fixed_; }
   // What is left of the memory that was given for the keys, if it was.
   std::span<char> fixed_room() const noexcept { return fixed_.subspan(is_fixed_ ? size_ : 0); }
   // So many bytes of the room belong to the key.
@@ -90,13 +91,15 @@ class VORTEX_EXPORT KeyBatch {
 };
 
 // Turns records into byte strings whose order (memcmp, then the shorter first) is the wanted order
-// of the records: normalized keys. They are made once for each record and travel with it.
+// of the records: normalized keys. They are made once for each record and travel with it; of a long
+// record again where there was no room for its key yet.
 class VORTEX_EXPORT RecordKeys {
  public:
   virtual ~RecordKeys();
 
   // Appends a key for each record, in their order; their bytes need not be looked at twice, and may
-  // be any. Errors are thrown and end the sort. One thread at a time calls it.
+  // be any. Errors are thrown and end the sort; those that `keys` throws may make it look for more
+  // room and call again, so they are passed on. One thread at a time calls it.
   virtual void append(std::span<const std::string_view> records, KeyBatch& keys) const = 0;
 
   // Keys may be the beginnings of longer ones, which are mostly not needed: then this is true, and
@@ -131,7 +134,7 @@ struct LineSortOptions {
   std::uint64_t header_records = 0;
   bool merge_inputs = false;  // every input is sorted already; one that is not gives an output that
                               // is not, and no error. Files whose records are too long for a
-                              // merge of them are sorted all the same
+                              // merge of them are sorted, if the output is a file as well
   // Address space for each input whose length is not known, see ExternalSortOptions.
   std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
   SortResources resources = {};

@@ -49,7 +49,7 @@ void append_transformed_by_libc(::locale_t locale, std::string_view text, KeyByt
       bytes.cut(begin + needed);
       return;
     }
-    if (room < wanted || room == bytes.most_more()) throw KeyRoomFull();
+    if (room < wanted) throw KeyRoomFull();
     bytes.cut(behind);
     wanted = needed + 1;
   }

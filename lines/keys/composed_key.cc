@@ -55,7 +55,7 @@ ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
 }
 
 void ComposedKey::append(std::span<const std::string_view> records, KeyBatch& keys) const {
-  if (const std::span<char> room = keys.fixed_room(); !room.empty()) {
+  if (keys.is_fixed()) {
     for (const std::string_view record : records) append_in(keys.fixed_room(), record, keys);
     return;
   }

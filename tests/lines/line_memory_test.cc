@@ -1,7 +1,9 @@
 // A sort of lines takes its memory and 32 MiB besides at most, whatever the lines are like.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -133,11 +135,27 @@ TEST_P(LongLineMemory, OfASort) {
   expect_within_limit([&] { sort_lines(options()); });
 }
 
+// Two inputs share the memory. What does not fit beside each other is sorted.
 TEST_P(LongLineMemory, OfAMerge) {
+  peak_of([&] {
+    sort_lines(options());
+    std::filesystem::rename(folder.file("out"), folder.file("sorted"));
+  });
   expect_within_limit([&] {
     LineSortOptions merge = options();
+    merge.inputs = {folder.file("sorted"), folder.file("sorted")};
     merge.merge_inputs = true;
-    sort_lines(merge);
+    if (sort_lines(merge).records_out != 6) _exit(1);
+  });
+}
+
+// The text of the line that is out of order is returned.
+TEST_P(LongLineMemory, OfACheckThatFails) {
+  const std::string name = GetParam().name;
+  if (name == "Random" || name == "Reverse") return;  // the lines are, or may be, in order
+  expect_within_limit([&] {
+    const auto found = check_lines(options());
+    if (!found || found->text.size() != GetParam().line_bytes + 1) _exit(1);
   });
 }
 
@@ -149,6 +167,32 @@ TEST_P(LongLineMemory, OfACheck) {
     check.inputs = {check.output};
     if (check_lines(check)) _exit(1);
   });
+}
+
+// Of each input some keys, and a copy of the record before, are beside its blocks.
+TEST(MergeMemory, OfManyInputs) {
+  if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
+  const TemporaryFolder folder{fast_folder()};
+  constexpr std::uint64_t kMemory = 64 * kMiB;
+  constexpr int kInputs = 120;
+  for (const std::size_t line_bytes : {8000, 64005}) {
+    const std::uint64_t peak = peak_of([&] {
+      LineSortOptions options;
+      for (int i = 0; i < kInputs; ++i) {
+        options.inputs.push_back(folder.file(std::to_string(i)));
+        std::ofstream file(options.inputs.back(), std::ios::binary);
+        for (const char c : {'a', 'b', 'c'}) file << std::string(line_bytes, c) << '\n';
+      }
+      options.output = folder.file("out");
+      options.order = line_order({.keys = {"1V"}});
+      options.merge_inputs = true;
+      options.resources.folders = {folder.path().string()};
+      options.resources.memory_bytes = kMemory;
+      options.resources.block_bytes = std::size_t{64} << 10;
+      if (sort_lines(options).records_out != 3 * kInputs) _exit(1);
+    });
+    EXPECT_LE(peak, kMemory + 32 * kMiB) << line_bytes << ": " << peak / kMiB << " MiB";
+  }
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ VORTEX_EXPORT int unmap(std::byte* address, std::size_t bytes) noexcept;
 void note_mapped() noexcept;
 void note_unmapped() noexcept;
 
-std::size_t page_bytes() noexcept;
+VORTEX_EXPORT std::size_t page_bytes() noexcept;
 
 // vm.max_map_count, or the kernel's default where /proc cannot be read.
 std::size_t max_map_count() noexcept;
