@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "lines/keys/key_room.h"
+#include "lines/whole_key.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::inline v0 {
@@ -24,6 +25,10 @@ RecordKeys::~RecordKeys() = default;
 bool RecordKeys::shortened() const noexcept { return false; }
 
 void RecordKeys::append_whole(std::string_view, std::string&) const {}
+
+int RecordKeys::compare_whole(std::string_view a, std::string_view b) const {
+  return compare_made_keys(a, b, *this);
+}
 
 char* KeyBatch::room(std::size_t bytes) {
   if (is_fixed_) {

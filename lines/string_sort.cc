@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lines/record_keys.h"
 #include "lines/whole_key.h"
 #include "vortex/sort.h"
 
@@ -252,6 +253,47 @@ class StringSort {
     }
   }
 
+  bool is_long(const IndexEntry& entry) const noexcept {
+    return strings_(entry).record.size() > kLongRecord;
+  }
+
+  // Moves the long records of a group that is to be sorted by whole keys behind the others, and
+  // returns the first of them. Their keys are not made: there is no memory for them.
+  IndexEntry* separate_long(const Range& group) const {
+    if (group.text != Text::kWholeKey || group.depth > 0) return group.end;
+    IndexEntry* entry = group.begin;
+    for (; entry != group.end; ++entry) {
+      prefetch(entry, group);
+      if (is_long(*entry)) break;
+    }
+    return std::partition(entry, group.end, [&](const IndexEntry& e) { return !is_long(e); });
+  }
+
+  // Sorts a group whose long records, from `long_ones` on, are compared with the others and with
+  // each other, while `sort_others` sorts more than a few others.
+  template <typename SortOthers>
+  void sort_with_long(const Range& group, IndexEntry* long_ones, const SortOthers& sort_others) {
+    Range others{group.begin, long_ones, group.depth, group.text};
+    if (others.size() > kFewEntries) {
+      sort_others(others);
+    } else if (others.size() > 0) {
+      sort_few(others);
+    }
+    const auto before = [&](const IndexEntry& a, const IndexEntry& b) {
+      const int compared = compare(a, b, group);
+      return compared < 0 || (compared == 0 && order_.input_decides && a.value < b.value);
+    };
+    std::sort(long_ones, group.end, before);
+    std::inplace_merge(group.begin, long_ones, group.end, before);
+    if (!order_.unique && !order_.counted) return;
+    for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
+      // Others that are the same as another are marked, and remain so.
+      if ((is_long(*entry) || is_long(entry[-1])) && compare(*entry, entry[-1], group) == 0) {
+        entry->key = kSameKey;
+      }
+    }
+  }
+
   // The entries are sorted by their chunks; sorts the groups of equal ones. Groups nest as deep as
   // common prefixes do, so what is open is kept here and not on the stack.
   void sort_groups(const Range& sorted) {
@@ -270,6 +312,13 @@ class StringSort {
       if (!descend(group)) continue;
       if (group.size() <= kFewEntries) {
         sort_few(group);
+        continue;
+      }
+      if (IndexEntry* const long_ones = separate_long(group); long_ones != group.end) {
+        sort_with_long(group, long_ones, [&](Range& others) {
+          sort_next_chunks(others);
+          sort_groups(others);
+        });
         continue;
       }
       sort_next_chunks(group);
@@ -304,6 +353,13 @@ class StringSort {
         }
         end_task(group.end);
         if (!descend(group)) continue;
+        if (IndexEntry* const long_ones = separate_long(group); long_ones != group.end) {
+          sort_with_long(group, long_ones, [&](Range& others) {
+            skip_common_by_all(others);
+            share_out(others);
+          });
+          continue;
+        }
         skip_common_by_all(group);
         sort_chunks(group, team_.threads());
         sorted.push_back(group);

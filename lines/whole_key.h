@@ -25,4 +25,7 @@ class WholeKey {
 // records lie in streams.
 int compare_whole_keys(std::string_view a, std::string_view b, const RecordKeys& keys);
 
+// The same by keys that are made, as RecordKeys does it by itself.
+int compare_made_keys(std::string_view a, std::string_view b, const RecordKeys& keys);
+
 }  // namespace vortex::inline v0

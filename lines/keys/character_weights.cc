@@ -146,11 +146,7 @@ bool CharacterWeights::holds_for_longer_texts(::locale_t locale) const {
 void CharacterWeights::append_weights(const Rule& rule, std::string_view text, KeyBytes& bytes) {
   // A weight is written as a word.
   char* to = bytes.more((text.size() + 1) * sizeof(std::uint64_t));
-  for (const char c : text) {
-    const Weight& weight = rule[static_cast<unsigned char>(c)];
-    std::memcpy(to, &weight.bytes, sizeof weight.bytes);
-    to += weight.length;
-  }
+  for (const char c : text) to = write(rule, c, to);
   bytes.cut(static_cast<std::size_t>(to - bytes.data()));
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,13 @@ class CharacterWeights {
 
   bool is_simple(char c) const noexcept { return simple_[static_cast<unsigned char>(c)]; }
 
+  std::size_t rules() const noexcept { return rules_.size(); }
+  // Writes what a rule makes of one simple character, and returns the end of it. Writes a word,
+  // whose other bytes are any.
+  char* write(std::size_t rule, char c, char* to) const noexcept {
+    return write(rules_[rule], c, to);
+  }
+
  private:
   static constexpr std::size_t kCharacters = 128;
 
@@ -47,6 +55,11 @@ class CharacterWeights {
   };
   using Rule = std::array<Weight, kCharacters>;
 
+  static char* write(const Rule& rule, char c, char* to) noexcept {
+    const Weight& weight = rule[static_cast<unsigned char>(c)];
+    std::memcpy(to, &weight.bytes, sizeof weight.bytes);
+    return to + weight.length;
+  }
   bool append(std::string_view text, std::size_t rules, KeyBytes& bytes) const;
   static void append_weights(const Rule& rule, std::string_view text, KeyBytes& bytes);
   void read_weights(::locale_t locale, std::size_t rules);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "lines/keys/character_weights.h"
+#include "lines/keys/collation_pieces.h"
 
 namespace vortex::inline v0 {
 
@@ -19,7 +21,7 @@ std::size_t append_transformed(const KeyLocale& locale, std::string_view text, K
 // another follows.
 void CollationKey::append(std::string_view field, KeyBytes& bytes) const {
   if (field.empty()) {
-    bytes += std::string_view("\0", 2);
+    bytes += std::string_view("\0\0", 2);
     return;
   }
   for (;;) {
@@ -40,6 +42,25 @@ void CollationKey::append_first_rule(std::string_view field, KeyBytes& bytes) co
     bytes.cut(std::min(bytes.view().find(kEndOfRule, begin), bytes.size()));
   }
   bytes += '\0';
+}
+
+int CollationKey::compare(std::string_view a, std::string_view b,
+                          const CharacterChoice& choice) const {
+  if (a == b) return 0;
+  CollationPieces of_a(locale_, a, choice);
+  CollationPieces of_b(locale_, b, choice);
+  std::string_view left;
+  std::string_view right;
+  for (;;) {
+    if (left.empty()) left = of_a.next();
+    if (right.empty()) right = of_b.next();
+    const std::size_t both = std::min(left.size(), right.size());
+    if (both == 0) return left.compare(right);
+    const int compared = std::memcmp(left.data(), right.data(), both);
+    if (compared != 0) return compared;
+    left.remove_prefix(both);
+    right.remove_prefix(both);
+  }
 }
 
 }  // namespace vortex::inline v0

@@ -1,6 +1,7 @@
 // Text in the order of a locale.
 #pragma once
 
+#include "lines/keys/character_choice.h"
 #include "lines/keys/field_encoder.h"
 #include "lines/keys/key_bytes.h"
 #include "lines/keys/key_locale.h"
@@ -17,6 +18,10 @@ class CollationKey : public FieldEncoder {
   // Less than append() does: the first of the rules that the locale compares texts by, which mostly
   // tells them apart. Of two texts whose bytes here differ, the lesser has the lesser there, too.
   void append_first_rule(std::string_view field, KeyBytes& bytes) const;
+
+  // Compares what append() makes of the characters of two fields that count. Takes no memory where
+  // all are simple (CharacterWeights).
+  int compare(std::string_view a, std::string_view b, const CharacterChoice& choice) const;
 
  private:
   const KeyLocale& locale_;

@@ -25,10 +25,6 @@ std::unique_ptr<const FieldEncoder> encoder_for(const KeyFlags& flags, const Key
   return std::make_unique<TextKey>();
 }
 
-bool chooses(const KeyFlags& flags) noexcept {
-  return flags.dictionary || flags.printable || flags.fold;
-}
-
 bool compares_bytes(const KeyFlags& flags, const KeyLocale& locale) noexcept {
   return !(flags.numeric || flags.general_numeric || flags.human_numeric || flags.month ||
            flags.random || flags.version) &&
@@ -42,12 +38,13 @@ ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
                          std::span<const KeySpecification> keys, const RandomKey::Seed& seed)
     : locale_(std::move(locale)), fields_(std::move(fields)) {
   for (const KeySpecification& key : keys) {
-    parts_.push_back({key, encoder_for(key.flags, *locale_, seed)});
-    chooses_ |= chooses(key.flags);
-  }
-  for (std::size_t i = 0; i < parts_.size() && first_text_ == nullptr; ++i) {
-    first_text_ = dynamic_cast<const CollationKey*>(parts_[i].encoder.get());
-    if (first_text_ != nullptr) text_part_ = i;
+    parts_.push_back({key, encoder_for(key.flags, *locale_, seed), {*locale_, key.flags}});
+    Part& part = parts_.back();
+    chooses_ |= !part.choice.all();
+    part.text = dynamic_cast<const CollationKey*>(part.encoder.get());
+    if (first_text_ != nullptr || part.text == nullptr) continue;
+    first_text_ = part.text;
+    text_part_ = parts_.size() - 1;
   }
   if (parts_.empty()) return;
   const KeyFlags& last = parts_.back().where.flags;
@@ -125,7 +122,7 @@ void ComposedKey::append_whole(std::string_view record, std::string& key) const 
 // What of the record counts.
 std::string_view ComposedKey::find(const Part& part, std::string_view record,
                                    Scratch& scratch) const {
-  return choose(fields_->find(record, part.where, scratch.field), part.where.flags, scratch.chosen);
+  return choose(fields_->find(record, part.where, scratch.field), part.choice, scratch.chosen);
 }
 
 void ComposedKey::append_part(const Part& part, std::string_view field, KeyBytes& key) const {
@@ -135,18 +132,44 @@ void ComposedKey::append_part(const Part& part, std::string_view field, KeyBytes
 }
 
 // A field without the bytes that d and i leave out, and folded by f.
-std::string_view ComposedKey::choose(std::string_view field, const KeyFlags& flags,
-                                     KeyBytes& chosen) const {
-  if (!chooses(flags)) return field;
+std::string_view ComposedKey::choose(std::string_view field, const CharacterChoice& choice,
+                                     KeyBytes& chosen) {
+  if (choice.all()) return field;
   chosen.clear();
   for (const char c : field) {
-    if (flags.dictionary ? !locale_->in_dictionary(c)
-                         : flags.printable && !locale_->is_printable(c)) {
-      continue;
-    }
-    chosen += flags.fold ? locale_->to_upper(c) : c;
+    if (choice.counts(c)) chosen += choice.as(c);
   }
   return chosen.view();
+}
+
+// The parts in front of the first text are in the keys, which are equal.
+int ComposedKey::compare_whole(std::string_view a, std::string_view b) const {
+  for (std::size_t i = text_part_; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
+    const int compared =
+        part.text != nullptr ? compare_texts(part, a, b) : compare_made(part, a, b);
+    if (compared != 0) return compared;
+  }
+  return 0;
+}
+
+int ComposedKey::compare_texts(const Part& part, std::string_view a, std::string_view b) const {
+  std::string string_of_a, string_of_b;
+  KeyBytes of_a(string_of_a), of_b(string_of_b);
+  const std::string_view left = fields_->find(a, part.where, of_a);
+  const std::string_view right = fields_->find(b, part.where, of_b);
+  const int compared = part.text->compare(left, right, part.choice);
+  return part.where.flags.reverse ? (compared < 0) - (compared > 0) : compared;
+}
+
+int ComposedKey::compare_made(const Part& part, std::string_view a, std::string_view b) const {
+  std::string field, chosen, key_of_a, key_of_b;
+  KeyBytes of_field(field), of_chosen(chosen), of_a(key_of_a), of_b(key_of_b);
+  Scratch left{of_field, of_chosen, of_a};
+  Scratch right{of_field, of_chosen, of_b};
+  append_part(part, find(part, a, left), of_a);
+  append_part(part, find(part, b, right), of_b);
+  return of_a.view().compare(of_b.view());
 }
 
 }  // namespace vortex::inline v0

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lines/keys/character_choice.h"
 #include "lines/keys/collation_key.h"
 #include "lines/keys/field_encoder.h"
 #include "lines/keys/field_finder.h"
@@ -30,12 +31,16 @@ class ComposedKey : public RecordKeys {
   // Keys end behind the first rule of the first text that a locale orders.
   bool shortened() const noexcept override { return first_text_ != nullptr; }
   void append_whole(std::string_view record, std::string& key) const override;
+  // Makes no key of a text in a locale.
+  int compare_whole(std::string_view a, std::string_view b) const override;
 
  private:
   struct Part {
     KeySpecification where;
     std::unique_ptr<const FieldEncoder> encoder;
-    bool plain = false;  // the last part, whose bytes are its key as they stand
+    CharacterChoice choice;
+    const CollationKey* text = nullptr;  // the encoder, where it is that of a text in a locale
+    bool plain = false;                  // the last part, whose bytes are its key as they stand
   };
   struct Scratch {
     KeyBytes& field;   // put together by the finder
@@ -47,7 +52,10 @@ class ComposedKey : public RecordKeys {
   void append_record(std::string_view record, Scratch& scratch, KeyBatch* keys) const;
   void append_in(std::span<char> room, std::string_view record, KeyBatch& keys) const;
   void append_part(const Part& part, std::string_view field, KeyBytes& key) const;
-  std::string_view choose(std::string_view field, const KeyFlags& flags, KeyBytes& chosen) const;
+  static std::string_view choose(std::string_view field, const CharacterChoice& choice,
+                                 KeyBytes& chosen);
+  int compare_texts(const Part& part, std::string_view a, std::string_view b) const;
+  int compare_made(const Part& part, std::string_view a, std::string_view b) const;
 
   const std::shared_ptr<const KeyLocale> locale_;
   const std::unique_ptr<const FieldFinder> fields_;

@@ -105,6 +105,13 @@ std::string_view CsvFields::take_field(std::string_view record, std::size_t& at,
     at = find_byte(record, separator_, at);
     return record.substr(begin, wanted ? at - begin : 0);
   }
+  const std::size_t inside = at + 1;
+  const std::size_t closing = find_byte(record, '"', inside);
+  const std::size_t behind = std::min(closing + 1, record.size());
+  if (behind == record.size() || (record[behind] == separator_ && separator_ != '"')) {
+    at = behind;  // the field is one piece, as most are
+    return record.substr(inside, wanted ? closing - inside : 0);
+  }
   scratch.clear();
   for (++at; at < record.size();) {
     const std::size_t quote = find_byte(record, '"', at);

@@ -16,7 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "lines/keys/character_choice.h"
 #include "lines/keys/character_weights.h"
+#include "lines/keys/collation_key.h"
+#include "lines/keys/key_locale.h"
+#include "lines/keys/key_specification.h"
 #include "tests/lines/fuzzed_keys.h"
 #include "tests/lines/gnu_sort.h"
 #include "tests/lines/line_cases.h"
@@ -258,8 +262,6 @@ TEST_F(LineKey, RandomOrdersOfRandomLines) {
   }
 }
 
-// GNU sort leaves the order of NaNs with the same bits to chance: no two of these are spelled in
-// different ways.
 // A lesser key means a lesser whole key, also where characters go to strxfrm() on one side only.
 TEST_F(LineKey, ShortenedKeysAgreeWithWholeOnes) {
   auto random = test_random();
@@ -294,6 +296,185 @@ TEST_F(LineKey, ShortenedKeysAgreeWithWholeOnes) {
   EXPECT_GT(undecided, 1000u);
 }
 
+int sign(int compared) { return (compared > 0) - (compared < 0); }
+
+// Texts of a few letters, and others that differ from them in little.
+class TextMaker {
+ public:
+  explicit TextMaker(std::mt19937_64& random) : random_(random) { choose_letters(); }
+
+  void choose_letters() {
+    using namespace std::string_view_literals;
+    constexpr std::string_view kLetters[] = {"a"sv,
+                                             "aA"sv,
+                                             "aAbB"sv,
+                                             "a-A"sv,
+                                             "ab\0"sv,
+                                             "a,. -_"sv,
+                                             "cChH"sv,
+                                             "a\xe9"sv,
+                                             "\xc3\xa9"
+                                             "e"sv,
+                                             "aA\0-\xc3\xa9"sv,
+                                             "\x01\x02 "sv,
+                                             "\0"sv};
+    letters_ = kLetters[some(std::size(kLetters))];
+    if (some(6) == 0) {
+      letters_.clear();
+      for (int c = 0; c < 128; ++c) letters_ += static_cast<char>(c);
+    }
+  }
+  // Of pieces of 1024 characters, and so on.
+  std::string text() {
+    const std::size_t pieces = some(12) != 0 ? 0 : 1 + some(3);
+    return of_length(pieces == 0 ? some(12) : 1024 * pieces - 2 + some(4));
+  }
+  std::string like(std::string text) {
+    for (std::size_t changes = some(3); changes > 0; --changes) {
+      const std::size_t at = some(text.size() + 1);
+      switch (some(5)) {
+        case 0:
+          text.insert(at, of_length(1));
+          break;
+        case 1:
+          text.erase(at, 1 + some(2));
+          break;
+        case 2:
+          text += of_length(1);
+          break;
+        default:
+          if (at < text.size()) text[at] = swapped(text[at]);
+      }
+    }
+    return text;
+  }
+  std::size_t some(std::size_t below) { return static_cast<std::size_t>(random_() % below); }
+
+ private:
+  std::string of_length(std::size_t length) {
+    std::string text(length, ' ');
+    for (char& c : text) c = letters_[some(letters_.size())];
+    return text;
+  }
+  // Case is what the first rule does not tell apart.
+  static char swapped(char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return static_cast<char>(byte >= 128               ? byte
+                             : std::islower(byte) != 0 ? std::toupper(byte)
+                                                       : std::tolower(byte));
+  }
+
+  std::mt19937_64& random_;
+  std::string letters_;
+};
+
+// Texts are compared piece by piece as their keys are.
+TEST_F(LineKey, TextsWithoutTheirKeys) {
+  auto random = test_random();
+  TextMaker texts(random);
+  std::size_t less = 0;
+  std::size_t equal = 0;
+  for (const char* name : {"en_US.UTF-8", "de_DE.ISO-8859-1", "cs_CZ.UTF-8"}) {
+    const KeyLocale locale(name);
+    const CollationKey encoder(locale);
+    for (int i = 0; i < (kSanitized ? 3000 : 15000); ++i) {
+      texts.choose_letters();
+      const KeyFlags flags{.dictionary = texts.some(4) == 0,
+                           .fold = texts.some(4) == 0,
+                           .printable = texts.some(4) == 0};
+      const std::string a = texts.text();
+      const std::string b = texts.some(4) == 0 ? texts.text() : texts.like(a);
+      const auto key = [&](const std::string& text) {
+        std::string chosen;
+        for (const char c : text) {
+          if (flags.dictionary && !locale.in_dictionary(c)) continue;
+          if (!flags.dictionary && flags.printable && !locale.is_printable(c)) continue;
+          chosen += flags.fold ? locale.to_upper(c) : c;
+        }
+        std::string result;
+        KeyBytes bytes(result);
+        encoder.append(chosen, bytes);
+        bytes.finish();
+        return result;
+      };
+      const int expected = sign(key(a).compare(key(b)));
+      less += expected < 0;
+      equal += expected == 0;
+      ASSERT_EQ(sign(encoder.compare(a, b, {locale, flags})), expected)
+          << name << ": " << ::testing::PrintToString(a) << " and " << ::testing::PrintToString(b)
+          << (flags.dictionary ? " d" : "") << (flags.fold ? " f" : "")
+          << (flags.printable ? " i" : "");
+    }
+  }
+  EXPECT_GT(less, 3000u);
+  EXPECT_GT(equal, 3000u);
+}
+
+// And so are records whose keys were shortened.
+TEST_F(LineKey, RecordsWithoutTheirWholeKeys) {
+  auto random = test_random();
+  TextMaker texts(random);
+  const std::vector<std::vector<std::string>> kKeys = {{},
+                                                       {"1"},
+                                                       {"1r"},
+                                                       {"1,1f"},
+                                                       {"1,1d", "2r"},
+                                                       {"2,2fr"},
+                                                       {"1,1", "2"},
+                                                       {"1,1i", "2,2n"},
+                                                       {"1,1n", "2,2"},
+                                                       {"2,2r", "1,1V", "3,3nr"},
+                                                       {"2,2", "1,1R"}};
+  const std::vector<std::vector<std::string>> kColumns = {
+      {}, {"1"}, {"1r", "2f"}, {"2", "1n"}, {"1d", "2r"}};
+  std::size_t less = 0;
+  std::size_t equal = 0;
+  for (const char* name : {"en_US.UTF-8", "de_DE.ISO-8859-1", "cs_CZ.UTF-8"}) {
+    for (const FieldRules fields : {FieldRules::kLines, FieldRules::kCsv}) {
+      for (const auto& keys : fields == FieldRules::kLines ? kKeys : kColumns) {
+        for (const char* letters : {"", "r", "f"}) {
+          const LineOrder order = line_order({.keys = keys,
+                                              .letters = letters,
+                                              .separator = ',',
+                                              .fields = fields,
+                                              .stable = texts.some(2) == 0,
+                                              .locale = name});
+          for (int i = 0; i < (kSanitized ? 60 : 300); ++i) {
+            texts.choose_letters();
+            const bool quoted = fields == FieldRules::kCsv && texts.some(2) == 0;
+            const auto put = [&](const std::string& field) {
+              return quoted ? "\"" + field + "\"\"\"" : field;
+            };
+            std::string a, b;
+            for (int field = 0; field < 3; ++field) {
+              const std::string text = texts.text();
+              a += put(text) + ",";
+              b += put(texts.like(text)) + ",";
+            }
+            const std::string_view views[] = {a, b};
+            KeyBatch batch;
+            order.keys->append(views, batch);
+            if (batch.key(0) != batch.key(1)) continue;
+            std::string of_a, of_b;
+            order.keys->append_whole(a, of_a);
+            order.keys->append_whole(b, of_b);
+            const int expected = sign(of_a.compare(of_b));
+            less += expected < 0;
+            equal += expected == 0;
+            ASSERT_EQ(sign(order.keys->compare_whole(a, b)), expected)
+                << name << " " << ::testing::PrintToString(keys) << " " << letters << ": "
+                << ::testing::PrintToString(a) << " and " << ::testing::PrintToString(b);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(less, 500u);
+  EXPECT_GT(equal, 500u);
+}
+
+// GNU sort leaves the order of NaNs with the same bits to chance: no two of these are spelled in
+// different ways.
 TEST_F(LineKey, NaNs) {
   expect_order_of_gnu_sort({.ours = {.letters = "g", .stable = true}},
                            {"nan", "1", "-nan", "x", "nan(12)", "-inf", "nan", "-nan", "0"});

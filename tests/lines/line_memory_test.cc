@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "io/file/seeded_random.h"
 #include "tests/lines/line_cases.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/child_peak.h"
+#include "tests/support/locales.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/line_key.h"
@@ -82,12 +84,16 @@ TEST_P(LineMemory, StaysWithinItsLimit) {
   EXPECT_GT(peak, std::min(setting.memory_bytes, setting.text_bytes) / 2);
 }
 
+constexpr const char* kLocale = "en_US.UTF-8";
+
 // Keys that are as long as their lines, or longer.
 struct LongLines {
   const char* name;
   std::uint64_t memory_bytes;
   std::uint64_t line_bytes;
   LineKeyOptions keys;
+  bool cases = false;  // lines differ in the case of one letter, else in the last one
+  char lines = 3;
 };
 const LongLines kLongLines[] = {
     {"Folded", 256 * kMiB, 40 * kMiB, {.letters = "f"}},
@@ -95,17 +101,34 @@ const LongLines kLongLines[] = {
     {"Versions", 192 * kMiB, 20 * kMiB, {.letters = "V"}},
     {"Random", 192 * kMiB, 40 * kMiB, {.letters = "R"}},
     {"Columns", 320 * kMiB, 40 * kMiB, {.keys = {"1f"}, .fields = FieldRules::kCsv}},
+    {"CasesInALocale", 256 * kMiB, 30 * kMiB, {.locale = kLocale}, true},
+    {"FoldedInALocale", 256 * kMiB, 24 * kMiB, {.keys = {"1,1fr", "1"}, .locale = kLocale}, true},
+    {"ManyInALocale", 256 * kMiB, 8 * kMiB, {.locale = kLocale}, true, 9},
+    {"ColumnsInALocale",
+     256 * kMiB,
+     20 * kMiB,
+     {.keys = {"1"}, .fields = FieldRules::kCsv, .locale = kLocale},
+     true},
 };
 
 class LongLineMemory : public ::testing::TestWithParam<LongLines> {
  protected:
+  static void SetUpTestSuite() { locales_.emplace(); }
+  static void TearDownTestSuite() { locales_.reset(); }
   void SetUp() override {
     if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
     // By a child, whose memory is not that of the sort.
     peak_of([&] {
       std::ofstream file(folder.file("in"), std::ios::binary);
-      for (const char last : {'c', 'b', 'a'}) {
-        file << std::string(GetParam().line_bytes, 'y') << last << '\n';
+      for (char last = 'a' + GetParam().lines; last-- > 'a';) {
+        std::string line(GetParam().line_bytes, 'y');
+        if (GetParam().cases) {
+          line[line.size() / 2 + static_cast<std::size_t>(last)] = 'Y';
+        } else {
+          line += last;
+        }
+        const bool quoted = GetParam().keys.fields == FieldRules::kCsv;
+        file << (quoted ? "\"" + line + "\"" : line) << '\n';
       }
     });
   }
@@ -126,7 +149,9 @@ class LongLineMemory : public ::testing::TestWithParam<LongLines> {
   }
 
   TemporaryFolder folder{fast_folder()};
+  static std::optional<Locales> locales_;
 };
+std::optional<Locales> LongLineMemory::locales_;
 
 INSTANTIATE_TEST_SUITE_P(, LongLineMemory, ::testing::ValuesIn(kLongLines),
                          [](const auto& info) { return std::string(info.param.name); });
@@ -145,17 +170,20 @@ TEST_P(LongLineMemory, OfAMerge) {
     LineSortOptions merge = options();
     merge.inputs = {folder.file("sorted"), folder.file("sorted")};
     merge.merge_inputs = true;
-    if (sort_lines(merge).records_out != 6) _exit(1);
+    const auto lines = static_cast<std::uint64_t>(GetParam().lines);
+    if (sort_lines(merge).records_out != 2 * lines) _exit(1);
   });
 }
 
 // The text of the line that is out of order is returned.
 TEST_P(LongLineMemory, OfACheckThatFails) {
   const std::string name = GetParam().name;
-  if (name == "Random" || name == "Reverse") return;  // the lines are, or may be, in order
+  // The lines are, or may be, in order.
+  if (name == "Random" || name == "Reverse" || GetParam().cases) return;
+  const std::uint64_t quotes = GetParam().keys.fields == FieldRules::kCsv ? 2 : 0;
   expect_within_limit([&] {
     const auto found = check_lines(options());
-    if (!found || found->text.size() != GetParam().line_bytes + 1) _exit(1);
+    if (!found || found->text.size() != GetParam().line_bytes + 1 + quotes) _exit(1);
   });
 }
 

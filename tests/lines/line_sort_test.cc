@@ -84,6 +84,31 @@ TEST(LineSort, FewLeaveTheCommonPrefix) {
   }
 }
 
+// Records whose keys were shortened and are equal, a few of them too long for whole keys to be made
+// of them: those are compared with all others.
+TEST(LineSort, FewAreLong) {
+  auto random = test_random();
+  const auto some = [&](std::size_t below) { return static_cast<std::size_t>(random() % below); };
+  for (const std::size_t count : {12, 300, 40000}) {
+    Lines lines;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string line = std::to_string(some(20)) + ",k" + std::to_string(some(count));
+      const std::size_t bytes = 65000 + some(2000);
+      if (i % (count / 12) == 0) line = std::string(bytes, 'l') + line;
+      if (i % (count / 6) == 1) line += std::string(bytes, '5');
+      lines.push_back(some(8) == 0 && i > 0 ? lines[some(i)] : line);
+    }
+    for (const LineOrder& order : all_orders()) {
+      if (order.keys == nullptr || !order.keys->shortened()) continue;
+      if (count > 300 && some(4) != 0) continue;
+      std::vector<std::string_view> views(lines.begin(), lines.end());
+      views.resize(sort_lines_in_memory(views, order, 1 + random() % 3));
+      const Lines expected = sorted(lines, order);
+      ASSERT_EQ(Lines(views.begin(), views.end()) == expected, true) << count << " lines";
+    }
+  }
+}
+
 class LineSortFiles : public ::testing::Test {
  protected:
   std::string put(const std::string& name, std::string_view text) {

@@ -1,0 +1,36 @@
+// What of a field counts.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "lines/keys/key_locale.h"
+#include "lines/keys/key_specification.h"
+
+namespace vortex::inline v0 {
+
+// The characters that d and i leave out, and those that f folds. Immutable.
+class CharacterChoice {
+ public:
+  CharacterChoice(const KeyLocale& locale, const KeyFlags& flags) noexcept
+      : all_(!(flags.dictionary || flags.printable || flags.fold)) {
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      const char c = static_cast<char>(i);
+      counts_[i] =
+          flags.dictionary ? locale.in_dictionary(c) : !flags.printable || locale.is_printable(c);
+      as_[i] = flags.fold ? locale.to_upper(c) : c;
+    }
+  }
+
+  // Each character counts, as it stands.
+  bool all() const noexcept { return all_; }
+  bool counts(char c) const noexcept { return counts_[static_cast<unsigned char>(c)]; }
+  char as(char c) const noexcept { return as_[static_cast<unsigned char>(c)]; }
+
+ private:
+  const bool all_;
+  std::array<bool, 256> counts_{};
+  std::array<char, 256> as_{};
+};
+
+}  // namespace vortex::inline v0
