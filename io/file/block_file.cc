@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <linux/stat.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -29,6 +31,10 @@ constexpr std::uint64_t kUnitOfStat = 512;
 
 // The alignment that is assumed where the file system does not tell: all of them accept it.
 constexpr std::size_t kUsualAlignment = 4096;
+
+// A file is made longer ahead of its writes by so much at least.
+constexpr std::uint64_t kLeastGrowth = std::uint64_t{64} << 20;
+constexpr std::uint64_t kNeverAgain = std::numeric_limits<std::uint64_t>::max();
 
 struct FreeDeleter {
   void operator()(void* memory) const noexcept { std::free(memory); }
@@ -53,6 +59,7 @@ BlockFile& BlockFile::operator=(BlockFile&& other) noexcept {
   seekable_ = other.seekable_;
   begin_ = other.begin_;
   length_ = other.length_;
+  grown_ = other.grown_;
   return *this;
 }
 
@@ -262,6 +269,22 @@ bool BlockFile::try_to_grow(std::uint64_t bytes) noexcept {
       done(uninterrupted([&] { return ftruncate(file_, length); }));
   errno = saved;
   return grown;
+}
+
+void BlockFile::grow_ahead(std::uint64_t end) noexcept {
+  if (end <= grown_ || end < kLeastGrowth || !to_be_ || direct_ < 0) return;
+  std::uint64_t length = end + std::max(kLeastGrowth, end / 8);
+  // Making it longer than this would end the process.
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0)
+    length = std::min<std::uint64_t>(length, limit.rlim_cur);
+  grown_ = std::max(length, end);
+  if (length < end) return;
+  const int saved = errno;
+  const auto to = static_cast<off_t>(length);
+  // What cannot be made longer at once may still grow with its writes.
+  if (uninterrupted([&] { return ftruncate(file_, to); }) != 0) grown_ = kNeverAgain;
+  errno = saved;
 }
 
 void BlockFile::truncate(std::uint64_t bytes) {

@@ -85,6 +85,11 @@ class VORTEX_EXPORT BlockFile {
   void allocate(std::uint64_t bytes);
   // The same inside a fault, and makes the file so long. False: there is no room.
   bool try_to_grow(std::uint64_t bytes) noexcept;
+  // For writes up to `end` to come: writes that make a file longer wait for each other (ext4), so
+  // one that is being made is made longer ahead of them, a good deal at a time, without space. It
+  // has to be cut to size before publish(). Small files and others are left alone. Inside faults;
+  // one thread at a time.
+  void grow_ahead(std::uint64_t end) noexcept;
   void truncate(std::uint64_t bytes);
   void sync();
   // Gives back the space of a range, which then reads as zeros. False where the file system cannot.
@@ -119,6 +124,7 @@ class VORTEX_EXPORT BlockFile {
   bool seekable_ = true;
   std::uint64_t begin_ = 0;
   std::uint64_t length_ = 0;
+  std::uint64_t grown_ = 0;  // writes up to there make it no longer
 };
 
 }  // namespace vortex::inline v0

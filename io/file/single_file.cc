@@ -1,5 +1,7 @@
 #include "io/file/single_file.h"
 
+#include <mutex>
+
 #include "io/disk/open_disk.h"
 #include "io/disk/thread_disk.h"
 #include "vortex/disk.h"
@@ -21,6 +23,17 @@ SingleFile::SingleFile(BlockFile file, Disk* disk) : file_(std::move(file)), dis
 FileLayout::Place SingleFile::locate(std::uint64_t unit, std::size_t unit_bytes) noexcept {
   return {disk_, &file_,
           file_.seekable() ? file_.begin() + unit * unit_bytes : Request::kSequential};
+}
+
+FileLayout::Place SingleFile::assign(std::uint64_t unit, std::size_t unit_bytes) noexcept {
+  const Place place = locate(unit, unit_bytes);
+  if (file_.seekable()) grow_ahead(place.offset + unit_bytes);
+  return place;
+}
+
+void SingleFile::grow_ahead(std::uint64_t end) noexcept {
+  std::lock_guard lock(growth_);
+  file_.grow_ahead(end);
 }
 
 std::optional<std::uint64_t> SingleFile::length() const noexcept {

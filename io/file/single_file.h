@@ -6,6 +6,7 @@
 
 #include "io/file/file_layout.h"
 #include "vortex/detail/export.h"
+#include "vortex/os/futex.h"
 
 namespace vortex::inline v0 {
 
@@ -18,6 +19,9 @@ class VORTEX_EXPORT SingleFile final : public FileLayout {
   const std::string& name() const noexcept override { return file_.name(); }
   std::span<Disk* const> disks() const noexcept override { return {&disk_, 1}; }
   Place locate(std::uint64_t unit, std::size_t unit_bytes) noexcept override;
+  Place assign(std::uint64_t unit, std::size_t unit_bytes) noexcept override;
+  // As assign() does, for a writer beside the one in order. Any thread.
+  void grow_ahead(std::uint64_t end) noexcept;
   bool sequential() const noexcept override { return !file_.seekable(); }
   std::optional<std::uint64_t> length() const noexcept override;
   void finish(std::uint64_t length, bool sync) override;
@@ -27,6 +31,7 @@ class VORTEX_EXPORT SingleFile final : public FileLayout {
 
  private:
   BlockFile file_;
+  FutexMutex growth_;
   std::unique_ptr<Disk> own_disk_;
   Disk* disk_;
 };

@@ -164,7 +164,11 @@ FileLayout::Place StripedFile::Units::locate(UnitPlace place) const noexcept {
 }
 
 std::uint32_t StripedFile::Units::take_slot(unsigned file) noexcept {
-  return units_[file] == kNoSlot ? kNoSlot : units_[file]++;
+  if (units_[file] == kNoSlot) return kNoSlot;
+  const std::uint32_t slot = units_[file]++;
+  BlockFile& part = parts_[file].file;
+  part.grow_ahead(part.begin() + (std::uint64_t{slot} + 1) * unit_bytes_);
+  return slot;
 }
 
 void StripedFile::Units::expect_length(std::uint64_t length) {

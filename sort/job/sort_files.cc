@@ -35,7 +35,7 @@ BlockFile open_output(const std::string& path) {
 // What lies behind the beginning of another layout, which outlives it and is finished behind it.
 class LayoutBehind final : public FileLayout {
  public:
-  LayoutBehind(FileLayout& whole, std::uint64_t begin) : whole_(whole), begin_(begin) {}
+  LayoutBehind(SingleFile& whole, std::uint64_t begin) : whole_(whole), begin_(begin) {}
 
   const std::string& name() const noexcept override { return whole_.name(); }
   std::span<Disk* const> disks() const noexcept override { return whole_.disks(); }
@@ -44,11 +44,16 @@ class LayoutBehind final : public FileLayout {
     place.offset += begin_;
     return place;
   }
+  Place assign(std::uint64_t unit, std::size_t unit_bytes) noexcept override {
+    const Place place = locate(unit, unit_bytes);
+    whole_.grow_ahead(place.offset + unit_bytes);
+    return place;
+  }
   std::optional<std::uint64_t> length() const noexcept override { return std::nullopt; }
   void finish(std::uint64_t, bool) override {}
 
  private:
-  FileLayout& whole_;
+  SingleFile& whole_;
   const std::uint64_t begin_;
 };
 

@@ -12,7 +12,7 @@
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
-#include "io/file/file_layout.h"
+#include "io/file/single_file.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/external_sort.h"
@@ -80,7 +80,7 @@ class SortOutput {
  private:
   const std::string path_;
   BlockFile file_;
-  FileLayout* layout_ = nullptr;  // the first writer's
+  SingleFile* layout_ = nullptr;  // the first writer's
   std::optional<std::string> folder_;
   struct stat identity_ {};
 };
