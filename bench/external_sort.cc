@@ -12,9 +12,10 @@
 //   gnu_sort   GNU sort, LC_ALL=C, of lines (printable keys, otherwise the same records); only
 //              records of 100 bytes, for it sorts nothing but text. Its output is synced, too
 //
-// Counters: cpu_s processor seconds, peak_MiB the resident peak above the start (of the child, for
-// GNU sort). The page cache is dropped before every row where the system permits; `warm` says where
-// it did not.
+// Counters: of_bound the share that the least time for the disk has in that of ours; the disk is
+// measured before and behind the sort. forming_s of run formation; cpu_s processor seconds;
+// peak_MiB the resident peak above the start (of the child, for GNU sort). The page cache is
+// dropped before every row where the system permits; `warm` says where it did not.
 //
 // Options before those of Google Benchmark: --folder=DIR (decides the disk), --mib=N of input
 // (1024), --memory-mib=N (128), --rounds=N (3).
@@ -42,6 +43,7 @@
 #include <stxxl/sort>
 #include <stxxl/vector>
 
+#include "bench/support/disk_speed.h"
 #include "bench/support/own_options.h"
 #include "bench/support/ratios.h"
 #include "bench/support/sort_settings.h"
@@ -161,11 +163,6 @@ void make_input() {
   file.finish(records<Record>());
 }
 
-bool drop_caches() {
-  sync();
-  return static_cast<bool>(std::ofstream("/proc/sys/vm/drop_caches") << 3 << std::flush);
-}
-
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
@@ -180,7 +177,7 @@ double cpu_seconds(int who) {
 class Row {
  public:
   Row(benchmark::State& state, int who) : state_(state), who_(who) {
-    warm_ = !drop_caches();
+    warm_ = !bench::drop_page_cache();
     reset_peak_resident();
     before_ = process_memory();
     cpu_ = cpu_seconds(who);
@@ -231,9 +228,17 @@ void sort_with_vortex(benchmark::State& state) {
                                                     .folders = {settings.folder},
                                                     .stop = {},
                                                     .progress = {}}};
-    const Row row(state, RUSAGE_SELF);
-    const ExternalSortReport report = external_sort(options);
+    const bench::DiskAround disk(settings.folder);
+    ExternalSortReport report;
+    {
+      const Row row(state, RUSAGE_SELF);
+      report = external_sort(options);
+    }
     state.SetIterationTime(report.seconds);
+    const std::uint64_t bytes = settings.input_bytes;
+    state.counters["of_bound"] =
+        disk.seconds({bytes, report.runs == 0 ? 0 : bytes, bytes}) / report.seconds;
+    state.counters["forming_s"] = report.run_formation_seconds;
   }
   expect_sorted<Record>(state, output);
   unlink(output.c_str());

@@ -36,6 +36,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/support/disk_speed.h"
 #include "bench/support/own_options.h"
 #include "bench/support/ratios.h"
 #include "bench/support/sort_settings.h"
@@ -171,32 +172,10 @@ void make_input(const Case& one) {
   }
 }
 
-void drop_caches() {
-  sync();
-  std::ofstream("/proc/sys/vm/drop_caches") << 3 << std::flush;
-}
-
 double seconds_of(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-DiskSpeed disk_speed() {
-  DiskSpeedOptions options;
-  options.bytes = 512 * kMiB;
-  options.most_ns = 2'000'000'000;
-  return measure_disk_speed(*open_disk(), settings.folder, options);
-}
-
-// The least time in which the disk can do what a sort made of it: it reads the input while runs are
-// written, and these while the output is.
-double disk_seconds(const LineSortReport& report, const DiskSpeed& speed) {
-  if (report.runs == 0) {
-    return speed.seconds(report.input_bytes, 0) + speed.seconds(0, report.output_bytes);
-  }
-  return speed.seconds(report.input_bytes, report.run_bytes) +
-         speed.seconds(report.run_bytes, report.output_bytes);
 }
 
 void sort_with_vortex(benchmark::State& state, const Case& one) {
@@ -211,13 +190,14 @@ void sort_with_vortex(benchmark::State& state, const Case& one) {
     options.resources.memory_bytes = settings.memory_bytes;
     options.resources.folders = {settings.folder};
     options.resources.threads = 2;
-    const DiskSpeed before = disk_speed();
-    drop_caches();
+    const bench::DiskAround disk(settings.folder);
+    bench::drop_page_cache();
     LineSortReport report;
     const double seconds = seconds_of([&] { report = sort_lines(options); });
     state.SetIterationTime(seconds);
-    const double least = disk_seconds(report, before) + disk_seconds(report, disk_speed());
-    state.counters["of_bound"] = least / 2 / seconds;
+    const double least = disk.seconds(
+        {report.input_bytes, report.runs == 0 ? 0 : report.run_bytes, report.output_bytes});
+    state.counters["of_bound"] = least / seconds;
     state.counters["cpu_s"] = report.cpu_seconds;
     state.counters["runs"] = static_cast<double>(report.runs);
     state.counters["passes"] = report.passes;
@@ -275,7 +255,7 @@ void sort_with(const std::string& program, benchmark::State& state, const Case& 
   const std::string ours = path_of(std::string(one.name) + ".out");
   Ended ended = Ended::kFailed;
   for (auto _ : state) {
-    drop_caches();
+    bench::drop_page_cache();
     state.SetIterationTime(seconds_of([&] { ended = run_peer(program, one, output); }));
   }
   if (ended == Ended::kFailed) {
