@@ -4,6 +4,12 @@
 #include <cstring>
 
 namespace vortex::inline v0::detail {
+namespace {
+
+// Of the table for a bucket, at least, where the table decides.
+constexpr std::uint64_t kLeastCells = 8;
+
+}  // namespace
 
 BucketSplitters::BucketSplitters(const RecordOrder& order, unsigned buckets,
                                  std::span<std::byte> kept_records)
@@ -78,12 +84,31 @@ void BucketSplitters::make_table() noexcept {
   low_ = bits_.front();
   const int width = static_cast<int>(std::bit_width(bits_[last] - low_));
   shift_ = std::max(0, width - static_cast<int>(std::bit_width(kCells - 1)));
+  table_decides_ = move_to_cells();
   std::size_t before = 0;
   for (std::size_t cell = 0; cell < kCells; ++cell) {
     const std::uint64_t offset = std::uint64_t{cell} << shift_;
-    while (before < splitters() && bits_[before] - low_ < offset) ++before;
+    while (before < splitters() && bits_[before] - low_ < offset + (table_decides_ ? 1 : 0)) {
+      ++before;
+    }
     table_[cell] = static_cast<std::uint16_t>(before);
   }
+}
+
+// False, and nothing has changed: some bucket covers too few cells.
+bool BucketSplitters::move_to_cells() noexcept {
+  // What is left of cell 0 by the first splitter belongs to the first bucket.
+  const std::uint64_t cell_bits = std::uint64_t{1} << shift_;
+  if (splitters() == 0 || whole_ || shift_ == 0 || low_ < cell_bits) return false;
+  const std::uint64_t low = low_ - cell_bits;
+  const auto cell_of = [&](std::uint64_t bits) { return (bits - low + cell_bits / 2) >> shift_; };
+  for (std::size_t i = 1; i < splitters(); ++i) {
+    if (cell_of(bits_[i]) - cell_of(bits_[i - 1]) < kLeastCells) return false;
+  }
+  if (cell_of(bits_[splitters() - 1]) >= kCells) return false;
+  low_ = low;
+  for (std::size_t i = 0; i < splitters(); ++i) bits_[i] = low + (cell_of(bits_[i]) << shift_);
+  return true;
 }
 
 }  // namespace vortex::inline v0::detail

@@ -17,8 +17,9 @@ namespace vortex::inline v0::detail {
 // their leading bits; where those are equal, by the whole record if there was room to keep it, and
 // else records with equal bits share a bucket.
 //
-// A table over the range of the splitters' bits leads to the right splitter in a step or two where
-// they lie evenly.
+// A table over the range of the splitters' bits leads to the right splitter in a step or two. Where
+// they lie evenly, they are moved to where its cells begin, and the table alone decides: buckets
+// become a little longer and shorter by that.
 class VORTEX_EXPORT BucketSplitters {
  public:
   // `kept_records` is room for whole splitters, or empty. Begins with equal slices of all leading
@@ -41,13 +42,16 @@ class VORTEX_EXPORT BucketSplitters {
   // What bucket_of() reads, as values that stores to records cannot change.
   class Finder {
    public:
+    // The table decides: only_table() may be called.
+    bool table_decides() const noexcept { return decides_; }
+    [[gnu::always_inline]] std::size_t only_table(std::uint64_t bits) const noexcept {
+      return table_[cell_of(bits)];
+    }
     // `bits` are the leading bits of the record, by the order of the splitters.
     template <typename Rules>
     [[gnu::always_inline]] std::size_t bucket_of(const Rules& rules, const std::byte* record,
                                                  std::uint64_t bits) const noexcept {
-      const std::uint64_t distance = bits >= low_ ? bits - low_ : 0;
-      const std::uint64_t cell = distance >> shift_;
-      std::size_t bucket = table_[cell < kCells ? cell : kCells - 1];
+      std::size_t bucket = table_[cell_of(bits)];
       while (bits_[bucket] < bits) ++bucket;
       if (bits_[bucket] == bits) [[unlikely]]
         return all_.behind_equal(rules, record, bits, bucket);
@@ -60,12 +64,19 @@ class VORTEX_EXPORT BucketSplitters {
         : all_(all),
           low_(all.low_),
           shift_(all.shift_),
+          decides_(all.table_decides_),
           bits_(all.bits_.data()),
           table_(all.table_.data()) {}
+
+    [[gnu::always_inline]] std::uint64_t cell_of(std::uint64_t bits) const noexcept {
+      const std::uint64_t distance = bits >= low_ ? bits - low_ : 0;
+      return std::min<std::uint64_t>(distance >> shift_, kCells - 1);
+    }
 
     const BucketSplitters& all_;
     const std::uint64_t low_;
     const int shift_;
+    const bool decides_;
     const std::uint64_t* const bits_;
     const std::uint16_t* const table_;
   };
@@ -79,6 +90,7 @@ class VORTEX_EXPORT BucketSplitters {
   void choose(const std::byte* record) noexcept;
   void end_bits() noexcept;
   void make_table() noexcept;
+  bool move_to_cells() noexcept;
 
   std::size_t splitters() const noexcept { return bits_.size() - 1; }
 
@@ -109,8 +121,10 @@ class VORTEX_EXPORT BucketSplitters {
   // Of the splitters, in order, distinct unless whole_; and behind them the greatest bits there
   // are, where every search ends. Without those while splitters are chosen.
   std::vector<std::uint64_t> bits_;
-  // Cell c of the table covers the bits from low_ + (c << shift_) on; table_[c] splitters lie
-  // before them.
+  // Cell c of the table covers the bits from low_ + (c << shift_) on, and the first and the last
+  // one what lies beyond; table_[c] splitters lie before them, or, where the table decides, not
+  // behind their beginning.
+  bool table_decides_ = false;
   std::uint64_t low_ = 0;
   int shift_ = 0;
   std::vector<std::uint16_t> table_ = std::vector<std::uint16_t>(kCells);

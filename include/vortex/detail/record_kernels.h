@@ -196,11 +196,27 @@ class OrderBy : public RecordOrder {
   template <typename Size, typename Put>
   std::size_t scatter_by(Size record_bytes, const std::byte* records, std::size_t count,
                          const BucketSplitters& splitters, OpenBuckets& buckets, Put put) const {
-    OpenBuckets::End* const ends = &buckets.end(0);
     const BucketSplitters::Finder finder = splitters.finder();
+    if (finder.table_decides()) {
+      return scatter_to(
+          record_bytes, records, count, buckets, put,
+          [finder](const std::byte*, std::uint64_t bits) { return finder.only_table(bits); });
+    }
+    return scatter_to(record_bytes, records, count, buckets, put,
+                      [this, finder](const std::byte* record, std::uint64_t bits) {
+                        return finder.bucket_of(rules_, record, bits);
+                      });
+  }
+
+ private:
+  template <typename Size, typename Put, typename BucketOf>
+  [[gnu::always_inline]] std::size_t scatter_to(Size record_bytes, const std::byte* records,
+                                                std::size_t count, OpenBuckets& buckets, Put put,
+                                                BucketOf bucket_of) const {
+    OpenBuckets::End* const ends = &buckets.end(0);
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t bits = rules_.leading_bits(records);
-      const std::size_t bucket = finder.bucket_of(rules_, records, bits);
+      const std::size_t bucket = bucket_of(records, bits);
       OpenBuckets::End& end = ends[bucket];
       if (end.room() < record_bytes && !buckets.extend(bucket)) [[unlikely]]
         return i;
@@ -211,7 +227,6 @@ class OrderBy : public RecordOrder {
     return count;
   }
 
- private:
   const R rules_;
 };
 
