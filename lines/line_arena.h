@@ -89,7 +89,10 @@ class LineArena {
 class ArenaCursor {
  public:
   explicit ArenaCursor(const LineArena& arena) noexcept
-      : index_(arena.index()), order_(arena.order()) {}
+      : ArenaCursor(arena.index(), arena.order()) {}
+  // A part of the index, whose first entry is not equal to the one before it.
+  ArenaCursor(std::span<const IndexEntry> index, const StoredOrder& order) noexcept
+      : index_(index), order_(order) {}
 
   // Goes to the next record; false behind the last.
   bool next() noexcept {

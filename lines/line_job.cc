@@ -27,6 +27,7 @@ LineJob::~LineJob() { watch_.stop_now(); }
 
 void LineJob::start(std::optional<std::uint64_t> bytes) {
   runs_.reset();
+  warmer_.reset();
   plan_ = plan_lines(resources_, bytes);
   BlockPoolOptions options;
   options.block_bytes = plan_.block_bytes;
@@ -39,14 +40,18 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   runs_.emplace(order_, plan_, *pool_, watch_, std::move(for_store));
   team_.emplace(plan_.threads);
   memory_.emplace(plan_.arena_bytes);
+  warmer_.emplace();
   if (order_.unique || order_.counted) recent_.emplace(plan_.arena_bytes, order_);
   // An input that is longer than the arena does not fit in memory; a shorter one may.
   divide(plan_.threads > 1 && bytes && *bytes > plan_.arena_bytes ? 2 : 1);
+  cold_arenas_ = plan_.threads > 1 ? arenas_.size() : 0;
+  fill(0);
 }
 
 void LineJob::divide(unsigned parts) {
   arenas_.clear();
   filling_ = 0;
+  warmer_->begin({});
   const std::size_t part = memory_->size() / parts;
   for (unsigned i = 0; i < parts; ++i) {
     arenas_.push_back(
@@ -82,6 +87,8 @@ void LineJob::take(std::span<const std::string_view> records) {
       for (std::size_t i = 0; i < batch.size(); ++i) take_with_key(keys_.key(i), batch[i]);
     }
   }
+  const std::span<const char> free = arenas_[filling_]->free_room();
+  warmer_->note(free.data(), free.data() + free.size());
 }
 
 void LineJob::take_with_key(std::string_view key, std::string_view record) {
@@ -158,8 +165,15 @@ void LineJob::make_room() {
   const bool begun = background_.start(
       "writing runs", [this, &full] { write_run(full, true); }, [] {});
   if (!begun) write_run(full, false);
-  filling_ = 1 - filling_;
+  fill(1 - filling_);
+}
+
+void LineJob::fill(std::size_t arena) {
+  filling_ = arena;
   arenas_[filling_]->clear();
+  if (cold_arenas_ == 0) return warmer_->begin({});
+  --cold_arenas_;
+  warmer_->begin(arenas_[filling_]->free_room());
 }
 
 void LineJob::sort(LineArena& arena) {
@@ -193,6 +207,7 @@ void LineJob::write_run(const LineArena& arena, bool beside) {
 }
 
 void LineJob::end_forming() {
+  warmer_.reset();
   background_.finish();
   if (runs_->empty()) {
     sort(*arenas_[filling_]);

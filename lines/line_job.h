@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lines/arena_warmer.h"
 #include "lines/line_arena.h"
 #include "lines/line_plan.h"
 #include "lines/line_runs.h"
@@ -92,6 +93,7 @@ class LineJob {
   bool push_long(std::string_view& record);
   [[noreturn]] void refuse(std::string_view record) const;
   void make_room();
+  void fill(std::size_t arena);
   void sort(LineArena& arena);
   void write_run(const LineArena& arena, bool beside);
 
@@ -107,6 +109,8 @@ class LineJob {
   std::optional<RawMemory> memory_;
   std::vector<std::unique_ptr<LineArena>> arenas_;
   std::size_t filling_ = 0;
+  std::size_t cold_arenas_ = 0;  // that have not been filled yet, since there was memory
+  std::optional<ArenaWarmer> warmer_;
   // Those in the arena being filled, where equal records are dropped or counted.
   std::optional<RecentKeys> recent_;
   std::optional<detail::ThreadTeam> team_;

@@ -36,6 +36,9 @@ constexpr std::size_t kReadAhead = 4;
 // much to do goes on while an arena is sorted, and while a run is waited for.
 constexpr std::uint64_t kReadAheadShare = 8;
 constexpr std::uint64_t kWriteBehindShare = 20;
+// A writer for each thread, for parts of the output of a sort in memory, where all of them take no
+// more of it.
+constexpr std::uint64_t kAllWritersShare = 32;
 // Where several merges share the memory.
 constexpr std::size_t kLeastReadAhead = 2;
 // The keys of short records of an input that is merged, and copies of the one before.
@@ -76,8 +79,14 @@ std::uint64_t plan_forming(LinePlan& plan, std::uint64_t memory, std::size_t rea
                            std::size_t write_behind) {
   plan.reader = FramedInput::reader_options(read_ahead, plan.block_bytes);
   plan.run_write_behind = write_behind;
-  const std::uint64_t blocks =
+  std::uint64_t blocks =
       FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) + plan.writing_blocks();
+  const std::uint64_t of_all_threads =
+      plan.threads * FileWriterBase::blocks_needed(plan.writer, plan.block_bytes);
+  if (of_all_threads <= memory / plan.block_bytes / kAllWritersShare) {
+    blocks = std::max(blocks, of_all_threads);
+  }
+  plan.forming_blocks = blocks;
   const std::uint64_t arena =
       memory - std::min(memory, blocks * (plan.block_bytes + kBytesBesideBlock));
   plan.arena_bytes =
@@ -141,6 +150,12 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
 std::size_t LinePlan::writing_blocks() const {
   return std::max(FileWriterBase::blocks_needed(writer, block_bytes),
                   LineRunWriter::blocks_needed(run_write_behind));
+}
+
+unsigned LinePlan::writers_at_once() const {
+  const std::size_t of_one = FileWriterBase::blocks_needed(writer, block_bytes);
+  return static_cast<unsigned>(
+      std::clamp<std::size_t>(forming_blocks / of_one, 1, std::max(threads, 1U)));
 }
 
 std::uint64_t LinePlan::most_runs(std::uint64_t longest) const {

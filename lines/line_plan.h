@@ -19,6 +19,7 @@ struct LinePlan {
   unsigned threads = 1;
   std::size_t block_bytes = 0;
   std::size_t pool_blocks = 0;       // those that are in use at the same time, at most
+  std::size_t forming_blocks = 0;    // the same beside arenas
   std::size_t arena_bytes = 0;       // for records and their index
   std::uint64_t longest_record = 0;  // as it is stored
 
@@ -41,6 +42,8 @@ struct LinePlan {
   std::uint64_t bytes_beside_inputs(std::uint64_t inputs) const;
 
   std::size_t writing_blocks() const;  // of the output or a run
+  // Writers of parts of the output that there is memory for while an arena is full.
+  unsigned writers_at_once() const;
 };
 
 // The resources name their memory; `bytes` is the length of the input, if it is known. Throws

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lines/arena_parts.h"
 #include "lines/byte_output.h"
 #include "lines/framed_input.h"
 #include "lines/framing.h"
@@ -33,6 +34,8 @@ namespace {
 // few; runs of inputs that are merged reserve address space for it.
 constexpr std::uint64_t kMaxStored = 16;
 constexpr std::uint64_t kMinRunBytes = std::uint64_t{64} << 20;
+// A part of the output of a sort in memory that has less text is not worth a thread.
+constexpr std::uint64_t kMinBlocksOfPart = 8;
 // The bytes of a run of inputs of unknown length, in multiples of the memory.
 constexpr std::uint64_t kRunOfUnknown = 16;
 
@@ -110,8 +113,11 @@ class LineFiles {
 
   void write_sorted();
   void write_output(std::uint64_t most_bytes, const Writing& write);
-  void write_parts(const std::vector<std::unique_ptr<RunMerge>>& merges, std::uint64_t most_bytes);
-  void open_parts(const std::vector<std::unique_ptr<RunMerge>>& merges, std::uint64_t most_bytes,
+  // A Part is a RunMerge or an ArenaPart.
+  template <typename Part>
+  void write_parts(const std::vector<std::unique_ptr<Part>>& sorted, std::uint64_t most_bytes);
+  template <typename Part>
+  void open_parts(const std::vector<std::unique_ptr<Part>>& sorted, std::uint64_t most_bytes,
                   std::vector<OutputPart>& parts);
   FileWriterBase open_writer(std::uint64_t most_bytes);
   void append_header(FramedOutput& out);
@@ -233,14 +239,19 @@ std::uint64_t LineFiles::append_all(Cursor& cursor, FramedOutput& out, const Tol
 void LineFiles::write_sorted() {
   job_.watch().begin(SortPhase::kWriting, report_.input_bytes);
   const std::uint64_t most_bytes = report_.input_bytes + files_.inputs();  // missing delimiters
+  const LinePlan& plan = job_.plan();
   if (job_.in_memory()) {
-    ArenaCursor cursor(job_.arena());
-    write_output(most_bytes, [&](FramedOutput& out) { append_all(cursor, out); });
+    const auto parts =
+        divide_arena(job_.arena(), files_.output_has_places() ? plan.writers_at_once() : 1,
+                     kMinBlocksOfPart * plan.block_bytes, job_.team());
+    report_.merge_parts = static_cast<unsigned>(parts.size());
+    if (parts.size() > 1) return write_parts(parts, most_bytes);
+    write_output(most_bytes, [&](FramedOutput& out) { append_all(*parts.front(), out); });
     return;
   }
   // How many equal records are dropped is not known beforehand, and so not where a part begins.
   const bool in_parts = files_.output_has_places() && !options_.order.unique;
-  const auto merges = job_.runs().merge_all(in_parts ? job_.plan().threads : 1);
+  const auto merges = job_.runs().merge_all(in_parts ? plan.threads : 1);
   report_.merge_parts = static_cast<unsigned>(merges.size());
   if (merges.size() > 1) return write_parts(merges, most_bytes);
   write_output(most_bytes, [&](FramedOutput& out) {
@@ -276,10 +287,11 @@ void LineFiles::write_output(std::uint64_t most_bytes, const Writing& write) {
 
 // Where a part begins is known from the lengths of those in front of it. A writer begins at the
 // border of a block: what lies in front of that is put aside, and written with the part before.
-void LineFiles::open_parts(const std::vector<std::unique_ptr<RunMerge>>& merges,
+template <typename Part>
+void LineFiles::open_parts(const std::vector<std::unique_ptr<Part>>& sorted,
                            std::uint64_t most_bytes, std::vector<OutputPart>& parts) {
   const std::size_t block_bytes = job_.plan().block_bytes;
-  parts.resize(merges.size());
+  parts.resize(sorted.size());
   parts.front().writer.emplace(open_writer(most_bytes));
   parts.front().out.emplace(ByteOutput(parts.front().writer->bytes(), block_bytes),
                             options_.framing);
@@ -287,7 +299,7 @@ void LineFiles::open_parts(const std::vector<std::unique_ptr<RunMerge>>& merges,
   std::uint64_t begin = parts.front().out->bytes();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i].bytes =
-        merges[i]->text_bytes() + merges[i]->counted() * framing_bytes(options_.framing);
+        sorted[i]->text_bytes() + sorted[i]->counted() * framing_bytes(options_.framing);
     if (i > 0) {
       const std::uint64_t border = (begin + block_bytes - 1) / block_bytes * block_bytes;
       parts[i].head.resize(static_cast<std::size_t>(border - begin));
@@ -300,12 +312,13 @@ void LineFiles::open_parts(const std::vector<std::unique_ptr<RunMerge>>& merges,
   }
 }
 
-// All threads merge, each a part.
-void LineFiles::write_parts(const std::vector<std::unique_ptr<RunMerge>>& merges,
+// All threads merge or copy, each a part.
+template <typename Part>
+void LineFiles::write_parts(const std::vector<std::unique_ptr<Part>>& sorted,
                             std::uint64_t most_bytes) {
   OutputParts of_output;
   std::vector<OutputPart>& parts = of_output.all;
-  open_parts(merges, most_bytes, parts);
+  open_parts(sorted, most_bytes, parts);
   const std::uint64_t header_bytes = parts.front().out->bytes();
   std::vector<std::unique_ptr<StreamStop>> stops;
   for (OutputPart& part : parts) {
@@ -315,11 +328,11 @@ void LineFiles::write_parts(const std::vector<std::unique_ptr<RunMerge>>& merges
   std::atomic<bool> failed{false};
   std::exception_ptr failure;
   const std::thread::id caller = std::this_thread::get_id();
-  job_.team().run(merges.size(), [&](std::size_t i) {
+  job_.team().run(sorted.size(), [&](std::size_t i) {
     try {
       job_.watch().expect_going();
-      guarded([&] { merges[i]->start(); }).throw_if_failed();
-      records[i] = append_all(*merges[i], *parts[i].out, [&](std::uint64_t bytes) {
+      guarded([&] { sorted[i]->start(); }).throw_if_failed();
+      records[i] = append_all(*sorted[i], *parts[i].out, [&](std::uint64_t bytes) {
         if (std::this_thread::get_id() == caller) {
           job_.watch().add(bytes);
         } else {

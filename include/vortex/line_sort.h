@@ -151,7 +151,8 @@ struct LineSortReport {
   std::uint64_t runs = 0;         // in the folders; 0: everything fitted in memory
   unsigned merges = 0;            // the last one included
   unsigned passes = 0;            // merges of a record on its way, at most
-  unsigned merge_parts = 0;       // of the last merge of runs, which threads made side by side
+  unsigned merge_parts = 0;       // of the last merge, or of what was sorted in memory, which
+                                  // threads wrote side by side
   std::uint64_t run_bytes = 0;    // written to the folders in all
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;

@@ -500,6 +500,57 @@ TEST_F(LineMergeParts, GiveWhatOneMergeGives) {
   EXPECT_GT(in_parts, 8u);
 }
 
+// The same of records that were sorted in memory, behind a header, with equal ones that are dropped
+// or counted, and where one part would be too short.
+TEST_F(LineMergeParts, OfWhatFitsInMemory) {
+  auto random = test_random();
+  std::size_t in_parts = 0;
+  std::size_t whole = 0;
+  for (int round = 0; round < 36; ++round) {
+    const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
+    constexpr std::size_t kLongest[] = {3, 20, 100, 3 * kBlock, 9 * kBlock};
+    const std::size_t longest = kLongest[random() % std::size(kLongest)];
+    Lines lines = make_lines(kind, 1500000 / (longest / 2 + 4), longest, random);
+    options.resources.memory_bytes = 64 * kMiB;
+    options.resources.block_bytes = kBlock;
+    options.order = {};
+    // Parts are likely to be cut where lines are equal.
+    const std::size_t different = lines.size();
+    const std::size_t repeats = round % 3 == 0 ? 3 + random() % 30 : 0;
+    for (std::size_t i = 0; i < different * repeats && lines.size() < 60000; ++i) {
+      lines.push_back(Lines::value_type(lines[i % different]));
+    }
+    if (random() % 2 == 0) options.order.keys = some_keys(random);
+    options.order.descending = random() % 3 == 0;
+    options.order.unique = random() % 4 == 0 || repeats > 0;
+    options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
+    constexpr unsigned kThreads[] = {2, 3, 7};
+    options.resources.threads = kThreads[random() % std::size(kThreads)];
+    const bool prefix = random() % 3 == 0;
+    options.framing = prefix ? RecordFraming::length_prefixed() : RecordFraming::delimited();
+    const std::string text = prefix ? prefixed(lines) : joined(lines);
+    options.header_records = 0;
+    options.inputs = {put("a", text)};
+    SCOPED_TRACE(::testing::Message()
+                 << "round " << round << ", kind " << static_cast<int>(kind) << ", longest "
+                 << longest << ", threads " << options.resources.threads);
+    expect_sorted(lines);
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(report.runs, 0u);
+    in_parts += report.merge_parts > 1;
+    whole += report.merge_parts == 1;
+    if (prefix || lines.size() < 2) continue;
+    const std::string sorted_text = file_text(options.output);
+    const std::string header(random() % (2 * kBlock), 'h');
+    options.inputs = {put("a", header + '\n' + text)};
+    options.header_records = 1;
+    sort_lines(options);
+    ASSERT_EQ(file_text(options.output), header + '\n' + sorted_text);
+  }
+  EXPECT_GT(in_parts, 8u);
+  EXPECT_GT(whole, 0u);
+}
+
 // Lines like names of files: runs lack most of them, and longer ones than a reader puts together
 // are whole. Passes, parts of merges, and counted records beside those that come once.
 class LineRunsThatShare : public LineMergeParts {

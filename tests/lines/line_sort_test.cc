@@ -2,14 +2,18 @@
 #include "vortex/line_sort.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/lines/line_cases.h"
+#include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
@@ -192,6 +196,26 @@ TEST_F(LineSortFiles, CheckFindsTheFirstDisorder) {
     options.order = {.keys = options.order.keys, .descending = true};
     EXPECT_EQ(check_lines(options)->record, 2u);
   }
+}
+
+// The threads of the sorter are not the child's: nothing waits for them.
+TEST(LineSorter, IsDestroyedInAForkedChild) {
+  SortResources resources;
+  resources.memory_bytes = std::size_t{64} << 20;
+  resources.threads = 2;
+  std::optional<LineSorter> sorter(std::in_place, LineOrder{}, resources);
+  const std::string line(1000, 'x');
+  for (int child = 0; child < 20; ++child) {  // whatever the threads are at
+    for (int i = 0; i < 1000; ++i) sorter->push(line + std::to_string(1000 * child + i));
+    ASSERT_EQ(in_child([&] {
+                alarm(60);
+                sorter.reset();
+                return 0;
+              }),
+              0);
+  }
+  std::string_view record;
+  EXPECT_TRUE(sorter->next(record));
 }
 
 TEST(LineSorter, GivesBackWhatWasPushed) {

@@ -65,6 +65,11 @@ int discard(std::byte* address, std::size_t bytes) noexcept;
 // Makes every page of the range present and writable. Returns 0 or an errno value.
 int populate(std::byte* address, std::size_t bytes) noexcept;
 
+// Makes every page of private memory present by writing to it what is there, whatever others write
+// there at the same time. Unlike populate() it leaves the map lock alone, which moving blocks
+// takes.
+VORTEX_EXPORT void touch(std::byte* address, std::size_t bytes) noexcept;
+
 // Forbids (PROT_NONE) every access to pages that stay where they are, or writes only, or allows
 // all. A range of whole huge pages keeps them whole. Returns 0 or an errno value.
 int forbid_access(std::byte* address, std::size_t bytes) noexcept;
