@@ -585,7 +585,9 @@ TEST_F(LineRunsThatShare, AreSorted) {
       options.resources.memory_bytes = (random() % 2 == 0 ? 1 : 4) * kMiB;
       constexpr unsigned kThreads[] = {1, 2, 7};
       options.resources.threads = kThreads[random() % std::size(kThreads)];
-      Lines lines = paths(keys, 4000000, prefix_bytes, random);
+      // Enough for several passes where the memory is small.
+      const std::size_t bytes = options.resources.memory_bytes == kMiB ? 8000000 : 4000000;
+      Lines lines = paths(keys, bytes, prefix_bytes, random);
       options.inputs = {put("a", joined(lines))};
       SCOPED_TRACE(::testing::Message() << "common " << prefix_bytes << ", keys " << keys
                                         << ", threads " << options.resources.threads);
