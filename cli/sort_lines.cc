@@ -28,7 +28,6 @@ void expect_options_for_lines(const SortOptions& options) {
   };
   refuse(!options.records.form.empty(), "--form");
   refuse(!options.records.record.empty(), "--record");
-  refuse(options.prefetch != "optimal", "--prefetch");
   refuse(options.plan, "--plan");
   refuse(options.bound, "--bound");
   refuse(!options.trace.empty(), "--trace");

@@ -51,6 +51,8 @@ class ByteOutput {
   }
 
   std::uint64_t bytes() const noexcept { return bytes_; }
+  // What may be written before another block is touched.
+  std::size_t left_in_block() const noexcept { return left_in_block_; }
 
  private:
   void copy(const char* from, std::size_t bytes) noexcept {

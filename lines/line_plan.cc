@@ -4,10 +4,12 @@
 #include <bit>
 #include <cerrno>
 
+#include "lines/block_forecasts.h"
 #include "lines/block_packer.h"
 #include "lines/framed_input.h"
 #include "lines/line_run.h"
 #include "lines/record_keys.h"
+#include "sort/merge/prefetch_kind.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/thread_team.h"
 #include "vortex/error.h"
@@ -27,8 +29,8 @@ constexpr std::size_t kSmallBlock = std::size_t{64} << 10;
 constexpr std::uint64_t kMemoryOfRun = 6;
 // A pipe is taken to be so many runs.
 constexpr std::uint64_t kAssumedRuns = 32;
-// Blocks of a run in a merge that is not to wait: the one in use, the one that a record reaches
-// into, two read ahead.
+// Blocks of a run in two merges side by side: the one in use, and the one that a record reaches
+// into.
 constexpr std::uint64_t kBlocksOfRun = 4;
 constexpr std::uint64_t kOtherBlocks = 6;
 constexpr std::size_t kReadAhead = 4;
@@ -39,8 +41,20 @@ constexpr std::uint64_t kWriteBehindShare = 20;
 // A writer for each thread, for parts of the output of a sort in memory, where all of them take no
 // more of it.
 constexpr std::uint64_t kAllWritersShare = 32;
-// Where several merges share the memory.
-constexpr std::size_t kLeastReadAhead = 2;
+// Blocks that a merge reads ahead: two of each disk and these at least, or it would wait; and no
+// more than so many of each run and each disk, for blocks that are used for the first time take
+// time.
+constexpr std::size_t kLeastAhead = 4;
+constexpr std::size_t kMostAheadOfRun = 4;
+constexpr std::size_t kMostAheadOfDisk = 16;
+// The forecasts of all runs take so small a part of the memory, and each has so many bytes.
+constexpr std::uint64_t kForecastShare = 32;
+constexpr std::uint64_t kMostForecastShare = 8;
+constexpr std::uint64_t kLeastForecastBytes = 16;
+constexpr std::uint64_t kMostForecastBytes = 256;
+// What a merge keeps of each block of its runs: its place in the order of need and in the order of
+// fetching, its buffer, and what it takes to find them.
+constexpr std::uint64_t kBytesOfMergedBlock = 64;
 // The keys of short records of an input that is merged, and copies of the one before.
 constexpr std::uint64_t kShortBytesOfInput = 12 * kLongRecord;
 // Compressing runs takes so small a part of the memory at most, the second where it is demanded.
@@ -54,6 +68,20 @@ std::uint64_t sorting_bytes(std::uint64_t index_bytes, unsigned threads) {
   constexpr std::uint64_t kOfThread = std::uint64_t{9} << 20;
   const std::uint64_t most = threads > 1 ? threads * kOfThread : kOfThread;
   return std::min(index_bytes / 8, most) + index_bytes / 100;
+}
+
+// How long forecasts may be. Returns the memory that they take, if there are as many blocks as are
+// expected.
+std::uint64_t plan_forecasts(LinePlan& plan, std::uint64_t memory,
+                             std::optional<std::uint64_t> bytes) {
+  const std::uint64_t blocks =
+      bytes.value_or(kAssumedRuns * (memory / kMemoryOfRun)) / plan.block_bytes + 1;
+  const std::uint64_t wanted = memory / kForecastShare / blocks;
+  plan.forecast_bytes = static_cast<std::size_t>(std::clamp<std::uint64_t>(
+      wanted - std::min<std::uint64_t>(wanted, BlockForecasts::kHeadBytes), kLeastForecastBytes,
+      kMostForecastBytes));
+  return std::min(blocks * (BlockForecasts::kHeadBytes + plan.forecast_bytes),
+                  memory / kMostForecastShare);
 }
 
 std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> bytes) {
@@ -94,6 +122,26 @@ std::uint64_t plan_forming(LinePlan& plan, std::uint64_t memory, std::size_t rea
   return blocks * plan.block_bytes;
 }
 
+PrefetchOptions options_of(const LinePlan& plan, std::uint64_t runs, std::uint64_t longest) {
+  PrefetchOptions options;
+  options.disks = plan.disks;
+  options.held_blocks =
+      static_cast<std::size_t>(runs) * RunCursor::window_blocks(longest, plan.block_bytes);
+  return options;
+}
+
+std::size_t least_ahead(const LinePlan& plan) {
+  return std::max<std::size_t>(2 * std::size_t{plan.disks}, kLeastAhead);
+}
+
+// Stripes are read of blocks that the merge has left, so it must not hold more of a run than one.
+PrefetchKind kind_for(const LinePlan& plan, std::uint64_t longest) {
+  const bool holds_more =
+      RunCursor::window_blocks(longest, plan.block_bytes) > std::size_t{plan.disks} + 1;
+  return plan.prefetch == PrefetchKind::kStriped && holds_more ? PrefetchKind::kOptimal
+                                                               : plan.prefetch;
+}
+
 }  // namespace
 
 LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes) {
@@ -107,6 +155,8 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
   plan.threads = detail::ThreadTeam::resolve(resources.threads);
   std::uint64_t memory =
       plan.memory_bytes - std::min(plan.memory_bytes / kProgramShare, kProgramBytes);
+  plan.prefetch = resources.prefetch;
+  plan.disks = static_cast<unsigned>(std::max<std::size_t>(resources.folders.size(), 1));
   plan.block_bytes =
       resources.block_bytes != 0 ? resources.block_bytes : suitable_block(memory, bytes);
   // One writer, and a merge of each thread.
@@ -117,6 +167,7 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
     plan.compression = resources.compression;
     if (plan.compression != RunCompression::kNever) memory -= packing;
   }
+  memory -= plan_forecasts(plan, memory, bytes);
   plan.pool_blocks = static_cast<std::size_t>(memory / (plan.block_bytes + kBytesBesideBlock));
 
   // Reading and writing get a quarter at most while runs are formed.
@@ -158,27 +209,51 @@ unsigned LinePlan::writers_at_once() const {
       std::clamp<std::size_t>(forming_blocks / of_one, 1, std::max(threads, 1U)));
 }
 
-std::uint64_t LinePlan::most_runs(std::uint64_t longest) const {
-  const std::size_t writing = writing_blocks();
-  if (pool_blocks <= writing) return 0;
-  return (pool_blocks - writing) / RunCursor::blocks_needed(longest, 1, block_bytes);
+// What each of so many merges has for reading; what they keep of the blocks is not used for blocks.
+std::size_t LinePlan::reading_blocks(std::uint64_t blocks, unsigned merges) const {
+  const std::uint64_t kept = (blocks * kBytesOfMergedBlock + block_bytes - 1) / block_bytes;
+  const std::uint64_t each = (pool_blocks - std::min<std::uint64_t>(pool_blocks, kept)) / merges;
+  return static_cast<std::size_t>(each - std::min<std::uint64_t>(each, writing_blocks()));
 }
 
-std::size_t LinePlan::read_ahead(std::uint64_t runs, std::uint64_t longest, unsigned merges) const {
-  std::size_t ahead = kReadAhead;
-  while (ahead > 1 && merges * (runs * RunCursor::blocks_needed(longest, ahead, block_bytes) +
-                                writing_blocks()) >
-                          pool_blocks) {
-    --ahead;
+std::size_t LinePlan::least_buffers(PrefetchKind kind, std::uint64_t runs, std::uint64_t longest,
+                                    std::size_t ahead) const {
+  const PrefetchOptions options = options_of(*this, runs, longest);
+  return std::max(minimum_read_buffers(kind, options, static_cast<std::uint32_t>(runs)),
+                  options.held_blocks + ahead);
+}
+
+std::uint64_t LinePlan::most_runs(std::uint64_t longest, std::uint64_t blocks) const {
+  const std::size_t reading = reading_blocks(blocks, 1);
+  std::uint64_t runs = reading / RunCursor::window_blocks(longest, block_bytes);
+  const PrefetchKind kind = kind_for(*this, longest);
+  while (runs >= 2 && least_buffers(kind, runs, longest, least_ahead(*this)) > reading) --runs;
+  if (runs >= 2) return runs;
+  // Two, if they can be merged at all.
+  return least_buffers(PrefetchKind::kOptimal, 2, longest, 1) <= reading ? 2 : runs;
+}
+
+LinePrefetch LinePlan::prefetch_of(const LineMergeSize& size, unsigned merges) const {
+  LinePrefetch prefetch{kind_for(*this, size.longest), options_of(*this, size.runs, size.longest)};
+  const std::size_t reading = reading_blocks(size.blocks, merges);
+  std::size_t least = least_buffers(prefetch.kind, size.runs, size.longest, 1);
+  if (least > reading) {
+    prefetch.kind = PrefetchKind::kOptimal;
+    least = least_buffers(prefetch.kind, size.runs, size.longest, 1);
   }
-  return ahead;
+  const std::size_t ahead = std::max<std::size_t>(
+      kMostAheadOfRun * static_cast<std::size_t>(size.runs), kMostAheadOfDisk * disks);
+  prefetch.options.buffers =
+      std::max(least, std::min(reading, prefetch.options.held_blocks + ahead));
+  return prefetch;
 }
 
-unsigned LinePlan::merges_at_once(std::uint64_t runs, std::uint64_t longest) const {
-  const std::uint64_t blocks =
-      runs * RunCursor::blocks_needed(longest, kLeastReadAhead, block_bytes) + writing_blocks();
-  return static_cast<unsigned>(
-      std::clamp<std::uint64_t>(pool_blocks / blocks, 1, std::max(threads, 1u)));
+unsigned LinePlan::merges_at_once(const LineMergeSize& size) const {
+  const std::size_t least =
+      least_buffers(kind_for(*this, size.longest), size.runs, size.longest, least_ahead(*this));
+  unsigned merges = std::max(threads, 1u);
+  while (merges > 1 && least > reading_blocks(size.blocks, merges)) --merges;
+  return merges;
 }
 
 // Half of the memory is for records that cross the borders of blocks, for keys, and for copies.

@@ -5,11 +5,25 @@
 #include <cstdint>
 #include <optional>
 
+#include "sort/merge/prefetch_policy.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
+
+// What a merge is to read.
+struct LineMergeSize {
+  std::uint64_t runs = 0;
+  std::uint64_t longest = 0;  // of the records as they are stored, in bytes
+  std::uint64_t blocks = 0;   // of all runs
+};
+
+// How it reads that.
+struct LinePrefetch {
+  PrefetchKind kind = PrefetchKind::kOptimal;
+  PrefetchOptions options;
+};
 
 // While runs are formed, most of the memory is arenas and a few blocks of the pool are in use;
 // while they are merged, all of it is blocks. So the pool is as large as the memory, and its blocks
@@ -27,15 +41,20 @@ struct LinePlan {
   FileReaderOptions merged_reader;  // of one that is sorted already
   FileWriterOptions writer;         // of the output
   std::size_t run_write_behind = 0;
+  std::size_t forecast_bytes = 0;  // see ForecastWriter
+  PrefetchKind prefetch = PrefetchKind::kOptimal;
+  unsigned disks = 1;                                   // that runs are kept on
   RunCompression compression = RunCompression::kNever;  // there is memory for it
 
-  // Runs that can be merged at a time, if the longest stored record has so many bytes; and how many
-  // blocks are then read ahead of each of `runs`, by each of `merges`.
-  std::uint64_t most_runs(std::uint64_t longest) const;
-  std::size_t read_ahead(std::uint64_t runs, std::uint64_t longest, unsigned merges = 1) const;
+  // Runs that can be merged at a time, if the longest stored record has so many bytes: as many as
+  // leave some blocks to read ahead. `blocks`: of the runs that there are.
+  std::uint64_t most_runs(std::uint64_t longest, std::uint64_t blocks = 0) const;
+  // How each of so many merges, which share the memory, reads. A policy that needs more buffers
+  // than there are gives way to the optimal one.
+  LinePrefetch prefetch_of(const LineMergeSize& size, unsigned merges = 1) const;
   // How many merges of parts of all runs can go on side by side, each with a writer, and wait for
   // their runs no more than one would.
-  unsigned merges_at_once(std::uint64_t runs, std::uint64_t longest) const;
+  unsigned merges_at_once(const LineMergeSize& size) const;
   // The same for inputs that are sorted already, whose records are put together elsewhere.
   std::uint64_t most_inputs() const;
   // What a merge of so many leaves to long records and their keys: half of the memory, or more.
@@ -44,6 +63,11 @@ struct LinePlan {
   std::size_t writing_blocks() const;  // of the output or a run
   // Writers of parts of the output that there is memory for while an arena is full.
   unsigned writers_at_once() const;
+
+ private:
+  std::size_t reading_blocks(std::uint64_t blocks, unsigned merges) const;
+  std::size_t least_buffers(PrefetchKind kind, std::uint64_t runs, std::uint64_t longest,
+                            std::size_t ahead) const;
 };
 
 // The resources name their memory; `bytes` is the length of the input, if it is known. Throws

@@ -7,6 +7,8 @@ namespace vortex::inline v0 {
 namespace {
 
 constexpr std::uint64_t kMaxMarks = 512;
+// A record that ends so near to the end of a block may be the last one in front of another.
+constexpr std::uint64_t kNearEnd = std::uint64_t{4} << 10;
 
 // The most blocks that a record of so many bytes lies in.
 std::size_t blocks_of_record(std::uint64_t bytes, std::size_t block_bytes) noexcept {
@@ -16,12 +18,13 @@ std::size_t blocks_of_record(std::uint64_t bytes, std::size_t block_bytes) noexc
 }  // namespace
 
 LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, RunPacking& packing,
-                             std::size_t write_behind, std::uint64_t most_bytes,
-                             const std::stop_token& stop)
+                             std::size_t write_behind, std::size_t forecast_bytes,
+                             std::uint64_t most_bytes, const std::stop_token& stop)
     : order_(order),
       packing_(packing),
       mark_bytes_(std::max<std::uint64_t>(store.block_bytes(), most_bytes / kMaxMarks)),
-      run_{.run = Run(store, most_bytes), .end = {}, .marks = {}, .packed = {}} {
+      forecasts_(order, forecast_bytes, store.blocks_of(most_bytes)),
+      run_{.run = Run(store, most_bytes), .end = {}, .marks = {}, .packed = {}, .forecasts = {}} {
   const std::size_t block_bytes = store.block_bytes();
   run_.marks.reserve(std::min(most_bytes / mark_bytes_, kMaxMarks) + 2);  // none later
   OutputStreamOptions options;
@@ -74,12 +77,31 @@ void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
     to = copy_text(to, key);
     if (order_.has_keys) copy_text(to, stored.record);
     out_->used(bytes);
-    return;
+  } else {
+    begin_blocks(stored, bytes);
+    char room[kRunPrefixBytes + 2 * kMaxLengthBytes];
+    out_->append(room, static_cast<std::size_t>(write_head(room, head, stored) - room));
+    out_->append(key);
+    if (order_.has_keys) out_->append(stored.record);
   }
-  char room[kRunPrefixBytes + 2 * kMaxLengthBytes];
-  out_->append(room, static_cast<std::size_t>(write_head(room, head, stored) - room));
-  out_->append(key);
-  if (order_.has_keys) out_->append(stored.record);
+  noted_ = out_->left_in_block() < near_;
+  if (noted_) [[unlikely]]
+    forecasts_.note(stored);
+}
+
+// The record, which is counted already, reaches into other blocks. Where the one before was not
+// expected to be the last in front of them, its own key foretells nearly the same.
+void LineRunWriter::begin_blocks(const StoredRecord& stored, std::size_t bytes) noexcept {
+  if (!noted_ && run_.end.records > 1) forecasts_.note(stored);
+  const std::uint64_t blocks = run_.run.store->blocks_of(out_->bytes() + bytes);
+  for (; blocks_ < blocks; ++blocks_) {
+    if (run_.end.records == 1) {
+      forecasts_.add_first_block();
+    } else {
+      forecasts_.add_block();
+    }
+  }
+  near_ = static_cast<std::size_t>(std::max(kNearEnd, 2 * run_.longest));
 }
 
 char* LineRunWriter::write_head(char* to, const RunRecordHead& head,
@@ -103,63 +125,43 @@ LineRun LineRunWriter::finish() {
   stop_.reset();
   stream_.reset();
   run_.run.records = run_.end.records;
+  run_.forecasts = forecasts_.finish();
   return std::move(run_);
 }
 
-FileReaderOptions RunCursor::reader_options(std::uint64_t longest, std::size_t read_ahead,
-                                            std::size_t block_bytes) {
-  FileReaderOptions options;
-  // What a record shares is copied when the head of the next one has been read.
-  options.comeback_blocks =
-      blocks_of_record(longest + 2 * (kRunPrefixBytes + kMaxLengthBytes), block_bytes) - 1;
-  options.read_ahead = read_ahead;
-  options.request_bytes = block_bytes;
-  options.order = ReadOrder::kForward;
-  options.caching = Caching::kDirect;
-  return options;
-}
-
-std::size_t RunCursor::blocks_needed(std::uint64_t longest, std::size_t read_ahead,
-                                     std::size_t block_bytes) {
-  return FileReaderBase::blocks_needed(reader_options(longest, read_ahead, block_bytes),
-                                       block_bytes);
+// What a record shares is copied when the head of the next one has been read.
+std::size_t RunCursor::window_blocks(std::uint64_t longest, std::size_t block_bytes) noexcept {
+  return blocks_of_record(longest + 2 * (kRunPrefixBytes + kMaxLengthBytes), block_bytes);
 }
 
 namespace {
 
-FileReaderOptions with_pool(FileReaderOptions options, BlockPool& pool) {
-  options.pool = &pool;
+InputStreamOptions stream_options(std::size_t window) {
+  InputStreamOptions options;
+  options.name = "a run";
+  options.comeback_blocks = window - 1;
   return options;
 }
 
 }  // namespace
 
-RunCursor::RunCursor(LineRun& run, const RunPart& part, const StoredOrder& order,
-                     std::size_t read_ahead, bool punch_holes, BlockPacker& packer,
-                     const std::stop_token& stop)
-    : run_(run),
-      punch_holes_(punch_holes),
-      first_block_(part.begin.offset / run.run.store->block_bytes()),
-      reader_(std::make_unique<UnpackingLayout>(
-                  run.run, run.packed, packer, first_block_,
-                  part.end.offset - first_block_ * run.run.store->block_bytes()),
-              with_pool(reader_options(run.longest, read_ahead, run.run.store->block_bytes()),
-                        run.run.store->pool())),
-      stop_(reader_.stream(), stop),
+RunCursor::RunCursor(MergePrefetcher& prefetcher, std::uint32_t index, const RunPart& part,
+                     std::uint64_t longest, const StoredOrder& order, const std::stop_token& stop)
+    : block_bytes_(prefetcher.store().block_bytes()),
+      stream_(std::make_unique<RunSource>(prefetcher, index, window_blocks(longest, block_bytes_)),
+              stream_options(window_blocks(longest, block_bytes_))),
+      stop_(stream_, stop),
       left_(part.end.records - part.begin.records),
-      begin_(reinterpret_cast<const char*>(reader_.bytes())),
-      at_(begin_ + (part.begin.offset - first_block_ * run.run.store->block_bytes())),
-      free_from_(begin_ + run.run.store->block_bytes()),
-      freed_(part.begin.offset == 0 ? 0 : first_block_ + 1),
+      at_(stream_.data() + part.begin.offset % block_bytes_),
+      next_block_(stream_.data()),
       record_(order.has_keys) {
   record_.set_key_before(part.first_key);
 }
 
-void RunCursor::free_blocks() noexcept {
-  const std::size_t block_bytes = run_.run.store->block_bytes();
-  const auto block = static_cast<std::uint64_t>(at_ - begin_) / block_bytes;
-  for (; freed_ < first_block_ + block; ++freed_) run_.run.free_block(freed_, punch_holes_);
-  free_from_ = begin_ + (block + 1) * block_bytes;
+void RunCursor::touch_blocks() noexcept {
+  for (; next_block_ < at_; next_block_ += block_bytes_) {
+    (void)*static_cast<const volatile char*>(next_block_);
+  }
 }
 
 }  // namespace vortex::inline v0

@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "io/file/file_sink.h"
-#include "lines/block_packer.h"
+#include "lines/block_forecasts.h"
 #include "lines/byte_output.h"
 #include "lines/packed_run.h"
 #include "lines/run_record.h"
 #include "lines/stored_record.h"
+#include "sort/merge/merge_prefetcher.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
-#include "vortex/file_reader.h"
+#include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
 namespace vortex::inline v0 {
@@ -43,6 +44,7 @@ struct LineRun {
   // None of an empty run. The records behind them are stored whole.
   std::vector<RunMark> marks;
   PackedBlocks packed;
+  BlockForecasts forecasts;  // until it is merged
 
   // On the disks.
   std::uint64_t stored_bytes() const noexcept { return run.bytes - packed.saved_bytes(); }
@@ -50,6 +52,17 @@ struct LineRun {
 
 // A part of a run.
 struct RunPart {
+  // Its blocks: [begin, end) of the run.
+  struct Blocks {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+  Blocks blocks(std::size_t block_bytes) const noexcept {
+    const std::uint64_t first = begin.offset / block_bytes;
+    if (begin.records == end.records) return {first, first};
+    return {first, (end.offset + block_bytes - 1) / block_bytes};
+  }
+
   RunMark begin;
   RunMark end;
   std::string first_key;  // of its first record, unless that is stored whole
@@ -62,10 +75,11 @@ class LineRunWriter {
   // Blocks of the pool that it takes for good.
   static std::size_t blocks_needed(std::size_t write_behind) noexcept { return write_behind + 1; }
 
-  // `most_bytes` is what the run will have at most. Throws Error as RunWriter does. The store and
-  // the packing must outlive it.
+  // `most_bytes` is what the run will have at most, `forecast_bytes` see ForecastWriter. Throws
+  // Error as RunWriter does. The store and the packing must outlive it.
   LineRunWriter(RunStore& store, const StoredOrder& order, RunPacking& packing,
-                std::size_t write_behind, std::uint64_t most_bytes, const std::stop_token& stop);
+                std::size_t write_behind, std::size_t forecast_bytes, std::uint64_t most_bytes,
+                const std::stop_token& stop);
   LineRunWriter(const LineRunWriter&) = delete;
   LineRunWriter& operator=(const LineRunWriter&) = delete;
 
@@ -81,6 +95,7 @@ class LineRunWriter {
 
  private:
   void add_mark() noexcept;
+  void begin_blocks(const StoredRecord& stored, std::size_t bytes) noexcept;
   bool shares(const StoredRecord& stored, std::uint64_t in_common) noexcept;
   char* write_head(char* to, const RunRecordHead& head, const StoredRecord& stored) const noexcept;
 
@@ -90,6 +105,11 @@ class LineRunWriter {
   std::uint64_t next_mark_ = 0;  // where in the run
   // The next record may lack what it shares with the one before.
   bool may_share_ = false;
+  ForecastWriter forecasts_;
+  std::uint64_t blocks_ = 1;  // that have been begun
+  // Records that end so near to the end of a block are noted; in the first block all.
+  std::size_t near_ = ~std::size_t{0};
+  bool noted_ = false;        // the last one is
   LineRun run_;               // outlives the stream, whose sink finds places for its blocks
   FileSink* sink_ = nullptr;  // of the stream
   std::optional<OutputStream<std::byte>> stream_;
@@ -97,27 +117,26 @@ class LineRunWriter {
   std::optional<ByteOutput> out_;
 };
 
-// The records of a part of a run, one after the other, through the plain pointer of a reader. The
-// blocks that have been read are given back to the store as it goes, but the one that the part
-// begins in, which may be another's, too. Not moved. The run outlives it, and so does what unpacks
-// its blocks.
+// The records of a part of a run, one after the other, through the plain pointer of a stream over
+// the blocks that a prefetcher of the merge reads. Not moved.
 class RunCursor {
  public:
-  // Blocks of the pool that a cursor takes for good.
-  static std::size_t blocks_needed(std::uint64_t longest, std::size_t read_ahead,
-                                   std::size_t block_bytes);
+  // Blocks that the cursor holds at once, where the longest record has so many bytes.
+  static std::size_t window_blocks(std::uint64_t longest, std::size_t block_bytes) noexcept;
 
-  RunCursor(LineRun& run, const RunPart& part, const StoredOrder& order, std::size_t read_ahead,
-            bool punch_holes, BlockPacker& packer, const std::stop_token& stop);
+  // Reads slice `index` of the prefetcher, which outlives it. `longest`: of the records of the run.
+  RunCursor(MergePrefetcher& prefetcher, std::uint32_t index, const RunPart& part,
+            std::uint64_t longest, const StoredOrder& order, const std::stop_token& stop);
   RunCursor(const RunCursor&) = delete;
   RunCursor& operator=(const RunCursor&) = delete;
 
-  // Goes to the next record; false behind the last. Inside guarded().
+  // Goes to the next record; false behind the last. Touches its blocks at once, all of them, for
+  // they are foretold for this moment. Inside guarded().
   bool advance() noexcept {
     if (left_ == 0) return false;
     --left_;
-    if (at_ >= free_from_) free_blocks();
     record_.read(at_);
+    if (at_ > next_block_) touch_blocks();
     return true;
   }
   // It is valid until the next advance().
@@ -128,20 +147,14 @@ class RunCursor {
   std::uint64_t count() const noexcept { return record_.count(); }
 
  private:
-  static FileReaderOptions reader_options(std::uint64_t longest, std::size_t read_ahead,
-                                          std::size_t block_bytes);
-  void free_blocks() noexcept;
+  void touch_blocks() noexcept;
 
-  LineRun& run_;
-  bool punch_holes_;
-  std::uint64_t first_block_;  // of the run, at which the array begins
-  FileReaderBase reader_;
+  const std::size_t block_bytes_;
+  InputStream<char> stream_;
   StreamStop stop_;
   std::uint64_t left_;
-  const char* begin_;
   const char* at_;
-  const char* free_from_;  // behind this the next block is given back
-  std::uint64_t freed_;    // blocks below are not this cursor's to give back
+  const char* next_block_;  // the first one that has not been touched
   RunRecordReader record_;
 };
 

@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "lines/merge_blocks.h"
 #include "sort/merge/merge_passes.h"
+#include "sort/merge/prefetch_kind.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -27,27 +29,42 @@ std::uint64_t bytes_of(const LineRun* begin, const LineRun* end) noexcept {
   return bytes;
 }
 
+LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
+  LineMergeSize size{.runs = runs.size(), .longest = longest_of(runs), .blocks = 0};
+  for (const LineRun& run : runs) size.blocks += run.run.blocks();
+  return size;
+}
+
 // Of blocks that may have to be unpacked; 0: none are packed.
-std::size_t packed_block_bytes(const std::vector<LineRun>& runs, const LinePlan& plan) noexcept {
+std::size_t packed_block_bytes(const std::vector<LineRun>& runs) noexcept {
   const bool packed = std::any_of(runs.begin(), runs.end(),
                                   [](const LineRun& run) { return run.packed.saved_bytes() > 0; });
-  return packed ? plan.block_bytes : 0;
+  return packed ? runs.front().run.store->block_bytes() : 0;
+}
+
+void forget_forecasts(std::vector<LineRun>& runs) noexcept {
+  for (LineRun& run : runs) run.forecasts = {};
 }
 
 }  // namespace
 
 RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part,
-                   unsigned merges, const StoredOrder& order, const LinePlan& plan,
-                   bool punch_holes, const std::stop_token& stop)
+                   const LinePrefetch& prefetch, const StoredOrder& order, bool punch_holes,
+                   const std::stop_token& stop)
     : counted_(part.counted),
       text_bytes_(part.text_bytes),
       runs_(std::move(runs)),
-      packer_(packed_block_bytes(*runs_, plan)) {
-  const std::size_t ahead = plan.read_ahead(runs_->size(), longest_of(*runs_), merges);
+      packer_(packed_block_bytes(*runs_)) {
+  RunStore& store = *runs_->front().run.store;
+  const auto count = static_cast<std::uint32_t>(runs_->size());
+  prefetcher_.emplace(store, slices_of(*runs_, part, packer_),
+                      make_prefetch_policy(prefetch.kind, order_of_need(*runs_, part, order),
+                                           prefetch.options, count, store.block_times()),
+                      punch_holes);
   std::vector<RunCursor*> cursors;
-  for (std::size_t i = 0; i < runs_->size(); ++i) {
-    cursors_.push_back(std::make_unique<RunCursor>((*runs_)[i], part.runs[i], order, ahead,
-                                                   punch_holes, packer_, stop));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    cursors_.push_back(std::make_unique<RunCursor>(*prefetcher_, i, part.runs[i],
+                                                   (*runs_)[i].longest, order, stop));
     cursors.push_back(cursors_.back().get());
   }
   merge_.emplace(cursors, order);
@@ -77,8 +94,8 @@ void LineRuns::add(std::uint64_t most_bytes, const std::function<void(LineRunWri
     packing_.emplace(plan_.compression, plan_.block_bytes);
     store_.emplace(pool_, for_store_);
   }
-  LineRunWriter writer(*store_, order_, *packing_, plan_.run_write_behind, most_bytes,
-                       watch_.stop());
+  LineRunWriter writer(*store_, order_, *packing_, plan_.run_write_behind, plan_.forecast_bytes,
+                       most_bytes, watch_.stop());
   write(writer);
   LineRun run = writer.finish();
   counts_.bytes += run.stored_bytes();
@@ -86,7 +103,7 @@ void LineRuns::add(std::uint64_t most_bytes, const std::function<void(LineRunWri
 }
 
 void LineRuns::reduce() {
-  const std::uint64_t most = plan_.most_runs(longest_of(runs_));
+  const std::uint64_t most = plan_.most_runs(longest_of(runs_), size_of(runs_).blocks);
   if (runs_.size() <= std::max<std::uint64_t>(most, 1)) return;
   if (most < 2) {
     throw Error(ENOMEM, "merging lines of up to " + format_bytes(longest_of(runs_)) + " with " +
@@ -116,8 +133,9 @@ void LineRuns::merge_neighbours(const MergePass& pass) {
     std::uint64_t most_bytes = bytes_of(group->data(), group->data() + group->size());
     for (const LineRun& run : *group) most_bytes += run.end.records * kRunPrefixBytes;
     add(most_bytes, [&](LineRunWriter& writer) {
-      RunMerge merge(group, whole_merge(*group), 1, order_, plan_, false, watch_.stop());
-      group.reset();
+      RunMerge merge(group, whole_merge(*group), plan_.prefetch_of(size_of(*group)), order_, false,
+                     watch_.stop());
+      forget_forecasts(*std::exchange(group, nullptr));
       guarded([&] { merge.start(); }).throw_if_failed();
       for_each_record(
           merge,
@@ -134,14 +152,16 @@ std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) 
   ++counts_.merges;
   ++counts_.passes;
   const auto runs = std::make_shared<std::vector<LineRun>>(std::exchange(runs_, {}));
-  const std::vector<MergePart> parts = divide_runs(
-      *runs, order_, std::min(most_parts, plan_.merges_at_once(runs->size(), longest_of(*runs))),
-      kMinBlocksOfPart * plan_.block_bytes);
+  const LineMergeSize size = size_of(*runs);
+  const std::vector<MergePart> parts =
+      divide_runs(*runs, order_, std::min(most_parts, plan_.merges_at_once(size)),
+                  kMinBlocksOfPart * plan_.block_bytes);
+  const LinePrefetch prefetch = plan_.prefetch_of(size, static_cast<unsigned>(parts.size()));
   std::vector<std::unique_ptr<RunMerge>> merges;
   for (const MergePart& part : parts) {
-    merges.push_back(std::make_unique<RunMerge>(runs, part, static_cast<unsigned>(parts.size()),
-                                                order_, plan_, true, watch_.stop()));
+    merges.push_back(std::make_unique<RunMerge>(runs, part, prefetch, order_, true, watch_.stop()));
   }
+  forget_forecasts(*runs);
   return merges;
 }
 

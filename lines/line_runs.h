@@ -13,6 +13,7 @@
 #include "lines/run_division.h"
 #include "lines/stored_record.h"
 #include "sort/merge/merge_passes.h"
+#include "sort/merge/merge_prefetcher.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
@@ -25,15 +26,20 @@ namespace vortex::inline v0 {
 // given back as it goes.
 class RunMerge {
  public:
-  // `merges` are made side by side.
-  RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part, unsigned merges,
-           const StoredOrder& order, const LinePlan& plan, bool punch_holes,
+  // The forecasts of the runs are not needed any more when it has been made.
+  RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part,
+           const LinePrefetch& prefetch, const StoredOrder& order, bool punch_holes,
            const std::stop_token& stop);
+  // What is left of the runs is not read.
+  ~RunMerge() { prefetcher_->stop(); }
   RunMerge(const RunMerge&) = delete;
   RunMerge& operator=(const RunMerge&) = delete;
 
   // As those of LineMerge.
-  void start() { merge_->start(); }
+  void start() {
+    prefetcher_->start();
+    merge_->start();
+  }
   bool next() { return merge_->next(); }
   const StoredRecord& stored() const noexcept { return merge_->stored(); }
   std::uint64_t in_common() const noexcept { return merge_->in_common(); }
@@ -49,6 +55,7 @@ class RunMerge {
   const std::uint64_t text_bytes_;
   const std::shared_ptr<std::vector<LineRun>> runs_;
   BlockPacker packer_;
+  std::optional<MergePrefetcher> prefetcher_;
   std::vector<std::unique_ptr<RunCursor>> cursors_;
   std::optional<LineMerge<RunCursor>> merge_;
 };

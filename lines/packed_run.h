@@ -74,11 +74,11 @@ class PackingLayout final : public RunLayout {
 };
 
 // The layout of a run that is read, from a block to a byte. All outlive it.
-class UnpackingLayout final : public SpreadLayout {
+class UnpackingLayout final : public RunLayout {
  public:
   UnpackingLayout(Run& run, const PackedBlocks& blocks, BlockPacker& packer,
                   std::uint64_t first_block, std::uint64_t bytes)
-      : SpreadLayout(run.places, "a run", bytes, first_block),
+      : RunLayout(run, first_block, bytes),
         blocks_(blocks),
         packer_(packer),
         first_block_(first_block) {}

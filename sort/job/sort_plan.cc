@@ -25,7 +25,7 @@ constexpr std::size_t kMinBuckets = 2;
 constexpr std::size_t kMinScratchBytes = std::size_t{64} << 10;
 // The bytes that forecasting and the policies keep of each block on disk, besides keys: its place
 // in the order of need, in the order of fetching and in its file.
-constexpr std::uint64_t kBookkeepingBytes = 76;
+constexpr std::uint64_t kBookkeepingBytes = 81;
 
 // The program, its libraries, the queues of the disks, and the streams of inputs and output.
 constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20;

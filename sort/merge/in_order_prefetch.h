@@ -12,6 +12,9 @@ namespace vortex::inline v0 {
 
 // Fetches blocks in a fixed order, each as soon as a buffer is free. Never drops one.
 class InOrderPrefetch : public PrefetchPolicy {
+ public:
+  bool takes_in_any_order() const noexcept final { return true; }
+
  protected:
   using PrefetchPolicy::PrefetchPolicy;
 

@@ -1,6 +1,7 @@
 #include "sort/merge/merge_prefetcher.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <mutex>
 #include <numeric>
@@ -8,10 +9,13 @@
 
 namespace vortex::inline v0 {
 
-MergePrefetcher::MergePrefetcher(RunStore& store, std::span<Run> runs,
+RunSlice::RunSlice(Run& of)
+    : run(&of), layout(std::make_unique<RunLayout>(of, 0, of.bytes)), freed_end(of.blocks()) {}
+
+MergePrefetcher::MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
                                  std::unique_ptr<PrefetchPolicy> policy, bool punch_holes)
     : store_(store),
-      runs_(runs),
+      slices_(std::move(slices)),
       punch_holes_(punch_holes),
       reads_(store.pool(), Caching::kDirect),
       policy_(std::move(policy)),
@@ -20,14 +24,16 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::span<Run> runs,
       free_buffers_(policy_->buffers()) {
   std::iota(free_buffers_.rbegin(), free_buffers_.rend(), 0);
   under_way_.reserve(buffers_.size());
+  owed_.reserve(buffers_.size());
   std::uint64_t blocks = 0;
-  layouts_.reserve(runs_.size());
-  for (Run& run : runs_) {
-    layouts_.emplace_back(run);
-    first_block_.push_back(blocks);
-    blocks += run.blocks();
+  for (const RunSlice& slice : slices_) {
+    first_block_.push_back(static_cast<std::uint32_t>(blocks));
+    blocks += slice.blocks();
   }
+  assert(blocks < kNoBlock);
   buffer_of_block_.assign(blocks, kNoBuffer);
+  use_of_block_.assign(blocks, Use::kNone);
+  block_at_position_.assign(policy_->blocks(), kNoBlock);
 }
 
 MergePrefetcher::~MergePrefetcher() {
@@ -56,23 +62,71 @@ void MergePrefetcher::interrupt() noexcept {
   for (Disk* const disk : store_.disks()) disk->interrupt();
 }
 
+std::size_t MergePrefetcher::bytes_of(const NeededBlock& block) const noexcept {
+  const std::uint64_t block_bytes = store_.block_bytes();
+  return static_cast<std::size_t>(
+      std::min(block_bytes, slices_[block.run].bytes() - block.index * block_bytes));
+}
+
 void MergePrefetcher::carry_out() noexcept {
   if (!started_ || stopped_ || !first_error_.ok()) return;
   const std::uint64_t fetches_before = fetches_;
-  for (;;) {
+  while (first_error_.ok()) {
     const PrefetchAction action = policy_->next();
     if (action.kind == PrefetchAction::Kind::kNothing) break;
     if (action.kind == PrefetchAction::Kind::kDrop) {
-      free(buffer_of(action.block.run, action.block.index));
-    } else if (!fetch(action)) {
-      return;
+      drop(action);
+    } else {
+      fetch(action);
     }
   }
-  if (fetches_ == fetches_before) return;
+  if (fetches_ != fetches_before) send();
+}
+
+void MergePrefetcher::send() noexcept {
   for (Disk* const disk : store_.disks()) disk->send();
 }
 
-bool MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
+void MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
+  const std::uint32_t number = number_of(action.block);
+  block_at_position_[action.position] = number;
+  const std::uint32_t own = buffer_of_block_[number];
+  if (own != kNoBuffer) {
+    // The merge came for it first.
+    buffers_[own].position = action.position;
+    buffers_[own].told = buffers_[own].state != State::kReading;
+    if (!buffers_[own].told) return;
+  } else if (use_of_block_[number] == Use::kNone) {
+    const Owed owed{action.block, action.position, false};
+    if (free_buffers_.empty()) {
+      owed_.push_back(owed);
+    } else {
+      read(owed);
+    }
+    return;
+  }
+  policy_->fetched(action.position);
+  tell_taken(action.position);
+}
+
+// Of a block that the merge has taken since, the policy will be told that it is fetched, again.
+void MergePrefetcher::drop(const PrefetchAction& action) noexcept {
+  const std::uint32_t number = number_of(action.block);
+  if (use_of_block_[number] != Use::kNone) return;
+  const std::uint32_t own = buffer_of_block_[number];
+  if (own != kNoBuffer && buffers_[own].state == State::kReading) {
+    // It had given its buffer away, and was about to be there again.
+    buffers_[own].position = kNoPosition;
+    buffers_[own].told = false;
+  } else if (own != kNoBuffer) {
+    free(own);
+  } else {
+    std::erase_if(owed_, [&](const Owed& owed) { return owed.position == action.position; });
+  }
+}
+
+// Begins to read a block into a free buffer. False: that failed.
+bool MergePrefetcher::read(const Owed& owed) noexcept {
   const BlockGrant taken = quota_.try_take();
   if (taken.error != 0) {
     first_error_ = {taken.error, "the system refuses memory for a block"};
@@ -80,26 +134,80 @@ bool MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
   }
   const std::uint32_t index = free_buffers_.back();
   free_buffers_.pop_back();
-  buffer_of(action.block.run, action.block.index) = index;
+  buffer_of_block_[number_of(owed.needed)] = index;
   Buffer& buffer = buffers_[index];
   buffer.block = taken.block;
-  buffer.position = action.position;
-  buffer.needed = action.block;
+  buffer.position = owed.position;
+  buffer.told = owed.told;
+  buffer.needed = owed.needed;
+  buffer.state = State::kReading;
   buffer.number = fetches_++;
   buffer.under_way = static_cast<std::uint32_t>(under_way_.size());
   under_way_.push_back(index);
-  reads_.start(buffer.read, layouts_[action.block.run],
-               {.unit = action.block.index,
+  FileLayout& layout = *slices_[owed.needed.run].layout;
+  const std::uint64_t unit = owed.needed.index;
+  reads_.start(buffer.read, layout,
+               {.unit = unit,
                 .unit_bytes = store_.block_bytes(),
                 .begin = 0,
-                .bytes = runs_[action.block.run].bytes_of_block(action.block.index)},
+                .bytes = layout.packed_bytes(unit, bytes_of(owed.needed))},
                {&buffer.block, 1}, nullptr, true);
   return true;
 }
 
+// The merge waits for a block, which the policy has not fetched, or which gave its buffer away.
+bool MergePrefetcher::read_at_once(const NeededBlock& block) noexcept {
+  Owed wanted{block, kNoPosition, false};
+  const std::uint32_t number = number_of(block);
+  const auto own = std::find_if(owed_.begin(), owed_.end(),
+                                [&](const Owed& owed) { return number_of(owed.needed) == number; });
+  if (own != owed_.end()) {
+    wanted = *own;
+    owed_.erase(own);
+  }
+  if (free_buffers_.empty() && !make_room()) {
+    first_error_ = {EDEADLK, "the merge holds more blocks than its prefetch policy was told"};
+    return false;
+  }
+  ++unforeseen_;
+  if (!read(wanted)) return false;
+  send();
+  return true;
+}
+
+// Frees the buffer of the block that is needed last.
+bool MergePrefetcher::make_room() noexcept {
+  std::uint32_t last = kNoBuffer;
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
+    if (!buffers_[i].block || buffers_[i].state != State::kThere) continue;
+    if (last == kNoBuffer || buffers_[i].position > buffers_[last].position) last = i;
+  }
+  if (last == kNoBuffer) return false;
+  const Buffer& buffer = buffers_[last];
+  if (buffer.position != kNoPosition) {
+    owed_.push_back({buffer.needed, buffer.position, buffer.told});
+  }
+  free(last);
+  return true;
+}
+
+// Free buffers go to those that are owed one, first to the block that is needed first.
+void MergePrefetcher::read_owed() noexcept {
+  const std::uint64_t fetches_before = fetches_;
+  while (!owed_.empty() && !free_buffers_.empty()) {
+    const auto first =
+        std::min_element(owed_.begin(), owed_.end(),
+                         [](const Owed& a, const Owed& b) { return a.position < b.position; });
+    const Owed owed = *first;
+    owed_.erase(first);
+    if (!read(owed)) return;
+  }
+  if (fetches_ != fetches_before) send();
+}
+
 void MergePrefetcher::free(std::uint32_t index) noexcept {
   Buffer& buffer = buffers_[index];
-  buffer_of(buffer.needed.run, buffer.needed.index) = kNoBuffer;
+  buffer_of_block_[number_of(buffer.needed)] = kNoBuffer;
   quota_.give_back(std::exchange(buffer.block, Block{}));
   buffer.position = kNoPosition;
   free_buffers_.push_back(index);
@@ -115,11 +223,32 @@ void MergePrefetcher::settle(std::uint32_t index) noexcept {
   const Request& request = buffer.read.request;
   if (const int error = BlockReads::error_before(request, request.bytes)) {
     if (!first_error_.ok()) return;
-    first_error_ = reads_.failed(layouts_[buffer.needed.run], buffer.read.place,
+    first_error_ = reads_.failed(*slices_[buffer.needed.run].layout, buffer.read.place,
                                  buffer.read.stopped_at(), error);
     return;
   }
+  buffer.state = State::kThere;
+  if (buffer.position == kNoPosition || std::exchange(buffer.told, true)) return;
   policy_->fetched(buffer.position);
+}
+
+// Tells the policy that the merge takes the block, and has given it back.
+void MergePrefetcher::tell_taken(Position position) noexcept {
+  if (policy_->takes_in_any_order()) {
+    if (position != kNoPosition) tell_of(position);
+    return;
+  }
+  while (next_taken_ < block_at_position_.size() && tell_of(next_taken_)) ++next_taken_;
+}
+
+// False: the merge has not taken it, or the policy has not fetched it.
+bool MergePrefetcher::tell_of(Position position) noexcept {
+  const std::uint32_t number = block_at_position_[position];
+  if (number == kNoBlock || use_of_block_[number] == Use::kNone) return false;
+  if (!policy_->ready(position)) return false;
+  policy_->taken(position);
+  if (use_of_block_[number] == Use::kReleased) policy_->released(position);
+  return true;
 }
 
 void MergePrefetcher::settle_ended() noexcept {
@@ -137,28 +266,22 @@ std::optional<std::uint32_t> MergePrefetcher::oldest_under_way() const noexcept 
 
 Source::Taken MergePrefetcher::take(std::uint32_t run, std::uint64_t index,
                                     const std::atomic<bool>& stopped) noexcept {
+  const NeededBlock needed{run, 0, index};
+  const std::uint32_t number = number_of(needed);
   for (;;) {
     std::uint32_t awaited = kNoBuffer;
     {
       std::lock_guard lock(mutex_);
       settle_ended();
       carry_out();
-      if (!first_error_.ok()) return {.block = {}, .bytes = 0, .status = first_error_};
-      const std::uint32_t own = buffer_of(run, index);
-      if (own != kNoBuffer && policy_->ready(buffers_[own].position)) {
-        policy_->taken(buffers_[own].position);
-        runs_[run].free_block(index, punch_holes_);
-        carry_out();
-        return {
-            .block = buffers_[own].block, .bytes = runs_[run].bytes_of_block(index), .status = {}};
-      }
       // While the block has not even been granted a buffer, progress is any read that ends.
-      const std::optional<std::uint32_t> oldest = oldest_under_way();
-      if (!oldest) {
-        first_error_ = {EDEADLK, "the merge needs a block that its prefetch policy did not fetch"};
-        return {.block = {}, .bytes = 0, .status = first_error_};
+      if (first_error_.ok() && buffer_of_block_[number] == kNoBuffer && under_way_.empty()) {
+        read_at_once(needed);
       }
-      awaited = own != kNoBuffer ? own : *oldest;
+      if (!first_error_.ok()) return {.block = {}, .bytes = 0, .status = first_error_};
+      const std::uint32_t own = buffer_of_block_[number];
+      if (own != kNoBuffer && buffers_[own].state == State::kThere) return hand_out(own);
+      awaited = own != kNoBuffer ? own : *oldest_under_way();
     }
     if (!reads_.await(buffers_[awaited].read, stopped)) {
       return {.block = {}, .bytes = 0, .status = {ECANCELED, "the stream was cancelled"}};
@@ -166,21 +289,52 @@ Source::Taken MergePrefetcher::take(std::uint32_t run, std::uint64_t index,
   }
 }
 
+Source::Taken MergePrefetcher::hand_out(std::uint32_t index) noexcept {
+  Buffer& buffer = buffers_[index];
+  const NeededBlock& needed = buffer.needed;
+  const RunSlice& slice = slices_[needed.run];
+  const Request& request = buffer.read.request;
+  const std::size_t bytes =
+      slice.layout->unpack(needed.index, store_.pool().home(buffer.block),
+                           std::min(request.bytes_done, request.wanted_bytes()));
+  if (bytes == 0) {
+    first_error_ =
+        reads_.failed(*slice.layout, buffer.read.place, buffer.read.stopped_at(), EBADMSG);
+    return {.block = {}, .bytes = 0, .status = first_error_};
+  }
+  buffer.state = State::kTaken;
+  use_of_block_[number_of(needed)] = Use::kTaken;
+  tell_taken(buffer.position);
+  const std::uint64_t of_run = slice.first_block + needed.index;
+  if (of_run >= slice.freed_begin && of_run < slice.freed_end) {
+    slice.run->free_block(of_run, punch_holes_);
+  }
+  carry_out();
+  // Bytes behind the end of what is read may have come with the others.
+  return {.block = buffer.block, .bytes = std::min(bytes, bytes_of(needed)), .status = {}};
+}
+
 void MergePrefetcher::release(std::uint32_t run, std::uint64_t index, Block) noexcept {
   std::lock_guard lock(mutex_);
-  const std::uint32_t buffer = buffer_of(run, index);
+  const std::uint32_t number = number_of({run, 0, index});
+  const std::uint32_t buffer = buffer_of_block_[number];
   const Position position = buffers_[buffer].position;
   free(buffer);
+  use_of_block_[number] = Use::kReleased;
   if (!first_error_.ok() || stopped_) return;
   settle_ended();
   if (!first_error_.ok()) return;
-  policy_->released(position);
+  // Else it will be told when it learns that the block is taken.
+  if (position != kNoPosition && (policy_->takes_in_any_order() || position < next_taken_)) {
+    policy_->released(position);
+  }
+  read_owed();
   carry_out();
 }
 
 MergePrefetcherStatistics MergePrefetcher::statistics() const noexcept {
   std::lock_guard lock(mutex_);
-  return {.policy = policy_->statistics(), .reads = reads_.statistics()};
+  return {.policy = policy_->statistics(), .unforeseen = unforeseen_, .reads = reads_.statistics()};
 }
 
 }  // namespace vortex::inline v0

@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "io/file/block_reads.h"
+#include "io/file/file_layout.h"
 #include "sort/merge/prefetch_policy.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
@@ -21,7 +22,30 @@ namespace vortex::inline v0 {
 
 struct MergePrefetcherStatistics {
   PrefetchPolicy::Statistics policy;
+  std::uint64_t unforeseen = 0;  // blocks that were needed earlier than the policy knew
   FileSourceStatistics reads;
+};
+
+// What a merge reads of a run: from the beginning of one of its blocks on. The run outlives it.
+struct RunSlice {
+  // All of it.
+  explicit RunSlice(Run& of);
+  RunSlice(Run& of, std::unique_ptr<FileLayout> shown, std::uint64_t first)
+      : run(&of), layout(std::move(shown)), first_block(first) {}
+
+  std::uint64_t bytes() const noexcept { return layout->length().value_or(0); }
+  std::uint64_t blocks() const noexcept {
+    const std::uint64_t block_bytes = run->store->block_bytes();
+    return (bytes() + block_bytes - 1) / block_bytes;
+  }
+
+  Run* run;
+  std::unique_ptr<FileLayout> layout;  // of what is read, whose length it knows
+  std::uint64_t first_block = 0;       // of the run
+  // The blocks of the run whose slots are given back once they are in memory; nobody else reads
+  // these.
+  std::uint64_t freed_begin = 0;
+  std::uint64_t freed_end = 0;
 };
 
 // The driver of a PrefetchPolicy over the disks of a RunStore: tells the policy what happens and
@@ -32,14 +56,19 @@ struct MergePrefetcherStatistics {
 // gives one back. The slots of a block are freed when the merge takes it. After the first error
 // nothing more is read, and everybody gets that error.
 //
+// The order of need may be a guess. A policy that must be told of blocks in that order learns of
+// one that the merge takes too early when all in front of it have been taken. Where the merge waits
+// for a block that the policy has not fetched, and nothing is being read, that block is read at
+// once; if no buffer is free, it gets the one of the block that is needed last, as far as is known,
+// which is read once more. So the merge never waits for ever, and takes no other buffers.
+//
 // take() and release() are called inside faults, by one thread at a time.
 class MergePrefetcher {
  public:
-  // The policy names the runs by their place in `runs`, which must outlive the prefetcher. Draws
-  // policy->buffers() blocks from the pool, for good; throws Error(ENOMEM) when there are not so
-  // many.
-  MergePrefetcher(RunStore& store, std::span<Run> runs, std::unique_ptr<PrefetchPolicy> policy,
-                  bool punch_holes);
+  // The policy names the runs by their place in `slices`. Draws policy->buffers() blocks from the
+  // pool, for good; throws Error(ENOMEM) when there are not so many.
+  MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
+                  std::unique_ptr<PrefetchPolicy> policy, bool punch_holes);
   // Waits for the reads under way. The sources must be gone.
   ~MergePrefetcher();
   MergePrefetcher(const MergePrefetcher&) = delete;
@@ -57,43 +86,65 @@ class MergePrefetcher {
   void interrupt() noexcept;
 
   RunStore& store() const noexcept { return store_; }
-  const Run& run(std::uint32_t index) const noexcept { return runs_[index]; }
+  const RunSlice& slice(std::uint32_t run) const noexcept { return slices_[run]; }
   MergePrefetcherStatistics statistics() const noexcept;
 
   // Memory for each buffer, besides its block.
   static std::size_t bytes_per_buffer() noexcept {
-    return sizeof(Buffer) + 2 * sizeof(std::uint32_t);
+    return sizeof(Buffer) + sizeof(Owed) + 2 * sizeof(std::uint32_t);
   }
 
  private:
   static constexpr std::uint32_t kNoBuffer = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
+
+  enum class State : std::uint8_t { kReading, kThere, kTaken };
+  // What the merge has done with a block.
+  enum class Use : std::uint8_t { kNone, kTaken, kReleased };
 
   // A block of memory for one block of a run, from the fetch until it is dropped or released.
   struct Buffer {
     PlacedRequest read;
     Block block;
-    Position position = kNoPosition;
+    Position position = kNoPosition;  // none: the policy has not fetched it
     NeededBlock needed;
     std::uint64_t number = 0;     // of the read, in the order of submission
     std::uint32_t under_way = 0;  // its place in under_way_, while it is read
+    State state = State::kReading;
+    bool told = false;  // the policy knows that it is there
+  };
+  // A block that the policy believes to have a buffer.
+  struct Owed {
+    NeededBlock needed;
+    Position position = kNoPosition;
+    bool told = false;
   };
 
   // All of these with mutex_ held.
-  std::uint32_t& buffer_of(std::uint32_t run, std::uint64_t index) noexcept {
-    return buffer_of_block_[first_block_[run] + index];
+  std::uint32_t number_of(const NeededBlock& block) const noexcept {
+    return first_block_[block.run] + static_cast<std::uint32_t>(block.index);
   }
+  std::size_t bytes_of(const NeededBlock& block) const noexcept;
   void carry_out() noexcept;
-  bool fetch(const PrefetchAction& action) noexcept;
+  void fetch(const PrefetchAction& action) noexcept;
+  void drop(const PrefetchAction& action) noexcept;
+  bool read(const Owed& owed) noexcept;
+  bool read_at_once(const NeededBlock& block) noexcept;
+  void read_owed() noexcept;
+  bool make_room() noexcept;
+  void send() noexcept;
   void free(std::uint32_t buffer) noexcept;
   void settle_ended() noexcept;
   void settle(std::uint32_t buffer) noexcept;
+  void tell_taken(Position position) noexcept;
+  bool tell_of(Position position) noexcept;
+  Source::Taken hand_out(std::uint32_t buffer) noexcept;
   std::optional<std::uint32_t> oldest_under_way() const noexcept;
 
   RunStore& store_;
-  std::span<Run> runs_;
+  const std::vector<RunSlice> slices_;
   bool punch_holes_;
 
-  std::vector<RunLayout> layouts_;
   BlockReads reads_;
 
   mutable FutexMutex mutex_;
@@ -102,9 +153,15 @@ class MergePrefetcher {
   std::vector<Buffer> buffers_;
   std::vector<std::uint32_t> free_buffers_;
   std::vector<std::uint32_t> under_way_;
-  std::vector<std::uint64_t> first_block_;      // of each run in buffer_of_block_
-  std::vector<std::uint32_t> buffer_of_block_;  // of every block of every run
+  std::vector<Owed> owed_;
+  // The blocks of all runs are numbered through.
+  std::vector<std::uint32_t> first_block_;        // of each run
+  std::vector<std::uint32_t> buffer_of_block_;    // of each block
+  std::vector<Use> use_of_block_;                 // of each block
+  std::vector<std::uint32_t> block_at_position_;  // once the policy has fetched it
+  Position next_taken_ = 0;  // the policy is told of it next, unless it takes any
   std::uint64_t fetches_ = 0;
+  std::uint64_t unforeseen_ = 0;
   bool started_ = false;
   bool stopped_ = false;
   Status first_error_;
@@ -125,7 +182,7 @@ class RunSource final : public Source {
     prefetcher_.release(run_, index, block);
   }
   std::optional<std::uint64_t> length() const noexcept override {
-    return prefetcher_.run(run_).bytes;
+    return prefetcher_.slice(run_).bytes();
   }
   void cancel() noexcept override {
     stopped_.store(true, std::memory_order_release);

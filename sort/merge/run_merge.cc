@@ -84,8 +84,10 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   const auto count = static_cast<std::uint32_t>(runs.size());
   const PrefetchOptions prefetch = {
       .disks = store.files(), .buffers = options.read_buffers, .held_blocks = count * window};
+  std::vector<RunSlice> slices;
+  for (Run& run : runs) slices.emplace_back(run);
   MergePrefetcher prefetcher(
-      store, runs,
+      store, std::move(slices),
       make_prefetch_policy(options.kind, order_of_runs(order, std::span<const Run>(runs)), prefetch,
                            count, store.block_times()),
       options.punch_holes);

@@ -164,10 +164,14 @@ struct Run {
   std::vector<std::byte> forecast_keys;  // one a block, see ForecastKeys
 };
 
-// The layout of a run that is written. The run outlives it.
+// The layout of a run. The run outlives it.
 class RunLayout : public SpreadLayout {
  public:
+  // That is written.
   explicit RunLayout(Run& run) : SpreadLayout(run.places, "a run", std::nullopt), run_(run) {}
+  // That is read, so many bytes from the beginning of a block on.
+  RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes)
+      : SpreadLayout(run.places, "a run", bytes, first_block), run_(run) {}
   void describe(const Place& place, CauseText& text) const noexcept override;
   const char* way_out(int error) const noexcept override;
   void finish(std::uint64_t length, bool sync) override;

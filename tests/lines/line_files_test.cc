@@ -37,10 +37,12 @@ class LineFiles : public ::testing::Test {
     options.output = folder.file("out");
     options.resources.memory_bytes = kMiB;
     options.resources.block_bytes = kBlock;
-    options.resources.folders = {runs.path().string()};
-    // Every test, with both.
+    // Every test, with any of these.
+    auto random = test_random();
+    options.resources.folders.assign(1 + random() % 3, runs.path().string());
+    options.resources.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
     options.resources.compression =
-        test_random()() % 2 == 0 ? RunCompression::kAlways : RunCompression::kNever;
+        random() % 2 == 0 ? RunCompression::kAlways : RunCompression::kNever;
   }
   void TearDown() override { EXPECT_EQ(runs.entries(), 0u); }
 
@@ -131,7 +133,7 @@ TEST_F(LineFiles, RandomSorts) {
 
 TEST_F(LineFiles, ManyRunsTakeSeveralPasses) {
   auto random = test_random();
-  const Lines lines = some_lines(random, 150000);
+  const Lines lines = some_lines(random, 250000);
   options.resources.block_bytes = 2 * kBlock;
   options.inputs = {put("a", joined(lines))};
   for (const unsigned threads : {1, 2}) {
