@@ -36,8 +36,7 @@ FileReaderOptions FramedInput::reader_options(std::size_t read_ahead, std::size_
 }
 
 FramedInput::FramedInput(FileReaderBase reader, std::string name, const RecordFraming& framing,
-                         std::optional<std::uint64_t> longest, AssemblyRoom room,
-                         const std::stop_token& stop)
+                         std::uint64_t longest, AssemblyRoom room, const std::stop_token& stop)
     : reader_(std::move(reader)),
       stop_(reader_.stream(), stop),
       name_(std::move(name)),
@@ -78,7 +77,7 @@ std::span<const std::string_view> FramedInput::next() {
     records_ += found.records;
     return std::span(batch_).first(found.records);
   }
-  if (found.malformed) refuse(EINVAL, "is not whole, or is none of this framing");
+  if (found.malformed) refuse_malformed();
   batch_[0] = assemble();
   ++records_;
   return std::span(batch_).first(1);
@@ -90,9 +89,9 @@ std::string_view FramedInput::assemble() {
   const auto grow = [&](std::size_t bytes) {
     const std::span<char> room = room_(record, record.size() + bytes);
     if (room.empty()) {
-      const std::string limit = longest_ ? format_bytes(*longest_) + ", the longest that " : "";
-      refuse(EMSGSIZE,
-             "is longer than " + limit + "the memory has room for: sort with more memory");
+      throw LongRecordError(at_place(first_record_, first_offset_) + "is longer than " +
+                            format_bytes(longest_) +
+                            ", the longest that the memory has room for: sort with more memory");
     }
     return room.data();
   };
@@ -119,25 +118,24 @@ std::string_view FramedInput::assemble() {
       done_ -= record.size() - split.bytes;
       return found;
     }
-    if (split.malformed) refuse(EINVAL, "is not whole, or is none of this framing");
+    if (split.malformed) refuse_malformed();
   }
 }
 
-void FramedInput::refuse(int error, const std::string& what) const {
-  refuse(first_record_, first_offset_, error, what);
+void FramedInput::refuse_malformed() const {
+  throw Error(EINVAL,
+              at_place(first_record_, first_offset_) + "is not whole, or is none of this framing");
 }
 
 // The records of a batch lie one behind the other, and a length in front of each is equally long.
-void FramedInput::refuse(std::size_t index, int error, const std::string& what) const {
-  refuse(first_record_ + index,
-         first_offset_ + static_cast<std::uint64_t>(batch_[index].data() - batch_[0].data()), error,
-         what);
+void FramedInput::refuse_long(std::size_t index, const std::string& what) const {
+  const auto offset = static_cast<std::uint64_t>(batch_[index].data() - batch_[0].data());
+  throw LongRecordError(at_place(first_record_ + index, first_offset_ + offset) + what);
 }
 
-void FramedInput::refuse(std::uint64_t record, std::uint64_t offset, int error,
-                         const std::string& what) const {
-  throw Error(error, "record " + std::to_string(record + 1) + " of '" + name_ + "', at offset " +
-                         std::to_string(offset) + ", " + what);
+std::string FramedInput::at_place(std::uint64_t record, std::uint64_t offset) const {
+  return "record " + std::to_string(record + 1) + " of '" + name_ + "', at offset " +
+         std::to_string(offset) + ", ";
 }
 
 }  // namespace vortex::inline v0

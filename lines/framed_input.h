@@ -1,10 +1,10 @@
 // The records of an input, a batch at a time.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +13,7 @@
 #include "lines/framing.h"
 #include "lines/long_room.h"
 #include "sort/runs/sort_watch.h"
+#include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
@@ -26,6 +27,12 @@ using AssemblyRoom = std::function<std::span<char>(std::string_view so_far, std:
 // Memory of its own, as much as the budget has.
 AssemblyRoom own_assembly_room(LongRoomBudget& budget);
 
+// The memory has no room for a record, whose place in its input the message names.
+class LongRecordError : public Error {
+ public:
+  explicit LongRecordError(const std::string& message) : Error(EMSGSIZE, message) {}
+};
+
 // Finds the records of an input through its reader's plain pointer. A batch lies in one block of
 // the reader, or is one record that crosses a border, in the assembly room.
 class FramedInput {
@@ -33,23 +40,22 @@ class FramedInput {
   // The options of a reader that this can use.
   static FileReaderOptions reader_options(std::size_t read_ahead, std::size_t request_bytes);
 
-  // `name` is for messages, `longest` the length of the longest record that there can be room for,
-  // if that is known.
+  // For messages: `name`, and `longest`, the length of the longest record that there can be room
+  // for.
   FramedInput(FileReaderBase reader, std::string name, const RecordFraming& framing,
-              std::optional<std::uint64_t> longest, AssemblyRoom room, const std::stop_token& stop);
+              std::uint64_t longest, AssemblyRoom room, const std::stop_token& stop);
   FramedInput(const FramedInput&) = delete;
   FramedInput& operator=(const FramedInput&) = delete;
 
   // The next records, valid until the following call; none: the input has ended. Not inside
-  // guarded(). Throws Error: EINVAL for what is no record, EMSGSIZE for one that is too long, and
-  // the reader's.
+  // guarded(). Throws LongRecordError; Error: EINVAL for what is no record, and the reader's.
   std::span<const std::string_view> next();
 
   // Behind next(): the number of the first record of the batch, from 0 on, and its offset.
   std::uint64_t first_record() const noexcept { return first_record_; }
   std::uint64_t first_offset() const noexcept { return first_offset_; }
-  // Behind next(): throws Error about a record of the batch, which it names.
-  [[noreturn]] void refuse(std::size_t index, int error, const std::string& what) const;
+  // Behind next(): throws LongRecordError about a record of the batch.
+  [[noreturn]] void refuse_long(std::size_t index, const std::string& what) const;
   // Bytes that have been found to be records.
   std::uint64_t bytes() const noexcept { return done_; }
 
@@ -58,15 +64,14 @@ class FramedInput {
   bool at_end() const noexcept;
   std::string_view unused() const noexcept;
   std::string_view assemble();
-  [[noreturn]] void refuse(int error, const std::string& what) const;
-  [[noreturn]] void refuse(std::uint64_t record, std::uint64_t offset, int error,
-                           const std::string& what) const;
+  [[noreturn]] void refuse_malformed() const;
+  std::string at_place(std::uint64_t record, std::uint64_t offset) const;
 
   FileReaderBase reader_;
   const StreamStop stop_;
   const std::string name_;
   const RecordFraming framing_;
-  const std::optional<std::uint64_t> longest_;
+  const std::uint64_t longest_;
   const AssemblyRoom room_;
   std::vector<std::string_view> batch_;
   std::uint64_t done_ = 0;  // bytes, of which the last batch is the end

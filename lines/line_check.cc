@@ -31,7 +31,7 @@ std::optional<LineDisorder> check_lines(const LineSortOptions& options) {
   LongRoomBudget budget(std::max(memory - std::min(memory, kReaderBytes), kLeastLongRoom));
   for (const std::string& name : options.inputs) {
     FramedInput input(open_reader(name, options.resources), name == "-" ? "standard input" : name,
-                      options.framing, std::nullopt, own_assembly_room(budget),
+                      options.framing, budget.bytes(), own_assembly_room(budget),
                       options.resources.stop);
     TextCursor cursor(input, options, budget);
     while (cursor.advance()) {

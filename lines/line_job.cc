@@ -93,10 +93,11 @@ void LineJob::take(std::span<const std::string_view> records) {
 
 void LineJob::take_with_key(std::string_view key, std::string_view record) {
   if (!recent_ || !recent_->contains(order_.has_keys ? key : record, record)) {
-    while (!arenas_[filling_]->push(key, record)) [[unlikely]] {
-        if (arenas_[filling_]->empty()) refuse(record);
-        make_room();
-      }
+    // Keys of short records are long where they are made of something else.
+    if (key.size() > kLongRecord && plan_.most_runs(stored_bytes(key, record, true)) < 2)
+        [[unlikely]]
+      refuse(record);
+    while (!arenas_[filling_]->push(key, record)) [[unlikely]] make_room_for(record);
     if (recent_) recent_->note(arenas_[filling_]->newest());
   }
   ++records_;
@@ -104,16 +105,7 @@ void LineJob::take_with_key(std::string_view key, std::string_view record) {
 
 // A key may be several times as long as its record: it is made in the arena, where both stay.
 void LineJob::take_long(std::string_view record) {
-  while (!push_long(record)) {
-    if (!arenas_[filling_]->empty()) {
-      make_room();
-    } else if (arenas_.size() > 1) {
-      background_.finish();
-      divide(1);
-    } else {
-      refuse(record);
-    }
-  }
+  while (!push_long(record)) make_room_for(record);
   ++records_;
 }
 
@@ -146,6 +138,14 @@ void LineJob::refuse(std::string_view record) const {
                           (order_.has_keys ? ", with its key," : "") +
                           " than the memory has room for: sort with more than " +
                           format_bytes(plan_.memory_bytes));
+}
+
+// The arena has no room for the record, which may lie in what it has free.
+void LineJob::make_room_for(std::string_view record) {
+  if (!arenas_[filling_]->empty()) return make_room();
+  if (arenas_.size() == 1) refuse(record);
+  background_.finish();
+  divide(1);
 }
 
 // The arena is full: where many are equal, these are dropped; else its records become a run, and

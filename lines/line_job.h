@@ -92,6 +92,7 @@ class LineJob {
   void take_long(std::string_view record);
   bool push_long(std::string_view& record);
   [[noreturn]] void refuse(std::string_view record) const;
+  void make_room_for(std::string_view record);
   void make_room();
   void fill(std::size_t arena);
   void sort(LineArena& arena);

@@ -87,7 +87,7 @@ class LineFiles {
   using Writing = std::function<void(FramedOutput& out)>;
 
   std::unique_ptr<FramedInput> open_input(std::size_t index, const FileReaderOptions& reader,
-                                          AssemblyRoom room, std::optional<std::uint64_t> longest);
+                                          AssemblyRoom room, std::uint64_t longest);
   bool will_form_runs() const;
   void form_runs();
   void take_all(std::size_t index);
@@ -176,8 +176,7 @@ LineSortReport LineFiles::sort() {
 
 std::unique_ptr<FramedInput> LineFiles::open_input(std::size_t index,
                                                    const FileReaderOptions& reader,
-                                                   AssemblyRoom room,
-                                                   std::optional<std::uint64_t> longest) {
+                                                   AssemblyRoom room, std::uint64_t longest) {
   // Address space for the runs that are written while a pipe is read, and the output.
   const std::uint64_t others = 4 * job_.plan().memory_bytes;
   return std::make_unique<FramedInput>(files_.open_reader(index, job_.pool(), reader, others),
@@ -214,7 +213,7 @@ void LineFiles::take_all(std::size_t index) {
     try {
       job_.take(batch);
     } catch (const RecordTooLong& error) {
-      input->refuse(all - batch.size() + error.index(), EMSGSIZE, error.complaint());
+      input->refuse_long(all - batch.size() + error.index(), error.complaint());
     }
     job_.watch().add(input->bytes() - std::exchange(told, input->bytes()));
   }
@@ -374,7 +373,7 @@ void LineFiles::merge_inputs(std::size_t first, std::size_t last, const Use& use
   std::vector<TextCursor*> players;
   for (std::size_t i = first; i < last; ++i) {
     inputs.push_back(
-        open_input(i, job_.plan().merged_reader, own_assembly_room(budget), std::nullopt));
+        open_input(i, job_.plan().merged_reader, own_assembly_room(budget), budget.bytes()));
     cursors.push_back(std::make_unique<TextCursor>(
         *inputs.back(), options_, budget,
         [this, i](std::string_view record) { note_header(i, record); }));
@@ -416,9 +415,8 @@ bool LineFiles::merge_if_room() {
   try {
     merge_inputs();
     return true;
-  } catch (const Error& error) {
-    const bool again = files_.input_bytes() && (!wrote_ || files_.output_has_places());
-    if (error.code().value() != EMSGSIZE || !again) throw;
+  } catch (const LongRecordError&) {
+    if (!files_.input_bytes() || (wrote_ && !files_.output_has_places())) throw;
   }
   header_.clear();
   report_ = {};

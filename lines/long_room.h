@@ -14,6 +14,8 @@ class LongRoomBudget {
   LongRoomBudget(const LongRoomBudget&) = delete;
   LongRoomBudget& operator=(const LongRoomBudget&) = delete;
 
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
  private:
   friend class LongRoom;
   const std::uint64_t bytes_;

@@ -15,6 +15,7 @@ TextCursor::TextCursor(FramedInput& input, const LineSortOptions& options, LongR
                        UseHeader use_header)
     : input_(input),
       options_(options),
+      budget_(budget),
       order_(options.order),
       use_header_(std::move(use_header)),
       header_left_(options.header_records),
@@ -77,9 +78,9 @@ std::string_view TextCursor::copy(std::string_view text, std::string& room, Long
 }
 
 void TextCursor::refuse(std::size_t index, const std::string& beside) const {
-  input_.refuse(index, EMSGSIZE,
-                "of " + format_bytes(batch_[index].size()) +
-                    " is longer than the memory has room for, " + beside + ": give more memory");
+  input_.refuse_long(index, "of " + format_bytes(batch_[index].size()) + " does not fit, " +
+                                beside + ", into the " + format_bytes(budget_.bytes()) +
+                                " that the memory has for long ones: give more memory");
 }
 
 void TextCursor::leave_record_only() noexcept {

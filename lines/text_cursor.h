@@ -51,6 +51,7 @@ class TextCursor {
 
   FramedInput& input_;
   const LineSortOptions& options_;
+  const LongRoomBudget& budget_;
   const StoredOrder order_;
   UseHeader use_header_;
   std::uint64_t header_left_;

@@ -1,17 +1,21 @@
 // Sorts of files with little memory: runs, several passes, records longer than blocks, disks that
 // fail, and the end of all of them.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "io/disk/open_disk.h"
 #include "lines/block_packer.h"
+#include "lines/line_plan.h"
 #include "study/fault_plan.h"
 #include "study/faulty_disk.h"
 #include "tests/lines/fuzzed_input.h"
@@ -305,15 +309,20 @@ TEST_F(LineFiles, ALineThatIsTooLongIsNamed) {
   EXPECT_EQ(error_of([&] { check_lines(options); }), 0);
 }
 
-// A key that the memory has no room for, of the record "b" alone.
+// A long key of the record "b" alone.
 class OneLongKey final : public RecordKeys {
  public:
+  explicit OneLongKey(std::size_t bytes) : bytes_(bytes) {}
+
   void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
     for (const std::string_view record : records) {
-      keys.append(std::string(record == "b" ? 4 * kMiB : 1, 'k'));
+      keys.append(std::string(record == "b" ? bytes_ : 1, 'k'));
       keys.end_key();
     }
   }
+
+ private:
+  const std::size_t bytes_;
 };
 
 TEST_F(LineFiles, ALineThatIsTooLongWithItsKeyIsNamed) {
@@ -328,7 +337,7 @@ TEST_F(LineFiles, ALineThatIsTooLongWithItsKeyIsNamed) {
     }
     EXPECT_FALSE(std::filesystem::exists(options.output));
   };
-  options.order.keys = std::make_shared<OneLongKey>();
+  options.order.keys = std::make_shared<OneLongKey>(4 * kMiB);
   expect_refused("a,head\nshort\nb\n");
   options.order.keys = std::make_shared<KeysBehindComma>();
   options.resources.memory_bytes = 16 * kMiB;
@@ -375,6 +384,117 @@ TEST_F(LineFiles, SortedInputsMayHaveLongLines) {
       }
       expect_sorted(all);
     }
+  }
+}
+
+// The same with whatever a sort may be asked for.
+TEST_F(LineFiles, SortedInputsMayHaveLongLinesInAnyOrder) {
+  auto random = test_random();
+  options.merge_inputs = true;
+  options.resources.memory_bytes = 8 * kMiB;
+  options.resources.block_bytes = 4 * kBlock;
+  for (int round = 0; round < 12; ++round) {
+    options.order = {};
+    if (round % 2 == 0) options.order.keys = some_keys(random);
+    options.order.descending = random() % 2 == 0;
+    options.order.unique = round % 3 == 0;
+    options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
+    options.header_records = random() % 3;
+    const std::size_t shorts = random() % 2 == 0 ? 3 : 40000;
+    SCOPED_TRACE(::testing::Message() << "round " << round);
+    Lines all;
+    options.inputs.clear();
+    for (const char* const name : {"a", "b", "c", "d"}) {
+      Lines lines = make_lines(LineKind::kFields, shorts, 60, random);
+      for (const char last : {'a', 'b', 'c'}) {
+        lines.push_back(std::string(600 << 10, 'y') + last + name);
+        lines.back().insert(random() % 3, ",");
+      }
+      lines.push_back(std::string(600 << 10, 'x'));
+      lines = sorted(lines, options.order);
+      all.insert(all.end(), lines.begin(), lines.end());
+      std::string text;
+      for (std::uint64_t i = 0; i < options.header_records; ++i)
+        text += std::string("head of ") + name + '\n';
+      options.inputs.push_back(put(name, text + joined(lines)));
+    }
+    std::string expected;
+    for (std::uint64_t i = 0; i < options.header_records; ++i) expected += "head of a\n";
+    const Lines records = sorted(all, options.order);
+    expected += joined(records);
+    const LineSortReport now = sort_lines(options);
+    EXPECT_TRUE(file_text(options.output) == expected);
+    EXPECT_EQ(now.records_in, all.size());
+    EXPECT_EQ(now.records_out, records.size());
+    EXPECT_EQ(now.output_bytes, expected.size());
+  }
+}
+
+// What has gone into a pipe cannot be taken back.
+TEST_F(LineFiles, LongLinesAreMergedToAPipeWhereTheyComeFirst) {
+  options.merge_inputs = true;
+  options.output = folder.file("pipe");
+  options.resources.memory_bytes = 8 * kMiB;
+  options.resources.block_bytes = 4 * kBlock;
+  ASSERT_EQ(mkfifo(options.output.c_str(), 0600), 0);
+  for (const std::size_t shorts : {0, 100000}) {
+    Lines all;
+    options.inputs.clear();
+    for (const char* const name : {"a", "b", "c", "d"}) {
+      Lines lines(shorts, "x");
+      const std::size_t long_bytes = shorts == 0 ? 3 * kMiB / 2 : kMiB;
+      for (const char last : {'a', 'b'})
+        lines.push_back(std::string(long_bytes, 'y') + last + name);
+      all.insert(all.end(), lines.begin(), lines.end());
+      options.inputs.push_back(put(name, joined(lines)));
+    }
+    std::string read;
+    std::thread reader([&] {
+      std::ifstream pipe(options.output, std::ios::binary);
+      read.assign(std::istreambuf_iterator<char>(pipe), {});
+    });
+    std::string message;
+    const int error = error_of([&] { sort_lines(options); }, &message);
+    reader.join();
+    if (shorts == 0) {
+      EXPECT_EQ(error, 0) << message;
+      EXPECT_TRUE(read == joined(sorted(all, {})));
+    } else {
+      EXPECT_EQ(error, EMSGSIZE) << message;
+      for (const char* const part :
+           {"record 10000", "', at offset 200", "MiB", "give more memory"}) {
+        EXPECT_NE(message.find(part), message.npos) << message;
+      }
+    }
+  }
+}
+
+// The longest that can be merged, and one that cannot.
+TEST_F(LineFiles, AShortLineMayHaveALongKey) {
+  auto random = test_random();
+  Lines lines = make_lines(LineKind::kFields, 20000, 100, random);
+  std::erase(lines, "b");
+  Lines expected = sorted(lines, {});
+  expected.push_back("b");
+  const std::size_t place = random() % lines.size();
+  const Lines before(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(place));
+  lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(place), "b");
+  options.inputs = {put("a", joined(lines))};
+  for (const unsigned threads : {1, 2}) {
+    options.resources.threads = threads;
+    const LinePlan plan = plan_lines(options.resources, joined(lines).size());
+    std::size_t longest = kBlock;
+    while (plan.most_runs(longest + kBlock) >= 2) longest += kBlock;
+    options.order.keys = std::make_shared<OneLongKey>(longest - 100);
+    EXPECT_GT(sort_lines(options).runs, 1u);
+    EXPECT_TRUE(file_text(options.output) == joined(expected));
+    options.order.keys = std::make_shared<OneLongKey>(longest + kBlock);
+    std::string message;
+    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EMSGSIZE);
+    const std::string named = "record " + std::to_string(place + 1) + " of '" + folder.file("a") +
+                              "', at offset " + std::to_string(joined(before).size()) +
+                              ", of 1 bytes";
+    EXPECT_NE(message.find(named), message.npos) << message << ", wanted " << named;
   }
 }
 
