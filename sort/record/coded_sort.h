@@ -29,16 +29,17 @@ class CodedSort {
   using KeyOf = typename Coded::KeyOf;
   using Dense = detail::DenseSorter<Item, KeyOf>;
   using Workspace = typename Dense::Workspace;
+  using KeyRange = detail::KeyRange<std::uint64_t>;
 
   // The scratch that `count` records take.
   static std::size_t scratch_bytes(std::size_t count) noexcept {
     return kFixedBytes + (count > Dense::kMax ? count * sizeof(Item) : 0);
   }
 
-  // `scratch` is for scratch_bytes() of each sort.
+  // `scratch` is for scratch_bytes() of each sort, which is faster with half a mebibyte more.
   CodedSort(const Coded& coded, detail::SmallSort<Item> small, std::span<std::byte> scratch,
             RecordOutput& out) noexcept
-      : CodedSort(coded, small, aligned(scratch.data()), out) {}
+      : CodedSort(coded, small, aligned(scratch.data()), scratch.size(), out) {}
 
   // Appends the records that the items stand for; what is left of the items is unspecified. The
   // room of the output may be where the items are, each list's in its place: lists are sorted from
@@ -49,7 +50,10 @@ class CodedSort {
       std::reverse(items, items + count);
       return put(items, count);
     }
-    sort(items, count, other_, detail::KeyRange<std::uint64_t>{}, 0);
+    constexpr std::size_t kMore = Dense::kSpacious - Dense::kMax;
+    const bool is_more = scratch_bytes_ >= scratch_bytes(count) + kMore * sizeof(Item);
+    sorted_room_ = is_more ? Dense::kSpacious : Dense::kMax;
+    sort(items, count, sorted_ + sorted_room_, KeyRange{}, false, 0);
   }
 
  private:
@@ -63,12 +67,12 @@ class CodedSort {
   static constexpr unsigned kMaxLists = 256;
 
   CodedSort(const Coded& coded, detail::SmallSort<Item> small, std::byte* scratch,
-            RecordOutput& out) noexcept
+            std::size_t bytes, RecordOutput& out) noexcept
       : coded_(coded),
         rules_{{}, small},
         workspace_(new (scratch) Workspace),
+        scratch_bytes_(bytes),
         sorted_(reinterpret_cast<Item*>(scratch + kFixedBytes - kAlignment) - Dense::kMax),
-        other_(sorted_ + Dense::kMax),
         dense_(rules_, *workspace_),
         out_(out) {}
 
@@ -92,9 +96,9 @@ class CodedSort {
     return i >= count;
   }
 
-  void sort(Item* items, std::size_t count, Item* other, detail::KeyRange<std::uint64_t> range,
-            int level) {
-    if (count <= Dense::kMax) return put_sorted(items, count);
+  // The range holds the keys, and is about as narrow as they are if it is `tight`.
+  void sort(Item* items, std::size_t count, Item* other, KeyRange range, bool tight, int level) {
+    if (count <= Dense::kMax) return put_sorted(items, count, tight ? &range : nullptr);
     if (level >= kSampledLevels) {
       range = {std::numeric_limits<std::uint64_t>::max(), 0};
       for (std::size_t i = 0; i < count; ++i) {
@@ -115,12 +119,13 @@ class CodedSort {
     for (unsigned i = 0; i < split.buckets; ++i) {
       const std::size_t begin = i == 0 ? 0 : ends[i - 1];
       if (ends[i] == begin) continue;
-      sort(other + begin, ends[i] - begin, items + begin, range_of(split, i, range), level + 1);
+      sort(other + begin, ends[i] - begin, items + begin, range_of(split, i, range),
+           is_tight(split, i), level + 1);
     }
   }
 
   static detail::Split<std::uint64_t> sampled_split(const Item* items, std::size_t count,
-                                                    const detail::KeyRange<std::uint64_t>& range,
+                                                    const KeyRange& range,
                                                     unsigned lists) noexcept {
     std::array<std::uint64_t, kSample> sample;
     const std::size_t step = count / kSample;
@@ -192,11 +197,12 @@ class CodedSort {
   }
 
   // Sorts few items straight to the output, where that has room for them as they are.
-  void put_sorted(Item* items, std::size_t count) {
+  void put_sorted(Item* items, std::size_t count, const KeyRange* known) {
     const std::span<std::byte> room = out_.room(count * sizeof(Item));
     const auto address = reinterpret_cast<std::uintptr_t>(room.data());
     if (coded_.is_plain() && room.size() == count * sizeof(Item) && address % alignof(Item) == 0) {
-      dense_.sort_to(items, count, sorted_, reinterpret_cast<Item*>(room.data()));
+      dense_.sort_to(items, count, sorted_, sorted_room_, reinterpret_cast<Item*>(room.data()),
+                     known);
       return out_.written(room.size());
     }
     dense_.sort(items, count, sorted_, true);
@@ -221,8 +227,9 @@ class CodedSort {
   const Coded coded_;
   const detail::SortRules<Item, KeyOf> rules_;
   Workspace* const workspace_;
-  Item* const sorted_;  // Dense::kMax
-  Item* const other_;   // as many as the bucket has
+  const std::size_t scratch_bytes_;
+  Item* const sorted_;
+  std::size_t sorted_room_ = Dense::kMax;  // items; behind it there is room for the bucket's
   const Dense dense_;
   RecordOutput& out_;
 };

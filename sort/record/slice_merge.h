@@ -35,15 +35,19 @@ class SliceMerge final : public RecordMerge {
   using Dense = detail::DenseSorter<Item, typename Coded::KeyOf>;
 
   // A slice and the same sorted.
-  static constexpr std::size_t kWorkingBytes =
-      2 * Dense::kMax * sizeof(Item) + sizeof(typename Dense::Workspace);
+  static constexpr std::size_t kSliceBytes = 2 * Dense::kMax * sizeof(Item);
+  // What a thread sorts with, where it can scatter so many records.
+  static constexpr std::size_t worker_bytes(std::size_t records) noexcept {
+    return records * sizeof(Item) + sizeof(typename Dense::Workspace);
+  }
 
   // Whether it is the faster way: a tree takes less for few inputs, and where rounds are short.
   static bool suits(const FormatRules& rules, std::size_t inputs, const MergeRoom& room) noexcept {
     constexpr std::size_t kMinInputs = 4;
     constexpr std::size_t kMinPart = 16;
-    return Coded::suits(rules) && room.working_bytes >= kWorkingBytes && inputs >= kMinInputs &&
-           inputs <= Dense::kMax / kMinPart && room.block_bytes / sizeof(Item) >= kMinPart * inputs;
+    return Coded::suits(rules) && room.working_bytes >= kSliceBytes + worker_bytes(Dense::kMax) &&
+           inputs >= kMinInputs && inputs <= Dense::kMax / kMinPart &&
+           room.block_bytes / sizeof(Item) >= kMinPart * inputs;
   }
 
   SliceMerge(const FormatRules& rules, detail::SmallSort<Item> small,
@@ -54,8 +58,15 @@ class SliceMerge final : public RecordMerge {
         picks_(Dense::kMax / step_ - inputs.size()),
         rules_{{}, small},
         slices_(slices_in(room)),
-        ring_(slices_.size(), room.threads,
-              [this](std::size_t slot) { slices_[slot].sort(rules_); }) {
+        scattered_(scattered_in(room)),
+        workers_(slices_.size() == 1 ? 1 : room.threads),
+        ring_(slices_.size(), static_cast<unsigned>(workers_.size()),
+              [this](std::size_t slot, unsigned worker) {
+                slices_[slot].sort(rules_, workers_[worker], scattered_);
+              }) {
+    for (Worker& worker : workers_) {
+      worker.scattered = std::make_unique_for_overwrite<Item[]>(scattered_);
+    }
     for (const MergeInput& input : inputs) {
       inputs_.push_back({.begin = input.begin, .records = input.records});
       left_ += input.records;
@@ -98,17 +109,27 @@ class SliceMerge final : public RecordMerge {
       return begin + index * sizeof(Item);
     }
   };
+  // What a thread sorts with, which stays in its own caches: records are scattered there, and only
+  // what is sorted is written, in order, to memory that another thread has read.
+  struct Worker {
+    std::unique_ptr<Item[]> scattered;
+    std::unique_ptr<typename Dense::Workspace> workspace =
+        std::make_unique_for_overwrite<typename Dense::Workspace>();
+  };
   // Records of all inputs that come one after the other.
   struct Slice {
     std::unique_ptr<Item[]> gathered = std::make_unique_for_overwrite<Item[]>(Dense::kMax);
     std::unique_ptr<Item[]> sorted = std::make_unique_for_overwrite<Item[]>(Dense::kMax);
-    std::unique_ptr<typename Dense::Workspace> workspace =
-        std::make_unique_for_overwrite<typename Dense::Workspace>();
     std::size_t count = 0;
-    std::size_t parts = 0;  // inputs that they come from
+    std::size_t parts = 0;                  // inputs that they come from
+    detail::KeyRange<std::uint64_t> range;  // of their keys, as far as it is known
+    bool is_tight = false;                  // at both ends
 
-    void sort(const Rules& rules) noexcept {
-      if (parts > 1) Dense(rules, *workspace).sort(gathered.get(), count, sorted.get(), true);
+    void sort(const Rules& rules, const Worker& worker, std::size_t room) noexcept {
+      if (parts <= 1) return;
+      Dense(rules, *worker.workspace)
+          .sort_to(gathered.get(), count, worker.scattered.get(), room, sorted.get(),
+                   is_tight ? &range : nullptr);
     }
     std::span<const Item> result() const noexcept {
       return {parts > 1 ? sorted.get() : gathered.get(), count};
@@ -159,27 +180,26 @@ class SliceMerge final : public RecordMerge {
 
   void begin_round() noexcept {
     if (entering_ != nullptr) enter_block(*std::exchange(entering_, nullptr));
-    Place bound;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       Input& input = inputs_[i];
       if (input.there == input.records) continue;
       const Place last = place(i, input.there - 1);
-      if (entering_ != nullptr && !(last < bound)) continue;
+      if (entering_ != nullptr && !(last < round_bound_)) continue;
       entering_ = &input;
-      bound = last;
+      round_bound_ = last;
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       Input& input = inputs_[i];
       input.round_end = entering_ == nullptr || &input == entering_
                             ? input.there
-                            : end_below(bound, i, input.at, input.there);
+                            : end_below(round_bound_, i, input.at, input.there);
       in_round_ += input.round_end - input.at;
     }
   }
 
   // The slice ends at one of the evenly spaced records, step_ apart. Those of an input that are not
   // behind it are fewer than step_ more than picked ones say, so all together they fit.
-  void bound_slice() noexcept {
+  Place bound_slice() noexcept {
     const auto later = [](const Place& a, const Place& b) { return b < a; };
     heads_.clear();
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -206,6 +226,7 @@ class SliceMerge final : public RecordMerge {
           i == bound.input ? first
                            : end_below(bound, i, first, std::min(input.next_pick, input.round_end));
     }
+    return bound;
   }
 
   // As many slices are under way as there is memory for.
@@ -219,11 +240,16 @@ class SliceMerge final : public RecordMerge {
 
   void gather(Slice& slice) noexcept {
     while (in_round_ == 0) begin_round();
+    slice.is_tight = bounded_ && (entering_ != nullptr || in_round_ > Dense::kMax);
+    slice.range.low = bound_.bits;
     if (in_round_ <= Dense::kMax) {
       for (Input& input : inputs_) input.slice_end = input.round_end;
+      bound_ = round_bound_;
     } else {
-      bound_slice();
+      bound_ = bound_slice();
     }
+    slice.range.high = bound_.bits;
+    bounded_ = true;
     slice.count = 0;
     slice.parts = 0;
     for (Input& input : inputs_) {
@@ -240,8 +266,17 @@ class SliceMerge final : public RecordMerge {
 
   // The caller gathers or passes on one while every thread has one to sort and one to come.
   static std::size_t slices_in(const MergeRoom& room) noexcept {
-    if (room.threads <= 1) return 1;
-    return std::min<std::size_t>(room.working_bytes / kWorkingBytes, 2 * room.threads + 1);
+    const std::size_t of_workers = room.threads * worker_bytes(Dense::kMax);
+    if (room.threads <= 1 || room.working_bytes < of_workers + 2 * kSliceBytes) return 1;
+    return std::min<std::size_t>((room.working_bytes - of_workers) / kSliceBytes,
+                                 2 * room.threads + 1);
+  }
+  // Slices come first.
+  static std::size_t scattered_in(const MergeRoom& room) noexcept {
+    const std::size_t slices = slices_in(room);
+    const std::size_t workers = slices == 1 ? 1 : room.threads;
+    const std::size_t bytes = slices * kSliceBytes + workers * worker_bytes(Dense::kSpacious);
+    return bytes <= room.working_bytes ? Dense::kSpacious : Dense::kMax;
   }
 
   const Coded coded_;
@@ -252,11 +287,16 @@ class SliceMerge final : public RecordMerge {
   std::vector<Input> inputs_;
   std::vector<Place> heads_;
   Input* entering_ = nullptr;  // whose next block bounds the round
+  Place round_bound_;          // if there is one
+  Place bound_;                // of the last slice
+  bool bounded_ = false;       // there is one
   std::uint64_t in_round_ = 0;
   std::uint64_t not_gathered_ = 0;
   std::uint64_t left_ = 0;
   std::span<const Item> ready_;  // sorted, not yet put out
   std::vector<Slice> slices_;
+  const std::size_t scattered_;  // records that a worker has room for
+  std::vector<Worker> workers_;
   TaskRing ring_;  // the first to go
 };
 

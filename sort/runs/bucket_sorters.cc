@@ -31,7 +31,8 @@ BucketSorters::BucketSorters(const RecordOrder& order, std::vector<Bucket> bucke
       parts_(parts_of(order, buckets_, threads, scratch.size())),
       scratch_(scratch),
       bucket_of_part_(parts_),
-      ring_(parts_, parts_ == 1 ? 1 : threads, [this](std::size_t part) { sort(part); }) {}
+      ring_(parts_, parts_ == 1 ? 1 : threads, [this](std::size_t part, unsigned) { sort(part); }) {
+}
 
 // As many as there are threads and one for the bucket that the caller passes on; most buckets are
 // at most a quarter larger than the average.

@@ -19,11 +19,15 @@ TEST(TaskRing, HandsOutInOrder) {
     for (const std::size_t slots : {1U, 2U, 5U, 15U}) {
       SCOPED_TRACE(testing::Message() << threads << " threads, " << slots << " slots");
       std::vector<std::uint64_t> in(slots), out(slots);
-      TaskRing ring(slots, threads, [&](std::size_t slot) {
+      std::vector<std::atomic<bool>> busy(threads);  // each worker has one task at a time
+      std::atomic<bool> shared{false};
+      TaskRing ring(slots, threads, [&](std::size_t slot, unsigned worker) {
+        if (worker >= threads || busy[worker].exchange(true)) shared = true;
         std::uint64_t work = in[slot];
         for (std::uint64_t i = in[slot] % 3000; i > 0; --i) work = work * 3 + 1;
         out[slot] = work ^ in[slot];
         in[slot] = 0;
+        if (worker < threads) busy[worker] = false;
       });
       std::vector<std::uint64_t> expected;
       std::size_t taken = 0;
@@ -44,6 +48,7 @@ TEST(TaskRing, HandsOutInOrder) {
           ring.release();
         }
       }
+      EXPECT_FALSE(shared);
       EXPECT_TRUE(ring.empty());
       EXPECT_EQ(ring.free_slots(), slots);
     }
@@ -53,7 +58,7 @@ TEST(TaskRing, HandsOutInOrder) {
 // The owner does the work where no thread is there to do it.
 TEST(TaskRing, TheOwnerWorks) {
   unsigned worked = 0;
-  TaskRing ring(3, 1, [&](std::size_t) { ++worked; });
+  TaskRing ring(3, 1, [&](std::size_t, unsigned) { ++worked; });
   for (int i = 0; i < 3; ++i) ring.submit();
   EXPECT_EQ(worked, 0U);
   EXPECT_EQ(ring.free_slots(), 0U);
@@ -68,7 +73,7 @@ TEST(TaskRing, MayEndWithWorkLeft) {
   for (int round = 0; round < 200; ++round) {
     std::vector<std::atomic<int>> worked(8);
     {
-      TaskRing ring(8, 3, [&](std::size_t slot) { ++worked[slot]; });
+      TaskRing ring(8, 3, [&](std::size_t slot, unsigned) { ++worked[slot]; });
       for (int i = 0; i < round % 9; ++i) ring.submit();
     }
     for (int i = 0; i < 8; ++i) EXPECT_LE(worked[static_cast<std::size_t>(i)], i < round % 9);

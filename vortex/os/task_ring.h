@@ -20,9 +20,11 @@ namespace vortex::inline v0 {
 // submit(), await() and release() are for the owner.
 class VORTEX_EXPORT TaskRing {
  public:
-  // `work(slot)` must not throw; it is called by any thread, for each slot by one at a time. Starts
-  // `threads` - 1 threads, or as many as the system grants, which work for the log of the caller.
-  TaskRing(std::size_t slots, unsigned threads, std::function<void(std::size_t slot)> work);
+  // `work(slot, worker)` must not throw; it is called by any thread, for each slot by one at a
+  // time, and by each worker for one: 0 is the owner. Starts `threads` - 1 threads, or as many as
+  // the system grants, which work for the log of the caller.
+  using Work = std::function<void(std::size_t slot, unsigned worker)>;
+  TaskRing(std::size_t slots, unsigned threads, Work work);
   // Ends the threads; what has not been begun is not done.
   ~TaskRing();
   TaskRing(const TaskRing&) = delete;
@@ -40,9 +42,9 @@ class VORTEX_EXPORT TaskRing {
 
  private:
   bool is_any_waiting() noexcept;
-  void do_next() noexcept;
+  void do_next(unsigned worker) noexcept;
 
-  const std::function<void(std::size_t)> work_;
+  const Work work_;
   std::uint64_t submitted_ = 0;
   std::uint64_t released_ = 0;
   std::vector<std::atomic<bool>> done_;

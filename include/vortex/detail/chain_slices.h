@@ -34,12 +34,6 @@ class ChainSlices {
         workspace_(workspace),
         cursors_(std::make_unique_for_overwrite<Record*[]>(kMaxSlices)) {}
 
-  // Room for a slice that is expected to hold `mean` records: an odd number of cache lines, so that
-  // the slices begin in different sets of the cache.
-  static constexpr std::size_t room_of_slice(std::size_t mean) noexcept {
-    return ((mean + mean / 2 + 40) / kLine | 1) * kLine;
-  }
-
   // Distributes the chain to slices of the workspace without counting first. If each slice has kept
   // to its room the chain's chunks are given back; otherwise nothing has happened and the result is
   // false: a slice may overflow into others, for which the workspace has room.
@@ -51,18 +45,9 @@ class ChainSlices {
     for (unsigned i = 0; i < slices; ++i) cursors[i] = begin + i * room;
     arena_.template for_each_chunk<false>(
         chain, [&](const Record* records, std::size_t here, const Record* next) {
-          std::size_t i = 0;
-          for (; i + kLine <= here; i += kLine) {
-            __builtin_prefetch(next + i);
-#pragma GCC unroll 16
-            for (std::size_t k = 0; k < kLine; ++k) {
-              Dense::append(cursors, slice_of(records[i + k]), records[i + k]);
-            }
-          }
-          for (; i < here; ++i) Dense::append(cursors, slice_of(records[i]), records[i]);
+          Dense::append_all(cursors, slice_of, records, here, next);
         });
-    bool fits = true;
-    for (unsigned i = 0; i < slices; ++i) fits &= cursors[i] <= begin + (i + 1) * room;
+    const bool fits = Dense::have_fitted(cursors, slices, begin, room);
     if (fits)
       arena_.template for_each_chunk<true>(chain, [](const Record*, std::size_t, const Record*) {});
     return fits;

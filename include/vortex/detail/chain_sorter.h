@@ -57,7 +57,7 @@ class ChainSorter {
   static constexpr std::size_t kBesidesLists = 4;
   // The workspace: a chain's records in slices with room to spare, and as much for one that has
   // more.
-  static constexpr std::size_t kGathered = 3 * Dense::kMax;
+  static constexpr std::size_t kGathered = Dense::kSpacious;
 
   // Spare chunks of the arena for sorts of `count` records: as many lists as four levels want,
   // which is more than keys without malice lead to, and kMinLists for every level that there can
@@ -112,10 +112,8 @@ class ChainSorter {
                           std::size_t count) noexcept {
     const std::size_t expected = 2 * (count / split.buckets) + 1024;
     const bool slices = split.kind == SplitKind::kSlices || split.kind == SplitKind::kScaled;
-    const bool clamped =
-        split.kind == SplitKind::kClamped && bucket != 0 && bucket + 1 != split.buckets;
     return slices && !split.repeats && size <= expected ? Spread::kEven
-           : slices || clamped                          ? Spread::kTight
+           : is_tight(split, bucket)                    ? Spread::kTight
                                                         : Spread::kUnknown;
   }
 
@@ -338,7 +336,7 @@ class ChainSorter {
         !Dense::has_heavy_key(rules_, first_records(chain), first_chunk(chain))) {
       const auto slices = static_cast<unsigned>(
           std::min<std::size_t>(count / Dense::kLeave + 1, Dense::kMaxSlices));
-      const std::size_t room = ChainSlices<Record, KeyOf>::room_of_slice(count / slices);
+      const std::size_t room = Dense::room_of_slice(count / slices);
       if (spread == Spread::kEven && slices * room + count <= kGathered &&
           slices_.gather(chain, ScaledDigit<Bits>::of(range, slices), slices, room)) {
         return output_.write(count, range, [&](Record* to) { slices_.sort(slices, room, to); });

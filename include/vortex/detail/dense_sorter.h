@@ -36,6 +36,9 @@ class DenseSorter {
                                           ? (std::size_t{192} << 10) / sizeof(Record)
                                           : 4 * kMaxSmallSort;
 
+  // Room to distribute as many records without counting them first.
+  static constexpr std::size_t kSpacious = 3 * kMax;
+
   // Where slices begin, for the levels at work. A level of s slices keeps s + 1 places. Slices of a
   // range of w bits are s >= 3 and have ranges of w - 1 bits at most, so kMinPlaces * w places
   // are enough for it and all levels below; the first ones may use more.
@@ -57,28 +60,54 @@ class DenseSorter {
   }
 
   // The same with the result in `out`, which may be the array. It is written from its beginning to
-  // its end, so that it need not be in the caches; `other` should be.
-  void sort_to(Record* array, std::size_t count, Record* other, Record* out) const noexcept {
+  // its end, so that it need not be in the caches; `other` should be, and has room for `room`
+  // records. `known`: a range that is known to hold the keys, and to be about as narrow as they
+  // are; without it they are measured.
+  void sort_to(Record* array, std::size_t count, Record* other, std::size_t room, Record* out,
+               const KeyRange<Bits>* known = nullptr) const noexcept {
     if (count <= kMaxSmallSort || has_heavy_key(rules_, array, count)) {
       sort(array, count, other, true);
       return copy(other, count, out);
     }
-    const KeyRange<Bits> range = range_of_keys(array, count);
+    const KeyRange<Bits> range = known != nullptr ? *known : range_of_keys(array, count);
     if constexpr (kBareKeys<KeyOf>) {
       if (can_count_keys(range, count)) return count_keys(range, array, count, out);
     }
+    if (known != nullptr && sort_spaced(range, array, count, other, room, out)) return;
     const Places places = workspace_.places;
     const std::size_t slices = distribute(range, array, count, other, places);
     for (std::size_t i = 0; i < slices; ++i) {
-      Record* const slice = other + places[i];
-      const std::size_t size = places[i + 1] - places[i];
-      if (size > kMaxSmallSort) {
-        sort(slice, size, array + places[i], false, places.subspan(slices + 1));
-        copy(slice, size, out + places[i]);
-      } else {
-        rules_.sort_few(slice, size, out + places[i]);
+      sort_slice(other + places[i], places[i + 1] - places[i], array + places[i], out + places[i],
+                 places.subspan(slices + 1));
+    }
+  }
+
+  // Room for a slice that is expected to hold `mean` records: an odd number of cache lines, so that
+  // the slices begin in different sets of the cache.
+  static constexpr std::size_t room_of_slice(std::size_t mean) noexcept {
+    return ((mean + mean / 2 + 40) / kLine | 1) * kLine;
+  }
+  // Appends records to the slices that slice_of() says. `soon`: those that will be appended next.
+  template <typename SliceOf>
+  [[gnu::always_inline]] static void append_all(Record** cursors, const SliceOf& slice_of,
+                                                const Record* records, std::size_t count,
+                                                const Record* soon) noexcept {
+    std::size_t i = 0;
+    for (; i + kLine <= count; i += kLine) {
+      __builtin_prefetch(soon + i);
+#pragma GCC unroll 16
+      for (std::size_t k = 0; k < kLine; ++k) {
+        append(cursors, slice_of(records[i + k]), records[i + k]);
       }
     }
+    for (; i < count; ++i) append(cursors, slice_of(records[i]), records[i]);
+  }
+  // Whether each of the slices, which begin `room` apart, has kept to its room.
+  static bool have_fitted(Record* const* cursors, std::size_t slices, const Record* begin,
+                          std::size_t room) noexcept {
+    bool fit = true;
+    for (std::size_t i = 0; i < slices; ++i) fit &= cursors[i] <= begin + (i + 1) * room;
+    return fit;
   }
 
   // Whether one key seems to be a third of all, from nine of them.
@@ -111,6 +140,40 @@ class DenseSorter {
 
  private:
   using Places = std::span<std::uint32_t>;
+  static constexpr std::size_t kLine = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
+  // The array may come from memory: it is asked for so many records ahead.
+  static constexpr std::size_t kSoon = 2048 / sizeof(Record) + 1;
+
+  // Slices with room between them need not be counted first. Returns false, and the array is as it
+  // was, where `room` is not enough or the records are spread too unevenly.
+  [[gnu::noinline]] bool sort_spaced(const KeyRange<Bits>& range, Record* array, std::size_t count,
+                                     Record* other, std::size_t room, Record* out) const noexcept {
+    const std::size_t slices = std::min(count / kLeave + 1, std::size_t{kMaxSlices});
+    const std::size_t of_slice = room_of_slice(count / slices);
+    if (slices * of_slice + count > room) return false;  // one may overflow into others
+    Record** const cursors = workspace_.cursors.data();
+    for (std::size_t i = 0; i < slices; ++i) cursors[i] = other + i * of_slice;
+    const auto digit = ScaledDigit<Bits>::of(range, static_cast<unsigned>(slices));
+    append_all(cursors, rules_.on_record(digit), array, count, array + kSoon);
+    if (!have_fitted(cursors, slices, other, of_slice)) return false;
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < slices; ++i) {
+      Record* const slice = other + i * of_slice;
+      const auto size = static_cast<std::size_t>(cursors[i] - slice);
+      sort_slice(slice, size, array + done, out + done, workspace_.places);
+      done += size;
+    }
+    return true;
+  }
+
+  // By way of `free`, which has as much room, where it is a large one.
+  [[gnu::always_inline]] void sort_slice(Record* slice, std::size_t size, Record* free, Record* out,
+                                         Places places) const noexcept {
+    if (size <= kMaxSmallSort) [[likely]]
+      return rules_.sort_few(slice, size, out);
+    sort(slice, size, free, false, places);
+    copy(slice, size, out);
+  }
 
   // `places`: those that are free.
   void sort(Record* array, std::size_t count, Record* other, bool to_other,

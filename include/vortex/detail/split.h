@@ -49,6 +49,15 @@ KeyRange<Bits> range_of(const Split<Bits>& split, unsigned bucket,
   return range;
 }
 
+// Whether the range of a bucket is about as narrow as that of the keys which it will hold, so that
+// these need not be looked at. Those at the ends of a clamped split reach to the ends of the
+// parent.
+template <typename Bits>
+bool is_tight(const Split<Bits>& split, unsigned bucket) noexcept {
+  return split.kind == SplitKind::kSlices || split.kind == SplitKind::kScaled ||
+         (split.kind == SplitKind::kClamped && bucket != 0 && bucket + 1 != split.buckets);
+}
+
 // All keys of the range in at most `most` equal slices: right for uniform keys.
 template <typename Bits>
 Split<Bits> even_split(const KeyRange<Bits>& range, unsigned most) noexcept {
