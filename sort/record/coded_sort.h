@@ -36,7 +36,8 @@ class CodedSort {
     return kFixedBytes + (count > Dense::kMax ? count * sizeof(Item) : 0);
   }
 
-  // `scratch` is for scratch_bytes() of each sort, which is faster with half a mebibyte more.
+  // `scratch` is for scratch_bytes() of each sort, which is faster where there is
+  // room for Dense::kSpacious records more.
   CodedSort(const Coded& coded, detail::SmallSort<Item> small, std::span<std::byte> scratch,
             RecordOutput& out) noexcept
       : CodedSort(coded, small, aligned(scratch.data()), scratch.size(), out) {}

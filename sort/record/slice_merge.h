@@ -122,14 +122,14 @@ class SliceMerge final : public RecordMerge {
     std::unique_ptr<Item[]> sorted = std::make_unique_for_overwrite<Item[]>(Dense::kMax);
     std::size_t count = 0;
     std::size_t parts = 0;                  // inputs that they come from
-    detail::KeyRange<std::uint64_t> range;  // of their keys, as far as it is known
-    bool is_tight = false;                  // at both ends
+    detail::KeyRange<std::uint64_t> range;  // from the bound of the slice before to its own
+    bool is_bounded = false;                // it has one
 
     void sort(const Rules& rules, const Worker& worker, std::size_t room) noexcept {
       if (parts <= 1) return;
       Dense(rules, *worker.workspace)
           .sort_to(gathered.get(), count, worker.scattered.get(), room, sorted.get(),
-                   is_tight ? &range : nullptr);
+                   is_bounded ? &range : nullptr);
     }
     std::span<const Item> result() const noexcept {
       return {parts > 1 ? sorted.get() : gathered.get(), count};
@@ -240,7 +240,7 @@ class SliceMerge final : public RecordMerge {
 
   void gather(Slice& slice) noexcept {
     while (in_round_ == 0) begin_round();
-    slice.is_tight = bounded_ && (entering_ != nullptr || in_round_ > Dense::kMax);
+    slice.is_bounded = entering_ != nullptr || in_round_ > Dense::kMax;
     slice.range.low = bound_.bits;
     if (in_round_ <= Dense::kMax) {
       for (Input& input : inputs_) input.slice_end = input.round_end;
@@ -249,7 +249,6 @@ class SliceMerge final : public RecordMerge {
       bound_ = bound_slice();
     }
     slice.range.high = bound_.bits;
-    bounded_ = true;
     slice.count = 0;
     slice.parts = 0;
     for (Input& input : inputs_) {
@@ -289,7 +288,6 @@ class SliceMerge final : public RecordMerge {
   Input* entering_ = nullptr;  // whose next block bounds the round
   Place round_bound_;          // if there is one
   Place bound_;                // of the last slice
-  bool bounded_ = false;       // there is one
   std::uint64_t in_round_ = 0;
   std::uint64_t not_gathered_ = 0;
   std::uint64_t left_ = 0;

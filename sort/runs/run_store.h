@@ -167,9 +167,9 @@ struct Run {
 // The layout of a run. The run outlives it.
 class RunLayout : public SpreadLayout {
  public:
-  // That is written.
+  // To write it.
   explicit RunLayout(Run& run) : SpreadLayout(run.places, "a run", std::nullopt), run_(run) {}
-  // That is read, so many bytes from the beginning of a block on.
+  // To read it: so many bytes from the beginning of a block on.
   RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes)
       : SpreadLayout(run.places, "a run", bytes, first_block), run_(run) {}
   void describe(const Place& place, CauseText& text) const noexcept override;

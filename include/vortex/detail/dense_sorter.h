@@ -10,6 +10,7 @@
 #include <limits>
 #include <span>
 
+#include "vortex/detail/chunk_arena.h"
 #include "vortex/detail/counted_keys.h"
 #include "vortex/detail/digit.h"
 #include "vortex/detail/small_sort.h"
@@ -36,7 +37,7 @@ class DenseSorter {
                                           ? (std::size_t{192} << 10) / sizeof(Record)
                                           : 4 * kMaxSmallSort;
 
-  // Room to distribute as many records without counting them first.
+  // Room in which most arrays can be distributed without counting their records first.
   static constexpr std::size_t kSpacious = 3 * kMax;
 
   // Where slices begin, for the levels at work. A level of s slices keeps s + 1 places. Slices of a
@@ -140,7 +141,7 @@ class DenseSorter {
 
  private:
   using Places = std::span<std::uint32_t>;
-  static constexpr std::size_t kLine = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
+  static constexpr std::size_t kLine = ChunkLayout<Record>::kLineRecords;
   // The array may come from memory: it is asked for so many records ahead.
   static constexpr std::size_t kSoon = 2048 / sizeof(Record) + 1;
 
