@@ -1,5 +1,7 @@
 #include "sort/record/format_order.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <type_traits>
 
@@ -42,6 +44,49 @@ bool sort_words_in_little_scratch(const CodedWord& coded, std::byte* bucket, std
   return true;
 }
 
+// Stores records as items at the ends of the buckets that the table chooses. Some at a time, so
+// that the processor chooses the next ones' buckets while it waits for the ends; and prefetched,
+// since another processor has just read them from the disk.
+template <bool kPlain, typename Coded>
+std::size_t scatter_by_table(const Coded& coded, const std::byte* records, std::size_t count,
+                             const detail::BucketSplitters::Finder& finder, OpenBuckets& buckets) {
+  using Item = typename Coded::Item;
+  constexpr std::size_t kAtOnce = 8;
+  OpenBuckets::End* const ends = &buckets.end(0);
+  constexpr std::size_t kAhead = 2048;
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t few = std::min(kAtOnce, count - done);
+    __builtin_prefetch(records + kAhead);
+    if constexpr (sizeof(Item) > 8) __builtin_prefetch(records + kAhead + 64);
+    std::array<Item, kAtOnce> items;
+    std::array<std::size_t, kAtOnce> chosen;
+    const auto choose = [&](std::size_t i) {
+      const std::byte* const record = records + i * sizeof(Item);
+      if constexpr (kPlain) {
+        std::memcpy(&items[i], record, sizeof(Item));
+      } else {
+        items[i] = coded.item(record, coded.bits(record));
+      }
+      chosen[i] = finder.only_table(typename Coded::KeyOf{}(items[i]));
+    };
+    if (few == kAtOnce) [[likely]] {
+      for (std::size_t i = 0; i < kAtOnce; ++i) choose(i);
+    } else {
+      for (std::size_t i = 0; i < few; ++i) choose(i);
+    }
+    for (std::size_t i = 0; i < few; ++i) {
+      OpenBuckets::End& end = ends[chosen[i]];
+      if (end.room() < sizeof(Item) && !buckets.extend(chosen[i])) [[unlikely]]
+        return done + i;
+      std::byte* const to = std::exchange(end.cursor, end.cursor + sizeof(Item));
+      std::memcpy(to, &items[i], sizeof(Item));
+    }
+    records += few * sizeof(Item);
+    done += few;
+  }
+  return count;
+}
+
 }  // namespace
 
 template <typename Coded>
@@ -49,12 +94,18 @@ std::size_t FormatOrder::scatter_coded(const std::byte* records, std::size_t cou
                                        const detail::BucketSplitters& splitters,
                                        OpenBuckets& buckets) const {
   using Item = typename Coded::Item;
-  return scatter_by(
-      std::integral_constant<std::size_t, sizeof(Item)>{}, records, count, splitters, buckets,
-      [coded = Coded(rules())](std::byte* to, const std::byte* record, std::uint64_t bits, auto) {
-        const Item item = coded.item(record, bits);
-        std::memcpy(to, &item, sizeof item);
-      });
+  const Coded coded(rules());
+  const detail::BucketSplitters::Finder finder = splitters.finder();
+  if (finder.table_decides()) {
+    return coded.is_plain() ? scatter_by_table<true>(coded, records, count, finder, buckets)
+                            : scatter_by_table<false>(coded, records, count, finder, buckets);
+  }
+  return scatter_by(std::integral_constant<std::size_t, sizeof(Item)>{}, records, count, splitters,
+                    buckets,
+                    [coded](std::byte* to, const std::byte* record, std::uint64_t bits, auto) {
+                      const Item item = coded.item(record, bits);
+                      std::memcpy(to, &item, sizeof item);
+                    });
 }
 
 std::size_t FormatOrder::scatter(const std::byte* records, std::size_t count,
