@@ -232,7 +232,8 @@ class VORTEX_EXPORT OpenBuckets {
 // The leading bits of a record are the first 64 bits of its key: if leading_bits(a) <
 // leading_bits(b), then less(a, b). An order that has none takes 0 for all.
 //
-// Immutable: any number of threads may call it at a time. Nothing here allocates but the merges.
+// Immutable: any number of threads may call it at a time. Nothing here allocates but the merges and
+// the sorts of large buckets.
 class VORTEX_EXPORT RecordOrder {
  public:
   virtual ~RecordOrder() = default;
@@ -269,6 +270,19 @@ class VORTEX_EXPORT RecordOrder {
   // sorts; then it throws nothing. None: it cannot do so.
   virtual std::optional<std::size_t> scratch_to_sort_in_place(
       std::size_t /*count*/) const noexcept {
+    return std::nullopt;
+  }
+
+  // Sorts the records of a bucket, as scatter() left them there, where they are, by as many of
+  // `threads` as pay. Allocates at most bytes_to_sort_large_bucket() of as many threads, which is a
+  // small part of what the records take. False: it cannot, or there is no memory, and nothing has
+  // changed.
+  virtual bool sort_large_bucket(std::byte* /*records*/, std::size_t /*count*/,
+                                 unsigned /*threads*/) const noexcept {
+    return false;
+  }
+  virtual std::optional<std::size_t> bytes_to_sort_large_bucket(
+      std::size_t /*count*/, unsigned /*threads*/) const noexcept {
     return std::nullopt;
   }
 

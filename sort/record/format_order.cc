@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <type_traits>
 
 #include "sort/record/coded_record.h"
 #include "sort/record/coded_sort.h"
 #include "sort/record/slice_merge.h"
 #include "vortex/detail/cpu.h"
+#include "vortex/detail/in_place_sort.h"
 #include "vortex/detail/small_sort.h"
+#include "vortex/sort.h"
 
 namespace vortex::inline v0 {
 
@@ -140,6 +143,40 @@ void FormatOrder::sort_bucket(std::byte* records, std::size_t count, std::span<s
 std::optional<std::size_t> FormatOrder::scratch_to_sort_in_place(std::size_t count) const noexcept {
   if (CodedPair::suits(rules())) return CodedSort<CodedPair>::scratch_bytes(count);
   if (CodedWord::suits(rules())) return CodedSort<CodedWord>::scratch_bytes(count);
+  return std::nullopt;
+}
+
+bool FormatOrder::sort_large_bucket(std::byte* records, std::size_t count,
+                                    unsigned threads) const noexcept {
+  const auto sort = [&](const auto& coded, auto* items, auto sort_items) {
+    try {
+      sort_items(items);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    coded.decode(items, count, records);
+    return true;
+  };
+  const KeyCode as_it_is;
+  if (CodedWord::suits(rules())) {
+    return sort(CodedWord(rules()), reinterpret_cast<std::uint64_t*>(records),
+                [&](auto* words) { detail::sort_keys_64(words, count, as_it_is, threads); });
+  }
+  if (CodedPair::suits(rules())) {
+    return sort(CodedPair(rules()), reinterpret_cast<Pair64*>(records),
+                [&](auto* pairs) { detail::sort_pairs_64(pairs, count, as_it_is, true, threads); });
+  }
+  return false;
+}
+
+std::optional<std::size_t> FormatOrder::bytes_to_sort_large_bucket(
+    std::size_t count, unsigned threads) const noexcept {
+  if (CodedWord::suits(rules())) {
+    return detail::InPlaceSort<std::uint64_t, detail::KeyOfWord>::bytes_of_run(count, threads);
+  }
+  if (CodedPair::suits(rules())) {
+    return detail::InPlaceSort<Pair64, detail::KeyOfPair>::bytes_of_run(count, threads);
+  }
   return std::nullopt;
 }
 

@@ -10,6 +10,7 @@
 #include "vortex/detail/record_sort.h"
 #include "vortex/error.h"
 #include "vortex/os/activity.h"
+#include "vortex/os/memory.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -44,6 +45,15 @@ class ChoosingOutput final : public RecordOutput {
   const std::size_t record_bytes_;
   std::span<std::byte> room_;
 };
+
+// The pages that lie within a part of the heap.
+void give_pages_back(std::byte* from, std::size_t bytes) noexcept {
+  const auto page = static_cast<std::ptrdiff_t>(os::page_bytes());
+  const auto address = reinterpret_cast<std::intptr_t>(from);
+  const std::ptrdiff_t before = (page - address % page) % page;
+  const std::ptrdiff_t whole = (static_cast<std::ptrdiff_t>(bytes) - before) / page * page;
+  if (whole > 0) os::discard(from + before, static_cast<std::size_t>(whole));
+}
 
 // Forgets everything.
 class Nowhere final : public RecordOutput {
@@ -121,6 +131,13 @@ void RunFormation::Buckets::flush() noexcept {
   detail::finish_streaming();
 }
 
+void RunFormation::Buckets::give_back(std::size_t bucket, std::size_t from, std::size_t to) {
+  const std::size_t block = pool_.block_bytes();
+  from = from / block * block;
+  to = to / block * block;
+  if (from < to) require(streams_[bucket]->give_back_range(from, to));
+}
+
 void RunFormation::Buckets::clear(std::size_t bucket) {
   require(streams_[bucket]->give_back_range(0, streams_[bucket]->reserved_bytes()));
   written_[bucket] = {};
@@ -194,7 +211,7 @@ void RunFormation::make_generations(const RunFormationOptions& options) {
 }
 
 std::span<std::byte> RunFormation::sort_scratch() const noexcept {
-  return scratch_.first(scratch_.size() - kept_bytes_);
+  return scratch_.first(scratch_.size() - kept_bytes_ - set_aside_bytes_);
 }
 
 // How many of the first records are kept aside in the scratch, which also holds two pairs for each
@@ -268,10 +285,53 @@ void RunFormation::emit(RecordOutput& out) {
 
 void RunFormation::begin_sorting(const Buckets& buckets, unsigned threads) {
   std::vector<BucketSorters::Bucket> unsorted(buckets.size());
+  std::size_t most = 0;
   for (std::size_t i = 0; i < unsorted.size(); ++i) {
     unsorted[i] = {buckets.begin(i), buckets.bytes(i) / record_bytes_};
+    most = std::max(most, unsorted[i].count);
   }
+  set_memory_aside(most, threads);
   sorters_.emplace(order_, std::move(unsorted), threads, sort_scratch());
+}
+
+// The sort of a bucket that is too large for the scratch allocates: as much of the scratch is given
+// to the system before, and for good, since what is freed may stay with the process.
+void RunFormation::set_memory_aside(std::size_t most_records, unsigned threads) {
+  const auto in_scratch = order_.scratch_to_sort_in_place(most_records);
+  if (!in_scratch || *in_scratch <= sort_scratch().size()) return;
+  const std::size_t all = sort_scratch().size() + set_aside_bytes_;
+  for (unsigned some = threads; some > 0; --some) {
+    const auto bytes = order_.bytes_to_sort_large_bucket(most_records, some);
+    if (!bytes || *bytes > all / 4 * 3) continue;
+    if (all - *bytes < detail::least_sort_scratch_bytes(most_records)) continue;
+    threads_for_large_ = some;
+    if (*bytes <= set_aside_bytes_) return;
+    set_aside_bytes_ = *bytes;
+    give_pages_back(sort_scratch().data() + sort_scratch().size(), *bytes);
+    return;
+  }
+  threads_for_large_ = 0;
+}
+
+bool RunFormation::sort_where_it_is(std::byte* records, std::size_t count) noexcept {
+  const auto in_scratch = order_.scratch_to_sort_in_place(count);
+  if (threads_for_large_ == 0 || !in_scratch || *in_scratch <= sort_scratch().size()) return false;
+  const WorkSpan span(SpanKind::kSort);
+  return order_.sort_large_bucket(records, count, threads_for_large_);
+}
+
+// Gives the memory back block by block, as the next run takes it.
+void RunFormation::emit_sorted(Buckets& buckets, std::size_t bucket, RecordOutput& out) {
+  const std::byte* const records = buckets.begin(bucket);
+  const std::size_t bytes = buckets.bytes(bucket);
+  const std::size_t at_once = pool_.block_bytes() / record_bytes_ * record_bytes_;
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t some = std::min(at_once, bytes - done);
+    append_records(out, records + done, some / record_bytes_, record_bytes_);
+    buckets.give_back(bucket, done, done + some);
+    room_.notify();
+    done += some;
+  }
 }
 
 void RunFormation::emit_generation(Generation& run, unsigned threads, RecordOutput& out) {
@@ -284,6 +344,8 @@ void RunFormation::emit_generation(Generation& run, unsigned threads, RecordOutp
     const std::size_t count = run.buckets.bytes(i) / record_bytes_;
     if (sorters_->next()) {
       append_records(choosing, records, count, record_bytes_);
+    } else if (sort_where_it_is(records, count)) {
+      emit_sorted(run.buckets, i, choosing);
     } else {
       const WorkSpan span(SpanKind::kSort);
       order_.sort_bucket(records, count, sort_scratch(), choosing);

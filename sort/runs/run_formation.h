@@ -26,7 +26,9 @@ namespace vortex::inline v0 {
 // memory that each bucket of the old run gives back takes records of the new one.
 //
 // The buckets are split by a sample of the first records, for later runs by the quantiles of a run
-// before. A bucket that gets too many records is sorted in pieces: slower, never wrong.
+// before. Where the keys drift, as those of sorted records do, one bucket gets most records. One
+// that gets more than the scratch can sort is sorted where it is, with memory that takes the place
+// of scratch, or in pieces: slower, never wrong.
 //
 // Memory is the pool and the scratch, and one to two KiB for each bucket. push(), records()
 // and close() are for one thread at a time, and emit_closed() is for one. After an exception it can
@@ -94,6 +96,8 @@ class RunFormation {
     std::byte* begin(std::size_t bucket) const noexcept { return streams_[bucket]->bytes(); }
     // After a flush.
     std::size_t bytes(std::size_t bucket) const noexcept { return written_[bucket].bytes; }
+    // Gives the memory of a bucket's bytes [from, to) back, as far as that is whole blocks.
+    void give_back(std::size_t bucket, std::size_t from, std::size_t to);
     // Empties a bucket and gives its memory back.
     void clear(std::size_t bucket);
 
@@ -137,6 +141,9 @@ class RunFormation {
   std::size_t sample_capacity() const noexcept;
   void distribute_sample();
   void begin_sorting(const Buckets& buckets, unsigned threads);
+  void set_memory_aside(std::size_t most_records, unsigned threads);
+  bool sort_where_it_is(std::byte* records, std::size_t count) noexcept;
+  void emit_sorted(Buckets& buckets, std::size_t bucket, RecordOutput& out);
   void emit_generation(Generation& run, unsigned threads, RecordOutput& out);
 
   Generation& filling() const noexcept { return *generations_[filling_]; }
@@ -147,6 +154,8 @@ class RunFormation {
   const std::unique_ptr<std::byte[]> scratch_memory_;
   const std::span<std::byte> scratch_;
   std::size_t kept_bytes_ = 0;                  // whole splitters, at the end of the scratch
+  std::size_t set_aside_bytes_ = 0;             // in front of them, not touched any more
+  unsigned threads_for_large_ = 0;              // that what is set aside suffices for
   std::unique_ptr<Buckets::Buffer[]> buffers_;  // of the generation that is filled
   std::vector<std::unique_ptr<Generation>> generations_;
   std::size_t filling_ = 0;

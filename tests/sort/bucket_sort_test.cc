@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -132,9 +133,31 @@ TEST_P(BucketSortTest, InPlaceAsTheyAre) {
   }
 }
 
+// Those that no scratch holds: by one thread and by several, which get memory of their own.
+TEST_P(BucketSortTest, LargeOnesWhereTheyAre) {
+  auto random = test::test_random();
+  for (const Shape shape : test::kShapes) {
+    const unsigned threads = std::array{1U, 2U, 7U}[random() % 3];
+    const FormatOrder order = random_order(random);
+    const std::size_t count = random() % 4 == 0 ? random() % 5000 : 1'100'000;
+    SCOPED_TRACE(to_string(order.format()) + ", " + std::to_string(count) + " of shape " +
+                 std::to_string(static_cast<int>(shape)) + ", threads " + std::to_string(threads));
+    RecordList list = test::make_records(shape, record_bytes(), count, random);
+    turn_to_format(list, order.format().keys().front());
+    std::vector<std::uint64_t> bucket = bucket_of(order, list);
+    auto* const records = reinterpret_cast<std::byte*>(bucket.data());
+    ASSERT_TRUE(order.sort_large_bucket(records, count, threads));
+    ASSERT_TRUE(std::ranges::equal(stably_sorted(order, list).bytes,
+                                   std::span(records, list.bytes.size())));
+    EXPECT_TRUE(order.bytes_to_sort_large_bucket(count, threads));
+  }
+}
+
 TEST(BucketSort, OtherRecordsAreNotSortedInPlace) {
   EXPECT_FALSE(FormatOrder(RecordFormat(100)).scratch_to_sort_in_place(10));
   EXPECT_FALSE(FormatOrder(RecordFormat(16)).scratch_to_sort_in_place(10));
+  EXPECT_FALSE(FormatOrder(RecordFormat(16)).bytes_to_sort_large_bucket(10, 1));
+  EXPECT_FALSE(FormatOrder(RecordFormat(16)).sort_large_bucket(nullptr, 0, 1));
   EXPECT_FALSE(FormatOrder(RecordFormat(8, {{0, 4, {}, false}})).scratch_to_sort_in_place(10));
 }
 

@@ -394,6 +394,54 @@ TEST(RunFormation, GivesBackBucketByBucket) {
   }
 }
 
+// Keys that grow with the input: the splitters of the first run send the second to one bucket. It
+// is sorted where it is, and its blocks are given back one by one.
+TEST(RunFormation, OneBucketGetsAll) {
+  auto random = test::test_random();
+  for (const unsigned threads : {1U, 2U}) {
+    const std::size_t record_bytes = threads == 1 ? 16 : 8;
+    // More than the scratch, and half of that is what the threads allocate.
+    const std::size_t scratch = std::size_t{threads == 1 ? 13U : 30U} << 20;
+    const std::size_t count = (scratch + (std::size_t{2} << 20)) / record_bytes;
+    Memory memory(2 * count * record_bytes / kBlock);
+    const FormatOrder order(
+        RecordFormat(record_bytes, {{0, 8, parse_key_type("u64be", "key"), false}}));
+    RecordList list = test::make_records(Shape::kRandom, record_bytes, 2 * count, random);
+    for (std::size_t i = 0; i < 2 * count; ++i) {
+      list.bytes[i * record_bytes] = std::byte{i < count ? std::uint8_t{1} : std::uint8_t{9}};
+    }
+    RunFormation runs(order, memory.streams,
+                      {.buckets = 16, .scratch_bytes = scratch, .threads = threads});
+    ASSERT_EQ(runs.push(list.at(0), count), count);
+    ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, 0, count));
+    ASSERT_EQ(runs.push(list.at(count), count), count);
+    struct Watching final : RecordOutput {
+      Watching(std::size_t record_bytes, StreamPool& pool)
+          : collector(record_bytes), streams(pool) {}
+      std::span<std::byte> room(std::size_t most_bytes) override {
+        return collector.room(most_bytes);
+      }
+      void written(std::size_t bytes) override {
+        collector.written(bytes);
+        done += bytes;
+        if (done <= halfway) in_use_halfway = streams.blocks_in_use();
+      }
+      RecordCollector collector;
+      StreamPool& streams;
+      std::size_t done = 0;
+      std::size_t halfway = 0;
+      std::size_t in_use_halfway = 0;
+    };
+    Watching out(record_bytes, memory.streams);
+    out.halfway = count * record_bytes / 2;
+    runs.emit(out);
+    EXPECT_LE(out.in_use_halfway, count * record_bytes / kBlock / 2 + 2);
+    EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+    ASSERT_TRUE(out.collector.list.bytes ==
+                stably_sorted(order, part_of(list, count, count)).bytes);
+  }
+}
+
 TEST(RunFormation, SaysWhatIsWrong) {
   Memory memory(8);
   const auto error_of = [&](std::size_t record_bytes, RunFormationOptions options) {

@@ -33,6 +33,7 @@ struct Setting {
   const char* key = "0:8";
   std::size_t block_bytes = 0;
   unsigned threads = 0;
+  bool drifting = false;  // each word is likely to be greater than those far in front of it
 };
 constexpr Setting kSettings[] = {
     {"Records100In8", 8 * kMiB, 24 * kMiB, 100, DiskBackend::kBest},
@@ -46,6 +47,7 @@ constexpr Setting kSettings[] = {
     {"AllInMemory", 128 * kMiB, 64 * kMiB, 100, DiskBackend::kBest},
     {"LittleInMuch", 512 * kMiB, 8 * kMiB, 100, DiskBackend::kBest},
     {"SmallBlocksIn512", 512 * kMiB, 768 * kMiB, 100, DiskBackend::kBest, "0:8", 32 << 10},
+    {"DriftingIn512", 512 * kMiB, 768 * kMiB, 8, DiskBackend::kBest, "0:8", 0, 2, true},
     {"LongKeysIn16", 16 * kMiB, 64 * kMiB, 64 << 10, DiskBackend::kBest, "0:65536"},
     {"LongestKeysIn32", 32 * kMiB, 80 * kMiB, 1 << 20, DiskBackend::kBest, "0:1048576"},
 };
@@ -62,7 +64,12 @@ class SortMemory : public ::testing::TestWithParam<Setting> {
     EXPECT_LE(peak_bytes, memory + (much ? memory / 50 : 32 * kMiB)) << peak_bytes / kMiB << " MiB";
     EXPECT_GT(peak_bytes, std::min(GetParam().memory_bytes, GetParam().data_bytes) / 2);
   }
-  static std::uint64_t word(std::uint64_t index) { return mix_bits(index + 1); }
+  static std::uint64_t word(std::uint64_t index) {
+    const std::uint64_t random = mix_bits(index + 1);
+    if (!GetParam().drifting) return random;
+    const std::uint64_t words = GetParam().data_bytes / sizeof(std::uint64_t);
+    return __builtin_bswap64((~std::uint64_t{0} / words / 64 * 63) * index + random / 64);
+  }
 
   // By a child, whose memory is not that of the sort.
   static void make_input(const std::string& path) {

@@ -60,7 +60,7 @@ int vacate(std::byte* address, std::size_t bytes) noexcept;
 
 // Takes the pages of [address, address + bytes) away and leaves the map as it is; the kernel frees
 // page tables that are empty then from Linux 6.14 on. Returns 0 or an errno value.
-int discard(std::byte* address, std::size_t bytes) noexcept;
+VORTEX_EXPORT int discard(std::byte* address, std::size_t bytes) noexcept;
 
 // Makes every page of the range present and writable. Returns 0 or an errno value.
 int populate(std::byte* address, std::size_t bytes) noexcept;

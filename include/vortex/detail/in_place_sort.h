@@ -37,6 +37,12 @@ class InPlaceSort {
         std::min<std::size_t>(ThreadTeam::resolve(threads), count / kMinShare));
   }
 
+  // What run() takes with as many threads, besides the array, at most.
+  static std::size_t bytes_of_run(std::size_t count, unsigned threads) noexcept {
+    if (threads <= 1) return working_bytes(count);
+    return ParallelSort<Record, KeyOf, Codec>::working_bytes(count, threads);
+  }
+
   // With as many of `threads` as pay. Returns the bytes that it took besides the array, at most.
   static std::size_t run(Record* array, std::size_t count, const Rules& rules,
                          const Codec& codec = {}, unsigned threads = 1) {
