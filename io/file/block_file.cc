@@ -253,20 +253,21 @@ void BlockFile::allocate(std::uint64_t bytes) {
   fail("reserve " + format_bytes(bytes) + " for");
 }
 
-bool BlockFile::try_to_grow(std::uint64_t bytes) noexcept {
+bool BlockFile::try_to_grow(std::uint64_t from, std::uint64_t bytes) noexcept {
   const int saved = errno;
   const std::optional<std::uint64_t> free = free_bytes_if_told(file_);
   struct stat status {};
   const bool fits = !free || fstat(file_, &status) != 0 ||
                     bytes <= *free + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
+  const auto begin = static_cast<off_t>(from);
   const auto length = static_cast<off_t>(bytes);
   const auto done = [](int result) {
     return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS;
   };
-  const bool grown =
-      fits &&
-      done(uninterrupted([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); })) &&
-      done(uninterrupted([&] { return ftruncate(file_, length); }));
+  const bool grown = fits && done(uninterrupted([&] {
+                       return fallocate(file_, FALLOC_FL_KEEP_SIZE, begin, length - begin);
+                     })) &&
+                     done(uninterrupted([&] { return ftruncate(file_, length); }));
   errno = saved;
   return grown;
 }

@@ -83,8 +83,9 @@ class VORTEX_EXPORT BlockFile {
   // Reserves space for `bytes` bytes from the beginning, so that a full disk shows now. Where the
   // file system cannot, nothing happens.
   void allocate(std::uint64_t bytes);
-  // The same inside a fault, and makes the file so long. False: there is no room.
-  bool try_to_grow(std::uint64_t bytes) noexcept;
+  // The same inside a fault for what lies behind `from`, and makes the file so long. False: there
+  // is no room.
+  bool try_to_grow(std::uint64_t from, std::uint64_t bytes) noexcept;
   // For writes up to `end` to come: writes that make a file longer wait for each other (ext4), so
   // one that is being made is made longer ahead of them, a good deal at a time, without space. It
   // has to be cut to size before publish(). Small files and others are left alone. Inside faults;

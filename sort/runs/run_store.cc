@@ -165,7 +165,8 @@ void RunStore::allocate_more(Part& part) noexcept {
   // Where there is no room for an eighth more, there may be some for less. If not, writes will
   // tell.
   for (; more > 0; more /= 2) {
-    if (part.file.try_to_grow((part.slots + more) * block_bytes())) break;
+    const std::uint64_t end = (part.slots + more) * block_bytes();
+    if (part.file.try_to_grow(part.slots * block_bytes(), end)) break;
   }
   part.slots_allocated = part.slots + std::max<std::uint64_t>(more, 1);
 }
