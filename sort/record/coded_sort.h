@@ -73,6 +73,7 @@ class CodedSort {
         rules_{{}, small},
         workspace_(new (scratch) Workspace),
         scratch_bytes_(bytes),
+        scratch_end_(reinterpret_cast<Item*>(scratch) + (bytes - kAlignment) / sizeof(Item)),
         sorted_(reinterpret_cast<Item*>(scratch + kFixedBytes - kAlignment) - Dense::kMax),
         dense_(rules_, *workspace_),
         out_(out) {}
@@ -109,19 +110,21 @@ class CodedSort {
     }
     if (range.low == range.high) return put(items, count);
     const unsigned lists = static_cast<unsigned>(
-        std::clamp<std::size_t>(2 * count / Dense::kMax, 4, std::size_t{kMaxLists}));
+        std::clamp<std::size_t>(3 * count / Dense::kMax, 4, std::size_t{kMaxLists}));
     const detail::Split<std::uint64_t> split = level < kSampledLevels
                                                    ? sampled_split(items, count, range, lists)
                                                    : even_split(range, lists);
-    std::array<std::size_t, kMaxLists + 1> ends;
+    std::array<List, kMaxLists> made;
     detail::with_digit(split, [&](const auto& digit) {
-      distribute(items, count, other, digit, split.buckets, ends.data());
+      if (level > 0 || !distribute_spaced(items, count, other, digit, split.buckets, made.data())) {
+        distribute(items, count, other, digit, split.buckets, made.data());
+      }
     });
     for (unsigned i = 0; i < split.buckets; ++i) {
-      const std::size_t begin = i == 0 ? 0 : ends[i - 1];
-      if (ends[i] == begin) continue;
-      sort(other + begin, ends[i] - begin, items + begin, range_of(split, i, range),
+      if (made[i].size == 0) continue;
+      sort(other + made[i].begin, made[i].size, items, range_of(split, i, range),
            is_tight(split, i), level + 1);
+      items += made[i].size;
     }
   }
 
@@ -137,53 +140,125 @@ class CodedSort {
     return split_by_sample(sample.data(), kSample, range, lists);
   }
 
-  // Copies the items to their lists in `other`, in order; ends[i] is where list i ends.
+  // What a level remembers: little, since it is on the stack.
+  struct List {
+    std::uint32_t begin;  // in what the items were copied to
+    std::uint32_t size;
+  };
+  // While lists are made.
+  struct Lists {
+    std::array<Item*, kMaxLists + 1> begins;  // where one begins the room of the other ends
+    std::array<Item*, kMaxLists> ends;
+  };
+
+  // Copies the items to lists in `other`, in order.
   template <typename Digit>
-  void distribute(const Item* items, std::size_t count, Item* other, const Digit& digit,
-                  unsigned lists, std::size_t* ends) const noexcept {
-    std::array<std::uint32_t, kMaxLists> sizes;
-    std::array<Item*, kMaxLists> cursors;
-    std::fill_n(sizes.begin(), lists, 0);
-    for (std::size_t i = 0; i < count; ++i) ++sizes[digit(key_of(items[i]))];
-    std::size_t end = 0;
+  [[gnu::noinline]] void distribute(const Item* items, std::size_t count, Item* other,
+                                    const Digit& digit, unsigned lists, List* made) const noexcept {
+    for (unsigned i = 0; i < lists; ++i) made[i].size = 0;
+    for (std::size_t i = 0; i < count; ++i) ++made[digit(key_of(items[i]))].size;
+    Lists places;
+    std::uint32_t begin = 0;
     for (unsigned i = 0; i < lists; ++i) {
-      cursors[i] = other + end;
-      ends[i] = end += sizes[i];
+      made[i].begin = begin;
+      places.begins[i] = places.ends[i] = other + begin;
+      begin += made[i].size;
     }
     if (count <= kMaxDirect) {
       for (std::size_t i = 0; i < count; ++i) {
-        Dense::append(cursors.data(), digit(key_of(items[i])), items[i]);
+        Dense::append(places.ends.data(), digit(key_of(items[i])), items[i]);
       }
       return;
     }
-    // A buffer of four cache lines for each list, which is written past the caches. It holds each
-    // item where the list has it: the lists begin anywhere in a line.
-    Item* const buffers = sorted_;
-    for (std::size_t i = 0; i < count; ++i) {
-      const unsigned list = digit(key_of(items[i]));
-      Item* const at = cursors[list];
+    fill<false>(items, count, digit, places);
+    end_lists(lists, places);
+  }
+
+  // The same for lists as large as each other that have room between them, so that nobody needs to
+  // count first. False, and the items are as they were: they do not fit so.
+  template <typename Digit>
+  [[gnu::noinline]] bool distribute_spaced(const Item* items, std::size_t count, Item* other,
+                                           const Digit& digit, unsigned lists,
+                                           List* made) const noexcept {
+    if (count <= kMaxDirect) return false;
+    // The outer ones get what lies beyond the sample, too.
+    const std::size_t more = count / (kSample / 8) / kBuffered * kBuffered;
+    const auto all = static_cast<std::size_t>(scratch_end_ - other);
+    if (all < count + 2 * more) return false;
+    const std::size_t room = (all - 2 * more) / lists / kBuffered * kBuffered;
+    if (room < (count + count / 16) / lists + 2 * kBuffered) return false;
+    Lists places;
+    for (unsigned i = 0; i <= lists; ++i) {
+      places.begins[i] = other + i * room + (i == 0 ? 0 : i < lists ? more : 2 * more);
+    }
+    std::copy_n(places.begins.begin(), lists, places.ends.begin());
+    // Some of them show whether the lists get about the same.
+    const std::size_t some = count / 8;
+    if (!fill<true>(items, some, digit, places)) return false;
+    for (unsigned i = 0; i < lists; ++i) {
+      const auto size = static_cast<std::size_t>(places.ends[i] - places.begins[i]);
+      if (size > (room + more) * 3 / 16) return false;
+    }
+    if (!fill<true>(items + some, count - some, digit, places)) return false;
+    end_lists(lists, places);
+    for (unsigned i = 0; i < lists; ++i) {
+      made[i].begin = static_cast<std::uint32_t>(places.begins[i] - other);
+      made[i].size = static_cast<std::uint32_t>(places.ends[i] - places.begins[i]);
+    }
+    return true;
+  }
+
+  // Appends the items to their lists by way of a buffer of four cache lines for each, which is
+  // written past the caches. It holds each item where the list has it: the lists may begin anywhere
+  // in a line. False: a list has filled its room, if that is limited.
+  template <bool kLimited, typename Digit>
+  bool fill(const Item* items, std::size_t count, const Digit& digit,
+            Lists& places) const noexcept {
+    constexpr std::size_t kAtOnce = 8;
+    const auto append = [&](const Item& item, unsigned list) {
+      Item* const at = places.ends[list];
       const std::size_t slot = slot_of(at);
-      std::memcpy(buffers + list * kBuffered + slot, items + i, sizeof(Item));
-      cursors[list] = at + 1;
-      if (slot + 1 == kBuffered) {
-        write_buffer(buffers + list * kBuffered, list == 0 ? other : other + ends[list - 1],
-                     at + 1);
+      std::memcpy(buffer(list) + slot, &item, sizeof(Item));
+      places.ends[list] = at + 1;
+      if (slot + 1 < kBuffered) return true;
+      write_buffer(buffer(list), places.begins[list], at + 1);
+      return !kLimited || at + 1 != places.begins[list + 1];
+    };
+    std::size_t done = 0;
+    for (; done + kAtOnce <= count; done += kAtOnce) {
+      // Buckets come from memory.
+      __builtin_prefetch(items + done + kAhead);
+      if constexpr (sizeof(Item) > 8) __builtin_prefetch(items + done + kAhead + kAtOnce / 2);
+      std::array<unsigned, kAtOnce> chosen;
+      for (std::size_t i = 0; i < kAtOnce; ++i) chosen[i] = digit(key_of(items[done + i]));
+      for (std::size_t i = 0; i < kAtOnce; ++i) {
+        if (!append(items[done + i], chosen[i])) [[unlikely]]
+          return false;
       }
     }
+    for (; done < count; ++done) {
+      if (!append(items[done], digit(key_of(items[done])))) return false;
+    }
+    return true;
+  }
+
+  // Writes what the buffers hold.
+  void end_lists(unsigned lists, const Lists& places) const noexcept {
     for (unsigned i = 0; i < lists; ++i) {
-      Item* const begin = i == 0 ? other : other + ends[i - 1];
-      const std::size_t rest = std::min<std::size_t>(slot_of(cursors[i]), cursors[i] - begin);
-      std::memcpy(cursors[i] - rest, buffers + i * kBuffered + slot_of(cursors[i]) - rest,
-                  rest * sizeof(Item));
+      Item* const end = places.ends[i];
+      const std::size_t rest = std::min<std::size_t>(slot_of(end), end - places.begins[i]);
+      std::memcpy(end - rest, buffer(i) + slot_of(end) - rest, rest * sizeof(Item));
     }
     detail::finish_streaming();
   }
 
   static constexpr std::size_t kBuffered = 256 / sizeof(Item);
+  static constexpr std::size_t kAhead = 2048 / sizeof(Item);
   static_assert(kMaxLists * kBuffered <= Dense::kMax);
   // So many are distributed within the caches.
   static constexpr std::size_t kMaxDirect = (std::size_t{256} << 10) / sizeof(Item);
 
+  Item* buffer(unsigned list) const noexcept { return sorted_ + list * kBuffered; }
   static std::size_t slot_of(const Item* at) noexcept {
     return reinterpret_cast<std::uintptr_t>(at) / sizeof(Item) % kBuffered;
   }
@@ -229,6 +304,7 @@ class CodedSort {
   const detail::SortRules<Item, KeyOf> rules_;
   Workspace* const workspace_;
   const std::size_t scratch_bytes_;
+  Item* const scratch_end_;
   Item* const sorted_;
   std::size_t sorted_room_ = Dense::kMax;  // items; behind it there is room for the bucket's
   const Dense dense_;
