@@ -31,9 +31,11 @@ struct ValueCount {
 template <typename Bits>
 class ComparedValues {
  public:
-  static constexpr unsigned kMax = 8;
+  static constexpr unsigned kMax = 16;
 
   explicit ComparedValues(Isa isa) noexcept : isa_(isa) {}
+
+  unsigned size() const noexcept { return size_; }
 
   // False when there is no room for a value that is new.
   bool add(Bits value) noexcept {
@@ -46,6 +48,7 @@ class ComparedValues {
   // Counts keys, adding those that are new, until there is no room for one. Returns how many it
   // counted.
   std::size_t count(std::span<const Bits> keys) noexcept {
+    from_memory_ = keys.size_bytes() > kCached;
     std::size_t at = 0;
     while (at < keys.size()) {
       const auto block = keys.subspan(at, std::min(kBlock, keys.size() - at));
@@ -68,6 +71,8 @@ class ComparedValues {
 
  private:
   static constexpr std::size_t kBlock = 512;  // a page: what is read again is in the nearest cache
+  static constexpr std::size_t kLine = 64 / sizeof(Bits);
+  static constexpr std::size_t kCached = std::size_t{2} << 20;
   using Found = std::array<Bits, kMax>;
 
   bool has(Bits value) const noexcept {
@@ -76,21 +81,26 @@ class ComparedValues {
 
   bool count_block(std::span<const Bits> block) noexcept {
     // The processor's own prefetching does not keep up.
-    for (std::size_t i = 0; i < kBlock; i += 64 / sizeof(Bits))
-      __builtin_prefetch(block.data() + kBlock + i);
+    if (from_memory_) {
+      for (std::size_t i = 0; i < kBlock; i += kLine) __builtin_prefetch(block.data() + kBlock + i);
+    }
     Found found{};
-    switch (block.size() == kBlock ? isa_ : Isa::kPortable) {
+    // Whole lines of them as vectors.
+    const std::size_t many = block.size() / kLine * kLine;
+    std::size_t done = many;
+    switch (isa_) {
 #if defined(__x86_64__)
       case Isa::kAvx512:
-        find_avx512(block.data(), kBlock, found);
+        find_avx512(block.data(), many, found);
         break;
       case Isa::kAvx2:
-        find_avx2(block.data(), kBlock, found);
+        find_avx2(block.data(), many, found);
         break;
 #endif
       default:
-        find(block.data(), block.size(), found);
+        done = 0;
     }
+    find(block.data() + done, block.size() - done, found);
     std::size_t sum = 0;
     for (unsigned i = 0; i < size_; ++i) sum += found[i];
     if (sum != block.size()) return false;
@@ -105,26 +115,56 @@ class ComparedValues {
       const Bits value = values_[i];
       Bits sum = 0;
       for (std::size_t k = 0; k < count; ++k) sum += keys[k] == value ? 1 : 0;
-      found[i] = sum;
+      found[i] += sum;
     }
   }
 #if defined(__x86_64__)
+  // An instruction for each line of the only value there seems to be.
+  __attribute__((target("avx512f"))) static bool are_all_avx512(const Bits* keys, std::size_t count,
+                                                                Bits value) noexcept {
+    const __m512i values = sizeof(Bits) == 8 ? _mm512_set1_epi64(static_cast<long long>(value))
+                                             : _mm512_set1_epi32(static_cast<int>(value));
+    constexpr int kOrWithDifference = 0xf6;  // a | (b ^ c)
+    __m512i others = _mm512_setzero_si512(), more = others;
+    std::size_t k = 0;
+    for (; k + 2 * kLine <= count; k += 2 * kLine) {
+      others = _mm512_ternarylogic_epi64(others, values, _mm512_loadu_si512(keys + k),
+                                         kOrWithDifference);
+      more = _mm512_ternarylogic_epi64(more, values, _mm512_loadu_si512(keys + k + kLine),
+                                       kOrWithDifference);
+    }
+    if (k < count) {
+      more =
+          _mm512_ternarylogic_epi64(more, values, _mm512_loadu_si512(keys + k), kOrWithDifference);
+    }
+    const __m512i all = _mm512_or_si512(others, more);
+    return _mm512_test_epi64_mask(all, all) == 0;
+  }
   // By hand: gcc makes no more than 256 bits of a loop unless the whole file is compiled for more.
-  __attribute__((target("avx512f,popcnt"))) void find_avx512(const Bits* keys, std::size_t count,
-                                                             Found& found) const noexcept {
+  __attribute__((target("avx512f"))) void find_avx512(const Bits* keys, std::size_t count,
+                                                      Found& found) const noexcept {
+    if (size_ == 1 && are_all_avx512(keys, count, values_[0])) {
+      found[0] = static_cast<Bits>(count);
+      return;
+    }
     for (unsigned i = 0; i < size_; ++i) {
-      std::uint64_t sum = 0;
-      for (std::size_t k = 0; k < count; k += 64 / sizeof(Bits)) {
+      // Lanes that count for themselves: half of the instructions of adding up masks.
+      __m512i sums = _mm512_setzero_si512();
+      for (std::size_t k = 0; k < count; k += kLine) {
         const __m512i lanes = _mm512_loadu_si512(keys + k);
         if constexpr (sizeof(Bits) == 8) {
-          sum += static_cast<unsigned>(__builtin_popcount(_mm512_cmpeq_epi64_mask(
-              lanes, _mm512_set1_epi64(static_cast<long long>(values_[i])))));
+          const __m512i value = _mm512_set1_epi64(static_cast<long long>(values_[i]));
+          sums = _mm512_mask_add_epi64(sums, _mm512_cmpeq_epi64_mask(lanes, value), sums,
+                                       _mm512_set1_epi64(1));
         } else {
-          sum += static_cast<unsigned>(__builtin_popcount(
-              _mm512_cmpeq_epi32_mask(lanes, _mm512_set1_epi32(static_cast<int>(values_[i])))));
+          const __m512i value = _mm512_set1_epi32(static_cast<int>(values_[i]));
+          sums = _mm512_mask_add_epi32(sums, _mm512_cmpeq_epi32_mask(lanes, value), sums,
+                                       _mm512_set1_epi32(1));
         }
       }
-      found[i] = static_cast<Bits>(sum);
+      alignas(64) std::array<Bits, kLine> lanes;
+      _mm512_store_si512(lanes.data(), sums);
+      for (const Bits lane : lanes) found[i] += lane;
     }
   }
   __attribute__((target("avx2"))) void find_avx2(const Bits* keys, std::size_t count,
@@ -133,7 +173,8 @@ class ComparedValues {
   }
 #endif
 
-  const Isa isa_;
+  Isa isa_;
+  bool from_memory_ = false;
   unsigned size_ = 0;
   std::array<Bits, kMax> values_{};
   std::array<std::uint64_t, kMax> counts_{};
@@ -223,7 +264,7 @@ class FewValues {
   // False: the array needs another sort. Throws std::bad_alloc with nothing changed.
   static bool sort(std::span<Bits> keys, const Codec& codec, unsigned threads) {
     const Isa isa = isa_in_use();
-    const bool compared = seem_few(keys);
+    const std::optional<ComparedValues<Bits>> compared = seem_few(keys, isa);
     if (!compared && (keys.size() < kMinForTable || !seem_to_repeat(keys))) return false;
     std::optional<ThreadTeam> team;
     if (threads != 1 && keys.size() >= 2 * kMinShare) {
@@ -247,7 +288,7 @@ class FewValues {
     std::atomic<bool> too_many = false;
     run([&](std::size_t part) {
       if (too_many.load(std::memory_order_relaxed)) return;
-      if (!count(part_of(part), compared, isa, counted[part])) too_many = true;
+      if (!count(part_of(part), compared, counted[part])) too_many = true;
     });
     if (too_many) return false;
     const Counts counts = joined(counted, codec);
@@ -265,18 +306,26 @@ class FewValues {
   // Below this, filling the table takes as long as sorting.
   static constexpr std::size_t kMinForTable = std::size_t{1} << 16;
   static constexpr std::size_t kMinShare = std::size_t{1} << 20;
+  // Smaller arrays are sorted nearly as fast as more values than three are found.
+  static constexpr std::size_t kMinForMore = 4096;
+  // The table counts more values faster.
+  static constexpr unsigned kFewerThanInTable = 8;
   // Larger arrays are not in the caches when they are written; to read them once more, which plain
   // stores do, takes as long as writing them.
   static constexpr std::size_t kPastCaches = std::size_t{16} << 20;
 
-  // Whether keys that are evenly spread have so few values that each can be compared.
-  static bool seem_few(std::span<const Bits> keys) noexcept {
+  // The values of keys that are evenly spread, if they are so few that each can be compared.
+  static std::optional<ComparedValues<Bits>> seem_few(std::span<const Bits> keys,
+                                                      Isa isa) noexcept {
     constexpr std::size_t kSample = 64;
-    ComparedValues<Bits> values(Isa::kPortable);
+    const unsigned most = keys.size() < kMinForMore    ? 3
+                          : keys.size() < kMinForTable ? ComparedValues<Bits>::kMax
+                                                       : kFewerThanInTable;
+    ComparedValues<Bits> values(isa);
     for (std::size_t i = 0; i < kSample; ++i) {
-      if (!values.add(keys[keys.size() / kSample * i])) return false;
+      if (!values.add(keys[keys.size() / kSample * i]) || values.size() > most) return std::nullopt;
     }
-    return true;
+    return values;
   }
 
   // Whether keys that are evenly spread repeat each other.
@@ -289,17 +338,22 @@ class FewValues {
     return values + 2 <= static_cast<std::ptrdiff_t>(sample.size());
   }
 
-  static bool count(std::span<const Bits> keys, bool compared, Isa isa, Counts& counts) {
+  // `compared`: values that seem to be all, with none counted yet.
+  static bool count(std::span<const Bits> keys, std::optional<ComparedValues<Bits>> compared,
+                    Counts& counts) {
     const auto keep = [&](Bits value, std::uint64_t n) { counts.push_back({value, n}); };
-    ComparedValues<Bits> few(isa);
-    const std::size_t done = compared ? few.count(keys) : 0;
+    const std::size_t done = compared ? compared->count(keys) : 0;
     if (done == keys.size()) {
-      few.for_each(keep);
+      compared->for_each(keep);
       return true;
     }
     if (keys.size() < kMinForTable || keys.size() > TableOfValues<Bits>::kMaxKeys) return false;
     const auto table = std::make_unique<TableOfValues<Bits>>();
-    few.for_each([&](Bits value, std::uint64_t n) { table->add(value, n); });
+    if (compared) {
+      compared->for_each([&](Bits value, std::uint64_t n) {
+        if (n != 0) table->add(value, n);
+      });
+    }
     if (!table->count(keys.subspan(done))) return false;
     table->for_each(keep);
     return true;

@@ -19,7 +19,7 @@ namespace vortex::inline v0::detail {
 namespace {
 
 // Smaller arrays are sorted as fast as their values are found to be few.
-constexpr std::size_t kMinForFewValues = 4096;
+constexpr std::size_t kMinForFewValues = 512;
 
 template <typename Record, typename KeyOf, typename Codec>
 void sort_with(Record* records, std::size_t count, const detail::SortRules<Record, KeyOf>& rules,

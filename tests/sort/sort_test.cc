@@ -194,11 +194,11 @@ TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
 
 // Keys of so few values that they are compared or looked up, and of a few more than that: values
 // that share a place of the table, that come late, and the one that free places hold. Arrays that
-// are long enough for the table, and shorter ones.
+// are long enough for the table, for many values, and for a few.
 TYPED_TEST(SortKeysTest, FewValuesAndMore) {
   auto random = test::test_random();
   for_each_isa([&] {
-    for (const std::size_t values : {1, 2, 8, 9, 1000, 1536, 1537}) {
+    for (const std::size_t values : {1, 2, 3, 4, 8, 9, 16, 17, 1000, 1536, 1537}) {
       for (const bool crowded : {false, true}) {
         // Multiples of the inverse of the table's multiplier have the same home.
         constexpr std::uint64_t kInverse = 0xf1de83e19937733d;
@@ -207,7 +207,9 @@ TYPED_TEST(SortKeysTest, FewValuesAndMore) {
         for (std::size_t i = 0; i < values; ++i)
           chosen[i] = from_word<TypeParam>(crowded ? i * kInverse : random());
         if (random() % 2 == 0) chosen[random() % values] = TypeParam{};
-        const std::size_t count = (random() % 2 == 0 ? 70000 : 4096) + random() % 9000;
+        const std::size_t least[] = {70000, 4096, 500};
+        const std::size_t size = random() % 3;
+        const std::size_t count = least[size] + random() % (size == 2 ? 3000 : 9000);
         std::vector<TypeParam> keys(count);
         for (TypeParam& key : keys) key = chosen[random() % values];
         const std::size_t late[] = {0, 1, 3, 40};
