@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <type_traits>
@@ -9,6 +10,7 @@
 #include "sort/record/coded_record.h"
 #include "sort/record/coded_sort.h"
 #include "sort/record/slice_merge.h"
+#include "vortex/block_pool.h"
 #include "vortex/detail/cpu.h"
 #include "vortex/detail/in_place_sort.h"
 #include "vortex/detail/small_sort.h"
@@ -49,16 +51,21 @@ bool sort_words_in_little_scratch(const CodedWord& coded, std::byte* bucket, std
 
 // Stores records as items at the ends of the buckets that the table chooses. Some at a time, so
 // that the processor chooses the next ones' buckets while it waits for the ends; and prefetched,
-// since another processor has just read them from the disk.
+// since another processor has just read them from the disk. Those that are read at once lie between
+// two multiples of kBytesAtOnce, and so in one block: the compiler may read the last of them first.
 template <bool kPlain, typename Coded>
 std::size_t scatter_by_table(const Coded& coded, const std::byte* records, std::size_t count,
                              const detail::BucketSplitters::Finder& finder, OpenBuckets& buckets) {
   using Item = typename Coded::Item;
   constexpr std::size_t kAtOnce = 8;
+  constexpr std::size_t kBytesAtOnce = kAtOnce * sizeof(Item);
+  static_assert(kMinBlockBytes % kBytesAtOnce == 0);
   OpenBuckets::End* const ends = &buckets.end(0);
   constexpr std::size_t kAhead = 2048;
   for (std::size_t done = 0; done < count;) {
-    const std::size_t few = std::min(kAtOnce, count - done);
+    const std::size_t behind = reinterpret_cast<std::uintptr_t>(records) % kBytesAtOnce;
+    const std::size_t ahead = (kBytesAtOnce - behind) / sizeof(Item);
+    const std::size_t few = std::min(std::max<std::size_t>(ahead, 1), count - done);
     __builtin_prefetch(records + kAhead);
     if constexpr (sizeof(Item) > 8) __builtin_prefetch(records + kAhead + 64);
     std::array<Item, kAtOnce> items;

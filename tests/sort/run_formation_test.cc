@@ -18,12 +18,14 @@
 #include "sort/record/record_output.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/memory_sink.h"
+#include "tests/support/memory_source.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/record_kernels.h"
 #include "vortex/detail/record_sort.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
 namespace vortex {
@@ -360,6 +362,33 @@ TEST(RunFormation, FailsWhileOthersSort) {
       EXPECT_THROW(guarded([&] { runs.emit(out); }).throw_if_failed(), Error);
     }
     EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+  }
+}
+
+// A stream has one block in memory: records that are read at once must not lie in two of them,
+// wherever a run has ended.
+TEST(RunFormation, OfAStreamOfOneBlock) {
+  auto random = test::test_random();
+  for (const std::size_t record_bytes : {8u, 16u, 100u}) {
+    const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+    const RecordList list =
+        test::make_records(Shape::kRandom, record_bytes, 300'000 + random() % 1000, random);
+    const std::size_t blocks = 60 + random() % 20;
+    Memory memory(blocks);
+    RunFormation runs(order, memory.streams, {.buckets = 8, .scratch_bytes = std::size_t{1} << 20});
+    const std::size_t window = record_bytes == 100 ? 2 : 1;
+    BlockPool pool({.pool_bytes = (window + 1) * kBlock, .block_bytes = kBlock});
+    InputStream<std::byte> stream(
+        std::make_unique<test::MemorySource>(pool, window + 1, list.bytes),
+        {.comeback_blocks = window - 1});
+    std::size_t first = 0, pushed = 0;
+    while (pushed < list.count()) {
+      guarded([&] {
+        pushed += runs.push(stream.data() + pushed * record_bytes, list.count() - pushed);
+      }).throw_if_failed();
+      ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, first, pushed - first));
+      first = pushed;
+    }
   }
 }
 
