@@ -210,7 +210,7 @@ class CodedSort {
 
   // Appends the items to their lists by way of a buffer of four cache lines for each, which is
   // written past the caches. It holds each item where the list has it: the lists may begin anywhere
-  // in a line. False: a list has filled its room, if that is limited.
+  // in a line. False: a list has no room for another buffer, if that is limited.
   template <bool kLimited, typename Digit>
   bool fill(const Item* items, std::size_t count, const Digit& digit,
             Lists& places) const noexcept {
@@ -222,7 +222,7 @@ class CodedSort {
       places.ends[list] = at + 1;
       if (slot + 1 < kBuffered) return true;
       write_buffer(buffer(list), places.begins[list], at + 1);
-      return !kLimited || at + 1 != places.begins[list + 1];
+      return !kLimited || at + 1 + kBuffered <= places.begins[list + 1];
     };
     std::size_t done = 0;
     for (; done + kAtOnce <= count; done += kAtOnce) {

@@ -133,6 +133,41 @@ TEST_P(BucketSortTest, InPlaceAsTheyAre) {
   }
 }
 
+// Scratch in which lists may have room between them, from hardly any to plenty, wherever it begins.
+// An eighth of the records looks even, and what follows need not be.
+TEST_P(BucketSortTest, InRoomyScratch) {
+  auto random = test::test_random();
+  const FormatOrder order(
+      RecordFormat(record_bytes(), {{0, 8, parse_key_type("u64be", "key"), false}}));
+  constexpr std::byte kUntouched{0x5a};
+  constexpr std::size_t kAlignment = 256;
+  for (const Shape shape : test::kShapes) {
+    for (const bool late : {false, true}) {
+      const std::size_t count = 40'000 + random() % 160'000;
+      RecordList list = test::make_records(shape, record_bytes(), count, random);
+      if (late) {
+        const RecordList even = test::make_records(Shape::kRandom, record_bytes(), count, random);
+        const auto some = static_cast<std::ptrdiff_t>(count / 2 * record_bytes());
+        std::copy(even.bytes.begin(), even.bytes.begin() + some, list.bytes.begin());
+      }
+      std::vector<std::uint64_t> bucket = bucket_of(order, list);
+      const std::size_t bytes = *order.scratch_to_sort_in_place(count) + (std::size_t{400} << 10) +
+                                random() % (count * record_bytes() / 2);
+      std::vector<std::byte> memory(bytes + 3 * kAlignment, kUntouched);
+      const std::size_t skipped = kAlignment -
+                                  reinterpret_cast<std::uintptr_t>(memory.data()) % kAlignment +
+                                  64 * (random() % 4);
+      RecordCollector out(record_bytes());
+      order.sort_bucket(reinterpret_cast<std::byte*>(bucket.data()), count,
+                        std::span(memory).subspan(skipped, bytes), out);
+      ASSERT_TRUE(out.list.bytes == stably_sorted(order, list).bytes)
+          << count << " of shape " << static_cast<int>(shape);
+      ASSERT_TRUE(std::all_of(memory.begin() + static_cast<std::ptrdiff_t>(skipped + bytes),
+                              memory.end(), [](std::byte b) { return b == kUntouched; }));
+    }
+  }
+}
+
 // Those that no scratch holds: by one thread and by several, which get memory of their own.
 TEST_P(BucketSortTest, LargeOnesWhereTheyAre) {
   auto random = test::test_random();
