@@ -41,9 +41,10 @@ class SliceMerge final : public RecordMerge {
     return records * sizeof(Item) + sizeof(typename Dense::Workspace);
   }
 
-  // Whether it is the faster way: a tree takes less for few inputs, and where rounds are short.
+  // Whether it is the faster way: a tree, which one thread climbs, takes less for few inputs, and
+  // where rounds are short.
   static bool suits(const FormatRules& rules, std::size_t inputs, const MergeRoom& room) noexcept {
-    constexpr std::size_t kMinInputs = 4;
+    const std::size_t kMinInputs = room.threads > 1 ? 2 : 4;
     constexpr std::size_t kMinPart = 16;
     return Coded::suits(rules) && room.working_bytes >= kSliceBytes + worker_bytes(Dense::kMax) &&
            inputs >= kMinInputs && inputs <= Dense::kMax / kMinPart &&
