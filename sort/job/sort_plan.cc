@@ -39,6 +39,8 @@ constexpr std::uint64_t kBucketTableBytes = 16;
 // requests), in bytes that could be read and written meanwhile. docs/decisions.md, "Blocks are as
 // large as passes allow, and larger", has the measurement.
 constexpr double kBytesLostPerBlock = 36 << 10;
+// Where several threads work each move interrupts the others.
+constexpr double kBytesLostAmongThreads = 96 << 10;
 // A pipe is taken to be so many times the memory; the blocks of what is longer are remembered
 // besides, in a ten-thousandth of its bytes or so.
 constexpr std::uint64_t kAssumedRuns = 32;
@@ -61,12 +63,17 @@ std::uint64_t stream_space(std::uint64_t bytes, std::uint64_t block_bytes) {
   return (bytes / block_bytes + 2) * block_bytes + kReservationGuardBytes;
 }
 
-// How long the plan takes, in passes over the input with no loss. A pass that merges a few runs
-// only counts as a whole one: how many runs there will be is not known so exactly.
+// How long the plan takes, in passes over the input with no loss. The first of several passes may
+// merge a few runs only; how many that are is not known exactly, but there are hardly ever more.
 double cost_of(const SortPlan& plan) {
-  const unsigned passes =
-      plan.request.bytes ? plan.passes : merge_passes(kAssumedRuns, plan.merge_order);
-  return (1 + passes) * (1 + kBytesLostPerBlock / static_cast<double>(plan.block_bytes));
+  const std::uint64_t runs = plan.request.bytes ? plan.runs : kAssumedRuns;
+  double passes = merge_passes(runs, plan.merge_order);
+  if (passes > 1) {
+    const std::uint64_t merged = next_merge_pass(runs, plan.merge_order, plan.merge_order).merged;
+    passes -= 1 - static_cast<double>(merged) / static_cast<double>(runs);
+  }
+  const double lost = plan.request.threads > 1 ? kBytesLostAmongThreads : kBytesLostPerBlock;
+  return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes));
 }
 
 // Buckets are sorted by (leading bits, index) pairs of 16 bytes; they are seldom larger than twice
