@@ -730,7 +730,7 @@ TEST(RecordMerge, MergesSlices) {
     SCOPED_TRACE(round);
     const FormatOrder order = random_word_format(random);
     SCOPED_TRACE(to_string(order.format()));
-    const auto count = static_cast<unsigned>(4 + random() % (round % 4 == 0 ? 100 : 12));
+    const auto count = static_cast<unsigned>(2 + random() % (round % 4 == 0 ? 100 : 6));
     const MergeRoom room = {.block_bytes = std::size_t{4096} << (2 + random() % 7),
                             .working_bytes = std::size_t{1} << (20 + random() % 4),
                             .threads = kThreads[random() % std::size(kThreads)]};
