@@ -306,8 +306,9 @@ class FewValues {
   // Below this, filling the table takes as long as sorting.
   static constexpr std::size_t kMinForTable = std::size_t{1} << 16;
   static constexpr std::size_t kMinShare = std::size_t{1} << 20;
-  // Smaller arrays are sorted nearly as fast as more values than three are found.
+  // Smaller arrays are sorted nearly as fast as they are compared with more values than this.
   static constexpr std::size_t kMinForMore = 4096;
+  static constexpr unsigned kFewInSmall = 3;
   // The table counts more values faster.
   static constexpr unsigned kFewerThanInTable = 8;
   // Larger arrays are not in the caches when they are written; to read them once more, which plain
@@ -318,7 +319,7 @@ class FewValues {
   static std::optional<ComparedValues<Bits>> seem_few(std::span<const Bits> keys,
                                                       Isa isa) noexcept {
     constexpr std::size_t kSample = 64;
-    const unsigned most = keys.size() < kMinForMore    ? 3
+    const unsigned most = keys.size() < kMinForMore    ? kFewInSmall
                           : keys.size() < kMinForTable ? ComparedValues<Bits>::kMax
                                                        : kFewerThanInTable;
     ComparedValues<Bits> values(isa);

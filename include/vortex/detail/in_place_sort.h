@@ -52,7 +52,7 @@ class InPlaceSort {
       ThreadTeam team(threads);
       if (team.threads() > 1) {
         Parallel(array, count, rules, codec, team).sort();
-        return Parallel::working_bytes(count, team.threads());
+        return bytes_of_run(count, team.threads());
       }
     }
     if (count <= kMaxSmallSort) {
@@ -64,7 +64,7 @@ class InPlaceSort {
     } else {
       InPlaceSort(array, count, rules, codec).sort();
     }
-    return working_bytes(count);
+    return bytes_of_run(count, 1);
   }
 
  private:
