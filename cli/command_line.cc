@@ -122,6 +122,11 @@ void add_sort(CLI::App& program, SortOptions& options) {
       ->allow_extra_args(false);
   verb.add_option("--block", options.block,
                   "Size of the blocks, a power of two (by default what suits the memory)");
+  verb.add_option(
+      "--request-cost", options.request_cost,
+      "What a request costs a disk of runs beside its bytes, as a size: its access time "
+      "times its speed (by default measured, where files of 4 GiB or more do not fit "
+      "in memory)");
   verb.add_option("--io", options.io, "best, uring or threads")->capture_default_str();
   verb.add_option("--prefetch", options.prefetch,
                   "What a merge fetches next: optimal, srm, srm-async, naive, striped")

@@ -73,6 +73,9 @@ SortResources sort_resources(const SortOptions& options) {
                     options.plan ? [](const std::string&) { return 1.0; } : measured_speed,
                     resources);
   if (!options.block.empty()) resources.block_bytes = parse_size(options.block, "--block");
+  if (!options.request_cost.empty()) {
+    resources.request_cost_bytes = parse_size(options.request_cost, "--request-cost");
+  }
   resources.prefetch = parse_prefetch_kind(options.prefetch);
   resources.backend = parse_backend(options.io);
   resources.seed = options.seed;

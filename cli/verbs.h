@@ -35,7 +35,8 @@ struct SortOptions {
   LineOptions lines;
   std::string memory;  // empty: half of what is there
   std::vector<std::string> folders;
-  std::string block;  // empty: what suits the memory
+  std::string block;         // empty: what suits the memory
+  std::string request_cost;  // empty: measured
   std::string io = "best";
   std::string prefetch = "optimal";
   unsigned threads = 0;

@@ -108,4 +108,15 @@ struct DiskSpeedOptions {
 VORTEX_EXPORT DiskSpeed measure_disk_speed(Disk& disk, const std::string& folder,
                                            const DiskSpeedOptions& options = {});
 
+// What each request costs a disk beside the time for its bytes, in bytes that it could have moved
+// meanwhile: near 0 where any place is as good as another, megabytes where an arm goes there.
+//
+// Writes a temporary file of options.bytes, then reads small parts of it at places far apart, and
+// then parts of options.request_bytes, each for at most options.most_ns. A file that the cache of
+// the disk holds whole shows no arm: the larger it is, the better. Blocks, allocates and throws as
+// measure_disk_speed() does. 0 where so little was written in the time that there is that nothing
+// can be told.
+VORTEX_EXPORT double measure_request_cost(Disk& disk, const std::string& folder,
+                                          const DiskSpeedOptions& options = {});
+
 }  // namespace vortex::inline v0

@@ -257,6 +257,10 @@ class VORTEX_EXPORT RecordOrder {
   virtual std::size_t scatter(const std::byte* records, std::size_t count,
                               const detail::BucketSplitters& splitters,
                               OpenBuckets& buckets) const = 0;
+  // Adds how many of `count` records scatter() would put to each bucket.
+  virtual void count_for_buckets(const std::byte* records, std::size_t count,
+                                 const detail::BucketSplitters& splitters,
+                                 std::span<std::uint32_t> counts) const = 0;
 
   // Appends `count` records to `out` in order; equal ones keep their order. See sort_records() for
   // the scratch, for what is thrown, and for what is left of the records.

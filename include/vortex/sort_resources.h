@@ -120,6 +120,10 @@ struct SortResources {
   // share of the runs, but no more than it has room for. Empty: all are equally fast.
   std::vector<double> folder_speeds = {};
   std::size_t block_bytes = 0;  // 0: what suits the memory
+  // What each request costs a disk beside its bytes, see measure_request_cost(): expensive ones
+  // make blocks large. none: measured, once for each file system and process, when files of 4 GiB
+  // or more are sorted that do not fit in memory; otherwise it counts for nothing.
+  std::optional<std::uint64_t> request_cost_bytes = {};
   PrefetchKind prefetch = PrefetchKind::kOptimal;
   DiskBackend backend = DiskBackend::kBest;
   Caching caching = Caching::kAuto;  // of inputs, runs and output; runs go around the page cache
@@ -145,8 +149,9 @@ struct SortPlanRequest {
   // For everything: blocks and what is kept of each, scratch, tables, streams, and the program, of
   // which a thirty-second part of the memory is taken to be, 16 MiB at most.
   std::uint64_t memory_bytes = 0;
-  unsigned disks = 1;           // for runs
-  std::size_t block_bytes = 0;  // 0: what suits the memory
+  unsigned disks = 1;                    // for runs
+  std::size_t block_bytes = 0;           // 0: what suits the memory
+  std::uint64_t request_cost_bytes = 0;  // of the slowest disk for runs, see SortResources
   PrefetchKind prefetch = PrefetchKind::kOptimal;
   // The address space that streams may reserve. Buckets take most of it, each as much as the
   // memory: where address space is short, there are fewer buckets.
@@ -172,6 +177,8 @@ struct RunFormationOptions {
   // That sort buckets of an order whose buckets can be sorted in place; while another thread
   // pushes, one fewer.
   unsigned threads = 1;
+  // That put records to buckets, the one that pushes included.
+  unsigned partition_threads = 1;
 };
 
 // How a merge divides the pool.
@@ -246,9 +253,10 @@ struct VORTEX_EXPORT SortPlan {
 };
 
 // Larger blocks take less time for their bytes, and more passes: the block size is the one with
-// which the whole is fastest. Beyond 2 MiB they only grow where the maps do not suffice for less.
-// Throws Error: ENOMEM when the memory is too small, with the least that would do, or when maps or
-// address space are; EINVAL for a block size that no pool can have or that no record fits into.
+// which the whole is fastest. Beyond 2 MiB they only grow where the maps do not suffice for less,
+// or where requests cost a disk as much as 256 KiB or more. Throws Error: ENOMEM when the memory is
+// too small, with the least that would do, or when maps or address space are; EINVAL for a block
+// size that no pool can have or that no record fits into.
 VORTEX_EXPORT SortPlan plan_sort(const SortPlanRequest& request);
 
 // Several lines for people.

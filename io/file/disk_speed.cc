@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <vector>
 
 #include "io/disk/disk.h"
@@ -21,21 +23,31 @@ namespace vortex::inline v0 {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kPage = 4096;
 
 struct FreeDeleter {
   void operator()(std::byte* memory) const noexcept { std::free(memory); }
 };
 
-// The first `bytes` of a file, from its beginning on, in requests of which `depth` are under way.
+// In which order the parts of a file are swept.
+enum class Places : std::uint8_t {
+  kInOrder,
+  kFarApart,
+};
+
+// The first `bytes` of a file, in requests of which `depth` are under way. Far apart: as many bytes
+// as there are whole requests for.
 class Sweep {
  public:
   Sweep(Disk& disk, BlockFile& file, Operation operation, std::uint64_t bytes,
-        const DiskSpeedOptions& options)
+        const DiskSpeedOptions& options, Places places = Places::kInOrder)
       : disk_(disk),
         file_(file),
         operation_(operation),
         request_bytes_(options.request_bytes),
-        end_(bytes),
+        end_(places == Places::kInOrder ? bytes : bytes / request_bytes_ * request_bytes_),
+        parts_((end_ + request_bytes_ - 1) / request_bytes_),
+        step_(places == Places::kInOrder ? 1 : far_step(parts_)),
         requests_(options.depth) {
     const std::size_t room = std::size_t{options.depth} * options.request_bytes;
     memory_.reset(static_cast<std::byte*>(
@@ -59,6 +71,10 @@ class Sweep {
   }
   // No more requests follow those that are under way.
   void end_here() noexcept { end_ = begun_; }
+  // As many parts of so many bytes as were begun.
+  std::uint64_t parts_begun() const noexcept {
+    return (begun_ + request_bytes_ - 1) / request_bytes_;
+  }
   // How much of the file was swept, when all requests have ended.
   std::uint64_t bytes() const noexcept { return swept_; }
 
@@ -78,6 +94,13 @@ class Sweep {
   }
 
  private:
+  // That leads to each of the parts once, and from each to one far away.
+  static std::uint64_t far_step(std::uint64_t parts) noexcept {
+    std::uint64_t step = parts / 3 * 2 + 1;
+    while (std::gcd(step, parts) > 1) ++step;
+    return step;
+  }
+
   void submit(std::size_t slot) {
     if (begun_ >= end_) return;
     Request& request = requests_[slot];
@@ -85,7 +108,7 @@ class Sweep {
     request.operation = operation_;
     request.file = direct ? file_.direct_descriptor() : file_.descriptor();
     request.alignment = direct ? file_.alignment() : 1;
-    request.offset = begun_;
+    request.offset = parts_begun() * step_ % parts_ * request_bytes_;
     request.set_memory(
         memory_.get() + slot * request_bytes_,
         static_cast<std::size_t>(std::min<std::uint64_t>(request_bytes_, end_ - begun_)));
@@ -98,6 +121,8 @@ class Sweep {
   Operation operation_;
   std::size_t request_bytes_;
   std::uint64_t end_;
+  const std::uint64_t parts_;
+  const std::uint64_t step_;
   std::uint64_t begun_ = 0;
   std::uint64_t swept_ = 0;
   std::size_t oldest_ = 0;
@@ -113,6 +138,38 @@ BlockFile file_with_room(const std::string& folder, std::uint64_t bytes) {
   return file;
 }
 
+void expect_sizes(const DiskSpeedOptions& options) {
+  if (options.bytes == 0 || options.depth == 0 || options.request_bytes == 0 ||
+      options.request_bytes % kPage != 0 || options.bytes % kPage != 0) {
+    throw Error(EINVAL, "the speed of a disk is measured with multiples of 4096 bytes");
+  }
+}
+
+std::uint64_t now_ns(const DiskSpeedOptions& options) {
+  return options.now_ns ? options.now_ns() : steady_now_ns();
+}
+
+// The seconds that sweeps take in step, with what `settle` does then.
+template <typename Settle>
+double seconds_of(std::initializer_list<Sweep*> sweeps, const DiskSpeedOptions& options,
+                  const Settle& settle) {
+  const std::uint64_t begin = now_ns(options);
+  for (Sweep* sweep : sweeps) sweep->start();
+  for (bool going = true; going;) {
+    const bool late = now_ns(options) - begin >= options.most_ns;
+    going = false;
+    for (Sweep* sweep : sweeps) {
+      if (late) sweep->end_here();
+      going = sweep->advance() || going;
+    }
+  }
+  settle();
+  return static_cast<double>(std::max<std::uint64_t>(now_ns(options) - begin, 1)) / 1e9;
+}
+
+// Where direct I/O is refused, what was written must not come back from memory.
+void forget(const BlockFile& file) { posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED); }
+
 }  // namespace
 
 double DiskSpeed::seconds(std::uint64_t read_bytes, std::uint64_t written_bytes) const noexcept {
@@ -123,28 +180,13 @@ double DiskSpeed::seconds(std::uint64_t read_bytes, std::uint64_t written_bytes)
 
 DiskSpeed measure_disk_speed(Disk& disk, const std::string& folder,
                              const DiskSpeedOptions& options) {
-  if (options.bytes == 0 || options.depth == 0 || options.request_bytes == 0 ||
-      options.request_bytes % 4096 != 0 || options.bytes % 4096 != 0) {
-    throw Error(EINVAL, "the speed of a disk is measured with multiples of 4096 bytes");
-  }
-  const auto now_ns = options.now_ns ? options.now_ns : steady_now_ns;
+  expect_sizes(options);
   BlockFile one = file_with_room(folder, options.bytes);
   BlockFile two = file_with_room(folder, options.bytes);
-  // All of them in step; then what `settle` does. Bytes of one of them a second.
+  // Bytes of one of them a second.
   const auto rate_of = [&](std::initializer_list<Sweep*> sweeps, const auto& settle) {
-    const std::uint64_t begin = now_ns();
-    for (Sweep* sweep : sweeps) sweep->start();
-    for (bool going = true; going;) {
-      const bool late = now_ns() - begin >= options.most_ns;
-      going = false;
-      for (Sweep* sweep : sweeps) {
-        if (late) sweep->end_here();
-        going = sweep->advance() || going;
-      }
-    }
-    settle();
-    const std::uint64_t ns = std::max<std::uint64_t>(now_ns() - begin, 1);
-    return static_cast<double>((*sweeps.begin())->bytes()) * 1e9 / static_cast<double>(ns);
+    const double seconds = seconds_of(sweeps, options, settle);
+    return static_cast<double>((*sweeps.begin())->bytes()) / seconds;
   };
   DiskSpeed speed;
   std::uint64_t bytes = 0;
@@ -153,18 +195,56 @@ DiskSpeed measure_disk_speed(Disk& disk, const std::string& folder,
     speed.write = rate_of({&all}, [&] { one.sync(); });
     bytes = all.bytes();
   }
-  // Where direct I/O is refused, what was written must not come back from memory.
-  const auto forget = [&] { posix_fadvise(one.descriptor(), 0, 0, POSIX_FADV_DONTNEED); };
-  forget();
+  forget(one);
   {
     Sweep all(disk, one, Operation::kRead, bytes, options);
     speed.read = rate_of({&all}, [] {});
   }
-  forget();
+  forget(one);
   Sweep from(disk, one, Operation::kRead, bytes, options);
   Sweep to(disk, two, Operation::kWrite, bytes, options);
   speed.copy = rate_of({&from, &to}, [&] { two.sync(); });
   return speed;
+}
+
+double measure_request_cost(Disk& disk, const std::string& folder,
+                            const DiskSpeedOptions& options) {
+  expect_sizes(options);
+  BlockFile file = file_with_room(folder, options.bytes);
+  std::uint64_t bytes = 0;
+  {
+    Sweep all(disk, file, Operation::kWrite, options.bytes, options);
+    seconds_of({&all}, options, [&] { file.sync(); });
+    bytes = all.bytes();
+  }
+  // The faster one counts: others use the disk, too.
+  constexpr unsigned kRounds = 2;
+  // Fewer are served from what the disk reads ahead.
+  constexpr std::uint64_t kLeastParts = 8;
+  const std::size_t large = options.request_bytes;
+  const std::size_t small = std::max(large / 16, kPage);
+  if (bytes < kLeastParts * large || small == large) return 0;
+  const auto seconds_of_requests = [&](std::size_t request_bytes) {
+    forget(file);
+    DiskSpeedOptions here = options;
+    here.request_bytes = request_bytes;
+    here.most_ns = options.most_ns / kRounds;
+    Sweep parts(disk, file, Operation::kRead, bytes, here, Places::kFarApart);
+    const double seconds = seconds_of({&parts}, here, [] {});
+    return seconds / static_cast<double>(parts.parts_begun());
+  };
+  double of_small = std::numeric_limits<double>::max();
+  double of_large = of_small;
+  for (unsigned round = 0; round < kRounds; ++round) {
+    of_small = std::min(of_small, seconds_of_requests(small));
+    of_large = std::min(of_large, seconds_of_requests(large));
+  }
+  // Both take the same time and that for their bytes.
+  const double of_bytes = of_large - of_small;
+  const auto more = static_cast<double>(large - small);
+  const double most = 64.0 * static_cast<double>(large);  // where the bytes take no time at all
+  if (of_bytes * most <= of_small * more) return most;
+  return std::max(of_small * more / of_bytes - static_cast<double>(small), 0.0);
 }
 
 }  // namespace vortex::inline v0

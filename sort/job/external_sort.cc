@@ -76,8 +76,8 @@ FileSort::FileSort(const ExternalSortOptions& options, std::shared_ptr<const Rec
 
 SortPlan FileSort::make_plan() const {
   files_.expect_folders();
-  SortPlanRequest request = job_.plan_request(1);  // inputs and output have one of their own
-  request.bytes = files_.input_bytes();
+  // Inputs and output have a disk of their own.
+  const SortPlanRequest request = job_.plan_request(files_.input_bytes(), 1);
   if (!options_.merge_inputs) return plan_thriftily(request);
   files_.expect_known_lengths();
   return plan_input_merge(request, files_.inputs());
@@ -208,7 +208,7 @@ void FileSort::take_all(std::size_t input) {
   for (;;) {
     guarded([&] { readable = readable_bytes(reader, readable); }).throw_if_failed();
     const std::uint64_t records = (readable - done) / record_bytes_;
-    job_.take(reader.bytes() + done, records);
+    job_.take(reader.bytes() + done, records, Readers::kSeveral);
     done += records * record_bytes_;
     const auto length = reader.length_bytes();
     if (length && *length - done < record_bytes_) break;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "sort/job/request_costs.h"
 #include "sort/job/sort_folders.h"
 #include "sort/record/forecast_keys.h"
 #include "vortex/error.h"
@@ -42,17 +43,28 @@ SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& 
 // The tasks beside end soon.
 SortJob::~SortJob() { watch_.stop_now(); }
 
-SortPlanRequest SortJob::plan_request(unsigned other_disks) const {
+SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
+                                      unsigned other_disks) const {
   SortPlanRequest request;
+  request.bytes = bytes;
   request.record_bytes = order_->record_bytes();
   request.forecast_bytes = ForecastKeys(*order_).bytes();
   request.memory_bytes = resources_.memory_bytes;
   request.disks = static_cast<unsigned>(folders_.size());
   request.block_bytes = resources_.block_bytes;
+  request.request_cost_bytes = request_cost(bytes);
   request.prefetch = resources_.prefetch;
   request.threads = resources_.threads != 0 ? resources_.threads : usable_cores();
   limit_to_process(request, resources_.backend, request.disks + other_disks);
   return request;
+}
+
+// Measured only where it takes a small part of the time that the sort does.
+std::uint64_t SortJob::request_cost(std::optional<std::uint64_t> bytes) const {
+  constexpr std::uint64_t kWorthMeasuring = std::uint64_t{4} << 30;
+  if (resources_.request_cost_bytes) return *resources_.request_cost_bytes;
+  if (!bytes || *bytes < std::max(kWorthMeasuring, resources_.memory_bytes)) return 0;
+  return resources_.block_bytes != 0 ? 0 : request_cost_of(resources_, folders_);
 }
 
 void SortJob::start(const SortPlan& plan, Warming warming, const char* name) {
@@ -74,7 +86,7 @@ void SortJob::begin_forming() {
   make_run_formation(formation_, *order_, *buckets_, plan_.formation);
 }
 
-void SortJob::take(const std::byte* records, std::uint64_t count) {
+void SortJob::take(const std::byte* records, std::uint64_t count, Readers readers) {
   const std::size_t record_bytes = order_->record_bytes();
   const std::uint64_t most = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes, 1);
   while (count > 0) {
@@ -85,7 +97,7 @@ void SortJob::take(const std::byte* records, std::uint64_t count) {
     std::size_t taken = 0;
     {
       const WorkSpan span(SpanKind::kPartition);
-      guarded([&] { taken = formation_->push(records, offered); }).throw_if_failed();
+      guarded([&] { taken = formation_->push(records, offered, readers); }).throw_if_failed();
     }
     records += taken * record_bytes;
     count -= taken;

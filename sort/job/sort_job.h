@@ -25,12 +25,10 @@ namespace vortex::inline v0 {
 // takes what is pushed and writes into a pipeline.
 //
 //   SortJob job(order, resources, folders, unique);
-//   job.start(plan_sort(job.plan_request(0)), Warming::kOnDemand, "memory of the sort");
-//   job.begin_forming();
-//   while (...) job.take(records, count);       // begins a run each time the memory is full
-//   job.end_forming();
-//   if (!job.in_memory()) job.runs().reduce_to(...);
-//   job.write(out, read_buffers);
+//   job.start(plan_sort(job.plan_request(std::nullopt, 0)), Warming::kOnDemand, "memory of the
+//   sort"); job.begin_forming(); while (...) job.take(records, count, readers);  // begins a run
+//   each time the memory is full job.end_forming(); if (!job.in_memory())
+//   job.runs().reduce_to(...); job.write(out, read_buffers);
 //
 // With two threads or more, a run is sorted and written beside the thread that calls take(), which
 // partitions what comes next into the memory that becomes free.
@@ -48,9 +46,9 @@ class SortJob {
   SortWatch& watch() noexcept { return watch_; }
   const std::vector<std::string>& folders() const noexcept { return folders_; }
 
-  // The request for this sort's plan, still without the length of the input. `other_disks` is the
-  // number of disks for other files than runs.
-  SortPlanRequest plan_request(unsigned other_disks) const;
+  // The request for this sort's plan, for an input of so many bytes, if that is known.
+  // `other_disks` is the number of disks for other files than runs. May measure the disks.
+  SortPlanRequest plan_request(std::optional<std::uint64_t> bytes, unsigned other_disks) const;
 
   // Makes the pool, which `name` describes in messages. Throws Error as BlockPool does.
   void start(const SortPlan& plan, Warming warming, const char* name);
@@ -69,7 +67,7 @@ class SortJob {
   // Takes `count` records, one behind the other at any address; the array of a stream, too: where
   // reading that fails, its error is thrown. Blocks while the memory is full. Throws Error:
   // ECANCELED, what the disks report, what the progress function throws.
-  void take(const std::byte* records, std::uint64_t count);
+  void take(const std::byte* records, std::uint64_t count, Readers readers);
   std::uint64_t records() const noexcept { return records_; }
   // No more come. Unless all of them are in memory, the rest becomes the last run and the memory is
   // free for merging.
@@ -85,6 +83,7 @@ class SortJob {
   void write(RecordOutput& out, std::size_t read_buffers);
 
  private:
+  std::uint64_t request_cost(std::optional<std::uint64_t> bytes) const;
   void grow();
   void begin_run();
   // Until a bucket has been given back since the ticket, or the run is out.

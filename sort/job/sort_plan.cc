@@ -8,6 +8,7 @@
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/prefetch_kind.h"
+#include "sort/runs/partitioners.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
@@ -39,8 +40,16 @@ constexpr std::uint64_t kBucketTableBytes = 16;
 // requests), in bytes that could be read and written meanwhile. docs/decisions.md, "Blocks are as
 // large as passes allow, and larger", has the measurement.
 constexpr double kBytesLostPerBlock = 36 << 10;
+// What a request costs the disk is no more than that where places do not matter; an arm's way takes
+// the time for megabytes, and there blocks may be larger than is good for the caches.
+constexpr std::uint64_t kExpensiveRequest = std::uint64_t{256} << 10;
 // Where several threads work each move interrupts the others.
 constexpr double kBytesLostAmongThreads = 96 << 10;
+// One thread partitions as fast as three sort what it has put to buckets; and stripes of smaller
+// blocks are not worth the threads. docs/decisions.md, "Several threads partition, from four on".
+constexpr unsigned kSortersPerPartitioner = 3;
+constexpr unsigned kLeastPartitionedBy = kSortersPerPartitioner + 1;
+constexpr std::size_t kMinPartitionedBlock = std::size_t{512} << 10;
 // A pipe is taken to be so many times the memory; the blocks of what is longer are remembered
 // besides, in a ten-thousandth of its bytes or so.
 constexpr std::uint64_t kAssumedRuns = 32;
@@ -72,7 +81,10 @@ double cost_of(const SortPlan& plan) {
     const std::uint64_t merged = next_merge_pass(runs, plan.merge_order, plan.merge_order).merged;
     passes -= 1 - static_cast<double>(merged) / static_cast<double>(runs);
   }
-  const double lost = plan.request.threads > 1 ? kBytesLostAmongThreads : kBytesLostPerBlock;
+  // Processors and disk lose their time at once.
+  const double lost =
+      std::max(plan.request.threads > 1 ? kBytesLostAmongThreads : kBytesLostPerBlock,
+               static_cast<double>(plan.request.request_cost_bytes));
   return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes));
 }
 
@@ -129,6 +141,18 @@ bool sorts_in_parts(const SortPlan& plan) {
   return plan.formation.scratch_bytes < bucket_bytes / plan.request.record_bytes * 16;
 }
 
+unsigned partition_threads(const SortPlanRequest& request, std::size_t block_bytes) {
+  const bool pays = request.threads >= kLeastPartitionedBy && block_bytes >= kMinPartitionedBlock;
+  return pays ? request.threads / kSortersPerPartitioner + 1 : 1;
+}
+
+// What threads that partition keep for each bucket.
+std::uint64_t bytes_of_partitioners(const SortPlan& plan) {
+  const RunFormationOptions& forming = plan.formation;
+  if (forming.partition_threads == 1) return 0;
+  return Partitioners::bytes(plan.request.record_bytes, forming.buckets, forming.partition_threads);
+}
+
 // A plan with this memory and block size, if there is one.
 std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t memory_bytes,
                                   std::size_t block_bytes) {
@@ -143,8 +167,11 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     return BlockPool::maps_needed(plan.pool_blocks) <= request.most_maps ? std::optional(plan)
                                                                          : std::nullopt;
   };
-  plan.formation.scratch_bytes = scratch_for(
-      memory_bytes, buckets_in(memory_bytes / block_bytes, request), request.record_bytes);
+  plan.formation.buckets = buckets_in(memory_bytes / block_bytes, request);  // at most
+  plan.formation.scratch_bytes =
+      scratch_for(memory_bytes, plan.formation.buckets, request.record_bytes);
+  plan.formation.partition_threads = partition_threads(request, block_bytes);
+  memory_bytes -= std::min(memory_bytes, bytes_of_partitioners(plan));
   // Sorted in memory, the input is never on disk: no forecasts, no streams of runs. How many runs
   // there are for the streams is known when the rest has been divided.
   for (int attempt = request.bytes ? 0 : 1; attempt < 3; ++attempt) {
@@ -185,7 +212,7 @@ std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t
   std::optional<SortPlan> best;
   const std::size_t least = std::max(kMinBlockBytes, std::bit_ceil(request.record_bytes));
   for (std::size_t block = least; block <= kMaxBlockBytes; block *= 2) {
-    if (best && block > kDefaultBlockBytes) break;
+    if (best && block > kDefaultBlockBytes && request.request_cost_bytes < kExpensiveRequest) break;
     const auto plan = try_block(request, memory_bytes, block);
     if (plan && (!best || std::pair(sorts_in_parts(*plan), cost_of(*plan)) <
                               std::pair(sorts_in_parts(*best), cost_of(*best)))) {
@@ -216,7 +243,7 @@ std::uint64_t least_memory(const SortPlanRequest& request, std::uint64_t too_lit
 
 std::uint64_t SortPlan::memory_taken_bytes() const noexcept {
   return pool_blocks * (block_bytes + bytes_beside_block()) + formation.scratch_bytes +
-         forecast_memory_bytes + stream_memory_bytes;
+         forecast_memory_bytes + stream_memory_bytes + bytes_of_partitioners(*this);
 }
 
 bool SortPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs) {
@@ -405,6 +432,11 @@ std::string to_string(const SortPlan& plan) {
       line("records", format_bytes(plan.request.record_bytes)) +
       line("memory", format_bytes(plan.request.memory_bytes)) +
       line("blocks", std::to_string(plan.pool_blocks) + " of " + format_bytes(plan.block_bytes));
+  if (plan.request.request_cost_bytes != 0) {
+    text +=
+        line("disk requests", "cost as much as " + format_bytes(plan.request.request_cost_bytes) +
+                                  " beside their bytes");
+  }
   if (plan.merged_inputs != 0) {
     text += line("merging", std::to_string(plan.merged_inputs) + " sorted inputs, at most " +
                                 std::to_string(plan.plain_merge_order()) + " at a time") +

@@ -48,9 +48,9 @@ class ByteSorter::Machine {
   Machine(const SortResources& resources, std::shared_ptr<const RecordOrder> order)
       : batch_(batch_bytes(resources.memory_bytes, order->record_bytes())),
         job_(std::move(order), resources, folders_of(resources), false) {
-    SortPlanRequest request = job_.plan_request(0);
-    request.memory_bytes -= std::min<std::uint64_t>(request.memory_bytes, batch_.size());
     // Nobody knows how much will come.
+    SortPlanRequest request = job_.plan_request(std::nullopt, 0);
+    request.memory_bytes -= std::min<std::uint64_t>(request.memory_bytes, batch_.size());
     job_.start(plan_sort(request), Warming::kOnDemand, "memory of the sorter");
     job_.begin_forming();
     job_.watch().begin(SortPhase::kReading, std::nullopt);
@@ -69,9 +69,10 @@ class ByteSorter::Machine {
 
   void expect_pushing(const char* call) const { expect(State::kPushing, call); }
 
+  // The program's records may lie in a stream, which several threads could not read.
   void take(const std::byte* records, std::uint64_t count) {
     state_ = State::kFailed;
-    job_.take(records, count);
+    job_.take(records, count, Readers::kOne);
     counts_ = job_.counts();
     state_ = State::kPushing;
   }

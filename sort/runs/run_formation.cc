@@ -17,13 +17,6 @@ namespace {
 
 constexpr std::size_t kPairAlignment = alignof(std::max_align_t);
 
-void require(int error) {
-  if (error == 0) return;
-  throw Error(error, error == EAGAIN
-                         ? "run formation: its pool is used by others, too"
-                         : "run formation: the system refuses to move a block of a bucket");
-}
-
 // Passes records on and chooses the next splitters among them.
 class ChoosingOutput final : public RecordOutput {
  public:
@@ -68,81 +61,6 @@ class Nowhere final : public RecordOutput {
 };
 
 }  // namespace
-
-RunFormation::Buckets::Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes,
-                               Buffer* buffers)
-    : OpenBuckets(count),
-      pool_(pool),
-      record_bytes_(record_bytes),
-      buffers_(buffers),
-      written_(count) {
-  // Each may have to hold everything.
-  const std::uint64_t reserve_bytes = (pool_.block_count() + 1) * pool_.block_bytes();
-  for (unsigned bucket = 0; bucket < count; ++bucket) {
-    try {
-      streams_.push_back(std::make_unique<BucketStream>(
-          pool_, BucketStreamOptions{.name = "bucket of a run", .reserve_bytes = reserve_bytes}));
-    } catch (const Error& error) {
-      throw Error(error.code().value(),
-                  "each of " + std::to_string(count) +
-                      " buckets reserves as much address space as there is memory, " +
-                      format_bytes(reserve_bytes) + "; less memory or fewer buckets take less");
-    }
-    end(bucket) = {front(bucket), front(bucket)};
-  }
-}
-
-// Opens blocks until a record fits, and until all that will be buffered does.
-bool RunFormation::Buckets::extend(std::size_t bucket) {
-  flush(bucket);
-  Written& written = written_[bucket];
-  while (written.room < record_bytes_) {
-    const int error =
-        streams_[bucket]->open_range(written.bytes + written.room, pool_.block_bytes());
-    if (error == EAGAIN) return false;
-    require(error);
-    written.room += pool_.block_bytes();
-  }
-  End& open = end(bucket);
-  open.limit =
-      open.cursor + (buffers_ != nullptr ? std::min(sizeof(Buffer), written.room) : written.room);
-  return true;
-}
-
-void RunFormation::Buckets::flush(std::size_t bucket) noexcept {
-  Written& written = written_[bucket];
-  const std::byte* const from = front(bucket);
-  const auto bytes = static_cast<std::size_t>(end(bucket).cursor - from);
-  if (buffers_ != nullptr && bytes != 0) {
-    std::byte* const to = begin(bucket) + written.bytes;
-    if (detail::suits_streaming(to, bytes)) {
-      detail::streaming_copy(to, from, bytes);
-    } else {
-      std::memcpy(to, from, bytes);
-    }
-  }
-  written.bytes += bytes;
-  written.room -= bytes;
-  end(bucket) = {front(bucket), front(bucket)};
-}
-
-void RunFormation::Buckets::flush() noexcept {
-  for (std::size_t bucket = 0; bucket < size(); ++bucket) flush(bucket);
-  detail::finish_streaming();
-}
-
-void RunFormation::Buckets::give_back(std::size_t bucket, std::size_t from, std::size_t to) {
-  const std::size_t block = pool_.block_bytes();
-  from = from / block * block;
-  to = to / block * block;
-  if (from < to) require(streams_[bucket]->give_back_range(from, to));
-}
-
-void RunFormation::Buckets::clear(std::size_t bucket) {
-  require(streams_[bucket]->give_back_range(0, streams_[bucket]->reserved_bytes()));
-  written_[bucket] = {};
-  end(bucket) = {front(bucket), front(bucket)};
-}
 
 RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormationOptions options)
     : order_(order),
@@ -196,8 +114,11 @@ void RunFormation::make_generations(const RunFormationOptions& options) {
   const unsigned buckets = buckets_in(options);
   const std::size_t each = detail::BucketSplitters::kept_bytes(order_, buckets);
   const std::size_t all = options.generations * each;
-  if (Buckets::has_buffers(record_bytes_)) {
-    buffers_ = std::make_unique_for_overwrite<Buckets::Buffer[]>(buckets);
+  if (BucketBuffer::suits(record_bytes_)) {
+    buffers_ = std::make_unique_for_overwrite<BucketBuffer[]>(buckets);
+  }
+  if (options.partition_threads > 1 && buckets > 1) {
+    partitioners_.emplace(order_, buckets, options.partition_threads);
   }
   const bool fits = all <= scratch_.size() / 8 &&
                     scratch_.size() - all >= detail::least_sort_scratch_bytes(most_records());
@@ -225,7 +146,7 @@ std::size_t RunFormation::sample_capacity() const noexcept {
                    pool_.block_count() / 4 * pool_.block_bytes() / record_bytes_});
 }
 
-std::size_t RunFormation::push(const std::byte* records, std::size_t count) {
+std::size_t RunFormation::push(const std::byte* records, std::size_t count, Readers readers) {
   std::size_t taken = 0;
   if (sampling_) {
     std::uint64_t& kept = filling().records;
@@ -239,12 +160,52 @@ std::size_t RunFormation::push(const std::byte* records, std::size_t count) {
     if (kept < sample_capacity_) return taken;
     distribute_sample();
   }
+  const std::size_t put = put_to_buckets(records + taken * record_bytes_, count - taken, readers);
+  filling().records += put;
+  return taken + put;
+}
+
+// Returns how many there was memory for.
+std::size_t RunFormation::put_to_buckets(const std::byte* records, std::size_t count,
+                                         Readers readers) {
   Generation& run = filling();
-  const std::size_t scattered =
-      order_.scatter(records + taken * record_bytes_, count - taken, run.splitters, run.buckets);
-  run.records += scattered;
+  const auto scatter = [&](const std::byte* from, std::size_t some) {
+    return order_.scatter(from, some, run.splitters, run.buckets);
+  };
+  std::size_t put = 0;
+  if (!partitioners_ || readers == Readers::kOne) {
+    put = scatter(records, count);
+  } else {
+    while (put < count) {
+      const std::byte* const first = records + put * record_bytes_;
+      const std::size_t some = std::min(records_in_block(first), count - put);
+      if (put_together(first, some)) {
+        put += some;
+        continue;
+      }
+      const std::size_t scattered = scatter(first, some);
+      put += scattered;
+      if (scattered < some) break;
+    }
+  }
   detail::finish_streaming();  // the next records may come from another thread
-  return taken + scattered;
+  return put;
+}
+
+// How many begin before the next multiple of the block size.
+std::size_t RunFormation::records_in_block(const std::byte* first) const noexcept {
+  const std::size_t behind = reinterpret_cast<std::uintptr_t>(first) % pool_.block_bytes();
+  return (pool_.block_bytes() - behind + record_bytes_ - 1) / record_bytes_;
+}
+
+// Records of one block by all partitioners. False: they are too few, or too many for the memory.
+bool RunFormation::put_together(const std::byte* records, std::size_t count) {
+  const std::size_t bytes = count * record_bytes_;
+  if (bytes < Partitioners::kMinBytes) return false;
+  // A fault that fails, or that lets go of the block before, does so here.
+  static_cast<void>(*static_cast<const volatile std::byte*>(records));
+  static_cast<void>(*static_cast<const volatile std::byte*>(records + bytes - 1));
+  return partitioners_->put(records, count, filling().splitters, filling().buckets);
 }
 
 // The first splitters, and the records that were kept aside to their buckets.
@@ -259,7 +220,9 @@ void RunFormation::distribute_sample() {
   // There are two pairs for each record, so that records stay where they are.
   order_.sort(scratch_.data(), count, rest.first(rest.size() - record_bytes_), choosing);
   run.splitters.end_choosing();
-  if (order_.scatter(scratch_.data(), count, run.splitters, run.buckets) != count) require(EAGAIN);
+  if (order_.scatter(scratch_.data(), count, run.splitters, run.buckets) != count) {
+    throw Error(EAGAIN, "run formation: its pool is used by others, too");
+  }
 }
 
 void RunFormation::close() {
@@ -283,7 +246,7 @@ void RunFormation::emit(RecordOutput& out) {
   emit_generation(filling(), threads_, out);
 }
 
-void RunFormation::begin_sorting(const Buckets& buckets, unsigned threads) {
+void RunFormation::begin_sorting(const RunBuckets& buckets, unsigned threads) {
   std::vector<BucketSorters::Bucket> unsorted(buckets.size());
   std::size_t most = 0;
   for (std::size_t i = 0; i < unsorted.size(); ++i) {
@@ -321,7 +284,7 @@ bool RunFormation::sort_where_it_is(std::byte* records, std::size_t count) noexc
 }
 
 // Gives the memory back block by block, as the next run takes it.
-void RunFormation::emit_sorted(Buckets& buckets, std::size_t bucket, RecordOutput& out) {
+void RunFormation::emit_sorted(RunBuckets& buckets, std::size_t bucket, RecordOutput& out) {
   const std::byte* const records = buckets.begin(bucket);
   const std::size_t bytes = buckets.bytes(bucket);
   const std::size_t at_once = pool_.block_bytes() / record_bytes_ * record_bytes_;

@@ -9,14 +9,22 @@
 #include <vector>
 
 #include "sort/runs/bucket_sorters.h"
+#include "sort/runs/partitioners.h"
+#include "sort/runs/run_buckets.h"
 #include "vortex/detail/bucket_splitters.h"
-#include "vortex/detail/streaming_copy.h"
 #include "vortex/os/futex.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {
+
+// Which threads may read records at a time.
+enum class Readers : std::uint8_t {
+  kOne,      // the caller alone
+  kSeveral,  // any, what lies between two multiples of the pool's block size, in any order, when
+             // the caller has read the first and the last byte
+};
 
 // The run formation of an external sort. Whole records are partitioned into buckets that grow out
 // of a pool shared with nobody; a full pool is a run. emit() sorts the buckets in their order and
@@ -30,7 +38,8 @@ namespace vortex::inline v0 {
 // that gets more than the scratch can sort is sorted where it is, with memory that takes the place
 // of scratch, or in pieces: slower, never wrong.
 //
-// Memory is the pool and the scratch, and one to two KiB for each bucket. push(), records()
+// Memory is the pool and the scratch, one to two KiB for each bucket, and Partitioners::bytes().
+// push(), records()
 // and close() are for one thread at a time, and emit_closed() is for one. After an exception it can
 // only be destroyed.
 class RunFormation {
@@ -53,9 +62,9 @@ class RunFormation {
 
   // Takes records, one behind the other at any address, until the pool has no room for more.
   // Returns how many of `count` it took: all, or those that there was memory for. May read
-  // `records` (and so fault); never faults itself, since a bucket's blocks are opened outside
-  // faults. Throws Error when the kernel refuses to move a block.
-  std::size_t push(const std::byte* records, std::size_t count);
+  // `records` (and so fault, in this thread); never faults itself, since a bucket's blocks are
+  // opened outside faults. Throws Error when the kernel refuses to move a block.
+  std::size_t push(const std::byte* records, std::size_t count, Readers readers = Readers::kOne);
 
   // The records pushed, one at least, are a run, and those pushed from now on belong to the
   // next one. The run closed before must have been emitted, and there must be two generations.
@@ -74,62 +83,15 @@ class RunFormation {
   void emit(RecordOutput& out);
 
  private:
-  // The ends of the buckets, each of which grows out of the pool. Short records go to a buffer for
-  // each bucket, which is written past the caches when it is full: a store to one of many places
-  // in memory costs several times as much. There is room in the bucket for all that is buffered.
-  class Buckets final : public OpenBuckets {
-   public:
-    struct alignas(detail::kStreamedBytes) Buffer {
-      std::byte bytes[1024];
-    };
-    static bool has_buffers(std::size_t record_bytes) noexcept {
-      return sizeof(Buffer) % record_bytes == 0 && record_bytes <= detail::kStreamedBytes;
-    }
-
-    // `buffers` are one for each bucket, or null: records go to their buckets at once.
-    Buckets(StreamPool& pool, unsigned count, std::size_t record_bytes, Buffer* buffers);
-
-    bool extend(std::size_t bucket) override;
-    // All that was scattered is in the buckets, for any thread to see.
-    void flush() noexcept;
-
-    std::byte* begin(std::size_t bucket) const noexcept { return streams_[bucket]->bytes(); }
-    // After a flush.
-    std::size_t bytes(std::size_t bucket) const noexcept { return written_[bucket].bytes; }
-    // Gives the memory of a bucket's bytes [from, to) back, as far as that is whole blocks.
-    void give_back(std::size_t bucket, std::size_t from, std::size_t to);
-    // Empties a bucket and gives its memory back.
-    void clear(std::size_t bucket);
-
-   private:
-    // Of the bucket itself.
-    struct Written {
-      std::size_t bytes = 0;
-      std::size_t room = 0;  // behind them
-    };
-
-    // Where records go next: the buffer, or the bucket.
-    std::byte* front(std::size_t bucket) const noexcept {
-      return buffers_ != nullptr ? buffers_[bucket].bytes : begin(bucket) + written_[bucket].bytes;
-    }
-    void flush(std::size_t bucket) noexcept;
-
-    StreamPool& pool_;
-    const std::size_t record_bytes_;
-    Buffer* const buffers_;
-    std::vector<std::unique_ptr<BucketStream>> streams_;
-    std::vector<Written> written_;
-  };
-
   // The buckets of one run, by its own splitters.
   struct Generation {
     Generation(const RecordOrder& order, StreamPool& pool, unsigned buckets,
-               std::span<std::byte> kept_records, Buckets::Buffer* buffers)
+               std::span<std::byte> kept_records, BucketBuffer* buffers)
         : splitters(order, buckets, kept_records),
           buckets(pool, buckets, order.record_bytes(), buffers) {}
 
     detail::BucketSplitters splitters;
-    Buckets buckets;
+    RunBuckets buckets;
     std::uint64_t records = 0;
   };
 
@@ -140,10 +102,13 @@ class RunFormation {
   std::span<std::byte> sort_scratch() const noexcept;
   std::size_t sample_capacity() const noexcept;
   void distribute_sample();
-  void begin_sorting(const Buckets& buckets, unsigned threads);
+  std::size_t put_to_buckets(const std::byte* records, std::size_t count, Readers readers);
+  std::size_t records_in_block(const std::byte* first) const noexcept;
+  bool put_together(const std::byte* records, std::size_t count);
+  void begin_sorting(const RunBuckets& buckets, unsigned threads);
   void set_memory_aside(std::size_t most_records, unsigned threads);
   bool sort_where_it_is(std::byte* records, std::size_t count) noexcept;
-  void emit_sorted(Buckets& buckets, std::size_t bucket, RecordOutput& out);
+  void emit_sorted(RunBuckets& buckets, std::size_t bucket, RecordOutput& out);
   void emit_generation(Generation& run, unsigned threads, RecordOutput& out);
 
   Generation& filling() const noexcept { return *generations_[filling_]; }
@@ -153,11 +118,12 @@ class RunFormation {
   const std::size_t record_bytes_;
   const std::unique_ptr<std::byte[]> scratch_memory_;
   const std::span<std::byte> scratch_;
-  std::size_t kept_bytes_ = 0;                  // whole splitters, at the end of the scratch
-  std::size_t set_aside_bytes_ = 0;             // in front of them, not touched any more
-  unsigned threads_for_large_ = 0;              // that what is set aside suffices for
-  std::unique_ptr<Buckets::Buffer[]> buffers_;  // of the generation that is filled
+  std::size_t kept_bytes_ = 0;               // whole splitters, at the end of the scratch
+  std::size_t set_aside_bytes_ = 0;          // in front of them, not touched any more
+  unsigned threads_for_large_ = 0;           // that what is set aside suffices for
+  std::unique_ptr<BucketBuffer[]> buffers_;  // of the generation that is filled
   std::vector<std::unique_ptr<Generation>> generations_;
+  std::optional<Partitioners> partitioners_;
   std::size_t filling_ = 0;
   std::size_t emitting_ = 0;
   const unsigned threads_;

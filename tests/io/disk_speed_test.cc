@@ -71,6 +71,63 @@ TEST(DiskSpeed, OfASlowDiskTakesNoLonger) {
   }
 }
 
+// Of a disk with an arm, and of one without; any size of the requests shows the same.
+TEST(RequestCost, IsThatOfTheModel) {
+  const test::TemporaryFolder folder;
+  for (const std::uint64_t seek_ns : {0u, 1'000'000u, 8'000'000u}) {
+    for (const std::size_t request_bytes : {std::size_t{64} << 10, std::size_t{512} << 10}) {
+      VirtualClock clock;
+      SimulatedDisk disk(
+          clock,
+          {.read_bytes_per_s = 200'000'000, .write_bytes_per_s = 150'000'000, .seek_ns = seek_ns});
+      DiskSpeedOptions options = on(clock);
+      options.most_ns = ~std::uint64_t{0};
+      options.request_bytes = request_bytes;
+      const double cost = static_cast<double>(seek_ns) / 1e9 * 200e6;
+      EXPECT_NEAR(measure_request_cost(disk, folder.path(), options), cost, 4096 + cost / 50);
+      EXPECT_EQ(folder.entries(), 0u);
+    }
+  }
+}
+
+TEST(RequestCost, OfASlowDiskTakesNoLonger) {
+  const test::TemporaryFolder folder;
+  VirtualClock clock;
+  SimulatedDisk disk(
+      clock,
+      {.read_bytes_per_s = 20'000'000, .write_bytes_per_s = 20'000'000, .seek_ns = 10'000'000});
+  DiskSpeedOptions options = on(clock);
+  options.bytes = std::uint64_t{32} << 20;
+  options.request_bytes = 64 << 10;
+  options.most_ns = 250'000'000;
+  EXPECT_NEAR(measure_request_cost(disk, folder.path(), options), 200e3, 20e3);
+  // Writing, and twice two sweeps of half the time; then four requests each are still under way.
+  EXPECT_LE(clock.now_ns(), 3 * options.most_ns + 5 * 4 * 14'000'000);
+  // So little that nothing can be told.
+  options.most_ns = 10'000'000;
+  EXPECT_EQ(measure_request_cost(disk, folder.path(), options), 0);
+}
+
+TEST(RequestCost, ErrorsAreThrown) {
+  const test::TemporaryFolder folder;
+  VirtualClock clock;
+  SimulatedDisk good(clock, {});
+  DiskSpeedOptions options = on(clock);
+  options.request_bytes = 512 << 10;
+  EXPECT_THROW(measure_request_cost(good, folder.file("missing"), options), Error);
+  const std::uint64_t writes = 17, small = 256, large = 16;
+  for (const std::uint64_t request : {std::uint64_t{0}, writes - 1, writes, writes + small - 1,
+                                      writes + small, writes + 2 * (small + large) - 1}) {
+    FaultyDisk disk(std::make_unique<SimulatedDisk>(clock, ServiceModel{}),
+                    std::make_shared<FaultAt>(
+                        request, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO}));
+    EXPECT_THROW(measure_request_cost(disk, folder.path(), options), Error) << request;
+    EXPECT_EQ(folder.entries(), 0u);
+  }
+  options.request_bytes = 1000;
+  EXPECT_THROW(measure_request_cost(good, folder.path(), options), Error);
+}
+
 TEST(DiskSpeed, OfAFileSmallerThanARequest) {
   const test::TemporaryFolder folder;
   VirtualClock clock;

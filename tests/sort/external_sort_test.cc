@@ -457,6 +457,55 @@ TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
   }
 }
 
+// In blocks that are large enough for several threads to partition what comes in; records straddle
+// them. A read that fails ends the sort, and so does a request.
+TEST(ExternalSortThreads, PartitionTogether) {
+  auto random = test_random();
+  for (const std::size_t record_bytes : {8u, 100u}) {
+    SCOPED_TRACE(record_bytes);
+    Files files;
+    const RecordList list =
+        make_records(Shape::kRandom, record_bytes, 48'000'000 / record_bytes, random);
+    files.add_input(list.bytes);
+    ExternalSortOptions options = files.options();
+    options.format = RecordFormat(record_bytes, {parse_record_key("0:8")});
+    options.resources.memory_bytes = std::uint64_t{16} << 20;
+    options.resources.block_bytes = 512 << 10;
+    const Bytes expected = stably_sorted(*order_of_format(*options.format), list).bytes;
+    for (const unsigned threads : kThreadCounts) {
+      SCOPED_TRACE(threads);
+      options.resources.threads = threads;
+      options.resources.stop = {};
+      options.resources.progress = {};
+      const auto reads = std::make_shared<FaultAt>(
+          0, PlannedFault{.kind = PlannedFault::Kind::kNone}, Operation::kRead);
+      options.resources.open_disk = sort_disks(Backend::kThreads, reads);
+      EXPECT_EQ(plan_external_sort(options).formation.partition_threads, threads == 7 ? 3U : 1U);
+      const ExternalSortReport report = external_sort(options);
+      ASSERT_TRUE(same_bytes(read_file(files.output()), expected));
+      ASSERT_GE(report.runs, 3U);
+      unlink(files.output().c_str());
+      if (threads != 7) continue;
+
+      options.resources.open_disk = sort_disks(
+          Backend::kThreads,
+          std::make_shared<FaultAt>(reads->attempts() / 3,
+                                    PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
+                                    Operation::kRead));
+      EXPECT_EQ(error_of([&] { external_sort(options); }), EIO);
+      files.expect_nothing_left(false);
+      options.resources.open_disk = sort_disks(Backend::kThreads);
+      std::stop_source stop;
+      options.resources.stop = stop.get_token();
+      options.resources.progress = [&](const SortProgress& now) {
+        if (now.bytes > report.run_bytes / 4) stop.request_stop();
+      };
+      EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
+      files.expect_nothing_left(false);
+    }
+  }
+}
+
 // The file that is replaced stays as it was when the sort fails, and passes its mode on when not.
 TEST(ExternalSortOutput, WhatIsReplacedIsReplacedAtTheEnd) {
   SmallSort sort;

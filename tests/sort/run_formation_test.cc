@@ -17,6 +17,7 @@
 #include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
 #include "tests/sort/record_lists.h"
+#include "tests/support/error_of.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/random_seed.h"
@@ -38,8 +39,10 @@ using test::Shape;
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 
 struct Memory {
-  explicit Memory(std::size_t blocks)
-      : pool({.pool_bytes = blocks * kBlock, .block_bytes = kBlock, .warming = Warming::kOnDemand}),
+  explicit Memory(std::size_t blocks, std::size_t block_bytes = kBlock)
+      : pool({.pool_bytes = blocks * block_bytes,
+              .block_bytes = block_bytes,
+              .warming = Warming::kOnDemand}),
         streams(pool, blocks) {}
   BlockPool pool;
   StreamPool streams;
@@ -389,6 +392,84 @@ TEST(RunFormation, OfAStreamOfOneBlock) {
       ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, first, pushed - first));
       first = pushed;
     }
+  }
+}
+
+// The large blocks of a stream that holds one of them, or two where records straddle them, are
+// partitioned by several threads: buckets are the same, and a run still ends when memory does.
+TEST(RunFormation, PartitionedBySeveralThreads) {
+  constexpr std::size_t kLarge = std::size_t{256} << 10;
+  auto random = test::test_random();
+  for (const std::size_t record_bytes : {8u, 16u, 24u, 31u, 100u}) {
+    for (const Shape shape :
+         {Shape::kRandom, Shape::kFewValues, Shape::kSkewed, Shape::kDrifting}) {
+      const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+      const std::size_t blocks = 17 + random() % 8;
+      const RecordList list = test::make_records(
+          shape, record_bytes, 5 * blocks * kLarge / 2 / record_bytes + random() % 1000, random);
+      for (const unsigned threads : {1U, 2U, 7U}) {
+        SCOPED_TRACE(to_string(order.format()) + ", shape " +
+                     std::to_string(static_cast<int>(shape)) + ", blocks " +
+                     std::to_string(blocks) + ", threads " + std::to_string(threads));
+        Memory memory(blocks, kLarge);
+        RunFormation runs(
+            order, memory.streams,
+            {.buckets = 4, .scratch_bytes = std::size_t{1} << 20, .partition_threads = threads});
+        const std::size_t window = kLarge % record_bytes == 0 ? 1 : 2;
+        BlockPool pool({.pool_bytes = (window + 1) * kLarge, .block_bytes = kLarge});
+        InputStream<std::byte> stream(
+            std::make_unique<test::MemorySource>(pool, window + 1, list.bytes),
+            {.comeback_blocks = window - 1});
+        std::size_t first = 0, pushed = 0;
+        while (pushed < list.count()) {
+          const std::size_t here = std::min<std::size_t>(
+              list.count() - pushed, 1 + random() % (5 * kLarge / record_bytes));
+          std::size_t taken = 0;
+          guarded([&] {
+            taken = runs.push(stream.data() + pushed * record_bytes, here, Readers::kSeveral);
+          }).throw_if_failed();
+          pushed += taken;
+          ASSERT_EQ(runs.records(), pushed - first);
+          if (taken == here) continue;
+          // Room for a part of a block may have been made in vain.
+          ASSERT_EQ(memory.streams.blocks_in_use(), blocks);
+          ASSERT_GT((pushed - first) * record_bytes, (blocks - runs.buckets() - 1) * kLarge);
+          ASSERT_NO_FATAL_FAILURE(
+              expect_run(runs, order, memory.streams, list, first, pushed - first));
+          first = pushed;
+        }
+        ASSERT_GT(first, 0u);
+        ASSERT_NO_FATAL_FAILURE(
+            expect_run(runs, order, memory.streams, list, first, pushed - first));
+      }
+    }
+  }
+}
+
+// A read that fails is the pusher's error, whoever partitions.
+TEST(RunFormation, FailsWhereTheInputDoes) {
+  constexpr std::size_t kLarge = std::size_t{256} << 10;
+  auto random = test::test_random();
+  const FormatOrder order(RecordFormat(100, {{0, 10, {}, false}}));
+  const RecordList list = test::make_records(Shape::kRandom, 100, 20'000, random);
+  for (const unsigned threads : {1U, 3U}) {
+    Memory memory(20, kLarge);
+    {
+      RunFormation runs(order, memory.streams,
+                        {.buckets = 4, .scratch_bytes = 1 << 20, .partition_threads = threads});
+      BlockPool pool({.pool_bytes = 3 * kLarge, .block_bytes = kLarge});
+      const auto script = std::make_shared<test::SourceScript>();
+      script->fail_at = 5;
+      InputStream<std::byte> stream(
+          std::make_unique<test::MemorySource>(pool, 3, list.bytes, script), {});
+      EXPECT_EQ(test::error_of([&] {
+                  guarded([&] {
+                    runs.push(stream.data(), list.count(), Readers::kSeveral);
+                  }).throw_if_failed();
+                }),
+                EIO);
+    }
+    EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
   }
 }
 

@@ -113,6 +113,41 @@ TEST(SortPlan, LargerBlocksAreWorthAPassButNotSortingInMemory) {
   EXPECT_TRUE(plan_sort(request_of(1000 * kMiB, 100, 1050 * kMiB)).in_memory());
 }
 
+// One thread that partitions keeps four busy; small blocks are not worth more.
+TEST(SortPlan, SeveralThreadsPartitionWhereManySort) {
+  const auto threads_of = [](unsigned threads, std::uint64_t memory_bytes) {
+    SortPlanRequest request = request_of(8192 * kMiB, 8, memory_bytes);
+    request.threads = threads;
+    const SortPlan plan = plan_sort(request);
+    expect_consistent(plan);
+    return plan.formation.partition_threads;
+  };
+  EXPECT_EQ(threads_of(1, 1024 * kMiB), 1U);
+  EXPECT_EQ(threads_of(3, 1024 * kMiB), 1U);
+  EXPECT_EQ(threads_of(4, 1024 * kMiB), 2U);
+  EXPECT_EQ(threads_of(32, 1024 * kMiB), 11U);
+  EXPECT_EQ(threads_of(32, 16 * kMiB), 1U);
+}
+
+// An arm that takes 8 ms where 200 MB/s are moved is worth larger blocks. What requests cost an SSD
+// is less than what they cost the processors.
+TEST(SortPlan, ExpensiveRequestsMakeLargeBlocks) {
+  const auto block_of = [](std::uint64_t memory_bytes, std::uint64_t request_cost_bytes) {
+    SortPlanRequest request = request_of(8192 * kMiB, 8, memory_bytes);
+    request.threads = 2;
+    request.request_cost_bytes = request_cost_bytes;
+    const SortPlan plan = plan_sort(request);
+    expect_consistent(plan);
+    return plan.block_bytes;
+  };
+  for (const std::uint64_t memory_bytes : {64 * kMiB, 1024 * kMiB}) {
+    const std::size_t cheap = block_of(memory_bytes, 0);
+    EXPECT_EQ(block_of(memory_bytes, 60 << 10), cheap);
+    EXPECT_GE(block_of(memory_bytes, 1600 << 10), 2 * cheap);
+  }
+  EXPECT_EQ(block_of(1024 * kMiB, 0), 2 * kMiB);
+}
+
 TEST(SortPlan, AnUnknownLengthIsPlannedForTheLargestMerge) {
   SortPlanRequest request = request_of(0, 100, 64 * kMiB);
   request.bytes.reset();
@@ -361,6 +396,8 @@ TEST(SortPlan, AnyRequestIsPlannedConsistentlyOrRefused) {
     request.forecast_bytes = random() % 2 * (random() % 64);
     request.memory_bytes = random() >> (28 + random() % 20);
     request.disks = 1 + static_cast<unsigned>(random() % 8);
+    request.threads = 1 + static_cast<unsigned>(random() % 70);
+    if (random() % 2 == 0) request.request_cost_bytes = random() % (8 * kMiB);
     if (random() % 3 == 0) request.block_bytes = kMinBlockBytes << (random() % 9);
     if (random() % 3 == 0) request.most_maps = random() % (std::size_t{1} << (random() % 20));
     request.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];

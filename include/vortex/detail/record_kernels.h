@@ -154,6 +154,19 @@ class OrderBy : public RecordOrder {
     });
   }
 
+  void count_for_buckets(const std::byte* records, std::size_t count,
+                         const BucketSplitters& splitters,
+                         std::span<std::uint32_t> counts) const override {
+    with_size_of(rules_, [&](auto record_bytes) {
+      with_bucket_of(splitters, [&](auto bucket_of) {
+        for (std::size_t i = 0; i < count; ++i) {
+          ++counts[bucket_of(records, rules_.leading_bits(records))];
+          records += record_bytes;
+        }
+      });
+    });
+  }
+
   void sort(std::byte* records, std::size_t count, std::span<std::byte> scratch,
             RecordOutput& out) const override {
     sort_records(rules_, records, count, scratch, out);
@@ -196,19 +209,25 @@ class OrderBy : public RecordOrder {
   template <typename Size, typename Put>
   std::size_t scatter_by(Size record_bytes, const std::byte* records, std::size_t count,
                          const BucketSplitters& splitters, OpenBuckets& buckets, Put put) const {
-    const BucketSplitters::Finder finder = splitters.finder();
-    if (finder.table_decides()) {
-      return scatter_to(
-          record_bytes, records, count, buckets, put,
-          [finder](const std::byte*, std::uint64_t bits) { return finder.only_table(bits); });
-    }
-    return scatter_to(record_bytes, records, count, buckets, put,
-                      [this, finder](const std::byte* record, std::uint64_t bits) {
-                        return finder.bucket_of(rules_, record, bits);
-                      });
+    return with_bucket_of(splitters, [&](auto bucket_of) {
+      return scatter_to(record_bytes, records, count, buckets, put, bucket_of);
+    });
   }
 
  private:
+  // Calls kernel(bucket_of), with a function of a record and its leading bits.
+  template <typename Kernel>
+  auto with_bucket_of(const BucketSplitters& splitters, const Kernel& kernel) const {
+    const BucketSplitters::Finder finder = splitters.finder();
+    if (finder.table_decides()) {
+      return kernel(
+          [finder](const std::byte*, std::uint64_t bits) { return finder.only_table(bits); });
+    }
+    return kernel([this, finder](const std::byte* record, std::uint64_t bits) {
+      return finder.bucket_of(rules_, record, bits);
+    });
+  }
+
   template <typename Size, typename Put, typename BucketOf>
   [[gnu::always_inline]] std::size_t scatter_to(Size record_bytes, const std::byte* records,
                                                 std::size_t count, OpenBuckets& buckets, Put put,

@@ -1,0 +1,72 @@
+#include "sort/job/request_costs.h"
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "sort/job/sort_folders.h"
+#include "vortex/detail/thread_team.h"
+#include "vortex/disk.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// What is known of a file system for the life of the process.
+class KnownCosts {
+ public:
+  std::optional<std::uint64_t> of(dev_t file_system) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = costs_.find(file_system);
+    return found == costs_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void add(dev_t file_system, std::uint64_t cost) {
+    const std::scoped_lock lock(mutex_);
+    costs_.emplace(file_system, cost);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<dev_t, std::uint64_t> costs_;
+};
+
+// 0: it cannot be measured.
+std::uint64_t measured_in(const SortResources& resources, const std::string& folder) {
+  const DiskSpeedOptions options{.bytes = std::uint64_t{16} << 20,
+                                 .most_ns = 100'000'000,
+                                 .request_bytes = std::size_t{256} << 10};
+  try {
+    const std::unique_ptr<Disk> disk =
+        open_sort_disk(resources.open_disk, resources.backend, folder);
+    return static_cast<std::uint64_t>(measure_request_cost(*disk, folder, options));
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+// Disks that a program makes are not known by their file systems.
+std::uint64_t cost_of(const SortResources& resources, const std::string& folder) {
+  static KnownCosts known;
+  if (resources.open_disk) return measured_in(resources, folder);
+  const dev_t file_system = file_system_of(folder);
+  if (const auto cost = known.of(file_system)) return *cost;
+  const std::uint64_t cost = measured_in(resources, folder);
+  known.add(file_system, cost);
+  return cost;
+}
+
+}  // namespace
+
+std::uint64_t request_cost_of(const SortResources& resources,
+                              const std::vector<std::string>& folders) {
+  std::vector<std::uint64_t> costs(folders.size());
+  detail::ThreadTeam team(static_cast<unsigned>(folders.size()));
+  team.run(folders.size(), [&](std::size_t i) { costs[i] = cost_of(resources, folders[i]); });
+  return *std::ranges::max_element(costs);
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,115 @@
+#include "sort/runs/partitioners.h"
+
+#include <algorithm>
+
+#include "vortex/detail/streaming_copy.h"
+
+namespace vortex::inline v0 {
+
+Partitioners::Stripe::Stripe(unsigned buckets, std::size_t record_bytes)
+    : OpenBuckets(buckets), record_bytes_(record_bytes), counts_(buckets), places_(buckets) {
+  if (BucketBuffer::suits(record_bytes)) {
+    buffers_ = std::make_unique_for_overwrite<BucketBuffer[]>(buckets);
+  }
+}
+
+void Partitioners::Stripe::begin(std::size_t bucket, std::byte* to) noexcept {
+  places_[bucket] = to;
+  open(bucket);
+}
+
+// A buffer that does not begin where a cache line does is filled up to the next one.
+void Partitioners::Stripe::open(std::size_t bucket) noexcept {
+  std::byte* const place = places_[bucket];
+  if (!buffers_) {
+    end(bucket) = {place, place + counts_[bucket] * record_bytes_};
+    return;
+  }
+  std::byte* const buffer = buffers_[bucket].bytes;
+  const std::size_t behind = reinterpret_cast<std::uintptr_t>(place) % detail::kStreamedBytes;
+  const std::size_t ahead = (sizeof(BucketBuffer) - behind) / record_bytes_ * record_bytes_;
+  end(bucket) = {buffer, buffer + ahead};
+}
+
+void Partitioners::Stripe::flush(std::size_t bucket) noexcept {
+  const std::byte* const buffer = buffers_[bucket].bytes;
+  const auto held = static_cast<std::size_t>(end(bucket).cursor - buffer);
+  buffers_[bucket].write(places_[bucket], held);
+  places_[bucket] += held;
+}
+
+// What was counted has room: only a full buffer ends here.
+bool Partitioners::Stripe::extend(std::size_t bucket) noexcept {
+  if (!buffers_) return false;
+  flush(bucket);
+  open(bucket);
+  return true;
+}
+
+void Partitioners::Stripe::finish() noexcept {
+  if (!buffers_) return;
+  for (std::size_t bucket = 0; bucket < size(); ++bucket) flush(bucket);
+  detail::finish_streaming();
+}
+
+Partitioners::Partitioners(const RecordOrder& order, unsigned buckets, unsigned threads)
+    : order_(order), team_(threads) {
+  for (unsigned i = 0; i < team_.threads(); ++i) {
+    stripes_.push_back(std::make_unique<Stripe>(buckets, order.record_bytes()));
+  }
+}
+
+std::size_t Partitioners::bytes(std::size_t record_bytes, unsigned buckets,
+                                unsigned threads) noexcept {
+  const std::size_t each = sizeof(OpenBuckets::End) + sizeof(std::uint32_t) + sizeof(std::byte*) +
+                           (BucketBuffer::suits(record_bytes) ? sizeof(BucketBuffer) : 0);
+  return threads * (sizeof(Stripe) + buckets * each);
+}
+
+bool Partitioners::put(const std::byte* records, std::size_t count,
+                       const detail::BucketSplitters& splitters, RunBuckets& buckets) {
+  const std::size_t record_bytes = order_.record_bytes();
+  const auto first_of = [&](std::size_t stripe) { return count * stripe / stripes_.size(); };
+  const auto each_stripe = [&](const auto& work) {
+    team_.run(stripes_.size(), [&](std::size_t i) {
+      work(*stripes_[i], records + first_of(i) * record_bytes, first_of(i + 1) - first_of(i));
+    });
+  };
+  each_stripe([&](Stripe& stripe, const std::byte* from, std::size_t some) {
+    std::ranges::fill(stripe.counts(), 0);
+    order_.count_for_buckets(from, some, splitters, stripe.counts());
+  });
+  if (!make_room(buckets)) return false;
+  each_stripe([&](Stripe& stripe, const std::byte* from, std::size_t some) {
+    order_.scatter(from, some, splitters, stripe);
+    stripe.finish();
+  });
+  return true;
+}
+
+// Each stripe's place in each bucket, behind those of the stripes before.
+bool Partitioners::make_room(RunBuckets& buckets) {
+  const std::size_t record_bytes = order_.record_bytes();
+  const auto bytes_of = [&](Stripe& stripe, std::size_t bucket) {
+    return stripe.counts()[bucket] * record_bytes;
+  };
+  const auto bytes_for = [&](std::size_t bucket) {
+    std::size_t bytes = 0;
+    for (const auto& stripe : stripes_) bytes += bytes_of(*stripe, bucket);
+    return bytes;
+  };
+  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    std::byte* place = buckets.room_for(bucket, bytes_for(bucket));
+    if (place == nullptr) return false;
+    for (const auto& stripe : stripes_) {
+      stripe->begin(bucket, place);
+      place += bytes_of(*stripe, bucket);
+    }
+  }
+  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    buckets.added(bucket, bytes_for(bucket));
+  }
+  return true;
+}
+
+}  // namespace vortex::inline v0

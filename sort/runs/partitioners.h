@@ -1,0 +1,67 @@
+// Several threads that partition records into the buckets of a run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sort/runs/run_buckets.h"
+#include "vortex/detail/bucket_splitters.h"
+#include "vortex/detail/thread_team.h"
+#include "vortex/record_order.h"
+
+namespace vortex::inline v0 {
+
+// Each takes a stripe of a batch. They count what goes to each bucket, the caller makes room for
+// that, and they put their records there, one stripe behind the other: so buckets are the same for
+// any number of threads, byte for byte.
+class Partitioners {
+ public:
+  // Less is not worth waking a thread for: one puts it to its buckets in some 40 microseconds.
+  static constexpr std::size_t kMinBytes = std::size_t{128} << 10;
+
+  // A team of `threads`, the caller of put() included. Throws std::bad_alloc.
+  Partitioners(const RecordOrder& order, unsigned buckets, unsigned threads);
+
+  // What they allocate for so many buckets, besides the stacks of the threads.
+  static std::size_t bytes(std::size_t record_bytes, unsigned buckets, unsigned threads) noexcept;
+
+  // Puts `count` records, fewer than 2^32, to their buckets. False: there is no memory for all of
+  // them, and none was put. All threads read the records, and must be able to without a fault or in
+  // any order. Throws Error when the kernel refuses to move a block.
+  bool put(const std::byte* records, std::size_t count, const detail::BucketSplitters& splitters,
+           RunBuckets& buckets);
+
+ private:
+  // The records of one stripe go here: to a place in each bucket that is theirs.
+  class Stripe final : public OpenBuckets {
+   public:
+    Stripe(unsigned buckets, std::size_t record_bytes);
+
+    std::span<std::uint32_t> counts() noexcept { return counts_; }
+    // As many bytes as were counted for a bucket go to this place.
+    void begin(std::size_t bucket, std::byte* to) noexcept;
+    bool extend(std::size_t bucket) noexcept override;
+    void finish() noexcept;
+
+   private:
+    void open(std::size_t bucket) noexcept;
+    void flush(std::size_t bucket) noexcept;
+
+    const std::size_t record_bytes_;
+    std::unique_ptr<BucketBuffer[]> buffers_;  // null: they go there at once
+    std::vector<std::uint32_t> counts_;        // records for each bucket
+    std::vector<std::byte*> places_;           // where the next buffer of each bucket goes
+  };
+
+  bool make_room(RunBuckets& buckets);
+
+  const RecordOrder& order_;
+  detail::ThreadTeam team_;
+  std::vector<std::unique_ptr<Stripe>> stripes_;
+};
+
+}  // namespace vortex::inline v0

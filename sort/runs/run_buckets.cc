@@ -1,0 +1,108 @@
+#include "sort/runs/run_buckets.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+void require(int error) {
+  if (error == 0) return;
+  throw Error(error, error == EAGAIN
+                         ? "run formation: its pool is used by others, too"
+                         : "run formation: the system refuses to move a block of a bucket");
+}
+
+}  // namespace
+
+RunBuckets::RunBuckets(StreamPool& pool, unsigned count, std::size_t record_bytes,
+                       BucketBuffer* buffers)
+    : OpenBuckets(count),
+      pool_(pool),
+      record_bytes_(record_bytes),
+      buffers_(buffers),
+      written_(count) {
+  const std::uint64_t reserve_bytes = (pool_.block_count() + 1) * pool_.block_bytes();
+  for (unsigned bucket = 0; bucket < count; ++bucket) {
+    try {
+      streams_.push_back(std::make_unique<BucketStream>(
+          pool_, BucketStreamOptions{.name = "bucket of a run", .reserve_bytes = reserve_bytes}));
+    } catch (const Error& error) {
+      throw Error(error.code().value(),
+                  "each of " + std::to_string(count) +
+                      " buckets reserves as much address space as there is memory, " +
+                      format_bytes(reserve_bytes) + "; less memory or fewer buckets take less");
+    }
+    end(bucket) = {front(bucket), front(bucket)};
+  }
+}
+
+bool RunBuckets::open(std::size_t bucket, std::size_t bytes) {
+  Written& written = written_[bucket];
+  while (written.room < bytes) {
+    const int error =
+        streams_[bucket]->open_range(written.bytes + written.room, pool_.block_bytes());
+    if (error == EAGAIN) return false;
+    require(error);
+    written.room += pool_.block_bytes();
+  }
+  return true;
+}
+
+bool RunBuckets::extend(std::size_t bucket) {
+  flush(bucket);
+  if (!open(bucket, record_bytes_)) return false;
+  const std::size_t room = written_[bucket].room;
+  End& open = end(bucket);
+  open.limit = open.cursor + (buffers_ != nullptr ? std::min(sizeof(BucketBuffer), room) : room);
+  return true;
+}
+
+void RunBuckets::flush(std::size_t bucket) noexcept {
+  Written& written = written_[bucket];
+  const std::byte* const from = front(bucket);
+  const auto bytes = static_cast<std::size_t>(end(bucket).cursor - from);
+  if (buffers_ != nullptr && bytes != 0) {
+    buffers_[bucket].write(begin(bucket) + written.bytes, bytes);
+  }
+  written.bytes += bytes;
+  written.room -= bytes;
+  end(bucket) = {front(bucket), front(bucket)};
+}
+
+void RunBuckets::flush() noexcept {
+  for (std::size_t bucket = 0; bucket < size(); ++bucket) flush(bucket);
+  detail::finish_streaming();
+}
+
+std::byte* RunBuckets::room_for(std::size_t bucket, std::size_t bytes) {
+  flush(bucket);
+  if (!open(bucket, bytes)) return nullptr;
+  return begin(bucket) + written_[bucket].bytes;
+}
+
+void RunBuckets::added(std::size_t bucket, std::size_t bytes) noexcept {
+  written_[bucket].bytes += bytes;
+  written_[bucket].room -= bytes;
+  end(bucket) = {front(bucket), front(bucket)};
+}
+
+void RunBuckets::give_back(std::size_t bucket, std::size_t from, std::size_t to) {
+  const std::size_t block = pool_.block_bytes();
+  from = from / block * block;
+  to = to / block * block;
+  if (from < to) require(streams_[bucket]->give_back_range(from, to));
+}
+
+void RunBuckets::clear(std::size_t bucket) {
+  require(streams_[bucket]->give_back_range(0, streams_[bucket]->reserved_bytes()));
+  written_[bucket] = {};
+  end(bucket) = {front(bucket), front(bucket)};
+}
+
+}  // namespace vortex::inline v0

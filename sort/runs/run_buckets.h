@@ -1,0 +1,80 @@
+// The buckets that a run is partitioned into.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "vortex/detail/streaming_copy.h"
+#include "vortex/record_order.h"
+#include "vortex/vanishing_array.h"
+
+namespace vortex::inline v0 {
+
+// What short records on their way to a bucket are gathered in: it is written past the caches when
+// it is full, since a store to one of many places in memory costs several times as much.
+struct alignas(detail::kStreamedBytes) BucketBuffer {
+  std::byte bytes[1024];
+
+  static bool suits(std::size_t record_bytes) noexcept {
+    return sizeof(bytes) % record_bytes == 0 && record_bytes <= detail::kStreamedBytes;
+  }
+  // Copies what it holds to a place where records of this length lie.
+  void write(std::byte* to, std::size_t held) const noexcept {
+    if (detail::suits_streaming(to, held)) {
+      detail::streaming_copy(to, bytes, held);
+    } else {
+      std::memcpy(to, bytes, held);
+    }
+  }
+};
+
+// The ends of buckets that grow out of a pool. There is room in a bucket for all that is buffered.
+class RunBuckets final : public OpenBuckets {
+ public:
+  // `buffers` are one for each bucket, or null: records go to their buckets at once. Throws Error
+  // when the system refuses the address space: each bucket may have to hold everything.
+  RunBuckets(StreamPool& pool, unsigned count, std::size_t record_bytes, BucketBuffer* buffers);
+
+  // Opens blocks until a record fits, and until all that will be buffered does. Throws Error when
+  // the kernel refuses to move a block; so do the others that are not noexcept.
+  bool extend(std::size_t bucket) override;
+  // All that was scattered is in the buckets, for any thread to see.
+  void flush() noexcept;
+
+  // Instead of scattering: makes room for so many bytes behind a bucket, in which nothing is
+  // buffered then, and returns where they go; null: no memory is left. Then, when they are there,
+  // added().
+  std::byte* room_for(std::size_t bucket, std::size_t bytes);
+  void added(std::size_t bucket, std::size_t bytes) noexcept;
+
+  std::byte* begin(std::size_t bucket) const noexcept { return streams_[bucket]->bytes(); }
+  // After a flush.
+  std::size_t bytes(std::size_t bucket) const noexcept { return written_[bucket].bytes; }
+  // Gives the memory of a bucket's bytes [from, to) back, as far as that is whole blocks.
+  void give_back(std::size_t bucket, std::size_t from, std::size_t to);
+  // Empties a bucket and gives its memory back.
+  void clear(std::size_t bucket);
+
+ private:
+  // Of the bucket itself.
+  struct Written {
+    std::size_t bytes = 0;
+    std::size_t room = 0;  // behind them
+  };
+
+  // Where records go next: the buffer, or the bucket.
+  std::byte* front(std::size_t bucket) const noexcept {
+    return buffers_ != nullptr ? buffers_[bucket].bytes : begin(bucket) + written_[bucket].bytes;
+  }
+  void flush(std::size_t bucket) noexcept;
+  bool open(std::size_t bucket, std::size_t bytes);
+
+  StreamPool& pool_;
+  const std::size_t record_bytes_;
+  BucketBuffer* const buffers_;
+  std::vector<std::unique_ptr<BucketStream>> streams_;
+  std::vector<Written> written_;
+};
+
+}  // namespace vortex::inline v0
