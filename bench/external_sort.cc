@@ -12,6 +12,11 @@
 //   gnu_sort   GNU sort, LC_ALL=C, of lines (printable keys, otherwise the same records); only
 //              records of 100 bytes, for it sorts nothing but text. Its output is synced, too
 //
+//   disk       u64/two_copies: the input copied by plain direct requests, and its copy copied
+//   again,
+//              both synced; what this disk takes for such a sort at least, at full length. It may
+//              be slower than a measurement of a second or two tells, on a disk that others share
+//
 // Counters: of_bound the share that the least time for the disk has in that of ours; the disk is
 // measured before and behind the sort. forming_s of run formation; cpu_s processor seconds;
 // peak_MiB the resident peak above the start (of the child, for GNU sort). The page cache is
@@ -45,6 +50,7 @@
 
 #include "bench/support/disk_speed.h"
 #include "bench/support/own_options.h"
+#include "bench/support/plain_copy.h"
 #include "bench/support/ratios.h"
 #include "bench/support/sort_settings.h"
 #include "io/file/seeded_random.h"
@@ -58,6 +64,8 @@ namespace vortex {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+constexpr const char* kTwoCopies = "u64/two_copies";
 
 bench::SortSettings settings;
 
@@ -299,28 +307,49 @@ void sort_with_gnu(benchmark::State& state) {
   unlink(output.c_str());
 }
 
+// The disk's share of a sort, and nothing else.
+void copy_twice(benchmark::State& state) {
+  using Record = Key64<Arrival::kRandom>;
+  make_input<Record>();
+  const std::string run = path_of("run"), output = path_of("out");
+  for (auto _ : state) {
+    const Row row(state, RUSAGE_SELF);
+    const double begin = stxxl::timestamp();
+    bench::copy_plainly(input_path<Record>(), run);
+    bench::copy_plainly(run, output);
+    state.SetIterationTime(stxxl::timestamp() - begin);
+  }
+  unlink(run.c_str());
+  unlink(output.c_str());
+}
+
 std::string row_name(const char* record, const char* sorter) {
   return std::string(record) + "/" + sorter;
 }
 
+void add_row(const std::string& name, void (*function)(benchmark::State&)) {
+  benchmark::RegisterBenchmark(name.c_str(), function)
+      ->Iterations(1)
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
+}
+
+std::string shown(const std::string& row) { return row + "/iterations:1/manual_time"; }
+
 template <typename Record>
 void add_rows(std::vector<bench::Ratio>& ratios) {
-  const auto add = [](const char* sorter, auto* function) {
-    benchmark::RegisterBenchmark(row_name(Record::kName, sorter).c_str(), function)
-        ->Iterations(1)
-        ->UseManualTime()
-        ->Unit(benchmark::kMillisecond);
-  };
-  add("vortex", sort_with_vortex<Record>);
-  add("stxxl", sort_with_stxxl<Record>);
-  if constexpr (std::is_same_v<Record, Record100>) add("gnu_sort", sort_with_gnu);
-  for (const char* peer : {"stxxl", "gnu_sort"}) {
-    const auto shown = [](const char* sorter) {
-      return row_name(Record::kName, sorter) + "/iterations:1/manual_time";
-    };
-    ratios.push_back(
-        {std::string(Record::kName) + ": vortex against " + peer, shown("vortex"), shown(peer)});
+  const std::string vortex = row_name(Record::kName, "vortex");
+  add_row(vortex, sort_with_vortex<Record>);
+  add_row(row_name(Record::kName, "stxxl"), sort_with_stxxl<Record>);
+  if constexpr (std::is_same_v<Record, Record100>) {
+    add_row(row_name(Record::kName, "gnu_sort"), sort_with_gnu);
   }
+  for (const char* peer : {"stxxl", "gnu_sort"}) {
+    ratios.push_back({std::string(Record::kName) + ": vortex against " + peer, shown(vortex),
+                      shown(row_name(Record::kName, peer))});
+  }
+  ratios.push_back({std::string(Record::kName) + ": vortex against two copies of u64",
+                    shown(vortex), shown(kTwoCopies)});
 }
 
 // STXXL's disk: one file, reached directly and unlinked at once; its logs go nowhere.
@@ -346,6 +375,7 @@ int main(int argc, char** argv) {
   add_rows<Key64<Arrival::kNearlySorted>>(ratios);
   add_rows<Key64<Arrival::kDrifting>>(ratios);
   add_rows<Pair128>(ratios);
+  add_row(kTwoCopies, copy_twice);
   const int result = bench::run_with_ratios(arguments, ratios);
   for (const std::string& input :
        {input_path<Record100>(), input_path<Key64<Arrival::kRandom>>(),

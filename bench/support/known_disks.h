@@ -51,6 +51,7 @@ struct KnownDisks {
   std::string folder = "/dev/shm";   // of the simulated disks
   std::vector<std::string> folders;  // real disks instead of simulated ones, one a folder
   DiskSpeeds of_folders;
+  double seek_ms = 0;  // of simulated disks, for a request that does not follow the last one
 
   bool simulated() const { return folders.empty(); }
 
@@ -84,18 +85,20 @@ struct KnownDisks {
     ServiceModel model;
     model.read_bytes_per_s = static_cast<std::uint64_t>(speeds.read_mbps[index] * kMegabyte);
     model.write_bytes_per_s = static_cast<std::uint64_t>(speeds.write_mbps[index] * kMegabyte);
+    model.seek_ns = static_cast<std::uint64_t>(seek_ms * 1e6);
     return std::make_unique<PacedDisk>(model, DiskOptions{}, &late_);
   }
   // Requests that simulated disks have served later than their model says, so far.
   std::uint64_t late_requests() const { return late_; }
 
-  // --folder=PATH --folders=PATH,… --read-mbps=N,… --write-mbps=N,…
+  // --folder=PATH --folders=PATH,… --read-mbps=N,… --write-mbps=N,… --seek-ms=N
   void add_to(OwnOptions& options) {
     options["--folder="] = [this](const std::string& value) { folder = value; };
     options["--folders="] = [this](const std::string& value) { folders = parts_of(value); };
     options["--read-mbps="] = [this](const std::string& value) {
       of_folders.read_mbps = numbers_of(value);
     };
+    options["--seek-ms="] = [this](const std::string& value) { seek_ms = std::stod(value); };
     options["--write-mbps="] = [this](const std::string& value) {
       of_folders.write_mbps = numbers_of(value);
     };
