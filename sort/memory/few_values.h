@@ -51,6 +51,13 @@ class ComparedValues {
     from_memory_ = keys.size_bytes() > kCached;
     std::size_t at = 0;
     while (at < keys.size()) {
+#if defined(__x86_64__)
+      if (size_ == 1 && isa_ == Isa::kAvx512) {
+        const std::size_t equal = equal_ones_avx512(keys.subspan(at), values_[0], from_memory_);
+        counts_[0] += equal;
+        at += equal;
+      }
+#endif
       const auto block = keys.subspan(at, std::min(kBlock, keys.size() - at));
       while (!count_block(block)) {
         const unsigned before = size_;
@@ -119,34 +126,35 @@ class ComparedValues {
     }
   }
 #if defined(__x86_64__)
-  // An instruction for each line of the only value there seems to be.
-  __attribute__((target("avx512f"))) static bool are_all_avx512(const Bits* keys, std::size_t count,
-                                                                Bits value) noexcept {
+  // How many of the first keys, in whole rounds of the loop, have the only value there seems to be:
+  // an instruction for each line, and no count.
+  __attribute__((target("avx512f"))) static std::size_t equal_ones_avx512(
+      std::span<const Bits> keys, Bits value, bool from_memory) noexcept {
+    constexpr std::size_t kLines = 16, kRound = kLines * kLine;
+    constexpr int kOrWithDifference = 0xf6;  // a | (b ^ c)
     const __m512i values = sizeof(Bits) == 8 ? _mm512_set1_epi64(static_cast<long long>(value))
                                              : _mm512_set1_epi32(static_cast<int>(value));
-    constexpr int kOrWithDifference = 0xf6;  // a | (b ^ c)
-    __m512i others = _mm512_setzero_si512(), more = others;
-    std::size_t k = 0;
-    for (; k + 2 * kLine <= count; k += 2 * kLine) {
-      others = _mm512_ternarylogic_epi64(others, values, _mm512_loadu_si512(keys + k),
-                                         kOrWithDifference);
-      more = _mm512_ternarylogic_epi64(more, values, _mm512_loadu_si512(keys + k + kLine),
-                                       kOrWithDifference);
+    std::size_t done = 0;
+    for (; done + kRound <= keys.size(); done += kRound) {
+      const Bits* const round = keys.data() + done;
+      if (from_memory) {
+        for (std::size_t i = 0; i < kLines; ++i) __builtin_prefetch(round + kBlock + i * kLine);
+      }
+      __m512i others[4] = {};
+#pragma GCC unroll 16
+      for (std::size_t i = 0; i < kLines; ++i) {
+        others[i % 4] = _mm512_ternarylogic_epi64(
+            others[i % 4], values, _mm512_loadu_si512(round + i * kLine), kOrWithDifference);
+      }
+      const __m512i all = _mm512_or_si512(_mm512_or_si512(others[0], others[1]),
+                                          _mm512_or_si512(others[2], others[3]));
+      if (_mm512_test_epi64_mask(all, all) != 0) break;
     }
-    if (k < count) {
-      more =
-          _mm512_ternarylogic_epi64(more, values, _mm512_loadu_si512(keys + k), kOrWithDifference);
-    }
-    const __m512i all = _mm512_or_si512(others, more);
-    return _mm512_test_epi64_mask(all, all) == 0;
+    return done;
   }
   // By hand: gcc makes no more than 256 bits of a loop unless the whole file is compiled for more.
   __attribute__((target("avx512f"))) void find_avx512(const Bits* keys, std::size_t count,
                                                       Found& found) const noexcept {
-    if (size_ == 1 && are_all_avx512(keys, count, values_[0])) {
-      found[0] = static_cast<Bits>(count);
-      return;
-    }
     for (unsigned i = 0; i < size_; ++i) {
       // Lanes that count for themselves: half of the instructions of adding up masks.
       __m512i sums = _mm512_setzero_si512();
