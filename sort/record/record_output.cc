@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vortex/detail/streaming_copy.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
@@ -19,7 +20,7 @@ void append_records(RecordOutput& out, const std::byte* records, std::uint64_t c
                     std::size_t record_bytes) {
   for (std::uint64_t left = count * record_bytes; left > 0;) {
     const std::span<std::byte> room = out.room(left);
-    std::memcpy(room.data(), records, room.size());
+    detail::copy_past_caches(room.data(), records, room.size());
     out.written(room.size());
     records += room.size();
     left -= room.size();

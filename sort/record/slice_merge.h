@@ -11,6 +11,7 @@
 
 #include "sort/record/coded_record.h"
 #include "vortex/detail/dense_sorter.h"
+#include "vortex/detail/streaming_copy.h"
 #include "vortex/os/task_ring.h"
 #include "vortex/record_order.h"
 
@@ -89,7 +90,12 @@ class SliceMerge final : public RecordMerge {
       const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(count, ready_.size()));
       const std::span<std::byte> room = out.room(here * sizeof(Item));
       const std::size_t put = room.size() / sizeof(Item);
-      coded_.decode(ready_.data(), put, room.data());
+      if (coded_.is_plain()) {
+        detail::copy_past_caches(room.data(), reinterpret_cast<const std::byte*>(ready_.data()),
+                                 put * sizeof(Item));
+      } else {
+        coded_.decode(ready_.data(), put, room.data());
+      }
       ready_ = ready_.subspan(put);
       if (ready_.empty()) ring_.release();
       left_ -= put;

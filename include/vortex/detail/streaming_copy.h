@@ -47,4 +47,30 @@ inline void finish_streaming() noexcept {
 #endif
 }
 
+// memcpy() to memory that this processor does not read again soon, of any length and alignment, for
+// any thread to see: a disk reads it next, and plain stores would first read what they overwrite.
+inline void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+#if defined(__SSE2__)
+  constexpr std::size_t kWorthIt = 4096;
+  if (bytes >= kWorthIt) {
+    const std::size_t behind = reinterpret_cast<std::uintptr_t>(to) % kStreamedBytes;
+    const std::size_t head = (kStreamedBytes - behind) % kStreamedBytes;
+    std::memcpy(to, from, head);
+    std::size_t done = head;
+    for (; done + kStreamedBytes <= bytes; done += kStreamedBytes) {
+      const auto* source = reinterpret_cast<const __m128i*>(from + done);
+      auto* target = reinterpret_cast<__m128i*>(to + done);
+#pragma GCC unroll 4
+      for (std::size_t i = 0; i < kStreamedBytes / sizeof(__m128i); ++i) {
+        _mm_stream_si128(target + i, _mm_loadu_si128(source + i));
+      }
+    }
+    std::memcpy(to + done, from + done, bytes - done);
+    finish_streaming();
+    return;
+  }
+#endif
+  std::memcpy(to, from, bytes);
+}
+
 }  // namespace vortex::inline v0::detail
