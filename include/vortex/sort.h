@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "vortex/detail/byte_key_sort.h"
 #include "vortex/detail/export.h"
 #include "vortex/detail/in_place_sort.h"
 #include "vortex/detail/key.h"
@@ -95,6 +96,20 @@ void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
   detail::sort_generic(records.data(), records.size(),
                        detail::OrderedKey<T, KeyFunction>(std::move(key), options.order),
                        options.threads);
+}
+
+// The same by keys that are strings of bytes, in the order of std::memcmp(), one that is the
+// beginning of another before it:
+//
+//   vortex::sort(records, [](const Record& record) { return std::string_view(record.text, 10); });
+//
+// Eight bytes at a time, those that are equal by the next eight. When it throws std::bad_alloc the
+// records are all there, in any order.
+template <typename T, typename KeyFunction>
+requires detail::ByteStringKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
+  detail::ByteKeySort<T, KeyFunction>(std::move(key), options.order)
+      .run(records, [&](std::span<T> some, const auto& number) { sort(some, number, options); });
 }
 
 // Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these

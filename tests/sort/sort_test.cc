@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/sort/nested_outliers.h"
@@ -513,6 +515,71 @@ TEST(Sort, FindsOutWhatIsInOrder) {
   values[999] = values[998];
   EXPECT_EQ(presorted(values.data(), values.size(), key), Presorted::kNo);
   EXPECT_EQ(presorted(values.data(), 0, key), Presorted::kAscending);
+}
+
+// Keys that are strings of bytes: of ten, with few values, with all bytes, with long beginnings in
+// common, and views of any length, zeros and beginnings of each other among them.
+TEST(Sort, ByStringsOfBytes) {
+  auto random = test::test_random();
+  struct Record {
+    std::array<unsigned char, 10> key;
+    std::uint32_t place;
+  };
+  struct View {
+    std::string_view key;
+    std::uint32_t place;
+  };
+  const auto expect_like_stable_sort = [](const auto& given, const SortOptions& options) {
+    auto expected = given, sorted = given;
+    const auto less = [](const auto& left, const auto& right) {
+      return std::lexicographical_compare(left.key.begin(), left.key.end(), right.key.begin(),
+                                          right.key.end(),
+                                          [](unsigned char a, unsigned char b) { return a < b; });
+    };
+    std::stable_sort(expected.begin(), expected.end(), [&](const auto& left, const auto& right) {
+      return options.order == Order::kAscending ? less(left, right) : less(right, left);
+    });
+    vortex::sort(
+        sorted, [](const auto& record) { return record.key; }, options);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      ASSERT_EQ(sorted[i].place, expected[i].place) << i << " of " << given.size();
+    }
+  };
+  for (const std::size_t count : {0u, 1u, 2u, 24u, 25u, 1000u, 70'000u}) {
+    for (const unsigned values : {2u, 256u}) {
+      std::vector<Record> records(count);
+      std::vector<std::string> texts(count);
+      std::vector<View> views(count);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        records[i].place = views[i].place = i;
+        for (unsigned char& byte : records[i].key) byte = random() % values;
+        texts[i] = std::string(random() % 3 * 19, 'a');
+        for (std::size_t more = random() % 20; more > 0; --more) {
+          texts[i] += static_cast<char>(random() % values);
+        }
+        views[i].key = texts[i];
+      }
+      for (const Order order : {Order::kAscending, Order::kDescending}) {
+        for (const unsigned threads : {1u, 2u, 7u}) {
+          const SortOptions options{.order = order, .threads = threads};
+          ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(records, options));
+          ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(views, options));
+        }
+      }
+    }
+  }
+}
+
+// Each level leaves a record behind: what is still to do lies in memory, not on the stack.
+TEST(Sort, ByStringsThatBeginEachOther) {
+  const std::string text(8 * 3000, 'x');
+  std::vector<std::string_view> views;
+  for (std::size_t length = text.size() + 1; length-- > 0;) {
+    if (length % 7 == 0) views.push_back(std::string_view(text).substr(0, length));
+  }
+  vortex::sort(views, [](std::string_view view) { return view; });
+  EXPECT_TRUE(std::ranges::is_sorted(views, {}, &std::string_view::size));
+  EXPECT_EQ(views.back().size(), text.size() / 7 * 7);
 }
 
 }  // namespace
