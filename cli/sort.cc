@@ -128,7 +128,7 @@ void print_json(const SortPlan& plan) {
       {"bucket_blocks", plan.bucket_blocks},
       {"scratch_bytes", plan.formation.scratch_bytes},
       {"forecast_memory_bytes", plan.forecast_memory_bytes},
-      {"least_run_bytes", plan.run_bytes},
+      {"least_run_bytes", plan.least_run_bytes()},
       {"in_memory", plan.in_memory()},
   });
   if (!plan.in_memory()) {

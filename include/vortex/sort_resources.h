@@ -207,7 +207,10 @@ struct VORTEX_EXPORT SortPlan {
   std::size_t run_write_behind = 0;  // blocks of a run on their way to the disks
   std::size_t bucket_blocks = 0;     // the rest of the pool
   RunFormationOptions formation;
-  std::uint64_t run_bytes = 0;  // the least length of a run, but the last
+  std::uint64_t run_bytes = 0;  // the least that fills the memory
+  // A run is written from so many bytes on while no other one is, so that an input that is a little
+  // longer than the memory is read and written at once; 0: when the memory is full.
+  std::uint64_t run_begin_bytes = 0;
 
   // Merging. Without a known length, `runs` and `passes` are 0 and merge_order is the largest.
   std::uint64_t runs = 0;  // at most
@@ -222,6 +225,11 @@ struct VORTEX_EXPORT SortPlan {
 
   // The input is read, sorted in memory and written once.
   bool in_memory() const noexcept { return merged_inputs == 0 && request.bytes && runs <= 1; }
+
+  // The least length of a run, but the last.
+  std::uint64_t least_run_bytes() const noexcept {
+    return run_begin_bytes != 0 ? run_begin_bytes : run_bytes;
+  }
 
   // All that the sort takes, besides what the program does without it.
   std::uint64_t memory_taken_bytes() const noexcept;

@@ -103,13 +103,21 @@ void SortJob::take(const std::byte* records, std::uint64_t count, Readers reader
     count -= taken;
     records_ += taken;
     watch_.add(taken * record_bytes);
-    if (taken == offered) continue;
+    if (taken == offered) {
+      if (begins_early()) begin_run();
+      continue;
+    }
     if (run_was_written) {
       begin_run();
     } else {
       await_room(ticket);
     }
   }
+}
+
+bool SortJob::begins_early() const noexcept {
+  return plan_.run_begin_bytes != 0 && bytes_to_emit() >= plan_.run_begin_bytes &&
+         !background_.busy();
 }
 
 void SortJob::await_room(std::uint32_t ticket) {

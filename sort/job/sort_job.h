@@ -85,6 +85,7 @@ class SortJob {
  private:
   std::uint64_t request_cost(std::optional<std::uint64_t> bytes) const;
   void grow();
+  bool begins_early() const noexcept;
   void begin_run();
   // Until a bucket has been given back since the ticket, or the run is out.
   void await_room(std::uint32_t ticket);

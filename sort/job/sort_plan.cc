@@ -153,6 +153,24 @@ std::uint64_t bytes_of_partitioners(const SortPlan& plan) {
   return Partitioners::bytes(plan.request.record_bytes, forming.buckets, forming.partition_threads);
 }
 
+std::uint64_t runs_of(std::uint64_t bytes, std::uint64_t run_bytes) {
+  return (bytes + run_bytes - 1) / run_bytes;
+}
+
+// Nothing is written before the first run begins, nor read while the last one is written. Inputs of
+// more than two runs do not gain. docs/decisions.md, "Runs of short inputs begin early".
+std::uint64_t bytes_to_begin_run(const SortPlan& plan, std::uint64_t largest_merge_order) {
+  constexpr std::uint64_t kRuns = 8;
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
+  if (plan.formation.generations < 2) return 0;
+  const std::uint64_t bytes = *plan.request.bytes, record_bytes = plan.request.record_bytes;
+  const std::uint64_t wanted = std::max((bytes + kRuns - 1) / kRuns, kLeast);
+  const std::uint64_t begin = (wanted + record_bytes - 1) / record_bytes * record_bytes;
+  const bool helps = begin < plan.run_bytes && bytes < 2 * plan.run_bytes &&
+                     runs_of(bytes, begin) <= largest_merge_order;
+  return helps ? begin : 0;
+}
+
 // A plan with this memory and block size, if there is one.
 std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t memory_bytes,
                                   std::size_t block_bytes) {
@@ -189,7 +207,7 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     plan.run_bytes -= plan.run_bytes % request.record_bytes;
     if (plan.run_bytes == 0) return std::nullopt;
     if (request.bytes) {
-      plan.runs = (*request.bytes + plan.run_bytes - 1) / plan.run_bytes;
+      plan.runs = runs_of(*request.bytes, plan.run_bytes);
       if (plan.runs <= 1) {
         plan.formation.generations = 1;
         return if_maps_suffice();
@@ -198,6 +216,10 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     if (attempt == 0) continue;
     const std::uint64_t largest = plan.largest_merge_order();
     if (largest < 2) return std::nullopt;
+    if (request.bytes) {
+      plan.run_begin_bytes = bytes_to_begin_run(plan, largest);
+      plan.runs = runs_of(*request.bytes, plan.least_run_bytes());
+    }
     plan.merge_order = request.bytes ? std::min(plan.runs, largest) : largest;
     if (request.bytes) plan.passes = merge_passes(plan.runs, largest);
     plan.stream_memory_bytes =
@@ -449,7 +471,7 @@ std::string to_string(const SortPlan& plan) {
       line("run formation", std::to_string(plan.formation.buckets) + " buckets on " +
                                 std::to_string(plan.bucket_blocks) + " blocks, " +
                                 format_bytes(plan.formation.scratch_bytes) + " to sort them with") +
-      line("run length", "at least " + format_bytes(plan.run_bytes));
+      line("run length", "at least " + format_bytes(plan.least_run_bytes()));
   if (plan.in_memory()) return text + line("merging", "none: it fits in memory");
   if (plan.request.bytes) {
     std::string passes = std::to_string(plan.passes);

@@ -33,6 +33,7 @@
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
+#include "vortex/file_reader.h"
 
 namespace vortex::test {
 namespace {
@@ -503,6 +504,67 @@ TEST(ExternalSortThreads, PartitionTogether) {
       EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
       files.expect_nothing_left(false);
     }
+  }
+}
+
+// Lets no more than some bytes be read before the first ones are written.
+class WritingFirst final : public FaultPlan {
+ public:
+  explicit WritingFirst(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  PlannedFault decide(const Attempt& attempt, std::uint64_t) noexcept override {
+    if (attempt.operation == Operation::kWrite) {
+      writing_.test_and_set();
+      writing_.notify_all();
+    } else if (read_.fetch_add(attempt.bytes) + attempt.bytes > most_bytes_) {
+      writing_.wait(false);
+    }
+    return {};
+  }
+
+ private:
+  const std::uint64_t most_bytes_;
+  std::atomic<std::uint64_t> read_{0};
+  std::atomic_flag writing_;
+};
+
+// An input that is a little longer than the memory is written while it is read, and no more than
+// the planned runs come of it.
+TEST(ExternalSortThreads, RunsOfShortInputsBeginEarly) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  auto random = test_random();
+  Files files;
+  std::uint64_t sum = 0;
+  {
+    std::vector<std::uint64_t> words(160 * kMiB / sizeof(std::uint64_t));
+    for (std::uint64_t& word : words) sum += word = random();
+    const auto bytes = std::as_bytes(std::span(words));
+    files.add_input(Bytes(bytes.begin(), bytes.end()));
+  }
+  ExternalSortOptions options = files.options();
+  options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
+  options.resources.memory_bytes = 136 * kMiB;
+  for (const unsigned threads : kThreadCounts) {
+    SCOPED_TRACE(threads);
+    options.resources.threads = threads;
+    // What is read ahead of the sort is four requests.
+    const std::uint64_t before = threads == 1 ? ~std::uint64_t{0} : (64 + 4 * 2 + 2) * kMiB;
+    options.resources.open_disk =
+        sort_disks(Backend::kThreads, std::make_shared<WritingFirst>(before));
+    const SortPlan plan = plan_external_sort(options);
+    EXPECT_GT(plan.run_bytes, 80 * kMiB);
+    EXPECT_EQ(plan.run_begin_bytes, threads == 1 ? 0 : 64 * kMiB);
+    const ExternalSortReport report = external_sort(options);
+    EXPECT_LE(report.runs, plan.runs);
+    EXPECT_GE(report.runs, 2U);
+    const FileReader<std::uint64_t> sorted(files.output());
+    std::uint64_t last = 0, sum_of_sorted = 0;
+    for (std::uint64_t i = 0; i < sorted.size(); ++i) {
+      ASSERT_LE(last, sorted.data()[i]);
+      last = sorted.data()[i];
+      sum_of_sorted += last;
+    }
+    EXPECT_EQ(sum_of_sorted, sum);
+    unlink(files.output().c_str());
   }
 }
 

@@ -60,8 +60,9 @@ void expect_consistent(const SortPlan& plan) {
     return;
   }
   if (request.bytes) {
-    EXPECT_GE(plan.runs * plan.run_bytes, *request.bytes);
-    EXPECT_LT((plan.runs - 1) * plan.run_bytes, *request.bytes);
+    EXPECT_GE(plan.runs * plan.least_run_bytes(), *request.bytes);
+    EXPECT_LT((plan.runs - 1) * plan.least_run_bytes(), *request.bytes);
+    EXPECT_LE(plan.least_run_bytes(), plan.run_bytes);
     EXPECT_EQ(merge_passes(plan.runs, plan.merge_order), plan.passes);
   }
   EXPECT_GE(plan.merge_order, 2U);
@@ -146,6 +147,28 @@ TEST(SortPlan, ExpensiveRequestsMakeLargeBlocks) {
     EXPECT_GE(block_of(memory_bytes, 1600 << 10), 2 * cheap);
   }
   EXPECT_EQ(block_of(1024 * kMiB, 0), 2 * kMiB);
+}
+
+// A little more than the memory is read and written at once, in eight runs; longer inputs in runs
+// of the memory, and those of unknown length, too, since they may fit.
+TEST(SortPlan, RunsOfShortInputsBeginEarly) {
+  SortPlanRequest request = request_of(1024 * kMiB, 8, 1024 * kMiB);
+  request.threads = 2;
+  const SortPlan plan = plan_sort(request);
+  expect_consistent(plan);
+  EXPECT_EQ(plan.run_begin_bytes, 128 * kMiB);
+  EXPECT_EQ(plan.runs, 8U);
+  EXPECT_EQ(plan.passes, 1U);
+  EXPECT_GT(plan.run_bytes, 768 * kMiB);
+  request.threads = 1;  // that reads or writes
+  EXPECT_EQ(plan_sort(request).run_begin_bytes, 0U);
+  request.threads = 2;
+  request.bytes = 2048 * kMiB;
+  EXPECT_EQ(plan_sort(request).run_begin_bytes, 0U);
+  request.bytes = 256 * kMiB;
+  EXPECT_TRUE(plan_sort(request).in_memory());
+  request.bytes.reset();
+  EXPECT_EQ(plan_sort(request).run_begin_bytes, 0U);
 }
 
 TEST(SortPlan, AnUnknownLengthIsPlannedForTheLargestMerge) {
@@ -312,7 +335,8 @@ TEST(SortPlan, LengthsBeyond32BitsAreCountedWhole) {
         try {
           const SortPlan plan = plan_sort(request);
           expect_consistent(plan);
-          EXPECT_EQ(plan.runs, (records * record + plan.run_bytes - 1) / plan.run_bytes);
+          EXPECT_EQ(plan.runs,
+                    (records * record + plan.least_run_bytes() - 1) / plan.least_run_bytes());
         } catch (const Error& error) {
           EXPECT_EQ(bits, 46U) << error.what();
         }
