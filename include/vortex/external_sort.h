@@ -77,8 +77,9 @@ struct ExternalSortReport {
   std::uint64_t io_bytes() const noexcept { return read_bytes + written_bytes; }
 };
 
-// The plan that external_sort() would follow. Opens the inputs, reads nothing, writes nothing.
-// Throws Error as external_sort() does.
+// The plan that external_sort() would follow. Opens the inputs and reads nothing of them; writes
+// nothing, but where it measures a disk (SortResources::request_cost_bytes). Throws Error as
+// external_sort() does.
 VORTEX_EXPORT SortPlan plan_external_sort(const ExternalSortOptions& options);
 
 // Sorts the records of the inputs, stable, into the output. Runs of about the memory's size are
