@@ -19,8 +19,8 @@
 namespace vortex::bench {
 
 // Copies `from`, whose length is a multiple of 4096 bytes, to a new file, with pread(2) and
-// pwrite(2) of 512 KiB by eight threads, and syncs that; larger and smaller requests, more and fewer
-// threads were no faster. None of the code that is measured against it takes part. Throws
+// pwrite(2) of 512 KiB by eight threads, and syncs that; larger and smaller requests, more and
+// fewer threads were no faster. None of the code that is measured against it takes part. Throws
 // std::system_error.
 inline void copy_plainly(const std::string& from, const std::string& to) {
   constexpr std::size_t kRequest = std::size_t{512} << 10;

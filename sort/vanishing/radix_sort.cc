@@ -14,6 +14,9 @@ namespace {
 
 // Below this the whole array fits the caches and moving blocks gains nothing.
 constexpr std::size_t kMinForBuckets = std::size_t{1} << 20;
+// More buckets are slower, and each has a block. docs/decisions.md, "The first split makes 2^7
+// buckets at most".
+constexpr int kMostFirstBits = 7;
 
 template <typename Bits>
 RadixSortReport sort_words(VanishingArrayBase& array, std::size_t count,
@@ -58,7 +61,7 @@ RadixSortPlan::RadixSortPlan(VanishingArrayBase& array, std::size_t count, std::
   StreamPool& pool = array.pool();
   bits = options.first_split_bits;
   if (bits == 0 && count >= kMinForBuckets)
-    bits = std::min(steps.next(detail::bits_to_split(count)), most);
+    bits = std::min({steps.next(detail::bits_to_split(count)), kMostFirstBits, most});
   if (bits != 0 && pool.block_count() < pool.blocks_in_use() + radix_sort_extra_blocks(bits)) {
     bits = 0;
   }
