@@ -60,8 +60,10 @@ RadixSortPlan::RadixSortPlan(VanishingArrayBase& array, std::size_t count, std::
   }
   StreamPool& pool = array.pool();
   bits = options.first_split_bits;
-  if (bits == 0 && count >= kMinForBuckets)
-    bits = std::min({steps.next(detail::bits_to_split(count)), kMostFirstBits, most});
+  if (bits == 0 && count >= kMinForBuckets) {
+    bits = std::min(steps.next(detail::bits_to_split(count)), most);
+    if (options.split_speeds.empty()) bits = std::min(bits, kMostFirstBits);
+  }
   if (bits != 0 && pool.block_count() < pool.blocks_in_use() + radix_sort_extra_blocks(bits)) {
     bits = 0;
   }
