@@ -12,10 +12,9 @@
 //   gnu_sort   GNU sort, LC_ALL=C, of lines (printable keys, otherwise the same records); only
 //              records of 100 bytes, for it sorts nothing but text. Its output is synced, too
 //
-//   disk       u64/two_copies: the input copied by plain direct requests, and its copy copied
-//   again,
-//              both synced; what this disk takes for such a sort at least, at full length. It may
-//              be slower than a measurement of a second or two tells, on a disk that others share
+//   two_copies the u64 input copied by plain direct requests, and its copy copied again, both
+//              synced: the same bytes as a sort moves, with nothing else done. Where others share
+//              the disk it may take longer than a measurement of a second or two foretells
 //
 // Counters: of_bound the share that the least time for the disk has in that of ours; the disk is
 // measured before and behind the sort. forming_s of run formation; cpu_s processor seconds;

@@ -16,9 +16,7 @@
 //   --folder=PATH                     where the simulated disks keep their bytes (/dev/shm)
 //   --folders=PATH,PATH,…             real disks instead of simulated ones, one a folder
 //   --read-mbps=N,N,… --write-mbps=…  their speeds: weights, and what the bound is
-//   --seek-ms=N                       of simulated disks, for a request that does not follow the
-//   last
-//                                     one (0)
+//   --seek-ms=N                       of simulated disks, before a request elsewhere (0)
 //   --request-cost=BYTES              what the sort is told of that (it measures from 4 GiB on)
 //   --mib=N                           of the input (1024)
 //   --memory-mib=N                    (128)

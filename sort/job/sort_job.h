@@ -25,10 +25,12 @@ namespace vortex::inline v0 {
 // takes what is pushed and writes into a pipeline.
 //
 //   SortJob job(order, resources, folders, unique);
-//   job.start(plan_sort(job.plan_request(std::nullopt, 0)), Warming::kOnDemand, "memory of the
-//   sort"); job.begin_forming(); while (...) job.take(records, count, readers);  // begins a run
-//   each time the memory is full job.end_forming(); if (!job.in_memory())
-//   job.runs().reduce_to(...); job.write(out, read_buffers);
+//   job.start(plan_sort(job.plan_request({}, 0)), Warming::kOnDemand, "memory of the sort");
+//   job.begin_forming();
+//   while (...) job.take(records, count, readers);  // begins runs
+//   job.end_forming();
+//   if (!job.in_memory()) job.runs().reduce_to(...);
+//   job.write(out, read_buffers);
 //
 // With two threads or more, a run is sorted and written beside the thread that calls take(), which
 // partitions what comes next into the memory that becomes free.

@@ -39,9 +39,8 @@ enum class Readers : std::uint8_t {
 // of scratch, or in pieces: slower, never wrong.
 //
 // Memory is the pool and the scratch, one to two KiB for each bucket, and Partitioners::bytes().
-// push(), records()
-// and close() are for one thread at a time, and emit_closed() is for one. After an exception it can
-// only be destroyed.
+// push(), records() and close() are for one thread at a time, and emit_closed() is for one. After
+// an exception it can only be destroyed.
 class RunFormation {
  public:
   // Allocates the scratch. Throws Error: EINVAL when there are no or too many buckets or a block

@@ -114,7 +114,7 @@ TEST(SortPlan, LargerBlocksAreWorthAPassButNotSortingInMemory) {
   EXPECT_TRUE(plan_sort(request_of(1000 * kMiB, 100, 1050 * kMiB)).in_memory());
 }
 
-// One thread that partitions keeps four busy; small blocks are not worth more.
+// One thread that partitions keeps three busy; small blocks are not worth more.
 TEST(SortPlan, SeveralThreadsPartitionWhereManySort) {
   const auto threads_of = [](unsigned threads, std::uint64_t memory_bytes) {
     SortPlanRequest request = request_of(8192 * kMiB, 8, memory_bytes);

@@ -18,8 +18,8 @@ inline bool suits_streaming(const void* to, std::size_t bytes) noexcept {
   return (reinterpret_cast<std::uintptr_t>(to) | bytes) % kStreamedBytes == 0;
 }
 
-// Copies kBytes, or `bytes`, to memory that is not read again soon. Both addresses are aligned. The
-// thread calls finish_streaming() before it tells another one of what it has written.
+// Copies kBytes, or `bytes`, to aligned memory that is not read again soon. The thread calls
+// finish_streaming() before it tells another one of what it has written.
 template <std::size_t kBytes>
 [[gnu::always_inline]] inline void streaming_copy(void* to, const void* from) noexcept {
   static_assert(kBytes % kStreamedBytes == 0);
@@ -28,7 +28,7 @@ template <std::size_t kBytes>
   auto* target = static_cast<__m128i*>(to);
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kBytes / sizeof(__m128i); ++i) {
-    _mm_stream_si128(target + i, _mm_load_si128(source + i));
+    _mm_stream_si128(target + i, _mm_loadu_si128(source + i));
   }
 #else
   std::memcpy(to, from, kBytes);
@@ -50,26 +50,17 @@ inline void finish_streaming() noexcept {
 // memcpy() to memory that this processor does not read again soon, of any length and alignment, for
 // any thread to see: a disk reads it next, and plain stores would first read what they overwrite.
 inline void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-#if defined(__SSE2__)
   constexpr std::size_t kWorthIt = 4096;
   if (bytes >= kWorthIt) {
     const std::size_t behind = reinterpret_cast<std::uintptr_t>(to) % kStreamedBytes;
     const std::size_t head = (kStreamedBytes - behind) % kStreamedBytes;
+    const std::size_t lines = (bytes - head) / kStreamedBytes * kStreamedBytes;
     std::memcpy(to, from, head);
-    std::size_t done = head;
-    for (; done + kStreamedBytes <= bytes; done += kStreamedBytes) {
-      const auto* source = reinterpret_cast<const __m128i*>(from + done);
-      auto* target = reinterpret_cast<__m128i*>(to + done);
-#pragma GCC unroll 4
-      for (std::size_t i = 0; i < kStreamedBytes / sizeof(__m128i); ++i) {
-        _mm_stream_si128(target + i, _mm_loadu_si128(source + i));
-      }
-    }
-    std::memcpy(to + done, from + done, bytes - done);
+    streaming_copy(to + head, from + head, lines);
+    std::memcpy(to + head + lines, from + head + lines, bytes - head - lines);
     finish_streaming();
     return;
   }
-#endif
   std::memcpy(to, from, bytes);
 }
 
