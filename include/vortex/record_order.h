@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "vortex/detail/export.h"
+#include "vortex/detail/key.h"
 #include "vortex/detail/key_code.h"
 
 namespace vortex::inline v0 {
@@ -138,6 +139,14 @@ VORTEX_EXPORT void append_records(RecordOutput& out, const std::byte* records, s
                                   std::size_t record_bytes);
 VORTEX_EXPORT void append_reversed(RecordOutput& out, const std::byte* records, std::uint64_t count,
                                    std::size_t record_bytes);
+
+// How records have to be passed on to be in order.
+struct RecordIndex {
+  enum class Order : std::uint8_t { kGiven, kReversed, kPlaces };
+  Order order = Order::kGiven;
+  // kPlaces: the value of each pair is the place of a record, counted in records.
+  const Pair64* places = nullptr;
+};
 
 namespace detail {
 class BucketSplitters;
@@ -275,6 +284,16 @@ class VORTEX_EXPORT RecordOrder {
   virtual std::optional<std::size_t> scratch_to_sort_in_place(
       std::size_t /*count*/) const noexcept {
     return std::nullopt;
+  }
+
+  // For orders that cannot: the index of a bucket's records, in so much scratch. None: they are too
+  // many at once, or sort_bucket() does it better.
+  virtual std::optional<std::size_t> scratch_to_index(std::size_t /*count*/) const noexcept {
+    return std::nullopt;
+  }
+  virtual RecordIndex index_bucket(std::byte* /*records*/, std::size_t /*count*/,
+                                   std::span<std::byte> /*scratch*/) const noexcept {
+    return {};
   }
 
   // Sorts the records of a bucket, as scatter() left them there, where they are, by as many of

@@ -161,6 +161,8 @@ struct SortPlanRequest {
   std::size_t most_maps = ~std::size_t{0};
   unsigned most_buckets = 64;
   unsigned threads = 1;  // the sort's own; with two or more a run is written while the next comes
+  // The scratch that a thread takes for each record of a bucket that it sorts beside others.
+  std::size_t scratch_per_record = 32;
 };
 
 // How run formation divides its memory.
@@ -174,8 +176,7 @@ struct RunFormationOptions {
   std::size_t scratch_bytes = std::size_t{4} << 20;
   // 2: a run may be emitted while the next one is pushed.
   unsigned generations = 1;
-  // That sort buckets of an order whose buckets can be sorted in place; while another thread
-  // pushes, one fewer.
+  // That sort buckets, as far as the scratch holds several; while another thread pushes, one fewer.
   unsigned threads = 1;
   // That put records to buckets, the one that pushes included.
   unsigned partition_threads = 1;

@@ -9,6 +9,7 @@
 #include "sort/job/request_costs.h"
 #include "sort/job/sort_folders.h"
 #include "sort/record/forecast_keys.h"
+#include "sort/runs/bucket_sorters.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/os/activity.h"
@@ -55,6 +56,10 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   request.request_cost_bytes = request_cost(bytes);
   request.prefetch = resources_.prefetch;
   request.threads = resources_.threads != 0 ? resources_.threads : usable_cores();
+  constexpr std::size_t kMany = 1 << 20;
+  if (const auto bytes = BucketSorters::part_bytes(*order_, kMany)) {
+    request.scratch_per_record = (*bytes + kMany - 1) / kMany;
+  }
   limit_to_process(request, resources_.backend, request.disks + other_disks);
   return request;
 }

@@ -89,12 +89,19 @@ double cost_of(const SortPlan& plan) {
 }
 
 // Buckets are sorted by (leading bits, index) pairs of 16 bytes; they are seldom larger than twice
-// the average, and larger ones are sorted in parts.
-std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets, std::size_t record_bytes) {
-  const std::uint64_t records = pool_bytes / buckets / record_bytes + 1;
-  return static_cast<std::size_t>(
-      std::clamp<std::uint64_t>(2 * records * 16, kMinScratchBytes,
-                                std::max<std::uint64_t>(pool_bytes / 8, kMinScratchBytes)));
+// the average, and larger ones are sorted in parts. One thread that sorts keeps up with one that
+// partitions, or with the disk; of several each takes a part, as far as that does not make runs
+// much shorter.
+std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets,
+                        const SortPlanRequest& request) {
+  const std::uint64_t records = pool_bytes / buckets / request.record_bytes + 1;
+  std::uint64_t bytes = 2 * records * 16;
+  if (request.threads >= kLeastPartitionedBy) {
+    const std::uint64_t of_thread = records * 5 / 4 * request.scratch_per_record;
+    bytes = std::max(bytes, std::min((request.threads + 1) * of_thread, pool_bytes / 16));
+  }
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(
+      bytes, kMinScratchBytes, std::max<std::uint64_t>(pool_bytes / 8, kMinScratchBytes)));
 }
 
 unsigned buckets_in(std::size_t blocks, const SortPlanRequest& request) {
@@ -133,6 +140,30 @@ bool divide_for_runs(SortPlan& plan) {
   const std::size_t disks = plan.request.disks;
   return divide(grouped, 4, 2 * disks + 2) || divide(plan.block_bytes, 4, 2 * disks + 2) ||
          divide(plan.block_bytes, 2, 2) || divide(plan.block_bytes, 1, 1);
+}
+
+// Each bucket may leave its last block all but empty.
+std::uint64_t run_bytes_of(const SortPlan& plan) {
+  const std::size_t blocks = plan.bucket_blocks - plan.formation.buckets;
+  const std::uint64_t bytes = std::uint64_t{blocks} * plan.block_bytes;
+  return bytes - bytes % plan.request.record_bytes;
+}
+
+// What the input leaves of the pool goes to the output, as much as two buckets: the disk writes
+// while all threads sort the next ones.
+void deepen_output(SortPlan& plan) {
+  const std::uint64_t bytes = *plan.request.bytes, buckets = plan.formation.buckets;
+  const auto blocks_of = [&](std::uint64_t some) {
+    return static_cast<std::size_t>((some + plan.block_bytes - 1) / plan.block_bytes);
+  };
+  const std::size_t needed = blocks_of(bytes) + 2 * plan.formation.buckets;
+  if (plan.bucket_blocks <= needed) return;
+  const std::size_t more = std::min(plan.bucket_blocks - needed, 2 * blocks_of(bytes / buckets));
+  const std::size_t per_request =
+      std::max<std::size_t>(plan.writer.request_bytes / plan.block_bytes, 1);
+  plan.writer.write_behind += more / per_request;
+  plan.bucket_blocks -= more / per_request * per_request;
+  plan.run_bytes = run_bytes_of(plan);
 }
 
 // Whether a bucket a little larger than the average is too large for the scratch, which is slow.
@@ -186,8 +217,7 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
                                                                          : std::nullopt;
   };
   plan.formation.buckets = buckets_in(memory_bytes / block_bytes, request);  // at most
-  plan.formation.scratch_bytes =
-      scratch_for(memory_bytes, plan.formation.buckets, request.record_bytes);
+  plan.formation.scratch_bytes = scratch_for(memory_bytes, plan.formation.buckets, request);
   plan.formation.partition_threads = partition_threads(request, block_bytes);
   memory_bytes -= std::min(memory_bytes, bytes_of_partitioners(plan));
   // Sorted in memory, the input is never on disk: no forecasts, no streams of runs. How many runs
@@ -202,14 +232,13 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     plan.pool_blocks =
         static_cast<std::size_t>((memory_bytes - beside) / (block_bytes + bytes_beside_block()));
     if (!divide_for_runs(plan)) return std::nullopt;
-    // Each bucket may leave its last block all but empty.
-    plan.run_bytes = std::uint64_t{plan.bucket_blocks - plan.formation.buckets} * block_bytes;
-    plan.run_bytes -= plan.run_bytes % request.record_bytes;
+    plan.run_bytes = run_bytes_of(plan);
     if (plan.run_bytes == 0) return std::nullopt;
     if (request.bytes) {
       plan.runs = runs_of(*request.bytes, plan.run_bytes);
       if (plan.runs <= 1) {
         plan.formation.generations = 1;
+        deepen_output(plan);
         return if_maps_suffice();
       }
     }

@@ -153,6 +153,12 @@ std::optional<std::size_t> FormatOrder::scratch_to_sort_in_place(std::size_t cou
   return std::nullopt;
 }
 
+// Buckets of items are sorted where they are.
+std::optional<std::size_t> FormatOrder::scratch_to_index(std::size_t count) const noexcept {
+  if (CodedPair::suits(rules()) || CodedWord::suits(rules())) return std::nullopt;
+  return OrderBy::scratch_to_index(count);
+}
+
 bool FormatOrder::sort_large_bucket(std::byte* records, std::size_t count,
                                     unsigned threads) const noexcept {
   const auto sort = [&](const auto& coded, auto* items, auto sort_items) {

@@ -124,6 +124,7 @@ class FormatOrder final : public detail::OrderBy<FormatRules> {
   void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                    RecordOutput& out) const override;
   std::optional<std::size_t> scratch_to_sort_in_place(std::size_t count) const noexcept override;
+  std::optional<std::size_t> scratch_to_index(std::size_t count) const noexcept override;
   bool sort_large_bucket(std::byte* records, std::size_t count,
                          unsigned threads) const noexcept override;
   std::optional<std::size_t> bytes_to_sort_large_bucket(std::size_t count,

@@ -1,8 +1,9 @@
 #include "sort/runs/bucket_sorters.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
+
+#include "vortex/detail/record_sort.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -30,8 +31,14 @@ BucketSorters::BucketSorters(const RecordOrder& order, std::vector<Bucket> bucke
       buckets_(std::move(buckets)),
       parts_(parts_of(order, buckets_, threads, scratch.size())),
       scratch_(scratch),
-      bucket_of_part_(parts_),
+      work_(parts_),
       ring_(parts_, parts_ == 1 ? 1 : threads, [this](std::size_t part, unsigned) { sort(part); }) {
+}
+
+std::optional<std::size_t> BucketSorters::part_bytes(const RecordOrder& order,
+                                                     std::size_t count) noexcept {
+  const auto in_place = order.scratch_to_sort_in_place(count);
+  return in_place ? in_place : order.scratch_to_index(count);
 }
 
 // As many as there are threads and one for the bucket that the caller passes on; most buckets are
@@ -41,41 +48,52 @@ std::size_t BucketSorters::parts_of(const RecordOrder& order, std::span<const Bu
   std::size_t records = 0;
   for (const Bucket& bucket : buckets) records += bucket.count;
   if (threads == 1 || records < kMinRecords) return 1;
-  const auto bytes = order.scratch_to_sort_in_place(records / buckets.size() * 5 / 4);
+  const auto bytes = part_bytes(order, records / buckets.size() * 5 / 4);
   if (!bytes) return 1;
   return std::clamp<std::size_t>(scratch_bytes / *bytes, 1, threads + 1);
 }
 
 bool BucketSorters::fits_part(const Bucket& bucket) const noexcept {
-  const auto bytes = order_.scratch_to_sort_in_place(bucket.count);
+  const auto bytes = part_bytes(order_, bucket.count);
   return bytes && *bytes <= scratch_.size() / parts_;
 }
 
 void BucketSorters::submit() noexcept {
   while (submitted_ < buckets_.size() && ring_.free_slots() > 0 &&
          fits_part(buckets_[submitted_])) {
-    bucket_of_part_[ring_.next_free()] = &buckets_[submitted_++];
+    work_[ring_.next_free()].bucket = &buckets_[submitted_++];
     ring_.submit();
   }
 }
 
 void BucketSorters::sort(std::size_t part) noexcept {
-  const Bucket& bucket = *bucket_of_part_[part];
+  auto& [bucket, index] = work_[part];
   const std::size_t bytes = scratch_.size() / parts_;
-  InPlaceOutput in_place(bucket.records);
-  order_.sort_bucket(bucket.records, bucket.count, scratch_.subspan(part * bytes, bytes), in_place);
+  const std::span<std::byte> scratch = scratch_.subspan(part * bytes, bytes);
+  if (order_.scratch_to_sort_in_place(bucket->count)) {
+    InPlaceOutput in_place(bucket->records);
+    order_.sort_bucket(bucket->records, bucket->count, scratch, in_place);
+    index = {};
+  } else {
+    index = order_.index_bucket(bucket->records, bucket->count, scratch);
+  }
 }
 
 bool BucketSorters::next() {
   if (parts_ > 1) submit();
   is_sorted_ = next_ < submitted_;
   if (is_sorted_) {
-    ring_.await();
+    sorted_in_ = ring_.await();
   } else {
     ++submitted_;
   }
   ++next_;
   return is_sorted_;
+}
+
+void BucketSorters::pass_on(RecordOutput& out) const {
+  const auto& [bucket, index] = work_[sorted_in_];
+  detail::append_by_index(out, bucket->records, order_.record_bytes(), index, bucket->count);
 }
 
 void BucketSorters::done_with_it() noexcept {

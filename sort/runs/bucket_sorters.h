@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,9 +11,9 @@
 
 namespace vortex::inline v0 {
 
-// Sorts buckets where they are, with a part of the scratch each, while the caller passes on those
-// that are sorted. A bucket whose records an order cannot sort in place, or that needs more scratch
-// than a part, is left to the caller, who then has the whole scratch to itself.
+// Sorts buckets where they are, or makes an index of their records, with a part of the scratch
+// each, while the caller passes on those that are sorted. A bucket that needs more scratch than a
+// part is left to the caller, who then has the whole scratch to itself.
 class BucketSorters {
  public:
   // As scatter() has left it.
@@ -26,13 +27,25 @@ class BucketSorters {
   BucketSorters(const RecordOrder& order, std::vector<Bucket> buckets, unsigned threads,
                 std::span<std::byte> scratch);
 
-  // Sorts the next bucket in place, or waits until that is done. False: it is as it was, and none
-  // is being sorted; it is for the caller to sort it.
+  // Sorts the next bucket, or waits until that is done. False: it is as it was, and none is being
+  // sorted; it is for the caller to sort it.
   bool next();
+  // Appends the bucket of the last next(), which was true. Throws what `out` throws.
+  void pass_on(RecordOutput& out) const;
   // The caller is done with the bucket of the last next() and, if that was false, the scratch.
   void done_with_it() noexcept;
 
+  // The scratch for a part that sorts so many records. None: the order sorts buckets of so many in
+  // no other way than one at a time.
+  static std::optional<std::size_t> part_bytes(const RecordOrder& order,
+                                               std::size_t count) noexcept;
+
  private:
+  struct Part {
+    const Bucket* bucket = nullptr;
+    RecordIndex index;
+  };
+
   static std::size_t parts_of(const RecordOrder& order, std::span<const Bucket> buckets,
                               unsigned threads, std::size_t scratch_bytes) noexcept;
   bool fits_part(const Bucket& bucket) const noexcept;
@@ -43,11 +56,12 @@ class BucketSorters {
   const std::vector<Bucket> buckets_;
   const std::size_t parts_;  // of the scratch; 1: the caller sorts
   const std::span<std::byte> scratch_;
-  std::vector<const Bucket*> bucket_of_part_;
+  std::vector<Part> work_;     // of each part
   std::size_t submitted_ = 0;  // buckets
   std::size_t next_ = 0;
-  bool is_sorted_ = false;  // the bucket of the last next()
-  TaskRing ring_;           // the first to go
+  bool is_sorted_ = false;     // the bucket of the last next()
+  std::size_t sorted_in_ = 0;  // the part that it is in
+  TaskRing ring_;              // the first to go
 };
 
 }  // namespace vortex::inline v0

@@ -34,6 +34,22 @@ void copy_record(std::byte* to, const std::byte* from, std::size_t bytes) noexce
   }
 }
 
+void append_places(RecordOutput& out, const std::byte* records, std::size_t record_bytes,
+                   const Pair64* pairs, std::size_t count) {
+  constexpr std::size_t kAhead = 8;
+  const auto place = [&](std::size_t i) { return records + pairs[i].value * record_bytes; };
+  for (std::size_t done = 0; done < count;) {
+    const std::span<std::byte> room = out.room((count - done) * record_bytes);
+    for (std::size_t to = 0; to < room.size(); to += record_bytes, ++done) {
+      const std::byte* const later = place(std::min(done + kAhead, count - 1));
+      __builtin_prefetch(later);
+      if (record_bytes > 64) __builtin_prefetch(later + 64);
+      copy_record(room.data() + to, place(done), record_bytes);
+    }
+    out.written(room.size());
+  }
+}
+
 }  // namespace
 
 std::size_t least_sort_scratch_bytes(std::uint64_t records) noexcept {
@@ -105,19 +121,21 @@ void permute_records(std::byte* records, std::size_t record_bytes, Pair64* pairs
   }
 }
 
-void append_places(RecordOutput& out, const std::byte* records, std::size_t record_bytes,
-                   const Pair64* pairs, std::size_t count) {
-  constexpr std::size_t kAhead = 8;
-  const auto place = [&](std::size_t i) { return records + pairs[i].value * record_bytes; };
-  for (std::size_t done = 0; done < count;) {
-    const std::span<std::byte> room = out.room((count - done) * record_bytes);
-    for (std::size_t to = 0; to < room.size(); to += record_bytes, ++done) {
-      const std::byte* const later = place(std::min(done + kAhead, count - 1));
-      __builtin_prefetch(later);
-      if (record_bytes > 64) __builtin_prefetch(later + 64);
-      copy_record(room.data() + to, place(done), record_bytes);
-    }
-    out.written(room.size());
+std::optional<std::size_t> scratch_to_index_records(std::size_t count) noexcept {
+  if (count > kMaxIndexPairs) return std::nullopt;
+  return std::max(2 * count * sizeof(Pair64) + alignof(std::max_align_t),
+                  least_sort_scratch_bytes(count));
+}
+
+void append_by_index(RecordOutput& out, const std::byte* records, std::size_t record_bytes,
+                     const RecordIndex& index, std::size_t count) {
+  switch (index.order) {
+    case RecordIndex::Order::kGiven:
+      return append_records(out, records, count, record_bytes);
+    case RecordIndex::Order::kReversed:
+      return append_reversed(out, records, count, record_bytes);
+    case RecordIndex::Order::kPlaces:
+      return append_places(out, records, record_bytes, index.places, count);
   }
 }
 

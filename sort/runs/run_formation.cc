@@ -306,7 +306,7 @@ void RunFormation::emit_generation(Generation& run, unsigned threads, RecordOutp
     std::byte* const records = run.buckets.begin(i);
     const std::size_t count = run.buckets.bytes(i) / record_bytes_;
     if (sorters_->next()) {
-      append_records(choosing, records, count, record_bytes_);
+      sorters_->pass_on(choosing);
     } else if (sort_where_it_is(records, count)) {
       emit_sorted(run.buckets, i, choosing);
     } else {

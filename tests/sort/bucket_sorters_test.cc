@@ -20,13 +20,14 @@ using test::RecordCollector;
 using test::RecordList;
 using test::Shape;
 
-// Buckets of records by their first eight bytes, which lie there as they are.
+// Buckets of records, by their first eight bytes unless it is said, which lie there as they are.
 struct Buckets {
   template <typename Random>
-  Buckets(std::size_t record_bytes, std::vector<std::size_t> counts, Random& random)
-      : order(RecordFormat(record_bytes, {{0, 8, parse_key_type("u64", "key"), false}})) {
+  Buckets(std::size_t record_bytes, std::vector<std::size_t> counts, Random& random,
+          Shape shape = Shape::kRandom, const char* key = "0:8:u64")
+      : order(RecordFormat(record_bytes, {parse_record_key(key)})) {
     for (const std::size_t count : counts) {
-      lists.push_back(test::make_records(Shape::kRandom, record_bytes, count, random));
+      lists.push_back(test::make_records(shape, record_bytes, count, random));
       memory.push_back(std::make_unique<std::uint64_t[]>(lists.back().bytes.size() / 8 + 1));
       std::ranges::copy(lists.back().bytes, reinterpret_cast<std::byte*>(memory.back().get()));
     }
@@ -55,7 +56,7 @@ std::vector<bool> expect_sorted(const Buckets& buckets, unsigned threads,
     sorted.push_back(sorters.next());
     RecordCollector out(buckets.order.record_bytes());
     if (sorted.back()) {
-      append_records(out, buckets.records(i), buckets.count(i), buckets.order.record_bytes());
+      sorters.pass_on(out);
     } else {
       // All of the scratch is ours now.
       std::ranges::fill(scratch, std::byte{0xa5});
@@ -70,7 +71,7 @@ std::vector<bool> expect_sorted(const Buckets& buckets, unsigned threads,
 
 TEST(BucketSorters, EveryBucketInItsTurn) {
   auto random = test::test_random();
-  for (const std::size_t record_bytes : {8u, 16u}) {
+  for (const std::size_t record_bytes : {8u, 16u, 100u}) {
     for (const unsigned threads : {1U, 2U, 7U}) {
       std::vector<std::size_t> counts(20);
       for (std::size_t& count : counts) count = 3000 + random() % 4000;
@@ -79,9 +80,24 @@ TEST(BucketSorters, EveryBucketInItsTurn) {
       for (const std::size_t parts : {2U, 3U, 8U}) {
         SCOPED_TRACE(std::to_string(record_bytes) + " bytes, " + std::to_string(threads) +
                      " threads, scratch for " + std::to_string(parts));
-        const std::size_t scratch = parts * *buckets.order.scratch_to_sort_in_place(7000);
+        const std::size_t scratch = parts * *BucketSorters::part_bytes(buckets.order, 7000);
         const std::vector<bool> sorted = expect_sorted(buckets, threads, scratch);
         EXPECT_EQ(std::ranges::count(sorted, true), threads == 1 ? 0 : 20);
+      }
+    }
+  }
+}
+
+// Records that are too long to be sorted in place, with keys whose first bytes decide, or not.
+TEST(BucketSorters, RecordsInEveryOrder) {
+  auto random = test::test_random();
+  for (const char* const key : {"0:8:u64", "0:10", "3:17:bytes:desc"}) {
+    for (const Shape shape : test::kShapes) {
+      SCOPED_TRACE(std::string(key) + ", shape " + std::to_string(static_cast<int>(shape)));
+      const Buckets buckets(100, std::vector<std::size_t>(8, 9000), random, shape, key);
+      const std::size_t scratch = 3 * *BucketSorters::part_bytes(buckets.order, 9000);
+      for (const unsigned threads : {2U, 7U}) {
+        EXPECT_EQ(std::ranges::count(expect_sorted(buckets, threads, scratch), true), 8);
       }
     }
   }
@@ -90,12 +106,12 @@ TEST(BucketSorters, EveryBucketInItsTurn) {
 // The caller sorts it, while nobody else uses the scratch, and the others go on.
 TEST(BucketSorters, OneThatIsTooLargeForAPartIsForTheCaller) {
   auto random = test::test_random();
-  for (const std::size_t record_bytes : {8u, 16u}) {
+  for (const std::size_t record_bytes : {8u, 16u, 100u}) {
     for (const std::size_t large : {0U, 7U, 15U}) {
       std::vector<std::size_t> counts(16, 5000);
       counts[large] = 40'000;
       const Buckets buckets(record_bytes, counts, random);
-      const std::size_t scratch = 4 * *buckets.order.scratch_to_sort_in_place(10'000);
+      const std::size_t scratch = 4 * *BucketSorters::part_bytes(buckets.order, 10'000);
       for (const unsigned threads : {2U, 7U}) {
         const std::vector<bool> sorted = expect_sorted(buckets, threads, scratch);
         for (std::size_t i = 0; i < sorted.size(); ++i) EXPECT_EQ(sorted[i], i != large) << i;

@@ -98,6 +98,20 @@ TEST(SortPlan, WhatFitsIsSortedInMemory) {
   EXPECT_TRUE(plan_sort(request_of(0, 100, 256 * kMiB)).in_memory());
 }
 
+// The disk writes two buckets while the processors sort the next.
+TEST(SortPlan, WhatFitsWithRoomToSpareIsWrittenFromMoreBlocks) {
+  const SortPlan tight = plan_sort(request_of(3600 * kMiB, 8, 4096 * kMiB));
+  const SortPlan wide = plan_sort(request_of(1024 * kMiB, 8, 4096 * kMiB));
+  expect_consistent(tight);
+  expect_consistent(wide);
+  const auto bytes_behind = [](const SortPlan& plan) {
+    return plan.writer.write_behind * std::max(plan.writer.request_bytes, plan.block_bytes);
+  };
+  EXPECT_GE(bytes_behind(wide), 2 * *wide.request.bytes / wide.formation.buckets);
+  EXPECT_LE(bytes_behind(wide), bytes_behind(tight) + 64 * kMiB);
+  EXPECT_LE(bytes_behind(tight), 16 * kMiB);
+}
+
 TEST(SortPlan, LittleMemoryTakesSeveralPasses) {
   const SortPlan plan = plan_sort(request_of(2 * 1024 * kMiB, 8, 8 * kMiB));
   expect_consistent(plan);
@@ -112,6 +126,23 @@ TEST(SortPlan, LargerBlocksAreWorthAPassButNotSortingInMemory) {
   request.block_bytes = 32 << 10;
   EXPECT_EQ(plan_sort(request).passes, 1U);
   EXPECT_TRUE(plan_sort(request_of(1000 * kMiB, 100, 1050 * kMiB)).in_memory());
+}
+
+// A part for each thread and one more, as far as runs are not much shorter for it.
+TEST(SortPlan, ManyThreadsHaveScratchForAPartEach) {
+  const auto scratch_of = [](unsigned threads, std::size_t record_bytes, std::size_t per_record) {
+    SortPlanRequest request = request_of(8192 * kMiB, record_bytes, 1024 * kMiB);
+    request.threads = threads;
+    request.scratch_per_record = per_record;
+    const SortPlan plan = plan_sort(request);
+    expect_consistent(plan);
+    return plan.formation.scratch_bytes;
+  };
+  const std::size_t bucket = 1024 * kMiB / 64;
+  EXPECT_GE(scratch_of(4, 100, 32), 5 * bucket * 32 / 100);
+  EXPECT_LE(scratch_of(2, 100, 32), bucket * 32 / 100 + kMiB);
+  EXPECT_GE(scratch_of(4, 16, 16), 3 * bucket);
+  EXPECT_LE(scratch_of(64, 16, 16), 1024 * kMiB / 16);
 }
 
 // One thread that partitions keeps three busy; small blocks are not worth more.
@@ -189,7 +220,8 @@ TEST(SortPlan, LittleAddressSpaceMakesFewerBuckets) {
     if (!known) request.bytes.reset();
     const SortPlan plan = plan_sort(request);
     expect_consistent(plan);
-    EXPECT_EQ(plan.formation.buckets, 16U);
+    // Of what is known to fit, a part of the pool goes to the output; buckets reserve the rest.
+    EXPECT_EQ(plan.formation.buckets, known ? 32U : 16U);
   }
   request = request_of(4096 * 1024 * kMiB, 100, 2048 * 1024 * kMiB);
   request.address_space_bytes = std::uint64_t{1} << 46;

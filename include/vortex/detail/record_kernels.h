@@ -176,6 +176,14 @@ class OrderBy : public RecordOrder {
     sort_records(rules_, records, count, scratch, out);
   }
 
+  std::optional<std::size_t> scratch_to_index(std::size_t count) const noexcept override {
+    return scratch_to_index_records(count);
+  }
+  RecordIndex index_bucket(std::byte* records, std::size_t count,
+                           std::span<std::byte> scratch) const noexcept override {
+    return index_records(rules_, records, count, scratch);
+  }
+
   std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs,
                                      const MergeRoom& /*room*/) const override {
     return checked_merge(inputs);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -44,9 +45,10 @@ VORTEX_EXPORT bool sort_words_by_bits(std::byte* words, std::size_t count,
 VORTEX_EXPORT void permute_records(std::byte* records, std::size_t record_bytes, Pair64* pairs,
                                    std::size_t count) noexcept;
 
-// Appends the records that the pairs name.
-VORTEX_EXPORT void append_places(RecordOutput& out, const std::byte* records,
-                                 std::size_t record_bytes, const Pair64* pairs, std::size_t count);
+// Appends records in the order that an index says.
+VORTEX_EXPORT void append_by_index(RecordOutput& out, const std::byte* records,
+                                   std::size_t record_bytes, const RecordIndex& index,
+                                   std::size_t count);
 
 // The parts of sort_records() that compare.
 template <typename Rules>
@@ -59,9 +61,11 @@ class RecordSort {
         record_bytes_(order.record_bytes()),
         bits_decide_(order.leading_bits_decide()) {}
 
-  // How many records, from the first on, are in order; and in strictly descending order.
-  std::size_t ascending() const noexcept { return while_less(false); }
-  std::size_t descending() const noexcept { return while_less(true); }
+  // Of records that need not be sorted; kPlaces for all others.
+  RecordIndex::Order given_order() const noexcept {
+    if (while_less(false) == count_) return RecordIndex::Order::kGiven;
+    return while_less(true) == count_ ? RecordIndex::Order::kReversed : RecordIndex::Order::kPlaces;
+  }
 
   // Sorts pairs of the records [first, first + count) by the order and, where that does not decide,
   // their indices, which count from `first`.
@@ -176,20 +180,38 @@ void sort_records(const Rules& order, std::byte* records, std::size_t count,
                   std::span<std::byte> scratch, RecordOutput& out) {
   const RecordSort<Rules> sort(order, records, count);
   const std::size_t record_bytes = order.record_bytes();
-  if (sort.ascending() == count) return append_records(out, records, count, record_bytes);
-  if (sort.descending() == count) return append_reversed(out, records, count, record_bytes);
-
+  RecordIndex index{sort.given_order()};
+  if (index.order != RecordIndex::Order::kPlaces) {
+    return append_by_index(out, records, record_bytes, index, count);
+  }
   const std::span<Pair64> pairs = pairs_of_scratch(scratch, count);
   const SortPieces pieces = pieces_of_sort(count, pairs);
   for (std::size_t first = 0; first < count; first += pieces.records) {
     const std::size_t here = std::min(pieces.records, count - first);
     sort.sort_pairs(first, here, pairs.data(), pieces.spare);
     if (here == count) {
-      return append_places(out, records, record_bytes, pairs.data(), count);
+      index.places = pairs.data();
+      return append_by_index(out, records, record_bytes, index, count);
     }
     permute_records(records + first * record_bytes, record_bytes, pairs.data(), here);
   }
   sort.merge_pieces(pieces.records, pairs.data(), out);
 }
+
+// The same order as an index, with a pair and a spare one for each record in `scratch`.
+template <typename Rules>
+RecordIndex index_records(const Rules& order, std::byte* records, std::size_t count,
+                          std::span<std::byte> scratch) {
+  const RecordSort<Rules> sort(order, records, count);
+  RecordIndex index{sort.given_order()};
+  if (index.order != RecordIndex::Order::kPlaces) return index;
+  const std::span<Pair64> pairs = pairs_of_scratch(scratch, count);
+  sort.sort_pairs(0, count, pairs.data(), pairs.data() + count);
+  index.places = pairs.data();
+  return index;
+}
+
+// The scratch that this takes. None: they are too many at once.
+VORTEX_EXPORT std::optional<std::size_t> scratch_to_index_records(std::size_t count) noexcept;
 
 }  // namespace vortex::inline v0::detail
