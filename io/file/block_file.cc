@@ -36,6 +36,15 @@ constexpr std::size_t kUsualAlignment = 4096;
 constexpr std::uint64_t kLeastGrowth = std::uint64_t{64} << 20;
 constexpr std::uint64_t kNeverAgain = std::numeric_limits<std::uint64_t>::max();
 
+// Of the 64 KiB that a pipe holds by default both ends wait for each other all the time. Larger
+// ones than this are no faster, and a user may have pipes of 64 MiB in all.
+constexpr int kPipeBytes = 256 << 10;
+
+// Where the system refuses it, the pipe stays as it is.
+void enlarge_pipe(int pipe) noexcept {
+  if (fcntl(pipe, F_GETPIPE_SZ) < kPipeBytes) fcntl(pipe, F_SETPIPE_SZ, kPipeBytes);
+}
+
 struct FreeDeleter {
   void operator()(void* memory) const noexcept { std::free(memory); }
 };
@@ -160,6 +169,7 @@ void BlockFile::look(bool writing) {
   struct stat status {};
   if (fstat(file_, &status) != 0) fail("stat");
   if (S_ISDIR(status.st_mode)) fail(writing ? "write to" : "read", EISDIR);
+  if (S_ISFIFO(status.st_mode)) enlarge_pipe(file_);
   // Output to a borrowed descriptor goes where its position and O_APPEND say.
   const bool offsets = S_ISREG(status.st_mode) || (S_ISBLK(status.st_mode) && !writing);
   seekable_ = offsets && (owned_ || !writing);

@@ -237,6 +237,25 @@ int error_of_opening(int descriptor) {
 }
 
 // At once: nothing would ever come out of the wrong end of a pipe.
+// So that the two ends do not wait for each other all the time. A larger one stays as it is.
+TEST(Descriptor, OfASmallPipeMakesItLarger) {
+  for (const bool writing : {false, true}) {
+    Ends small(false);
+    Ends large(false);
+    ASSERT_EQ(fcntl(small.in, F_SETPIPE_SZ, 4096), 4096);
+    ASSERT_EQ(fcntl(large.in, F_SETPIPE_SZ, 512 << 10), 512 << 10);
+    for (const Ends* const pipe : {&small, &large}) {
+      if (writing) {
+        const FileWriter<char> writer(pipe->out, {.block_bytes = kBlock});
+      } else {
+        const FileReader<char> reader(pipe->in, {.block_bytes = kBlock});
+      }
+    }
+    EXPECT_EQ(fcntl(small.in, F_GETPIPE_SZ), 256 << 10);
+    EXPECT_EQ(fcntl(large.in, F_GETPIPE_SZ), 512 << 10);
+  }
+}
+
 TEST(Descriptor, OfTheWrongDirectionIsRefused) {
   const Ends pair(false);
   EXPECT_EQ(error_of_opening<FileReader<char>>(pair.out), EBADF);

@@ -353,8 +353,8 @@ TEST(PulledRug, APipeOfAnOldKernel) {
               // And need not come at all.
               if (pipe(ends.data()) != 0 || write(ends[1], "x", 1) != 1) return 79;
               FileWriter<char> unread(ends[1],
-                                      {.block_bytes = kBlock, .request_bytes = 8 * kBlock});
-              for (std::size_t i = 0; i < 10 * kBlock; ++i) unread.data()[i] = 'x';
+                                      {.block_bytes = kBlock, .request_bytes = 32 * kBlock});
+              for (std::size_t i = 0; i < 34 * kBlock; ++i) unread.data()[i] = 'x';
               // One page holds the byte from before, and the others get full.
               const int full = fcntl(ends[1], F_GETPIPE_SZ) - 4096 + 1;
               for (int held = 0; held < full; std::this_thread::yield()) {
