@@ -157,9 +157,11 @@ std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) 
       divide_runs(*runs, order_, std::min(most_parts, plan_.merges_at_once(size)),
                   kMinBlocksOfPart * plan_.block_bytes);
   const LinePrefetch prefetch = plan_.prefetch_of(size, static_cast<unsigned>(parts.size()));
+  const bool punch_holes = runs->front().run.store->punching_pays();
   std::vector<std::unique_ptr<RunMerge>> merges;
   for (const MergePart& part : parts) {
-    merges.push_back(std::make_unique<RunMerge>(runs, part, prefetch, order_, true, watch_.stop()));
+    merges.push_back(
+        std::make_unique<RunMerge>(runs, part, prefetch, order_, punch_holes, watch_.stop()));
   }
   forget_forecasts(*runs);
   return merges;

@@ -85,6 +85,9 @@ class LineRuns {
   // small, or records are long.
   std::vector<std::unique_ptr<RunMerge>> merge_all(unsigned most_parts = 1);
 
+  // Closes the files, which gives their room back. Merges and runs must be gone.
+  void close() noexcept { store_.reset(); }
+
  private:
   void merge_neighbours(const MergePass& pass);
   void add(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);

@@ -168,6 +168,7 @@ LineSortReport LineFiles::sort() {
   report_.merges = counts.merges;
   report_.passes = counts.passes;
   report_.run_bytes = counts.bytes;
+  job_.runs().close();  // takes its time, too
   report_.cpu_seconds = process_cpu_seconds() - cpu_begin;
   report_.seconds = seconds_since(begin);
   report_.merge_seconds = report_.seconds - report_.run_formation_seconds;

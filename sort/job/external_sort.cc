@@ -138,6 +138,7 @@ void FileSort::sort() {
   report_.passes = counts.passes;
   report_.run_bytes = counts.bytes;
   count_io();
+  job_.runs().close();  // takes its time, too
   count_overlap();
   report_.cpu_seconds = process_cpu_seconds() - cpu_begin;
   report_.seconds = seconds_since(begin);

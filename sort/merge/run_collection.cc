@@ -110,7 +110,7 @@ void RunCollection::merge(std::vector<Run> runs, RecordOutput& out, std::size_t 
   options.working_bytes = plan_.formation.scratch_bytes;  // free while runs are merged
   options.threads = plan_.request.threads;
   options.unique = unique_;
-  options.punch_holes = last;
+  options.punch_holes = last && store_->punching_pays();
   options.cancelled = &watch_.stopped();
   merge_runs(order_, *store_, std::move(runs), out, options);
 }

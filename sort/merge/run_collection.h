@@ -56,8 +56,12 @@ class RunCollection {
   // How many runs the last merge takes at most.
   std::uint64_t last_merge_order() const;
 
-  // Appends the records of all runs to `out`; the room of the runs is given back as it goes.
+  // Appends the records of all runs to `out`; where the file systems have little room, that of the
+  // runs is given back as it goes.
   void merge_all(RecordOutput& out, std::size_t read_buffers);
+
+  // Closes the files, which gives the rest of their room back. Merges and runs must be gone.
+  void close() noexcept { store_.reset(); }
 
  private:
   void add(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write);

@@ -91,6 +91,15 @@ std::uint64_t RunStore::room(const Part& part) const {
          *free / static_cast<std::uint64_t>(sharing);
 }
 
+bool RunStore::punching_pays() const {
+  std::lock_guard lock(mutex_);
+  const std::uint64_t in_use = in_use_ * block_bytes();
+  return std::ranges::any_of(parts_, [&](const auto& part) {
+    const std::optional<std::uint64_t> free = part->file.free_bytes();
+    return part->file.direct_descriptor() < 0 || !free || in_use > *free / kSmallPartOfFree;
+  });
+}
+
 std::vector<double> RunStore::weights_with_room(std::uint64_t bytes) const {
   std::vector<std::uint64_t> rooms;
   {

@@ -23,6 +23,7 @@
 #include "sort/runs/run_writer.h"
 #include "study/faulty_disk.h"
 #include "tests/sort/record_lists.h"
+#include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -647,6 +648,28 @@ TEST(RunStore, LeavesNothingInTheFolder) {
   ASSERT_EQ(statistics.size(), 1U);
   EXPECT_EQ(statistics[0].slots_in_use, 1U);
   EXPECT_EQ(statistics[0].disk.writes, 1U);
+}
+
+// 1 MiB of runs on a disk that has room for more than 32 such, and then not.
+TEST(RunStore, PunchesHolesWhereTheSpaceMayBeMissed) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const test::SmallFileSystem system("ext4", 64 * kBytes);
+  if (!system.refusal.empty()) END_TEST_WITHOUT(system.environment, system.refusal);
+  const FormatOrder order(RecordFormat(64));
+  for (const bool direct : {true, false}) {
+    BlockPool pool({.pool_bytes = 8 * kBlock, .block_bytes = kBlock});
+    RunStoreOptions options;
+    options.folders = {system.root};
+    options.direct = direct;
+    RunStore store(pool, options);
+    unlink(system.file("ballast").c_str());
+    ASSERT_GT(system.free_bytes(), 40 * kBytes);
+    EXPECT_EQ(store.punching_pays(), !direct);
+    const vortex::Run run = write_run(order, store, Bytes(kBytes));
+    EXPECT_EQ(store.punching_pays(), !direct);
+    system.leave(30 * kBytes);
+    EXPECT_TRUE(store.punching_pays());
+  }
 }
 
 // The room that the nameless files of a folder take on the disk, in bytes.
