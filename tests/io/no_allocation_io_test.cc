@@ -127,6 +127,7 @@ TEST_P(NoAllocationIo, TheTestNoticesAnAllocation) {
    private:
     std::uint64_t at_;
   };
+  const test::FoldersWithin within(folder);
   for (const std::uint64_t at : {0, 1}) {
     EXPECT_EXIT(
         {

@@ -425,6 +425,7 @@ TEST_F(SystemCalls, AFailureEndsTheCall) {
 }
 
 TEST_F(SystemCalls, OutsideOfAGuardedScopeALineTellsOfTheFailure) {
+  const test::FoldersWithin within(folder_);
   EXPECT_EXIT(
       {
         const FileReader<char> in = reader();

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -39,6 +40,22 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+};
+
+// While it lives, what this process and those that it starts make by default lies in another folder,
+// and goes with that: for children that die before they remove theirs.
+class FoldersWithin {
+ public:
+  explicit FoldersWithin(const TemporaryFolder& folder) {
+    if (const char* const before = std::getenv("TMPDIR")) before_ = before;
+    setenv("TMPDIR", folder.path().c_str(), 1);
+  }
+  ~FoldersWithin() { before_ ? setenv("TMPDIR", before_->c_str(), 1) : unsetenv("TMPDIR"); }
+  FoldersWithin(const FoldersWithin&) = delete;
+  FoldersWithin& operator=(const FoldersWithin&) = delete;
+
+ private:
+  std::optional<std::string> before_;
 };
 
 }  // namespace vortex::test
