@@ -496,10 +496,13 @@ TEST_P(AnyOrder, ACursorThatStandsStillLosesItsPart) {
   write(kBlocks * kBlock);
   Bench bench(path, placing(), backend(), options(4));
   for (std::size_t block = 0; block < 50; ++block) (void)at(*bench.in, block);
+  // As long as reads for the cursor that stands still are under way, they take the blocks of which
+  // requests would be made.
+  for (std::size_t block = 200; block < 230; ++block) (void)at(*bench.in, block);
   const std::uint64_t begin = bench.in->statistics().source.requests;
-  for (std::size_t block = 200; block < 300; ++block) (void)at(*bench.in, block);
-  // Read ahead: in whole requests, but for the beginning.
-  EXPECT_LE(bench.in->statistics().source.requests - begin, 100 / group() + 12);
+  for (std::size_t block = 230; block < 330; ++block) (void)at(*bench.in, block);
+  // From then on in whole ones; the first and the last of these may reach beyond what is counted.
+  EXPECT_LE(bench.in->statistics().source.requests - begin, 100 / group() + 2);
   EXPECT_GT(bench.order().unused, 0u);
 }
 

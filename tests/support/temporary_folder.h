@@ -42,8 +42,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// While it lives, what this process and those that it starts make by default lies in another folder,
-// and goes with that: for children that die before they remove theirs.
+// While it lives, what this process and those that it starts make by default lies in another
+// folder, and goes with that: for children that die before they remove theirs.
 class FoldersWithin {
  public:
   explicit FoldersWithin(const TemporaryFolder& folder) {
