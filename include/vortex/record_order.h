@@ -286,11 +286,13 @@ class VORTEX_EXPORT RecordOrder {
     return std::nullopt;
   }
 
-  // For orders that cannot: the index of a bucket's records, in so much scratch. None: they are too
-  // many at once, or sort_bucket() does it better.
+  // How much scratch index_bucket() takes, which orders have that cannot sort in place. None: they
+  // can, or the records are too many at once.
   virtual std::optional<std::size_t> scratch_to_index(std::size_t /*count*/) const noexcept {
     return std::nullopt;
   }
+  // The order of a bucket's records, which stay as they are. Lies in the scratch; equal records
+  // keep their order.
   virtual RecordIndex index_bucket(std::byte* /*records*/, std::size_t /*count*/,
                                    std::span<std::byte> /*scratch*/) const noexcept {
     return {};

@@ -56,7 +56,7 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   request.request_cost_bytes = request_cost(bytes);
   request.prefetch = resources_.prefetch;
   request.threads = resources_.threads != 0 ? resources_.threads : usable_cores();
-  constexpr std::size_t kMany = 1 << 20;
+  constexpr std::size_t kMany = 1 << 20;  // beside which fixed parts are little
   if (const auto bytes = BucketSorters::part_bytes(*order_, kMany)) {
     request.scratch_per_record = (*bytes + kMany - 1) / kMany;
   }

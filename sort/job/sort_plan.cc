@@ -156,6 +156,8 @@ void deepen_output(SortPlan& plan) {
   const auto blocks_of = [&](std::uint64_t some) {
     return static_cast<std::size_t>((some + plan.block_bytes - 1) / plan.block_bytes);
   };
+  // Twice as many blocks as can be partly filled, so that a file still fits that is a little longer
+  // by the time it is read.
   const std::size_t needed = blocks_of(bytes) + 2 * plan.formation.buckets;
   if (plan.bucket_blocks <= needed) return;
   const std::size_t more = std::min(plan.bucket_blocks - needed, 2 * blocks_of(bytes / buckets));

@@ -90,11 +90,13 @@ class RunStore final : public SlotFiles {
   // where it can take it; worth it when nothing will be written to the slot again. That is done for
   // a part of the file at a time: it waits for all direct transfers of the file.
   static constexpr std::uint32_t kPartFreedAtOnce = 16;
-  // Whether somebody may miss the space before the store goes: it is more than a small part of what
-  // is free, or pages that nobody reads any more would be written.
+  void free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept;
+
+  // Whether holes are worth their time: the runs take more than a small part of what is free, so
+  // that somebody may miss the space before the store goes, or the page cache would write pages
+  // that nobody reads any more. Not inside a fault.
   static constexpr std::uint64_t kSmallPartOfFree = 32;
   bool punching_pays() const;
-  void free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept;
 
   // Copies bytes of a slot that has been written, at once and through the page cache. Returns 0 or
   // an errno value. Blocks; any thread.

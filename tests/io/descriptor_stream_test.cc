@@ -236,7 +236,6 @@ int error_of_opening(int descriptor) {
   return 0;
 }
 
-// At once: nothing would ever come out of the wrong end of a pipe.
 // So that the two ends do not wait for each other all the time. A larger one stays as it is.
 TEST(Descriptor, OfASmallPipeMakesItLarger) {
   for (const bool writing : {false, true}) {
@@ -256,6 +255,7 @@ TEST(Descriptor, OfASmallPipeMakesItLarger) {
   }
 }
 
+// At once: nothing would ever come out of the wrong end of a pipe.
 TEST(Descriptor, OfTheWrongDirectionIsRefused) {
   const Ends pair(false);
   EXPECT_EQ(error_of_opening<FileReader<char>>(pair.out), EBADF);
