@@ -170,15 +170,16 @@ struct MergeRoom {
   std::size_t block_bytes = 0;    // of the inputs, each of which begins where a block does
   std::size_t working_bytes = 0;  // memory to sort in what comes next of all inputs
   unsigned threads = 1;           // that may do so, the caller included
+  std::size_t window_blocks = 1;  // so many blocks of each input, the newest, can be read at a time
 };
 
 // A merge of sorted sequences, made by RecordOrder::merge(). Stable: equal records come in the
 // order of their inputs. The data need no sentinels, and nothing behind the last record of an input
 // is touched.
 //
-// When the last whole record of a block has been taken, the last byte of the next one of the same
-// input is touched, whatever the order looks at, before anything else is, so that inputs which are
-// streams need their blocks exactly in the order of their last whole records (see
+// When the last whole record of a block has been taken, or before, the last byte of the next one of
+// the same input is touched, whatever the order looks at, before anything else is, so that inputs
+// which are streams need their blocks exactly in the order of their last whole records (see
 // ParticipationOrder). Nothing here allocates; all of it may wait in faults of the inputs and of
 // the output.
 class VORTEX_EXPORT RecordMerge {

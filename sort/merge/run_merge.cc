@@ -28,6 +28,15 @@ std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, unsigned d
 
 namespace {
 
+// How many blocks of each run the merge holds: those that a record lies in; and two where several
+// threads merge, which go on with the one while the next is entered, if that is a small part of
+// all.
+std::size_t window_blocks(std::size_t block_bytes, std::size_t record_bytes, std::uint32_t runs,
+                          const RunMergeOptions& options) {
+  const bool pays = options.threads > 1 && 2 * std::size_t{runs} <= options.read_buffers / 4;
+  return pays ? 2 : blocks_for_records(block_bytes, record_bytes);
+}
+
 struct RunPlacement {
   const Run* run;
   std::uint32_t disk(std::uint64_t block) const noexcept { return run->places.place(block).file; }
@@ -80,8 +89,8 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   std::erase_if(runs, [](const Run& run) { return run.records == 0; });
   if (runs.empty()) return 0;
   const std::size_t record_bytes = order.record_bytes();
-  const std::size_t window = blocks_for_records(store.block_bytes(), record_bytes);
   const auto count = static_cast<std::uint32_t>(runs.size());
+  const std::size_t window = window_blocks(store.block_bytes(), record_bytes, count, options);
   const PrefetchOptions prefetch = {
       .disks = store.files(), .buffers = options.read_buffers, .held_blocks = count * window};
   std::vector<RunSlice> slices;
@@ -104,7 +113,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
     inputs.push_back({streams.back()->data(), runs[i].records});
   }
   const std::unique_ptr<RecordMerge> merge =
-      order.merge(inputs, {store.block_bytes(), options.working_bytes, options.threads});
+      order.merge(inputs, {store.block_bytes(), options.working_bytes, options.threads, window});
   std::optional<FirstOfEqual> first;
   if (options.unique) first.emplace(order, out);
   RecordOutput& to = options.unique ? static_cast<RecordOutput&>(*first) : out;

@@ -12,7 +12,7 @@
 #include "sort/record/coded_record.h"
 #include "vortex/detail/dense_sorter.h"
 #include "vortex/detail/streaming_copy.h"
-#include "vortex/os/task_ring.h"
+#include "vortex/detail/task_ring.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
@@ -304,7 +304,7 @@ class SliceMerge final : public RecordMerge {
   std::vector<Slice> slices_;
   const std::size_t scattered_;  // records that a worker has room for
   std::vector<Worker> workers_;
-  TaskRing ring_;  // the first to go
+  detail::TaskRing ring_;  // the first to go
 };
 
 }  // namespace vortex::inline v0

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "vortex/os/task_ring.h"
+#include "vortex/detail/task_ring.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
@@ -61,7 +61,7 @@ class BucketSorters {
   std::size_t next_ = 0;
   bool is_sorted_ = false;     // the bucket of the last next()
   std::size_t sorted_in_ = 0;  // the part that it is in
-  TaskRing ring_;              // the first to go
+  detail::TaskRing ring_;      // the first to go
 };
 
 }  // namespace vortex::inline v0

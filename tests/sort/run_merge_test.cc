@@ -38,6 +38,11 @@ namespace {
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr std::size_t kWriteBehind = 3;
+constexpr std::size_t kWorkingBytes = std::size_t{1} << 20;
+constexpr unsigned kThreads[] = {1, 2, 7};
+
+// So many that a merge by several threads holds two blocks of each run.
+constexpr std::size_t many_buffers(std::size_t runs) { return 8 * runs; }
 
 using Bytes = std::vector<std::byte>;
 
@@ -203,9 +208,12 @@ class RunMerge : public ::testing::TestWithParam<PrefetchKind> {
 
   // Writes `data` as runs and merges them.
   static Bytes merged(const RecordOrder& order, House& house, const std::vector<Bytes>& data,
-                      std::size_t read_buffers) {
+                      std::size_t read_buffers, unsigned threads = 1) {
     RecordCollector out(order.record_bytes());
-    merge_runs(order, house.store, write_runs(order, house.store, data), out, with(read_buffers));
+    RunMergeOptions options = with(read_buffers);
+    options.threads = threads;
+    options.working_bytes = kWorkingBytes;
+    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
     return out.list.bytes;
   }
 };
@@ -245,7 +253,8 @@ TEST_P(RunMerge, GivesWhatAStableSortGives) {
                     order.record_bytes() < 8 ? 256 << 10 : 1 << 20, random);
     const std::size_t least =
         least_read_buffers(GetParam(), count, shape.folders, kBlock, order.record_bytes());
-    const std::size_t buffers = least + (round % 2 == 0 ? 0 : random() % 20);
+    const std::size_t more = random() % 2 == 0 ? random() % 20 : many_buffers(count);
+    const std::size_t buffers = least + (round % 2 == 0 ? 0 : more);
     const std::size_t for_writing =
         RunWriter::blocks_needed(kBlock, order.record_bytes(), kWriteBehind);
     House house(std::max(buffers, for_writing), shape, random());
@@ -260,7 +269,8 @@ TEST_P(RunMerge, GivesWhatAStableSortGives) {
     MergePrefetcherStatistics statistics;
     std::uint64_t told = 0;
     RunMergeOptions options = with(buffers);
-    options.working_bytes = random() % 4 == 0 ? 0 : 1 << 20;
+    options.working_bytes = random() % 4 == 0 ? 0 : kWorkingBytes;
+    options.threads = kThreads[random() % std::size(kThreads)];
     options.unique = random() % 4 == 0;
     options.punch_holes = random() % 2 == 0;
     options.progress = [&](std::uint64_t merged) { told = merged; };
@@ -287,9 +297,14 @@ TEST_P(RunMerge, ComparatorsDecideWithoutLeadingBits) {
   const detail::ComparatorOrder<Pair, ByKey> order;
   for (const Keys keys : kAllKeys) {
     const std::vector<Bytes> data = random_runs(order, 13, keys, 1 << 20, random);
-    const std::size_t buffers = least_read_buffers(GetParam(), 13, 2, kBlock, sizeof(Pair));
-    House house(std::max<std::size_t>(buffers, 1 + kWriteBehind), {.folders = 2});
-    ASSERT_TRUE(same_bytes(merged(order, house, data, buffers), expected_merge(order, data)));
+    for (const unsigned threads : kThreads) {
+      const std::size_t buffers =
+          std::max(least_read_buffers(GetParam(), 13, 2, kBlock, sizeof(Pair)),
+                   threads == 1 ? 0 : many_buffers(13));
+      House house(std::max<std::size_t>(buffers, 1 + kWriteBehind), {.folders = 2});
+      ASSERT_TRUE(
+          same_bytes(merged(order, house, data, buffers, threads), expected_merge(order, data)));
+    }
   }
 }
 
@@ -346,7 +361,8 @@ TEST_P(RunMerge, DelaysShortTransfersAndInterruptionsDoNoHarm) {
     const std::vector<Bytes> data = random_runs(order, 11, Keys::kFew, 1 << 20, random);
     const std::size_t buffers = least_read_buffers(GetParam(), 11, 3, kBlock, 104) + random() % 8;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
-    ASSERT_TRUE(same_bytes(merged(order, house, data, buffers), expected_merge(order, data)));
+    ASSERT_TRUE(same_bytes(merged(order, house, data, buffers, kThreads[round % 3]),
+                           expected_merge(order, data)));
   }
 }
 
@@ -367,7 +383,7 @@ TEST_P(RunMerge, AReadThatFailsEndsTheMergeAndLosesNothing) {
     const std::size_t buffers = least_read_buffers(GetParam(), 7, 2, kBlock, 100) + 3;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
     try {
-      merged(order, house, data, buffers);
+      merged(order, house, data, buffers, kThreads[number % std::size(kThreads)]);
       FAIL() << "nobody noticed";
     } catch (const Error& error) {
       EXPECT_EQ(error.code().value(), EIO);
@@ -380,6 +396,7 @@ TEST_P(RunMerge, AReadThatFailsEndsTheMergeAndLosesNothing) {
 TEST_P(RunMerge, CanBeCancelled) {
   auto random = test_random();
   const FormatOrder order(RecordFormat(16));
+  const unsigned threads = kThreads[random() % std::size(kThreads)];
   std::vector<Bytes> data;
   for (unsigned i = 0; i < 5; ++i) {
     data.push_back(sorted_records(order, 10000, Keys::kRandom, random));
@@ -390,6 +407,8 @@ TEST_P(RunMerge, CanBeCancelled) {
   std::atomic<bool> cancelled{false};
   RunMergeOptions options = with(buffers);
   options.cancelled = &cancelled;
+  options.threads = threads;
+  options.working_bytes = kWorkingBytes;
   options.progress = [&](std::uint64_t merged) {
     if (merged > 20000 * 16) cancelled = true;
   };
@@ -744,24 +763,27 @@ TEST(RecordMerge, MergesAnyNumberOfInputs) {
   }
 }
 
-// Rounds that are one slice and many, inputs that end early, alike and one behind the other.
-TEST(RecordMerge, MergesSlices) {
+// By several threads: inputs that end early, alike and one behind the other; of records of one or
+// two words, with rounds that are one slice and many, and of all others, with any keys.
+TEST(RecordMerge, MergesByThreads) {
   auto random = test_random();
-  constexpr unsigned kThreads[] = {1, 2, 7};
-  const unsigned rounds = long_tests() ? 400 : 40;
+  const unsigned rounds = long_tests() ? 800 : 80;
   for (unsigned round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
-    const FormatOrder order = random_word_format(random);
+    const FormatOrder order = round % 2 == 0 ? random_word_format(random) : random_format(random);
     SCOPED_TRACE(to_string(order.format()));
     const auto count = static_cast<unsigned>(2 + random() % (round % 4 == 0 ? 100 : 6));
     const MergeRoom room = {.block_bytes = std::size_t{4096} << (2 + random() % 7),
                             .working_bytes = std::size_t{1} << (20 + random() % 4),
-                            .threads = kThreads[random() % std::size(kThreads)]};
+                            .threads = kThreads[random() % std::size(kThreads)],
+                            .window_blocks = 2 + random() % 2};
+    const std::uint64_t most_records =
+        std::min<std::uint64_t>(600000, (std::uint64_t{16} << 20) / order.record_bytes());
     const bool disjoint = random() % 4 == 0;
     std::vector<Bytes> data;
     std::vector<MergeInput> inputs;
     for (unsigned i = 0; i < count; ++i) {
-      const std::uint64_t most = random() % 4 == 0 ? 3 : 600000 / count;
+      const std::uint64_t most = random() % 4 == 0 ? 3 : most_records / count;
       data.push_back(sorted_records(order, random() % (most + 1),
                                     kAllKeys[random() % std::size(kAllKeys)], random));
     }

@@ -1,66 +1,101 @@
-#include "vortex/os/task_ring.h"
+#include "vortex/detail/task_ring.h"
 
+#include <atomic>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "vortex/os/activity.h"
+#include "vortex/os/futex.h"
+#include "vortex/os/masked_thread.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
-TaskRing::TaskRing(std::size_t slots, unsigned threads, Work work)
-    : work_(std::move(work)), done_(slots) {
-  for (unsigned i = 1; i < threads; ++i) {
-    auto thread = std::make_unique<MaskedThread>();
-    const auto body = [this, i, log = Working::log()] {
-      const Working working(log, "worker", i);
-      while (is_any_waiting()) do_next(i);
-    };
-    if (thread->start(body, ThreadSignals::kOwnFaults) != 0) break;
-    threads_.push_back(std::move(thread));
-  }
-}
-
-TaskRing::~TaskRing() {
-  waiting_.close();
-  threads_.clear();
-}
-
-void TaskRing::submit() noexcept {
-  done_[next_free()].store(false, std::memory_order_relaxed);
-  ++submitted_;
-  waiting_.release();
-}
-
-std::size_t TaskRing::await() noexcept {
-  const auto slot = static_cast<std::size_t>(released_ % done_.size());
-  for (;;) {
-    const std::uint32_t ticket = ended_.ticket();
-    if (done_[slot].load(std::memory_order_acquire)) return slot;
-    if (waiting_.try_acquire()) {
-      do_next(0);
-    } else {
-      const Waiting waiting;
-      ended_.await(ticket);
+class TaskRing::Impl {
+ public:
+  Impl(std::size_t slots, unsigned threads, Work work) : work_(std::move(work)), done_(slots) {
+    for (unsigned i = 1; i < threads; ++i) {
+      auto thread = std::make_unique<MaskedThread>();
+      const auto body = [this, i, log = Working::log()] {
+        const Working working(log, "worker", i);
+        while (is_any_waiting()) do_next(i);
+      };
+      if (thread->start(body, ThreadSignals::kOwnFaults) != 0) break;
+      threads_.push_back(std::move(thread));
     }
   }
-}
-
-// False: the ring goes.
-bool TaskRing::is_any_waiting() noexcept {
-  const Waiting waiting;
-  return waiting_.acquire();
-}
-
-// A unit of `waiting_` was taken, so a slot is there to be begun. It may be one that was submitted
-// after that unit, which whoever begins the one before it has seen.
-void TaskRing::do_next(unsigned worker) noexcept {
-  const auto slot =
-      static_cast<std::size_t>(begun_.fetch_add(1, std::memory_order_acq_rel) % done_.size());
-  {
-    const WorkSpan span(SpanKind::kSort);
-    work_(slot, worker);
+  ~Impl() {
+    waiting_.close();
+    threads_.clear();
   }
-  done_[slot].store(true, std::memory_order_release);
-  ended_.notify();
-}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
-}  // namespace vortex::inline v0
+  std::size_t free_slots() const noexcept { return done_.size() - (submitted_ - released_); }
+  bool empty() const noexcept { return submitted_ == released_; }
+  std::size_t next_free() const noexcept { return submitted_ % done_.size(); }
+
+  void submit() noexcept {
+    done_[next_free()].store(false, std::memory_order_relaxed);
+    ++submitted_;
+    waiting_.release();
+  }
+
+  std::size_t await() noexcept {
+    const auto slot = static_cast<std::size_t>(released_ % done_.size());
+    for (;;) {
+      const std::uint32_t ticket = ended_.ticket();
+      if (done_[slot].load(std::memory_order_acquire)) return slot;
+      if (waiting_.try_acquire()) {
+        do_next(0);
+      } else {
+        const Waiting waiting;
+        ended_.await(ticket);
+      }
+    }
+  }
+
+  void release() noexcept { ++released_; }
+
+ private:
+  // False: the ring goes.
+  bool is_any_waiting() noexcept {
+    const Waiting waiting;
+    return waiting_.acquire();
+  }
+
+  // A unit of `waiting_` was taken, so a slot is there to be begun. It may be one that was
+  // submitted after that unit, which whoever begins the one before it has seen.
+  void do_next(unsigned worker) noexcept {
+    const auto slot =
+        static_cast<std::size_t>(begun_.fetch_add(1, std::memory_order_acq_rel) % done_.size());
+    {
+      const WorkSpan span(SpanKind::kSort);
+      work_(slot, worker);
+    }
+    done_[slot].store(true, std::memory_order_release);
+    ended_.notify();
+  }
+
+  const Work work_;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t released_ = 0;
+  std::vector<std::atomic<bool>> done_;
+  std::atomic<std::uint64_t> begun_{0};
+  FutexSemaphore waiting_;  // slots that nobody has begun to work on
+  FutexEvent ended_;        // work on a slot
+  std::vector<std::unique_ptr<MaskedThread>> threads_;
+};
+
+TaskRing::TaskRing(std::size_t slots, unsigned threads, Work work)
+    : impl_(std::make_unique<Impl>(slots, threads, std::move(work))) {}
+TaskRing::~TaskRing() = default;
+
+std::size_t TaskRing::free_slots() const noexcept { return impl_->free_slots(); }
+bool TaskRing::empty() const noexcept { return impl_->empty(); }
+std::size_t TaskRing::next_free() const noexcept { return impl_->next_free(); }
+void TaskRing::submit() noexcept { impl_->submit(); }
+std::size_t TaskRing::await() noexcept { return impl_->await(); }
+void TaskRing::release() noexcept { impl_->release(); }
+
+}  // namespace vortex::inline v0::detail

@@ -1,13 +1,16 @@
 // A merge of k sorted sequences, one comparison a level, with the order inlined.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
-#include <vector>
 
+#include "vortex/detail/cache_line.h"
+#include "vortex/detail/record_size.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0::detail {
@@ -28,6 +31,12 @@ class LoserTree {
         losers_(inputs.size()),
         first_round_(2 * inputs.size()) {}
 
+  // Begins anew with other inputs, as many.
+  void restart(std::span<const MergeInput> inputs) noexcept {
+    std::copy(inputs.begin(), inputs.end(), inputs_.begin());
+    start();
+  }
+
   void start() noexcept {
     const std::size_t count = inputs_.size();
     total_ = 0;
@@ -45,6 +54,11 @@ class LoserTree {
     if (count > 0) winner_ = first_round_[1];
   }
 
+  // What it keeps of each input.
+  static constexpr std::size_t bytes_of_input() noexcept {
+    return sizeof(MergeInput) + sizeof(std::uint64_t) + 3 * sizeof(Player);
+  }
+
   bool empty() const noexcept { return total_ == 0; }
   std::uint64_t records_left() const noexcept { return total_; }
 
@@ -52,6 +66,17 @@ class LoserTree {
   const std::byte* winner() const noexcept { return winner_.record; }
   std::uint64_t winner_bits() const noexcept { return winner_.bits; }
   std::uint32_t winner_input() const noexcept { return static_cast<std::uint32_t>(winner_.input); }
+
+  // Copies the next records.
+  void take(std::size_t count, std::byte* to) noexcept {
+    with_size_of(order_, [&](auto record_bytes) {
+      for (; count > 0; --count) {
+        std::memcpy(to, winner(), record_bytes);
+        to += record_bytes;
+        advance();
+      }
+    });
+  }
 
   void advance() noexcept {
     --total_;
@@ -109,10 +134,10 @@ class LoserTree {
   const Rules order_;
   const std::size_t record_bytes_;
   const bool decide_;
-  std::vector<MergeInput> inputs_;
-  std::vector<std::uint64_t> left_;  // records of each input
-  std::vector<Player> losers_;       // of inner node 1 ... k - 1; input i is leaf k + i
-  std::vector<Player> first_round_;  // the winners of all nodes at the start
+  LineVector<MergeInput> inputs_;
+  LineVector<std::uint64_t> left_;  // records of each input
+  LineVector<Player> losers_;       // of inner node 1 ... k - 1; input i is leaf k + i
+  LineVector<Player> first_round_;  // the winners of all nodes at the start
   Player winner_;
   std::uint64_t total_ = 0;  // records left
 };

@@ -18,109 +18,14 @@
 
 #include "vortex/detail/bucket_splitters.h"
 #include "vortex/detail/key.h"
-#include "vortex/detail/loser_tree.h"
 #include "vortex/detail/order_rules.h"
+#include "vortex/detail/parallel_merge.h"
+#include "vortex/detail/record_size.h"
 #include "vortex/detail/record_sort.h"
+#include "vortex/detail/tree_merge.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0::detail {
-
-// Calls kernel(bytes) with the size of a record, as a constant where it is a usual one.
-template <typename Kernel>
-auto with_constant_size(std::size_t record_bytes, const Kernel& kernel) {
-  switch (record_bytes) {
-    case 4:
-      return kernel(std::integral_constant<std::size_t, 4>{});
-    case 8:
-      return kernel(std::integral_constant<std::size_t, 8>{});
-    case 12:
-      return kernel(std::integral_constant<std::size_t, 12>{});
-    case 16:
-      return kernel(std::integral_constant<std::size_t, 16>{});
-    case 24:
-      return kernel(std::integral_constant<std::size_t, 24>{});
-    case 32:
-      return kernel(std::integral_constant<std::size_t, 32>{});
-    case 64:
-      return kernel(std::integral_constant<std::size_t, 64>{});
-    case 100:
-      return kernel(std::integral_constant<std::size_t, 100>{});
-    case 128:
-      return kernel(std::integral_constant<std::size_t, 128>{});
-    default:
-      return kernel(record_bytes);
-  }
-}
-
-// The same for rules whose records have one size that the compiler knows already.
-template <OrderRules R, typename Kernel>
-auto with_size_of(const R& rules, const Kernel& kernel) {
-  if constexpr (requires { typename std::bool_constant<(R::kRecordBytes > 0)>; }) {
-    return kernel(std::integral_constant<std::size_t, R::kRecordBytes>{});
-  } else {
-    return with_constant_size(rules.record_bytes(), kernel);
-  }
-}
-
-// RecordMerge by a loser tree.
-template <OrderRules R>
-class TreeMerge final : public CheckedRecordMerge {
- public:
-  TreeMerge(const R& rules, std::span<const MergeInput> inputs)
-      : rules_(rules), tree_(rules, inputs), previous_(rules.record_bytes()) {}
-
-  void start() noexcept override { tree_.start(); }
-  std::uint64_t records_left() const noexcept override { return tree_.records_left(); }
-
-  void merge(std::uint64_t count, RecordOutput& out) override {
-    with_size_of(rules_, [&](auto record_bytes) {
-      for (std::uint64_t left = count * record_bytes; left > 0;) {
-        const std::span<std::byte> room = out.room(left);
-        for (std::byte* to = room.data(); to != room.data() + room.size(); to += record_bytes) {
-          std::memcpy(to, tree_.winner(), record_bytes);
-          tree_.advance();
-        }
-        out.written(room.size());
-        left -= room.size();
-      }
-    });
-  }
-
-  // A record that comes before the one that was taken last was no head then, or it would have won:
-  // it follows that one in the same input. So what is not sorted shows there, and nowhere else.
-  std::optional<OutOfOrder> merge_checked(std::uint64_t count, RecordOutput& out) override {
-    const std::size_t record_bytes = rules_.record_bytes();
-    for (std::uint64_t left = count * record_bytes; left > 0;) {
-      const std::span<std::byte> room = out.room(left);
-      KeyedRecord previous{previous_bits_, previous_.data()};
-      for (std::size_t at = 0; at < room.size(); at += record_bytes) {
-        const KeyedRecord winner{tree_.winner_bits(), tree_.winner()};
-        const std::size_t input = tree_.winner_input();
-        if (input == previous_input_ && less(rules_, winner, previous)) {
-          out.written(at);
-          return OutOfOrder{input, winner.record};
-        }
-        std::memcpy(room.data() + at, winner.record, record_bytes);
-        previous = {winner.bits, room.data() + at};
-        previous_input_ = input;
-        tree_.advance();
-      }
-      // The last record is kept here, since the output may do anything with the room from now on.
-      std::memcpy(previous_.data(), previous.record, record_bytes);
-      previous_bits_ = previous.bits;
-      out.written(room.size());
-      left -= room.size();
-    }
-    return std::nullopt;
-  }
-
- private:
-  const R& rules_;
-  LoserTree<R> tree_;
-  std::vector<std::byte> previous_;
-  std::uint64_t previous_bits_ = 0;
-  std::size_t previous_input_ = ~std::size_t{0};
-};
 
 // The order by these rules.
 template <OrderRules R>
@@ -185,7 +90,10 @@ class OrderBy : public RecordOrder {
   }
 
   std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs,
-                                     const MergeRoom& /*room*/) const override {
+                                     const MergeRoom& room) const override {
+    if (ParallelMerge<R>::suits(rules_, inputs.size(), room)) {
+      return std::make_unique<ParallelMerge<R>>(rules_, inputs, room);
+    }
     return checked_merge(inputs);
   }
   std::unique_ptr<CheckedRecordMerge> checked_merge(

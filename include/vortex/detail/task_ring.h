@@ -1,28 +1,24 @@
 // Work on a ring of slots by several threads, handed in and out in order.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "vortex/detail/export.h"
-#include "vortex/os/futex.h"
-#include "vortex/os/masked_thread.h"
 
-namespace vortex::inline v0 {
+namespace vortex::inline v0::detail {
 
 // The owner fills a slot and submits it, some thread works on it, and the owner empties it, slot
 // after slot around the ring. The owner works, too, while it waits.
 //
-// submit(), await() and release() are for the owner.
+// All calls are for the owner. submit(), await() and release() neither allocate nor throw.
 class VORTEX_EXPORT TaskRing {
  public:
   // `work(slot, worker)` must not throw; it is called by any thread, for each slot by one at a
   // time, and by each worker for one: 0 is the owner. Starts `threads` - 1 threads, or as many as
-  // the system grants, which work for the log of the caller.
+  // the system grants, which work for the log of the caller. They do not run the program's signal
+  // handlers, but for the signals that their own instructions raise.
   using Work = std::function<void(std::size_t slot, unsigned worker)>;
   TaskRing(std::size_t slots, unsigned threads, Work work);
   // Ends the threads; what has not been begun is not done.
@@ -30,28 +26,19 @@ class VORTEX_EXPORT TaskRing {
   TaskRing(const TaskRing&) = delete;
   TaskRing& operator=(const TaskRing&) = delete;
 
-  std::size_t free_slots() const noexcept { return done_.size() - (submitted_ - released_); }
-  bool empty() const noexcept { return submitted_ == released_; }
+  std::size_t free_slots() const noexcept;
+  bool empty() const noexcept;  // no slot was submitted and not released
   // The slot to be filled next; there must be a free one.
-  std::size_t next_free() const noexcept { return submitted_ % done_.size(); }
+  std::size_t next_free() const noexcept;
   void submit() noexcept;
   // Waits for the work on the slot that was submitted first and not released. Returns it.
   std::size_t await() noexcept;
   // Makes it free again.
-  void release() noexcept { ++released_; }
+  void release() noexcept;
 
  private:
-  bool is_any_waiting() noexcept;
-  void do_next(unsigned worker) noexcept;
-
-  const Work work_;
-  std::uint64_t submitted_ = 0;
-  std::uint64_t released_ = 0;
-  std::vector<std::atomic<bool>> done_;
-  std::atomic<std::uint64_t> begun_{0};
-  FutexSemaphore waiting_;  // slots that nobody has begun to work on
-  FutexEvent ended_;        // work on a slot
-  std::vector<std::unique_ptr<MaskedThread>> threads_;
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace vortex::inline v0
+}  // namespace vortex::inline v0::detail
