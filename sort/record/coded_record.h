@@ -100,4 +100,19 @@ class CodedPair {
   const std::size_t other_;  // where the half is that is no key
 };
 
+// Their order, as the kernels of merges take it.
+template <typename Coded>
+class CodedRules {
+ public:
+  explicit CodedRules(const Coded& coded) noexcept : coded_(coded) {}
+
+  static std::size_t record_bytes() noexcept { return sizeof(typename Coded::Item); }
+  std::uint64_t leading_bits(const std::byte* record) const noexcept { return coded_.bits(record); }
+  static bool leading_bits_decide() noexcept { return true; }
+  static bool less_of_equal_bits(const std::byte*, const std::byte*) noexcept { return false; }
+
+ private:
+  const Coded coded_;
+};
+
 }  // namespace vortex::inline v0

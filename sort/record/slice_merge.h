@@ -6,23 +6,21 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "sort/record/coded_record.h"
 #include "vortex/detail/dense_sorter.h"
+#include "vortex/detail/merge_frontier.h"
+#include "vortex/detail/multisequence_selection.h"
 #include "vortex/detail/streaming_copy.h"
 #include "vortex/detail/task_ring.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
 
-// The merge goes on in rounds and slices. The last records of the blocks that are there bound a
-// round: what lies up to the least of them, in the order (key, input), needs no further block, and
-// then the input that it belongs to enters its next one. So blocks are needed in the same order as
-// by a merge that takes record by record. A slice of a round, as much as the second-level cache
-// holds, lies up to a bound that is chosen among evenly spaced records of all inputs; its parts are
-// gathered, input by input, and sorted by a radix sort that keeps their order.
+// What needs no further block (MergeFrontier) is divided into slices by rank, as much as the
+// second-level cache holds. The parts of a slice are gathered, input by input, and sorted by a
+// radix sort that keeps their order.
 //
 // Several threads sort a slice each, while the caller gathers the next ones and passes on those
 // that are sorted. The caller alone touches the inputs and the output.
@@ -57,10 +55,10 @@ class SliceMerge final : public RecordMerge {
   SliceMerge(const FormatRules& rules, detail::SmallSort<Item> small,
              std::span<const MergeInput> inputs, const MergeRoom& room)
       : coded_(rules),
-        block_records_(room.block_bytes / sizeof(Item)),
-        step_(Dense::kMax / (4 * inputs.size())),
-        picks_(Dense::kMax / step_ - inputs.size()),
         rules_{{}, small},
+        frontier_(CodedRules<Coded>(coded_), inputs, room),
+        selection_(CodedRules<Coded>(coded_), inputs.size()),
+        parts_(inputs.size()),
         slices_(slices_in(room)),
         scattered_(scattered_in(room)),
         workers_(slices_.size() == 1 ? 1 : room.threads),
@@ -71,17 +69,11 @@ class SliceMerge final : public RecordMerge {
     for (Worker& worker : workers_) {
       worker.scattered = std::make_unique_for_overwrite<Item[]>(scattered_);
     }
-    for (const MergeInput& input : inputs) {
-      inputs_.push_back({.begin = input.begin, .records = input.records});
-      left_ += input.records;
-    }
+    for (const MergeInput& input : inputs) left_ += input.records;
     not_gathered_ = left_;
-    heads_.reserve(inputs.size());
   }
 
-  void start() noexcept override {
-    for (Input& input : inputs_) enter_block(input);
-  }
+  void start() noexcept override { frontier_.start(); }
   std::uint64_t records_left() const noexcept override { return left_; }
 
   void merge(std::uint64_t count, RecordOutput& out) override {
@@ -105,19 +97,6 @@ class SliceMerge final : public RecordMerge {
   }
 
  private:
-  struct Input {
-    const std::byte* begin = nullptr;
-    std::uint64_t records = 0;
-    std::uint64_t at = 0;         // the first that is in no slice yet
-    std::uint64_t there = 0;      // records up to the end of the newest block
-    std::uint64_t round_end = 0;  // those of the round
-    std::uint64_t slice_end = 0;
-    std::uint64_t next_pick = 0;  // the first of the evenly spaced ones above the slice's bound
-
-    const std::byte* record(std::uint64_t index) const noexcept {
-      return begin + index * sizeof(Item);
-    }
-  };
   // What a thread sorts with, which stays in its own caches: records are scattered there, and only
   // what is sorted is written, in order, to memory that another thread has read.
   struct Worker {
@@ -144,100 +123,6 @@ class SliceMerge final : public RecordMerge {
       return {parts > 1 ? sorted.get() : gathered.get(), count};
     }
   };
-  // A record in the order of the merge.
-  struct Place {
-    std::uint64_t bits = 0;
-    std::size_t input = 0;
-
-    bool operator<(const Place& other) const noexcept {
-      return bits != other.bits ? bits < other.bits : input < other.input;
-    }
-  };
-
-  Place place(std::size_t input, std::uint64_t index) const noexcept {
-    return {coded_.bits(inputs_[input].record(index)), input};
-  }
-
-  // Touches the first record that is not there yet.
-  void enter_block(Input& input) noexcept {
-    if (input.there == input.records) return;
-    const std::byte* const last_byte = input.record(input.there + 1) - 1;
-    static_cast<void>(*static_cast<const volatile std::byte*>(last_byte));
-    input.there = std::min(input.there + block_records_, input.records);
-  }
-
-  // How many of the records [first, last) of an input are not behind `bound`, and `first`.
-  std::uint64_t end_below(const Place& bound, std::size_t input, std::uint64_t first,
-                          std::uint64_t last) const noexcept {
-    // Mostly they are few of many.
-    std::uint64_t step = 1;
-    while (step < last - first && !(bound < place(input, first + step - 1))) {
-      first += step;
-      step *= 2;
-    }
-    last = std::min(last, first + step);
-    while (first < last) {
-      const std::uint64_t middle = first + (last - first) / 2;
-      if (bound < place(input, middle)) {
-        last = middle;
-      } else {
-        first = middle + 1;
-      }
-    }
-    return first;
-  }
-
-  void begin_round() noexcept {
-    if (entering_ != nullptr) enter_block(*std::exchange(entering_, nullptr));
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      Input& input = inputs_[i];
-      if (input.there == input.records) continue;
-      const Place last = place(i, input.there - 1);
-      if (entering_ != nullptr && !(last < round_bound_)) continue;
-      entering_ = &input;
-      round_bound_ = last;
-    }
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      Input& input = inputs_[i];
-      input.round_end = entering_ == nullptr || &input == entering_
-                            ? input.there
-                            : end_below(round_bound_, i, input.at, input.there);
-      in_round_ += input.round_end - input.at;
-    }
-  }
-
-  // The slice ends at one of the evenly spaced records, step_ apart. Those of an input that are not
-  // behind it are fewer than step_ more than picked ones say, so all together they fit.
-  Place bound_slice() noexcept {
-    const auto later = [](const Place& a, const Place& b) { return b < a; };
-    heads_.clear();
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      Input& input = inputs_[i];
-      input.next_pick = input.at + step_ - 1;
-      if (input.next_pick < input.round_end) heads_.push_back(place(i, input.next_pick));
-    }
-    std::make_heap(heads_.begin(), heads_.end(), later);
-    Place bound;
-    for (std::size_t pick = 0; pick < picks_ && !heads_.empty(); ++pick) {
-      bound = heads_.front();
-      std::pop_heap(heads_.begin(), heads_.end(), later);
-      heads_.pop_back();
-      Input& input = inputs_[bound.input];
-      input.next_pick += step_;
-      if (input.next_pick >= input.round_end) continue;
-      heads_.push_back(place(bound.input, input.next_pick));
-      std::push_heap(heads_.begin(), heads_.end(), later);
-    }
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      Input& input = inputs_[i];
-      const std::uint64_t first = input.next_pick - (step_ - 1);
-      input.slice_end =
-          i == bound.input ? first
-                           : end_below(bound, i, first, std::min(input.next_pick, input.round_end));
-    }
-    return bound;
-  }
-
   // As many slices are under way as there is memory for.
   [[gnu::noinline]] void next_slice() noexcept {
     while (not_gathered_ > 0 && ring_.free_slots() > 0) {
@@ -248,27 +133,25 @@ class SliceMerge final : public RecordMerge {
   }
 
   void gather(Slice& slice) noexcept {
-    while (in_round_ == 0) begin_round();
-    slice.is_bounded = entering_ != nullptr || in_round_ > Dense::kMax;
-    slice.range.low = bound_.bits;
-    if (in_round_ <= Dense::kMax) {
-      for (Input& input : inputs_) input.slice_end = input.round_end;
-      bound_ = round_bound_;
-    } else {
-      bound_ = bound_slice();
-    }
-    slice.range.high = bound_.bits;
-    slice.count = 0;
+    constexpr std::size_t kMost = Dense::kMaxSpaced;
+    while (frontier_.records() < kMost && frontier_.may_enter()) frontier_.enter();
+    const std::uint64_t least = std::min<std::uint64_t>(frontier_.records(), kMost / 8 * 7);
+    auto [counts, bound] = selection_.select(frontier_.parts(), least, kMost);
+    if (bound == nullptr) bound = frontier_.bound();
+    slice.is_bounded = bound != nullptr;
+    slice.range.low = bound_;
+    if (bound != nullptr) slice.range.high = bound_ = coded_.bits(bound);
+    slice.count = static_cast<std::size_t>(frontier_.take(counts, parts_));
     slice.parts = 0;
-    for (Input& input : inputs_) {
-      const auto here = static_cast<std::size_t>(input.slice_end - input.at);
-      if (here == 0) continue;
-      coded_.encode(input.record(input.at), here, slice.gathered.get() + slice.count);
-      input.at = input.slice_end;
-      slice.count += here;
+    Item* to = slice.gathered.get();
+    for (const MergeInput& part : parts_) {
+      if (part.records == 0) continue;
+      const auto here = static_cast<std::size_t>(part.records);
+      coded_.encode(part.begin, here, to);
+      to += here;
       ++slice.parts;
     }
-    in_round_ -= slice.count;
+    frontier_.done_with(parts_);
     not_gathered_ -= slice.count;
   }
 
@@ -288,16 +171,11 @@ class SliceMerge final : public RecordMerge {
   }
 
   const Coded coded_;
-  const std::size_t block_records_;
-  const std::size_t step_;
-  const std::size_t picks_;  // (picks_ + inputs) * step_ <= Dense::kMax
   const Rules rules_;
-  std::vector<Input> inputs_;
-  std::vector<Place> heads_;
-  Input* entering_ = nullptr;  // whose next block bounds the round
-  Place round_bound_;          // if there is one
-  Place bound_;                // of the last slice
-  std::uint64_t in_round_ = 0;
+  detail::MergeFrontier<CodedRules<Coded>> frontier_;
+  detail::MultisequenceSelection<CodedRules<Coded>> selection_;
+  std::vector<MergeInput> parts_;  // of the last slice
+  std::uint64_t bound_ = 0;        // of the last slice: no key behind it is less
   std::uint64_t not_gathered_ = 0;
   std::uint64_t left_ = 0;
   std::span<const Item> ready_;  // sorted, not yet put out

@@ -40,6 +40,14 @@ class DenseSorter {
   // Room in which most arrays can be distributed without counting their records first.
   static constexpr std::size_t kSpacious = 3 * kMax;
 
+  // Room for a slice that is expected to hold `mean` records: an odd number of cache lines, so that
+  // the slices begin in different sets of the cache.
+  static constexpr std::size_t room_of_slice(std::size_t mean) noexcept {
+    return ((mean + mean / 2 + 40) / kLine | 1) * kLine;
+  }
+  // So many records can be distributed there in this way.
+  static constexpr std::size_t kMaxSpaced = kSpacious / (room_of_slice(kLeave) + kLeave) * kLeave;
+
   // Where slices begin, for the levels at work. A level of s slices keeps s + 1 places. Slices of a
   // range of w bits are s >= 3 and have ranges of w - 1 bits at most, so kMinPlaces * w places
   // are enough for it and all levels below; the first ones may use more.
@@ -83,11 +91,6 @@ class DenseSorter {
     }
   }
 
-  // Room for a slice that is expected to hold `mean` records: an odd number of cache lines, so that
-  // the slices begin in different sets of the cache.
-  static constexpr std::size_t room_of_slice(std::size_t mean) noexcept {
-    return ((mean + mean / 2 + 40) / kLine | 1) * kLine;
-  }
   // Appends records to the slices that slice_of() says. `soon`: those that will be appended next.
   template <typename SliceOf>
   [[gnu::always_inline]] static void append_all(Record** cursors, const SliceOf& slice_of,

@@ -27,10 +27,16 @@ class MultisequenceSelection {
   MultisequenceSelection(const R& rules, std::size_t sequences)
       : rules_(rules), low_(sequences), high_(sequences), middle_(sequences), end_(sequences) {}
 
-  // `least` is at most the number of all records, and at most `most`. What is returned is valid
-  // until the next call. Reads records of any place in the sequences.
-  std::span<const std::uint64_t> select(std::span<const MergeInput> sequences, std::uint64_t least,
-                                        std::uint64_t most) noexcept {
+  struct Rank {
+    std::span<const std::uint64_t> counts;  // of each sequence; valid until the next call
+    // The last record before the rank or the first behind it. Null: there is none behind it.
+    const std::byte* bound = nullptr;
+  };
+
+  // `least` is 1 at least, and no more than `most` and the number of all records. Reads records of
+  // any place in the sequences.
+  Rank select(std::span<const MergeInput> sequences, std::uint64_t least,
+              std::uint64_t most) noexcept {
     std::uint64_t below = 0;  // the sum of low_, which are before the rank
     std::uint64_t upto = 0;   // the sum of high_, behind which is nothing before it
     for (std::size_t i = 0; i < sequences.size(); ++i) {
@@ -40,8 +46,10 @@ class MultisequenceSelection {
     }
     const std::uint64_t wanted = most - (most - least) / 4;
     bool aim = true;
+    const std::byte* last_below = nullptr;
+    const std::byte* first_above = nullptr;
     while (upto > most) {
-      if (below >= least) return low_;
+      if (below >= least) return {low_, last_below};
       const std::uint64_t left = upto - below;
       const std::size_t widest = widest_of(sequences.size());
       const std::uint64_t width = high_[widest] - low_[widest];
@@ -49,18 +57,21 @@ class MultisequenceSelection {
                                                     static_cast<double>(wanted - below) /
                                                     static_cast<double>(left));
       const std::uint64_t place = low_[widest] + (aim ? std::min(aimed, width - 1) : width / 2);
+      const std::byte* const pivot = sequences[widest].begin + place * rules_.record_bytes();
       const std::uint64_t before = count_before(sequences, widest, place);
       if (before < most) {
         low_.swap(middle_);
         ++low_[widest];
         below = before + 1;
+        last_below = pivot;
       } else {
         high_.swap(middle_);
         upto = before;
+        first_above = pivot;
       }
       aim = !aim || upto - below <= left / 2;
     }
-    return high_;
+    return {high_, first_above};
   }
 
  private:
@@ -101,7 +112,7 @@ class MultisequenceSelection {
     return std::accumulate(middle_.begin(), middle_.end(), std::uint64_t{0});
   }
 
-  const R& rules_;
+  const R rules_;
   LineVector<std::uint64_t> low_;
   LineVector<std::uint64_t> high_;
   LineVector<std::uint64_t> middle_;
