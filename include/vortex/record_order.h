@@ -165,23 +165,26 @@ struct OutOfOrder {
   const std::byte* record = nullptr;
 };
 
-// The memory that a merge may use besides a few hundred bytes for each input.
+// The memory that a merge may use besides a few hundred bytes for each input. Records are no longer
+// than blocks.
 struct MergeRoom {
   std::size_t block_bytes = 0;    // of the inputs, each of which begins where a block does
-  std::size_t working_bytes = 0;  // memory to sort in what comes next of all inputs
+  std::size_t working_bytes = 0;  // memory to put in order what comes next of all inputs
   unsigned threads = 1;           // that may do so, the caller included
-  std::size_t window_blocks = 1;  // so many blocks of each input, the newest, can be read at a time
+  // So many blocks of each input, the newest, can be read at a time: blocks_for_records() at least.
+  std::size_t window_blocks = 1;
 };
 
 // A merge of sorted sequences, made by RecordOrder::merge(). Stable: equal records come in the
 // order of their inputs. The data need no sentinels, and nothing behind the last record of an input
 // is touched.
 //
-// When the last whole record of a block has been taken, or before, the last byte of the next one of
-// the same input is touched, whatever the order looks at, before anything else is, so that inputs
-// which are streams need their blocks exactly in the order of their last whole records (see
-// ParticipationOrder). Nothing here allocates; all of it may wait in faults of the inputs and of
-// the output.
+// When the last whole record of a block is taken, at the latest, the last byte of the next one of
+// the same input is touched, whatever the order looks at, before any other byte of its block, and
+// in the order of these last whole records. So inputs which are streams need their blocks exactly
+// in that order (see ParticipationOrder). The thread that calls merge() touches blocks first; until
+// the merge is destroyed, other threads may read what MergeRoom::window_blocks says. Nothing here
+// allocates; all of it may wait in faults of the inputs and of the output.
 class VORTEX_EXPORT RecordMerge {
  public:
   virtual ~RecordMerge() = default;

@@ -133,7 +133,7 @@ struct SortResources {
   std::uint64_t seed = 1;  // which run lies on which disk
   // Beside those of the disks, the caller's included. With two or more a run is sorted and written
   // while the next one comes in, and the order of the records, comparators included, is asked by
-  // two threads at a time. 0: as many as the process may use processors.
+  // so many threads at a time. 0: as many as the process may use processors.
   unsigned threads = 0;
   std::stop_token stop = {};  // the sort ends with Error(ECANCELED) soon after a request
   // Called about once a megabyte by the thread that sorts: the one that pushes or has called the

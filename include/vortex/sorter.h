@@ -103,8 +103,9 @@ class VORTEX_EXPORT ByteSorter {
 
 // The external sort that STXXL calls a sorter, for records of type T. T is trivially copyable;
 // `less(const T&, const T&)` is a strict weak order that must not throw. The thread that pushes
-// calls `less` and, after sort(), a thread of the sorter calls it. Numbers need no `less`: they are
-// sorted by their bits, which is faster and a total order, NaNs included (see RadixKey).
+// calls `less`, and threads of the sorter do, several at a time (SortResources::threads). Numbers
+// need no `less`: they are sorted by their bits, which is faster and a total order, NaNs included
+// (see RadixKey).
 //
 //   vortex::Sorter<Point, ByX> sorter({.memory_bytes = 256 << 20});
 //   while (...) sorter.push(point);

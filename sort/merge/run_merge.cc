@@ -29,12 +29,19 @@ std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, unsigned d
 namespace {
 
 // How many blocks of each run the merge holds: those that a record lies in; and two where several
-// threads merge, which go on with the one while the next is entered, if that is a small part of
-// all.
-std::size_t window_blocks(std::size_t block_bytes, std::size_t record_bytes, std::uint32_t runs,
+// threads merge, which go on with the one while the next is entered, if these are a small part of
+// all. Striped prefetching goes on when a block is given back: with two held it would not read
+// ahead.
+std::size_t window_blocks(const RunStore& store, std::size_t record_bytes, std::uint32_t runs,
                           const RunMergeOptions& options) {
-  const bool pays = options.threads > 1 && 2 * std::size_t{runs} <= options.read_buffers / 4;
-  return pays ? 2 : blocks_for_records(block_bytes, record_bytes);
+  const std::size_t least = blocks_for_records(store.block_bytes(), record_bytes);
+  const std::size_t two_each = 2 * std::size_t{runs};
+  const bool pays = options.threads > 1 && runs > 1 && two_each <= options.read_buffers / 4 &&
+                    options.kind != PrefetchKind::kStriped;
+  if (least >= 2 || !pays) return least;
+  const PrefetchOptions with_two = {
+      .disks = store.files(), .buffers = options.read_buffers, .held_blocks = two_each};
+  return minimum_read_buffers(options.kind, with_two, runs) <= options.read_buffers ? 2 : least;
 }
 
 struct RunPlacement {
@@ -90,7 +97,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   if (runs.empty()) return 0;
   const std::size_t record_bytes = order.record_bytes();
   const auto count = static_cast<std::uint32_t>(runs.size());
-  const std::size_t window = window_blocks(store.block_bytes(), record_bytes, count, options);
+  const std::size_t window = window_blocks(store, record_bytes, count, options);
   const PrefetchOptions prefetch = {
       .disks = store.files(), .buffers = options.read_buffers, .held_blocks = count * window};
   std::vector<RunSlice> slices;

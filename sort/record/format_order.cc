@@ -203,6 +203,7 @@ std::unique_ptr<RecordMerge> FormatOrder::merge(std::span<const MergeInput> inpu
     return std::make_unique<SliceMerge<CodedPair>>(
         rules(), detail::stable_small_sort_of_pairs(detail::isa_in_use()), inputs, room);
   }
+  if (CodedWord::suits(rules()) || CodedPair::suits(rules())) return checked_merge(inputs);
   return OrderBy::merge(inputs, room);
 }
 

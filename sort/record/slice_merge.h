@@ -41,8 +41,8 @@ class SliceMerge final : public RecordMerge {
   }
 
   // Whether it is the faster way: a tree, which one thread climbs, takes less for few inputs, and
-  // where rounds are short. Several threads are faster for two, but their memory, which the heap
-  // may keep, is too much of a small sort's.
+  // where blocks hold few records. Several threads are faster for two, but their memory, which the
+  // heap may keep, is too much of a small sort's.
   static bool suits(const FormatRules& rules, std::size_t inputs, const MergeRoom& room) noexcept {
     constexpr std::size_t kMuch = std::size_t{8} << 20;
     const std::size_t least_inputs = room.threads > 1 && room.working_bytes >= kMuch ? 2 : 4;
@@ -61,14 +61,11 @@ class SliceMerge final : public RecordMerge {
         parts_(inputs.size()),
         slices_(slices_in(room)),
         scattered_(scattered_in(room)),
-        workers_(slices_.size() == 1 ? 1 : room.threads),
-        ring_(slices_.size(), static_cast<unsigned>(workers_.size()),
+        workers_(make_workers(slices_.size() == 1 ? 1 : room.threads, scattered_)),
+        ring_(detail::TaskRing::Kind::kSort, slices_.size(), static_cast<unsigned>(workers_.size()),
               [this](std::size_t slot, unsigned worker) {
                 slices_[slot].sort(rules_, workers_[worker], scattered_);
               }) {
-    for (Worker& worker : workers_) {
-      worker.scattered = std::make_unique_for_overwrite<Item[]>(scattered_);
-    }
     for (const MergeInput& input : inputs) left_ += input.records;
     not_gathered_ = left_;
   }
@@ -104,6 +101,13 @@ class SliceMerge final : public RecordMerge {
     std::unique_ptr<typename Dense::Workspace> workspace =
         std::make_unique_for_overwrite<typename Dense::Workspace>();
   };
+  static std::vector<Worker> make_workers(unsigned count, std::size_t scattered) {
+    std::vector<Worker> workers(count);
+    for (Worker& worker : workers) {
+      worker.scattered = std::make_unique_for_overwrite<Item[]>(scattered);
+    }
+    return workers;
+  }
   // Records of all inputs that come one after the other.
   struct Slice {
     std::unique_ptr<Item[]> gathered = std::make_unique_for_overwrite<Item[]>(Dense::kMax);

@@ -32,8 +32,8 @@ BucketSorters::BucketSorters(const RecordOrder& order, std::vector<Bucket> bucke
       parts_(parts_of(order, buckets_, threads, scratch.size())),
       scratch_(scratch),
       work_(parts_),
-      ring_(parts_, parts_ == 1 ? 1 : threads, [this](std::size_t part, unsigned) { sort(part); }) {
-}
+      ring_(detail::TaskRing::Kind::kSort, parts_, parts_ == 1 ? 1 : threads,
+            [this](std::size_t part, unsigned) { sort(part); }) {}
 
 std::optional<std::size_t> BucketSorters::part_bytes(const RecordOrder& order,
                                                      std::size_t count) noexcept {

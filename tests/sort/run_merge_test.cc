@@ -395,13 +395,14 @@ TEST_P(RunMerge, AReadThatFailsEndsTheMergeAndLosesNothing) {
 
 TEST_P(RunMerge, CanBeCancelled) {
   auto random = test_random();
-  const FormatOrder order(RecordFormat(16));
+  const FormatOrder order(RecordFormat(16, {{.offset = 0, .length = 12, .type = {}}}));
   const unsigned threads = kThreads[random() % std::size(kThreads)];
   std::vector<Bytes> data;
   for (unsigned i = 0; i < 5; ++i) {
     data.push_back(sorted_records(order, 10000, Keys::kRandom, random));
   }
-  const std::size_t buffers = least_read_buffers(GetParam(), 5, 2, kBlock, 16) + 4;
+  const std::size_t buffers =
+      least_read_buffers(GetParam(), 5, 2, kBlock, 16) + (random() % 2 == 0 ? 4 : many_buffers(5));
   House house(buffers, {.folders = 2});
   RecordCollector out(16);
   std::atomic<bool> cancelled{false};
@@ -436,6 +437,21 @@ TEST_P(RunMerge, SaysHowManyBuffersWouldDo) {
     EXPECT_NE(std::string(error.what()).find("at least " + std::to_string(least)),
               std::string::npos)
         << error.what();
+  }
+}
+
+// Threads that merge hold a second block of each run only where that leaves buffers enough.
+TEST_P(RunMerge, TheLeastBuffersDoForSeveralThreads) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(128));
+  for (const unsigned runs : {1U, 2U, 5U}) {
+    for (const unsigned disks : {1U, 6U, 12U}) {
+      SCOPED_TRACE(testing::Message() << runs << " runs on " << disks << " disks");
+      const std::vector<Bytes> data = random_runs(order, runs, Keys::kRandom, 1 << 20, random);
+      const std::size_t buffers = least_read_buffers(GetParam(), runs, disks, kBlock, 128);
+      House house(std::max<std::size_t>(buffers, 1 + kWriteBehind), {.folders = disks});
+      ASSERT_TRUE(same_bytes(merged(order, house, data, buffers, 2), expected_merge(order, data)));
+    }
   }
 }
 

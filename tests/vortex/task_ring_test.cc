@@ -21,14 +21,16 @@ TEST(TaskRing, HandsOutInOrder) {
       std::vector<std::uint64_t> in(slots), out(slots);
       std::vector<std::atomic<bool>> busy(threads);  // each worker has one task at a time
       std::atomic<bool> shared{false};
-      detail::TaskRing ring(slots, threads, [&](std::size_t slot, unsigned worker) {
-        if (worker >= threads || busy[worker].exchange(true)) shared = true;
-        std::uint64_t work = in[slot];
-        for (std::uint64_t i = in[slot] % 3000; i > 0; --i) work = work * 3 + 1;
-        out[slot] = work ^ in[slot];
-        in[slot] = 0;
-        if (worker < threads) busy[worker] = false;
-      });
+      detail::TaskRing ring(detail::TaskRing::Kind::kSort, slots, threads,
+                            [&](std::size_t slot, unsigned worker) {
+                              if (worker >= threads || busy[worker].exchange(true)) shared = true;
+                              std::uint64_t work = in[slot];
+                              for (std::uint64_t i = in[slot] % 3000; i > 0; --i)
+                                work = work * 3 + 1;
+                              out[slot] = work ^ in[slot];
+                              in[slot] = 0;
+                              if (worker < threads) busy[worker] = false;
+                            });
       std::vector<std::uint64_t> expected;
       std::size_t taken = 0;
       while (taken < 2000) {
@@ -58,7 +60,8 @@ TEST(TaskRing, HandsOutInOrder) {
 // The owner does the work where no thread is there to do it.
 TEST(TaskRing, TheOwnerWorks) {
   unsigned worked = 0;
-  detail::TaskRing ring(3, 1, [&](std::size_t, unsigned) { ++worked; });
+  detail::TaskRing ring(detail::TaskRing::Kind::kSort, 3, 1,
+                        [&](std::size_t, unsigned) { ++worked; });
   for (int i = 0; i < 3; ++i) ring.submit();
   EXPECT_EQ(worked, 0U);
   EXPECT_EQ(ring.free_slots(), 0U);
@@ -73,7 +76,8 @@ TEST(TaskRing, MayEndWithWorkLeft) {
   for (int round = 0; round < 200; ++round) {
     std::vector<std::atomic<int>> worked(8);
     {
-      detail::TaskRing ring(8, 3, [&](std::size_t slot, unsigned) { ++worked[slot]; });
+      detail::TaskRing ring(detail::TaskRing::Kind::kSort, 8, 3,
+                            [&](std::size_t slot, unsigned) { ++worked[slot]; });
       for (int i = 0; i < round % 9; ++i) ring.submit();
     }
     for (int i = 0; i < 8; ++i) EXPECT_LE(worked[static_cast<std::size_t>(i)], i < round % 9);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -13,15 +14,13 @@ namespace vortex::inline v0::detail {
 
 class TaskRing::Impl {
  public:
-  Impl(std::size_t slots, unsigned threads, Work work) : work_(std::move(work)), done_(slots) {
+  Impl(Kind kind, std::size_t slots, unsigned threads, Work work)
+      : kind_(kind == Kind::kSort ? SpanKind::kSort : SpanKind::kMerge),
+        work_(std::move(work)),
+        done_(slots) {
+    threads_.reserve(threads);
     for (unsigned i = 1; i < threads; ++i) {
-      auto thread = std::make_unique<MaskedThread>();
-      const auto body = [this, i, log = Working::log()] {
-        const Working working(log, "worker", i);
-        while (is_any_waiting()) do_next(i);
-      };
-      if (thread->start(body, ThreadSignals::kOwnFaults) != 0) break;
-      threads_.push_back(std::move(thread));
+      if (!start_worker(i)) break;
     }
   }
   ~Impl() {
@@ -58,6 +57,26 @@ class TaskRing::Impl {
   void release() noexcept { ++released_; }
 
  private:
+  // False: the system grants no further thread, or there is no memory for it.
+  bool start_worker(unsigned number) {
+    const auto body = [this, number, log = Working::log()] {
+      try {
+        const Working working(log, "worker", number);
+        while (is_any_waiting()) do_next(number);
+      } catch (const std::bad_alloc&) {
+        // There is no memory for its log: the others do the work.
+      }
+    };
+    try {
+      auto thread = std::make_unique<MaskedThread>();
+      if (thread->start(body, ThreadSignals::kOwnFaults) != 0) return false;
+      threads_.push_back(std::move(thread));
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
   // False: the ring goes.
   bool is_any_waiting() noexcept {
     const Waiting waiting;
@@ -70,13 +89,14 @@ class TaskRing::Impl {
     const auto slot =
         static_cast<std::size_t>(begun_.fetch_add(1, std::memory_order_acq_rel) % done_.size());
     {
-      const WorkSpan span(SpanKind::kSort);
+      const WorkSpan span(kind_);
       work_(slot, worker);
     }
     done_[slot].store(true, std::memory_order_release);
     ended_.notify();
   }
 
+  const SpanKind kind_;
   const Work work_;
   std::uint64_t submitted_ = 0;
   std::uint64_t released_ = 0;
@@ -87,8 +107,8 @@ class TaskRing::Impl {
   std::vector<std::unique_ptr<MaskedThread>> threads_;
 };
 
-TaskRing::TaskRing(std::size_t slots, unsigned threads, Work work)
-    : impl_(std::make_unique<Impl>(slots, threads, std::move(work))) {}
+TaskRing::TaskRing(Kind kind, std::size_t slots, unsigned threads, Work work)
+    : impl_(std::make_unique<Impl>(kind, slots, threads, std::move(work))) {}
 TaskRing::~TaskRing() = default;
 
 std::size_t TaskRing::free_slots() const noexcept { return impl_->free_slots(); }

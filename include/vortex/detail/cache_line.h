@@ -1,4 +1,4 @@
-// Memory of threads that work side by side: none of it in a cache line of another's.
+// Memory that shares no cache line with another thread's.
 #pragma once
 
 #include <cstddef>

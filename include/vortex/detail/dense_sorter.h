@@ -46,7 +46,8 @@ class DenseSorter {
     return ((mean + mean / 2 + 40) / kLine | 1) * kLine;
   }
   // So many records can be distributed there in this way.
-  static constexpr std::size_t kMaxSpaced = kSpacious / (room_of_slice(kLeave) + kLeave) * kLeave;
+  static constexpr std::size_t kMaxSpaced =
+      std::min(kSpacious / (room_of_slice(kLeave) + kLeave) * kLeave, kMax);
 
   // Where slices begin, for the levels at work. A level of s slices keeps s + 1 places. Slices of a
   // range of w bits are s >= 3 and have ranges of w - 1 bits at most, so kMinPlaces * w places

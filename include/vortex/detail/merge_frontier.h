@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -28,6 +29,7 @@ class MergeFrontier {
         block_bytes_(room.block_bytes),
         window_blocks_(room.window_blocks),
         parts_(inputs.begin(), inputs.end()) {
+    assert(window_blocks_ >= blocks_for_records(block_bytes_, rules_.record_bytes()));
     inputs_.reserve(inputs.size());
     for (MergeInput& part : parts_) {
       inputs_.push_back({.begin = part.begin, .records = part.records, .done_up_to = part.begin});
@@ -68,8 +70,9 @@ class MergeFrontier {
     }
   }
 
-  // Whether there is a block to enter, and nothing is needed of the one that then goes. That is so
-  // when nothing is left in front of the frontier and all is done with that was taken.
+  // Whether there is a block to enter, and nothing is needed of the one that then goes. Where there
+  // is one to enter, that is so at the latest when nothing is left in front of the frontier and all
+  // is done with that was taken.
   bool may_enter() const noexcept {
     if (entering_ == nullptr) return false;
     const std::uint64_t stay_from = block_to_enter(*entering_) + 1;
@@ -126,8 +129,8 @@ class MergeFrontier {
     }
   }
 
-  // The end of those records of an input that are not behind the last one of another. Mostly they
-  // are few of many.
+  // The end of those records of an input that are not behind the last one of another. Mostly few of
+  // the many records that are there come in front of it since the last call.
   std::uint64_t end_up_to(const Input& bounding, const Input& input) const noexcept {
     const auto is_up_to = [&](std::uint64_t index) {
       const KeyedRecord here = record(input, index);

@@ -19,7 +19,7 @@ namespace vortex::inline v0::detail {
 //
 // Each round counts the records that come before one of those that are left. With random keys the
 // first round finds a rank between limits that are not near each other, since it aims there;
-// whatever the keys are, the records that are left are halved every other round.
+// whatever the keys are, at least every other round halves what is left of the longest sequence.
 template <OrderRules R>
 class MultisequenceSelection {
  public:

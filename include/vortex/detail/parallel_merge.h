@@ -26,28 +26,13 @@ namespace vortex::inline v0::detail {
 template <OrderRules R>
 class ParallelMerge final : public RecordMerge {
  public:
-  // Whether pieces are worth a thread's while.
+  // Whether two threads at least have pieces that are worth their while.
   static bool suits(const R& rules, std::size_t inputs, const MergeRoom& room) noexcept {
-    // Of each input in a piece: with less, to find it takes as long as to merge it.
-    constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
-    return room.threads > 1 && inputs >= 2 && room.window_blocks >= 2 &&
-           piece_bytes(inputs, room) >= std::max(inputs * kLeastBytes, rules.record_bytes());
+    return inputs >= 2 && threads_for(rules, inputs, room) > 1;
   }
 
   ParallelMerge(const R& rules, std::span<const MergeInput> inputs, const MergeRoom& room)
-      : record_bytes_(rules.record_bytes()),
-        piece_records_(piece_bytes(inputs.size(), room) / record_bytes_),
-        frontier_(rules, inputs, room),
-        selection_(rules, inputs.size()),
-        ring_(pieces_for(room.threads), room.threads,
-              [this](std::size_t slot, unsigned) { merge_piece(pieces_[slot]); }) {
-    pieces_.reserve(pieces_for(room.threads));
-    for (std::size_t i = 0; i < pieces_for(room.threads); ++i) {
-      pieces_.emplace_back(rules, inputs, piece_records_ * record_bytes_);
-    }
-    for (const MergeInput& input : inputs) left_ += input.records;
-    not_divided_ = left_;
-  }
+      : ParallelMerge(rules, inputs, room, threads_for(rules, inputs.size(), room)) {}
 
   void start() noexcept override { frontier_.start(); }
   std::uint64_t records_left() const noexcept override { return left_; }
@@ -81,20 +66,53 @@ class ParallelMerge final : public RecordMerge {
     std::unique_ptr<std::byte[]> merged;
   };
 
-  static std::size_t pieces_for(unsigned threads) noexcept { return 2 * std::size_t{threads} + 1; }
-
-  // As long as the second-level cache holds, the memory suffices, and blocks are there for a piece
-  // each.
-  static std::size_t piece_bytes(std::size_t inputs, const MergeRoom& room) noexcept {
-    constexpr std::size_t kMostBytes = std::size_t{512} << 10;
-    constexpr std::size_t kBytesOfInput = sizeof(MergeInput) + LoserTree<R>::bytes_of_input();
-    const std::size_t memory = room.working_bytes / pieces_for(room.threads);
-    if (memory <= inputs * kBytesOfInput) return 0;
-    const std::size_t ahead = inputs * (room.window_blocks - 1) * room.block_bytes;
-    return std::min({kMostBytes, memory - inputs * kBytesOfInput, ahead / (room.threads + 1)});
+  ParallelMerge(const R& rules, std::span<const MergeInput> inputs, const MergeRoom& room,
+                unsigned threads)
+      : record_bytes_(rules.record_bytes()),
+        piece_records_(piece_bytes(inputs.size(), room, threads) / record_bytes_),
+        frontier_(rules, inputs, room),
+        selection_(rules, inputs.size()),
+        pieces_(make_pieces(rules, inputs, piece_records_ * record_bytes_, pieces_for(threads))),
+        ring_(TaskRing::Kind::kMerge, pieces_.size(), threads,
+              [this](std::size_t slot, unsigned) { merge_piece(pieces_[slot]); }) {
+    for (const MergeInput& input : inputs) left_ += input.records;
+    not_divided_ = left_;
   }
 
-  // As many pieces are under way as there is memory for.
+  static std::vector<Piece> make_pieces(const R& rules, std::span<const MergeInput> inputs,
+                                        std::size_t bytes, std::size_t count) {
+    std::vector<Piece> pieces;
+    pieces.reserve(count);
+    while (pieces.size() < count) pieces.emplace_back(rules, inputs, bytes);
+    return pieces;
+  }
+
+  // The caller passes one on while every thread has one to merge and one to come.
+  static std::size_t pieces_for(unsigned threads) noexcept { return 2 * std::size_t{threads} + 1; }
+
+  // Pieces are as long as the second-level cache holds and the memory allows, and so short that
+  // each thread has one in the blocks that are there.
+  static std::size_t piece_bytes(std::size_t inputs, const MergeRoom& room,
+                                 unsigned threads) noexcept {
+    constexpr std::size_t kMostBytes = std::size_t{512} << 10;
+    constexpr std::size_t kBytesOfInput = sizeof(MergeInput) + LoserTree<R>::bytes_of_input();
+    const std::size_t memory = room.working_bytes / pieces_for(threads);
+    if (memory <= inputs * kBytesOfInput) return 0;
+    const std::size_t ahead = inputs * (room.window_blocks - 1) * room.block_bytes;
+    return std::min({kMostBytes, memory - inputs * kBytesOfInput, ahead / (threads + 1)});
+  }
+
+  // As many as have pieces that are long enough.
+  static unsigned threads_for(const R& rules, std::size_t inputs, const MergeRoom& room) noexcept {
+    // Of each input: with less, to find a piece takes as long as to merge it.
+    constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
+    const std::size_t least = std::max(inputs * kLeastBytes, rules.record_bytes());
+    unsigned threads = room.threads;
+    while (threads > 1 && piece_bytes(inputs, room, threads) < least) --threads;
+    return threads;
+  }
+
+  // Every slot that is free gets a piece, as far as there is something in front of the frontier.
   [[gnu::noinline]] void next_piece() noexcept {
     while (not_divided_ > 0 && ring_.free_slots() > 0) {
       while (frontier_.records() < piece_records_ && frontier_.may_enter()) frontier_.enter();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -15,12 +16,14 @@ namespace vortex::inline v0::detail {
 // All calls are for the owner. submit(), await() and release() neither allocate nor throw.
 class VORTEX_EXPORT TaskRing {
  public:
+  // As what the trace shows the work.
+  enum class Kind : std::uint8_t { kSort, kMerge };
   // `work(slot, worker)` must not throw; it is called by any thread, for each slot by one at a
   // time, and by each worker for one: 0 is the owner. Starts `threads` - 1 threads, or as many as
-  // the system grants, which work for the log of the caller. They do not run the program's signal
-  // handlers, but for the signals that their own instructions raise.
+  // the system grants and there is memory for, which work for the log of the caller. They do not
+  // run the program's signal handlers, but for the signals that their own instructions raise.
   using Work = std::function<void(std::size_t slot, unsigned worker)>;
-  TaskRing(std::size_t slots, unsigned threads, Work work);
+  TaskRing(Kind kind, std::size_t slots, unsigned threads, Work work);
   // Ends the threads; what has not been begun is not done.
   ~TaskRing();
   TaskRing(const TaskRing&) = delete;
@@ -31,7 +34,8 @@ class VORTEX_EXPORT TaskRing {
   // The slot to be filled next; there must be a free one.
   std::size_t next_free() const noexcept;
   void submit() noexcept;
-  // Waits for the work on the slot that was submitted first and not released. Returns it.
+  // Waits for the work on the slot that was submitted first and not released; there must be one.
+  // Returns it.
   std::size_t await() noexcept;
   // Makes it free again.
   void release() noexcept;
