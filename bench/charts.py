@@ -15,6 +15,7 @@ CHARTS = {
     "file_io": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex_\w+"),
     "guards": (r"guards/(?P<who>\w+)/(?P<case>64|2048)", r"absence"),
     "merge_io": (r"(?P<case>policies/\w+)/(?P<who>[\w-]+)", r"optimal"),
+    "merge_memory": (r"(?P<case>\w+/runs:\d+)/(?P<who>\w+)", r"vortex\w*"),
     "partition": (r"(?P<who>into_array/\w+|chained_wc|vortex_s/\w+)/(?P<case>\d+)/(?P<size>\d+)",
                   r"vortex_s/\w+"),
     "pipeline": (r"(?P<who>\w+)/(?P<case>block:(?:65536|2097152))/blocks:4/streams:1", r"vortex_\w+"),

@@ -106,7 +106,8 @@ class ParallelMerge final : public RecordMerge {
   static unsigned threads_for(const R& rules, std::size_t inputs, const MergeRoom& room) noexcept {
     // Of each input: with less, to find a piece takes as long as to merge it.
     constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
-    const std::size_t least = std::max(inputs * kLeastBytes, rules.record_bytes());
+    constexpr std::size_t kLeastRecords = 8;
+    const std::size_t least = inputs * std::max(kLeastBytes, kLeastRecords * rules.record_bytes());
     unsigned threads = room.threads;
     while (threads > 1 && piece_bytes(inputs, room, threads) < least) --threads;
     return threads;
