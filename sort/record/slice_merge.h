@@ -127,6 +127,7 @@ class SliceMerge final : public RecordMerge {
       return {parts > 1 ? sorted.get() : gathered.get(), count};
     }
   };
+
   // As many slices are under way as there is memory for.
   [[gnu::noinline]] void next_slice() noexcept {
     while (not_gathered_ > 0 && ring_.free_slots() > 0) {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <vector>
 
-#include "vortex/detail/cache_line.h"
 #include "vortex/detail/order_rules.h"
 #include "vortex/record_order.h"
 
@@ -113,10 +113,10 @@ class MultisequenceSelection {
   }
 
   const R rules_;
-  LineVector<std::uint64_t> low_;
-  LineVector<std::uint64_t> high_;
-  LineVector<std::uint64_t> middle_;
-  LineVector<std::uint64_t> end_;
+  std::vector<std::uint64_t> low_;
+  std::vector<std::uint64_t> high_;
+  std::vector<std::uint64_t> middle_;
+  std::vector<std::uint64_t> end_;
 };
 
 }  // namespace vortex::inline v0::detail
