@@ -15,6 +15,21 @@ namespace {
 
 constexpr std::size_t kBatchRecords = 1024;
 
+std::string complaint_about(InvalidQuote what) {
+  switch (what) {
+    case InvalidQuote::kTextBehind:
+      return "text stands behind the quote that closes the value: double a quote that belongs to "
+             "it";
+    case InvalidQuote::kNeverClosed:
+      return "the quote that opens here is never closed: close it where the value ends";
+    case InvalidQuote::kInsideValue:
+    case InvalidQuote::kNone:
+      break;
+  }
+  return "a quote stands inside a value without quotes: put the value into quotes and double the "
+         "one inside";
+}
+
 }  // namespace
 
 AssemblyRoom own_assembly_room(LongRoomBudget& budget) {
@@ -67,33 +82,50 @@ bool FramedInput::read_block() {
   return read_ > before;
 }
 
+// Before the first batch.
+void FramedInput::pass_mark() noexcept {
+  has_mark_ =
+      framing_.kind() == RecordFraming::Kind::kQuoted && unused().starts_with(kByteOrderMark);
+  if (has_mark_) done_ += kByteOrderMark.size();
+}
+
 std::span<const std::string_view> FramedInput::next() {
   if (done_ == read_ && !read_block()) return {};
+  if (done_ == 0) {
+    pass_mark();
+    if (done_ == read_ && !read_block()) return {};
+  }
   first_record_ = records_;
   first_offset_ = done_;
   const FramedRecords found = split_records(framing_, unused(), at_end(), batch_);
-  if (found.records > 0) {
+  std::size_t records = found.records;
+  if (records > 0) {
+    note_invalid(found.invalid, found.first_invalid, unused().substr(0, found.first_invalid_at));
     done_ += found.bytes;
-    records_ += found.records;
-    return std::span(batch_).first(found.records);
+  } else {
+    if (found.malformed) refuse_malformed();
+    batch_[0] = framing_.kind() == RecordFraming::Kind::kQuoted ? assemble_quoted() : assemble();
+    records = 1;
   }
-  if (found.malformed) refuse_malformed();
-  batch_[0] = assemble();
-  ++records_;
-  return std::span(batch_).first(1);
+  records_ += records;
+  count_lines(records);
+  return std::span(batch_).first(records);
+}
+
+std::span<char> FramedInput::room_for(std::string_view record, std::size_t bytes,
+                                      const char* advice) const {
+  const std::span<char> room = room_(record, bytes);
+  if (!room.empty()) return room;
+  throw LongRecordError(at_place(first_record_, first_offset_) + "is longer than " +
+                        format_bytes(longest_) +
+                        ", the longest that the memory has room for: " + advice);
 }
 
 // The record that begins in the rest of the block and ends in a later one.
 std::string_view FramedInput::assemble() {
   std::string_view record = unused();
   const auto grow = [&](std::size_t bytes) {
-    const std::span<char> room = room_(record, record.size() + bytes);
-    if (room.empty()) {
-      throw LongRecordError(at_place(first_record_, first_offset_) + "is longer than " +
-                            format_bytes(longest_) +
-                            ", the longest that the memory has room for: sort with more memory");
-    }
-    return room.data();
+    return room_for(record, record.size() + bytes, "sort with more memory").data();
   };
   record = {grow(0), record.size()};
   done_ = read_;
@@ -120,6 +152,63 @@ std::string_view FramedInput::assemble() {
     }
     if (split.malformed) refuse_malformed();
   }
+}
+
+// The same of CSV. What is copied doubles, so that little of it belongs to the next record.
+std::string_view FramedInput::assemble_quoted() {
+  constexpr std::size_t kLeastPiece = 4096;
+  CsvRecordScan scan(framing_.delimiter(), framing_.separator());
+  std::string_view record = unused();
+  const auto grow = [&](std::size_t bytes) {
+    return room_for(record, record.size() + bytes,
+                    scan.in_quotes() ? "sort with more memory, or close its quote, if one is open"
+                                     : "sort with more memory")
+        .data();
+  };
+  record = {grow(0), record.size()};
+  done_ = read_;
+  for (;;) {
+    const bool ended = unused().empty() && !read_block();
+    const std::string_view piece = unused().substr(0, std::max(kLeastPiece, record.size()));
+    char* const room = grow(piece.size() + (ended ? 1 : 0));
+    std::memcpy(room + record.size(), piece.data(), piece.size());
+    record = {room, record.size() + piece.size()};
+    done_ += piece.size();
+    const std::size_t length = scan.find_end(record, ended);
+    if (length == CsvRecordScan::kOpen && !ended) continue;
+    note_invalid(scan.invalid() != InvalidQuote::kNone ? 1 : 0, scan.invalid(),
+                 record.substr(0, scan.invalid_at()));
+    if (length == CsvRecordScan::kOpen) {
+      ends_in_quotes_ = true;
+      room[record.size()] = '"';
+      return {room, record.size() + 1};
+    }
+    done_ -= record.size() - std::min(length + 1, record.size());
+    return record.substr(0, length);
+  }
+}
+
+// Of the batch, for messages.
+void FramedInput::count_lines(std::size_t records) {
+  if (framing_.invalid_quotes() != InvalidQuotes::kRefused) return;
+  lines_ += records;
+  for (const std::string_view record : std::span(batch_).first(records)) {
+    lines_ +=
+        static_cast<std::uint64_t>(std::count(record.begin(), record.end(), framing_.delimiter()));
+  }
+}
+
+// So many records of the batch have invalid quotes; `in_front` of the first of these lies what the
+// batch has there.
+void FramedInput::note_invalid(std::size_t records, InvalidQuote what, std::string_view in_front) {
+  invalid_records_ += records;
+  if (records == 0 || framing_.invalid_quotes() != InvalidQuotes::kRefused) return;
+  const auto lines = std::count(in_front.begin(), in_front.end(), framing_.delimiter());
+  const std::size_t line_begin = in_front.rfind(framing_.delimiter()) + 1;  // npos + 1 is 0
+  throw Error(EINVAL, "'" + name_ + "', line " +
+                          std::to_string(lines_ + static_cast<std::uint64_t>(lines) + 1) +
+                          ", column " + std::to_string(in_front.size() - line_begin + 1) + ": " +
+                          complaint_about(what));
 }
 
 void FramedInput::refuse_malformed() const {

@@ -58,12 +58,22 @@ class FramedInput {
   [[noreturn]] void refuse_long(std::size_t index, const std::string& what) const;
   // Bytes that have been found to be records.
   std::uint64_t bytes() const noexcept { return done_; }
+  // Of CSV, so far: it begins with a byte-order mark, which is no part of a record; the records
+  // with invalid quotes; the last one never closes a quote.
+  bool has_mark() const noexcept { return has_mark_; }
+  std::uint64_t invalid_records() const noexcept { return invalid_records_; }
+  bool ends_in_quotes() const noexcept { return ends_in_quotes_; }
 
  private:
   bool read_block();
   bool at_end() const noexcept;
   std::string_view unused() const noexcept;
+  void pass_mark() noexcept;
+  std::span<char> room_for(std::string_view record, std::size_t bytes, const char* advice) const;
   std::string_view assemble();
+  std::string_view assemble_quoted();
+  void count_lines(std::size_t records);
+  void note_invalid(std::size_t records, InvalidQuote what, std::string_view in_front);
   [[noreturn]] void refuse_malformed() const;
   std::string at_place(std::uint64_t record, std::uint64_t offset) const;
 
@@ -79,6 +89,10 @@ class FramedInput {
   std::uint64_t records_ = 0;
   std::uint64_t first_record_ = 0;
   std::uint64_t first_offset_ = 0;
+  bool has_mark_ = false;
+  bool ends_in_quotes_ = false;
+  std::uint64_t invalid_records_ = 0;
+  std::uint64_t lines_ = 0;  // in front of the batch, where invalid quotes are refused
 };
 
 }  // namespace vortex::inline v0

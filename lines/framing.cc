@@ -61,32 +61,17 @@ FramedRecords split_delimited(char delimiter, std::string_view text, bool ends,
   return found;
 }
 
-// The length of the first record, without its delimiter, in a text in which it may go on; all of
-// the text if it has no end there, which `open` tells about.
-std::size_t quoted_length(char delimiter, std::string_view text, bool& open) {
-  const char wanted[] = {delimiter, '"'};
-  bool in_quotes = false;
-  std::size_t at = 0;
-  for (;; ++at) {
-    at = in_quotes ? text.find('"', at) : text.find_first_of({wanted, sizeof wanted}, at);
-    if (at == std::string_view::npos) break;
-    if (text[at] != '"') return at;
-    in_quotes = !in_quotes;
-  }
-  open = in_quotes;
-  return text.size();
-}
-
-FramedRecords split_quoted(char delimiter, std::string_view text, bool ends,
+FramedRecords split_quoted(const RecordFraming& framing, std::string_view text, bool ends,
                            std::span<std::string_view> records) {
   FramedRecords found;
   while (found.records < records.size() && found.bytes < text.size()) {
     const std::string_view rest = text.substr(found.bytes);
-    bool open = false;
-    const std::size_t length = quoted_length(delimiter, rest, open);
-    if (length == rest.size() && (open || !ends)) {
-      found.malformed = ends;
-      break;
+    CsvRecordScan scan(framing.delimiter(), framing.separator());
+    const std::size_t length = scan.find_end(rest, ends);
+    if (length == CsvRecordScan::kOpen) break;
+    if (scan.invalid() != InvalidQuote::kNone && found.invalid++ == 0) {
+      found.first_invalid = scan.invalid();
+      found.first_invalid_at = found.bytes + scan.invalid_at();
     }
     records[found.records++] = rest.substr(0, length);
     found.bytes += std::min(length + 1, rest.size());
@@ -137,7 +122,7 @@ FramedRecords split_records(const RecordFraming& framing, std::string_view text,
     case RecordFraming::Kind::kDelimited:
       return split_delimited(framing.delimiter(), text, ends, records);
     case RecordFraming::Kind::kQuoted:
-      return split_quoted(framing.delimiter(), text, ends, records);
+      return split_quoted(framing, text, ends, records);
     case RecordFraming::Kind::kLengthPrefixed:
       return split_prefixed(text, ends, records);
     case RecordFraming::Kind::kFunction:

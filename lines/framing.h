@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "lines/keys/csv_quotes.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::inline v0 {
@@ -15,12 +16,20 @@ struct FramedRecords {
   std::size_t records = 0;
   std::size_t bytes = 0;   // of the text, which the records take with their framing
   bool malformed = false;  // what follows is no record, and will not become one
+  // Of CSV: records with invalid quotes, and the first of these quotes, at that offset in the text.
+  std::size_t invalid = 0;
+  InvalidQuote first_invalid = InvalidQuote::kNone;
+  std::size_t first_invalid_at = 0;
 };
 
 // Finds the records at the beginning of `text`, as many as are whole and `records` has room for.
-// With `ends` nothing follows the text. An empty text has no record.
+// With `ends` nothing follows the text. An empty text has no record. One of CSV that never closes a
+// quote is none until the quote is added.
 FramedRecords split_records(const RecordFraming& framing, std::string_view text, bool ends,
                             std::span<std::string_view> records);
+
+// What a text in UTF-8 may begin with.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // The longest record that the framing can write.
 std::uint64_t longest_record(const RecordFraming& framing) noexcept;

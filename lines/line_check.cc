@@ -25,7 +25,7 @@ FileReaderBase open_reader(const std::string& input, const SortResources& resour
 
 }  // namespace
 
-std::optional<LineDisorder> check_lines(const LineSortOptions& options) {
+std::optional<LineDisorder> check_lines(const LineSortOptions& options, LineSortReport* report) {
   const std::uint64_t memory = with_memory(options.resources).memory_bytes;
   // The blocks of the reader are beside it.
   LongRoomBudget budget(std::max(memory - std::min(memory, kReaderBytes), kLeastLongRoom));
@@ -34,12 +34,21 @@ std::optional<LineDisorder> check_lines(const LineSortOptions& options) {
                       options.framing, budget.bytes(), own_assembly_room(budget),
                       options.resources.stop);
     TextCursor cursor(input, options, budget);
+    const auto note = [&] {
+      if (report == nullptr) return;
+      report->records_in += cursor.records();
+      report->input_bytes += input.bytes();
+      report->invalid_records += input.invalid_records();
+      report->unclosed_records += input.ends_in_quotes() ? 1 : 0;
+    };
     while (cursor.advance()) {
       if (cursor.in_order()) continue;
+      note();
       cursor.leave_record_only();  // its copy takes as much memory
       return LineDisorder{name, cursor.number() + 1, cursor.offset(),
                           std::string(cursor.stored().record)};
     }
+    note();
   }
   return std::nullopt;
 }

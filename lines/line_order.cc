@@ -1,8 +1,10 @@
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "lines/keys/key_room.h"
 #include "lines/whole_key.h"
+#include "vortex/error.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::inline v0 {
@@ -12,7 +14,15 @@ RecordFraming::RecordFraming(Kind kind, char delimiter, LengthFunction length)
 
 RecordFraming RecordFraming::delimited(char delimiter) { return {Kind::kDelimited, delimiter, {}}; }
 
-RecordFraming RecordFraming::quoted(char delimiter) { return {Kind::kQuoted, delimiter, {}}; }
+RecordFraming RecordFraming::quoted(char delimiter, char separator, InvalidQuotes invalid) {
+  if (delimiter == separator || delimiter == '"' || separator == '"') {
+    throw Error(EINVAL, "what ends a record, what separates its values and a quote must differ");
+  }
+  RecordFraming framing(Kind::kQuoted, delimiter, {});
+  framing.separator_ = separator;
+  framing.invalid_quotes_ = invalid;
+  return framing;
+}
 
 RecordFraming RecordFraming::length_prefixed() { return {Kind::kLengthPrefixed, '\0', {}}; }
 

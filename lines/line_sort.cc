@@ -38,6 +38,8 @@ constexpr std::uint64_t kMinRunBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMinBlocksOfPart = 8;
 // The bytes of a run of inputs of unknown length, in multiples of the memory.
 constexpr std::uint64_t kRunOfUnknown = 16;
+// What an input may lack at its end, and the output has: a quote and a delimiter.
+constexpr std::uint64_t kMostMissing = 2;
 
 // The inputs and the output as sorts of fixed records have them: to files all records are bytes.
 ExternalSortOptions for_files(const LineSortOptions& options) {
@@ -92,6 +94,7 @@ class LineFiles {
   void form_runs();
   void take_all(std::size_t index);
   void note_header(std::size_t input, std::string_view record);
+  void note_input(const FramedInput& input);
   // A part of the output: what lies in the block that the part in front ends in, and the rest.
   struct OutputPart {
     std::vector<char> head;
@@ -140,7 +143,8 @@ class LineFiles {
   SortFiles files_;
   LineJob job_;
   std::vector<std::string> header_;
-  bool wrote_ = false;  // some of the output
+  bool has_mark_ = false;  // an input begins with a byte-order mark, and so the output does
+  bool wrote_ = false;     // some of the output
   LineSortReport report_;
 };
 
@@ -189,6 +193,14 @@ void LineFiles::note_header(std::size_t input, std::string_view record) {
   if (input == 0) header_.emplace_back(record);
 }
 
+// Which has ended.
+void LineFiles::note_input(const FramedInput& input) {
+  report_.input_bytes += input.bytes();
+  report_.invalid_records += input.invalid_records();
+  report_.unclosed_records += input.ends_in_quotes() ? 1 : 0;
+  has_mark_ |= input.has_mark();
+}
+
 void LineFiles::form_runs() {
   job_.watch().begin(SortPhase::kReading, files_.input_bytes());
   for (std::size_t i = 0; i < files_.inputs(); ++i) take_all(i);
@@ -218,7 +230,7 @@ void LineFiles::take_all(std::size_t index) {
     }
     job_.watch().add(input->bytes() - std::exchange(told, input->bytes()));
   }
-  report_.input_bytes += told;
+  note_input(*input);
 }
 
 // Returns how many.
@@ -238,7 +250,7 @@ std::uint64_t LineFiles::append_all(Cursor& cursor, FramedOutput& out, const Tol
 
 void LineFiles::write_sorted() {
   job_.watch().begin(SortPhase::kWriting, report_.input_bytes);
-  const std::uint64_t most_bytes = report_.input_bytes + files_.inputs();  // missing delimiters
+  const std::uint64_t most_bytes = report_.input_bytes + kMostMissing * files_.inputs();
   const LinePlan& plan = job_.plan();
   if (job_.in_memory()) {
     const auto parts =
@@ -262,11 +274,13 @@ void LineFiles::write_sorted() {
 
 FileWriterBase LineFiles::open_writer(std::uint64_t most_bytes) {
   for (const std::string& record : header_) most_bytes += record.size() + sizeof(std::uint32_t);
+  most_bytes += kByteOrderMark.size();
   return files_.open_writer(job_.pool(), job_.plan().writer, most_bytes);
 }
 
 void LineFiles::append_header(FramedOutput& out) {
   guarded([&] {
+    if (has_mark_) out.append_framed(kByteOrderMark);
     for (const std::string& record : header_) out.append(record);
   }).throw_if_failed();
 }
@@ -382,10 +396,11 @@ void LineFiles::merge_inputs(std::size_t first, std::size_t last, const Use& use
   }
   LineMerge<TextCursor> merge(players, job_.order());
   merge.start();
+  for (const auto& input : inputs) has_mark_ |= input->has_mark();
   use(merge);
   for (std::size_t i = 0; i < cursors.size(); ++i) {
     report_.records_in += cursors[i]->records();
-    report_.input_bytes += inputs[i]->bytes();
+    note_input(*inputs[i]);
   }
 }
 
@@ -420,6 +435,7 @@ bool LineFiles::merge_if_room() {
     if (!files_.input_bytes() || (wrote_ && !files_.output_has_places())) throw;
   }
   header_.clear();
+  has_mark_ = false;
   report_ = {};
   job_.start(files_.input_bytes());
   return false;
@@ -430,9 +446,9 @@ void LineFiles::merge_inputs() {
   if (order >= files_.inputs()) {
     job_.watch().begin(SortPhase::kWriting, files_.input_bytes());
     merge_inputs(0, files_.inputs(), [&](LineMerge<TextCursor>& merge) {
-      // Each input may lack a delimiter at its end.
       const std::uint64_t bytes = files_.input_bytes().value_or(kUnknownLengthReservation);
-      write_output(bytes + files_.inputs(), [&](FramedOutput& out) { append_all(merge, out); });
+      write_output(bytes + kMostMissing * files_.inputs(),
+                   [&](FramedOutput& out) { append_all(merge, out); });
     });
     job_.runs().count_merge_of_inputs(1);
     return;

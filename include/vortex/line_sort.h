@@ -16,6 +16,12 @@
 
 namespace vortex::inline v0 {
 
+// What becomes of records whose quotes are not as RFC 4180 has them.
+enum class InvalidQuotes : std::uint8_t {
+  kKept,     // they are sorted as they are, and counted
+  kRefused,  // the first is an error, with its file, line and column
+};
+
 // Where a record ends.
 class VORTEX_EXPORT RecordFraming {
  public:
@@ -31,8 +37,16 @@ class VORTEX_EXPORT RecordFraming {
   // an input is added in the output.
   static RecordFraming delimited(char delimiter = '\n');
   // The same, where delimiters between double quotes are part of the record, as the newlines of CSV
-  // are (RFC 4180). A quote that is not closed is an error in the data.
-  static RecordFraming quoted(char delimiter = '\n');
+  // are (RFC 4180). A quote opens a value only where the value begins: at the beginning of the
+  // record or behind the separator. A quote elsewhere in a value without quotes, and text behind
+  // the quote that closes one, are invalid, and belong to the value as other bytes do. One that is
+  // never closed is invalid, too: the rest of the input is its record, and the quote that is
+  // missing is added in the output. All three bytes differ, or it throws Error(EINVAL).
+  //
+  // A byte-order mark (EF BB BF) at the beginning of an input belongs to no record. The output
+  // begins with one if an input does.
+  static RecordFraming quoted(char delimiter = '\n', char separator = ',',
+                              InvalidQuotes invalid = InvalidQuotes::kKept);
   // In front of each record stands its length, without the four bytes of that, as a little-endian
   // number of 32 bits.
   static RecordFraming length_prefixed();
@@ -41,6 +55,8 @@ class VORTEX_EXPORT RecordFraming {
 
   Kind kind() const noexcept { return kind_; }
   char delimiter() const noexcept { return delimiter_; }
+  char separator() const noexcept { return separator_; }  // of kQuoted
+  InvalidQuotes invalid_quotes() const noexcept { return invalid_quotes_; }
   const LengthFunction& length_function() const noexcept { return length_; }
 
  private:
@@ -48,6 +64,8 @@ class VORTEX_EXPORT RecordFraming {
 
   Kind kind_;
   char delimiter_;
+  char separator_ = ',';
+  InvalidQuotes invalid_quotes_ = InvalidQuotes::kKept;
   LengthFunction length_;
 };
 
@@ -156,6 +174,10 @@ struct LineSortReport {
   std::uint64_t run_bytes = 0;    // written to the folders in all
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;
+  // With RecordFraming::quoted(), headers included: records whose quotes are invalid, and those of
+  // them whose last quote is never closed, which are the rest of their input.
+  std::uint64_t invalid_records = 0;
+  std::uint64_t unclosed_records = 0;
   double cpu_seconds = 0;  // of all threads of the process
   double run_formation_seconds = 0;
   double merge_seconds = 0;
@@ -184,8 +206,11 @@ struct LineDisorder {
 
 // Reads the inputs, each by itself, and stops at the first record that must not follow the one in
 // front of it; none: they are in order. With `options.order.unique` equal keys must not follow each
-// other. The output is not looked at. Throws as sort_lines() does.
-VORTEX_EXPORT std::optional<LineDisorder> check_lines(const LineSortOptions& options);
+// other. The output is not looked at. `report`, if any, gets what has been read: records_in,
+// input_bytes, invalid_records, unclosed_records; it is unspecified behind an error. Throws as
+// sort_lines() does.
+VORTEX_EXPORT std::optional<LineDisorder> check_lines(const LineSortOptions& options,
+                                                      LineSortReport* report = nullptr);
 
 // Sorts views of records in memory, in place. With `order.unique` the first elements are the ones
 // kept. Returns how many are kept; what lies behind them is unspecified. Takes 16 bytes of memory

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lines/keys/csv_quotes.h"
+
 namespace vortex::inline v0 {
 namespace {
 
@@ -106,25 +108,21 @@ std::string_view CsvFields::take_field(std::string_view record, std::size_t& at,
     return record.substr(begin, wanted ? at - begin : 0);
   }
   const std::size_t inside = at + 1;
-  const std::size_t closing = find_byte(record, '"', inside);
+  bool doubled = false;
+  const std::size_t closing = closing_quote(record, inside, doubled);
   const std::size_t behind = std::min(closing + 1, record.size());
-  if (behind == record.size() || (record[behind] == separator_ && separator_ != '"')) {
-    at = behind;  // the field is one piece, as most are
-    return record.substr(inside, wanted ? closing - inside : 0);
-  }
-  scratch.clear();
-  for (++at; at < record.size();) {
-    const std::size_t quote = find_byte(record, '"', at);
-    if (wanted) scratch += record.substr(at, quote - at);
-    at = std::min(quote + 1, record.size());
-    if (at >= record.size() || record[at] != '"') break;
-    if (wanted) scratch += '"';
-    ++at;
-  }
   // The bytes behind the closing quote belong to the field as they stand.
-  const std::size_t end = find_byte(record, separator_, at);
-  if (wanted) scratch += record.substr(at, end - at);
-  at = end;
+  at = find_byte(record, separator_, behind);
+  if (!wanted) return {};
+  const std::string_view quoted = record.substr(inside, closing - inside);
+  if (!doubled && at == behind) return quoted;  // the field is one piece, as most are
+  scratch.clear();
+  for (std::size_t from = 0; from < quoted.size();) {
+    const std::size_t quote = find_byte(quoted, '"', from);
+    scratch += quoted.substr(from, quote + 1 - from);
+    from = quote + 2;  // one of two
+  }
+  scratch += record.substr(behind, at - behind);
   return scratch.view();
 }
 

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/lines/fuzzed_input.h"
 #include "tests/support/random_seed.h"
+#include "vortex/error.h"
 
 namespace vortex::test {
 namespace {
@@ -86,7 +88,70 @@ TEST(Framing, DelimitersInQuotesArePartOfTheRecord) {
   }
   EXPECT_EQ(records_of(RecordFraming::quoted(), "a\n\"b\n", 9, false), Records{"a"});
   std::string_view record;
-  EXPECT_TRUE(split_records(RecordFraming::quoted(), "\"b\n", true, {&record, 1}).malformed);
+  // Until its quote is closed, which is done where the input ends.
+  EXPECT_EQ(split_records(RecordFraming::quoted(), "\"b\n", true, {&record, 1}).records, 0U);
+}
+
+// Where Python's csv module finds it, however the text is cut.
+TEST(Framing, AQuoteOpensAValueOnlyWhereItBegins) {
+  auto random = test_random();
+  for (int round = 0; round < 2000; ++round) {
+    std::string text;
+    for (std::size_t i = random() % 60; i > 0; --i) text += "\"\",,ab\n\r"[random() % 8];
+    if (random() % 4 == 0) text += std::string(random() % 200, random() % 2 == 0 ? 'x' : '"');
+    Records expected = FuzzedCsv::records_in(text);
+    text += '\n';
+    const bool closed = FuzzedCsv::records_in(text) == expected ||
+                        FuzzedCsv::records_in(text).size() > expected.size();
+    if (!closed) expected.pop_back();
+    for (const std::size_t batch : {1, 1000}) {
+      Records found = records_of(RecordFraming::quoted(), text, batch, false);
+      if (!found.empty() && found.back().empty() && found.size() > expected.size())
+        found.pop_back();
+      EXPECT_EQ(found, expected) << text;
+    }
+    // A record that grows is looked at from where the last look ended.
+    CsvRecordScan scan('\n', ',');
+    CsvRecordScan at_once('\n', ',');
+    const std::size_t length = at_once.find_end(text, true);
+    std::size_t grown = CsvRecordScan::kOpen;
+    for (std::size_t bytes = 0; bytes <= text.size() && grown == CsvRecordScan::kOpen;
+         bytes += 1 + random() % 3) {
+      grown = scan.find_end(std::string(text.substr(0, bytes)), false);
+    }
+    if (grown == CsvRecordScan::kOpen) grown = scan.find_end(text, true);
+    EXPECT_EQ(grown, length) << text;
+    EXPECT_EQ(scan.invalid(), at_once.invalid()) << text;
+    EXPECT_EQ(scan.invalid_at(), at_once.invalid_at()) << text;
+  }
+}
+
+TEST(Framing, InvalidQuotesAreCountedAndPlaced) {
+  struct Case {
+    std::string_view text;
+    std::size_t invalid;
+    InvalidQuote first;
+    std::size_t at;
+  };
+  for (const Case& c : {Case{"a,\"b\",\"\"\n\"c\n\"\"\"\r\nd", 0, InvalidQuote::kNone, 0},
+                        Case{"a\nb\"\n\"c\"d\"\"\n", 2, InvalidQuote::kInsideValue, 3},
+                        Case{"\"a\"b\n", 1, InvalidQuote::kTextBehind, 3},
+                        Case{"\"a\"\rb\n", 1, InvalidQuote::kTextBehind, 3},
+                        Case{"x,\"a\" ,\"b\"\"c\",\n", 1, InvalidQuote::kTextBehind, 5}}) {
+    std::string_view records[8];
+    const FramedRecords found = split_records(RecordFraming::quoted(), c.text, true, records);
+    EXPECT_EQ(found.bytes, c.text.size());
+    EXPECT_EQ(found.invalid, c.invalid) << c.text;
+    EXPECT_EQ(found.first_invalid, c.first) << c.text;
+    EXPECT_EQ(found.first_invalid_at, c.at) << c.text;
+  }
+  CsvRecordScan scan('\n', ',');
+  EXPECT_EQ(scan.find_end("a,\"b\n", true), CsvRecordScan::kOpen);
+  EXPECT_EQ(scan.invalid(), InvalidQuote::kNeverClosed);
+  EXPECT_EQ(scan.invalid_at(), 2U);
+  for (const char separator : {'"', '\n'}) {
+    EXPECT_THROW(RecordFraming::quoted('\n', separator), Error);
+  }
 }
 
 TEST(Framing, LengthsStandInFront) {

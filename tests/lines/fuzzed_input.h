@@ -20,6 +20,42 @@ namespace vortex::test {
 
 using FuzzedRecords = std::vector<std::string>;
 
+// Records of CSV, byte by byte, in the states of Python's csv module.
+class FuzzedCsv {
+ public:
+  static FuzzedRecords records_in(std::string_view text) {
+    FuzzedCsv csv;
+    for (const char c : text) csv.take(c);
+    if (csv.state_ == State::kInQuotes) csv.record_ += '"';
+    if (!csv.record_.empty()) csv.records_.push_back(csv.record_);
+    return csv.records_;
+  }
+
+ private:
+  enum class State { kValueBegins, kInValue, kInQuotes, kQuoteInQuotes };
+
+  void take(char c) {
+    if (state_ == State::kInQuotes) {
+      if (c == '"') state_ = State::kQuoteInQuotes;
+    } else if (c == '\n') {
+      records_.push_back(std::exchange(record_, {}));
+      state_ = State::kValueBegins;
+      return;
+    } else if (c == ',') {
+      state_ = State::kValueBegins;
+    } else if (c == '"' && state_ != State::kInValue) {
+      state_ = State::kInQuotes;
+    } else {
+      state_ = State::kInValue;
+    }
+    record_ += c;
+  }
+
+  State state_ = State::kValueBegins;
+  std::string record_;
+  FuzzedRecords records_;
+};
+
 // Records of a text, byte by byte; none: the framing does not allow it.
 inline std::optional<FuzzedRecords> records_in(RecordFraming::Kind framing, char delimiter,
                                                std::string_view text) {
@@ -36,17 +72,15 @@ inline std::optional<FuzzedRecords> records_in(RecordFraming::Kind framing, char
     }
     return records;
   }
-  bool in_quotes = false;
+  if (framing == RecordFraming::Kind::kQuoted) return FuzzedCsv::records_in(text);
   std::string record;
   for (const char c : text) {
-    if (framing == RecordFraming::Kind::kQuoted && c == '"') in_quotes = !in_quotes;
-    if (c == delimiter && !in_quotes) {
+    if (c == delimiter) {
       records.push_back(std::exchange(record, {}));
     } else {
       record += c;
     }
   }
-  if (in_quotes) return std::nullopt;
   if (!record.empty()) records.push_back(record);
   return records;
 }
@@ -113,10 +147,17 @@ class FuzzedInput {
   }
 
   std::optional<std::string> expected() const {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";
+    const auto has_mark = [&](const std::string& text) {
+      return kind_ == RecordFraming::Kind::kQuoted && text.starts_with(kMark);
+    };
     std::string output;
+    if (std::any_of(texts_.begin(), texts_.end(), has_mark)) output = kMark;
     FuzzedRecords sorted;
     for (std::size_t i = 0; i < texts_.size(); ++i) {
-      std::optional<FuzzedRecords> records = records_in(kind_, delimiter_, texts_[i]);
+      std::string_view text = texts_[i];
+      if (has_mark(texts_[i])) text.remove_prefix(kMark.size());
+      std::optional<FuzzedRecords> records = records_in(kind_, delimiter_, text);
       if (!records) return std::nullopt;
       const auto header = records->begin() + static_cast<std::ptrdiff_t>(
                                                  std::min<std::size_t>(header_, records->size()));
