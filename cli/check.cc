@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/byte_size.h"
+#include "cli/check_lines.h"
 #include "cli/interrupt.h"
 #include "cli/order_check.h"
 #include "cli/order_summary_json.h"
@@ -149,6 +150,8 @@ void print(const OrderReport& report) {
 }  // namespace
 
 int check(const CheckOptions& options) {
+  if (options.lines.wanted()) return check_lines(options);
+  expect_no_line_options(options.lines);
   Interrupt interrupt;
   const OrderReport report = interrupt.end_process_or([&] {
     return options.combine ? combine_summaries(options) : check_files(options, interrupt.token());

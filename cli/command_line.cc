@@ -60,15 +60,18 @@ void add_order_options(CLI::App& verb, RecordOptions& options, bool& unique, con
 }
 
 // The options of lines, as GNU sort calls them where it has them.
-void add_line_options(CLI::App& verb, LineOptions& options) {
+void add_line_options(CLI::App& verb, LineOptions& options, const std::string& what,
+                      const char* meaning_of_header) {
   verb.add_flag("--lines", options.lines,
-                "Sort lines; --key is then F[.C][OPTS][,F[.C][OPTS]] as in sort(1)");
+                what + " lines; --key is then F[.C][OPTS][,F[.C][OPTS]] as in sort(1)");
   verb.add_flag("--csv", options.csv,
-                "Sort records of CSV, which may hold newlines in quotes; --key is then a column "
-                "by number or name, COLUMN[:OPTS]");
-  verb.add_option("--header", options.header,
-                  "How many lines or records stay on top: those of the first input, others are "
-                  "dropped");
+                what +
+                    " records of CSV, which may hold newlines in quotes; --key is then a column "
+                    "by number or name, COLUMN[:OPTS]");
+  verb.add_option("--header", options.header, meaning_of_header);
+  verb.add_flag("--strict", options.strict,
+                "Refuse CSV with quotes that RFC 4180 does not allow, naming file, line and column "
+                "(without it such records are kept and counted)");
   verb.add_option("-t,--field-separator", options.separator,
                   "What separates fields (by default the blanks in front of a field; in CSV a "
                   "comma)");
@@ -106,7 +109,9 @@ void add_sort(CLI::App& program, SortOptions& options) {
   add_order_options(verb, options.records, options.unique,
                     "What `vortex gen` calls it: records, ascii, pairs, u32be, ...", "-k,--key",
                     "Of records with equal keys keep only the first");
-  add_line_options(verb, options.lines);
+  add_line_options(verb, options.lines, "Sort",
+                   "How many lines or records stay on top: those of the first input, others are "
+                   "dropped");
   verb.add_flag("-s,--stable", options.stable,
                 "Keep the order of records with equal keys (of one length: always so)");
   verb.add_flag("-m,--merge", options.merge, "The inputs are sorted already: only merge them");
@@ -157,10 +162,17 @@ void add_check(CLI::App& program, CheckOptions& options) {
       ->required();
   add_order_options(verb, options.records, options.unique,
                     "What `vortex gen` calls it: records (the default), ascii, pairs, u32be, ...",
-                    "--key", "Equal keys count as not sorted");
+                    "-k,--key", "Equal keys count as not sorted");
+  add_line_options(verb, options.lines, "Check",
+                   "How many lines or records at the beginning of each file are not looked at");
+  verb.add_flag("-s,--stable", options.stable,
+                "Of lines: those with equal keys may stand in any order");
   verb.add_flag("--combine", options.combine,
                 "Join summaries of consecutive parts, made with --json");
   verb.add_flag("--json", options.json, "Print the summary as JSON, for people and for --combine");
+  verb.footer(
+      "With --lines and --csv each file is checked by itself. `vortex-sort -c FILE` checks lines "
+      "with the options and the words of sort(1).");
 }
 
 void add_info(CLI::App& program, InfoOptions& options) {

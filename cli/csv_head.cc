@@ -32,7 +32,11 @@ void expect_readable_twice(const std::string& path) {
                           path == "-" ? "standard input" : "'" + path + "'"));
 }
 
-std::string head_of(const std::string& path) {
+bool is_utf16(std::string_view text) {
+  return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
+}
+
+std::string head_of(const std::string& path, char separator) {
   expect_readable_twice(path);
   std::ifstream file(path, std::ios::binary);
   if (!file.is_open()) throw Error(errno, "read the head of '" + path + "'");
@@ -40,16 +44,33 @@ std::string head_of(const std::string& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   const bool ends = file.eof() || file.peek() == std::ifstream::traits_type::eof();
+  if (is_utf16(text)) {
+    throw Error(EINVAL, fmt::format("'{0}' is UTF-16, in which no names of columns are found: make "
+                                    "it UTF-8 with iconv -f UTF-16 -t UTF-8 '{0}'",
+                                    path));
+  }
+  std::string_view rest = text;
+  if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
+  if (rest.empty()) {
+    throw Error(EINVAL,
+                fmt::format("'{}' is empty and has no names of columns: write the names into "
+                            "its first line, or give the numbers of the columns",
+                            path));
+  }
   std::string_view head;
-  const FramedRecords found = split_records(RecordFraming::quoted(), text, ends, {&head, 1});
+  const FramedRecords found =
+      split_records(RecordFraming::quoted('\n', separator), rest, ends, {&head, 1});
   if (found.records == 1) return std::string(head);
-  throw Error(EINVAL, fmt::format("'{}' has no head that ends in its first {}", path,
-                                  format_bytes(kMaxHeadBytes)));
+  throw Error(
+      EINVAL,
+      fmt::format("'{}' has no head that ends in its first {}: close the quote that opens in "
+                  "its first line, or give the numbers of the columns",
+                  path, format_bytes(kMaxHeadBytes)));
 }
 
 }  // namespace
 
-CsvHead::CsvHead(const std::string& path, char separator) : text_(head_of(path)) {
+CsvHead::CsvHead(const std::string& path, char separator) : text_(head_of(path, separator)) {
   const KeyLocale locale("C");
   const CsvFields fields(locale, separator);
   std::string room;

@@ -12,8 +12,8 @@ namespace vortex::cli {
 // The first record of a file, which holds the names.
 class CsvHead {
  public:
-  // Reads it. Throws Error; EINVAL if the file is no regular one, which cannot be read again by the
-  // sort.
+  // Reads it, without a byte-order mark in front. Throws Error; EINVAL if the file is no regular
+  // one, which cannot be read again by the sort, or is empty.
   CsvHead(const std::string& path, char separator);
 
   // The number of the first column of that name, from 1.

@@ -16,13 +16,18 @@ struct LineOptions {
   std::string separator;  // empty: none given
   bool zero_terminated = false;
   std::uint64_t header = 0;  // records that stay on top
+  bool strict = false;       // CSV with invalid quotes is refused
 
   bool wanted() const noexcept { return lines || csv; }
   // Some are given without --lines or --csv.
   bool stray() const noexcept {
-    return !wanted() && (!letters.empty() || !separator.empty() || zero_terminated || header != 0);
+    return !wanted() &&
+           (!letters.empty() || !separator.empty() || zero_terminated || header != 0 || strict);
   }
 };
+
+// Throws Error(EINVAL) where some are given without --lines or --csv.
+void expect_no_line_options(const LineOptions& options);
 
 // How the inputs are framed, and their order. With a header, the keys of CSV may name columns by
 // the head of the first input, which is read. Throws Error(EINVAL) that names the option or the
@@ -31,5 +36,8 @@ RecordFraming line_framing(const LineOptions& options);
 LineOrder parse_line_order(const LineOptions& options, const std::vector<std::string>& keys,
                            const std::vector<std::string>& inputs, bool reverse, bool stable,
                            bool unique);
+
+// Says on standard error that records of CSV never close a quote, and so have all that lies behind.
+void warn_of_unclosed(const LineSortReport& report);
 
 }  // namespace vortex::cli

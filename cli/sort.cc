@@ -223,11 +223,7 @@ void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortRe
 
 int sort(const SortOptions& options) {
   if (options.lines.wanted()) return sort_lines(options);
-  if (options.lines.stray()) {
-    throw Error(EINVAL,
-                "orders of text, --field-separator, --zero-terminated and --header need "
-                "--lines or --csv");
-  }
+  expect_no_line_options(options.lines);
   ExternalSortOptions what = external_sort_options(options);
   std::FILE* const out = options.output == "-" ? stderr : stdout;
   allow_many_open_files();

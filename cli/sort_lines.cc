@@ -59,6 +59,7 @@ void print_json(std::FILE* out, const LineSortReport& report) {
       {"records_out", report.records_out},
       {"input_bytes", report.input_bytes},
       {"output_bytes", report.output_bytes},
+      {"invalid_records", report.invalid_records},
       {"runs", report.runs},
       {"merges", report.merges},
       {"passes", report.passes},
@@ -79,6 +80,10 @@ void print(std::FILE* out, const LineSortReport& report) {
              format_bytes(report.input_bytes));
   if (report.records_out != report.records_in) {
     fmt::print(out, "left            {} lines\n", report.records_out);
+  }
+  if (report.invalid_records != 0) {
+    fmt::print(out, "invalid         {} records, whose quotes are not as RFC 4180 has them\n",
+               report.invalid_records);
   }
   fmt::print(out, "runs made       {}, {} on disk in all, {} merges in {} passes\n", report.runs,
              format_bytes(report.run_bytes), report.merges, report.passes);
@@ -101,6 +106,7 @@ int sort_lines(const SortOptions& options) {
     if (line.wanted())
       what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
     const LineSortReport report = vortex::sort_lines(what);
+    warn_of_unclosed(report);
     if (options.json) print_json(options.output == "-" ? stderr : stdout, report);
     if (options.verbose) print(stderr, report);
   });

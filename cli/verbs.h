@@ -55,7 +55,9 @@ struct SortOptions {
 struct CheckOptions {
   std::vector<std::string> inputs;
   RecordOptions records;  // empty: the form "records"
+  LineOptions lines;
   bool unique = false;
+  bool stable = false;  // lines with equal keys may stand in any order
   bool combine = false;
   bool json = false;
 };

@@ -428,7 +428,7 @@ class Verb(Comparison):
                 (["--csv", "-k", "price", "in"], "--header 1"),
                 (["--csv", "--header", 1, "-k", "price", "-"], "standard input"),
                 (["--csv", "-z", "in"], "--zero-terminated"),
-                (["--csv", "open"], "record 2 of 'open', at offset 2"),
+                (["--csv", "--strict", "open"], "'open', line 2, column 1"),
                 (["--lines", "--csv", "in"], "contradict"),
                 (["--lines", "-nM", "in"], "options '-Mn' are incompatible"),
                 (["--lines", "--form", "u32", "in"], "--form"),
@@ -454,7 +454,8 @@ class Verb(Comparison):
                                 (["--header", 1, "-k", "9" * 30, "in"], "the head has 5 columns"),
                                 (["--header", 1, "-k", "0", "in"], "field number is zero"),
                                 (["--header", 1, "-k", "2nr", "in"], "no column is called '2nr'"),
-                                (["--header", 1, "-k", "2", "open"], "'open'"),
+                                (["--strict", "--header", 1, "-k", "2", "open"],
+                                 "'open', line 1, column 1"),
                                 (["-k", "2nr", "in"], "2:nr")):
             done = self.vortex("--csv", *arguments, "-o", "-", code=2)
             self.assertIn(text, done.stderr.decode())
