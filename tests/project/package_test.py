@@ -4,10 +4,10 @@
   package_test.py SOURCE_ROOT BUILD_ROOT
 
 From an installation in an empty folder: by pkg-config in C, shared and static, and in C++ without
-exceptions, optimised when linking; by CMake's find_package with components, shared and static. From
-the sources: as a Meson subproject, which asks for no dependency of tests or benchmarks, and by
-CMake's add_subdirectory, which must know the same sources as Meson does. The ways are independent
-and run side by side.
+exceptions, optimised when linking; by CMake's find_package with components, shared and static, in C++ and in C alone. From the sources: as
+a Meson subproject, which asks for no dependency of tests or benchmarks, and by CMake's
+add_subdirectory, which must know the same sources as Meson does and optimise them unless told
+otherwise. The ways are independent and run side by side.
 """
 
 import concurrent.futures
@@ -102,6 +102,18 @@ def by_find_package(installation, folder):
         run(["cmake", "--build", build])
         works(build / "uses_c", C_SORTED, installation.environment)
         works(build / "sorts_numbers", SORTED, installation.environment)
+        # A project that knows no C++ at all.
+        plain = folder / f"plain-{name}"
+        plain.mkdir()
+        (plain / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.18)\nproject(plain C)\n"
+            "find_package(vortex REQUIRED)\n"
+            f"add_executable(uses_c {CONSUMER / 'uses_c.c'})\n"
+            "target_link_libraries(uses_c vortex::vortex)\n")
+        run(["cmake", "-G", "Ninja", "-S", plain, "-B", plain / "build",
+             f"-DCMAKE_PREFIX_PATH={installation.prefix}", *options])
+        run(["cmake", "--build", plain / "build"])
+        works(plain / "build" / "uses_c", C_SORTED, installation.environment)
     wrong = folder / "wrong"
     wrong.mkdir()
     (wrong / "CMakeLists.txt").write_text(
@@ -128,12 +140,28 @@ def sources_in(build):
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     files = {(pathlib.Path(each["directory"]) / each["file"]).resolve() for each in commands}
     inside = {file.relative_to(SOURCE_ROOT) for file in files if SOURCE_ROOT in file.parents}
-    return {file for file in inside if file.parts[0] in ("vortex", "io", "sort", "capi")}
+    return {file for file in inside if file.parts[0] in ("vortex", "io", "sort", "lines", "capi")}
+
+
+def configure_with_sources(folder, *options):
+    run(["cmake", "-G", "Ninja", "-S", CONSUMER, "-B", folder, f"-DVORTEX_SOURCE={SOURCE_ROOT}",
+         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options])
+
+
+def optimised_commands(build):
+    """How many of the library's files are compiled with optimisation, and how many there are."""
+    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    ours = [each["command"] for each in commands if str(SOURCE_ROOT / "sort" / "memory") in each["file"]]
+    return sum(" -O" in command for command in ours), len(ours)
 
 
 def by_add_subdirectory(_, folder):
-    run(["cmake", "-G", "Ninja", "-S", CONSUMER, "-B", folder, f"-DVORTEX_SOURCE={SOURCE_ROOT}",
-         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"])
+    configure_with_sources(folder)
+    optimised, files = optimised_commands(folder)
+    expect(files and optimised == files, f"without a build type {optimised} of {files} are optimised")
+    configure_with_sources(folder / "debug", "-DCMAKE_BUILD_TYPE=Debug")
+    optimised, _ = optimised_commands(folder / "debug")
+    expect(not optimised, "a debug build is optimised")
     differ = sources_in(folder) ^ sources_in(BUILD_ROOT)
     expect(not differ, f"only one of CMakeLists.txt and meson.build knows {sorted(map(str, differ))}")
     run(["cmake", "--build", folder, "--target", "sorts_numbers"])
