@@ -17,6 +17,7 @@
 #include "vortex/detail/key.h"
 #include "vortex/detail/large_record_sort.h"
 #include "vortex/detail/record_codec.h"
+#include "vortex/detail/sort_mistakes.h"
 
 namespace vortex::inline v0 {
 
@@ -54,6 +55,15 @@ struct IsKeyValue : std::false_type {};
 template <typename K, typename V>
 struct IsKeyValue<KeyValue<K, V>> : std::true_type {};
 
+// What may be a whole range: neither a span, which has sort() of its own, nor the first of two
+// iterators.
+template <typename T>
+concept WholeRange =
+    !kIsSpan<std::remove_cvref_t<T>> && !std::contiguous_iterator<std::remove_cvref_t<T>>;
+template <typename Range>
+concept ArrayRange = WholeRange<Range> && std::ranges::contiguous_range<Range> &&
+    std::ranges::sized_range<Range> && std::ranges::borrowed_range<Range>;
+
 template <typename T, typename KeyOf>
 void sort_generic(T* records, std::size_t count, KeyOf key_of, unsigned threads) {
   if (detail::sorted_or_reversed(records, count, key_of)) return;
@@ -89,10 +99,9 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of, unsigned threads)
 // once. Records of more than 256 bytes take 16 bytes of extra memory each instead: their keys are
 // sorted first, by all threads, and then one thread moves the records.
 template <typename T, typename KeyFunction>
-requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+requires std::is_trivially_copyable_v<T> &&
+    RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
-  static_assert(std::is_trivially_copyable_v<T>,
-                "radix sorting moves records as bytes: they must be trivially copyable");
   detail::sort_generic(records.data(), records.size(),
                        detail::OrderedKey<T, KeyFunction>(std::move(key), options.order),
                        options.threads);
@@ -106,7 +115,8 @@ void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
 // Eight bytes at a time, those that are equal by the next eight. When it throws std::bad_alloc the
 // records are all there, in any order.
 template <typename T, typename KeyFunction>
-requires detail::ByteStringKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+requires std::is_trivially_copyable_v<T> &&
+    detail::ByteStringKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
   detail::ByteKeySort<T, KeyFunction>(std::move(key), options.order)
       .run(records, [&](std::span<T> some, const auto& number) { sort(some, number, options); });
@@ -155,18 +165,13 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> reco
 //   vortex::sort(numbers);
 //   vortex::sort(items, &Item::price, {.order = vortex::Order::kDescending});
 //   vortex::sort(numbers.begin(), numbers.begin() + 100);
-template <std::ranges::contiguous_range Range>
-requires std::ranges::sized_range<Range> && std::ranges::borrowed_range<Range> &&
-    (!detail::kIsSpan<std::remove_cvref_t<Range>>)void sort(Range&& range,
-                                                            SortOptions options = {}) {
+template <detail::ArrayRange Range>
+void sort(Range&& range, SortOptions options = {}) {
   sort(std::span(std::ranges::data(range), std::ranges::size(range)), options);
 }
-template <std::ranges::contiguous_range Range, typename KeyFunction>
-requires std::ranges::sized_range<Range> && std::ranges::borrowed_range<Range> &&
-    (!detail::kIsSpan<std::remove_cvref_t<Range>>)&&std::invocable<
-        KeyFunction&, std::ranges::range_reference_t<Range>> void sort(Range&& range,
-                                                                       KeyFunction key,
-                                                                       SortOptions options = {}) {
+template <detail::ArrayRange Range, typename KeyFunction>
+requires std::invocable<KeyFunction&, std::ranges::range_reference_t<Range>>
+void sort(Range&& range, KeyFunction key, SortOptions options = {}) {
   sort(std::span(std::ranges::data(range), std::ranges::size(range)), std::move(key), options);
 }
 template <std::contiguous_iterator First, std::sized_sentinel_for<First> Last>
@@ -177,6 +182,36 @@ template <std::contiguous_iterator First, std::sized_sentinel_for<First> Last, t
 requires std::invocable<KeyFunction&, std::iter_reference_t<First>>
 void sort(First first, Last last, KeyFunction key, SortOptions options = {}) {
   sort(std::span(first, last), std::move(key), options);
+}
+
+// What fits none of the above is answered at compile time by a sentence that says what to write.
+template <typename T>
+void sort(std::span<T>, SortOptions = {}) {
+  detail::explain_missing_key<T>();
+}
+template <typename T, typename KeyFunction>
+void sort(std::span<T>, KeyFunction, SortOptions = {}) {
+  detail::explain_wrong_key<T, KeyFunction>();
+}
+template <detail::WholeRange Range>
+void sort(Range&&, SortOptions = {}) {
+  detail::explain_no_array<Range>();
+}
+template <detail::WholeRange Range, typename KeyFunction>
+void sort(Range&&, KeyFunction, SortOptions = {}) {
+  if constexpr (std::ranges::contiguous_range<Range>) {
+    detail::explain_wrong_key<std::ranges::range_value_t<Range>, KeyFunction>();
+  } else {
+    detail::explain_no_array<Range>();
+  }
+}
+template <typename First, typename Last, typename KeyFunction>
+void sort(First, Last, KeyFunction, SortOptions = {}) {
+  if constexpr (std::contiguous_iterator<First>) {
+    detail::explain_wrong_key<std::iter_value_t<First>, KeyFunction>();
+  } else {
+    detail::explain_no_array<First>();
+  }
 }
 
 }  // namespace vortex::inline v0

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Compiles calls of vortex::sort() that habits of std::sort() lead to; each must fail with one error, a
+sentence that says what to write, while the calls that are right compile.
+
+  sort_mistakes_test.py SOURCE_ROOT COMPILER...
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+INCLUDE = pathlib.Path(sys.argv[1]).resolve() / "include"
+COMPILER = sys.argv[2:]
+HEAD = """
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+#include <vortex/sort.h>
+struct Item { unsigned price; char name[12]; };
+std::vector<int> numbers;
+std::vector<Item> items;
+std::vector<std::string> strings;
+std::vector<std::string_view> views;
+std::vector<std::pair<int, int>> pairs;
+std::deque<int> deque;
+std::list<int> list;
+void call() { %s; }
+"""
+
+
+class SortMistakes(unittest.TestCase):
+    def compile(self, call):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "call.cc"
+            source.write_text(HEAD % call)
+            done = subprocess.run([*COMPILER, "-std=c++20", "-fsyntax-only", f"-I{INCLUDE}", source],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  check=False)
+        return done.returncode, done.stdout
+
+    def refused(self, sentence, *calls):
+        for call in calls:
+            with self.subTest(call):
+                status, said = self.compile(call)
+                self.assertNotEqual(status, 0)
+                errors = [line for line in said.splitlines() if "error:" in line]
+                self.assertEqual(len(errors), 1, said)
+                self.assertIn(sentence, errors[0])
+                self.assertLess(len(said.splitlines()), 20, said)
+
+    def test_what_is_right_compiles(self):
+        calls = ("vortex::sort(numbers)",
+                 "vortex::sort(numbers, {.order = vortex::Order::kDescending})",
+                 "vortex::sort(items, &Item::price)",
+                 "vortex::sort(items.begin(), items.end(), &Item::price, {.stable = true})",
+                 "vortex::sort(numbers.data(), numbers.data() + numbers.size(), vortex::SortOptions{})",
+                 "vortex::sort(std::span(items), [](const Item& item) { return item.price; })",
+                 "vortex::sort(views, [](std::string_view view) { return view; })")
+        status, said = self.compile("; ".join(calls))
+        self.assertEqual(status, 0, said)
+
+    def test_a_comparator_is_no_key(self):
+        self.refused("takes a key, not a comparator",
+                     "vortex::sort(numbers, std::greater<>{})",
+                     "vortex::sort(numbers.begin(), numbers.end(), std::greater<int>())",
+                     "vortex::sort(items, [](const Item& a, const Item& b) { return a.price < b.price; })",
+                     "vortex::sort(items, [](const auto& a, const auto& b) { return a.price < b.price; })",
+                     "vortex::sort(std::span(items), [](const Item& a, const Item& b) {"
+                     " return a.price < b.price; })")
+
+    def test_records_without_an_order_need_a_key(self):
+        self.refused("needs a key for records of this type",
+                     "vortex::sort(items)", "vortex::sort(items.begin(), items.end())",
+                     "vortex::sort(views)")
+
+    def test_records_that_are_no_bytes(self):
+        self.refused("must be trivially copyable", "vortex::sort(strings)", "vortex::sort(pairs)",
+                     "vortex::sort(pairs, [](const auto& pair) { return pair.first; })",
+                     "vortex::sort(strings, [](const std::string& s) { return std::string_view(s); })")
+
+    def test_keys_of_another_type(self):
+        self.refused("is an integer, a floating-point number or a std::string_view",
+                     "vortex::sort(items, [](const Item& item) { return std::tuple(item.price, 1); })",
+                     "vortex::sort(items, [](const Item& item) { return std::pair(item.price, 1); })")
+        self.refused("or a function of one record", "vortex::sort(items, 3)")
+
+    def test_what_is_no_array(self):
+        self.refused("what is one array in memory",
+                     "vortex::sort(deque)", "vortex::sort(list)",
+                     "vortex::sort(deque.begin(), deque.end())",
+                     "vortex::sort(deque, [](int value) { return value; })",
+                     "vortex::sort(deque.begin(), deque.end(), std::greater<>{})")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
