@@ -4,7 +4,7 @@
   suite_report.py suites FLAVOUR BUILD_FOLDER OUTPUT TOTALS   lines of one finished run
   suite_report.py broken FLAVOUR STEP SECONDS TOTALS          the flavour did not get that far
   suite_report.py close TOTALS                                the closing line
-  suite_report.py programs BUILD_FOLDER TEST...               the programs of tests, for ninja
+  suite_report.py programs BUILD_FOLDER TEST...               what tests need built, for ninja
 
 TOTALS is a file that gathers `passed failed skipped` of all runs. What is counted are the single
 test cases of a GoogleTest program, and 1 for any other program. A program that failed without a
@@ -159,10 +159,16 @@ def close(totals):
 
 def programs(folder, *names):
     folder = pathlib.Path(folder).resolve()
-    for test in json.loads((folder / "meson-info" / "intro-tests.json").read_text()):
-        program = pathlib.Path(test["cmd"][0])
-        if test["name"] in names and folder in program.parents:
-            print(program.relative_to(folder))
+    information = folder / "meson-info"
+    targets = json.loads((information / "intro-targets.json").read_text())
+    files_of = {target["id"]: target["filename"] for target in targets}
+    files = set()
+    for test in json.loads((information / "intro-tests.json").read_text()):
+        if test["name"] in names:
+            needed = [test["cmd"][0], *(file for each in test["depends"] for file in files_of[each])]
+            files |= {file for file in map(pathlib.Path, needed) if folder in file.parents}
+    for file in sorted(files):
+        print(file.relative_to(folder))
 
 
 def main():

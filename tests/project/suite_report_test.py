@@ -112,6 +112,19 @@ class SuiteReport(unittest.TestCase):
     def test_nothing_at_all_fails(self):
         self.assertEqual(self.close(), (1, "0 passed, 0 failed\n"))
 
+    def test_named_tests_bring_what_they_depend_on(self):
+        folder = self.folder.resolve()
+        targets = [{"id": "tool@exe", "filename": [str(folder / "cli" / "tool")]},
+                   {"id": "page@cus", "filename": [str(folder / "man" / "page")]}]
+        tests = [{"name": "one", "cmd": [str(folder / "tests" / "one")], "depends": []},
+                 {"name": "script", "cmd": ["/usr/bin/python3", "x.py"], "depends": ["tool@exe"]},
+                 {"name": "other", "cmd": ["/usr/bin/python3", "y.py"], "depends": ["page@cus"]}]
+        (self.folder / "meson-info" / "intro-targets.json").write_text(json.dumps(targets))
+        (self.folder / "meson-info" / "intro-tests.json").write_text(json.dumps(tests))
+        done = subprocess.run([sys.executable, REPORT, "programs", self.folder, "one", "script"],
+                              stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(done.stdout.splitlines(), ["cli/tool", "tests/one"])
+
     def test_a_broken_build_fails(self):
         status, text = self.report("broken", "tsan", "build", "12", self.totals)
         self.assertEqual(status, 1)
