@@ -61,7 +61,7 @@ class Demo(unittest.TestCase):
     def test_it_ends_with_a_chart(self):
         done = self.demo()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        chart = done.stdout.splitlines()[-6:]
+        *chart, scale, meaning = done.stdout.splitlines()[-8:]
         self.assertRegex(chart[0], r"^text searched +10 GiB █+ 2\.5 s$")
         self.assertRegex(chart[1], r"^  in memory of +8 MiB █+$")
         self.assertRegex(chart[2], r"^array, in jumps +1 TiB █+ 0\.75 s$")
@@ -72,6 +72,12 @@ class Demo(unittest.TestCase):
         bars = [line.count("█") for line in chart]
         self.assertGreater(bars[2], bars[0])
         self.assertEqual(sorted(bars, reverse=True), [bars[i] for i in (2, 0, 4, 5, 1, 3)])
+        # The scale begins where the bars do; 2 GiB end behind its mark of 1 GiB, 248 MiB before it.
+        begin = chart[0].index("█")
+        self.assertEqual(scale.index("|256 KiB"), begin)
+        gibibyte = scale.index("|1 GiB") - begin
+        self.assertTrue(bars[5] <= gibibyte < bars[4], (bars, gibibyte))
+        self.assertIn("each | is 64 times the one before", meaning)
 
     def test_whatever_fails_says_what_to_do(self):
         for name in PROGRAMS:
