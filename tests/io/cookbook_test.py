@@ -7,6 +7,7 @@ The page shows a source for each of its recipes, and each of these is run here.
 """
 
 import collections
+import csv
 import pathlib
 import random
 import re
@@ -156,6 +157,20 @@ class Cookbook(unittest.TestCase):
                          [f"{min(numbers)} ... {max(numbers)}", "item 4 costs 120",
                           "item 1 costs 9.5", "item 3 costs 9.5", "item 2 costs -1"])
 
+    def test_sort_table(self):
+        rows = [(f"name, {i}" if i % 3 else f"two\nlines of {i}", str(self.random.randrange(1000)))
+                for i in range(2000)]
+        file = self.path / "table.csv"
+        with open(file, "w", newline="", encoding="utf-8") as out:
+            csv.writer(out, lineterminator="\n").writerows([("name", "price"), *rows])
+        text = self.output("sort_table", file, 2, self.path / "sorted.csv")
+        self.assertEqual(text, b"2000 rows\n")
+        with open(self.path / "sorted.csv", newline="", encoding="utf-8") as sorted_file:
+            head, *got = map(tuple, csv.reader(sorted_file))
+        self.assertEqual(head, ("name", "price"))
+        self.assertEqual([price for _, price in got], sorted((p for _, p in rows), key=int, reverse=True))
+        self.assert_same(sorted(got), sorted(rows))
+
     def test_three_threads(self):
         limit = 1_000_000
         sieve = bytearray([1]) * limit
@@ -192,9 +207,10 @@ class Cookbook(unittest.TestCase):
         self.assertEqual(text.decode(), f"5000 postings, {refused} of them to no account\n")
 
     def test_errors_are_told(self):
-        for name in ("merge_files", "top_numbers", "remove_duplicates", "sort_trades"):
+        for name in ("merge_files", "top_numbers", "remove_duplicates", "sort_table", "sort_trades"):
             absent, out = self.path / "absent", self.path / "out"
-            arguments = {"merge_files": (out, absent), "top_numbers": (absent, 1)}
+            arguments = {"merge_files": (out, absent), "top_numbers": (absent, 1),
+                         "sort_table": (absent, 1, out)}
             done = subprocess.run(
                 [program(name), *map(str, arguments.get(name, (absent, out)))],
                 stderr=subprocess.PIPE, check=False)
