@@ -1,13 +1,12 @@
 #include "lines/keys/character_weights.h"
 
-#include <langinfo.h>
 #include <string.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <string>
 
 #include "vortex/error.h"
 
@@ -16,21 +15,50 @@ namespace {
 
 constexpr std::size_t kPiece = 1024;  // characters
 
-std::string transformed(::locale_t locale, std::string_view text) {
-  std::string transformed;
-  KeyBytes bytes(transformed);
-  append_transformed_by_libc(locale, text, bytes);
-  bytes.finish();
-  return transformed;
-}
+int sign(int compared) { return (compared > 0) - (compared < 0); }
+
+// Pieces of texts in which rules find different things: letters of two cases, digits, punctuation,
+// controls, accents in UTF-8 and in one byte, scripts, ideographs, bytes that are no characters.
+constexpr const char* kPieces[] = {"a",
+                                   "A",
+                                   "b",
+                                   "c",
+                                   "h",
+                                   "ch",
+                                   "i",
+                                   "I",
+                                   "z",
+                                   "0",
+                                   "1",
+                                   "42",
+                                   ".",
+                                   "-",
+                                   "_",
+                                   "/",
+                                   " ",
+                                   "$",
+                                   ",",
+                                   "\t",
+                                   "\x01",
+                                   "\xc3\xa9",
+                                   "\xc3\x89",
+                                   "\xc3\xbc",
+                                   "\xc3\x9f",
+                                   "\xc4\xb1",
+                                   "\xc5\x99",
+                                   "\xcc\x81",
+                                   "\xe2\x82\xac",
+                                   "\xce\xb1",
+                                   "\xd0\x96",
+                                   "\xe6\x97\xa5",
+                                   "\xea\xb0\x80",
+                                   "\xd9\xa3",
+                                   "\xf0\x9f\x98\x80",
+                                   "\xe9",
+                                   "\xc4",
+                                   "\xff"};
 
 }  // namespace
-
-std::size_t collation_rules(::locale_t locale) noexcept {
-  // The number lies where a pointer does for other items.
-  return static_cast<std::uint32_t>(
-      reinterpret_cast<std::uintptr_t>(nl_langinfo_l(_NL_COLLATE_NRULES, locale)));
-}
 
 void append_transformed_by_libc(::locale_t locale, std::string_view text, KeyBytes& bytes) {
   // strxfrm() wants a NUL at the end of the text, and gets it in front of what it writes.
@@ -55,110 +83,104 @@ void append_transformed_by_libc(::locale_t locale, std::string_view text, KeyByt
   }
 }
 
-CharacterWeights::CharacterWeights(::locale_t locale) {
-  const std::size_t rules = collation_rules(locale);
-  if (rules == 0) return;
-  read_weights(locale, rules);
-  forget_unlike_pairs(locale);
-  if (!holds_for_longer_texts(locale)) simple_.fill(false);
+CharacterWeights::CharacterWeights(::locale_t locale) : tables_(locale) {
+  if (tables_.rules() == 0) return;
+  rules_.resize(tables_.rules());
+  read_weights();
+  known_ = agrees_with_strcoll(locale);
+  if (!known_) simple_.fill(false);
 }
 
-void CharacterWeights::read_weights(::locale_t locale, std::size_t rules) {
-  rules_.resize(rules);
-  for (std::size_t c = 1; c < kCharacters; ++c) {
-    const std::string bytes = transformed(locale, std::string(1, static_cast<char>(c)));
-    std::string_view left = bytes;
-    bool simple = true;
-    for (std::size_t rule = 0; rule < rules && simple; ++rule) {
-      const bool last = rule + 1 == rules;  // its weights may have the separator in them
-      const std::size_t end = last ? left.size() : left.find(kEndOfRule);
-      Weight& weight = rules_[rule][c];
-      simple = end != left.npos && end < sizeof weight.bytes;
-      if (!simple) break;
-      std::memcpy(&weight.bytes, left.data(), end);
-      weight.length = end;
-      left.remove_prefix(std::min(left.size(), last ? end : end + 1));
+void CharacterWeights::read_weights() {
+  for (char c = 1; c > 0; ++c) {
+    bool simple = tables_.stands_alone(c);
+    for (std::size_t rule = 0; rule < rules_.size() && simple; ++rule) {
+      simple = read_weight(c, rule);
     }
-    simple_[c] = simple;
+    simple_[static_cast<unsigned char>(c)] = simple;
   }
 }
 
-std::string CharacterWeights::simple_characters() const {
-  std::string characters;
-  for (std::size_t c = 0; c < kCharacters; ++c) {
-    if (simple_[c]) characters += static_cast<char>(c);
+// False: the character is not simple.
+bool CharacterWeights::read_weight(char c, std::size_t rule) {
+  const char* at = &c;
+  const CollationTables::Element element = tables_.next(at, at + 1);
+  const std::string_view bytes = tables_.weight(element, rule);
+  Weight weight;
+  weight.backward = tables_.is_backward(element, rule);
+  if (tables_.has_positions(rule)) {
+    if (bytes.empty() || weight.backward) return false;
+    weight.bytes = static_cast<unsigned char>(kEndOfRule);
+    weight.length = 1;
   }
-  return characters;
+  if (weight.length + bytes.size() >= sizeof weight.bytes) return false;
+  std::memcpy(reinterpret_cast<char*>(&weight.bytes) + weight.length, bytes.data(), bytes.size());
+  weight.length += static_cast<std::uint32_t>(bytes.size());
+  Rule& all = rules_[rule];
+  if (weight.backward && weight.length > 0) {
+    if (all.run_weight.length > 0 && all.run_weight.bytes != weight.bytes) return false;
+    all.run_weight = weight;
+  }
+  all.backward |= weight.backward;
+  all.weights[static_cast<unsigned char>(c)] = weight;
+  return true;
 }
 
-// Of two that are something else side by side one has to go: the one that is so in more company.
-void CharacterWeights::forget_unlike_pairs(::locale_t locale) {
-  const std::string characters = simple_characters();
-  std::array<std::array<bool, kCharacters>, kCharacters> unlike{};
-  std::string string;
-  KeyBytes ours(string);
-  for (const char a : characters) {
-    for (const char b : characters) {
-      const char pair[] = {a, b};
-      const std::string_view text(pair, 2);
-      ours.clear();
-      append(text, ours);
-      unlike[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] =
-          ours.view() != transformed(locale, text);
-    }
-  }
-  for (;;) {
-    std::size_t most = 0;
-    std::size_t worst = 0;
-    for (std::size_t a = 0; a < kCharacters; ++a) {
-      std::size_t pairs = 0;
-      for (std::size_t b = 0; b < kCharacters; ++b) {
-        if (simple_[a] && simple_[b]) pairs += unlike[a][b] + unlike[b][a];
-      }
-      if (pairs > most) {
-        most = pairs;
-        worst = a;
-      }
-    }
-    if (most == 0) return;
-    simple_[worst] = false;
-  }
-}
-
-bool CharacterWeights::holds_for_longer_texts(::locale_t locale) const {
-  constexpr int kTexts = 2000;
-  constexpr std::size_t kLongest = 12;
-  const std::string characters = simple_characters();
-  if (characters.empty()) return true;
+bool CharacterWeights::agrees_with_strcoll(::locale_t locale) const {
+  constexpr int kTexts = 1500;
+  constexpr std::size_t kMostPieces = 6;
   std::mt19937 random(1);
-  std::string string;
-  KeyBytes ours(string);
+  const auto some = [&](std::size_t below) { return random() % below; };
+  std::string texts[2];
+  std::string key_strings[2];
   for (int i = 0; i < kTexts; ++i) {
-    std::string text(3 + random() % (kLongest - 2), ' ');
-    for (char& c : text) c = characters[random() % characters.size()];
-    ours.clear();
-    append(text, ours);
-    if (ours.view() != transformed(locale, text)) return false;
+    // Every second text is like the one before, so that later rules decide.
+    std::string& text = texts[i % 2];
+    if (i % 2 != 0) text = texts[0];
+    const std::size_t pieces = i % 2 == 0 ? 1 + some(kMostPieces) : 1 + some(2);
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      text.insert(some(text.size() + 1), kPieces[some(std::size(kPieces))]);
+    }
+    if (i % 2 == 0) continue;
+    std::string ours[2];
+    for (int side = 0; side < 2; ++side) {
+      KeyBytes bytes(ours[side]);
+      for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
+        if (rule > 0) bytes += kEndOfRule;
+        tables_.append(rule, texts[side], bytes);
+      }
+      bytes.finish();
+    }
+    const int theirs = strcoll_l(texts[0].c_str(), texts[1].c_str(), locale);
+    if (sign(ours[0].compare(ours[1])) != sign(theirs)) return false;
+    texts[0].clear();
   }
   return true;
 }
 
-void CharacterWeights::append_weights(const Rule& rule, std::string_view text, KeyBytes& bytes) {
-  // A weight is written as a word.
-  char* to = bytes.more((text.size() + 1) * sizeof(std::uint64_t));
-  for (const char c : text) to = write(rule, c, to);
-  bytes.cut(static_cast<std::size_t>(to - bytes.data()));
+void CharacterWeights::append_simple(std::size_t rule, std::string_view text,
+                                     KeyBytes& bytes) const {
+  Writer writer(*this, rule);
+  // By pieces: the room for a long text would be far larger than what is written.
+  for (std::size_t at = 0; at < text.size(); at += kPiece) {
+    const std::string_view piece = text.substr(at, kPiece);
+    char* to = bytes.more((piece.size() + Writer::kMostBehind) * sizeof(std::uint64_t));
+    to = writer.write_all(piece, to);
+    if (at + piece.size() == text.size()) to = writer.end(to);
+    bytes.cut(static_cast<std::size_t>(to - bytes.data()));
+  }
 }
 
 bool CharacterWeights::append(std::string_view text, std::size_t rules, KeyBytes& bytes) const {
+  if (!known_ || text.empty()) return false;
   bool simple = true;
   for (const char c : text) simple &= is_simple(c);
-  if (!simple || text.empty()) return false;
-  for (std::size_t i = 0; i < rules; ++i) {
-    if (i > 0) bytes += kEndOfRule;
-    // By pieces: the room for a long text would be far larger than what is written.
-    for (std::size_t at = 0; at < text.size(); at += kPiece) {
-      append_weights(rules_[i], text.substr(at, kPiece), bytes);
+  for (std::size_t rule = 0; rule < rules; ++rule) {
+    if (rule > 0) bytes += kEndOfRule;
+    if (simple) {
+      append_simple(rule, text, bytes);
+    } else {
+      tables_.append(rule, text, bytes);
     }
   }
   return true;

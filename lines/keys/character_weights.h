@@ -1,4 +1,4 @@
-// The characters of a locale whose place in the order no neighbour changes.
+// The order of strings in a locale: what strcoll() compares, as bytes.
 #pragma once
 
 #include <locale.h>
@@ -7,79 +7,122 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "lines/keys/collation_tables.h"
 #include "lines/keys/key_bytes.h"
 
 namespace vortex::inline v0 {
 
-// What strxfrm() makes of text in ASCII, without calling it: for each rule of the locale the
-// weights of the characters one behind the other. That holds for most characters of most locales,
-// not for letters that form a unit ("ch" in Czech) or those that a rule ignores and others are
-// counted behind. Which ones is not written down anywhere, so strxfrm() is asked about all pairs,
-// and about longer texts taken at random; characters that are something else in company are not
-// simple. Immutable.
+// What strcoll() compares of a text (CollationTables), rule by rule, with kEndOfRule in between.
+// Most characters of ASCII are simple: their weights stand one behind the other whatever is beside
+// them, and are found in one step. Not so letters that form a unit ("ch" in Czech) and those that a
+// rule ignores and others are counted behind. Immutable.
 class CharacterWeights {
  public:
-  // Takes some milliseconds.
+  // Compares some texts by strcoll() to see that it does what is known of it, which takes about a
+  // millisecond.
   explicit CharacterWeights(::locale_t locale);
 
-  // Appends the text as strxfrm() transforms it. False, and nothing is appended: not all of its
-  // characters are simple.
+  // Appends what all rules compare of a text without NULs. False, and nothing is appended: the text
+  // is empty, or the C library compares in a way of its own that is not known here.
   bool append(std::string_view text, KeyBytes& bytes) const {
     return append(text, rules_.size(), bytes);
   }
-  // The same, of what the first rule makes of it only.
+  // The same, of what the first rule compares only.
   bool append_first_rule(std::string_view text, KeyBytes& bytes) const {
     return append(text, 1, bytes);
   }
 
   bool is_simple(char c) const noexcept { return simple_[static_cast<unsigned char>(c)]; }
 
+  // What a rule makes of one simple character behind another. Those that it goes through backward
+  // have the same weight or none: only their number matters. The weights must outlive this.
+  class Writer {
+   public:
+    // So many weights may come later than their characters.
+    static constexpr std::size_t kMostBehind = 2;
+
+    Writer(const CharacterWeights& weights, std::size_t rule) noexcept
+        : rule_(&weights.rules_[rule]) {}
+    // Writes weights as words, whose other bytes are any, and returns the end of them.
+    char* write(char c, char* to) noexcept {
+      const Weight& own = rule_->weights[static_cast<unsigned char>(c)];
+      return rule_->backward ? write_in_run(own, to) : copy(own, to);
+    }
+    char* write_all(std::string_view text, char* to) noexcept {
+      if (rule_->backward) {
+        for (const char c : text) to = write(c, to);
+        return to;
+      }
+      const Weight* const weights = rule_->weights.data();
+      for (const char c : text) to = copy(weights[static_cast<unsigned char>(c)], to);
+      return to;
+    }
+    // The same behind the last one.
+    char* end(char* to) noexcept {
+      for (std::size_t* const late : {&last_but_one_, &last_}) {
+        std::memcpy(to, &rule_->run_weight.bytes, sizeof rule_->run_weight.bytes);
+        to += std::exchange(*late, 0);
+      }
+      return to;
+    }
+
+   private:
+    friend class CharacterWeights;
+    struct Weight {
+      std::uint64_t bytes = 0;  // seven at most, the first in the lowest byte
+      std::uint32_t length = 0;
+      bool backward = false;
+    };
+    struct Rule {
+      bool backward = false;  // for some character
+      Weight run_weight;      // of those, unless they are ignored
+      std::array<Weight, 128> weights{};
+    };
+    // What may be left out is written late. No branch depends on the text.
+    char* write_in_run(const Weight& own, char* to) noexcept {
+      std::memcpy(to, &rule_->run_weight.bytes, sizeof own.bytes);
+      to += own.backward ? last_but_one_ : last_;
+      std::memcpy(to, &own.bytes, sizeof own.bytes);
+      to += own.backward ? 0 : own.length;
+      last_but_one_ = own.backward ? last_ : 0;
+      last_ = own.backward ? own.length : 0;
+      return to;
+    }
+    static char* copy(const Weight& weight, char* to) noexcept {
+      std::memcpy(to, &weight.bytes, sizeof weight.bytes);
+      return to + weight.length;
+    }
+
+    const Rule* rule_;
+    // How long the weights are of the last backward ones side by side: all of it or nothing.
+    std::size_t last_ = 0;
+    std::size_t last_but_one_ = 0;
+  };
+
   std::size_t rules() const noexcept { return rules_.size(); }
-  // Writes what a rule makes of one simple character, and returns the end of it. Writes a word,
-  // whose other bytes are any.
-  char* write(std::size_t rule, char c, char* to) const noexcept {
-    return write(rules_[rule], c, to);
-  }
 
  private:
-  static constexpr std::size_t kCharacters = 128;
+  using Rule = Writer::Rule;
+  using Weight = Writer::Weight;
 
-  // Seven bytes at most, the first in the lowest byte, and how many.
-  struct Weight {
-    std::uint64_t bytes = 0;
-    std::uint64_t length = 0;
-  };
-  using Rule = std::array<Weight, kCharacters>;
-
-  static char* write(const Rule& rule, char c, char* to) noexcept {
-    const Weight& weight = rule[static_cast<unsigned char>(c)];
-    std::memcpy(to, &weight.bytes, sizeof weight.bytes);
-    return to + weight.length;
-  }
   bool append(std::string_view text, std::size_t rules, KeyBytes& bytes) const;
-  static void append_weights(const Rule& rule, std::string_view text, KeyBytes& bytes);
-  void read_weights(::locale_t locale, std::size_t rules);
-  void forget_unlike_pairs(::locale_t locale);
-  bool holds_for_longer_texts(::locale_t locale) const;
-  std::string simple_characters() const;
+  void append_simple(std::size_t rule, std::string_view text, KeyBytes& bytes) const;
+  void read_weights();
+  bool read_weight(char c, std::size_t rule);
+  bool agrees_with_strcoll(::locale_t locale) const;
 
+  const CollationTables tables_;
+  bool known_ = false;
   std::array<bool, 256> simple_{};
   std::vector<Rule> rules_;
 };
 
-// Stands between what two rules make of a text, and in no other place but behind the last rule but
-// one.
-inline constexpr char kEndOfRule = '\1';
-
-// How many rules the locale has for the order of strings; none: strcoll() is strcmp().
-std::size_t collation_rules(::locale_t locale) noexcept;
-
-// The text as strxfrm() transforms it. Throws Error when the locale cannot. Appends no NUL; the
-// text has none.
+// The text as strxfrm() transforms it, which strcoll() may contradict. Throws Error when the locale
+// cannot. Appends no NUL; the text has none.
 void append_transformed_by_libc(::locale_t locale, std::string_view text, KeyBytes& bytes);
 
 }  // namespace vortex::inline v0

@@ -11,7 +11,7 @@ namespace vortex::inline v0 {
 
 std::size_t append_transformed(const KeyLocale& locale, std::string_view text, KeyBytes& bytes) {
   text = text.substr(0, text.find('\0'));
-  if (!locale.weights().append(text, bytes)) {
+  if (!text.empty() && !locale.weights().append(text, bytes)) {
     append_transformed_by_libc(locale.handle(), text, bytes);
   }
   return text.size();
@@ -33,10 +33,10 @@ void CollationKey::append(std::string_view field, KeyBytes& bytes) const {
   }
 }
 
-// Nothing that strxfrm() writes is less than the end of a rule, except the end of the text.
+// No weight begins with a byte that is less than the end of a rule; the end of the text is.
 void CollationKey::append_first_rule(std::string_view field, KeyBytes& bytes) const {
   field = field.substr(0, field.find('\0'));
-  if (!locale_.weights().append_first_rule(field, bytes)) {
+  if (!field.empty() && !locale_.weights().append_first_rule(field, bytes)) {
     const std::size_t begin = bytes.size();
     append_transformed_by_libc(locale_.handle(), field, bytes);
     bytes.cut(std::min(bytes.view().find(kEndOfRule, begin), bytes.size()));

@@ -8,8 +8,8 @@
 
 namespace vortex::inline v0 {
 
-// The text as strxfrm() transforms it, NUL by NUL, as GNU sort compares it by strcoll(): empty text
-// comes first, text that differs from it only in what the locale ignores behind it.
+// What strcoll() compares of the text, NUL by NUL, as GNU sort does: empty text comes first, text
+// that differs from it only in what the locale ignores behind it.
 class CollationKey : public FieldEncoder {
  public:
   explicit CollationKey(const KeyLocale& locale) : locale_(locale) {}  // must outlive this
@@ -27,8 +27,8 @@ class CollationKey : public FieldEncoder {
   const KeyLocale& locale_;
 };
 
-// Appends the transformed text up to the first NUL of `text`, without a NUL behind it. Returns how
-// many bytes of `text` that was. Throws Error when the locale cannot.
+// Appends what strcoll() compares of `text` up to its first NUL, without a NUL behind it. Returns
+// how many bytes of `text` that was. Throws Error when the locale cannot.
 std::size_t append_transformed(const KeyLocale& locale, std::string_view text, KeyBytes& bytes);
 
 }  // namespace vortex::inline v0

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lines/keys/collation_key.h"
 #include "lines/keys/key_bytes.h"
 
 namespace vortex::inline v0 {
@@ -27,6 +28,7 @@ void CollationPieces::begin_text() noexcept {
   }
   text_ = left_.substr(0, at);
   rule_ = at_ = 0;
+  if (simple_ && !empty_) writer_.emplace(weights_, rule_);
   state_ = State::kText;
 }
 
@@ -47,15 +49,16 @@ std::string_view CollationPieces::next_weights() noexcept {
   while (to == piece_.data()) {
     if (at_ == text_.size()) {
       if (rule_ + 1 == weights_.rules()) break;
-      ++rule_;
+      writer_.emplace(weights_, ++rule_);
       at_ = 0;
       *to++ = kEndOfRule;
     }
     const std::string_view characters = text_.substr(at_, kCharacters);
     at_ += characters.size();
     for (const char c : characters) {
-      if (choice_.counts(c)) to = weights_.write(rule_, choice_.as(c), to);
+      if (choice_.counts(c)) to = writer_->write(choice_.as(c), to);
     }
+    if (at_ == text_.size()) to = writer_->end(to);
   }
   return {piece_.data(), static_cast<std::size_t>(to - piece_.data())};
 }
@@ -69,7 +72,7 @@ void CollationPieces::transform() {
   }
   KeyBytes bytes(transformed_);
   bytes.clear();
-  append_transformed_by_libc(locale_.handle(), choice_.all() ? text_ : chosen, bytes);
+  append_transformed(locale_, choice_.all() ? text_ : chosen, bytes);
   bytes.finish();
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,7 @@ namespace vortex::inline v0 {
 
 // What CollationKey::append() makes of the characters of a field that count, in pieces that need no
 // memory: rule after rule over simple characters. A part between NULs that has others is made as a
-// whole, as only strxfrm() knows its key.
+// whole.
 class CollationPieces {
  public:
   // All of it must outlive this.
@@ -47,10 +48,13 @@ class CollationPieces {
   bool first_ = true;      // none was in front of it
   State state_ = State::kText;
   std::size_t rule_ = 0;
-  std::size_t at_ = 0;       // in the text
-  std::string transformed_;  // of a text that is not simple
+  std::size_t at_ = 0;                              // in the text
+  std::optional<CharacterWeights::Writer> writer_;  // of the rule
+  std::string transformed_;                         // of a text that is not simple
   // Not set: most of it is not needed. The end of a rule, and weights, which are written as words.
-  std::array<char, 1 + (kCharacters + 1) * sizeof(std::uint64_t)> piece_;
+  std::array<char,
+             1 + (kCharacters + CharacterWeights::Writer::kMostBehind) * sizeof(std::uint64_t)>
+      piece_;
 };
 
 }  // namespace vortex::inline v0

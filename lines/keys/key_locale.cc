@@ -17,6 +17,8 @@ KeyLocale::KeyLocale(const std::string& name)
   read_characters();
   read_numbers();
   collates_bytes_ = collation_rules(locale_) == 0;
+  const std::string_view order = nl_langinfo_l(_NL_LOCALE_NAME(LC_COLLATE), locale_);
+  is_c_ = order == "C" || order == "POSIX";
   read_months();
 }
 

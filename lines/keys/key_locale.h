@@ -45,7 +45,9 @@ class KeyLocale {
   int thousands_separator() const noexcept { return thousands_separator_; }
   const std::vector<Month>& months() const noexcept { return months_; }
 
-  // Whether strings are ordered by their bytes.
+  // Whether the order of strings is that of "C" or "POSIX" by name.
+  bool is_c() const noexcept { return is_c_; }
+  // Whether strings are ordered by their bytes, as in C.UTF-8, too.
   bool collates_bytes() const noexcept { return collates_bytes_; }
   ::locale_t handle() const noexcept { return locale_; }
   // Found out when it is asked for first.
@@ -67,6 +69,7 @@ class KeyLocale {
   std::array<char, 256> upper_{};
   char decimal_point_ = '.';
   int thousands_separator_ = kNone;
+  bool is_c_ = true;
   bool collates_bytes_ = true;
   std::vector<Month> months_;
   mutable std::once_flag weights_once_;

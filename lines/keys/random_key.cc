@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lines/keys/collation_key.h"
+#include "lines/keys/character_weights.h"
 #include "lines/keys/md5.h"
 
 namespace vortex::inline v0 {
@@ -11,13 +11,18 @@ void RandomKey::append(std::string_view field, KeyBytes& bytes) const {
   // What is hashed stands where the key will be.
   const std::size_t begin = bytes.size();
   bytes += std::string_view(seed_.data(), seed_.size());
-  if (locale_.collates_bytes()) {
+  if (locale_.is_c()) {
     bytes += field;
   } else {
     while (!field.empty()) {
-      const std::size_t length = append_transformed(locale_, field, bytes);
+      const std::string_view text = field.substr(0, field.find('\0'));
+      if (locale_.collates_bytes()) {
+        bytes += text;
+      } else {
+        append_transformed_by_libc(locale_.handle(), text, bytes);
+      }
       bytes += '\0';
-      field.remove_prefix(std::min(length + 1, field.size()));
+      field.remove_prefix(std::min(text.size() + 1, field.size()));
     }
   }
   const Md5Digest digest = md5(bytes.view().substr(begin));

@@ -9,8 +9,8 @@
 namespace vortex::inline v0 {
 
 // -R: the MD5 of the seed and the text, so that equal keys stay together and the same seed gives
-// the order that GNU sort gives. Where the locale has an order of its own, text that it takes for
-// equal is.
+// the order that GNU sort gives: in all locales but "C" that of the text as strxfrm() transforms
+// it, with the NUL behind it.
 class RandomKey : public FieldEncoder {
  public:
   using Seed = std::array<char, 16>;

@@ -5,20 +5,25 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "tests/support/temporary_folder.h"
 
 namespace vortex::test {
 
-// Makes en_US.UTF-8; de_DE.ISO-8859-1, which has letters beyond ASCII in one byte and another
-// decimal point; and cs_CZ.UTF-8, in which two letters may be one, and lets this process and its
-// children find them, and no others but "C".
+// Makes locales, and lets this process and its children find them, and no others but "C": of the
+// languages with UTF-8; or en_US.UTF-8; de_DE.ISO-8859-1, which has letters beyond ASCII in one
+// byte and another decimal point; and cs_CZ.UTF-8, in which two letters may be one.
 class Locales {
  public:
   Locales() {
     make("en_US", "UTF-8");
     make("de_DE", "ISO-8859-1");
     make("cs_CZ", "UTF-8");
+    setenv("LOCPATH", folder_.path().c_str(), 1);
+  }
+  explicit Locales(const std::vector<std::string>& languages) {
+    for (const std::string& language : languages) make(language, "UTF-8");
     setenv("LOCPATH", folder_.path().c_str(), 1);
   }
   ~Locales() { unsetenv("LOCPATH"); }
