@@ -28,9 +28,10 @@ enum class Engine { kLibsigsegv, kNative, kUserfaultfd };
 // that other threads have meanwhile; only the default action and SIG_IGN are restored like that.)
 //
 // The handler is installed with SA_NODEFER, because a callback that runs inside a fault may read
-// another stream, and without SA_ONSTACK, and blocks no other signals: the reasons are in
-// docs/decisions.md, "Faults". So handlers of other signals may interrupt a fault; they must not
-// touch streams, since the code they interrupt may hold a stream's or a pool's lock.
+// another stream, and with SA_ONSTACK: in a thread that has an alternate signal stack, callbacks of
+// streams run on a stack of the library's, as large as a thread's. It blocks no other signals. The
+// reasons are in docs/decisions.md, "Faults". So handlers of other signals may interrupt a fault;
+// they must not touch streams, since the code they interrupt may hold a stream's or a pool's lock.
 //
 // Thread-safe. Nothing here may be called inside a fault.
 class VORTEX_EXPORT FaultDispatcher {

@@ -11,10 +11,12 @@
 
 namespace vortex::inline v0 {
 
+struct HandlerStack;
 struct ServiceFrame;
 
 // One guarded() call of a thread. `serving` is the region that the thread was inside of when it
-// began: those nested deeper are abandoned when control comes back here.
+// began: those nested deeper are abandoned when control comes back here. `stack` is the stack of
+// the library's that it lies on.
 struct VORTEX_EXPORT GuardFrame {
   GuardFrame() noexcept;
   ~GuardFrame();
@@ -28,6 +30,7 @@ struct VORTEX_EXPORT GuardFrame {
   Failure failure;
   GuardFrame* outer;
   ServiceFrame* serving;
+  HandlerStack* stack;
   bool counted;
 };
 

@@ -1,56 +1,23 @@
-// Which stack faults are served on: the thread's own, also where it has an alternate signal stack.
-// The price is in docs/decisions.md, "Faults are served on the thread's own stack"; these tests
-// hold both sides of it.
+// Which stacks faults are received and served on: in a thread that has an alternate signal stack,
+// on that, and its streams' functions on one of the library's, which has room.
 #include <gtest/gtest.h>
-#include <sys/auxv.h>
+#include <setjmp.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <thread>
-#include <vector>
 
-#include "tests/support/memory_source.h"
 #include "tests/vortex/engine_suite.h"
-#include "vortex/input_stream.h"
+#include "tests/vortex/signal_stacks.h"
+#include "vortex/guarded.h"
+#include "vortex/os/memory.h"
 
-#ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ 51
-#endif
-
-namespace vortex {
+namespace vortex::test {
 namespace {
 
 using ::testing::ExitedWithCode;
 using ::testing::KilledBySignal;
-
-constexpr std::size_t kBlockBytes = kMinBlockBytes;
-
-// A signal stack for the calling thread, as small as the kernel accepts plus what a handler that
-// reports needs.
-class SignalStack {
- public:
-  explicit SignalStack(std::size_t more_bytes)
-      : memory_(std::max<std::size_t>(getauxval(AT_MINSIGSTKSZ), 2048) + more_bytes) {
-    stack_t stack{};
-    stack.ss_sp = memory_.data();
-    stack.ss_size = memory_.size();
-    sigaltstack(&stack, &before_);
-  }
-  ~SignalStack() { sigaltstack(&before_, nullptr); }
-  SignalStack(const SignalStack&) = delete;
-  SignalStack& operator=(const SignalStack&) = delete;
-
-  bool contains(const void* address) const {
-    return address >= memory_.data() && address < memory_.data() + memory_.size();
-  }
-
- private:
-  std::vector<char> memory_;
-  stack_t before_{};
-};
 
 // Uses a quarter of a megabyte of stack, every page of it.
 __attribute__((noinline)) std::uint64_t use_much_stack() {
@@ -84,80 +51,219 @@ void overflow_in_a_thread() {
   }).join();
 }
 
-template <typename EngineType>
-class SignalStacks : public test::EngineTest<EngineType> {};
-TYPED_TEST_SUITE(SignalStacks, test::SignalEngines, test::EngineNames);
+// What a handler from before ours notes, and the way that one leaves by.
+const SignalStack* watched_stack = nullptr;
+bool was_on_watched_stack = false;
+sigjmp_buf way_out;
 
-TYPED_TEST(SignalStacks, CallbacksHaveTheThreadsStack) {
+void note_stack(int, siginfo_t* info, void*) {
+  was_on_watched_stack = watched_stack->contains(&info);
+  Pages::allow(info->si_addr);
+}
+
+void note_stack_and_use_much(int signal, siginfo_t* info, void* context) {
+  note_stack(signal, info, context);
+  (void)use_much_stack();
+}
+
+void leave(int, siginfo_t*, void*) { siglongjmp(way_out, 1); }
+
+void note_stack_and_use_much_alone(int) {
+  const char here = 0;
+  was_on_watched_stack = watched_stack->contains(&here);
+  (void)use_much_stack();
+}
+
+void touch_forbidden_page() {
+  const Pages pages(1);
+  *static_cast<volatile std::byte*>(pages.begin()) = std::byte{1};
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+template <typename EngineType>
+class SignalStacks : public EngineTest<EngineType> {
+ protected:
+  void TearDown() override {
+    os::set_failure_hook(nullptr);
+    EngineTest<EngineType>::TearDown();
+  }
+};
+TYPED_TEST_SUITE(SignalStacks, SignalEngines, EngineNames);
+
+TYPED_TEST(SignalStacks, CallbacksHaveRoom) {
   std::thread([] {
-    const SignalStack tiny(0);
-    BlockPool pool({.pool_bytes = 2 * kBlockBytes, .block_bytes = kBlockBytes});
+    const SignalStack tiny(kHandlerBytes);
+    BlockPool pool(blocks(2));
     bool on_signal_stack = true;
     std::uint64_t sum = 0;
-    auto stream = input_from_callback<char>(
-        pool,
-        [&](std::span<std::byte> block, std::uint64_t) {
-          char here = 0;
-          on_signal_stack = tiny.contains(&here);
-          sum = use_much_stack();
-          block[0] = std::byte{7};
-          return block.size();
-        },
-        {}, kBlockBytes);
-    EXPECT_EQ(*static_cast<const volatile char*>(stream.data()), 7);
+    auto stream = stream_of(pool, [&](std::span<std::byte> block) {
+      char here = 0;
+      on_signal_stack = tiny.contains(&here);
+      sum = use_much_stack();
+      block[0] = std::byte{7};
+    });
+    EXPECT_EQ(touch(stream.data()), 7);
     EXPECT_FALSE(on_signal_stack);
     EXPECT_EQ(sum, use_much_stack());
+    EXPECT_TRUE(tiny.in_place());
   }).join();
 }
 
 // Nested faults too, of which a signal stack would hold none.
 TYPED_TEST(SignalStacks, NestedCallbacksHaveIt) {
   std::thread([] {
-    const SignalStack tiny(0);
-    BlockPool pool({.pool_bytes = 4 * kBlockBytes, .block_bytes = kBlockBytes});
-    auto inner = input_from_callback<char>(
+    const SignalStack tiny(kHandlerBytes);
+    BlockPool pool(blocks(4));
+    auto inner = stream_of(
         pool,
-        [](std::span<std::byte> block, std::uint64_t) {
+        [](std::span<std::byte> block) {
           std::memset(block.data(), static_cast<int>(use_much_stack() % 128), block.size());
-          return block.size();
         },
-        {}, 4 * kBlockBytes);
-    auto outer = input_from_callback<char>(
+        4);
+    std::size_t read = 0;
+    auto outer = stream_of(
         pool,
-        [&inner](std::span<std::byte> block, std::uint64_t offset) {
+        [&](std::span<std::byte> block) {
           (void)use_much_stack();
-          std::memcpy(block.data(), inner.data() + offset, block.size());
-          return block.size();
+          std::memcpy(block.data(), inner.data() + read, block.size());
+          read += block.size();
         },
-        {}, 4 * kBlockBytes);
+        4);
     const auto expected = static_cast<char>(use_much_stack() % 128);
     std::uint64_t wrong = 0;
     for (std::size_t i = 0; i < 4 * kBlockBytes; i += 1000) wrong += outer.data()[i] != expected;
     EXPECT_EQ(wrong, 0U);
+    EXPECT_TRUE(tiny.in_place());
   }).join();
 }
 
-// The price: when the thread's stack is exhausted there is nothing to run a handler on, ours or one
-// from before ours. The process ends as it would without any handler.
-TYPED_TEST(SignalStacks, AStackOverflowEndsTheProcessWithoutTheEarlierHandler) {
-  EXPECT_EXIT(
-      {
-        this->start_behind(test::action_of(&report_overflow, SA_ONSTACK));
-        overflow_in_a_thread();
-      },
-      KilledBySignal(SIGSEGV), "^$");
+// The handler takes little of a signal stack before it leaves it.
+TYPED_TEST(SignalStacks, TheHandlerTakesWhatTheDocumentsSay) {
+  std::thread([] {
+    const auto returns = action_of([](int) {}, SA_ONSTACK);
+    struct sigaction before {};
+    sigaction(SIGUSR1, &returns, &before);
+    SignalStack stack(64 << 10);
+    raise(SIGUSR1);
+    const std::size_t frame = stack.take_used();
+    sigaction(SIGUSR1, &before, nullptr);
+    EXPECT_GT(frame, 0U);
+    EXPECT_TRUE(stream_works());
+    const std::size_t used = stack.take_used();
+    EXPECT_GT(used, 0U);
+    EXPECT_LE(used, frame + kHandlerBytes);
+    BlockPool pool(blocks(2));
+    const auto stream = failing_stream(pool);
+    EXPECT_TRUE(guarded([&] { touch(stream->data()); }));
+    EXPECT_LE(stack.take_used(), frame + kHandlerBytes);
+  }).join();
 }
 
-// The way out for who needs the report more than streams at that moment.
-TYPED_TEST(SignalStacks, WithoutTheEngineTheOverflowIsReported) {
+// A handler of another signal that comes meanwhile and wants the signal stack does not run over the
+// frames that are on it.
+TYPED_TEST(SignalStacks, OtherSignalsLeaveTheFramesAlone) {
+  std::thread([] {
+    const auto handler = action_of(&note_stack_and_use_much_alone, SA_ONSTACK);
+    struct sigaction before {};
+    sigaction(SIGUSR1, &handler, &before);
+    const SignalStack tiny(kHandlerBytes);
+    watched_stack = &tiny;
+    BlockPool pool(blocks(2));
+    auto stream = stream_of(
+        pool,
+        [](std::span<std::byte> block) {
+          raise(SIGUSR1);
+          EXPECT_FALSE(was_on_watched_stack);
+          block[0] = std::byte{7};
+        },
+        8);
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(touch(stream.data() + i * kBlockBytes), 7);
+    EXPECT_TRUE(tiny.in_place());
+    sigaction(SIGUSR1, &before, nullptr);
+  }).join();
+}
+
+// An earlier handler is called where the kernel would, or where there is as much room.
+TYPED_TEST(SignalStacks, AnEarlierHandlerHasTheStackItAskedFor) {
+  std::thread([this] {
+    const SignalStack tiny(kHandlerBytes);
+    watched_stack = &tiny;
+    this->start_behind(action_of(&note_stack, SA_ONSTACK));
+    touch_forbidden_page();
+    EXPECT_TRUE(was_on_watched_stack);
+    this->start_behind(action_of(&note_stack_and_use_much));
+    touch_forbidden_page();
+    EXPECT_FALSE(was_on_watched_stack);
+    EXPECT_TRUE(tiny.in_place());
+    EXPECT_TRUE(stream_works());
+  }).join();
+}
+
+TYPED_TEST(SignalStacks, AnEarlierHandlerMayLeaveByAJump) {
+  std::thread([this] {
+    for (const int flags : {SA_ONSTACK, 0}) {
+      this->start_behind(action_of(&leave, flags));
+      for (int round = 0; round < 10; ++round) {
+        const SignalStack tiny(kHandlerBytes);
+        volatile bool left = true;
+        if (sigsetjmp(way_out, 1) == 0) {
+          touch_forbidden_page();
+          left = false;
+        }
+        EXPECT_TRUE(left);
+        EXPECT_TRUE(stream_works());
+      }
+    }
+  }).join();
+}
+
+TYPED_TEST(SignalStacks, AStackOverflowIsReportedByTheEarlierHandler) {
   EXPECT_EXIT(
       {
-        this->start_behind(test::action_of(&report_overflow, SA_ONSTACK));
-        test::dispatcher().stop();
+        this->start_behind(action_of(&report_overflow, SA_ONSTACK));
         overflow_in_a_thread();
       },
       ExitedWithCode(42), "stack overflow reported");
 }
 
+// A thread without a signal stack has nothing to run a handler on when its own is exhausted.
+TYPED_TEST(SignalStacks, WithoutASignalStackAnOverflowEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        this->start_behind(action_of(&report_overflow, SA_ONSTACK));
+        std::thread([] {
+          // Sanitizers give each thread one.
+          stack_t none{};
+          none.ss_flags = SS_DISABLE;
+          sigaltstack(&none, nullptr);
+          volatile int depth = 0;
+          overflow(&depth);
+        }).join();
+      },
+      KilledBySignal(SIGSEGV), "^$");
+}
+
+bool refuse_maps = false;
+
+TYPED_TEST(SignalStacks, WithoutMemoryForAStackTheTouchFails) {
+  // In a process that has no stack to reuse.
+  EXPECT_EXIT(
+      {
+        const SignalStack stack(64 << 10);
+        BlockPool pool(blocks(2));
+        auto stream = stream_of(pool, [](std::span<std::byte> block) { block[0] = std::byte{7}; });
+        os::set_failure_hook([](os::MemoryCall call) noexcept {
+          return call == os::MemoryCall::kMap && refuse_maps ? ENOMEM : 0;
+        });
+        refuse_maps = true;
+        const Failure failure = guarded([&] { touch(stream.data()); });
+        refuse_maps = false;
+        std::fprintf(stderr, "%s\n", failure.message().c_str());
+        if (!stack.in_place() || failure.error != ENOMEM) _exit(1);
+        _exit(touch(stream.data()) == 7 ? 42 : 1);
+      },
+      ExitedWithCode(42), "no memory for a stack to serve faults on");
+}
+
 }  // namespace
-}  // namespace vortex
+}  // namespace vortex::test

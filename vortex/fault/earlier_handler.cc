@@ -65,6 +65,10 @@ void EarlierHandler::deliver(int signal, siginfo_t* info, void* context) noexcep
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+bool EarlierHandler::wants_room() const noexcept {
+  return !is_default() && !is_ignored() && (action_.sa_flags & SA_ONSTACK) == 0;
+}
+
 struct sigaction EarlierHandler::restored() const noexcept {
   if (!is_default()) return action_;
   struct sigaction action {};

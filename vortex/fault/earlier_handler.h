@@ -23,6 +23,10 @@ class EarlierHandler {
   // faults again. Async-signal-safe.
   void deliver(int signal, siginfo_t* info, void* context) noexcept;
 
+  // Whether the kernel would call it on the thread's own stack. It may count on more room than an
+  // alternate signal stack has: see call_with_room().
+  bool wants_room() const noexcept;
+
   // The action to put back when ours is taken away.
   struct sigaction restored() const noexcept;
 

@@ -19,6 +19,7 @@
 #include "vortex/fault/diagnostics.h"
 #include "vortex/fault/earlier_handler.h"
 #include "vortex/fault/fault_engine.h"
+#include "vortex/fault/handler_stack.h"
 #include "vortex/fault/machine_context.h"
 #include "vortex/fault/refusals.h"
 #include "vortex/fault/region_table.h"
@@ -32,14 +33,6 @@ namespace vortex::inline v0 {
 constinit thread_local ThreadState g_thread_state;
 
 namespace {
-
-struct FaultFrame : ServiceFrame {
-  Fault fault;
-  std::size_t place;  // of the trampoline that got it
-  int signal;
-  siginfo_t* info;
-  void* signal_context;
-};
 
 // Our handler is the one that the kernel calls. It has several places, each with a function of its
 // own; a reclaim() takes the next place. A handler that was put in front of ours remembers the
@@ -73,10 +66,34 @@ std::atomic<Shared*> shared_state{nullptr};
 
 Shared& shared() noexcept { return *shared_state.load(std::memory_order_acquire); }
 
+constexpr Failure failure_of_process(int error, std::string_view cause) {
+  Failure failure;
+  failure.error = error;
+  failure.stream.text("?");
+  failure.cause.text(cause);
+  return failure;
+}
+constexpr Failure kForkedFailure =
+    failure_of_process(EFAULT, "touched in a forked child, which does not inherit streams");
+constexpr Failure kNoRoomFailure =
+    failure_of_process(ENOMEM, "no memory for a stack to serve faults on");
+
+struct Signal {
+  std::size_t place;  // of the trampoline that got it
+  int number;
+  siginfo_t* info;
+  void* context;
+};
+
+struct FaultFrame : ServiceFrame {
+  Fault fault;
+  Signal signal;
+};
+
 // A fault (or a signal) that is none of ours.
-void forward(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
+void forward_here(const Signal& signal) noexcept {
   Shared& state = shared();
-  state.forwarded.fetch_add(1, std::memory_order_relaxed);
+  std::size_t place = signal.place;
   // Handlers that pass a fault on may do so in a circle, for instance one that was there before us
   // and installs itself once more. A fault that arrives a second time while it is being forwarded
   // (the same signal frame, further down the stack; a record of a handler that left by longjmp lies
@@ -85,18 +102,34 @@ void forward(std::size_t place, int signal, siginfo_t* info, void* context) noex
   Forwarding& forwarding = thread_state().forwarding;
   const Forwarding before = forwarding;
   const auto* const frame = static_cast<const std::byte*>(__builtin_frame_address(0));
-  const bool again = context == before.context && frame < before.frame;
-  forwarding = again ? before : Forwarding{context, frame, 0};
+  const HandlerStack* const stack = current_handler_stack();
+  const bool again =
+      signal.context == before.context && stack == before.stack && frame < before.frame;
+  forwarding = again ? before : Forwarding{signal.context, frame, stack, 0};
   if ((forwarding.places & (1U << place)) != 0) {
     place = state.first_place.load(std::memory_order_relaxed);
   }
   if ((forwarding.places & (1U << place)) != 0) {
-    run_default_action(signal, info);
+    run_default_action(signal.number, signal.info);
   } else {
     forwarding.places |= 1U << place;
-    state.behind[place].load(std::memory_order_acquire)->deliver(signal, info, context);
+    state.behind[place]
+        .load(std::memory_order_acquire)
+        ->deliver(signal.number, signal.info, signal.context);
   }
   forwarding = before;
+}
+
+void forward(const Signal& signal) noexcept {
+  Shared& state = shared();
+  state.forwarded.fetch_add(1, std::memory_order_relaxed);
+  const bool called =
+      state.behind[signal.place].load(std::memory_order_acquire)->wants_room() &&
+      call_with_room(
+          signal.context,
+          [](void* argument) noexcept { forward_here(*static_cast<const Signal*>(argument)); },
+          const_cast<Signal*>(&signal));
+  if (!called) forward_here(signal);
 }
 
 // Leaves every region that was entered in the scope of `guard`, and the handler with them, under
@@ -111,11 +144,11 @@ void forward(std::size_t place, int signal, siginfo_t* info, void* context) noex
     frame->region->server().abandon(guard.failure);
     frame->region->unpin();
   }
-  pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
-  siglongjmp(guard.target, 1);
+  jump_to(guard.target, guard.stack, static_cast<const ucontext_t*>(context)->uc_sigmask);
 }
 
-// A stream could not serve the fault. Returns only to let the process end.
+// A stream could not serve the fault. Returns to let the process end, or where an earlier handler
+// has found another way to go on.
 void fail(const Failure& failure, const FaultFrame& frame) noexcept {
   Shared& state = shared();
   state.failed.fetch_add(1, std::memory_order_relaxed);
@@ -124,9 +157,28 @@ void fail(const Failure& failure, const FaultFrame& frame) noexcept {
     leave_to(*guard, frame.context);
   }
   write_line(failure.line().view());
-  forward(frame.place, frame.signal, frame.info, frame.signal_context);
-  // A handler that returned expects the access to work now. It never will.
-  run_default_action(frame.signal, frame.info);
+  const std::uintptr_t access = goes_on_at(frame.context);
+  forward(frame.signal);
+  // A handler that returned to the access expects it to work now. It never will.
+  if (goes_on_at(frame.context) == access) {
+    run_default_action(frame.signal.number, frame.signal.info);
+  }
+}
+
+// Gives a fault to the engine, where a stream's callbacks have room.
+void deliver_with_room(FaultFrame& frame) noexcept {
+  const bool delivered = call_with_room(
+      frame.context,
+      [](void* argument) noexcept {
+        const Signal& signal = static_cast<const FaultFrame*>(argument)->signal;
+        const FaultEngine* const engine = shared().engine.load(std::memory_order_acquire);
+        engine->deliver(signal.number, signal.info, signal.context);
+      },
+      &frame);
+  if (delivered) return;
+  thread_state().serving = frame.outer;
+  frame.region->unpin();
+  fail(kNoRoomFailure, frame);
 }
 
 void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
@@ -141,17 +193,14 @@ void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context
     region = state.regions.pin(static_cast<const std::byte*>(info->si_addr));
   }
   if (region == nullptr) {
-    forward(place, signal, info, context);
+    forward({place, signal, info, context});
   } else {
     ThreadState& thread = thread_state();
     FaultFrame frame{{region, thread.serving, context},
                      {static_cast<std::byte*>(info->si_addr), access_of(machine)},
-                     place,
-                     signal,
-                     info,
-                     context};
+                     {place, signal, info, context}};
     thread.serving = &frame;
-    state.engine.load(std::memory_order_acquire)->deliver(signal, info, context);
+    deliver_with_room(frame);
   }
   errno = saved_errno;
 }
@@ -197,7 +246,7 @@ std::size_t next_place(EarlierHandler& handler) {
 void install_trampoline(std::size_t place) {
   struct sigaction action {};
   action.sa_sigaction = kTrampolines[place];
-  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART | (kStacksCanBeChanged ? SA_ONSTACK : 0);
   sigemptyset(&action.sa_mask);
   if (sigaction(SIGSEGV, &action, nullptr) != 0) {
     throw Error(errno, "cannot install a SIGSEGV handler");
@@ -238,14 +287,6 @@ void after_fork_in_child() noexcept {
   after_fork_in_parent();
 }
 
-constexpr Failure kForkedFailure = [] {
-  Failure failure;
-  failure.error = EFAULT;
-  failure.stream.text("?");
-  failure.cause.text("touched in a forked child, which does not inherit streams");
-  return failure;
-}();
-
 std::string name_of(const struct sigaction& action) {
   void* code = (action.sa_flags & SA_SIGINFO) != 0 ? reinterpret_cast<void*>(action.sa_sigaction)
                                                    : reinterpret_cast<void*>(action.sa_handler);
@@ -272,7 +313,7 @@ void warn_of_handler_in_front() {
   }
   write_line("vortex: SIGSEGV is handled by " + name_of(now) +
              ", which was installed after vortex; streams work only if it passes their faults on "
-             "(FaultDispatcher::reclaim() puts vortex in front again)");
+             "(FaultDispatcher::reclaim(), in C vtx_reclaim_faults(), puts vortex in front again)");
 }
 
 }  // namespace

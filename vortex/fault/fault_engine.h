@@ -75,6 +75,9 @@ void settle_faults() noexcept;
 // has to end. False: it is none of ours.
 bool fail_here(const std::byte* address, const void* context) noexcept;
 
+// Whether the calling thread is one of the engine's.
+bool is_fault_thread() noexcept;
+
 // The thread for which `thread` serves a fault at this moment; 0: it serves none.
 std::int32_t served_by(std::int32_t thread) noexcept;
 

@@ -1,6 +1,5 @@
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,8 +13,9 @@
 #include <utility>
 
 #include "vortex/error.h"
-#include "vortex/fault/earlier_handler.h"
+#include "vortex/fault/bus_errors.h"
 #include "vortex/fault/fault_engine.h"
+#include "vortex/fault/ordered_by_kernel.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/masked_thread.h"
 #include "vortex/os/memory.h"
@@ -23,44 +23,8 @@
 #include "vortex/os/userfaultfd.h"
 #include "vortex/os/waiting.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define VORTEX_THREAD_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define VORTEX_THREAD_SANITIZER
-#endif
-#endif
-
-#ifdef VORTEX_THREAD_SANITIZER
-extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
-extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
-extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
-extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
-#endif
-
 namespace vortex::inline v0 {
 namespace {
-
-// A race detector does not know that whoever touched the page sleeps until it is woken, and that
-// the kernel orders the two.
-class OrderedByKernel {
- public:
-#ifdef VORTEX_THREAD_SANITIZER
-  OrderedByKernel() noexcept {
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-  }
-  ~OrderedByKernel() {
-    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-  }
-#else
-  OrderedByKernel() noexcept {}
-  ~OrderedByKernel() {}
-#endif
-  OrderedByKernel(const OrderedByKernel&) = delete;
-  OrderedByKernel& operator=(const OrderedByKernel&) = delete;
-};
 
 // How often the listener looks for the next fault before it sleeps: some ten microseconds, as long
 // as an end of a channel spins.
@@ -269,51 +233,6 @@ void FaultThreads::answer(Server& server, const Message& message, std::uint64_t 
   faults_->wake(fault.address);
 }
 
-// ---- Bus errors: what a poisoned page answers to the program's own accesses.
-
-std::atomic<EarlierHandler*> earlier{nullptr};
-
-bool fail_bus_error(const siginfo_t* info, const void* context) noexcept {
-  const auto* const address = static_cast<const std::byte*>(info->si_addr);
-  if (serving_turn == 0) return fail_here(address, context);
-  // Inside a fault of ours. A race detector forgets for a handler what it was told to ignore; what
-  // the handler tells it holds where a jump out of the handler leads.
-  const OrderedByKernel ordered;
-  return fail_here(address, context);
-}
-
-void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
-  const int saved = errno;
-  const bool ours = !sent_by_somebody(info) && fail_bus_error(info, context);
-  earlier.load(std::memory_order_acquire)->deliver(signal, info, context);
-  // A handler that returned expects the access to work now. It never will.
-  if (ours) run_default_action(signal, info);
-  errno = saved;
-}
-
-void install_bus_handler() {
-  struct sigaction before {};
-  sigaction(SIGBUS, nullptr, &before);
-  if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == &on_bus_error) return;
-  earlier.store(&EarlierHandler::keep(before), std::memory_order_release);
-  struct sigaction action {};
-  action.sa_sigaction = &on_bus_error;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  if (sigaction(SIGBUS, &action, nullptr) != 0) {
-    throw Error(errno, "cannot install a SIGBUS handler");
-  }
-}
-
-void remove_bus_handler() noexcept {
-  struct sigaction now {};
-  sigaction(SIGBUS, nullptr, &now);
-  // Somebody in front of us may pass bus errors on.
-  if ((now.sa_flags & SA_SIGINFO) == 0 || now.sa_sigaction != &on_bus_error) return;
-  const struct sigaction before = earlier.load(std::memory_order_relaxed)->restored();
-  sigaction(SIGBUS, &before, nullptr);
-}
-
 // ---- The engine.
 
 void prepare() {
@@ -375,6 +294,8 @@ bool being_served(std::int32_t thread) noexcept {
   FaultThreads* const all = threads.load(std::memory_order_acquire);
   return all != nullptr && all->being_served(thread);
 }
+
+bool is_fault_thread() noexcept { return serving_turn != 0; }
 
 std::int32_t served_by(std::int32_t thread) noexcept {
   const FaultThreads* const all = threads.load(std::memory_order_acquire);

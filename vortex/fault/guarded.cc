@@ -1,12 +1,16 @@
 #include "vortex/guarded.h"
 
+#include "vortex/fault/handler_stack.h"
 #include "vortex/fault/refusals.h"
 #include "vortex/fault/thread_state.h"
 
 namespace vortex::inline v0 {
 
 GuardFrame::GuardFrame() noexcept
-    : outer(thread_state().guard), serving(thread_state().serving), counted(outer == nullptr) {
+    : outer(thread_state().guard),
+      serving(thread_state().serving),
+      stack(current_handler_stack()),
+      counted(outer == nullptr) {
   thread_state().guard = this;
   if (counted) enter_guarded();
 }

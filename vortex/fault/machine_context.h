@@ -1,4 +1,4 @@
-// The processor's report of a fault.
+// The processor's report of a fault, and where the interrupted code goes on.
 #pragma once
 
 #include <ucontext.h>
@@ -34,6 +34,20 @@ inline Access access_of(const ucontext_t* context) noexcept {
 #else
   (void)context;
   return Access::kUnknown;
+#endif
+}
+
+// Where the interrupted code goes on when the handler returns. A handler may have changed it: Go
+// and Java go on where they make an exception of the fault. 0 where it is not known.
+inline std::uintptr_t goes_on_at(const void* context) noexcept {
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(
+      static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return static_cast<const ucontext_t*>(context)->uc_mcontext.pc;
+#else
+  (void)context;
+  return 0;
 #endif
 }
 

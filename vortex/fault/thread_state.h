@@ -9,12 +9,14 @@
 namespace vortex::inline v0 {
 
 struct GuardFrame;
+struct HandlerStack;
 
 // A fault that is none of ours, while a handler from before ours has it.
 struct Forwarding {
-  const void* context = nullptr;     // the signal frame
-  const std::byte* frame = nullptr;  // our stack frame when it first came by
-  std::uint32_t places = 0;          // bit i: it has come by trampoline i
+  const void* context = nullptr;        // the signal frame
+  const std::byte* frame = nullptr;     // our stack frame when it first came by
+  const HandlerStack* stack = nullptr;  // the one of ours that this lies on; null: none
+  std::uint32_t places = 0;             // bit i: it has come by trampoline i
 };
 
 // Lives in the initial TLS block (never allocated on first touch, which could call malloc inside
@@ -23,6 +25,7 @@ struct ThreadState {
   ServiceFrame* serving = nullptr;  // innermost
   GuardFrame* guard = nullptr;      // innermost vortex::guarded() of this thread
   Forwarding forwarding;
+  HandlerStack* stack = nullptr;  // the one that the thread is on, or has left by a jump of its own
 };
 
 #if defined(__GNUC__)
