@@ -25,6 +25,11 @@
 // - Touching that memory raises SIGSEGV, which the library serves. A touch that it cannot serve (an
 //   I/O error, a place outside the window) ends the process with a line that says why, unless it
 //   happens in vtx_guarded().
+// - A touch is served on the stack of the thread; in a thread with an alternate signal stack
+//   (sigaltstack(2)) on a stack of the library's as large as a thread's, callbacks included. So
+//   goroutines may touch streams, as may threads whose stacks are small once they have one of 16
+//   KiB. Callbacks must be functions of C or the like, which no other language's runtime has to
+//   know of. docs/limits.md, "Small stacks, and other languages", has the rules for each.
 // - System calls do not fault: read(2), write(2) and the like need vtx_input_prefault() or
 //   vtx_output_prefault() first.
 // - A forked child must not use the handles of its parent, except that it may close them.
@@ -60,6 +65,25 @@ VORTEX_EXPORT const char* vtx_strerror(const void* handle);
 // of stream memory) that cannot be served ends the process. In a body in C++, destructors do not
 // run. Costs some 20 ns, and no system call.
 VORTEX_EXPORT int vtx_guarded(void (*body)(void* context), void* context);
+
+// ---- Faults ------------------------------------------------------------------------------------
+
+// How touches reach the library: see fault_dispatcher.h.
+typedef enum vtx_engine {
+  VTX_ENGINE_DEFAULT = 0,  // what the environment's VORTEX_ENGINE says, or by signal
+  VTX_ENGINE_SIGNAL,       // SIGSEGV, on the thread that touched
+  VTX_ENGINE_USERFAULTFD   // threads of the library; Linux 6.8, with permission
+} vtx_engine;
+
+// Decides the engine, a vtx_engine, before the first pool or stream does with the default. -EBUSY
+// where another one is in use; -ENOSYS, -EPERM or -ENOTSUP where this one cannot be, and the text
+// says what to set.
+VORTEX_EXPORT int vtx_receive_faults(int engine);
+// For a program in which something has begun to handle SIGSEGV after the library's first stream
+// (Python's faulthandler.enable(), Go's signal.Notify() of SIGSEGV, a plug-in with a runtime of its
+// own): puts the library in front again. That handler gets the faults that are not the library's.
+// Does nothing where no other is in front. -EBUSY where it is libsigsegv's.
+VORTEX_EXPORT int vtx_reclaim_faults(void);
 
 // ---- Memory ------------------------------------------------------------------------------------
 

@@ -1,0 +1,3 @@
+module vortex.example/streams
+
+go 1.18
