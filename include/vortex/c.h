@@ -254,7 +254,7 @@ VORTEX_EXPORT int vtx_array_open(const char* path, const vtx_array_options* opti
 VORTEX_EXPORT void* vtx_array_data(const vtx_array* array);
 VORTEX_EXPORT uint64_t vtx_array_length(const vtx_array* array);
 // The file is longer or shorter from now on, on the disk as well; what is new reads as zeros.
-// -EFBIG beyond the reservation, and what the system says, with nothing changed.
+// -EFBIG beyond the reservation or RLIMIT_FSIZE, and what the system says, with nothing changed.
 VORTEX_EXPORT int vtx_array_resize(vtx_array* array, uint64_t bytes);
 // Writes what was changed in [offset, offset + bytes), and waits; with `sync` until the disk has it
 // for good. What could not be written stays in memory, and the next call tries again.

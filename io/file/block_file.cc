@@ -22,6 +22,7 @@
 #include "io/file/temporary_name.h"
 #include "io/file/uninterrupted.h"
 #include "vortex/error.h"
+#include "vortex/os/size_signal.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -43,6 +44,20 @@ constexpr int kPipeBytes = 256 << 10;
 // Where the system refuses it, the pipe stays as it is.
 void enlarge_pipe(int pipe) noexcept {
   if (fcntl(pipe, F_GETPIPE_SZ) < kPipeBytes) fcntl(pipe, F_SETPIPE_SZ, kPipeBytes);
+}
+
+// A call that may make a file longer.
+template <typename Call>
+int grow(Call call) noexcept {
+  return os::without_size_signal([&] { return uninterrupted(call); });
+}
+
+// What RLIMIT_FSIZE has to do with an error.
+std::string limit_behind(int error) {
+  rlimit limit{};
+  if (error != EFBIG || getrlimit(RLIMIT_FSIZE, &limit) != 0) return {};
+  if (limit.rlim_cur == RLIM_INFINITY) return {};
+  return ": RLIMIT_FSIZE is " + format_bytes(limit.rlim_cur) + "; raise it (ulimit -f)";
 }
 
 struct FreeDeleter {
@@ -80,7 +95,7 @@ void BlockFile::close() noexcept {
 }
 
 void BlockFile::fail(const std::string& operation, int error) const {
-  throw Error(error, operation + " '" + name_ + "'");
+  throw Error(error, operation + " '" + name_ + "'" + limit_behind(error));
 }
 
 void BlockFile::fail(const std::string& operation) const { fail(operation, errno); }
@@ -225,15 +240,17 @@ void BlockFile::open_direct(Trial trial) {
         std::max(alignment_, kUsualAlignment), std::max(alignment_, kUsualAlignment)));
     if (sector == nullptr) fail("no memory to try direct I/O on", ENOMEM);
     std::memset(sector.get(), 0, alignment_);
-    const ssize_t moved = trial == Trial::kWrite ? pwrite(direct_, sector.get(), alignment_, 0)
-                                                 : pread(direct_, sector.get(), alignment_, 0);
+    const ssize_t moved = os::without_size_signal([&] {
+      return trial == Trial::kWrite ? pwrite(direct_, sector.get(), alignment_, 0)
+                                    : pread(direct_, sector.get(), alignment_, 0);
+    });
     if (moved < 0) error = errno;
   }
   if (error == 0) return;
   if (direct_ >= 0) ::close(direct_);
   direct_ = -1;
   alignment_ = 1;
-  if (error == ENOSPC) fail("write the first sector of", error);
+  if (error == ENOSPC || error == EFBIG) fail("write the first sector of", error);
   refusal_ = "direct I/O is refused: " + std::generic_category().message(error);
 }
 
@@ -258,7 +275,7 @@ void BlockFile::allocate(std::uint64_t bytes) {
                             "': the file system has room for " + format_bytes(*room));
   }
   const auto length = static_cast<off_t>(bytes);
-  if (uninterrupted([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) return;
+  if (grow([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) return;
   if (errno == EOPNOTSUPP || errno == ENOSYS) return;
   fail("reserve " + format_bytes(bytes) + " for");
 }
@@ -274,10 +291,10 @@ bool BlockFile::try_to_grow(std::uint64_t from, std::uint64_t bytes) noexcept {
   const auto done = [](int result) {
     return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS;
   };
-  const bool grown = fits && done(uninterrupted([&] {
-                       return fallocate(file_, FALLOC_FL_KEEP_SIZE, begin, length - begin);
-                     })) &&
-                     done(uninterrupted([&] { return ftruncate(file_, length); }));
+  const bool grown =
+      fits &&
+      done(grow([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, begin, length - begin); })) &&
+      done(grow([&] { return ftruncate(file_, length); }));
   errno = saved;
   return grown;
 }
@@ -285,7 +302,7 @@ bool BlockFile::try_to_grow(std::uint64_t from, std::uint64_t bytes) noexcept {
 void BlockFile::grow_ahead(std::uint64_t end) noexcept {
   if (end <= grown_ || end < kLeastGrowth || !to_be_ || direct_ < 0) return;
   std::uint64_t length = end + std::max(kLeastGrowth, end / 8);
-  // Making it longer than this would end the process.
+  // What is written up to there works, and a call that asks for more fails.
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0)
     length = std::min<std::uint64_t>(length, limit.rlim_cur);
@@ -294,13 +311,15 @@ void BlockFile::grow_ahead(std::uint64_t end) noexcept {
   const int saved = errno;
   const auto to = static_cast<off_t>(length);
   // What cannot be made longer at once may still grow with its writes.
-  if (uninterrupted([&] { return ftruncate(file_, to); }) != 0) grown_ = kNeverAgain;
+  if (grow([&] { return ftruncate(file_, to); }) != 0) grown_ = kNeverAgain;
   errno = saved;
 }
 
 void BlockFile::truncate(std::uint64_t bytes) {
   const auto length = static_cast<off_t>(bytes);
-  if (uninterrupted([&] { return ftruncate(file_, length); }) != 0) fail("truncate");
+  if (grow([&] { return ftruncate(file_, length); }) != 0) {
+    fail("set the length of " + format_bytes(bytes) + " for");
+  }
 }
 
 void BlockFile::sync() {

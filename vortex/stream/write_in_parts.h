@@ -11,6 +11,7 @@
 #include <string>
 
 #include "vortex/error.h"
+#include "vortex/os/size_signal.h"
 
 namespace vortex::inline v0 {
 
@@ -38,7 +39,8 @@ void write_in_parts(int descriptor, Readable& from, const std::string& name,
   while (offset < end) {
     const std::size_t part = part_within_block(offset, end, block_bytes);
     from.prefault(offset, part);
-    const ssize_t written = write(descriptor, from.bytes() + offset, part);
+    const ssize_t written =
+        os::without_size_signal([&] { return write(descriptor, from.bytes() + offset, part); });
     if (written >= 0) {
       offset += static_cast<std::uint64_t>(written);
     } else if (errno != EINTR) {
