@@ -54,7 +54,7 @@ struct FileArrayStatistics {
 enum class Flush : std::uint8_t {
   kWritten,  // with the kernel or the disk: other processes read them, a failure of power may lose
              // them
-  kSynced,   // on the disk, for good (fsync)
+  kSynced,   // on the disk, for good (fsync), and so is the name of a file opened with `make`
 };
 
 // The untyped part.

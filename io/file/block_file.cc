@@ -75,6 +75,7 @@ BlockFile& BlockFile::operator=(BlockFile&& other) noexcept {
   close();
   name_ = std::move(other.name_);
   to_be_ = std::exchange(other.to_be_, {});
+  unsynced_ = std::exchange(other.unsynced_, {});
   owned_ = other.owned_;
   file_ = std::exchange(other.file_, -1);
   direct_ = std::exchange(other.direct_, -1);
@@ -89,6 +90,7 @@ BlockFile& BlockFile::operator=(BlockFile&& other) noexcept {
 
 void BlockFile::close() noexcept {
   to_be_ = {};
+  unsynced_ = {};
   if (direct_ >= 0) ::close(direct_);
   if (file_ >= 0 && owned_) ::close(file_);
   file_ = direct_ = -1;
@@ -113,7 +115,18 @@ BlockFile BlockFile::open(const std::string& path, bool direct) {
 BlockFile BlockFile::open_to_change(const std::string& path, bool make, bool direct) {
   BlockFile file;
   file.name_ = path;
-  file.file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | (make ? O_CREAT : 0), 0666);
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOCTTY;
+  if (make) {
+    // The folder that the name is made in, or was not long ago.
+    const std::string target = followed_links(path);
+    const std::string base = name_in_folder(target);
+    file.unsynced_ = OpenFolder(target);
+    file.file_ = file.unsynced_ && !base.empty()
+                     ? openat(file.unsynced_.descriptor(), base.c_str(), kFlags | O_CREAT, 0666)
+                     : ::open(path.c_str(), kFlags | O_CREAT, 0666);
+  } else {
+    file.file_ = ::open(path.c_str(), kFlags);
+  }
   if (file.file_ < 0) file.fail("open to change");
   file.look(false);
   if (!file.seekable_) file.fail("change in place", ESPIPE);
@@ -325,6 +338,9 @@ void BlockFile::truncate(std::uint64_t bytes) {
 void BlockFile::sync() {
   // Descriptors that have nothing to sync, such as pipes, say EINVAL.
   if (uninterrupted([&] { return fsync(file_); }) != 0 && errno != EINVAL) fail("sync");
+  if (!unsynced_) return;
+  if (const int error = unsynced_.sync(file_)) fail("sync the folder of", error);
+  unsynced_ = {};
 }
 
 bool BlockFile::punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept {

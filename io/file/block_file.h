@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "io/file/open_folder.h"
 #include "io/file/output_name.h"
 #include "vortex/detail/export.h"
 
@@ -40,7 +41,8 @@ class VORTEX_EXPORT BlockFile {
   // Opens for reading; devices and pipes too.
   static BlockFile open(const std::string& path, bool direct = true);
   // Opens a regular file or a block device to read and change it in place. With `make`, a file that
-  // is missing is made, empty, under its name at once.
+  // is missing is made, empty, under its name at once, and the first sync() has the name reach the
+  // disk as well.
   static BlockFile open_to_change(const std::string& path, bool make, bool direct = true);
   // Something else than a regular file at `path` (a device, a pipe) is opened for writing as it is.
   // Symbolic links are followed and stay. A path that could not be given to the file in the end is
@@ -115,8 +117,9 @@ class VORTEX_EXPORT BlockFile {
   [[noreturn]] void fail(const std::string& operation) const;
   [[noreturn]] void fail(const std::string& operation, int error) const;
 
-  std::string name_;  // path, final path or description
-  OutputName to_be_;  // of a file that was created and has not been published
+  std::string name_;     // path, final path or description
+  OutputName to_be_;     // of a file that was created and has not been published
+  OpenFolder unsynced_;  // of a file that may have been made, until it is synced
   bool owned_ = true;
   int file_ = -1;
   int direct_ = -1;

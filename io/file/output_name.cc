@@ -10,16 +10,10 @@
 
 #include "io/file/path_names.h"
 #include "io/file/temporary_name.h"
-#include "io/file/uninterrupted.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
 namespace {
-
-std::string base_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? path : path.substr(slash + 1);
-}
 
 int link_nameless(int file, int folder, const std::string& name) {
   return linkat(AT_FDCWD, path_of_descriptor(file).c_str(), folder, name.c_str(),
@@ -31,15 +25,12 @@ int link_nameless(int file, int folder, const std::string& name) {
 }  // namespace
 
 OutputName::OutputName(const std::string& path, const struct stat* existing, bool replace)
-    : path_(path), base_(base_of(path)), replace_(replace), creator_pid_(getpid()) {
-  const std::string folder = folder_of(path);
-  folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  folder_readable_ = folder_ >= 0;
-  // A folder that may be written to and not read.
-  if (folder_ < 0 && errno == EACCES) {
-    folder_ = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  }
-  if (folder_ < 0) fail("create", errno);
+    : path_(path),
+      base_(name_in_folder(path)),
+      folder_(path),
+      replace_(replace),
+      creator_pid_(getpid()) {
+  if (!folder_) fail("create", errno);
   if (existing == nullptr) return;
   expect_replaceable(*existing);
   passed_on_.emplace(path, *existing);
@@ -47,8 +38,9 @@ OutputName::OutputName(const std::string& path, const struct stat* existing, boo
 
 OutputName::~OutputName() {
   // A forked child has the object, and its parent goes on with the file.
-  if (!temporary_.empty() && getpid() == creator_pid_) unlinkat(folder_, temporary_.c_str(), 0);
-  if (folder_ >= 0) ::close(folder_);
+  if (!temporary_.empty() && getpid() == creator_pid_) {
+    unlinkat(folder_.descriptor(), temporary_.c_str(), 0);
+  }
 }
 
 OutputName::OutputName(OutputName&& other) noexcept { *this = std::move(other); }
@@ -59,7 +51,6 @@ OutputName& OutputName::operator=(OutputName&& other) noexcept {
   std::swap(temporary_, other.temporary_);
   std::swap(passed_on_, other.passed_on_);
   std::swap(folder_, other.folder_);
-  std::swap(folder_readable_, other.folder_readable_);
   std::swap(replace_, other.replace_);
   std::swap(nameless_, other.nameless_);
   std::swap(taken_, other.taken_);
@@ -78,12 +69,12 @@ void OutputName::expect_replaceable(const struct stat& existing) const {
     throw Error(error, "replace '" + path_ + "', " + reason);
   };
   struct stat named {};
-  if (fstatat(folder_, base_.c_str(), &named, 0) != 0 || named.st_dev != existing.st_dev ||
-      named.st_ino != existing.st_ino) {
+  if (fstatat(folder_.descriptor(), base_.c_str(), &named, 0) != 0 ||
+      named.st_dev != existing.st_dev || named.st_ino != existing.st_ino) {
     refuse(ENOENT, "which is open and has no name any more");
   }
   struct statx status {};
-  if (statx(folder_, base_.c_str(), 0, STATX_BASIC_STATS, &status) == 0) {
+  if (statx(folder_.descriptor(), base_.c_str(), 0, STATX_BASIC_STATS, &status) == 0) {
     if ((status.stx_attributes & STATX_ATTR_IMMUTABLE) != 0) refuse(EPERM, "which is immutable");
     if ((status.stx_attributes & STATX_ATTR_APPEND) != 0) {
       refuse(EPERM, "to which can only be appended");
@@ -93,12 +84,12 @@ void OutputName::expect_replaceable(const struct stat& existing) const {
     }
   }
   // A rename does not ask for that, but whoever took the permission away meant the contents.
-  if (faccessat(folder_, base_.c_str(), W_OK, AT_EACCESS) != 0) {
+  if (faccessat(folder_.descriptor(), base_.c_str(), W_OK, AT_EACCESS) != 0) {
     refuse(errno, "which may not be written to");
   }
   struct stat folder {};
   const uid_t me = geteuid();
-  if (me != 0 && fstat(folder_, &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
+  if (me != 0 && fstat(folder_.descriptor(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
       existing.st_uid != me && folder.st_uid != me) {
     refuse(EPERM, "somebody else's file in a folder where only owners may (sticky)");
   }
@@ -107,7 +98,7 @@ void OutputName::expect_replaceable(const struct stat& existing) const {
 int OutputName::create(unsigned mode) {
   // Nobody looks into a file that takes the place of another before it has that one's rights.
   const mode_t now = passed_on_ ? 0600 : static_cast<mode_t>(mode);
-  const int nameless = openat(folder_, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, now);
+  const int nameless = openat(folder_.descriptor(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, now);
   if (nameless >= 0) {
     // A file without a name gets one by way of /proc.
     nameless_ = access(path_of_descriptor(nameless).c_str(), F_OK) == 0;
@@ -116,7 +107,7 @@ int OutputName::create(unsigned mode) {
   }
   int file = -1;
   const int error = take_temporary_name(base_, temporary_, [&](const std::string& name) {
-    file = openat(folder_, name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, now);
+    file = openat(folder_.descriptor(), name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, now);
     return file >= 0 ? 0 : errno;
   });
   if (error == EACCES) {
@@ -137,14 +128,18 @@ int OutputName::create(unsigned mode) {
 void OutputName::expect_no_replacing() {
   std::string other;
   int error = take_temporary_name(base_, other, [this](const std::string& name) {
-    return linkat(folder_, temporary_.c_str(), folder_, name.c_str(), 0) == 0 ? 0 : errno;
+    return linkat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), name.c_str(),
+                  0) == 0
+               ? 0
+               : errno;
   });
   if (error == 0) {
-    unlinkat(folder_, other.c_str(), 0);
+    unlinkat(folder_.descriptor(), other.c_str(), 0);
     return;
   }
   error = take_temporary_name(base_, other, [this](const std::string& name) {
-    return renameat2(folder_, temporary_.c_str(), folder_, name.c_str(), RENAME_NOREPLACE) == 0
+    return renameat2(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), name.c_str(),
+                     RENAME_NOREPLACE) == 0
                ? 0
                : errno;
   });
@@ -158,7 +153,7 @@ void OutputName::expect_no_replacing() {
 
 int OutputName::link_to_temporary_name(int file) {
   return take_temporary_name(base_, temporary_, [&](const std::string& name) {
-    return link_nameless(file, folder_, name);
+    return link_nameless(file, folder_.descriptor(), name);
   });
 }
 
@@ -172,7 +167,7 @@ void OutputName::prepare(int file) {
 
 void OutputName::take(int file) {
   if (temporary_.empty()) {
-    int error = link_nameless(file, folder_, base_);
+    int error = link_nameless(file, folder_.descriptor(), base_);
     if (error == 0) {
       taken_ = true;
       return;
@@ -183,17 +178,20 @@ void OutputName::take(int file) {
     if (error != 0) fail("give a name to", error);
   }
   if (replace_) {
-    if (renameat(folder_, temporary_.c_str(), folder_, base_.c_str()) != 0) {
+    if (renameat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), base_.c_str()) !=
+        0) {
       fail("rename into place", errno);
     }
     temporary_.clear();
-  } else if (linkat(folder_, temporary_.c_str(), folder_, base_.c_str(), 0) == 0) {
-    if (unlinkat(folder_, temporary_.c_str(), 0) == 0) temporary_.clear();
+  } else if (linkat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), base_.c_str(),
+                    0) == 0) {
+    if (unlinkat(folder_.descriptor(), temporary_.c_str(), 0) == 0) temporary_.clear();
   } else if (errno == EEXIST) {
     fail("give its name to", EEXIST);
   } else {
     const unsigned flags = RENAME_NOREPLACE;
-    if (renameat2(folder_, temporary_.c_str(), folder_, base_.c_str(), flags) != 0) {
+    if (renameat2(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), base_.c_str(),
+                  flags) != 0) {
       fail("rename into place", errno);
     }
     temporary_.clear();
@@ -206,12 +204,9 @@ void OutputName::settle(int file, bool durable) const {
     throw Error(error, "'" + path_ + "' is whole and in place, but " + what);
   };
   if (durable) {
-    // A folder that may be written to and not read is synced with all its file system.
-    const int synced =
-        uninterrupted([&] { return folder_readable_ ? fsync(folder_) : syncfs(file); });
-    if (synced != 0 && errno != EINVAL) {
+    if (const int error = folder_.sync(file)) {
       fail_in_place(
-          errno, "its folder cannot be synced: a crash of the system may yet take the name back");
+          error, "its folder cannot be synced: a crash of the system may yet take the name back");
     }
   }
   if (mode_refusal_ != 0) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "io/file/file_attributes.h"
+#include "io/file/open_folder.h"
 
 namespace vortex::inline v0 {
 
@@ -28,7 +29,7 @@ class OutputName {
   OutputName& operator=(OutputName&& other) noexcept;
 
   // Whether there is a file to be named.
-  explicit operator bool() const noexcept { return folder_ >= 0 && !taken_; }
+  explicit operator bool() const noexcept { return static_cast<bool>(folder_) && !taken_; }
 
   // Opens the file to be, for reading and writing: without a name (O_TMPFILE), or, where the file
   // system cannot do that, under a temporary one. Throws Error.
@@ -53,8 +54,7 @@ class OutputName {
   std::string base_;  // the name in the folder
   std::string temporary_;
   std::optional<FileAttributes> passed_on_;
-  int folder_ = -1;
-  bool folder_readable_ = false;
+  OpenFolder folder_;
   bool replace_ = true;
   bool nameless_ = false;
   bool taken_ = false;

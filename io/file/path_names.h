@@ -9,6 +9,8 @@ namespace vortex::inline v0 {
 
 // The folder that a path's file lies in.
 VORTEX_EXPORT std::string folder_of(const std::string& path);
+// What the file is called there.
+std::string name_in_folder(const std::string& path);
 
 // A path of this process's own that leads to what a descriptor has open, where there is a /proc.
 std::string path_of_descriptor(int descriptor);

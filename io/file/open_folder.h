@@ -1,0 +1,32 @@
+// The folder of a file, held open: whatever it is called later, it is the one.
+#pragma once
+
+#include <string>
+
+namespace vortex::inline v0 {
+
+// Movable; empty once it was moved from.
+class OpenFolder {
+ public:
+  OpenFolder() = default;
+  // The folder that the file at `path` lies or will lie in, whose links have been followed. Where
+  // it cannot be opened the object is empty, and errno says why.
+  explicit OpenFolder(const std::string& path);
+  ~OpenFolder();
+  OpenFolder(OpenFolder&& other) noexcept;
+  OpenFolder& operator=(OpenFolder&& other) noexcept;
+
+  explicit operator bool() const noexcept { return descriptor_ >= 0; }
+  // For calls such as openat(2).
+  int descriptor() const noexcept { return descriptor_; }
+
+  // The names in it have reached the disk when this returns 0; an errno value otherwise. `file` is
+  // a descriptor of a file in it. Blocks.
+  int sync(int file) const noexcept;
+
+ private:
+  int descriptor_ = -1;
+  bool readable_ = false;
+};
+
+}  // namespace vortex::inline v0
