@@ -131,8 +131,9 @@ class VORTEX_EXPORT FileArrayBase {
 // Holes read as zeros and stay holes until a block of them is changed; then the block is written
 // whole. What is written behind the end, in the last block, is not in the file, and a write behind
 // that block is the stream's error (ERANGE). A block that cannot be written (ENOSPC, EIO) stays in
-// memory. When a touch needs memory and nothing can be written, that is the stream's error; flush()
-// goes on working. A process that ends without the destructor loses what was not written.
+// memory. A touch that needs memory while nothing can be written is refused, with that error; the
+// next one tries again, and flush() does. A process that ends without the destructor loses what was
+// not written.
 //
 // It is mmap() with a fixed memory, direct I/O, a read-ahead per walk and errors in place of
 // SIGBUS. mmap() is the better choice where the file fits into memory and is used again and again,

@@ -36,7 +36,7 @@ struct AddressSpace {
 //
 // Faults of one stream are served one at a time; several threads may fault on it at once, and the
 // ones that find their block placed go on. After the first error every further fault of the stream
-// fails with that error.
+// fails with that error, unless a stream of that kind says otherwise.
 class VORTEX_EXPORT Stream {
  public:
   Stream(const Stream&) = delete;
@@ -47,8 +47,9 @@ class VORTEX_EXPORT Stream {
   // The addresses that are reserved.
   std::uint64_t reserved_bytes() const noexcept { return reserved_bytes_; }
 
-  // The first error, or a Failure that converts to false. Thread-safe, does not wait for a fault
-  // that is being served.
+  // The first error, or a Failure that converts to false. A fault that was refused for want of
+  // something, as a FileArray's on a full disk, shows here until the next one. Thread-safe, does
+  // not wait for a fault that is being served.
   Failure failure() const noexcept;
 
   // Fails the stream from outside, on any thread: whoever waits inside one of its faults is woken
@@ -93,6 +94,12 @@ class VORTEX_EXPORT Stream {
   // signal; streams that place what may only be read override it.
   virtual void take_from_sight(std::uint64_t offset) noexcept;
 
+  // The access at base() + offset was refused, and the page answers so ever after, by refuse() or
+  // for good. Where a later access may be served, takes that answer away and returns true. Called
+  // with the stream locked, where a fault cannot be answered by a signal; streams that refuse()
+  // override it.
+  virtual bool clear_refused(std::uint64_t offset) noexcept;
+
   // Wakes a handle_fault() that waits for something; called from another thread, without the lock,
   // after stopping() has become true.
   virtual void wake() noexcept {}
@@ -107,6 +114,12 @@ class VORTEX_EXPORT Stream {
 
   // Records the error of the fault at `offset` unless there is one already, and returns false.
   bool fail(int error, std::string_view cause, std::uint64_t offset) noexcept;
+  // Refuses this fault alone, for want of something that may be there when the next one comes, and
+  // returns false. failure() tells of it until then.
+  bool refuse(int error, std::string_view cause, std::uint64_t offset) noexcept;
+  // What the next fault does first: failure() tells of no refused one any more. With the stream
+  // locked.
+  void forget_refusal() noexcept;
 
   bool stopping() const noexcept;
   bool failed() const noexcept;
@@ -149,11 +162,13 @@ class VORTEX_EXPORT Stream {
   void note_spurious_fault() noexcept;
 
  private:
-  const Failure* serve(const Fault& fault) noexcept;
+  bool serve(const Fault& fault, Failure& why) noexcept;
   void abandon(const Failure& inner) noexcept;
   void withhold(const Fault& fault) noexcept;
+  bool readmit(std::byte* address) noexcept;
   bool helpless(std::uint64_t offset, std::int32_t thread) noexcept;
-  void record(int error, std::string_view cause, std::uint64_t offset, Window window) noexcept;
+  void record(int error, std::string_view cause, std::uint64_t offset, Window window,
+              bool passing = false) noexcept;
 
   struct State;
   const std::unique_ptr<State> state_;

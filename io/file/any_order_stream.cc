@@ -176,7 +176,8 @@ bool AnyOrderStream::serve_block(Access access, std::uint64_t index,
     const std::size_t most = cursor != nullptr ? blocks_to_border(*cursor, index) : 1;
     if (read_run(cursor, index, most, true) == 0) {
       if (stopping()) return fail(ECANCELED, "the stream was cancelled", offset);
-      if (!write_failure_.ok()) return fail(write_failure_.error, write_failure_.cause, offset);
+      // There may be room when the next touch comes.
+      if (!write_failure_.ok()) return refuse(write_failure_.error, write_failure_.cause, offset);
       return fail(refusal_ != 0 ? refusal_ : ENOMEM,
                   refusal_ != 0 ? cannot_move_block(refusal_) : kNoMemory, offset);
     }
@@ -206,6 +207,14 @@ void AnyOrderStream::take_from_sight(std::uint64_t offset) noexcept {
     vacate(base() + round_up(transfers_.length(), os::page_bytes()), os::page_bytes());
     filler_placed_ = false;
   }
+}
+
+bool AnyOrderStream::clear_refused(std::uint64_t offset) noexcept {
+  const HeldBlock* const held = held_.find(offset / block_bytes_);
+  const bool placed = held != nullptr && held->state == HeldBlock::State::kPlaced;
+  if (placed || offset >= transfers_.length()) return false;
+  const std::uint64_t page = os::page_bytes();
+  return vacate(base() + offset / page * page, page) == 0;
 }
 
 // ---- Cursors.
@@ -435,8 +444,12 @@ int AnyOrderStream::place(HeldBlock& held, bool to_change) noexcept {
   std::byte* const address = base() + held.index * block_bytes_;
   // For blocks that move, protection costs more than a stray write into what is read.
   const bool protect = !to_change && (changes_ != nullptr || pool.aliases());
-  const int error =
-      protect ? pool.place_to_read(held.block, address) : pool.place(held.block, address);
+  const auto try_to_place = [&] {
+    return protect ? pool.place_to_read(held.block, address) : pool.place(held.block, address);
+  };
+  int error = try_to_place();
+  // A page of the place answers with an error that has passed.
+  if (error == EEXIST && vacate(address, block_bytes_) == 0) error = try_to_place();
   if (error != 0) return error;
   held.state = HeldBlock::State::kPlaced;
   if (to_change) changes_->note_placed(held);
@@ -667,8 +680,10 @@ void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes, Access ac
                             std::to_string(last - first + 1) + " blocks, and " +
                             std::to_string(kept_) + " stay: raise the comeback");
   }
+  Failure failed;
   {
     ServiceLock lock(*this);
+    forget_refusal();
     for (std::uint64_t index = first; index <= last; ++index) {
       HeldBlock* const held = held_.find(index);
       if (held != nullptr && held->state == HeldBlock::State::kPlaced &&
@@ -678,8 +693,9 @@ void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes, Access ac
         break;
       }
     }
+    failed = failure();
   }
-  failure().throw_if_failed();
+  failed.throw_if_failed();
 }
 
 void AnyOrderStream::will_need(std::uint64_t offset, std::uint64_t bytes) {
@@ -687,6 +703,7 @@ void AnyOrderStream::will_need(std::uint64_t offset, std::uint64_t bytes) {
   if (offset >= length || bytes == 0) return;
   const std::uint64_t last = (offset + std::min(bytes, length - offset) - 1) / block_bytes_;
   ServiceLock lock(*this);
+  forget_refusal();
   if (failed() || stopping()) return;
   transfers_.collect();
   const std::size_t most = held_.capacity() - kept_;

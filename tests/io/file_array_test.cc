@@ -13,6 +13,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -367,6 +368,77 @@ TEST_P(FileArrays, WhatCannotBeWrittenStaysAndIsReported) {
     array->flush();
     EXPECT_TRUE(file_text(path) == text);
   }
+}
+
+// A touch that finds no memory since nothing can be written is refused, and the next one is served
+// when there is room again. Nobody calls flush().
+TEST_P(FileArrays, LivesOnWhenThereIsRoomAgain) {
+  std::string text = fill(80 * kBlock);
+  const auto faults = std::make_shared<FailingWrites>(random());
+  open(faults);
+  Model model(*array, text, random);
+  bool right = true;
+  for (const int error : {ENOSPC, EDQUOT, EFBIG, EIO}) {
+    faults->armed = error;
+    const Failure failure = guarded([&] {
+      for (std::size_t at = 0; right && at < text.size(); at += 512) right = model.change(at, 512);
+    });
+    EXPECT_EQ(failure.error, error) << failure.message();
+    EXPECT_EQ(array->stream().failure().error, error);
+    // So are others as long as there is no room.
+    const auto prefault_all = [&] {
+      for (std::size_t at = 0; at < text.size(); at += kBlock) {
+        array->prefault(at, 1, Access::kWrite);
+      }
+    };
+    for (int i = 0; i < 2; ++i) {
+      const Failure again = guarded([&] {
+        for (std::size_t at = 0; right && at < text.size(); at += 512)
+          right = model.change(at, 512);
+      });
+      EXPECT_EQ(again.error, error) << again.message();
+      EXPECT_THROW(prefault_all(), Error);
+    }
+    faults->armed = 0;
+    array->prefault(failure.offset, 1, Access::kWrite);
+    const Failure none = guarded([&] {
+      for (std::size_t at = 0; right && at < text.size(); at += 512) right = model.change(at, 512);
+    });
+    EXPECT_FALSE(none) << none.message();
+    EXPECT_TRUE(right);
+    EXPECT_FALSE(array->stream().failure()) << array->stream().failure().message();
+  }
+  close();
+  EXPECT_TRUE(file_text(path) == text);
+}
+
+// The same while other threads are refused, too.
+TEST_P(FileArrays, ThreadsLiveOnWhenThereIsRoomAgain) {
+  constexpr std::size_t kThreads = 3;
+  std::string text = fill(60 * kBlock);
+  const auto faults = std::make_shared<FailingWrites>(random());
+  open(faults);
+  faults->armed = ENOSPC;
+  std::atomic<std::size_t> refused{0};
+  test::run_together(kThreads, [&](std::size_t thread) {
+    for (std::size_t at = thread; at < text.size(); at += kBlock / 2 * kThreads) {
+      const Failure failure =
+          guarded([&] { *static_cast<volatile char*>(array->data() + at) = 'x'; });
+      if (failure) {
+        EXPECT_EQ(failure.error, ENOSPC) << failure.message();
+        // The first to see it waits for the others, and then there is room.
+        if (++refused == kThreads) faults->armed = 0;
+        while (refused < kThreads) std::this_thread::yield();
+        *static_cast<volatile char*>(array->data() + at) = 'x';
+      }
+    }
+  });
+  EXPECT_GE(refused, kThreads);
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    for (std::size_t at = thread; at < text.size(); at += kBlock / 2 * kThreads) text[at] = 'x';
+  }
+  close();
+  EXPECT_TRUE(file_text(path) == text);
 }
 
 // A block that cannot be written does not keep others from being written.

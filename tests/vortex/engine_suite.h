@@ -193,13 +193,17 @@ class TestRegion final : private FaultServer {
   Fault last() const { return {last_address_, last_access_}; }
 
  private:
-  const Failure* serve(const Fault& fault) noexcept override {
+  bool serve(const Fault& fault, Failure& why) noexcept override {
     ++faults_;
     last_address_ = fault.address;
     last_access_ = fault.access;
-    if (serve_) return serve_(fault);
+    if (serve_) {
+      const Failure* const failure = serve_(fault);
+      if (failure != nullptr) why = *failure;
+      return failure == nullptr;
+    }
     Pages::allow(fault.address, fault.access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE);
-    return nullptr;
+    return true;
   }
   void abandon(const Failure&) noexcept override {}
 

@@ -294,10 +294,10 @@ TYPED_TEST(FaultDispatch, CallbackThatReadsItsOwnStreamIsAnError) {
 
 TYPED_TEST(FaultDispatch, OverlappingRegionsAreRefused) {
   struct Counter final : FaultServer {
-    const Failure* serve(const Fault& fault) noexcept override {
+    bool serve(const Fault& fault, Failure&) noexcept override {
       ++faults;
       Pages::allow(fault.address);
-      return nullptr;
+      return true;
     }
     void abandon(const Failure&) noexcept override {}
     std::atomic<std::uint64_t> faults{0};
@@ -438,12 +438,12 @@ TYPED_TEST(FaultDispatch, RegionsComeAndGoWhileOthersFault) {
 // remove() returns after the faults that are being served in the region.
 TYPED_TEST(FaultDispatch, RemoveWaitsForFaultsBeingServed) {
   struct Slow final : FaultServer {
-    const Failure* serve(const Fault& fault) noexcept override {
+    bool serve(const Fault& fault, Failure&) noexcept override {
       inside.open();
       go_on.wait();
       Pages::allow(fault.address);
       served = true;
-      return nullptr;
+      return true;
     }
     void abandon(const Failure&) noexcept override {}
     test::Gate inside;

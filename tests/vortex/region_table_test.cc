@@ -18,7 +18,7 @@ namespace vortex {
 namespace {
 
 struct Nobody final : FaultServer {
-  const Failure* serve(const Fault&) noexcept override { return nullptr; }
+  bool serve(const Fault&, Failure&) noexcept override { return true; }
   void abandon(const Failure&) noexcept override {}
 };
 Nobody nobody;
@@ -126,7 +126,7 @@ class MortalRegion {
   }
 
   struct Server final : FaultServer {
-    const Failure* serve(const Fault&) noexcept override { return nullptr; }
+    bool serve(const Fault&, Failure&) noexcept override { return true; }
     void abandon(const Failure&) noexcept override {}
     // Not atomic: the pin is what makes reading it safe, and the thread sanitizer checks that.
     bool alive = false;

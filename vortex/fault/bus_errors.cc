@@ -21,19 +21,19 @@ struct BusError {
   int signal;
   siginfo_t* info;
   void* context;
-  bool ours = false;
+  BusErrorAnswer answer = BusErrorAnswer::kOthers;
 };
 
 void look_for_refusal(BusError& bus_error) noexcept {
-  const auto* const address = static_cast<const std::byte*>(bus_error.info->si_addr);
+  auto* const address = static_cast<std::byte*>(bus_error.info->si_addr);
   if (!is_fault_thread()) {
-    bus_error.ours = fail_here(address, bus_error.context);
+    bus_error.answer = fail_here(address, bus_error.context);
     return;
   }
   // Inside a fault of ours. A race detector forgets for a handler what it was told to ignore; what
   // the handler tells it holds where a jump out of the handler leads.
   const OrderedByKernel ordered;
-  bus_error.ours = fail_here(address, bus_error.context);
+  bus_error.answer = fail_here(address, bus_error.context);
 }
 
 void forward(BusError& bus_error) noexcept {
@@ -54,10 +54,14 @@ void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
     look_for_refusal(*static_cast<BusError*>(argument));
   };
   if (!sent_by_somebody(info) && !call_with_room(context, look, &bus_error)) look(&bus_error);
-  const std::uintptr_t access = goes_on_at(context);
-  forward(bus_error);
-  // A handler that returned to the access expects it to work now. It never will.
-  if (bus_error.ours && goes_on_at(context) == access) run_default_action(signal, info);
+  if (bus_error.answer != BusErrorAnswer::kTryAgain) {
+    const std::uintptr_t access = goes_on_at(context);
+    forward(bus_error);
+    // A handler that returned to the access expects it to work now. It never will.
+    if (bus_error.answer == BusErrorAnswer::kRefused && goes_on_at(context) == access) {
+      run_default_action(signal, info);
+    }
+  }
   errno = saved;
 }
 

@@ -327,19 +327,22 @@ void serve_pinned_fault() noexcept {
   ThreadState& thread = thread_state();
   auto& frame = static_cast<FaultFrame&>(*thread.serving);
   Shared& state = shared();
-  const Failure* failure =
-      frame.region->inherited() ? &kForkedFailure : frame.region->server().serve(frame.fault);
-  if (failure == nullptr) {
+  Failure failure;
+  bool is_served = false;
+  if (frame.region->inherited()) {
+    failure = kForkedFailure;
+  } else {
+    is_served = frame.region->server().serve(frame.fault, failure);
+  }
+  if (is_served) {
     state.served.fetch_add(1, std::memory_order_relaxed);
     thread.serving = frame.outer;
     frame.region->unpin();
     return;
   }
-  // The record may belong to a stream that goes as soon as its region is let go.
-  const Failure copy = *failure;
   thread.serving = frame.outer;
   frame.region->unpin();
-  fail(copy, frame);
+  fail(failure, frame);
 }
 
 void settle_faults() noexcept {
@@ -358,24 +361,25 @@ void serve_elsewhere(Region* region, const Fault& fault,
   Shared& state = shared();
   ThreadState& thread = thread_state();
   ServiceFrame frame{region, thread.serving, nullptr};
-  const Failure* failure = nullptr;
+  Failure failure;
+  bool is_served = false;
   // A callback may touch another stream, whose fault another thread of the engine serves. When that
   // fails, control comes back here.
   region->pin();
   const Failure nested = guarded([&] {
     thread.serving = &frame;
-    failure = region->server().serve(fault);
+    is_served = region->server().serve(fault, failure);
     thread.serving = frame.outer;
     region->unpin();
   });
   // It has been abandoned, and says why.
-  if (nested) failure = region->server().serve(fault);
-  if (failure == nullptr) {
+  if (nested) is_served = region->server().serve(fault, failure);
+  if (is_served) {
     state.served.fetch_add(1, std::memory_order_relaxed);
   } else {
     state.failed.fetch_add(1, std::memory_order_relaxed);
     region->note_failure(failure);
-    keep_refusal(fault.thread, *region, *failure);
+    keep_refusal(fault.thread, *region, failure);
     // While the region is pinned, or the page might be somebody else's.
     if (userfaultfd.poison(fault.address) == EEXIST) {
       region->server().withhold(fault);
@@ -385,25 +389,27 @@ void serve_elsewhere(Region* region, const Fault& fault,
   region->unpin();
 }
 
-bool fail_here(const std::byte* address, const void* context) noexcept {
+BusErrorAnswer fail_here(std::byte* address, const void* context) noexcept {
   // Another thread's refusal may have woken this one before its own.
   while (being_served(current_thread_id())) sched_yield();
   Failure failure;
-  if (!take_refusal(&failure)) {
-    // The page has been refused before.
-    Region* const region = shared().regions.pin(address);
-    if (region == nullptr) return false;
-    const Failure* const found = region->failure();
-    if (found != nullptr) failure = *found;
+  const bool refused_now = take_refusal(&failure);
+  Region* const region = shared().regions.pin(address);
+  if (region == nullptr && !refused_now) return BusErrorAnswer::kOthers;
+  if (region != nullptr) {
+    const bool readmitted = region->server().readmit(address);
+    // The page has been refused before, maybe to another thread.
+    if (!refused_now) failure = region->failure();
     region->unpin();
-    if (!failure) return false;
+    if (!refused_now && readmitted) return BusErrorAnswer::kTryAgain;
+    if (!failure) return BusErrorAnswer::kOthers;
   }
   if (GuardFrame* const guard = thread_state().guard; guard != nullptr) {
     guard->failure = failure;
     leave_to(*guard, context);
   }
   write_line(failure.line().view());
-  return true;
+  return BusErrorAnswer::kRefused;
 }
 
 EngineHold::EngineHold() : owner_pid_(getpid()) {

@@ -70,10 +70,16 @@ void serve_elsewhere(Region* region, const Fault& fault,
 // faults of theirs that nobody has read are forgotten.
 void settle_faults() noexcept;
 
+// What has to follow a bus error.
+enum class BusErrorAnswer {
+  kOthers,    // it is none of ours
+  kRefused,   // the line has been written, and the process has to end
+  kTryAgain,  // the access may be made again
+};
+
 // In the handler of a bus error of the calling thread's. Where serve_elsewhere() refused the
-// access, control leaves to the guarded scope; outside of one the line is written, and the process
-// has to end. False: it is none of ours.
-bool fail_here(const std::byte* address, const void* context) noexcept;
+// access, control leaves to the guarded scope, if there is one.
+BusErrorAnswer fail_here(std::byte* address, const void* context) noexcept;
 
 // Whether the calling thread is one of the engine's.
 bool is_fault_thread() noexcept;

@@ -30,9 +30,8 @@ struct ServiceFrame {
 // user code can hold.
 class FaultServer {
  public:
-  // Makes the access possible and returns null; the instruction then runs again. Or returns why
-  // not: a record that stays valid until the region is removed.
-  virtual const Failure* serve(const Fault& fault) noexcept = 0;
+  // Makes the access possible and returns true; the instruction then runs again. Or says why not.
+  virtual bool serve(const Fault& fault, Failure& why) noexcept = 0;
 
   // A fault that user code caused while serve() ran it (a callback that read another stream)
   // failed, and control leaves serve() for good, from the middle. Release what serve() holds and
@@ -42,6 +41,10 @@ class FaultServer {
   // The access was refused, and the page is there (for reads): it goes, so that the access can
   // fail. For engines that do not interrupt whoever made it.
   virtual void withhold(const Fault&) noexcept {}
+
+  // An access at this address was refused, and the page answers so ever after. Makes it as it was
+  // before and returns true where another try may go better. For the same engines.
+  virtual bool readmit(std::byte* /*address*/) noexcept { return false; }
 
  protected:
   ~FaultServer() = default;

@@ -96,6 +96,16 @@ void Region::wait_until_unpinned() const noexcept {
   while (!inherited() && pins_.load(std::memory_order_acquire) != 0) sched_yield();
 }
 
+void Region::note_failure(const Failure& failure) noexcept {
+  std::lock_guard lock(failure_mutex_);
+  failure_ = failure;
+}
+
+Failure Region::failure() const noexcept {
+  std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
 bool Region::inherited() const noexcept {
   return generation_ != fork_generation.load(std::memory_order_relaxed);
 }

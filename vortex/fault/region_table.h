@@ -34,12 +34,9 @@ class Region {
   // the threads that served them do not exist.
   void wait_until_unpinned() const noexcept;
 
-  // Why a fault in the region was not served: the last such record, valid as long as the region is
-  // registered; null when there was none.
-  void note_failure(const Failure* failure) noexcept {
-    failure_.store(failure, std::memory_order_release);
-  }
-  const Failure* failure() const noexcept { return failure_.load(std::memory_order_acquire); }
+  // Why the last fault that was not served was not. Converts to false where there was none.
+  void note_failure(const Failure& failure) noexcept;
+  Failure failure() const noexcept;
 
   // True in a forked child for the regions of its parent.
   bool inherited() const noexcept;
@@ -50,7 +47,8 @@ class Region {
   std::byte* end_;
   FaultServer& server_;
   std::atomic<std::uint32_t> pins_{0};
-  std::atomic<const Failure*> failure_{nullptr};
+  mutable FutexMutex failure_mutex_;
+  Failure failure_;
   std::uint32_t generation_ = 0;
 };
 

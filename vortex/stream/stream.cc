@@ -39,18 +39,22 @@ struct Stream::State final : FaultServer {
         reservation({.bytes = space.bytes, .least_bytes = space.least_bytes}),
         region(reservation.begin(), reservation.guarded_bytes(), *this) {}
 
-  const Failure* serve(const Fault& fault) noexcept override { return stream.serve(fault); }
+  bool serve(const Fault& fault, Failure& why) noexcept override {
+    return stream.serve(fault, why);
+  }
   void abandon(const Failure& inner) noexcept override { stream.abandon(inner); }
   void withhold(const Fault& fault) noexcept override { stream.withhold(fault); }
+  bool readmit(std::byte* address) noexcept override { return stream.readmit(address); }
 
   Stream& stream;
   std::string name;
   Reservation reservation;
   Region region;
   FutexMutex mutex;
-  // `failure` is written once, under `failure_mutex`, before `failed` becomes true.
+  // Both change under `failure_mutex`: `failure` before `failed` becomes true.
   FutexMutex failure_mutex;
   std::atomic<bool> failed{false};
+  bool passing = false;  // of one fault alone: the next one is served
   std::atomic<bool> stopping{false};
   Failure failure;
   bool open = false;
@@ -135,7 +139,11 @@ void Stream::close() noexcept {
   state_->open = false;
 }
 
-Failure Stream::failure() const noexcept { return failed() ? state_->failure : Failure{}; }
+Failure Stream::failure() const noexcept {
+  if (!failed()) return {};
+  std::lock_guard lock(state_->failure_mutex);
+  return failed() ? state_->failure : Failure{};
+}
 
 void Stream::cancel(int error, std::string_view cause) noexcept {
   record(error, cause, 0, {});
@@ -153,10 +161,17 @@ bool Stream::fail(int error, std::string_view cause, std::uint64_t offset) noexc
   return false;
 }
 
-void Stream::record(int error, std::string_view cause, std::uint64_t offset,
-                    Window window) noexcept {
+bool Stream::refuse(int error, std::string_view cause, std::uint64_t offset) noexcept {
+  record(error, cause, offset, window(), true);
+  return false;
+}
+
+void Stream::record(int error, std::string_view cause, std::uint64_t offset, Window window,
+                    bool passing) noexcept {
   std::lock_guard lock(state_->failure_mutex);
-  if (failed()) return;
+  if (failed() && !state_->passing) return;
+  state_->failure = {};
+  state_->passing = passing;
   state_->failure.error = error != 0 ? error : EIO;
   state_->failure.stream.text(state_->name);
   state_->failure.cause.text(cause);
@@ -167,32 +182,45 @@ void Stream::record(int error, std::string_view cause, std::uint64_t offset,
   state_->failed.store(true, std::memory_order_release);
 }
 
+void Stream::forget_refusal() noexcept {
+  std::lock_guard lock(state_->failure_mutex);
+  if (!state_->passing) return;
+  state_->passing = false;
+  state_->failed.store(false, std::memory_order_release);
+}
+
 bool Stream::serve_locked(Access access, std::uint64_t offset) noexcept {
+  if (failed()) forget_refusal();
   if (failed()) return false;
   if (stopping()) return fail(ECANCELED, "destroyed while a thread still used it", offset);
   if (offset >= reserved_bytes_) return handle_overrun(offset);
   return handle_fault(access, offset);
 }
 
-const Failure* Stream::serve(const Fault& fault) noexcept {
+bool Stream::serve(const Fault& fault, Failure& why) noexcept {
   const WorkSpan span(SpanKind::kFault);
   const auto offset = static_cast<std::uint64_t>(fault.address - base_);
   const std::int32_t thread = fault.thread != 0 ? fault.thread : current_thread_id();
   if (locked_for(state_->mutex, thread)) {
     fail(EDEADLK, "a callback inside a fault of this stream touched the same stream", offset);
-    return &state_->failure;
+    why = failure();
+    return false;
   }
   std::lock_guard lock(state_->mutex);
   const std::uint64_t spurious_before = state_->spurious.load(std::memory_order_relaxed);
-  if (!serve_locked(fault.access, offset)) return &state_->failure;
+  if (!serve_locked(fault.access, offset)) {
+    why = failure();
+    return false;
+  }
   if (state_->spurious.load(std::memory_order_relaxed) == spurious_before) {
     state_->repeats = 0;
   } else if (helpless(offset, thread)) {
     fail(EFAULT, "a placed block cannot be touched: did something change its protection?", offset);
-    return &state_->failure;
+    why = failure();
+    return false;
   }
   state_->faults.fetch_add(1, std::memory_order_relaxed);
-  return nullptr;
+  return true;
 }
 
 void Stream::withhold(const Fault& fault) noexcept {
@@ -201,7 +229,19 @@ void Stream::withhold(const Fault& fault) noexcept {
   take_from_sight(static_cast<std::uint64_t>(fault.address - base_));
 }
 
+bool Stream::readmit(std::byte* address) noexcept {
+  if (locked_for(state_->mutex, current_thread_id())) return false;
+  std::lock_guard lock(state_->mutex);
+  {
+    std::lock_guard failure_lock(state_->failure_mutex);
+    if (failed() && !state_->passing) return false;
+  }
+  return clear_refused(static_cast<std::uint64_t>(address - base_));
+}
+
 void Stream::take_from_sight(std::uint64_t) noexcept {}
+
+bool Stream::clear_refused(std::uint64_t) noexcept { return false; }
 
 bool Stream::handle_overrun(std::uint64_t offset) noexcept {
   return fail(ENOSPC, "the reservation ends here: raise reserve_bytes", offset);
