@@ -97,8 +97,9 @@ class VORTEX_EXPORT FileArrayBase {
   void flush_bytes(std::uint64_t offset, std::uint64_t bytes, Flush how = Flush::kSynced);
 
   // Places [offset, offset + bytes), up to W blocks, for system calls that read it, or write to it
-  // (kWrite: it counts as changed then). The blocks stay until as many others have been touched; a
-  // flush() makes them unfit to be written to again.
+  // (kWrite: it counts as changed then). The blocks stay until as many others have been touched. A
+  // flush() makes them unfit to be written to again by a call that begins later; what a call that
+  // had begun (a direct read) writes to them is written by whatever writes next.
   void prefault(std::uint64_t offset, std::size_t bytes, Access access);
   // See FileReaderBase::will_need_bytes().
   void will_need_bytes(std::uint64_t offset, std::uint64_t bytes);

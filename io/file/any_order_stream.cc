@@ -79,7 +79,7 @@ AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layo
       held_(quota_.minimum()),
       cursors_(cursors_for(options, quota_.minimum())),
       transfers_(units_, std::min(quota_.minimum(), kMaxRequests)),
-      changes_(changes ? std::make_unique<WriteBack>(units_, held_, transfers_) : nullptr),
+      changes_(changes ? std::make_unique<WriteBack>(units_, held_, transfers_, kept_) : nullptr),
       written_behind_((changes ? changes->write_behind : 0) * units_.group()) {
   open();
 }
@@ -385,6 +385,7 @@ bool AnyOrderStream::drop_touched(std::size_t keep, bool heads, bool dirty) noex
     if (held->state == HeldBlock::State::kReading) continue;
     const std::uint64_t index = held->index;
     if (!heads && (index == just_left_ || cursors_.has_head_in(index, index + 1))) continue;
+    if (changes_ != nullptr) changes_->look_again(*held);
     if ((held->dirty || held->under_way()) && !(dirty && write_now(*held))) continue;
     return drop(*held);
   }
@@ -458,7 +459,7 @@ int AnyOrderStream::place(HeldBlock& held, bool to_change) noexcept {
 
 int AnyOrderStream::take_away(HeldBlock& held) noexcept {
   const int error = quota_.pool().withdraw_from_readers(
-      held.block, held.writable ? Rights::kReadWrite : Rights::kRead);
+      held.block, held.writable || held.watched ? Rights::kReadWrite : Rights::kRead);
   if (error != 0) return error;
   held.state = HeldBlock::State::kReady;
   held.writable = false;
@@ -524,6 +525,8 @@ void AnyOrderStream::write_changes(std::uint64_t offset, std::uint64_t bytes) {
     ServiceLock lock(*this);
     since = changes_->now();
     const std::uint64_t last = offset + std::min(bytes - 1, ~offset);
+    changes_->look_again(offset / block_bytes_, last / block_bytes_ + 1);
+    since = changes_->now();
     blocks = dirty_blocks(offset / block_bytes_, last / block_bytes_ + 1);
   }
   // Faults of other threads are served in between.
@@ -580,6 +583,7 @@ void AnyOrderStream::await_changed(std::uint64_t index, std::uint64_t since) {
 }
 
 void AnyOrderStream::write_last_changes() noexcept {
+  changes_->look_again(0, transfers_.blocks());
   held_.for_each([&](HeldBlock& held) {
     if (held.state == HeldBlock::State::kFree || !held.dirty || held.under_way()) return;
     if (!transfers_.has_room()) transfers_.drain();
@@ -711,7 +715,9 @@ void AnyOrderStream::will_need(std::uint64_t offset, std::uint64_t bytes) {
   for (std::uint64_t index = offset / block_bytes_; index <= last && begun < most;) {
     if (HeldBlock* const held = held_.find(index)) {
       // Not to be dropped for the rest of the range.
-      if (held->cursor == HeldBlock::kNone && !among_last(*held)) held_.rank_behind(*held, kept_);
+      if (held->cursor == HeldBlock::kNone && !held_.among_newest(*held, kept_)) {
+        held_.rank_behind(*held, kept_);
+      }
       ++index;
       ++begun;
       continue;

@@ -35,7 +35,7 @@ HeldBlock* HeldBlocks::hold(std::uint64_t index) noexcept {
   held.request = held.cursor = HeldBlock::kNone;
   held.bytes = 0;
   held.error = 0;
-  held.writable = held.dirty = false;
+  held.writable = held.dirty = held.watched = false;
   held.write_error = 0;
   table_[slot_of(index)] = id;
   return &held;
@@ -56,6 +56,14 @@ void HeldBlocks::release(HeldBlock& held) noexcept {
   table_[gap] = HeldBlock::kNone;
   held.state = HeldBlock::State::kFree;
   free_.push_back(id_of(held));
+}
+
+bool HeldBlocks::among_newest(const HeldBlock& held, std::size_t count) noexcept {
+  const HeldBlock* one = newest();
+  for (; count > 0 && one != nullptr; --count, one = previous(*one)) {
+    if (one == &held) return true;
+  }
+  return false;
 }
 
 void HeldBlocks::unlink(HeldBlock& held) noexcept {

@@ -34,6 +34,8 @@ struct HeldBlock {
   int write_error = 0;    // the errno value of the last write, where that failed
   std::uint64_t dirty_since = 0;   // by the clock of WriteBack
   std::uint64_t written_last = 0;  // when a write was last requested, likewise
+  bool watched = false;            // a transfer of the program's own may still write to it
+  std::uint64_t sum = 0;           // then: the content_sum() that was written
 
   bool under_way() const noexcept { return request != kNone; }
 
@@ -81,6 +83,8 @@ class VORTEX_EXPORT HeldBlocks {
   HeldBlock* previous(const HeldBlock& held) noexcept { return at(held.older_); }
   // How many the order has.
   std::size_t ordered() const noexcept { return ordered_; }
+  // It is one of the newest `count`.
+  bool among_newest(const HeldBlock& held, std::size_t count) noexcept;
 
   template <typename Use>
   void for_each(Use&& use) {

@@ -6,12 +6,14 @@
 #include <cstddef>
 
 #include "io/disk/request.h"
+#include "io/file/content_sum.h"
 #include "vortex/pool/block_memory.h"
 
 namespace vortex::inline v0 {
 
 void WriteBack::note_placed(HeldBlock& held) noexcept {
   held.writable = true;
+  held.watched = false;
   if (held.dirty) return;
   held.dirty = true;
   held.dirty_since = clock_;
@@ -46,6 +48,25 @@ int WriteBack::start(HeldBlock& held) noexcept {
 
 void WriteBack::start_unprotected(HeldBlock& held) noexcept { start_run(held, false); }
 
+std::uint64_t WriteBack::sum_of(const HeldBlock& held) const noexcept {
+  return content_sum(units_.pool().where(held.block), transfers_.bytes_of(held.index));
+}
+
+void WriteBack::look_again(HeldBlock& held) noexcept {
+  if (!held.watched || held.dirty || units_.pool().lost(held.block)) return;
+  if (sum_of(held) == held.sum) return;
+  held.dirty = true;
+  held.dirty_since = clock_;
+}
+
+void WriteBack::look_again(std::uint64_t begin, std::uint64_t end) noexcept {
+  held_.for_each([&](HeldBlock& held) {
+    if (held.state == HeldBlock::State::kFree || held.index < begin || held.index >= end) return;
+    look_again(held);
+    if (!held_.among_newest(held, kept_)) held.watched = false;
+  });
+}
+
 void WriteBack::start_run(HeldBlock& held, bool protecting) noexcept {
   const std::uint64_t begin = held.index / units_.group() * units_.group();
   const std::uint64_t end = std::min(begin + units_.group(), transfers_.blocks());
@@ -61,7 +82,10 @@ void WriteBack::start_run(HeldBlock& held, bool protecting) noexcept {
   std::size_t count = 0;
   for (std::uint64_t index = first; index < last; ++index) {
     run[count] = held_.find(index);
-    run[count++]->written_last = clock_;
+    HeldBlock& one = *run[count++];
+    one.written_last = clock_;
+    one.watched = protecting && held_.among_newest(one, kept_);
+    if (one.watched) one.sum = sum_of(one);
   }
   transfers_.start_writing({run.data(), count});
 }

@@ -1,6 +1,7 @@
 // The changed blocks of a file, and their way into it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "io/file/held_blocks.h"
@@ -16,11 +17,18 @@ namespace vortex::inline v0 {
 // While it is written it can only be read again: the disk gets what one moment showed, and whoever
 // wants to change it waits. When the write fails the block is dirty as before.
 //
+// A transfer of the program's that goes around the processor (a direct read into the array) has
+// pinned the pages and writes to them whatever they allow. It may be under way on the blocks
+// touched last: of each of those that is written the sum is kept, and as long as it may go on, the
+// block is dirty again once it has another one.
+//
 // One thread at a time. Nothing allocates.
 class VORTEX_EXPORT WriteBack {
  public:
-  WriteBack(RequestUnits& units, HeldBlocks& held, HeldTransfers& transfers) noexcept
-      : units_(units), held_(held), transfers_(transfers) {}
+  // `kept`: of how many blocks, the last that were touched, the program may have pages pinned.
+  WriteBack(RequestUnits& units, HeldBlocks& held, HeldTransfers& transfers,
+            std::size_t kept) noexcept
+      : units_(units), held_(held), transfers_(transfers), kept_(kept) {}
 
   // The block has just been placed for the program to change.
   void note_placed(HeldBlock& held) noexcept;
@@ -35,6 +43,12 @@ class VORTEX_EXPORT WriteBack {
   // The same where nobody touches the blocks any more.
   void start_unprotected(HeldBlock& held) noexcept;
 
+  // A block that is watched is dirty if it has changed since it was written.
+  void look_again(HeldBlock& held) noexcept;
+  // The same for each from block `begin` to `end`. Those that were touched long ago are no longer
+  // watched from then on.
+  void look_again(std::uint64_t begin, std::uint64_t end) noexcept;
+
   // A moment: what was changed before it has a dirty_since that is not later.
   std::uint64_t now() noexcept { return clock_++; }
 
@@ -42,10 +56,12 @@ class VORTEX_EXPORT WriteBack {
   bool joins(const HeldBlock* held) const noexcept;
   int protect(HeldBlock& held) noexcept;
   void start_run(HeldBlock& held, bool protecting) noexcept;
+  std::uint64_t sum_of(const HeldBlock& held) const noexcept;
 
   RequestUnits& units_;
   HeldBlocks& held_;
   HeldTransfers& transfers_;
+  const std::size_t kept_;
   std::uint64_t clock_ = 1;
 };
 

@@ -1,6 +1,7 @@
 // FileArray against a plain array and pread(2): changes in any order, growth, errors, threads.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <liburing.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -599,6 +600,98 @@ TEST_P(FileArrays, WhatIsWrittenIsOfOneMoment) {
     }
     stop = true;
   });
+}
+
+// ---- Transfers of the program's own that go around the processor.
+
+// Pages of the program pinned by a ring of its own, as a direct read pins them, and a read into
+// them that ends when the test says so.
+class PinnedRead {
+ public:
+  PinnedRead(char* begin, std::size_t bytes) {
+    if (io_uring_queue_init(4, &ring_, 0) != 0) return;
+    open_ = true;
+    EXPECT_EQ(pipe(pipe_.data()), 0);
+    const iovec range{begin, bytes};
+    EXPECT_EQ(io_uring_register_buffers(&ring_, &range, 1), 0);
+    io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
+    io_uring_prep_read_fixed(entry, pipe_[0], begin, static_cast<unsigned>(bytes), 0, 0);
+    EXPECT_EQ(io_uring_submit(&ring_), 1);
+  }
+  ~PinnedRead() {
+    if (!open_) return;
+    io_uring_queue_exit(&ring_);
+    for (const int end : pipe_) ::close(end);
+  }
+  PinnedRead(const PinnedRead&) = delete;
+  PinnedRead& operator=(const PinnedRead&) = delete;
+
+  explicit operator bool() const { return open_; }
+  void arrive(const std::string& bytes) {
+    EXPECT_EQ(write(pipe_[1], bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    io_uring_cqe* done = nullptr;
+    EXPECT_EQ(io_uring_wait_cqe(&ring_, &done), 0);
+    EXPECT_EQ(done->res, static_cast<int>(bytes.size())) << std::strerror(-done->res);
+    io_uring_cqe_seen(&ring_, done);
+    EXPECT_EQ(io_uring_unregister_buffers(&ring_), 0);
+  }
+
+ private:
+  io_uring ring_{};
+  bool open_ = false;
+  std::array<int, 2> pipe_{-1, -1};
+};
+
+// A flush() between the beginning and the end of such a transfer writes the block and protects it;
+// what arrives after that is written all the same, by whatever writes next.
+TEST_P(FileArrays, WhatArrivesAfterAFlushIsWritten) {
+  enum class Next { kDrop, kFlush, kClose };
+  for (const bool prefaulted : {true, false}) {
+    for (const Next next : {Next::kDrop, Next::kFlush, Next::kClose}) {
+      std::string text = fill(60 * kBlock);
+      open();
+      const std::size_t at = kBlock + 512;
+      const std::size_t bytes = kBlock / 2;
+      if (prefaulted) {
+        array->prefault(at, bytes, Access::kWrite);
+      } else {
+        array->data()[at] = text[at];
+        array->data()[at] = '1';
+      }
+      PinnedRead read(array->data() + at, bytes);
+      if (!read) END_TEST_WITHOUT(test::Environment::kUring, "no io_uring");
+      array->flush(Flush::kWritten);
+      const std::string arrived = test::random_text(random, bytes);
+      read.arrive(arrived);
+      text.replace(at, bytes, arrived);
+      if (next == Next::kDrop) {
+        for (std::size_t i = 0; i < 3; ++i) {
+          for (std::size_t block = 4; block < 60; ++block) {
+            EXPECT_EQ(array->data()[block * kBlock], text[block * kBlock]);
+          }
+        }
+      } else if (next == Next::kFlush) {
+        array->flush(Flush::kWritten);
+      }
+      if (next != Next::kClose) {
+        EXPECT_TRUE(file_text(path) == text) << prefaulted << static_cast<int>(next);
+        EXPECT_TRUE(std::memcmp(array->data() + at, arrived.data(), bytes) == 0);
+      }
+      close();
+      EXPECT_TRUE(file_text(path) == text) << prefaulted << static_cast<int>(next);
+    }
+  }
+}
+
+// Nothing is written twice for that.
+TEST_P(FileArrays, AFlushOfWhatDidNotChangeWritesNothing) {
+  fill(20 * kBlock);
+  open();
+  array->data()[3 * kBlock] = 'x';
+  array->flush(Flush::kWritten);
+  const std::uint64_t written = array->statistics().sink.bytes;
+  for (int i = 0; i < 3; ++i) array->flush(Flush::kWritten);
+  EXPECT_EQ(array->statistics().sink.bytes, written);
 }
 
 TEST(FileArrayOnAFullDisk, IsAnErrorAndLosesNothing) {
