@@ -85,6 +85,9 @@ struct BlockPoolOptions {
       false;  // moves: make a touch of a block's home while it is placed elsewhere a crash (a
               // system call more for each placement) instead of a lost write
   std::string name = "pool";  // for messages
+  // Blocks that will be placed at once at most, for whose maps there must be room; 0: all. See
+  // BlockPool::expect_placed().
+  std::size_t most_placed = 0;
 };
 
 // Blocks of one size with one hard limit: the sum of the blocks is all the memory the pool's users
@@ -120,7 +123,7 @@ class VORTEX_EXPORT BlockPool {
 
   // The number of maps that the kernel must still grant (vm.max_map_count) for a pool of so many
   // blocks. A placed block costs two in the worst case: itself and the reservation behind it. A
-  // pool claims its maps when it is made.
+  // pool claims its maps when it is made, those of the blocks that are expected to be placed.
   static constexpr std::size_t maps_needed(std::size_t blocks) noexcept { return 2 * blocks + 2; }
   // The bytes that the pool keeps for each block, besides the block itself.
   static constexpr std::size_t kTableBytes = sizeof(std::byte*) + 2 * sizeof(std::uint32_t);
@@ -188,6 +191,10 @@ class VORTEX_EXPORT BlockPool {
     std::uint64_t withdrawals = 0;
   };
   Statistics statistics() const noexcept;
+
+  // So many blocks may be placed at once from now on; never fewer than before. Throws Error(ENOMEM)
+  // that names vm.max_map_count, with nothing changed. Not inside a fault.
+  void expect_placed(std::size_t blocks);
 
   // False under the engine userfaultfd: the kernel does not move pages that a disk has been told of
   // for good (Disk::register_memory()).

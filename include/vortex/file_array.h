@@ -19,8 +19,9 @@
 namespace vortex::inline v0 {
 
 struct FileArrayOptions {
-  // Memory for blocks. What the other options do not need holds more of the blocks that were
-  // touched last. 0: no more than they need.
+  // Memory for blocks at most. What the other options do not need holds more of the blocks that
+  // were touched last. 0: no more than they need. It is taken as it is touched, 2 MiB at a time,
+  // but for 16 MiB and less that the file fills: those when the array is made.
   std::size_t memory_bytes = 0;
   std::size_t block_bytes = 0;      // 0: 1 MiB, less for small files and little memory
   std::size_t comeback_blocks = 1;  // M: the last M + 1 blocks touched, and at least 4, are there
@@ -35,7 +36,8 @@ struct FileArrayOptions {
   BlockPool* pool =
       nullptr;  // null: one of its own, of about the size needed. Must outlive the array
   // Address space: the most that the file can grow to. Halved, down to the file's length, when the
-  // system refuses; see Stream::reserved_bytes().
+  // system refuses. Where less than 64 TiB are left to the process, as with a hundred arrays, it is
+  // less, from 16 TiB on 1 GiB at most, and from 1 TiB on none. See Stream::reserved_bytes().
   std::uint64_t reserve_bytes = std::uint64_t{1} << 40;
   std::string name = {};  // for messages; the path by default
 };

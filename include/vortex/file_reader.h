@@ -36,8 +36,9 @@ struct FileReaderOptions {
                                     // M + 1 blocks touched, and at least 4, are always there
   std::size_t read_ahead = 4;       // N: requests beyond the block in use
   std::size_t request_bytes = 0;    // 0: a block, or several small ones
-  // In any order: memory for blocks. What the other options do not need holds more of those that
-  // were touched last. 0: no more than they need.
+  // In any order: memory for blocks at most. What the other options do not need holds more of those
+  // that were touched last. 0: no more than they need. A file has no use for more than its length;
+  // beyond 16 MiB the memory is taken as it is touched, 2 MiB at a time.
   std::size_t memory_bytes = 0;
   ReadOrder order = ReadOrder::kAny;
   std::size_t cursors = 1;  // in any order: how many walks are expected, and have memory for N
@@ -83,7 +84,7 @@ struct FileReaderStatistics {
 class VORTEX_EXPORT FileReaderBase {
  public:
   // Blocks of such a pool that a reader with these options takes for good, where the file is not
-  // striped.
+  // striped and has as many; otherwise it takes those that it has.
   static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes);
 
   explicit FileReaderBase(const std::string& path, const FileReaderOptions& options = {});

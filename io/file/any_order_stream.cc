@@ -7,10 +7,12 @@
 #include <mutex>
 #include <utility>
 
+#include "io/file/own_pool.h"
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
+#include "vortex/os/reservation.h"
 #include "vortex/pool/block_memory.h"
 
 namespace vortex::inline v0 {
@@ -35,9 +37,29 @@ std::uint64_t address_space(std::uint64_t bytes, std::size_t block_bytes) noexce
   return round_up(bytes, block_bytes) + block_bytes;
 }
 
+// A process may have thousands of arrays, each of which could grow. While most of the address space
+// is there, one gets what it asks for, then a part of what may go to those that ask for much, and
+// then little, for others need some, too.
+std::uint64_t room_to_grow(std::uint64_t length, std::uint64_t wanted) noexcept {
+  constexpr std::uint64_t kPlenty = std::uint64_t{64} << 40;
+  constexpr std::uint64_t kForLittle = std::uint64_t{16} << 40;
+  constexpr std::uint64_t kForOthers = std::uint64_t{1} << 40;
+  constexpr std::uint64_t kLittle = std::uint64_t{1} << 30;
+  constexpr std::uint64_t kPart = 16;
+  const std::uint64_t left = Reservation::unreserved_bytes();
+  if (left < kForOthers) return length;
+  if (left < kForLittle) {
+    wanted = std::min(wanted, kLittle);
+  } else if (left < kPlenty) {
+    wanted = std::min(wanted, std::max((left - kForLittle) / kPart, kLittle));
+  }
+  return std::max(length, wanted);
+}
+
 // A cursor is of use if it has its head and a block ahead; and walks come in pairs.
 std::size_t cursors_for(const FileReaderOptions& options, std::size_t blocks) noexcept {
-  const std::size_t beside = blocks - kept_blocks(options);
+  const std::size_t kept = kept_blocks(options);
+  const std::size_t beside = blocks > kept ? blocks - kept : 0;
   return std::min(std::max({beside / 2, options.cursors, std::size_t{2}}), kMaxCursors);
 }
 
@@ -57,14 +79,22 @@ std::size_t AnyOrderStream::blocks_needed(const FileReaderOptions& options, std:
   return std::max(needed, options.memory_bytes / block_bytes);
 }
 
+std::size_t AnyOrderStream::blocks_needed_for(std::uint64_t length, bool may_grow,
+                                              std::size_t needed,
+                                              std::size_t block_bytes) noexcept {
+  if (may_grow) return needed;
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(blocks_of_file(length, block_bytes), needed));
+}
+
 AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layout,
                                const FileReaderOptions& options, bool register_pool,
                                const std::optional<ChangeOptions>& changes)
-    : Stream(
-          options.name.empty() ? layout->name() : options.name,
-          {.bytes = address_space(std::max(*layout->length(), changes ? changes->reserve_bytes : 0),
-                                  pool.block_bytes()),
-           .least_bytes = address_space(*layout->length(), pool.block_bytes())}),
+    : Stream(options.name.empty() ? layout->name() : options.name,
+             {.bytes = address_space(
+                  room_to_grow(*layout->length(), changes ? changes->reserve_bytes : 0),
+                  pool.block_bytes()),
+              .least_bytes = address_space(*layout->length(), pool.block_bytes())}),
       units_(pool, std::move(layout),
              {.request_bytes = options.request_bytes,
               .caching = options.caching,
@@ -74,8 +104,11 @@ AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layo
       max_depth_(options.read_ahead),
       announced_(options.cursors > 1 ? options.cursors : 0),
       kept_(kept_blocks(options)),
-      quota_(units_.quota(blocks_needed(options, block_bytes_, units_.layout().unit_bytes(),
-                                        changes ? changes->write_behind : 0))),
+      quota_(units_.quota(
+          blocks_needed_for(*units_.layout().length(), changes.has_value(),
+                            blocks_needed(options, block_bytes_, units_.layout().unit_bytes(),
+                                          changes ? changes->write_behind : 0),
+                            block_bytes_))),
       held_(quota_.minimum()),
       cursors_(cursors_for(options, quota_.minimum())),
       transfers_(units_, std::min(quota_.minimum(), kMaxRequests)),
@@ -523,7 +556,6 @@ void AnyOrderStream::write_changes(std::uint64_t offset, std::uint64_t bytes) {
   std::vector<std::uint64_t> blocks;
   {
     ServiceLock lock(*this);
-    since = changes_->now();
     const std::uint64_t last = offset + std::min(bytes - 1, ~offset);
     changes_->look_again(offset / block_bytes_, last / block_bytes_ + 1);
     since = changes_->now();
@@ -710,7 +742,7 @@ void AnyOrderStream::will_need(std::uint64_t offset, std::uint64_t bytes) {
   forget_refusal();
   if (failed() || stopping()) return;
   transfers_.collect();
-  const std::size_t most = held_.capacity() - kept_;
+  const std::size_t most = most_told();
   std::size_t begun = 0;
   for (std::uint64_t index = offset / block_bytes_; index <= last && begun < most;) {
     if (HeldBlock* const held = held_.find(index)) {
@@ -732,12 +764,10 @@ void AnyOrderStream::will_need(std::uint64_t offset, std::uint64_t bytes) {
   }
 }
 
-bool AnyOrderStream::among_last(const HeldBlock& held) noexcept {
-  const HeldBlock* last = held_.newest();
-  for (std::size_t i = 0; i < kept_ && last != nullptr; ++i, last = held_.previous(*last)) {
-    if (last == &held) return true;
-  }
-  return false;
+// Where the file is whole in memory, so is what will be needed.
+std::size_t AnyOrderStream::most_told() const noexcept {
+  if (held_.capacity() >= transfers_.blocks()) return held_.capacity();
+  return held_.capacity() - kept_;
 }
 
 // Requests up to `most` blocks from `index` on, which nobody has touched; returns how many.

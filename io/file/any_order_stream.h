@@ -30,7 +30,8 @@ struct ChangeOptions {
 };
 
 // The fault of a block reads it, unless it has been read ahead, and drops another one for it; a
-// block that was dropped is read again. The memory is blocks_needed() blocks of the pool, for good.
+// block that was dropped is read again. The memory is blocks_needed() blocks of the pool, for good,
+// or those of the file where it has fewer and cannot grow.
 //
 // Let W be M + 1, and at least 4: an instruction may touch two places, each over the border of two
 // blocks. Memory for a block is taken from
@@ -58,6 +59,10 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   }
   static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
                                    std::size_t unit_bytes = 0, std::size_t write_behind = 0);
+  // Of `needed` blocks, those that a file of `length` bytes can make use of. One that may grow may
+  // come to need all.
+  static std::size_t blocks_needed_for(std::uint64_t length, bool may_grow, std::size_t needed,
+                                       std::size_t block_bytes) noexcept;
 
   // `changes`: the file may be changed; its layout is that of one file. `register_pool` as in
   // FileSourceOptions. Throws Error: ENOMEM when the pool cannot guarantee
@@ -116,7 +121,7 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   void read_ahead(Cursor& cursor) noexcept;
   std::size_t read_run(Cursor* cursor, std::uint64_t index, std::size_t most,
                        bool demanded) noexcept;
-  bool among_last(const HeldBlock& held) noexcept;
+  std::size_t most_told() const noexcept;
   std::size_t read_told(std::uint64_t index, std::size_t most) noexcept;
   std::size_t blocks_to_border(const Cursor& cursor, std::uint64_t index) const noexcept;
   std::size_t share() const noexcept;

@@ -1,5 +1,6 @@
 #include "vortex/file_array.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <utility>
@@ -80,11 +81,13 @@ FileArrayBase::FileArrayBase(const std::string& path, const FileArrayOptions& op
   s.pool = options.pool;
   if (s.pool == nullptr) {
     const std::size_t block_bytes = chosen_block_bytes(s.file->length(), options);
-    s.own_pool = make_own_pool(path, block_bytes, blocks_needed(options, block_bytes));
+    s.own_pool =
+        make_own_pool(path, block_bytes, blocks_needed(options, block_bytes), s.file->length());
     s.pool = s.own_pool.get();
   }
   const bool register_pool =
-      s.own_pool != nullptr ? s.pool->may_be_pinned() : homes_can_be_registered(*s.pool);
+      s.own_pool != nullptr ? s.pool->may_be_pinned() && taken_at_once(*s.pool, s.file->length())
+                            : homes_can_be_registered(*s.pool);
   s.stream = std::make_unique<AnyOrderStream>(
       *s.pool, std::move(layout), reader_options(options), register_pool,
       ChangeOptions{.write_behind = options.write_behind, .reserve_bytes = options.reserve_bytes});
@@ -100,6 +103,11 @@ std::uint64_t FileArrayBase::length_bytes() const noexcept {
 }
 
 void FileArrayBase::resize_bytes(std::uint64_t length) {
+  BlockPool* const pool = state_->own_pool.get();
+  if (pool != nullptr && length > length_bytes()) {
+    pool->expect_placed(static_cast<std::size_t>(
+        std::min<std::uint64_t>(blocks_of_file(length, pool->block_bytes()), pool->block_count())));
+  }
   state_->stream->resize(length, *state_->file);
 }
 

@@ -1,6 +1,7 @@
 #include "vortex/file_reader.h"
 
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "io/file/file_stream.h"
@@ -55,14 +56,16 @@ FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout,
     const std::size_t block_bytes = chosen_block_bytes(*layout, options);
     own_pool_ = make_own_pool(layout->name(), block_bytes,
                               file_stream_blocks(options, reads_in_any_order(options, *layout),
-                                                 block_bytes, layout->unit_bytes()));
+                                                 block_bytes, layout->unit_bytes(), length),
+                              file_bytes);
     pool_ = own_pool_.get();
   }
   if (layout->length() != 0) {
     direct_ = direct_io_report(*layout->locate(0, pool_->block_bytes()).file);
   }
-  const bool register_pool =
-      own_pool_ != nullptr ? pool_->may_be_pinned() : homes_can_be_registered(*pool_);
+  const bool register_pool = own_pool_ != nullptr
+                                 ? pool_->may_be_pinned() && taken_at_once(*pool_, file_bytes)
+                                 : homes_can_be_registered(*pool_);
   file_ = make_file_stream(*pool_, std::move(layout), options, register_pool);
   bytes_ = file_->bytes();
 }

@@ -7,16 +7,21 @@
 #include <span>
 #include <utility>
 
+#include "io/file/own_pool.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
 
 std::size_t FileSource::blocks_needed(const FileSourceOptions& options, std::size_t block_bytes,
-                                      std::size_t unit_bytes) {
+                                      std::size_t unit_bytes, std::optional<std::uint64_t> length) {
   // The window may begin and end in the middle of a group.
   const std::size_t group =
       RequestUnits::group(block_bytes, options.requests.request_bytes, unit_bytes);
-  return options.blocks_for_stream + 2 * (group - 1) + options.read_ahead * group;
+  const std::size_t needed =
+      options.blocks_for_stream + 2 * (group - 1) + options.read_ahead * group;
+  if (!length) return needed;
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(needed, blocks_of_file(*length, block_bytes)));
 }
 
 FileSource::FileSource(BlockPool& pool, std::unique_ptr<FileLayout> layout,
@@ -25,8 +30,8 @@ FileSource::FileSource(BlockPool& pool, std::unique_ptr<FileLayout> layout,
       read_ahead_(options.read_ahead),
       blocks_for_stream_(options.blocks_for_stream),
       reads_(pool, options.requests.caching),
-      quota_(
-          units_.quota(blocks_needed(options, pool.block_bytes(), units_.layout().unit_bytes()))),
+      quota_(units_.quota(blocks_needed(options, pool.block_bytes(), units_.layout().unit_bytes(),
+                                        units_.layout().length()))),
       slots_((blocks_for_stream_ + units_.group() - 1) / units_.group() + read_ahead_ + 2),
       length_(units_.layout().length().value_or(kNone)) {
   if (units_.caching() == Caching::kBuffered && !units_.layout().sequential()) {

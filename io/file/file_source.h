@@ -29,8 +29,10 @@ struct FileSourceOptions {
 // ahead). Needs blocks_needed() blocks of the pool, for good.
 class VORTEX_EXPORT FileSource final : public Source {
  public:
+  // For a file of that length, where it is known: never more than it has.
   static std::size_t blocks_needed(const FileSourceOptions& options, std::size_t block_bytes,
-                                   std::size_t unit_bytes = 0);
+                                   std::size_t unit_bytes = 0,
+                                   std::optional<std::uint64_t> length = {});
 
   // Throws Error: ENOMEM when the pool cannot guarantee the blocks, EINVAL when the block size does
   // not suit direct I/O on the file.

@@ -75,9 +75,14 @@ bool reads_in_any_order(const FileReaderOptions& options, const FileLayout& layo
 }
 
 std::size_t file_stream_blocks(const FileReaderOptions& options, bool any_order,
-                               std::size_t block_bytes, std::size_t unit_bytes) {
-  return any_order ? AnyOrderStream::blocks_needed(options, block_bytes, unit_bytes)
-                   : FileSource::blocks_needed(source_options(options), block_bytes, unit_bytes);
+                               std::size_t block_bytes, std::size_t unit_bytes,
+                               std::optional<std::uint64_t> length) {
+  if (!any_order) {
+    return FileSource::blocks_needed(source_options(options), block_bytes, unit_bytes, length);
+  }
+  const std::size_t needed = AnyOrderStream::blocks_needed(options, block_bytes, unit_bytes);
+  if (!length) return needed;
+  return AnyOrderStream::blocks_needed_for(*length, false, needed, block_bytes);
 }
 
 std::unique_ptr<FileStream> make_file_stream(BlockPool& pool, std::unique_ptr<FileLayout> layout,

@@ -30,10 +30,12 @@ class FileStream {
 };
 
 // In the order that the options ask for, as far as the layout allows. The two belong together:
-// whether the file can be read in any order, with these options, and the blocks that it takes.
+// whether the file can be read in any order, with these options, and the blocks that it takes:
+// where its length is known, never more than it has.
 bool reads_in_any_order(const FileReaderOptions& options, const FileLayout& layout) noexcept;
 std::size_t file_stream_blocks(const FileReaderOptions& options, bool any_order,
-                               std::size_t block_bytes, std::size_t unit_bytes = 0);
+                               std::size_t block_bytes, std::size_t unit_bytes = 0,
+                               std::optional<std::uint64_t> length = {});
 
 // Throws Error: ENOMEM when the pool cannot guarantee the blocks or the system refuses address
 // space, EINVAL when the block size does not suit direct I/O on the file.

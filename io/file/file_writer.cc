@@ -1,6 +1,7 @@
 #include "vortex/file_writer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "io/file/file_sink.h"
 #include "io/file/own_pool.h"
@@ -66,7 +67,9 @@ FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
     own_pool_ = make_own_pool(layout->name(), block_bytes,
                               FileSink::blocks_needed(for_sink, block_bytes, layout->unit_bytes()));
     pool_ = own_pool_.get();
-    for_sink.requests.register_pool = own_pool_->may_be_pinned();
+    for_sink.requests.register_pool =
+        own_pool_->may_be_pinned() &&
+        taken_at_once(*own_pool_, std::numeric_limits<std::uint64_t>::max());
   }
   if (homes_can_be_registered(*pool_)) for_sink.requests.register_pool = true;
   direct_ = direct_io_report(*layout->locate(0, pool_->block_bytes()).file);

@@ -9,6 +9,9 @@ namespace {
 constexpr std::size_t kSmallestChosenBlock = std::size_t{64} << 10;
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
+// The default pools of readers, writers and arrays are below that.
+constexpr std::size_t kTakenAtOnce = std::size_t{16} << 20;
+
 }  // namespace
 
 std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks, std::size_t largest) {
@@ -26,7 +29,7 @@ std::size_t block_bytes_within(std::size_t memory_bytes, std::size_t block_bytes
 }
 
 std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t block_bytes,
-                                         std::size_t blocks) {
+                                         std::size_t blocks, std::uint64_t file_bytes) {
   BlockPoolOptions options;
   options.block_bytes = block_bytes;
   options.pool_bytes = block_bytes * blocks;
@@ -36,11 +39,23 @@ std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t bl
   }
   options.warming = Warming::kOnDemand;
   options.name = "blocks of '" + user + "'";
+  options.most_placed = static_cast<std::size_t>(
+      std::min<std::uint64_t>(blocks, blocks_of_file(file_bytes, block_bytes)));
   auto pool = std::make_unique<BlockPool>(options);
   // To tell disks of memory acquires all of it. Where they are not told, the first faults would,
   // block after block.
-  if (!pool->may_be_pinned()) pool->wait_until_warm();
+  if (!pool->may_be_pinned() && taken_at_once(*pool, file_bytes)) pool->wait_until_warm();
   return pool;
+}
+
+bool taken_at_once(const BlockPool& pool, std::uint64_t file_bytes) noexcept {
+  // What rounds the pool up to whole huge pages is no reason to wait.
+  return pool.pool_bytes() <= kTakenAtOnce &&
+         (pool.pool_bytes() <= file_bytes || pool.pool_bytes() - file_bytes < kHugePageBytes);
+}
+
+std::uint64_t blocks_of_file(std::uint64_t file_bytes, std::size_t block_bytes) noexcept {
+  return std::max<std::uint64_t>(file_bytes / block_bytes + (file_bytes % block_bytes != 0), 1);
 }
 
 bool homes_can_be_registered(const BlockPool& pool) {

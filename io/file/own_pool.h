@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -27,11 +28,20 @@ std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks,
 std::size_t block_bytes_within(std::size_t memory_bytes, std::size_t block_bytes,
                                const std::function<std::size_t(std::size_t)>& blocks_needed);
 
-// A pool of at least so many blocks. Beyond 2 MiB it is one of whole huge pages: scattered memory
-// costs a disk more than the room that is left over. Acquires the memory where disks are not told
-// of it (see BlockPool::may_be_pinned()). Throws Error(ENOMEM) when the system refuses it.
-std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t block_bytes,
-                                         std::size_t blocks);
+// A pool of at least so many blocks, for a file of `file_bytes` at present. Beyond 2 MiB it is one
+// of whole huge pages: scattered memory costs a disk more than the room that is left over. Acquires
+// the memory where it is taken at once and disks are not told of it (see
+// BlockPool::may_be_pinned()). Throws Error(ENOMEM) when the system refuses it.
+std::unique_ptr<BlockPool> make_own_pool(
+    const std::string& user, std::size_t block_bytes, std::size_t blocks,
+    std::uint64_t file_bytes = std::numeric_limits<std::uint64_t>::max());
+
+// Whether such a pool gets all its memory when it is made, or when a disk is told of it: a small
+// one, which the file fills. Larger ones get it as it is touched, 2 MiB at a time.
+bool taken_at_once(const BlockPool& pool, std::uint64_t file_bytes) noexcept;
+
+// Blocks that a file has, one at least.
+std::uint64_t blocks_of_file(std::uint64_t file_bytes, std::size_t block_bytes) noexcept;
 
 // Whether disks may be told about a pool's memory while others use it, see Disk::register_memory():
 // the homes of aliases are always there. Not before all of it is there: registering would get it in

@@ -79,8 +79,20 @@ TEST_F(OwnPoolUnderUserfaultfd, OfAWriter) {
 }
 
 TEST_F(OwnPoolUnderUserfaultfd, OfAnArray) {
+  // As large as the pool.
+  std::ofstream(path_, std::ios::binary) << std::string(100 * kBlock, 'x');
   const FileArray<char> array(path_, {.block_bytes = kBlock});
   EXPECT_EQ(resident_in_armed_maps(), array.statistics().pool_bytes);
+}
+
+// What a file has no blocks for is taken when it grows.
+TEST_F(OwnPoolUnderUserfaultfd, OfAnArrayThatIsSmallComesAsItIsTouched) {
+  FileArray<char> array(path_, {.block_bytes = kBlock});
+  ASSERT_GT(array.statistics().pool_bytes, 40 * kBlock + (std::size_t{2} << 20));
+  EXPECT_EQ(resident_in_armed_maps(), 0U);
+  array.data()[0] = 'y';
+  EXPECT_GE(resident_in_armed_maps(), kBlock);
+  EXPECT_LT(resident_in_armed_maps(), array.statistics().pool_bytes);
 }
 
 // A pool that others bring acquires its memory as they chose.

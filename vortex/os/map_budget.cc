@@ -15,7 +15,15 @@ std::size_t limit() noexcept { return os::max_map_count() / 8 * 7; }
 
 }  // namespace
 
-MapBudget::MapBudget(std::size_t maps, const std::string& what) : maps_(maps) {
+MapBudget::MapBudget(std::size_t maps, const std::string& what) : maps_(maps) { claim(maps, what); }
+
+void MapBudget::raise(std::size_t maps, const std::string& what) {
+  if (maps <= maps_) return;
+  claim(maps - maps_, what);
+  maps_ = maps;
+}
+
+void MapBudget::claim(std::size_t maps, const std::string& what) {
   const std::size_t before = claimed_maps.fetch_add(maps);
   if (before + maps <= limit()) return;
   claimed_maps.fetch_sub(maps);

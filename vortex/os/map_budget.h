@@ -20,12 +20,18 @@ class VORTEX_EXPORT MapBudget {
   MapBudget(const MapBudget&) = delete;
   MapBudget& operator=(const MapBudget&) = delete;
 
+  // Claims more, to be so many in all. Throws as the constructor does, with nothing changed. For
+  // one thread at a time.
+  void raise(std::size_t maps, const std::string& what);
+
   // Maps that are still to be had: 7/8 of the limit is ours, the rest is left to the program.
   static std::size_t available() noexcept;
   // Maps claimed by all pools alive.
   static std::size_t claimed() noexcept;
 
  private:
+  static void claim(std::size_t maps, const std::string& what);
+
   std::size_t maps_;
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
@@ -47,6 +48,8 @@ std::byte* align_up(std::byte* address, std::size_t alignment) noexcept {
   return align_down(address + alignment - 1, alignment);
 }
 
+std::atomic<std::uint64_t> all_reserved{0};
+
 }  // namespace
 
 Reservation::Reservation(const Options& options) {
@@ -71,6 +74,7 @@ Reservation::Reservation(const Options& options) {
       begin_ = align_up(raw, options.alignment);
       bytes_ = bytes;
       owner_pid_ = getpid();
+      all_reserved.fetch_add(guarded_bytes(), std::memory_order_relaxed);
       if (begin_ > raw) os::unmap(raw, static_cast<std::size_t>(begin_ - raw));
       std::byte* const padded_end = raw + padded;
       std::byte* const guard_end = begin_ + guarded_bytes();
@@ -103,7 +107,13 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
   return *this;
 }
 
+std::uint64_t Reservation::unreserved_bytes() noexcept {
+  const std::uint64_t reserved = all_reserved.load(std::memory_order_relaxed);
+  return kAddressSpaceBytes - std::min<std::uint64_t>(reserved, kAddressSpaceBytes);
+}
+
 void Reservation::release() noexcept {
+  all_reserved.fetch_sub(guarded_bytes(), std::memory_order_relaxed);
   // Blocks are not inherited by a forked child, so the child's copy of the range has holes that its
   // own maps may have taken since: only the process that made the reservation may unmap it.
   if (begin_ != nullptr && getpid() == owner_pid_) os::unmap(begin_, guarded_bytes());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,6 +39,9 @@ class Reservation {
   ~Reservation();
   Reservation(Reservation&& other) noexcept;
   Reservation& operator=(Reservation&& other) noexcept;
+
+  // Address space of the process that no reservation has.
+  static std::uint64_t unreserved_bytes() noexcept;
 
   std::byte* begin() const noexcept { return begin_; }
   std::byte* end() const noexcept { return begin_ + bytes_; }

@@ -86,6 +86,7 @@ struct BlockPool::State {
   explicit State(const BlockPool& whose) : pool(whose) {}
 
   std::byte* home(std::uint32_t index) const noexcept { return pool.home(Block{index}); }
+  std::string description() const;
 
   // How much of the pool, from its beginning on, is to lie on huge pages. Blocks below their size
   // that fill whole ones are populated together.
@@ -109,6 +110,7 @@ struct BlockPool::State {
 
   const BlockPool& pool;
   const EngineHold engine;
+  FutexMutex map_mutex;  // who changes it
   std::optional<MapBudget> map_budget;
   std::unique_ptr<BlockMemory> memory;
 
@@ -143,9 +145,9 @@ BlockPool::BlockPool(const BlockPoolOptions& options)
       block_count_(std::min<std::size_t>(options.pool_bytes / block_bytes_, Block::kNone)),
       state_(std::make_unique<State>(*this)) {
   State& s = *state_;
-  const std::string who = "pool '" + name_ + "' of " + std::to_string(block_count_) +
-                          " blocks of " + format_bytes(block_bytes_);
-  s.map_budget.emplace(maps_needed(block_count_), who);
+  const std::string who = s.description();
+  const std::size_t most_placed = options.most_placed != 0 ? options.most_placed : block_count_;
+  s.map_budget.emplace(maps_needed(std::min(most_placed, block_count_)), who);
   s.memory = make_memory(options.kind,
                          {.who = who,
                           .pool_name = name_,
@@ -175,6 +177,17 @@ BlockPool::BlockPool(const BlockPoolOptions& options)
       s.start_warming();
       break;
   }
+}
+
+std::string BlockPool::State::description() const {
+  return "pool '" + pool.name() + "' of " + std::to_string(pool.block_count()) + " blocks of " +
+         format_bytes(pool.block_bytes());
+}
+
+void BlockPool::expect_placed(std::size_t blocks) {
+  State& s = *state_;
+  std::lock_guard lock(s.map_mutex);
+  s.map_budget->raise(maps_needed(std::min(blocks, block_count_)), s.description());
 }
 
 std::size_t BlockPool::State::plan_huge_pages() noexcept {
