@@ -39,7 +39,8 @@ struct FileArrayOptions {
   // system refuses. Where less than 64 TiB are left to the process, as with a hundred arrays, it is
   // less, from 16 TiB on 1 GiB at most, and from 1 TiB on none. See Stream::reserved_bytes().
   std::uint64_t reserve_bytes = std::uint64_t{1} << 40;
-  std::string name = {};  // for messages; the path by default
+  std::string name = {};    // for messages; the path by default
+  bool allow_rest = false;  // as in FileReaderOptions
 };
 
 struct FileArrayStatistics {
@@ -113,6 +114,10 @@ class VORTEX_EXPORT FileArrayBase {
   std::size_t block_bytes() const noexcept;
   FileArrayStatistics statistics() const;
 
+ protected:
+  // See FileReaderBase.
+  void expect_whole_elements(std::size_t element_bytes) const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;
@@ -148,7 +153,12 @@ class FileArray : public FileArrayBase {
                 "a file holds bytes: the element type of an array must be trivially copyable");
 
  public:
-  using FileArrayBase::FileArrayBase;
+  // Throws Error as the untyped part does, and EINVAL where the file's length is no multiple of
+  // sizeof(T), unless FileArrayOptions::allow_rest.
+  explicit FileArray(const std::string& path, const FileArrayOptions& options = {})
+      : FileArrayBase(path, options) {
+    expect_whole_elements(sizeof(T));
+  }
 
   T* data() const noexcept { return reinterpret_cast<T*>(bytes()); }
   // Whole elements.

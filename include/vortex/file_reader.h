@@ -51,6 +51,9 @@ struct FileReaderOptions {
   // Halved, down to a gigabyte, when the system refuses; see InputStreamBase::reserved_bytes().
   std::uint64_t unknown_length_bytes = std::uint64_t{1} << 40;
   std::string name = {};  // for messages; the path by default
+  // FileReader<T> of a file that ends in the middle of an element: size() leaves the rest out,
+  // which otherwise is an error.
+  bool allow_rest = false;
 };
 
 struct FileSourceStatistics {
@@ -126,6 +129,9 @@ class VORTEX_EXPORT FileReaderBase {
 
  protected:
   std::uint64_t known_length_bytes() const;
+  // Throws Error(EINVAL) where the length is known and is no multiple of an element's, unless the
+  // options allow that.
+  void expect_whole_elements(std::size_t element_bytes) const;
 
  private:
   std::unique_ptr<BlockPool> own_pool_;
@@ -133,6 +139,7 @@ class VORTEX_EXPORT FileReaderBase {
   std::string direct_;
   std::unique_ptr<FileStream> file_;
   const std::byte* bytes_ = nullptr;
+  bool allow_rest_ = false;
 };
 
 // write_from_stream() of input_stream.h, from a file.
@@ -168,20 +175,37 @@ VORTEX_EXPORT void write_from_stream(int descriptor, FileReaderBase& reader, std
 // With ReadOrder::kForward, and for what cannot be read again, the array has a window as an
 // InputStream has, and threads may read inside it.
 //
-// Constructors throw Error, with the path.
+// Constructors throw Error, with the path: EINVAL, too, where the file's length is no multiple of
+// sizeof(T), which names both; see FileReaderOptions::allow_rest.
 template <typename T>
 class FileReader : public FileReaderBase {
   static_assert(std::is_trivially_copyable_v<T>,
                 "a file holds bytes: the element type of a reader must be trivially copyable");
 
  public:
-  using FileReaderBase::FileReaderBase;
+  explicit FileReader(const std::string& path, const FileReaderOptions& options = {})
+      : FileReaderBase(path, options) {
+    expect_whole_elements(sizeof(T));
+  }
+  explicit FileReader(int descriptor, const FileReaderOptions& options = {})
+      : FileReaderBase(descriptor, options) {
+    expect_whole_elements(sizeof(T));
+  }
+  explicit FileReader(std::unique_ptr<FileLayout> layout, const FileReaderOptions& options = {})
+      : FileReaderBase(std::move(layout), options) {
+    expect_whole_elements(sizeof(T));
+  }
 
   const T* data() const noexcept { return reinterpret_cast<const T*>(bytes()); }
 
-  // Whole elements. Throws Error(ESPIPE) where only the end tells how many there are, and it has
-  // not been reached: readable_bytes() is for those who read pipes as well.
-  std::uint64_t size() const { return known_length_bytes() / sizeof(T); }
+  // Elements. Throws Error: ESPIPE where only the end tells how many there are, and it has not been
+  // reached (readable_bytes() is for those who read pipes as well); EINVAL where that end is in the
+  // middle of one.
+  std::uint64_t size() const {
+    const std::uint64_t count = known_length_bytes() / sizeof(T);
+    if (count * sizeof(T) != known_length_bytes()) expect_whole_elements(sizeof(T));
+    return count;
+  }
 
   // See FileReaderBase; in elements.
   void will_need(std::uint64_t first, std::uint64_t count) {

@@ -9,6 +9,7 @@
 #include "io/file/own_pool.h"
 #include "io/file/reread_advice.h"
 #include "io/file/single_file.h"
+#include "io/file/whole_elements.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -44,6 +45,7 @@ struct FileArrayBase::State {
   BlockPool* pool = nullptr;
   BlockFile* file = nullptr;  // the stream's
   std::string direct;
+  bool allow_rest = false;
   std::unique_ptr<AnyOrderStream> stream;
   // A sync tells of an error once, and whoever asks next must hear of it, too.
   std::mutex sync_mutex;
@@ -77,6 +79,7 @@ FileArrayBase::FileArrayBase(const std::string& path, const FileArrayOptions& op
       BlockFile::open_to_change(path, options.make, options.caching != Caching::kBuffered),
       options.disk);
   s.file = &layout->file();
+  s.allow_rest = options.allow_rest;
   s.direct = direct_io_report(*s.file);
   s.pool = options.pool;
   if (s.pool == nullptr) {
@@ -128,6 +131,11 @@ void FileArrayBase::will_need_bytes(std::uint64_t offset, std::uint64_t bytes) {
 
 const std::byte* FileArrayBase::home_of(const void* at) noexcept {
   return state_->stream->home_of(at);
+}
+
+void FileArrayBase::expect_whole_elements(std::size_t element_bytes) const {
+  if (state_->allow_rest) return;
+  vortex::expect_whole_elements(state_->stream->name(), length_bytes(), element_bytes);
 }
 
 Stream& FileArrayBase::stream() noexcept { return *state_->stream; }

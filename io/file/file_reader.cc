@@ -8,6 +8,7 @@
 #include "io/file/own_pool.h"
 #include "io/file/reread_advice.h"
 #include "io/file/single_file.h"
+#include "io/file/whole_elements.h"
 #include "vortex/error.h"
 #include "vortex/stream/readable_bytes.h"
 #include "vortex/stream/write_in_parts.h"
@@ -49,8 +50,10 @@ FileReaderBase::FileReaderBase(int descriptor, const FileReaderOptions& options)
               options.disk),
           options) {}
 
-FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout,
-                               const FileReaderOptions& options) {
+FileReaderBase::FileReaderBase(std::unique_ptr<FileLayout> layout, const FileReaderOptions& options)
+    : allow_rest_(options.allow_rest) {
+  const std::optional<std::uint64_t> length = layout->length();
+  const std::uint64_t file_bytes = length.value_or(std::numeric_limits<std::uint64_t>::max());
   pool_ = options.pool;
   if (pool_ == nullptr) {
     const std::size_t block_bytes = chosen_block_bytes(*layout, options);
@@ -80,6 +83,7 @@ FileReaderBase& FileReaderBase::operator=(FileReaderBase&& other) noexcept {
   direct_ = std::move(other.direct_);
   file_ = std::move(other.file_);
   bytes_ = other.bytes_;
+  allow_rest_ = other.allow_rest_;
   return *this;
 }
 
@@ -120,6 +124,12 @@ std::uint64_t FileReaderBase::known_length_bytes() const {
   if (const auto length = length_bytes()) return *length;
   throw Error(ESPIPE, "'" + file_->stream().name() +
                           "' tells its length at its end, which has not been read yet");
+}
+
+void FileReaderBase::expect_whole_elements(std::size_t element_bytes) const {
+  const auto length = length_bytes();
+  if (length && !allow_rest_)
+    vortex::expect_whole_elements(file_->stream().name(), *length, element_bytes);
 }
 
 void write_from_stream(int descriptor, FileReaderBase& reader, std::uint64_t offset,
