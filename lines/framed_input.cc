@@ -6,14 +6,15 @@
 #include <memory>
 #include <utility>
 
-#include "sort/job/sort_files.h"
+#include "lines/record_keys.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 
 namespace vortex::inline v0 {
 namespace {
 
-constexpr std::size_t kBatchRecords = 1024;
+// Of many inputs each has few.
+constexpr std::size_t kFirstBatchRecords = 16;
+constexpr std::size_t kMostBatchRecords = 1024;
 
 std::string complaint_about(InvalidQuote what) {
   switch (what) {
@@ -32,11 +33,21 @@ std::string complaint_about(InvalidQuote what) {
 
 }  // namespace
 
+// Most records that cross a border are short: what is counted is taken for long ones only.
 AssemblyRoom own_assembly_room(LongRoomBudget& budget) {
+  const auto short_room = std::make_shared<std::vector<char>>();
   const auto room = std::make_shared<LongRoom>(budget);
-  return [room](std::string_view so_far, std::size_t bytes) -> std::span<char> {
+  return [short_room, room](std::string_view so_far, std::size_t bytes) -> std::span<char> {
+    if (bytes <= kLongRecord) {
+      short_room->resize(kLongRecord);  // once: it stays where it is
+      if (so_far.data() != short_room->data()) {
+        room->shrink(0);  // another record than before
+        std::memcpy(short_room->data(), so_far.data(), so_far.size());
+      }
+      return *short_room;
+    }
     const bool elsewhere = so_far.data() != room->data();
-    if (elsewhere) room->shrink(bytes);  // another record than before
+    if (elsewhere) room->shrink(bytes);
     if (!room->grow(bytes)) return {};
     if (elsewhere) std::memcpy(room->data(), so_far.data(), so_far.size());
     return room->span();
@@ -50,36 +61,28 @@ FileReaderOptions FramedInput::reader_options(std::size_t read_ahead, std::size_
           .order = ReadOrder::kForward};
 }
 
-FramedInput::FramedInput(FileReaderBase reader, std::string name, const RecordFraming& framing,
-                         std::uint64_t longest, AssemblyRoom room, const std::stop_token& stop)
-    : reader_(std::move(reader)),
-      stop_(reader_.stream(), stop),
+FramedInput::FramedInput(std::unique_ptr<TextSource> text, std::string name,
+                         const RecordFraming& framing, std::uint64_t longest, AssemblyRoom room)
+    : text_(std::move(text)),
       name_(std::move(name)),
       framing_(framing),
       longest_(longest),
       room_(std::move(room)),
-      batch_(kBatchRecords) {}
-
-bool FramedInput::at_end() const noexcept { return reader_.length_bytes() == read_; }
+      batch_(kFirstBatchRecords) {}
 
 std::string_view FramedInput::unused() const noexcept {
-  return {reinterpret_cast<const char*>(reader_.bytes()) + done_,
-          static_cast<std::size_t>(read_ - done_)};
+  return piece_.substr(piece_.size() - static_cast<std::size_t>(read_ - done_));
 }
 
-// Goes on to the next block, the whole of which is then in memory; false at the end.
-bool FramedInput::read_block() {
-  if (at_end()) return false;
-  const std::uint64_t before = read_;
-  std::uint64_t readable = 0;
-  guarded([&] {
-    readable = readable_bytes(reader_, before);
-    if (readable > before) {
-      static_cast<void>(*static_cast<const volatile std::byte*>(reader_.bytes() + before));
-    }
-  }).throw_if_failed();
-  read_ = std::min<std::uint64_t>(readable, before + reader_.block_bytes());
-  return read_ > before;
+// Goes on to the next piece; false at the end.
+bool FramedInput::read_piece() {
+  if (at_end_) return false;
+  const std::string_view piece = text_->next();
+  at_end_ = piece.empty();
+  if (at_end_) return false;
+  piece_ = piece;
+  read_ += piece.size();
+  return true;
 }
 
 // Before the first batch.
@@ -90,15 +93,17 @@ void FramedInput::pass_mark() noexcept {
 }
 
 std::span<const std::string_view> FramedInput::next() {
-  if (done_ == read_ && !read_block()) return {};
+  if (done_ == read_ && !read_piece()) return {};
   if (done_ == 0) {
     pass_mark();
-    if (done_ == read_ && !read_block()) return {};
+    if (done_ == read_ && !read_piece()) return {};
   }
+  if (batch_full_) batch_.resize(std::min(4 * batch_.size(), kMostBatchRecords));
   first_record_ = records_;
   first_offset_ = done_;
-  const FramedRecords found = split_records(framing_, unused(), at_end(), batch_);
+  const FramedRecords found = split_records(framing_, unused(), at_end_, batch_);
   std::size_t records = found.records;
+  batch_full_ = records == batch_.size();
   if (records > 0) {
     note_invalid(found.invalid, found.first_invalid, unused().substr(0, found.first_invalid_at));
     done_ += found.bytes;
@@ -121,7 +126,7 @@ std::span<char> FramedInput::room_for(std::string_view record, std::size_t bytes
                         ", the longest that the memory has room for: " + advice);
 }
 
-// The record that begins in the rest of the block and ends in a later one.
+// The record that begins in the rest of the piece and ends in a later one.
 std::string_view FramedInput::assemble() {
   std::string_view record = unused();
   const auto grow = [&](std::size_t bytes) {
@@ -130,7 +135,7 @@ std::string_view FramedInput::assemble() {
   record = {grow(0), record.size()};
   done_ = read_;
   for (;;) {
-    const bool more = read_block();
+    const bool more = read_piece();
     std::string_view piece = unused();
     if (more && framing_.kind() == RecordFraming::Kind::kDelimited) {
       piece = piece.substr(0, std::min(piece.find(framing_.delimiter()), piece.size() - 1) + 1);
@@ -139,15 +144,16 @@ std::string_view FramedInput::assemble() {
     std::memcpy(room + record.size(), piece.data(), piece.size());
     record = {room, record.size() + piece.size()};
     done_ += piece.size();
-    if (more && framing_.kind() == RecordFraming::Kind::kDelimited && !at_end() &&
+    if (more && framing_.kind() == RecordFraming::Kind::kDelimited &&
         record.back() != framing_.delimiter()) {
       continue;
     }
     std::string_view found;
     const FramedRecords split =
-        split_records(framing_, record, at_end() && done_ == read_, {&found, 1});
+        split_records(framing_, record, at_end_ && done_ == read_, {&found, 1});
     if (split.records == 1) {
       done_ -= record.size() - split.bytes;
+      if (at_end_) piece_ = record;  // what is left of it lies behind this record
       return found;
     }
     if (split.malformed) refuse_malformed();
@@ -168,7 +174,7 @@ std::string_view FramedInput::assemble_quoted() {
   record = {grow(0), record.size()};
   done_ = read_;
   for (;;) {
-    const bool ended = unused().empty() && !read_block();
+    const bool ended = unused().empty() && !read_piece();
     const std::string_view piece = unused().substr(0, std::max(kLeastPiece, record.size()));
     char* const room = grow(piece.size() + (ended ? 1 : 0));
     std::memcpy(room + record.size(), piece.data(), piece.size());

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,14 +13,14 @@
 
 #include "lines/framing.h"
 #include "lines/long_room.h"
-#include "sort/runs/sort_watch.h"
+#include "lines/text_source.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::inline v0 {
 
-// Room in which a record that crosses the border of a block is put together: `bytes` at least, of
+// Room in which a record that crosses the border of a piece is put together: `bytes` at least, of
 // which the first are a copy of `so_far`, which is what the call before returned or lies elsewhere.
 // Empty: the record is too long.
 using AssemblyRoom = std::function<std::span<char>(std::string_view so_far, std::size_t bytes)>;
@@ -33,22 +34,22 @@ class LongRecordError : public Error {
   explicit LongRecordError(const std::string& message) : Error(EMSGSIZE, message) {}
 };
 
-// Finds the records of an input through its reader's plain pointer. A batch lies in one block of
-// the reader, or is one record that crosses a border, in the assembly room.
+// Finds the records of an input. A batch lies in one piece of its text, or is one record that
+// crosses a border, in the assembly room.
 class FramedInput {
  public:
-  // The options of a reader that this can use.
+  // How the text may be read, where it is read ahead.
   static FileReaderOptions reader_options(std::size_t read_ahead, std::size_t request_bytes);
 
   // For messages: `name`, and `longest`, the length of the longest record that there can be room
   // for.
-  FramedInput(FileReaderBase reader, std::string name, const RecordFraming& framing,
-              std::uint64_t longest, AssemblyRoom room, const std::stop_token& stop);
+  FramedInput(std::unique_ptr<TextSource> text, std::string name, const RecordFraming& framing,
+              std::uint64_t longest, AssemblyRoom room);
   FramedInput(const FramedInput&) = delete;
   FramedInput& operator=(const FramedInput&) = delete;
 
   // The next records, valid until the following call; none: the input has ended. Not inside
-  // guarded(). Throws LongRecordError; Error: EINVAL for what is no record, and the reader's.
+  // guarded(). Throws LongRecordError; Error: EINVAL for what is no record, and the text's.
   std::span<const std::string_view> next();
 
   // Behind next(): the number of the first record of the batch, from 0 on, and its offset.
@@ -65,8 +66,7 @@ class FramedInput {
   bool ends_in_quotes() const noexcept { return ends_in_quotes_; }
 
  private:
-  bool read_block();
-  bool at_end() const noexcept;
+  bool read_piece();
   std::string_view unused() const noexcept;
   void pass_mark() noexcept;
   std::span<char> room_for(std::string_view record, std::size_t bytes, const char* advice) const;
@@ -77,15 +77,17 @@ class FramedInput {
   [[noreturn]] void refuse_malformed() const;
   std::string at_place(std::uint64_t record, std::uint64_t offset) const;
 
-  FileReaderBase reader_;
-  const StreamStop stop_;
+  const std::unique_ptr<TextSource> text_;
+  std::string_view piece_;  // the newest of the text
+  bool at_end_ = false;     // and the last
   const std::string name_;
   const RecordFraming framing_;
   const std::uint64_t longest_;
   const AssemblyRoom room_;
   std::vector<std::string_view> batch_;
-  std::uint64_t done_ = 0;  // bytes, of which the last batch is the end
-  std::uint64_t read_ = 0;  // up to where the newest block reaches
+  bool batch_full_ = false;  // and might be larger
+  std::uint64_t done_ = 0;   // bytes, of which the last batch is the end
+  std::uint64_t read_ = 0;   // up to where the newest piece reaches
   std::uint64_t records_ = 0;
   std::uint64_t first_record_ = 0;
   std::uint64_t first_offset_ = 0;

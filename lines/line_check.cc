@@ -1,10 +1,13 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 
+#include "io/file/own_pool.h"
 #include "lines/framed_input.h"
+#include "lines/input_text.h"
+#include "lines/line_inputs.h"
 #include "lines/text_cursor.h"
+#include "vortex/block_pool.h"
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
@@ -13,15 +16,31 @@ namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 constexpr std::size_t kReadAhead = 4;
+constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
 constexpr std::uint64_t kReaderBytes = 8 * kBlockBytes;
 constexpr std::uint64_t kLeastLongRoom = 16 * kBlockBytes;
 
-FileReaderBase open_reader(const std::string& input, const SortResources& resources) {
-  FileReaderOptions options = FramedInput::reader_options(kReadAhead, kBlockBytes);
-  options.block_bytes = kBlockBytes;
-  options.caching = resources.caching;
-  return input == "-" ? FileReaderBase(STDIN_FILENO, options) : FileReaderBase(input, options);
-}
+// Opens inputs one after the other, and makes a pool for those that are long.
+class InputOpener {
+ public:
+  explicit InputOpener(LineInputs& inputs) : inputs_(inputs) {}
+
+  std::unique_ptr<InputText> open(std::size_t index) {
+    if (inputs_.length(index).value_or(0) <= InputText::kShort) {
+      return inputs_.open(index, kBufferBytes);
+    }
+    const FileReaderOptions options = FramedInput::reader_options(kReadAhead, kBlockBytes);
+    if (!pool_) {
+      pool_ = make_own_pool(inputs_.name(index), kBlockBytes,
+                            FileReaderBase::blocks_needed(options, kBlockBytes));
+    }
+    return inputs_.open(index, *pool_, nullptr, options);
+  }
+
+ private:
+  LineInputs& inputs_;
+  std::unique_ptr<BlockPool> pool_;
+};
 
 }  // namespace
 
@@ -29,10 +48,11 @@ std::optional<LineDisorder> check_lines(const LineSortOptions& options, LineSort
   const std::uint64_t memory = with_memory(options.resources).memory_bytes;
   // The blocks of the reader are beside it.
   LongRoomBudget budget(std::max(memory - std::min(memory, kReaderBytes), kLeastLongRoom));
-  for (const std::string& name : options.inputs) {
-    FramedInput input(open_reader(name, options.resources), name == "-" ? "standard input" : name,
-                      options.framing, budget.bytes(), own_assembly_room(budget),
-                      options.resources.stop);
+  LineInputs inputs(options);
+  InputOpener opener(inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    FramedInput input(opener.open(i), inputs.name(i), options.framing, budget.bytes(),
+                      own_assembly_room(budget));
     TextCursor cursor(input, options, budget);
     const auto note = [&] {
       if (report == nullptr) return;
@@ -45,7 +65,7 @@ std::optional<LineDisorder> check_lines(const LineSortOptions& options, LineSort
       if (cursor.in_order()) continue;
       note();
       cursor.leave_record_only();  // its copy takes as much memory
-      return LineDisorder{name, cursor.number() + 1, cursor.offset(),
+      return LineDisorder{options.inputs[i], cursor.number() + 1, cursor.offset(),
                           std::string(cursor.stored().record)};
     }
     note();

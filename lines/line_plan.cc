@@ -7,6 +7,7 @@
 #include "lines/block_forecasts.h"
 #include "lines/block_packer.h"
 #include "lines/framed_input.h"
+#include "lines/input_text.h"
 #include "lines/line_run.h"
 #include "lines/record_keys.h"
 #include "sort/merge/prefetch_kind.h"
@@ -55,8 +56,15 @@ constexpr std::uint64_t kMostForecastBytes = 256;
 // What a merge keeps of each block of its runs: its place in the order of need and in the order of
 // fetching, its buffer, and what it takes to find them.
 constexpr std::uint64_t kBytesOfMergedBlock = 64;
-// The keys of short records of an input that is merged, and copies of the one before.
+// The keys of short records of an input that is merged, and copies of the one before; where it has
+// little text, so many times as much, and what keeps them.
 constexpr std::uint64_t kShortBytesOfInput = 12 * kLongRecord;
+constexpr std::uint64_t kShortTimesText = 16;
+constexpr std::uint64_t kLeastBytesOfInput = std::uint64_t{4} << 10;
+// An input that is merged gets a buffer of so many bytes: less takes more calls than it saves
+// merges, and more saves nothing.
+constexpr std::uint64_t kLeastBuffer = std::uint64_t{16} << 10;
+constexpr std::uint64_t kMostBuffer = std::uint64_t{256} << 10;
 // Compressing runs takes so small a part of the memory at most, the second where it is demanded.
 constexpr std::uint64_t kPackingShare = 16;
 constexpr std::uint64_t kDemandedPackingShare = 4;
@@ -263,12 +271,34 @@ std::uint64_t LinePlan::most_inputs() const {
   return (pool_blocks / 2 - writing) / FileReaderBase::blocks_needed(merged_reader, block_bytes);
 }
 
-std::uint64_t LinePlan::bytes_beside_inputs(std::uint64_t inputs) const {
-  const std::uint64_t blocks =
-      inputs * FileReaderBase::blocks_needed(merged_reader, block_bytes) + writing_blocks();
-  const std::uint64_t left =
-      (pool_blocks - std::min<std::uint64_t>(pool_blocks, blocks)) * block_bytes;
-  return left - std::min(inputs * kShortBytesOfInput, left / 4 * 3);
+std::uint64_t LinePlan::bytes_for_inputs() const {
+  const std::size_t half = pool_blocks / 2;
+  return (half - std::min(half, writing_blocks())) * block_bytes;
+}
+
+MergedInput LinePlan::merged_input(std::uint64_t inputs, std::optional<std::uint64_t> bytes) const {
+  MergedInput input;
+  const std::uint64_t in_blocks =
+      FileReaderBase::blocks_needed(merged_reader, block_bytes) * block_bytes;
+  const std::uint64_t text = std::min(bytes.value_or(kShortBytesOfInput), kShortBytesOfInput);
+  input.short_bytes = std::min(kShortTimesText * text + kLeastBytesOfInput, kShortBytesOfInput);
+  const bool blocks_fit = inputs <= most_inputs();
+  input.in_blocks = blocks_fit && bytes.value_or(0) > InputText::kShort;
+  const std::uint64_t share = bytes_for_inputs() / inputs;
+  const std::uint64_t buffer = blocks_fit ? std::min(in_blocks, kMostBuffer)
+                                          : std::clamp(share - std::min(share, kShortBytesOfInput),
+                                                       kLeastBuffer, kMostBuffer);
+  input.buffer_bytes = static_cast<std::size_t>(buffer);
+  input.reading_bytes =
+      input.in_blocks ? in_blocks : std::min(buffer, bytes.value_or(buffer) + kLeastBytesOfInput);
+  return input;
+}
+
+std::uint64_t LinePlan::bytes_beside_inputs(const MergedInput& together) const {
+  const std::uint64_t all = pool_blocks * block_bytes;
+  const std::uint64_t taken = together.reading_bytes + writing_blocks() * block_bytes;
+  const std::uint64_t left = all - std::min(all, taken);
+  return left - std::min(together.short_bytes, left / 4 * 3);
 }
 
 }  // namespace vortex::inline v0

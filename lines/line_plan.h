@@ -25,6 +25,14 @@ struct LinePrefetch {
   PrefetchOptions options;
 };
 
+// How an input that is merged with others is read, or what several of them take.
+struct MergedInput {
+  bool in_blocks = false;           // ahead; otherwise with plain calls
+  std::size_t buffer_bytes = 0;     // of those
+  std::uint64_t reading_bytes = 0;  // the memory of either
+  std::uint64_t short_bytes = 0;    // for keys of short records, and copies of the one before
+};
+
 // While runs are formed, most of the memory is arenas and a few blocks of the pool are in use;
 // while they are merged, all of it is blocks. So the pool is as large as the memory, and its blocks
 // become resident when they are first taken.
@@ -55,10 +63,16 @@ struct LinePlan {
   // How many merges of parts of all runs can go on side by side, each with a writer, and wait for
   // their runs no more than one would.
   unsigned merges_at_once(const LineMergeSize& size) const;
-  // The same for inputs that are sorted already, whose records are put together elsewhere.
+  // The same for inputs that are sorted already, whose records are put together elsewhere, and each
+  // of which is read in blocks.
   std::uint64_t most_inputs() const;
-  // What a merge of so many leaves to long records and their keys: half of the memory, or more.
-  std::uint64_t bytes_beside_inputs(std::uint64_t inputs) const;
+  // One of `inputs` that are to be merged, more than most_inputs() as well; `bytes` is its length,
+  // if that is known.
+  MergedInput merged_input(std::uint64_t inputs, std::optional<std::uint64_t> bytes) const;
+  // What inputs that are not read in blocks may take together, whatever for.
+  std::uint64_t bytes_for_inputs() const;
+  // What a merge of them leaves to long records and their keys: half of the memory, or more.
+  std::uint64_t bytes_beside_inputs(const MergedInput& together) const;
 
   std::size_t writing_blocks() const;  // of the output or a run
   // Writers of parts of the output that there is memory for while an arena is full.

@@ -17,6 +17,8 @@
 #include "lines/byte_output.h"
 #include "lines/framed_input.h"
 #include "lines/framing.h"
+#include "lines/input_merge.h"
+#include "lines/line_inputs.h"
 #include "lines/line_job.h"
 #include "lines/line_merge.h"
 #include "lines/text_cursor.h"
@@ -41,44 +43,22 @@ constexpr std::uint64_t kRunOfUnknown = 16;
 // What an input may lack at its end, and the output has: a quote and a delimiter.
 constexpr std::uint64_t kMostMissing = 2;
 
-// The inputs and the output as sorts of fixed records have them: to files all records are bytes.
+// The output as sorts of fixed records have it: to files all records are bytes.
 ExternalSortOptions for_files(const LineSortOptions& options) {
   ExternalSortOptions files;
-  files.inputs = options.inputs;
   files.output = options.output;
-  files.most_pipe_bytes = options.most_pipe_bytes;
   files.resources = options.resources;
   return files;
 }
 
-// The records of a merge until a run has got so many bytes.
-class MergePiece {
- public:
-  MergePiece(LineMerge<TextCursor>& merge, const LineRunWriter& run, std::uint64_t limit) noexcept
-      : merge_(merge), run_(run), limit_(limit) {}
-
-  bool next() { return run_.bytes() < limit_ && (more_ = merge_.next()); }
-  const StoredRecord& stored() const noexcept { return merge_.stored(); }
-  std::uint64_t count() const noexcept { return merge_.count(); }
-  std::uint64_t in_common() const noexcept { return merge_.in_common(); }
-
-  // False behind the last record of the merge.
-  bool more() const noexcept { return more_; }
-
- private:
-  LineMerge<TextCursor>& merge_;
-  const LineRunWriter& run_;
-  const std::uint64_t limit_;
-  bool more_ = true;
-};
-
-// A sort, a merge or a check of files, once.
+// A sort or a merge of files, once.
 class LineFiles {
  public:
   explicit LineFiles(const LineSortOptions& options)
       : options_(options),
+        inputs_(options),
         for_files_(for_files(options)),
-        files_(for_files_, 1),
+        files_(for_files_),
         job_(options.order, options.resources, files_.folders()) {}
   LineFiles(const LineFiles&) = delete;
   LineFiles& operator=(const LineFiles&) = delete;
@@ -88,8 +68,6 @@ class LineFiles {
  private:
   using Writing = std::function<void(FramedOutput& out)>;
 
-  std::unique_ptr<FramedInput> open_input(std::size_t index, const FileReaderOptions& reader,
-                                          AssemblyRoom room, std::uint64_t longest);
   bool will_form_runs() const;
   void form_runs();
   void take_all(std::size_t index);
@@ -115,14 +93,17 @@ class LineFiles {
   };
 
   void write_sorted();
-  void write_output(std::uint64_t most_bytes, const Writing& write);
+  void write_output(std::uint64_t most_bytes, const Writing& write) {
+    write_output(most_bytes, most_bytes, write);
+  }
+  void write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, const Writing& write);
   // A Part is a RunMerge or an ArenaPart.
   template <typename Part>
   void write_parts(const std::vector<std::unique_ptr<Part>>& sorted, std::uint64_t most_bytes);
   template <typename Part>
   void open_parts(const std::vector<std::unique_ptr<Part>>& sorted, std::uint64_t most_bytes,
                   std::vector<OutputPart>& parts);
-  FileWriterBase open_writer(std::uint64_t most_bytes);
+  FileWriterBase open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes);
   void append_header(FramedOutput& out);
   template <typename Cursor, typename Told>
   std::uint64_t append_all(Cursor& cursor, FramedOutput& out, const Told& told);
@@ -134,11 +115,11 @@ class LineFiles {
 
   bool merge_if_room();
   void merge_inputs();
-  void write_runs_of(LineMerge<TextCursor>& merge, std::optional<std::uint64_t> bytes);
-  template <typename Use>
-  void merge_inputs(std::size_t first, std::size_t last, const Use& use);
+  void write_merged(InputMerge& inputs);
+  void write_runs_of(InputMerge& inputs);
 
   const LineSortOptions& options_;
+  LineInputs inputs_;
   const ExternalSortOptions for_files_;
   SortFiles files_;
   LineJob job_;
@@ -151,14 +132,14 @@ class LineFiles {
 // As far as that is known before the inputs are read.
 bool LineFiles::will_form_runs() const {
   return !options_.merge_inputs && !options_.order.unique &&
-         files_.input_bytes().value_or(0) > job_.plan().arena_bytes;
+         inputs_.bytes().value_or(0) > job_.plan().arena_bytes;
 }
 
 LineSortReport LineFiles::sort() {
   const std::uint64_t begin = steady_now_ns();
   const double cpu_begin = process_cpu_seconds();
   files_.open_output();
-  job_.start(files_.input_bytes());
+  job_.start(inputs_.bytes());
   // Scripts may name a folder that is not there, as long as it is not needed. Where it will be,
   // that is better known before all is read.
   if (will_form_runs()) files_.expect_folders();
@@ -179,16 +160,6 @@ LineSortReport LineFiles::sort() {
   return report_;
 }
 
-std::unique_ptr<FramedInput> LineFiles::open_input(std::size_t index,
-                                                   const FileReaderOptions& reader,
-                                                   AssemblyRoom room, std::uint64_t longest) {
-  // Address space for the runs that are written while a pipe is read, and the output.
-  const std::uint64_t others = 4 * job_.plan().memory_bytes;
-  return std::make_unique<FramedInput>(files_.open_reader(index, job_.pool(), reader, others),
-                                       files_.input(index).name(), options_.framing, longest,
-                                       std::move(room), options_.resources.stop);
-}
-
 void LineFiles::note_header(std::size_t input, std::string_view record) {
   if (input == 0) header_.emplace_back(record);
 }
@@ -202,22 +173,21 @@ void LineFiles::note_input(const FramedInput& input) {
 }
 
 void LineFiles::form_runs() {
-  job_.watch().begin(SortPhase::kReading, files_.input_bytes());
-  for (std::size_t i = 0; i < files_.inputs(); ++i) take_all(i);
+  job_.watch().begin(SortPhase::kReading, inputs_.bytes());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) take_all(i);
   report_.records_in = job_.records();
   job_.end_forming();
 }
 
 void LineFiles::take_all(std::size_t index) {
-  const auto input = open_input(
-      index, job_.plan().reader,
-      [this](std::string_view so_far, std::size_t bytes) {
-        return job_.assembly_room(so_far, bytes);
-      },
-      job_.longest_record());
+  FramedInput input(inputs_.open(index, job_.pool(), files_.disk(), job_.plan().reader),
+                    inputs_.name(index), options_.framing, job_.longest_record(),
+                    [this](std::string_view so_far, std::size_t bytes) {
+                      return job_.assembly_room(so_far, bytes);
+                    });
   std::uint64_t told = 0;
   std::uint64_t header = options_.header_records;
-  for (auto batch = input->next(); !batch.empty(); batch = input->next()) {
+  for (auto batch = input.next(); !batch.empty(); batch = input.next()) {
     const std::size_t all = batch.size();
     for (; header > 0 && !batch.empty(); --header) {
       note_header(index, batch.front());
@@ -226,11 +196,11 @@ void LineFiles::take_all(std::size_t index) {
     try {
       job_.take(batch);
     } catch (const RecordTooLong& error) {
-      input->refuse_long(all - batch.size() + error.index(), error.complaint());
+      input.refuse_long(all - batch.size() + error.index(), error.complaint());
     }
-    job_.watch().add(input->bytes() - std::exchange(told, input->bytes()));
+    job_.watch().add(input.bytes() - std::exchange(told, input.bytes()));
   }
-  note_input(*input);
+  note_input(input);
 }
 
 // Returns how many.
@@ -250,7 +220,7 @@ std::uint64_t LineFiles::append_all(Cursor& cursor, FramedOutput& out, const Tol
 
 void LineFiles::write_sorted() {
   job_.watch().begin(SortPhase::kWriting, report_.input_bytes);
-  const std::uint64_t most_bytes = report_.input_bytes + kMostMissing * files_.inputs();
+  const std::uint64_t most_bytes = report_.input_bytes + kMostMissing * inputs_.size();
   const LinePlan& plan = job_.plan();
   if (job_.in_memory()) {
     const auto parts =
@@ -272,10 +242,11 @@ void LineFiles::write_sorted() {
   });
 }
 
-FileWriterBase LineFiles::open_writer(std::uint64_t most_bytes) {
-  for (const std::string& record : header_) most_bytes += record.size() + sizeof(std::uint32_t);
-  most_bytes += kByteOrderMark.size();
-  return files_.open_writer(job_.pool(), job_.plan().writer, most_bytes);
+FileWriterBase LineFiles::open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes) {
+  std::uint64_t header_bytes = kByteOrderMark.size();
+  for (const std::string& record : header_) header_bytes += record.size() + sizeof(std::uint32_t);
+  return files_.open_writer(job_.pool(), job_.plan().writer, most_bytes + header_bytes,
+                            least_bytes + header_bytes);
 }
 
 void LineFiles::append_header(FramedOutput& out) {
@@ -286,15 +257,15 @@ void LineFiles::append_header(FramedOutput& out) {
 }
 
 // `write` appends so many bytes at most, behind the header.
-void LineFiles::write_output(std::uint64_t most_bytes, const Writing& write) {
-  FileWriterBase writer = open_writer(most_bytes);
+void LineFiles::write_output(std::uint64_t most_bytes, std::uint64_t least_bytes,
+                             const Writing& write) {
+  FileWriterBase writer = open_writer(most_bytes, least_bytes);
   wrote_ = true;
   const StreamStop stop(writer.stream(), options_.resources.stop);
   FramedOutput out(ByteOutput(writer.bytes(), job_.plan().block_bytes), options_.framing);
   append_header(out);
   write(out);
   job_.watch().expect_going();
-  files_.expect_inputs_unchanged();
   report_.output_bytes = out.bytes();
   writer.finish_bytes(out.bytes());
 }
@@ -306,7 +277,7 @@ void LineFiles::open_parts(const std::vector<std::unique_ptr<Part>>& sorted,
                            std::uint64_t most_bytes, std::vector<OutputPart>& parts) {
   const std::size_t block_bytes = job_.plan().block_bytes;
   parts.resize(sorted.size());
-  parts.front().writer.emplace(open_writer(most_bytes));
+  parts.front().writer.emplace(open_writer(most_bytes, most_bytes));
   parts.front().out.emplace(ByteOutput(parts.front().writer->bytes(), block_bytes),
                             options_.framing);
   append_header(*parts.front().out);
@@ -360,7 +331,6 @@ void LineFiles::write_parts(const std::vector<std::unique_ptr<Part>>& sorted,
   });
   if (failure) std::rethrow_exception(failure);
   job_.watch().expect_going();
-  files_.expect_inputs_unchanged();
 
   // The end of a part is the head of the next one.
   report_.records_out = std::accumulate(records.begin(), records.end(), std::uint64_t{0});
@@ -379,41 +349,19 @@ void LineFiles::write_parts(const std::vector<std::unique_ptr<Part>>& sorted,
   }
 }
 
-// Calls `use` for each record of the inputs [first, last), which are sorted.
-template <typename Use>
-void LineFiles::merge_inputs(std::size_t first, std::size_t last, const Use& use) {
-  LongRoomBudget budget(job_.plan().bytes_beside_inputs(last - first));
-  std::vector<std::unique_ptr<FramedInput>> inputs;
-  std::vector<std::unique_ptr<TextCursor>> cursors;
-  std::vector<TextCursor*> players;
-  for (std::size_t i = first; i < last; ++i) {
-    inputs.push_back(
-        open_input(i, job_.plan().merged_reader, own_assembly_room(budget), budget.bytes()));
-    cursors.push_back(std::make_unique<TextCursor>(
-        *inputs.back(), options_, budget,
-        [this, i](std::string_view record) { note_header(i, record); }));
-    players.push_back(cursors.back().get());
-  }
-  LineMerge<TextCursor> merge(players, job_.order());
-  merge.start();
-  for (const auto& input : inputs) has_mark_ |= input->has_mark();
-  use(merge);
-  for (std::size_t i = 0; i < cursors.size(); ++i) {
-    report_.records_in += cursors[i]->records();
-    note_input(*inputs[i]);
-  }
-}
-
-// Writes all records of a merge as a run, or, where nobody knows how many bytes there will be, as
-// runs of so many that their tables are small beside the memory.
-void LineFiles::write_runs_of(LineMerge<TextCursor>& merge, std::optional<std::uint64_t> bytes) {
-  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-  const std::uint64_t limit = bytes ? kNoLimit : kRunOfUnknown * job_.plan().memory_bytes;
-  const std::uint64_t most = bytes ? kMaxStored * *bytes + kMinRunBytes : 2 * limit;
+// Writes all records of a merge as runs: as one, unless there are more than expected. Runs of so
+// many bytes have tables that are small beside the memory.
+void LineFiles::write_runs_of(InputMerge& inputs) {
+  const std::uint64_t memory = job_.plan().memory_bytes;
+  const std::optional<std::uint64_t> bytes = inputs.length();
+  const std::uint64_t wanted = bytes ? kMaxStored * *bytes + kMinRunBytes : kRunOfUnknown * memory;
+  const std::uint64_t space = address_space_left();
+  const std::uint64_t limit = std::min(wanted, space / 4);
+  const std::uint64_t most = std::min(limit + memory, space / 2);  // the last record may be long
   bool more = true;
   while (more) {
     job_.runs().form(most, [&](LineRunWriter& run) {
-      MergePiece piece(merge, run, limit);
+      MergePiece piece(inputs.merge(), run, limit);
       for_each_record(
           piece,
           [&](const MergePiece& at) {
@@ -425,6 +373,16 @@ void LineFiles::write_runs_of(LineMerge<TextCursor>& merge, std::optional<std::u
   }
 }
 
+// Of what grows while it is merged there may be more than expected.
+void LineFiles::write_merged(InputMerge& inputs) {
+  job_.watch().begin(SortPhase::kWriting, inputs.length());
+  const std::uint64_t least_bytes =
+      inputs.length().value_or(kMinRunBytes) + kMostMissing * inputs_.size();
+  write_output(std::max(least_bytes, kUnknownLengthReservation), least_bytes,
+               [&](FramedOutput& out) { append_all(inputs.merge(), out); });
+  job_.runs().count_merge_of_inputs(1);
+}
+
 // False: the records are too long for as many inputs, which can be read again. They are to be
 // sorted, which has room for longer ones and gives the same output.
 bool LineFiles::merge_if_room() {
@@ -432,38 +390,37 @@ bool LineFiles::merge_if_room() {
     merge_inputs();
     return true;
   } catch (const LongRecordError&) {
-    if (!files_.input_bytes() || (wrote_ && !files_.output_has_places())) throw;
+    if (!inputs_.bytes() || (wrote_ && !files_.output_has_places())) throw;
   }
   header_.clear();
   has_mark_ = false;
   report_ = {};
-  job_.start(files_.input_bytes());
+  job_.start(inputs_.bytes());
   return false;
 }
 
+// An output that is an input as well is not written before all has been read.
 void LineFiles::merge_inputs() {
-  const std::uint64_t order = job_.plan().most_inputs();
-  if (order >= files_.inputs()) {
-    job_.watch().begin(SortPhase::kWriting, files_.input_bytes());
-    merge_inputs(0, files_.inputs(), [&](LineMerge<TextCursor>& merge) {
-      const std::uint64_t bytes = files_.input_bytes().value_or(kUnknownLengthReservation);
-      write_output(bytes + kMostMissing * files_.inputs(),
-                   [&](FramedOutput& out) { append_all(merge, out); });
-    });
-    job_.runs().count_merge_of_inputs(1);
-    return;
-  }
-  if (order < 2) {
+  if (job_.plan().most_inputs() < 2 && inputs_.size() > 1) {
     throw Error(ENOMEM, "merging with " + format_bytes(job_.plan().memory_bytes) +
                             " of memory: no two inputs fit; raise it");
   }
-  const std::optional<std::uint64_t> bytes = files_.input_bytes();
-  job_.watch().begin(SortPhase::kMerging, bytes);
+  const bool reads_output =
+      !files_.output_has_places() && inputs_.contain(files_.output_identity());
   unsigned merges = 0;
-  for (std::size_t first = 0; first < files_.inputs(); first += order) {
-    const std::size_t last = std::min<std::size_t>(first + order, files_.inputs());
-    ++merges;
-    merge_inputs(first, last, [&](LineMerge<TextCursor>& merge) { write_runs_of(merge, bytes); });
+  for (std::size_t first = 0; first < inputs_.size(); ++merges) {
+    InputMerge merge(
+        inputs_, first, options_, job_, files_.disk(),
+        [this](std::size_t input, std::string_view record) { note_header(input, record); });
+    merge.start();
+    for (const auto& input : merge.inputs()) has_mark_ |= input->has_mark();
+    const bool all = first == 0 && merge.end() == inputs_.size() && !reads_output;
+    if (first == 0 && !all) job_.watch().begin(SortPhase::kMerging, inputs_.bytes());
+    all ? write_merged(merge) : write_runs_of(merge);
+    report_.records_in += merge.records();
+    for (const auto& input : merge.inputs()) note_input(*input);
+    first = merge.end();
+    if (all) return;
   }
   job_.runs().count_merge_of_inputs(merges);
   job_.end_forming();

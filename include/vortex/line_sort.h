@@ -158,8 +158,6 @@ struct LineSortOptions {
   bool merge_inputs = false;  // every input is sorted already; one that is not gives an output that
                               // is not, and no error. Files whose records are too long for a
                               // merge of them are sorted, if the output is a file as well
-  // Address space for each input whose length is not known, see ExternalSortOptions.
-  std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
   SortResources resources = {};
 };
 

@@ -106,7 +106,9 @@ void SortInput::expect_unchanged() const {
       now.st_mtim.tv_nsec == identity_.st_mtim.tv_nsec) {
     return;
   }
-  throw Error(EBUSY, "'" + name_ + "' was changed while it was sorted");
+  throw Error(EBUSY, "'" + name_ +
+                         "' was changed while it was sorted: sort it when nobody "
+                         "writes to it, or a copy of it");
 }
 
 SortOutput::SortOutput(const std::string& path) : path_(path), file_(open_output(path)) {
@@ -148,8 +150,13 @@ FileWriterBase SortOutput::open_writer_behind(std::uint64_t begin,
   return FileWriterBase(std::make_unique<LayoutBehind>(*layout_, begin), options);
 }
 
-SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_bytes)
+SortFiles::SortFiles(const ExternalSortOptions& options)
     : options_(options), folders_(options.resources.folders) {
+  if (folders_.empty()) folders_.push_back(default_run_folder(options.output));
+}
+
+SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_bytes)
+    : SortFiles(options) {
   if (options.inputs.empty()) throw Error(EINVAL, "a sort needs an input");
   for (const std::string& path : options.inputs) {
     try {
@@ -161,7 +168,6 @@ SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_byte
                               ", all of which are open at once: raise the limit (ulimit -n)");
     }
   }
-  if (folders_.empty()) folders_.push_back(default_run_folder(options.output));
 }
 
 void SortFiles::expect_folders() const {
@@ -245,22 +251,23 @@ FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileRe
 }
 
 FileWriterBase SortFiles::open_writer(BlockPool& pool, FileWriterOptions options,
-                                      std::uint64_t most_bytes) {
-  return output_->open_writer(writer_options(pool, options, most_bytes));
+                                      std::uint64_t most_bytes, std::uint64_t least_bytes) {
+  return output_->open_writer(writer_options(pool, options, most_bytes, least_bytes));
 }
 
 FileWriterBase SortFiles::open_writer_behind(std::uint64_t begin, BlockPool& pool,
                                              FileWriterOptions options, std::uint64_t most_bytes) {
-  return output_->open_writer_behind(begin, writer_options(pool, options, most_bytes));
+  return output_->open_writer_behind(begin, writer_options(pool, options, most_bytes, most_bytes));
 }
 
 FileWriterOptions SortFiles::writer_options(BlockPool& pool, FileWriterOptions options,
-                                            std::uint64_t most_bytes) const {
+                                            std::uint64_t most_bytes,
+                                            std::uint64_t least_bytes) const {
   options.gaps = Gaps::kUnspecified;  // a sort writes every byte
   options.caching = options_.resources.caching;
   options.sync = true;
   options.reserve_bytes = (most_bytes / pool.block_bytes() + 1) * pool.block_bytes();
-  options.least_reserve_bytes = options.reserve_bytes;
+  options.least_reserve_bytes = (least_bytes / pool.block_bytes() + 1) * pool.block_bytes();
   options.disk = disk_.get();
   options.pool = &pool;
   return options;

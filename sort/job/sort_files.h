@@ -90,6 +90,8 @@ class SortFiles {
  public:
   // Throws Error: EINVAL without inputs, and what SortInput says.
   SortFiles(const ExternalSortOptions& options, std::size_t record_bytes);
+  // Of a sort that opens its inputs by itself.
+  explicit SortFiles(const ExternalSortOptions& options);
 
   std::size_t inputs() const noexcept { return inputs_.size(); }
   SortInput& input(std::size_t index) const noexcept { return *inputs_[index]; }
@@ -117,19 +119,28 @@ class SortFiles {
   // `space_for_others` bytes of address space to others, or half of what is left if that is less.
   FileReaderBase open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
                              std::uint64_t space_for_others) const;
-  // The writer of the output, of `most_bytes` at most.
-  FileWriterBase open_writer(BlockPool& pool, FileWriterOptions options, std::uint64_t most_bytes);
+  // The writer of the output, of `most_bytes` at most; of fewer, down to `least_bytes`, where the
+  // system refuses so much address space.
+  FileWriterBase open_writer(BlockPool& pool, FileWriterOptions options, std::uint64_t most_bytes,
+                             std::uint64_t least_bytes);
+  FileWriterBase open_writer(BlockPool& pool, const FileWriterOptions& options,
+                             std::uint64_t most_bytes) {
+    return open_writer(pool, options, most_bytes, most_bytes);
+  }
   // Whether the output can be written in several places at once, and a further writer of it for
   // `most_bytes`; see SortOutput::open_writer_behind().
   bool output_has_places() const noexcept { return output_->folder().has_value(); }
+  const struct stat& output_identity() const noexcept { return output_->identity(); }
   FileWriterBase open_writer_behind(std::uint64_t begin, BlockPool& pool, FileWriterOptions options,
                                     std::uint64_t most_bytes);
 
+  // Of the inputs and the output, once that is open.
+  Disk* disk() const noexcept { return disk_.get(); }
   DiskStatistics disk_statistics() const { return disk_->statistics(); }
 
  private:
   FileWriterOptions writer_options(BlockPool& pool, FileWriterOptions options,
-                                   std::uint64_t most_bytes) const;
+                                   std::uint64_t most_bytes, std::uint64_t least_bytes) const;
   void expect_no_overwriting() const;
   std::uint64_t room_beside_runs(const SortPlan& plan) const;
 

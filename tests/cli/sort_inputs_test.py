@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Compares sorts and merges of unusual inputs with GNU sort's: very many, pipes, files that the
+output is appended to.
+
+  sort_inputs_test.py VORTEX_SORT [--sanitized]
+"""
+
+import os
+import pathlib
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+OURS = pathlib.Path(sys.argv[1]).resolve()
+GNU = "/usr/bin/sort"
+SANITIZED = "--sanitized" in sys.argv[2:]
+SEED = int(os.environ.get("VORTEX_TEST_SEED", random.randrange(2**32)))
+GIB = 1 << 30
+
+
+def under(limits):
+    def set_limits():
+        for which, value in limits.items():
+            resource.setrlimit(which, (value, value))
+    return set_limits
+
+
+class Inputs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.random = random.Random(SEED)
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def put(self, name, data):
+        (self.folder / name).write_bytes(data)
+        return name
+
+    def run_program(self, program, arguments, limits=None, **how):
+        done = subprocess.run(["sort", *arguments], executable=program, cwd=self.folder,
+                              capture_output="stdout" not in how, check=False, timeout=120,
+                              env=os.environ | {"LC_ALL": "C"},
+                              preexec_fn=under(limits) if limits else None, **how)
+        self.assertEqual(done.returncode, 0, f"seed {SEED}: {program} {arguments[:5]}: {done.stderr}")
+        return done.stdout
+
+    def compare(self, arguments, limits=None):
+        theirs = self.run_program(GNU, arguments)
+        ours = self.run_program(OURS, arguments, limits)
+        self.assertTrue(ours == theirs, f"seed {SEED}: {arguments[:5]}")
+
+    def put_files(self, count, lines, length=8):
+        names = []
+        for i in range(count):
+            text = sorted(b"%0*x %d" % (length, self.random.getrandbits(4 * length), i)
+                          for _ in range(lines))
+            if i % 7 == 3:
+                text[-1] = text[0]  # which is no longer sorted where there are more than two
+                text.sort()
+            data = b"\n".join(text)
+            names.append(self.put(f"f{i}", data if i % 11 == 5 else data + b"\n"))
+        return names
+
+    def test_very_many_files(self):
+        names = self.put_files(5000, 2)
+        limits = {resource.RLIMIT_NOFILE: 64}
+        for options in ([], ["-u"], ["-s", "-k1.2,1.3"], ["-m"], ["-m", "-u"],
+                        ["-m", "-s", "-k1,1"]):
+            self.compare([*options, *names], limits)
+
+    def test_long_files_in_rounds(self):
+        # None of them is read at once, and few can be open.
+        names = self.put_files(24, 600, 2000)
+        for options in ([], ["-m"], ["-m", "-u"]):
+            self.compare([*options, *names], {resource.RLIMIT_NOFILE: 28})
+
+    def merge_pipes(self, names, options, limits=None):
+        pipes = [f"pipe{i}" for i in range(len(names))]
+        for pipe in pipes:
+            os.mkfifo(self.folder / pipe)
+
+        def write():
+            # As many as can be open at once, each opened as its reader comes.
+            threads = [threading.Thread(target=lambda i=i: (self.folder / pipes[i]).write_bytes(
+                (self.folder / names[i]).read_bytes())) for i in range(len(names))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            theirs = self.run_program(GNU, [*options, *names])
+            ours = self.run_program(OURS, [*options, *pipes], limits)
+            self.assertTrue(ours == theirs, f"seed {SEED}: {options}")
+        finally:
+            for pipe in pipes:  # of those that it has left, no writer waits for ever
+                os.close(os.open(self.folder / pipe, os.O_RDONLY | os.O_NONBLOCK))
+            writer.join()
+            for pipe in pipes:
+                (self.folder / pipe).unlink()
+
+    def test_many_pipes(self):
+        names = self.put_files(600, 40)
+        self.merge_pipes(names, ["-m"])
+        self.merge_pipes(names, ["-m", "-u"], {resource.RLIMIT_NOFILE: 64})
+
+    @unittest.skipIf(SANITIZED, "shadow memory is address space")
+    def test_pipes_within_an_address_space(self):
+        names = self.put_files(600, 40)
+        for options in (["-m"], ["-m", "-s", "-k1.2,1.3"]):
+            for limits in ({resource.RLIMIT_AS: 3 * GIB},
+                           {resource.RLIMIT_AS: 3 * GIB, resource.RLIMIT_NOFILE: 100}):
+                self.merge_pipes(names if "-s" not in options else names[:1], options, limits)
+        self.merge_pipes(names[:1], [], {resource.RLIMIT_AS: 3 * GIB})
+        # More than is read before blocks are taken, and than the buffer of a pipe holds.
+        self.put("long", b"".join(b"%08d\n" % i for i in range(500000)))
+        self.merge_pipes(["long", names[0]], ["-m"], {resource.RLIMIT_AS: 3 * GIB})
+        self.merge_pipes(["long", names[0]], [], {resource.RLIMIT_AS: 3 * GIB})
+
+    def test_the_output_is_appended_to_an_input(self):
+        lines = b"".join(sorted(b"%d\n" % self.random.getrandbits(30) for _ in range(3000)))
+        self.put("other", b"1\n3\n")
+        for text in (b"b\na\n", lines, lines * 30):
+            for options in ([], ["-u"], ["-s", "-k1,1n"], ["-m"], ["-m", "-u"]):
+                for inputs in (["it"], ["other", "it"], ["it", "it"], ["-"]):
+                    if "-m" in options and text[:2] == b"b\n":
+                        continue
+                    found = []
+                    for program in (GNU, OURS):
+                        data = text if "-m" not in options else b"".join(sorted(
+                            line + b"\n" for line in text.splitlines()))
+                        self.put("it", data)
+                        with open(self.folder / "it", "ab") as out, \
+                                open(self.folder / "it", "rb") as standard_input:
+                            self.run_program(program, [*options, *inputs], stdout=out,
+                                             stdin=standard_input)
+                        found.append((self.folder / "it").read_bytes())
+                    self.assertTrue(found[0] == found[1],
+                                    f"seed {SEED}: {options} {inputs} of {len(text)} bytes")
+
+
+if __name__ == "__main__":
+    print(f"seed: {SEED} (VORTEX_TEST_SEED)", file=sys.stderr)
+    unittest.main(argv=sys.argv[:1])

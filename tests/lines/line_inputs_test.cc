@@ -1,0 +1,251 @@
+// Inputs that change while they are sorted, and merges of more of them than memory has room for.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/lines/line_cases.h"
+
+#include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
+#include "tests/support/random_seed.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+// A record is its own key. Does something when the first records have been read.
+class HookedKeys final : public RecordKeys {
+ public:
+  explicit HookedKeys(std::function<void()> hook) : hook_(std::move(hook)) {}
+
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    if (hook_) std::exchange(hook_, nullptr)();
+    for (const std::string_view record : records) {
+      keys.append(record);
+      keys.end_key();
+    }
+  }
+
+ private:
+  mutable std::function<void()> hook_;
+};
+
+// How an input is read depends on its length and on what is done with it.
+struct Reading {
+  const char* name;
+  std::size_t lines;
+  bool merge;
+  std::uint64_t memory_bytes;
+};
+constexpr Reading kReadings[] = {
+    {"SortOfFewLines", 3, false, 8 * kMiB},        {"SortOfSomeLines", 20000, false, 8 * kMiB},
+    {"SortOfManyLines", 200000, false, 16 * kMiB}, {"SortInRuns", 200000, false, 2 * kMiB},
+    {"MergeOfFewLines", 3, true, 8 * kMiB},        {"MergeOfSomeLines", 20000, true, 8 * kMiB},
+    {"MergeOfManyLines", 200000, true, 16 * kMiB}, {"MergeInLittleMemory", 200000, true, 2 * kMiB},
+};
+
+class ChangingInput : public ::testing::TestWithParam<Reading> {
+ protected:
+  ChangingInput() {
+    for (std::size_t i = 0; i < GetParam().lines; ++i) lines.push_back("line " + number(i));
+    put_file_text(path, joined(lines));
+    options.inputs = {path};
+    options.output = folder.file("out");
+    options.merge_inputs = GetParam().merge;
+    options.resources.memory_bytes = GetParam().memory_bytes;
+    options.resources.block_bytes = std::size_t{16} << 10;
+    options.resources.folders = {folder.path().string()};
+  }
+  // They come in the order of their bytes.
+  static std::string number(std::size_t i) { return std::to_string(1000000 + i); }
+
+  void when_reading(std::function<void()> hook) {
+    options.order.keys = std::make_shared<HookedKeys>(std::move(hook));
+  }
+  void append(const Lines& more) {
+    std::ofstream(path, std::ios::binary | std::ios::app) << joined(more);
+  }
+  void expect_output(Lines expected) {
+    sort_lines(options);
+    std::sort(expected.begin(), expected.end());
+    EXPECT_TRUE(file_text(options.output) == joined(expected));
+  }
+
+  const TemporaryFolder folder{fast_folder()};
+  const std::string path = folder.file("live");
+  Lines lines;
+  LineSortOptions options;
+};
+
+INSTANTIATE_TEST_SUITE_P(, ChangingInput, ::testing::ValuesIn(kReadings),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(ChangingInput, IsReadToItsNewEnd) {
+  Lines more;
+  for (std::size_t i = 0; i < 100; ++i) more.push_back("more " + number(i));
+  when_reading([&] { append(more); });
+  // Once what was there has been read, so that a merge gives what is sorted.
+  lines.insert(lines.end(), more.begin(), more.end());
+  if (GetParam().lines == 3) {
+    // Too few for anything to be read later than the first of them.
+    const Lines before(lines.begin(), lines.begin() + 3);
+    sort_lines(options);
+    const std::string found = file_text(options.output);
+    EXPECT_TRUE(found == joined(before) || found == joined(lines));
+    return;
+  }
+  expect_output(lines);
+}
+
+TEST_P(ChangingInput, MayEndWithinALineThatGoesOn) {
+  put_file_text(path, joined(lines) + "the li");
+  when_reading(
+      [&] { std::ofstream(path, std::ios::binary | std::ios::app) << "ne\nthen another"; });
+  lines.push_back(GetParam().lines == 3 ? "the li" : "the line");
+  if (GetParam().lines > 3) lines.push_back("then another");
+  expect_output(lines);
+}
+
+TEST_P(ChangingInput, MayBeTouched) {
+  when_reading([&] {
+    const timespec times[2] = {{1, 0}, {1, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  });
+  expect_output(lines);
+}
+
+TEST_P(ChangingInput, MustNotBecomeShorter) {
+  if (GetParam().lines == 3) return;  // they have been read by then
+  const std::uint64_t bytes = joined(lines).size();
+  when_reading([&] { std::filesystem::resize_file(path, bytes - 1000); });
+  std::string message;
+  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENODATA);
+  const std::string end = std::to_string(bytes - 1000);
+  EXPECT_NE(message.find("'" + path + "' ends at byte " + end), message.npos) << message;
+  EXPECT_NE(message.find("was " + std::to_string(bytes) + " long"), message.npos) << message;
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+// Of a few bytes become more than the memory holds.
+TEST(GrowingInput, NeedsRunsThatNobodyExpected) {
+  const TemporaryFolder folder{fast_folder()};
+  Lines lines;
+  for (std::size_t i = 0; i < 100000; ++i) lines.push_back(std::to_string(i * 7919 % 100000));
+  LineSortOptions options;
+  // The first has been read when the second grows.
+  options.inputs = {folder.file("first"), folder.file("live")};
+  put_file_text(options.inputs[0], "first\n");
+  put_file_text(options.inputs[1], "");
+  options.output = folder.file("out");
+  options.resources.memory_bytes = kMiB;
+  options.resources.folders = {folder.path().string()};
+  options.order.keys =
+      std::make_shared<HookedKeys>([&] { put_file_text(options.inputs[1], joined(lines)); });
+  const LineSortReport report = sort_lines(options);
+  EXPECT_GT(report.runs, 1u);
+  lines.push_back("first");
+  std::sort(lines.begin(), lines.end());
+  EXPECT_TRUE(file_text(options.output) == joined(lines));
+}
+
+// In rounds where the memory has no room for buffers of all, each of them longer than its buffer;
+// with equal lines, which come in the order of the inputs.
+TEST(ManyInputs, AreMergedInRounds) {
+  auto random = test_random();
+  const TemporaryFolder folder{fast_folder()};
+  for (const std::size_t count : {5, 30, 300}) {
+    LineSortOptions options;
+    options.merge_inputs = true;
+    options.output = folder.file("out");
+    options.order.keys = std::make_shared<KeysBehindComma>();
+    options.order.ties = Ties::kInputOrder;
+    options.resources.memory_bytes = 2 * kMiB;
+    options.resources.folders = {folder.path().string()};
+    Lines all;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t longest = random() % 20 == 0 ? 30000 : 100;
+      const std::size_t lines_of_one = i % 5 == 4 ? 1 : 600000 / count / longest + 1;
+      Lines lines;
+      for (std::size_t line = 0; line < lines_of_one; ++line) {
+        lines.push_back(std::to_string(i) + std::string(random() % longest, 'x') + "," +
+                        std::to_string(random() % 50));
+      }
+      lines = sorted(lines, options.order);
+      all.insert(all.end(), lines.begin(), lines.end());
+      options.inputs.push_back(folder.file(std::to_string(i)));
+      put_file_text(options.inputs.back(), joined(lines));
+    }
+    const LineSortReport report = sort_lines(options);
+    EXPECT_EQ(report.runs > 0, count > 5);
+    EXPECT_EQ(report.records_in, all.size());
+    EXPECT_TRUE(file_text(options.output) == joined(sorted(all, options.order))) << count;
+  }
+}
+
+// A merge waits for a pipe whose writer stays silent.
+TEST(ManyInputs, AStopEndsAWait) {
+  signal(SIGPIPE, SIG_IGN);  // the writer's, when the pipe is closed
+  const TemporaryFolder folder{fast_folder()};
+  LineSortOptions options;
+  options.inputs = {folder.file("pipe")};
+  options.output = folder.file("out");
+  options.resources.memory_bytes = 2 * kMiB;
+  ASSERT_EQ(mkfifo(options.inputs[0].c_str(), 0600), 0);
+  for (const bool merge : {false, true}) {
+    options.merge_inputs = merge;
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    std::thread writer([&] {
+      std::ofstream pipe(options.inputs[0], std::ios::binary);  // waits for the reader
+      pipe << "a line\n" << std::flush;
+      stop.request_stop();
+      // The reader closes the pipe: its other end is open until then.
+      const std::string more(4096, 'x');
+      while (pipe << more << std::flush) {
+      }
+    });
+    EXPECT_EQ(error_of([&] { sort_lines(options); }), ECANCELED);
+    writer.join();
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+}
+
+TEST(ManyInputs, AreLookedAtBeforeOneIsRead) {
+  const TemporaryFolder folder{fast_folder()};
+  LineSortOptions options;
+  bool read = false;
+  options.order.keys = std::make_shared<HookedKeys>([&] { read = true; });
+  options.inputs = {folder.file("here"), folder.file("gone")};
+  put_file_text(options.inputs[0], "a\n");
+  options.output = folder.file("out");
+  std::string message;
+  for (const bool merge : {false, true}) {
+    options.merge_inputs = merge;
+    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOENT);
+    EXPECT_NE(message.find("'" + options.inputs[1] + "'"), message.npos) << message;
+  }
+  options.inputs[1] = folder.path().string();
+  EXPECT_EQ(error_of([&] { sort_lines(options); }), EISDIR);
+  EXPECT_FALSE(read);
+}
+
+}  // namespace
+}  // namespace vortex::test
