@@ -91,8 +91,8 @@ struct BlockPoolOptions {
 };
 
 // Blocks of one size with one hard limit: the sum of the blocks is all the memory the pool's users
-// ever take, whatever they do. Memory is acquired once and recycled, never given back before the
-// pool ends: first touch of fresh memory is the slowest thing a stream could do.
+// ever take, whatever they do. Memory is acquired once and recycled, and given back before the pool
+// ends only by retire(): first touch of fresh memory is the slowest thing a stream could do.
 //
 // A block is *resting* at its home, one fixed address in the pool's range (home()), where disks
 // read and write it, or *placed* at an address of somebody's reservation. place() and withdraw()
@@ -181,9 +181,16 @@ class VORTEX_EXPORT BlockPool {
   // mapped there.
   int map_also(Block first, std::size_t count, std::byte* address, Rights rights) noexcept;
 
+  // Gives the memory of up to `blocks` blocks that nobody holds or is guaranteed back to the
+  // system, for good: the pool has so many fewer from now on, though block_count() tells how many
+  // it had. Returns how many: fewer where there are not so many, or where they share huge pages
+  // with others that were not populated yet.
+  std::size_t retire(std::size_t blocks) noexcept;
+
   struct Statistics {
-    std::size_t blocks_in_use = 0;  // taken by quotas now, and those lost
+    std::size_t blocks_in_use = 0;  // taken by quotas now, those lost, and those retired
     std::size_t blocks_lost = 0;    // given up, since the kernel refused to move them
+    std::size_t blocks_retired = 0;
     std::size_t peak_blocks_in_use = 0;
     std::size_t blocks_guaranteed = 0;  // sum of the minimums of all quotas
     std::size_t blocks_populated = 0;   // that have memory behind them
@@ -217,6 +224,7 @@ class VORTEX_EXPORT BlockPool {
   BlockGrant take(BlockQuota& quota) noexcept;
   int take_home(Block block, Rights had, bool from_readers) noexcept;
   void give_back(BlockQuota& quota, Block block) noexcept;
+  void lower(BlockQuota& quota, std::size_t blocks) noexcept;
 
   std::string name_;
   std::size_t block_bytes_;
@@ -253,22 +261,26 @@ class VORTEX_EXPORT BlockQuota {
   // The block must be resting (withdraw it first), or lost (BlockPool::give_up).
   void give_back(Block block) noexcept;
 
+  // Minimum and maximum are `blocks` from now on, where they were more: those held, if that is
+  // more.
+  void lower_to(std::size_t blocks) noexcept;
+
   BlockPool& pool() const noexcept { return pool_; }
   // Blocks taken and not given back, and those that are lost.
   std::size_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
   std::size_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
-  std::size_t minimum() const noexcept { return minimum_; }
-  std::size_t maximum() const noexcept { return maximum_; }
+  std::size_t minimum() const noexcept { return minimum_.load(std::memory_order_relaxed); }
+  std::size_t maximum() const noexcept { return maximum_.load(std::memory_order_relaxed); }
   const std::string& user() const noexcept { return user_; }
 
  private:
   friend class BlockPool;
 
   BlockPool& pool_;
-  std::size_t minimum_;
-  std::size_t maximum_;
   std::string user_;
   // Changed under the pool's lock.
+  std::atomic<std::size_t> minimum_;
+  std::atomic<std::size_t> maximum_;
   std::atomic<std::size_t> held_{0};
   std::atomic<std::size_t> lost_{0};
 };

@@ -255,6 +255,50 @@ TEST_P(PoolKinds, QuotasGuaranteeTheirMinimum) {
   EXPECT_EQ(pool.statistics().peak_blocks_in_use, 10u);
 }
 
+TEST_P(PoolKinds, RetiredBlocksAreNobodys) {
+  BlockPool pool({.pool_bytes = 8 * kSmall,
+                  .block_bytes = kSmall,
+                  .warming = Warming::kOnDemand,
+                  .kind = GetParam()});
+  BlockQuota quota(pool, 3, 8, "taker");
+  std::vector<Block> blocks;
+  for (int i = 0; i < 5; ++i) {
+    blocks.push_back(quota.try_take().block);
+    std::memset(pool.home(blocks.back()), 'a' + i, kSmall);
+  }
+  quota.give_back(blocks.back());
+  blocks.pop_back();
+  EXPECT_EQ(pool.retire(2), 2u);
+  EXPECT_EQ(pool.retire(100), 2u);  // four are held
+  EXPECT_EQ(pool.retire(1), 0u);
+  EXPECT_EQ(pool.statistics().blocks_retired, 4u);
+  EXPECT_EQ(pool.statistics().blocks_populated, 4u);
+  EXPECT_EQ(quota.try_take().error, EAGAIN);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_EQ(*pool.home(blocks[i]), static_cast<std::byte>('a' + i));
+  }
+  // What is guaranteed stays, until it is no more.
+  while (blocks.size() > 1) {
+    quota.give_back(blocks.back());
+    blocks.pop_back();
+  }
+  EXPECT_EQ(pool.retire(100), 1u);
+  quota.lower_to(2);
+  EXPECT_EQ(quota.minimum(), 2u);
+  EXPECT_EQ(quota.maximum(), 2u);
+  EXPECT_EQ(pool.retire(100), 1u);
+  blocks.push_back(quota.try_take().block);
+  EXPECT_EQ(quota.try_take().error, EAGAIN);
+  quota.lower_to(0);
+  EXPECT_EQ(quota.minimum(), 2u) << "that are held";
+  for (const Block block : blocks) quota.give_back(block);
+  quota.lower_to(0);
+  EXPECT_EQ(pool.statistics().blocks_guaranteed, 0u);
+  EXPECT_EQ(pool.retire(100), 2u);
+  EXPECT_EQ(pool.statistics().blocks_populated, 0u);
+  EXPECT_EQ(pool.statistics().blocks_in_use, pool.statistics().blocks_retired);
+}
+
 TEST_P(PoolKinds, QuotaModel) {
   std::mt19937_64 random(20260101);
   for (int round = 0; round < 50; ++round) {

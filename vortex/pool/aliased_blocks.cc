@@ -81,6 +81,11 @@ class AliasedBlocks final : public BlockMemory {
 
   bool aliases() const noexcept override { return true; }
 
+  // What the maps have in common, not the pages of one of them.
+  void discard(std::byte* home, std::size_t bytes) noexcept override {
+    os::advise(home, bytes, MADV_REMOVE);
+  }
+
   Placed place(std::byte* home, std::byte* from, std::byte* to) noexcept override {
     if (to != home) {
       if (const int error = map_also(home, to, block_bytes_, true)) return {error};

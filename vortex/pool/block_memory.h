@@ -48,6 +48,9 @@ class BlockMemory {
   // Acquires the memory of [begin, begin + bytes) of the homes. Returns 0 or an errno value.
   virtual int populate(std::byte* begin, std::size_t bytes) noexcept = 0;
 
+  // Gives the memory of a resting block back to the system, for good.
+  virtual void discard(std::byte* home, std::size_t bytes) noexcept;
+
   // Takes a block from `from` to `to`, of which one or none is `home`. On failure the block is at
   // `from`, or lost if the kernel moved it and then refused the rest, and nothing is mapped at `to`
   // unless that is home.

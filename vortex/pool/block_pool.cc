@@ -124,7 +124,8 @@ struct BlockPool::State {
   std::uint32_t blocks_in_huge_page = 1;
   std::uint32_t whole_huge_pages = 0;
   std::size_t in_use = 0;
-  std::size_t lost = 0;  // of those; they stay in use
+  std::size_t lost = 0;     // of those; they stay in use
+  std::size_t retired = 0;  // likewise
   std::size_t peak_in_use = 0;
   std::size_t guaranteed = 0;  // sum of minimums
   std::size_t unclaimed = 0;   // of those, blocks not held at present
@@ -279,6 +280,7 @@ BlockPool::Statistics BlockPool::statistics() const noexcept {
     std::lock_guard lock(s.mutex);
     result.blocks_in_use = s.in_use;
     result.blocks_lost = s.lost;
+    result.blocks_retired = s.retired;
     result.peak_blocks_in_use = s.peak_in_use;
     result.blocks_guaranteed = s.guaranteed;
     result.blocks_populated = s.populated;
@@ -392,6 +394,51 @@ void BlockPool::admit(const BlockQuota& quota) {
                           ", of which others hold or are guaranteed " + std::to_string(taken) +
                           ": make the pool at least " +
                           format_bytes((taken + quota.minimum()) * block_bytes_));
+}
+
+void BlockPool::lower(BlockQuota& quota, std::size_t blocks) noexcept {
+  State& s = *state_;
+  std::lock_guard lock(s.mutex);
+  const std::size_t held = quota.held();
+  const std::size_t before = quota.minimum();
+  const std::size_t minimum = std::min(before, std::max(blocks, held));
+  s.guaranteed -= before - minimum;
+  s.unclaimed -= std::max(before, held) - std::max(minimum, held);
+  quota.minimum_.store(minimum, std::memory_order_relaxed);
+  quota.maximum_.store(std::min(quota.maximum(), std::max(blocks, held)),
+                       std::memory_order_relaxed);
+}
+
+std::size_t BlockPool::retire(std::size_t blocks) noexcept {
+  State& s = *state_;
+  std::size_t retired = 0;
+  while (retired < blocks) {
+    std::uint32_t warm = Block::kNone;
+    {
+      std::lock_guard lock(s.mutex);
+      const std::size_t free = block_count_ - s.in_use - s.unclaimed;
+      const std::size_t most = std::min(free, blocks - retired);
+      if (most == 0) break;
+      // Those that hold no memory cost nothing, neither now nor later.
+      const State::ColdBlocks cold = s.take_cold();
+      std::size_t taken = cold.count;
+      if (taken > most) {
+        s.give_back_cold(cold);
+        taken = 0;
+      }
+      if (taken == 0) {
+        if (s.warm_blocks.empty()) break;
+        warm = s.pop_warm();
+        --s.populated;
+        taken = 1;
+      }
+      s.in_use += taken;
+      s.retired += taken;
+      retired += taken;
+    }
+    if (warm != Block::kNone) s.memory->discard(home(Block{warm}), block_bytes_);
+  }
+  return retired;
 }
 
 void BlockPool::dismiss(const BlockQuota& quota) noexcept {

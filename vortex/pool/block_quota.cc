@@ -9,7 +9,7 @@
 namespace vortex::inline v0 {
 
 BlockQuota::BlockQuota(BlockPool& pool, std::size_t minimum, std::size_t maximum, std::string user)
-    : pool_(pool), minimum_(minimum), maximum_(maximum), user_(std::move(user)) {
+    : pool_(pool), user_(std::move(user)), minimum_(minimum), maximum_(maximum) {
   if (maximum < minimum) {
     throw Error(EINVAL, user_ + ": a maximum of " + std::to_string(maximum) +
                             " blocks is below the minimum of " + std::to_string(minimum));
@@ -31,5 +31,7 @@ BlockQuota::~BlockQuota() {
 BlockGrant BlockQuota::try_take() noexcept { return pool_.take(*this); }
 
 void BlockQuota::give_back(Block block) noexcept { pool_.give_back(*this, block); }
+
+void BlockQuota::lower_to(std::size_t blocks) noexcept { pool_.lower(*this, blocks); }
 
 }  // namespace vortex::inline v0

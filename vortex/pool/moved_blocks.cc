@@ -130,6 +130,8 @@ void BlockMemory::map_private_homes(const BlockMemoryOptions& options) {
   if (options.huge_bytes > 0) os::advise(homes(), options.huge_bytes, MADV_HUGEPAGE);
 }
 
+void BlockMemory::discard(std::byte* home, std::size_t bytes) noexcept { os::discard(home, bytes); }
+
 int BlockMemory::map_also(const std::byte*, std::byte*, std::size_t, bool) noexcept {
   return ENOTSUP;
 }
