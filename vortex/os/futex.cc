@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "vortex/os/race_detector.h"
 #include "vortex/os/thread_id.h"
 #include "vortex/os/waiting.h"
 
@@ -56,6 +57,7 @@ bool FutexMutex::try_lock() noexcept {
   std::uint32_t expected = kFree;
   if (!state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire)) return false;
   owner_.store(current_thread_id(), std::memory_order_relaxed);
+  note_acquired(&state_);
   return true;
 }
 
@@ -70,10 +72,12 @@ void FutexMutex::lock() noexcept {
     futex_wait(state_, kContended);
   }
   owner_.store(current_thread_id(), std::memory_order_relaxed);
+  note_acquired(&state_);
 }
 
 void FutexMutex::unlock() noexcept {
   owner_.store(0, std::memory_order_relaxed);
+  note_released(&state_);
   if (state_.exchange(kFree, std::memory_order_release) == kContended) {
     ErrnoKeeper keeper;
     futex_wake(state_, 1);
@@ -89,7 +93,10 @@ bool FutexMutex::held_by_me() const noexcept { return held_by(current_thread_id(
 bool FutexSemaphore::try_acquire() noexcept {
   std::uint32_t count = count_.load(std::memory_order_relaxed);
   while (count != 0 && (count & kClosed) == 0) {
-    if (count_.compare_exchange_weak(count, count - 1, std::memory_order_acquire)) return true;
+    if (count_.compare_exchange_weak(count, count - 1, std::memory_order_acquire)) {
+      note_acquired(&count_);
+      return true;
+    }
   }
   return false;
 }
@@ -115,6 +122,7 @@ bool FutexSemaphore::acquire() noexcept {
 }
 
 void FutexSemaphore::release(std::uint32_t count) noexcept {
+  note_released(&count_);
   count_.fetch_add(count, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     ErrnoKeeper keeper;
@@ -123,6 +131,7 @@ void FutexSemaphore::release(std::uint32_t count) noexcept {
 }
 
 void FutexSemaphore::close() noexcept {
+  note_released(&count_);
   count_.fetch_or(kClosed, std::memory_order_acq_rel);
   ErrnoKeeper keeper;
   futex_wake(count_, INT_MAX);
@@ -130,7 +139,7 @@ void FutexSemaphore::close() noexcept {
 
 void FutexEvent::await(std::uint32_t ticket) noexcept {
   for (int spin = 0; spin < kEventSpins; ++spin) {
-    if (changes_.load(std::memory_order_acquire) != ticket) return;
+    if (changes_.load(std::memory_order_acquire) != ticket) return note_acquired(&changes_);
     pause_briefly();
   }
   ErrnoKeeper keeper;
@@ -142,6 +151,7 @@ void FutexEvent::await(std::uint32_t ticket) noexcept {
     futex_wait(changes_, ticket);
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  note_acquired(&changes_);
 }
 
 void FutexEvent::await_for(std::uint32_t ticket, int milliseconds) noexcept {
@@ -153,6 +163,7 @@ void FutexEvent::await_for(std::uint32_t ticket, int milliseconds) noexcept {
 }
 
 void FutexEvent::notify() noexcept {
+  note_released(&changes_);
   changes_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   ErrnoKeeper keeper;

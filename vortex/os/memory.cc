@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "vortex/os/race_detector.h"
+
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000  // Linux 4.17
 #endif
@@ -224,9 +226,15 @@ int unmap(std::byte* address, std::size_t bytes) noexcept {
   return error;
 }
 
-void note_mapped() noexcept { unmappings.load(std::memory_order_acquire); }
+void note_mapped() noexcept {
+  unmappings.load(std::memory_order_acquire);
+  note_acquired(&unmappings);
+}
 
-void note_unmapped() noexcept { unmappings.fetch_add(1, std::memory_order_release); }
+void note_unmapped() noexcept {
+  note_released(&unmappings);
+  unmappings.fetch_add(1, std::memory_order_release);
+}
 
 std::size_t page_bytes() noexcept { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 

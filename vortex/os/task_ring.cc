@@ -9,6 +9,7 @@
 #include "vortex/os/activity.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/masked_thread.h"
+#include "vortex/os/race_detector.h"
 
 namespace vortex::inline v0::detail {
 
@@ -44,7 +45,10 @@ class TaskRing::Impl {
     const auto slot = static_cast<std::size_t>(released_ % done_.size());
     for (;;) {
       const std::uint32_t ticket = ended_.ticket();
-      if (done_[slot].load(std::memory_order_acquire)) return slot;
+      if (done_[slot].load(std::memory_order_acquire)) {
+        note_acquired(&done_[slot]);
+        return slot;
+      }
       if (waiting_.try_acquire()) {
         do_next(0);
       } else {
@@ -86,12 +90,15 @@ class TaskRing::Impl {
   // A unit of `waiting_` was taken, so a slot is there to be begun. It may be one that was
   // submitted after that unit, which whoever begins the one before it has seen.
   void do_next(unsigned worker) noexcept {
+    note_released(&begun_);
     const auto slot =
         static_cast<std::size_t>(begun_.fetch_add(1, std::memory_order_acq_rel) % done_.size());
+    note_acquired(&begun_);
     {
       const WorkSpan span(kind_);
       work_(slot, worker);
     }
+    note_released(&done_[slot]);
     done_[slot].store(true, std::memory_order_release);
     ended_.notify();
   }
