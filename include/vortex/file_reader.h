@@ -132,6 +132,8 @@ class VORTEX_EXPORT FileReaderBase {
   // Throws Error(EINVAL) where the length is known and is no multiple of an element's, unless the
   // options allow that.
   void expect_whole_elements(std::size_t element_bytes) const;
+  // The same of what can be read in any order; throws Error(EINVAL) where it cannot.
+  std::uint64_t any_order_bytes() const;
 
  private:
   std::unique_ptr<BlockPool> own_pool_;
@@ -212,10 +214,12 @@ class FileReader : public FileReaderBase {
     will_need_bytes(first * sizeof(T), count * sizeof(T));
   }
 
-  // The whole elements as a contiguous range, where size() tells how many there are.
+  // The whole elements as a contiguous range, which std::copy() and memcpy() may read in the order
+  // that they like. end() and span() throw Error: EINVAL where the file is read forward and longer
+  // than a block, for which there are plain loops over data(), and ESPIPE as size() does.
   const T* begin() const noexcept { return data(); }
-  const T* end() const { return data() + size(); }
-  std::span<const T> span() const { return {data(), size()}; }
+  const T* end() const { return data() + any_order_bytes() / sizeof(T); }
+  std::span<const T> span() const { return {begin(), end()}; }
 };
 
 }  // namespace vortex::inline v0

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "vortex/detail/export.h"
+#include "vortex/detail/one_pass_iterator.h"
 #include "vortex/detail/record_kernels.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
@@ -32,7 +33,7 @@ class InputStreamBase;
 // stable. Whatever happens, no file is left behind.
 //
 // The memory is one budget: the pool of blocks, the scratch, the buffer of push(), and the tables
-// of the blocks of runs, which take 76 bytes and a key for each block. The budget has room for the
+// of the blocks of runs, which take 81 bytes and a key for each block. The budget has room for the
 // tables of runs of 32 times the memory in all. The tables of longer data take memory besides.
 //
 // One thread at a time may use a sorter, but for the reading of the array (see InputStream). It
@@ -42,7 +43,8 @@ class VORTEX_EXPORT ByteSorter {
  public:
   // Allocates, and reserves address space; touches no disk. Blocks while its budget has too little
   // memory. Throws Error: ENOMEM (too little memory, with the least that would do), ENOTDIR and
-  // ENOENT for folders, EINVAL for the block size, ECANCELED while it waits.
+  // ENOENT for folders, EINVAL for the block size; while it waits, ECANCELED, and EDEADLK where it
+  // waits for what sorters of its own thread hold (see MemoryBudget).
   ByteSorter(const SortResources& resources, std::shared_ptr<const RecordOrder> order);
   // Ends a merge that is under way. The array must not be in use.
   ~ByteSorter();
@@ -143,11 +145,15 @@ class Sorter : private ByteSorter {
     }
   }
 
-  // The sorted array, and the same as a contiguous range.
+  // The sorted array.
   const T* data() const { return reinterpret_cast<const T*>(Base::bytes()); }
-  const T* begin() const { return data(); }
-  const T* end() const { return data() + size(); }
-  std::span<const T> span() const { return {data(), size()}; }
+  // The same as an input range, to be gone through once: std::vector v(sorter.begin(),
+  // sorter.end()) and std::ranges::copy() read it in order. No contiguous range: std::copy() of
+  // pointers is memcpy(3), which reads the end of a long array first, and so are loops that copy
+  // from data(). Algorithms that want pointers and look no farther back than a block, as
+  // std::is_sorted() does, get those of data().
+  detail::ArrayOnceIterator<T> begin() const { return detail::ArrayOnceIterator<T>(data()); }
+  detail::ArrayOnceIterator<T> end() const { return detail::ArrayOnceIterator<T>(data() + size()); }
 };
 
 // The same for records whose length and keys are known when the program runs.

@@ -132,6 +132,14 @@ void FileReaderBase::expect_whole_elements(std::size_t element_bytes) const {
     vortex::expect_whole_elements(file_->stream().name(), *length, element_bytes);
 }
 
+std::uint64_t FileReaderBase::any_order_bytes() const {
+  const std::uint64_t bytes = known_length_bytes();
+  if (bytes <= block_bytes() || file_->in_any_order()) return bytes;
+  throw Error(EINVAL, "'" + file_->stream().name() +
+                          "' is read forward: its array is no range, of which algorithms look at "
+                          "the end first; read data() in a loop, or with ReadOrder::kAny");
+}
+
 void write_from_stream(int descriptor, FileReaderBase& reader, std::uint64_t offset,
                        std::uint64_t bytes) {
   write_in_parts(descriptor, reader, reader.stream().name(), reader.block_bytes(), offset, bytes);

@@ -63,6 +63,7 @@ class AnyOrderFileStream final : public FileStreamOver<AnyOrderStream> {
   FileSourceStatistics read_statistics() const noexcept override {
     return stream_.read_statistics();
   }
+  bool in_any_order() const noexcept override { return true; }
   AnyOrderStatistics order_statistics() const noexcept override {
     return stream_.order_statistics();
   }

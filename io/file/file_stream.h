@@ -27,6 +27,7 @@ class FileStream {
   virtual const FileLayout& layout() const noexcept = 0;
   virtual FileSourceStatistics read_statistics() const noexcept = 0;
   virtual AnyOrderStatistics order_statistics() const noexcept { return {}; }
+  virtual bool in_any_order() const noexcept { return false; }
 };
 
 // In the order that the options ask for, as far as the layout allows. The two belong together:

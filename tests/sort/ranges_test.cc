@@ -14,6 +14,7 @@
 #include <exception>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <ranges>
@@ -28,6 +29,8 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/block_pool.h"
+#include "vortex/error.h"
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -62,12 +65,13 @@ static_assert(ArrayOf<FileReader<int>, int> && ArrayOf<const FileReader<int>, in
 static_assert(std::ranges::contiguous_range<FileArray<int>> &&
               std::ranges::sized_range<FileArray<int>> &&
               std::same_as<std::ranges::range_reference_t<FileArray<int>>, int&>);
-static_assert(ArrayOf<Sorter<int>, int> && ArrayOf<const Sorter<int>, int>);
 
 // Ranges that pass by can be gone through once.
 template <typename R>
 constexpr bool kOnePass = std::ranges::input_range<R> && !std::ranges::forward_range<R>;
 static_assert(kOnePass<InputStream<int>> && kOnePass<const PipelineReader<int>>);
+static_assert(kOnePass<Sorter<int>> && kOnePass<const Sorter<int>>);
+static_assert(std::ranges::sized_range<const Sorter<int>>);
 static_assert(!std::ranges::range<VanishingArray<int>> && !std::ranges::range<OutputStream<int>>);
 
 template <typename T>
@@ -271,7 +275,120 @@ TEST(Ranges, OfSorters) {
   sorter.sort();
   EXPECT_TRUE(std::ranges::equal(sorter, expected));
   moved.sort();
-  EXPECT_EQ(moved.span()[0], 7U);
+  EXPECT_EQ(moved.data()[0], 7U);
+}
+
+// Longer than all windows, in every way that may look at the end first.
+TEST(Ranges, OfSortersAreCopiedWhole) {
+  std::vector<std::uint64_t> expected = random_numbers(700'000);
+  const auto make = [&] {
+    auto sorter = std::make_unique<Sorter<std::uint64_t>>(SortResources{.memory_bytes = 2 << 20});
+    sorter->push(expected);
+    sorter->sort();
+    return sorter;
+  };
+  std::vector<std::unique_ptr<Sorter<std::uint64_t>>> sorters;
+  for (int i = 0; i < 4; ++i) sorters.push_back(make());
+  std::sort(expected.begin(), expected.end());
+
+  const std::vector constructed(sorters[0]->begin(), sorters[0]->end());
+  EXPECT_TRUE(constructed == expected);
+  std::vector<std::uint64_t> copied(expected.size());
+  std::copy(sorters[1]->begin(), sorters[1]->end(), copied.begin());
+  EXPECT_TRUE(copied == expected);
+  std::ranges::fill(copied, 0);
+  EXPECT_EQ(std::ranges::copy(*sorters[2], copied.begin()).out, copied.end());
+  EXPECT_TRUE(copied == expected);
+  std::ranges::fill(copied, 0);
+  std::uint64_t* const to = copied.data();
+  auto at = sorters[3]->begin();
+  EXPECT_EQ(static_cast<std::size_t>(sorters[3]->end() - at), expected.size());
+  for (std::size_t i = 0; i < copied.size(); ++i) to[i] = *at++;
+  EXPECT_TRUE(copied == expected);
+  // Algorithms that would copy by memcpy(), or begin at the end, are not offered one.
+  static_assert(std::ranges::input_range<const Sorter<std::uint64_t>>);
+  static_assert(
+      std::sized_sentinel_for<decltype(sorters[0]->end()), decltype(sorters[0]->begin())>);
+  static_assert(!std::ranges::forward_range<const Sorter<std::uint64_t>>);
+}
+
+TEST(Ranges, OfStreamsAreCopiedWhole) {
+  const std::vector<std::uint64_t> expected = random_numbers(300'000);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(expected));
+  BlockPool pool({.pool_bytes = 2 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
+  const auto fill = [&](std::span<std::byte> block, std::uint64_t offset) {
+    const auto part = bytes.subspan(offset, std::min(block.size(), bytes.size() - offset));
+    std::memcpy(block.data(), part.data(), part.size());
+    return part.size();
+  };
+  for (const auto length :
+       {std::optional<std::uint64_t>(bytes.size()), std::optional<std::uint64_t>()}) {
+    auto stream = input_from_callback<std::uint64_t>(pool, fill, {}, length);
+    std::vector<std::uint64_t> copied(expected.size());
+    EXPECT_EQ(std::ranges::copy(stream, copied.begin()).out, copied.end());
+    EXPECT_TRUE(copied == expected);
+  }
+  Pipeline<std::uint64_t> pipeline({.block_bytes = kMinBlockBytes});
+  std::thread producer([&, out = pipeline.writer()]() mutable {
+    for (std::size_t i = 0; i < expected.size(); i += 1000) {
+      std::memcpy(out.data() + i, expected.data() + i, 1000 * sizeof(std::uint64_t));
+    }
+    out.finish(expected.size());
+  });
+  std::vector<std::uint64_t> copied;
+  std::ranges::copy(pipeline.reader(), std::back_inserter(copied));
+  producer.join();
+  EXPECT_TRUE(copied == expected);
+}
+
+// A file is read in the order in which memcpy() likes it, or is no range.
+TEST(Ranges, OfFilesAreCopiedWhole) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::uint64_t> expected = random_numbers(700'000);
+  {
+    FileWriter<std::uint64_t> writer(folder.file("numbers"));
+    for (std::size_t i = 0; i < expected.size(); i += 1000) {
+      std::memcpy(writer.data() + i, expected.data() + i, 1000 * sizeof(std::uint64_t));
+    }
+    writer.finish(expected.size());
+  }
+  const FileReader<std::uint64_t> reader(folder.file("numbers"), {.block_bytes = 64 << 10});
+  std::vector<std::uint64_t> copied(expected.size());
+  std::memcpy(copied.data(), reader.data(), copied.size() * sizeof(std::uint64_t));
+  EXPECT_TRUE(copied == expected);
+  std::ranges::fill(copied, 0);
+  std::ranges::copy(reader, copied.begin());
+  EXPECT_TRUE(copied == expected);
+  EXPECT_TRUE(std::vector(reader.begin(), reader.end()) == expected);
+  const std::span<const std::uint64_t> span = reader.span();
+  EXPECT_TRUE(std::vector(span.begin(), span.end()) == expected);
+
+  const FileReader<std::uint64_t> forward(folder.file("numbers"),
+                                          {.block_bytes = 64 << 10, .order = ReadOrder::kForward});
+  for (const bool as_span : {false, true}) {
+    try {
+      as_span ? static_cast<void>(forward.span()) : static_cast<void>(forward.end());
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), EINVAL);
+      EXPECT_NE(std::string(error.what()).find("kAny"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(forward.size(), expected.size());
+  EXPECT_EQ(forward.data()[0], expected[0]);
+}
+
+TEST(Ranges, OfArraysThatAreLoadedAreCopiedWhole) {
+  const std::vector<std::uint64_t> expected = random_numbers(100'000);
+  BlockPool blocks({.pool_bytes = 4 << 20, .block_bytes = kMinBlockBytes});
+  StreamPool pool(blocks, blocks.block_count());
+  VanishingArray<std::uint64_t> array(pool, expected.size());
+  array.load(expected);
+  const std::span<std::uint64_t> span = array.span();
+  EXPECT_TRUE(std::vector(span.begin(), span.end()) == expected);
+  std::vector<std::uint64_t> copied(expected.size());
+  std::memcpy(copied.data(), span.data(), span.size_bytes());
+  EXPECT_TRUE(copied == expected);
 }
 
 TEST(Ranges, EndsOfPipelinesAreAssigned) {

@@ -7,6 +7,14 @@
 
 namespace vortex::inline v0::detail {
 
+// Hides from the compiler where a pointer comes from. A loop that copies what it points to would
+// else become a call of memcpy(), which reads the end of a long array first.
+template <typename T>
+const T* in_its_turn(const T* at) noexcept {
+  asm("" : "+r"(at));
+  return at;
+}
+
 // An input iterator over the whole elements of a stream; the end is std::default_sentinel. Where
 // the length is not known, it asks the stream once a block how far the data go.
 template <typename T, typename Stream>
@@ -22,10 +30,10 @@ class OnePassIterator {
   const T& operator*() const noexcept { return *at_; }
   const T* operator->() const noexcept { return at_; }
   OnePassIterator& operator++() noexcept {
-    ++at_;
+    at_ = in_its_turn(at_ + 1);
     return *this;
   }
-  void operator++(int) noexcept { ++at_; }
+  void operator++(int) noexcept { ++*this; }
   bool operator==(std::default_sentinel_t) const { return at_ == readable_end_ && !look_ahead(); }
 
  private:
@@ -44,6 +52,43 @@ class OnePassIterator {
   const T* begin_;
   const T* at_;
   mutable const T* readable_end_;
+};
+
+// An input iterator over an array that can be gone through once, whose length is known: a plain
+// pointer would tell algorithms that they may copy with memcpy(), or look at the end first. Begin
+// and end have one type, as constructors of containers want it.
+template <typename T>
+class ArrayOnceIterator {
+ public:
+  using value_type = T;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const T*;
+  using reference = const T&;
+  using iterator_category = std::input_iterator_tag;
+  using iterator_concept = std::input_iterator_tag;
+
+  ArrayOnceIterator() noexcept = default;
+  explicit ArrayOnceIterator(const T* at) noexcept : at_(at) {}
+
+  const T& operator*() const noexcept { return *at_; }
+  const T* operator->() const noexcept { return at_; }
+  ArrayOnceIterator& operator++() noexcept {
+    at_ = in_its_turn(at_ + 1);
+    return *this;
+  }
+  ArrayOnceIterator operator++(int) noexcept {
+    const ArrayOnceIterator before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(ArrayOnceIterator, ArrayOnceIterator) = default;
+  // How many elements there are from one to the other.
+  friend std::ptrdiff_t operator-(ArrayOnceIterator a, ArrayOnceIterator b) noexcept {
+    return a.at_ - b.at_;
+  }
+
+ private:
+  const T* at_ = nullptr;
 };
 
 }  // namespace vortex::inline v0::detail
