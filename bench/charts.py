@@ -22,6 +22,7 @@ CHARTS = {
     "real_merge": (r"(?P<case>\w+/\w+/\w+)/(?P<who>[\w-]+)", r"optimal"),
     "sliding_block": (r"(?P<who>\w+)/(?P<case>block:(?:65536|2097152)/huge:[01])/threads:1",
                       r"remap\w*|alias\w+"),
+    "sort_chain": (r"(?P<case>\w+)/(?P<who>\w+)", r"chained"),
     "sort_disks": (r"(?P<case>\w+)/(?P<who>\w+)", r".*"),
     "sort_inplace": (r"(?P<who>(?!radix_sort_\d)\w+)/(?P<case>\w+/(?:uniform|zipf|sorted))/(?P<size>\d+)",
                      r"vortex_\w+|radix_sort"),
