@@ -10,6 +10,7 @@
 #include "sort/job/sort_folders.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
+#include "vortex/os/thread_id.h"
 
 namespace vortex::inline v0 {
 
@@ -23,7 +24,16 @@ LineJob::LineJob(const LineOrder& order, const SortResources& resources,
       watch_(resources.stop, resources.progress) {}
 
 // The task beside ends soon.
-LineJob::~LineJob() { watch_.stop_now(); }
+LineJob::~LineJob() {
+  watch_.stop_now();
+  end_lending();
+}
+
+// The share belongs to whoever pushes.
+void LineJob::note_user() noexcept {
+  const std::int32_t thread = current_thread_id();
+  if (std::exchange(user_, thread) != thread) share_.adopt();
+}
 
 void LineJob::start(std::optional<std::uint64_t> bytes) {
   runs_.reset();
@@ -74,6 +84,7 @@ std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t byte
 }
 
 void LineJob::take(std::span<const std::string_view> records) {
+  note_user();
   batch_begin_ = records_;
   while (records_ - batch_begin_ < records.size()) {
     const auto left = records.subspan(records_ - batch_begin_);
@@ -157,14 +168,14 @@ void LineJob::make_room() {
   background_.finish();
   watch_.expect_going();
   if (arenas_.size() == 1) {
-    write_run(full, false);
+    write_run(full, ArenaCursor(full), false);
     full.clear();
     if (plan_.threads > 1) divide(2);
     return;
   }
   const bool begun = background_.start(
-      "writing runs", [this, &full] { write_run(full, true); }, [] {});
-  if (!begun) write_run(full, false);
+      "writing runs", [this, &full] { write_run(full, ArenaCursor(full), true); }, [] {});
+  if (!begun) write_run(full, ArenaCursor(full), false);
   fill(1 - filling_);
 }
 
@@ -181,10 +192,10 @@ void LineJob::sort(LineArena& arena) {
   arena.sort(*team_);
 }
 
-void LineJob::write_run(const LineArena& arena, bool beside) {
+// Those of the arena that the cursor has not been at.
+void LineJob::write_run(const LineArena& arena, ArenaCursor cursor, bool beside) {
   const std::uint64_t most_bytes = arena.stored_bytes() + arena.records() * kRunPrefixBytes;
   runs_->form(most_bytes, [&](LineRunWriter& run) {
-    ArenaCursor cursor(arena);
     StoredRecord before;
     bool first = true;
     for_each_record(
@@ -206,20 +217,22 @@ void LineJob::write_run(const LineArena& arena, bool beside) {
   });
 }
 
-void LineJob::end_forming() {
+void LineJob::end_forming(bool slowly) {
+  note_user();
   warmer_.reset();
   background_.finish();
   if (runs_->empty()) {
     sort(*arenas_[filling_]);
+    give_back_free_room();
     return;
   }
   if (!arenas_[filling_]->empty()) {
     sort(*arenas_[filling_]);
-    write_run(*arenas_[filling_], false);
+    write_run(*arenas_[filling_], ArenaCursor(*arenas_[filling_]), false);
   }
   arenas_.clear();
   memory_.reset();  // for the blocks of the merge
-  runs_->reduce();
+  runs_->reduce(slowly && share_.bytes() != 0);
 }
 
 }  // namespace vortex::inline v0

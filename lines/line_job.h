@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,7 +23,9 @@
 #include "vortex/detail/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
+#include "vortex/memory_budget.h"
 #include "vortex/os/background_task.h"
+#include "vortex/os/futex.h"
 
 namespace vortex::inline v0 {
 
@@ -53,10 +56,13 @@ class RecordTooLong : public Error {
 // it is two, unless all may fit in memory: an arena is sorted by all threads, and written by one
 // beside the caller, who fills the other. One thread at a time; after an exception it can only be
 // destroyed.
-class LineJob {
+//
+// Others that share a budget with it may want its memory when it has ended forming runs: see
+// lend_of().
+class LineJob final : private MemoryLender {
  public:
   LineJob(const LineOrder& order, const SortResources& resources, std::vector<std::string> folders);
-  ~LineJob();
+  ~LineJob() override;
   LineJob(const LineJob&) = delete;
   LineJob& operator=(const LineJob&) = delete;
 
@@ -81,12 +87,33 @@ class LineJob {
   void take(std::span<const std::string_view> records);
   std::uint64_t records() const noexcept { return records_; }
 
-  // No more come. Either all are sorted in memory, or in runs that one merge can take.
-  void end_forming();
+  // No more come. Either all are sorted in memory, or in runs that one merge can take, in half of
+  // the memory where others may want some while it is read, `slowly`.
+  void end_forming(bool slowly = false);
   bool in_memory() const noexcept { return runs_->empty(); }
   const LineArena& arena() const noexcept { return *arenas_[filling_]; }
 
+  // What these merges have read ahead goes to those who wait for memory of the budget, and at once
+  // what no merge or writer has been promised. Until end_lending(); the merges outlive that.
+  void lend_of(std::span<const std::unique_ptr<RunMerge>> merges);
+  // Records in memory: `spill` is called by whoever waits, as MemoryLender::give_back().
+  void lend_of(std::function<bool()> spill);
+  // Everybody may use the job's memory again, and nobody is in the middle of giving it back.
+  void end_lending() noexcept;
+
+  // The records of the arena that the cursor has not been at, as a merge, which reads ahead little.
+  // The arena is still there; see give_arena_back().
+  std::unique_ptr<RunMerge> spilled(const ArenaCursor& rest);
+  // All of it but the pages of `kept`, which stay until forget_arena().
+  void give_arena_back(std::string_view kept) noexcept;
+  void forget_arena() noexcept;
+
  private:
+  bool give_back(std::uint64_t wanted) noexcept override;
+  void give_back_retired() noexcept;
+  void give_back_free_room() noexcept;
+  void give(std::uint64_t bytes) noexcept;
+  void note_user() noexcept;
   void divide(unsigned parts);
   void take_with_key(std::string_view key, std::string_view record);
   void take_long(std::string_view record);
@@ -96,12 +123,13 @@ class LineJob {
   void make_room();
   void fill(std::size_t arena);
   void sort(LineArena& arena);
-  void write_run(const LineArena& arena, bool beside);
+  void write_run(const LineArena& arena, ArenaCursor cursor, bool beside);
 
   const LineOrder line_order_;
   const StoredOrder order_;
   SortResources resources_;
-  const MemoryShare share_;  // outlives all memory
+  MemoryShare share_;      // outlives all memory
+  std::int32_t user_ = 0;  // the thread that used it last
   const std::vector<std::string> folders_;
   SortWatch watch_;
   LinePlan plan_;
@@ -119,7 +147,28 @@ class LineJob {
   std::uint64_t records_ = 0;
   std::uint64_t batch_begin_ = 0;  // those that had been taken before take() was called
   RunCounts counts_;
+
+  FutexMutex lending_mutex_;  // guards what follows, and the share while it is lent
+  std::span<const std::unique_ptr<RunMerge>> lent_merges_;
+  std::function<bool()> spill_;
+  std::size_t given_back_ = 0;  // of the pool's retired blocks
+
   BackgroundTask background_;  // writes a run; the first to go
+};
+
+// Lends what the merges have read ahead as long as it lives.
+class LineLending {
+ public:
+  // Both outlive it.
+  LineLending(LineJob& job, std::span<const std::unique_ptr<RunMerge>> merges) : job_(job) {
+    job_.lend_of(merges);
+  }
+  ~LineLending() { job_.end_lending(); }
+  LineLending(const LineLending&) = delete;
+  LineLending& operator=(const LineLending&) = delete;
+
+ private:
+  LineJob& job_;
 };
 
 }  // namespace vortex::inline v0

@@ -231,8 +231,9 @@ std::size_t LinePlan::least_buffers(PrefetchKind kind, std::uint64_t runs, std::
                   options.held_blocks + ahead);
 }
 
-std::uint64_t LinePlan::most_runs(std::uint64_t longest, std::uint64_t blocks) const {
-  const std::size_t reading = reading_blocks(blocks, 1);
+std::uint64_t LinePlan::most_runs(std::uint64_t longest, std::uint64_t blocks,
+                                  unsigned parts) const {
+  const std::size_t reading = reading_blocks(blocks, parts);
   std::uint64_t runs = reading / RunCursor::window_blocks(longest, block_bytes);
   const PrefetchKind kind = kind_for(*this, longest);
   while (runs >= 2 && least_buffers(kind, runs, longest, least_ahead(*this)) > reading) --runs;

@@ -55,8 +55,10 @@ struct LinePlan {
   RunCompression compression = RunCompression::kNever;  // there is memory for it
 
   // Runs that can be merged at a time, if the longest stored record has so many bytes: as many as
-  // leave some blocks to read ahead. `blocks`: of the runs that there are.
-  std::uint64_t most_runs(std::uint64_t longest, std::uint64_t blocks = 0) const;
+  // leave some blocks to read ahead. `blocks`: of the runs that there are. The merge takes no more
+  // than one of so many equal parts of the memory.
+  std::uint64_t most_runs(std::uint64_t longest, std::uint64_t blocks = 0,
+                          unsigned parts = 1) const;
   // How each of so many merges, which share the memory, reads. A policy that needs more buffers
   // than there are gives way to the optimal one.
   LinePrefetch prefetch_of(const LineMergeSize& size, unsigned merges = 1) const;

@@ -9,6 +9,7 @@
 #include "lines/merge_blocks.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_kind.h"
+#include "sort/merge/running_merge.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -53,6 +54,7 @@ RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& 
                    const std::stop_token& stop)
     : counted_(part.counted),
       text_bytes_(part.text_bytes),
+      lean_buffers_(lean_buffers(prefetch.options.held_blocks, prefetch.options.disks)),
       runs_(std::move(runs)),
       packer_(packed_block_bytes(*runs_)) {
   RunStore& store = *runs_->front().run.store;
@@ -102,16 +104,20 @@ void LineRuns::add(std::uint64_t most_bytes, const std::function<void(LineRunWri
   runs_.push_back(std::move(run));
 }
 
-void LineRuns::reduce() {
-  const std::uint64_t most = plan_.most_runs(longest_of(runs_), size_of(runs_).blocks);
-  if (runs_.size() <= std::max<std::uint64_t>(most, 1)) return;
+void LineRuns::reduce(bool to_half) {
+  const std::uint64_t longest = longest_of(runs_);
+  const std::uint64_t blocks = size_of(runs_).blocks;
+  const std::uint64_t most = plan_.most_runs(longest, blocks);
+  const std::uint64_t in_half = to_half ? plan_.most_runs(longest, blocks, 2) : most;
+  const std::uint64_t left = in_half >= 2 ? in_half : most;
+  if (runs_.size() <= std::max<std::uint64_t>(left, 1)) return;
   if (most < 2) {
     throw Error(ENOMEM, "merging lines of up to " + format_bytes(longest_of(runs_)) + " with " +
                             format_bytes(plan_.memory_bytes) +
                             " of memory: no two runs fit; raise it");
   }
-  while (runs_.size() > most) {
-    const MergePass pass = next_merge_pass(runs_.size(), most, most);
+  while (runs_.size() > left) {
+    const MergePass pass = next_merge_pass(runs_.size(), left, most);
     merge_neighbours(pass);
     ++counts_.passes;
   }

@@ -45,6 +45,10 @@ class RunMerge {
   std::uint64_t in_common() const noexcept { return merge_->in_common(); }
   std::uint64_t count() const noexcept { return merge_->count(); }
 
+  // Keeps only the blocks that it needs, and a few ahead, from now on. Any thread; see
+  // MergePrefetcher::keep_only().
+  bool give_back() noexcept { return prefetcher_->keep_only(lean_buffers_); }
+
   // The records that it gives, each as many times as it is there, and the bytes of their text.
   // Equal ones that are dropped are counted.
   std::uint64_t counted() const noexcept { return counted_; }
@@ -53,6 +57,7 @@ class RunMerge {
  private:
   const std::uint64_t counted_;
   const std::uint64_t text_bytes_;
+  const std::size_t lean_buffers_;
   const std::shared_ptr<std::vector<LineRun>> runs_;
   BlockPacker packer_;
   std::optional<MergePrefetcher> prefetcher_;
@@ -77,9 +82,9 @@ class LineRuns {
   // The runs that were formed are the result of a merge.
   void count_merge_of_inputs(unsigned merges) noexcept;
 
-  // Merges until one merge can take all that are left. Throws Error(ENOMEM) when the memory does
-  // not hold a merge of two.
-  void reduce();
+  // Merges until one merge can take all that are left, in half of the memory if that is to do and
+  // two fit in it. Throws Error(ENOMEM) when the memory does not hold a merge of two.
+  void reduce(bool to_half);
   // The last merge, whose records come next: in several parts, `most_parts` at most, which lie one
   // behind the other and may be merged at the same time; in one where the memory or the runs are
   // small, or records are long.

@@ -237,6 +237,7 @@ void LineFiles::write_sorted() {
   report_.merge_parts = static_cast<unsigned>(merges.size());
   if (merges.size() > 1) return write_parts(merges, most_bytes);
   write_output(most_bytes, [&](FramedOutput& out) {
+    const LineLending lending(job_, merges);
     guarded([&] { merges.front()->start(); }).throw_if_failed();
     append_all(*merges.front(), out);
   });
@@ -309,6 +310,8 @@ void LineFiles::write_parts(const std::vector<std::unique_ptr<Part>>& sorted,
   for (OutputPart& part : parts) {
     stops.push_back(std::make_unique<StreamStop>(part.writer->stream(), options_.resources.stop));
   }
+  std::optional<LineLending> lending;
+  if constexpr (std::is_same_v<Part, RunMerge>) lending.emplace(job_, sorted);
   std::vector<std::uint64_t> records(parts.size());
   std::atomic<bool> failed{false};
   std::exception_ptr failure;

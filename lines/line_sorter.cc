@@ -1,6 +1,11 @@
+#include <pthread.h>
+
+#include <atomic>
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "lines/line_job.h"
 #include "sort/job/sort_folders.h"
@@ -28,6 +33,10 @@ class LineSorter::Impl {
     job_.watch().begin(SortPhase::kReading, std::nullopt);
   }
 
+  ~Impl() { job_.end_lending(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
   void push(std::string_view record) {
     if (state_ != State::kPushing) refuse("push");
     state_ = State::kFailed;
@@ -39,6 +48,8 @@ class LineSorter::Impl {
   bool next(std::string_view& record) {
     if (state_ == State::kPushing) sort();
     if (state_ == State::kFailed) refuse("next");
+    user_.store(pthread_self(), std::memory_order_relaxed);
+    if (spill_wanted_.load(std::memory_order_relaxed)) spill();
     state_ = State::kFailed;
     if (left_ == 0 && !advance()) {
       state_ = State::kSorted;
@@ -58,9 +69,11 @@ class LineSorter::Impl {
   // Goes to the next record, and how many times it is there.
   bool advance() {
     bool more = false;
-    if (merge_) {
-      guarded([&] { more = merge_->next(); }).throw_if_failed();
-      if (more) note(*merge_);
+    if (!merge_.empty()) {
+      if (std::exchange(arena_is_kept_, false)) job_.forget_arena();
+      RunMerge& merge = *merge_.front();
+      guarded([&] { more = merge.next(); }).throw_if_failed();
+      if (more) note(merge);
     } else {
       more = cursor_->next();
       if (more) note(*cursor_);
@@ -84,25 +97,65 @@ class LineSorter::Impl {
 
   void sort() {
     state_ = State::kFailed;
-    job_.end_forming();
+    job_.end_forming(true);
     job_.watch().begin(SortPhase::kWriting, std::nullopt);
+    user_.store(pthread_self(), std::memory_order_relaxed);
     if (job_.in_memory()) {
       cursor_.emplace(job_.arena());
+      job_.lend_of([this] { return spill_for_another(); });
     } else {
-      merge_ = std::move(job_.runs().merge_all().front());
-      guarded([&] { merge_->start(); }).throw_if_failed();
+      merge_ = job_.runs().merge_all();
+      RunMerge& merge = *merge_.front();
+      guarded([&] { merge.start(); }).throw_if_failed();
+      job_.lend_of(merge_);
     }
     counts_ = job_.runs().counts();
     state_ = State::kSorted;
+  }
+
+  // Called by a thread that waits for memory. If that is the one which reads this sorter, it does
+  // not read now; otherwise that one is to do it. Nothing more comes by itself.
+  bool spill_for_another() noexcept {
+    if (pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) {
+      give_memory();
+    } else {
+      spill_wanted_.store(true, std::memory_order_relaxed);
+    }
+    return false;
+  }
+
+  // What has not been read goes to the disks. Where these refuse it, it stays in memory.
+  void give_memory() noexcept {
+    if (!cursor_ || spill_failed_) return;
+    try {
+      merge_.push_back(job_.spilled(*cursor_));
+    } catch (...) {
+      spill_failed_ = true;
+      return;
+    }
+    cursor_.reset();
+    job_.give_arena_back(record_);
+    arena_is_kept_ = true;
+  }
+
+  void spill() {
+    spill_wanted_.store(false, std::memory_order_relaxed);
+    job_.end_lending();
+    give_memory();
+    if (!merge_.empty()) job_.lend_of(merge_);
   }
 
   LineJob job_;
   State state_ = State::kPushing;
   RunCounts counts_;
   std::optional<ArenaCursor> cursor_;
-  std::unique_ptr<RunMerge> merge_;
+  std::vector<std::unique_ptr<RunMerge>> merge_;  // one, or none
   std::string_view record_;
-  std::uint64_t left_ = 0;  // so many times it comes again
+  std::uint64_t left_ = 0;         // so many times it comes again
+  std::atomic<pthread_t> user_{};  // the thread that reads
+  std::atomic<bool> spill_wanted_{false};
+  bool spill_failed_ = false;
+  bool arena_is_kept_ = false;  // the page of the record that was handed out last
 };
 
 LineSorter::LineSorter(LineOrder order, SortResources resources)

@@ -13,15 +13,27 @@ namespace vortex::inline v0 {
 
 class MemoryBudget;
 
-// Part of a budget, until it ends or is given back. Movable; the empty one holds nothing.
+// Can give a part of a share back before the share ends, see MemoryShare::lend_by().
+class VORTEX_EXPORT MemoryLender {
+ public:
+  virtual ~MemoryLender();
+
+  // Somebody waits, and `wanted` bytes more would do. Shrinks the share by what can be done
+  // without, in whichever thread waits; must not wait for memory itself. Returns whether more will
+  // come soon, whatever the thread does that the share belongs to; then it is asked again.
+  virtual bool give_back(std::uint64_t wanted) noexcept = 0;
+};
+
+// Part of a budget, until it ends or is given back. Movable; the empty one holds nothing. One
+// thread at a time, lender included.
 class VORTEX_EXPORT MemoryShare {
  public:
-  MemoryShare() = default;
-  ~MemoryShare() { shrink_to(0); }
+  MemoryShare() noexcept;
+  ~MemoryShare();
   MemoryShare(MemoryShare&& other) noexcept;
   MemoryShare& operator=(MemoryShare&& other) noexcept;
 
-  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::uint64_t bytes() const noexcept;
 
   // Gives what is beyond `bytes` back. Never blocks.
   void shrink_to(std::uint64_t bytes) noexcept;
@@ -30,13 +42,27 @@ class VORTEX_EXPORT MemoryShare {
   // Returns how many bytes it took.
   std::uint64_t grow_to(std::uint64_t bytes) noexcept;
 
+  // Whether somebody waits for memory of the budget, at this moment.
+  bool others_wait() const noexcept;
+
+  // A share belongs to the thread that has taken it, which therefore cannot wait for its end; from
+  // now on it belongs to the calling thread. Never blocks.
+  void adopt() noexcept;
+
+  // Whoever waits asks the lender, until end_lending(), which waits for calls that are under way.
+  // The share is not moved meanwhile, and the lender alone changes it.
+  void lend_by(MemoryLender& lender);
+  void end_lending() noexcept;
+
  private:
   friend class MemoryBudget;
-  MemoryShare(std::shared_ptr<MemoryBudget> budget, std::uint64_t bytes) noexcept
-      : budget_(std::move(budget)), bytes_(bytes) {}
+  struct Holding;
+
+  MemoryShare(std::shared_ptr<MemoryBudget> budget, std::unique_ptr<Holding> holding) noexcept;
+  void end() noexcept;
 
   std::shared_ptr<MemoryBudget> budget_;
-  std::uint64_t bytes_ = 0;
+  std::unique_ptr<Holding> holding_;
 };
 
 // So many bytes, for sorts that run at once:
@@ -54,9 +80,19 @@ class VORTEX_EXPORT MemoryShare {
 // meanwhile. Sorters take their share when they are made, sorts of files and plan_external_sort()
 // when they are called.
 //
-// A thread that waits for memory which a sorter of its own holds waits for ever: give such sorters
-// `memory_bytes` that fit the budget together. The budget counts; it allocates nothing. A program
-// may take shares for its own arrays, too. Thread-safe. Not for forked children.
+// Sorts may be a chain, each reading the one before, in one thread or several. While somebody
+// waits, a sort that comes to its merges keeps no more than they need. A merge that is under way,
+// or a sorted array that is being read, gives back what has been read ahead, and reads it again
+// later; records that are sorted in memory are written to the folders if that is not enough.
+// So a chain goes on where each sort() comes before the next sorter is made.
+//
+// A sort that still takes records gives nothing back. Where those who wait hold so much themselves
+// that all others together have too little for the first of them, one of them gets Error(EDEADLK).
+// A share belongs to the thread that made the sort, later to the one that pushes: sorters for other
+// threads are best made there.
+//
+// The budget counts; it allocates nothing. A program may take shares for its own arrays, too.
+// Thread-safe. Not for forked children.
 class VORTEX_EXPORT MemoryBudget : public std::enable_shared_from_this<MemoryBudget> {
  public:
   static std::shared_ptr<MemoryBudget> make(std::uint64_t bytes);
@@ -72,7 +108,7 @@ class VORTEX_EXPORT MemoryBudget : public std::enable_shared_from_this<MemoryBud
 
   // A share of at most `most` bytes, and at least `least`. Waits while less is free, and while
   // those who came before wait. Throws Error: ENOMEM when the whole budget is less than `least`,
-  // ECANCELED after a request to stop; std::bad_alloc.
+  // EDEADLK when it waits for what is its own, ECANCELED after a request to stop; std::bad_alloc.
   MemoryShare take(std::uint64_t least, std::uint64_t most, std::stop_token stop = {});
 
  private:

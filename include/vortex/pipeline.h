@@ -2,6 +2,7 @@
 // Vortex-C; CommitStream is Vortex-B, the baseline that it improves on.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -72,6 +73,11 @@ VORTEX_EXPORT std::unique_ptr<Source> reading_end_of(const std::shared_ptr<Chann
 VORTEX_EXPORT std::uint64_t wait_channel_length(Channel& channel);
 VORTEX_EXPORT void break_off_channel(Channel& channel, int error, std::string_view cause) noexcept;
 VORTEX_EXPORT void cancel_channel(Channel& channel, int error, std::string_view cause) noexcept;
+// Waits until the writer may go to this block, or would get an error there. False, at once:
+// `given_up` is true. Whoever sets it wakes the writer with wake_channel_writer().
+VORTEX_EXPORT bool await_channel_room(Channel& channel, std::uint64_t block,
+                                      const std::atomic<bool>& given_up) noexcept;
+VORTEX_EXPORT void wake_channel_writer(Channel& channel) noexcept;
 VORTEX_EXPORT OutputStreamOptions writer_options(const PipelineOptions& options);
 VORTEX_EXPORT InputStreamOptions reader_options(const PipelineOptions& options);
 

@@ -48,6 +48,9 @@ class StreamPool {
   // The block must be resting.
   void give_back(Block block) noexcept { quota_.give_back(block); }
 
+  // Blocks that are free at this moment are the pool's again, and nobody may take one any more.
+  void keep_only_used() noexcept { quota_.lower_to(0); }
+
  private:
   BlockQuota quota_;
 };

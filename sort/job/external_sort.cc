@@ -197,6 +197,7 @@ void FileSort::form_runs() {
   if (!job_.in_memory()) return;
   const std::uint64_t bytes = report_.records_in * record_bytes_;
   job_.watch().begin(SortPhase::kWriting, bytes);
+  job_.expect_write();
   write_output(plan_.writer, bytes, [&](RecordOutput& out) { job_.write(out, 0); });
 }
 
@@ -222,6 +223,7 @@ void FileSort::merge_runs_to_output() {
   runs.reduce_to(runs.last_merge_order());
   job_.watch().begin(SortPhase::kWriting, runs.bytes());
   const MergeBuffers buffers = job_.plan().merge_buffers(runs.size());
+  job_.expect_write();
   write_output(buffers.writer, runs.bytes(),
                [&](RecordOutput& out) { job_.write(out, buffers.read_buffers); });
 }

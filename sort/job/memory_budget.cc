@@ -1,10 +1,12 @@
 #include "vortex/memory_budget.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -14,11 +16,34 @@
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
+namespace {
+
+// Never that of a thread before, as kernel ids are.
+std::uint64_t this_thread() noexcept {
+  static std::atomic<std::uint64_t> next{0};
+  thread_local const std::uint64_t number = next.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
+
+// While a lender has promised more, it is asked so often.
+constexpr int kAskAgainMs = 2;
+
+}  // namespace
+
+MemoryLender::~MemoryLender() = default;
+
+struct MemoryShare::Holding {
+  std::uint64_t bytes = 0;
+  std::uint64_t thread = 0;  // that it belongs to
+  MemoryLender* lender = nullptr;
+};
 
 // The free bytes, and the queue for them: each caller draws a number, and the least number that
 // still waits comes first.
 class MemoryBudget::State {
  public:
+  using Holding = MemoryShare::Holding;
+
   explicit State(std::uint64_t bytes) noexcept : free_(bytes) {}
 
   std::uint64_t free_bytes() const noexcept {
@@ -30,53 +55,84 @@ class MemoryBudget::State {
     return waiting_.size();
   }
 
-  std::uint64_t take(std::uint64_t least, std::uint64_t most, const std::stop_token& stop) {
-    const std::stop_callback wake(stop, [this] { changed_.notify(); });
-    const InQueue place(*this);
-    for (;;) {
-      std::uint32_t ticket = 0;
-      {
-        const std::lock_guard lock(mutex_);
-        if (stop.stop_requested())
-          throw Error(ECANCELED, "a sort that waited for memory was ended");
-        if (waiting_.front() == place.number && free_ >= least) {
-          const std::uint64_t taken = std::min(free_, most);
-          free_ -= taken;
-          return taken;
-        }
-        ticket = changed_.ticket();
-      }
-      changed_.await(ticket);
-    }
-  }
+  // Fills in the holding.
+  void take(std::uint64_t least, std::uint64_t most, const std::stop_token& stop, Holding& holding);
 
-  std::uint64_t take_unclaimed(std::uint64_t most) noexcept {
+  std::uint64_t grow(Holding& holding, std::uint64_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
-    if (!waiting_.empty()) return 0;
-    const std::uint64_t taken = std::min(free_, most);
+    if (!waiting_.empty() || bytes <= holding.bytes) return 0;
+    const std::uint64_t taken = std::min(free_, bytes - holding.bytes);
     free_ -= taken;
+    holding.bytes += taken;
     return taken;
   }
 
-  void give(std::uint64_t bytes) noexcept {
+  void shrink(Holding& holding, std::uint64_t bytes) noexcept {
     {
       const std::lock_guard lock(mutex_);
-      free_ += bytes;
+      if (bytes >= holding.bytes) return;
+      free_ += holding.bytes - bytes;
+      holding.bytes = bytes;
     }
     changed_.notify();
   }
 
+  std::uint64_t bytes_of(const Holding& holding) const noexcept {
+    const std::lock_guard lock(mutex_);
+    return holding.bytes;
+  }
+
+  void adopt(Holding& holding) noexcept {
+    const std::uint64_t thread = this_thread();
+    const std::lock_guard lock(mutex_);
+    holding.thread = thread;
+  }
+
+  void end(Holding& holding) noexcept {
+    shrink(holding, 0);
+    const std::lock_guard lock(mutex_);
+    std::erase(holdings_, &holding);
+  }
+
+  void begin_lending(Holding& holding, MemoryLender& lender) {
+    {
+      const std::lock_guard lock(lending_);
+      if (holding.lender == nullptr) lending_out_.push_back(&holding);
+      holding.lender = &lender;
+      const std::lock_guard also(mutex_);
+      asked_in_vain_.reset();
+    }
+    changed_.notify();  // those who wait ask it
+  }
+
+  void end_lending(Holding& holding) noexcept {
+    {
+      const std::lock_guard lock(lending_);
+      if (std::exchange(holding.lender, nullptr) == nullptr) return;
+      std::erase(lending_out_, &holding);
+    }
+    changed_.notify();  // it may have promised something
+  }
+
  private:
+  struct Waiter {
+    std::uint64_t number = 0;
+    std::uint64_t thread = 0;
+    std::uint64_t least = 0;  // that it needs
+  };
   struct InQueue {
-    explicit InQueue(State& state) : state(state) {
-      const std::lock_guard lock(state.mutex_);
-      number = state.next_++;
-      state.waiting_.push_back(number);
+    InQueue(State& state, std::uint64_t least) : state(state) {
+      {
+        const std::lock_guard lock(state.mutex_);
+        number = state.next_++;
+        state.waiting_.push_back({number, this_thread(), least});
+      }
+      state.changed_.notify();  // one more thread gives nothing back
     }
     ~InQueue() {
       {
         const std::lock_guard lock(state.mutex_);
-        std::erase(state.waiting_, number);
+        state.leave(number);
       }
       state.changed_.notify();
     }
@@ -87,12 +143,120 @@ class MemoryBudget::State {
     std::uint64_t number = 0;
   };
 
+  void leave(std::uint64_t number) noexcept {
+    std::erase_if(waiting_, [&](const Waiter& waiter) { return waiter.number == number; });
+  }
+  bool is_first(std::uint64_t number) const noexcept { return waiting_.front().number == number; }
+  bool waits(std::uint64_t thread) const noexcept {
+    return std::any_of(waiting_.begin(), waiting_.end(),
+                       [&](const Waiter& waiter) { return waiter.thread == thread; });
+  }
+  // What threads that wait hold.
+  std::uint64_t held_by_waiting() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const Holding* const holding : holdings_) {
+      if (waits(holding->thread)) bytes += holding->bytes;
+    }
+    return bytes;
+  }
+  std::uint64_t held_by(std::uint64_t thread) const noexcept {
+    std::uint64_t bytes = 0;
+    for (const Holding* const holding : holdings_) {
+      if (holding->thread == thread) bytes += holding->bytes;
+    }
+    return bytes;
+  }
+  bool ask_lenders(std::uint64_t number, std::uint64_t least) noexcept;
+  void expect_no_deadlock(const InQueue& place);
+
   mutable FutexMutex mutex_;
   FutexEvent changed_;
   std::uint64_t free_;
   std::uint64_t next_ = 0;
-  std::vector<std::uint64_t> waiting_;  // ascending
+  std::vector<Waiter> waiting_;  // numbers ascend
+  // The first of those who wait, when lenders have no more to give to it.
+  std::optional<std::uint64_t> asked_in_vain_;
+  std::vector<Holding*> holdings_;
+
+  // Held while lenders are called, who shrink their shares: taken before the other one.
+  FutexMutex lending_;
+  std::vector<Holding*> lending_out_;
 };
+
+void MemoryBudget::State::take(std::uint64_t least, std::uint64_t most, const std::stop_token& stop,
+                               Holding& holding) {
+  holding.thread = this_thread();
+  const std::stop_callback wake(stop, [this] { changed_.notify(); });
+  const InQueue place(*this, least);
+  bool asked = false;
+  bool more_comes = false;
+  for (;;) {
+    std::uint32_t ticket = 0;
+    bool first = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop.stop_requested()) throw Error(ECANCELED, "a sort that waited for memory was ended");
+      first = is_first(place.number);
+      if (first && free_ >= least) {
+        holdings_.push_back(&holding);
+        holding.bytes = std::min(free_, most);
+        free_ -= holding.bytes;
+        return;
+      }
+      expect_no_deadlock(place);
+      ticket = changed_.ticket();
+    }
+    if (first && !asked) {
+      more_comes = ask_lenders(place.number, least);
+      asked = true;
+      continue;
+    }
+    if (more_comes) {
+      changed_.await_for(ticket, kAskAgainMs);
+    } else {
+      changed_.await(ticket);
+    }
+    asked = false;
+  }
+}
+
+// For the first of those who wait. Returns whether one of them has promised more.
+bool MemoryBudget::State::ask_lenders(std::uint64_t number, std::uint64_t least) noexcept {
+  bool more_comes = false;
+  bool in_vain = false;
+  {
+    const std::lock_guard lock(lending_);
+    for (Holding* const holding : lending_out_) {
+      const std::uint64_t free = free_bytes();
+      if (free >= least) break;
+      if (holding->lender->give_back(least - free)) more_comes = true;
+    }
+    const std::lock_guard also(mutex_);
+    in_vain = !more_comes && free_ < least && asked_in_vain_ != number;
+    if (in_vain) asked_in_vain_ = number;
+  }
+  if (in_vain) changed_.notify();  // others, who may hold what it needs, look
+  return more_comes;
+}
+
+// With the lock held. The first cannot go on with what is free and what comes from lenders and from
+// threads that do not wait: one of those who hold the rest leaves.
+void MemoryBudget::State::expect_no_deadlock(const InQueue& place) {
+  const Waiter first = waiting_.front();
+  if (asked_in_vain_ != first.number) return;
+  std::uint64_t all = free_;
+  for (const Holding* const holding : holdings_) all += holding->bytes;
+  if (all - held_by_waiting() >= first.least) return;
+  const std::uint64_t own = held_by(this_thread());
+  if (own == 0) return;
+  leave(place.number);
+  throw Error(EDEADLK,
+              "a sort waits for memory that its own thread holds: of a budget of " +
+                  format_bytes(all) + " the sorts of this thread hold " + format_bytes(own) +
+                  ", and " + format_bytes(first.least) +
+                  " are needed: call sort() before the next sorter is made, end those that are "
+                  "not needed any more, or give them less memory_bytes or least_memory_bytes");
+}
 
 MemoryBudget::MemoryBudget(std::uint64_t bytes)
     : bytes_(bytes), state_(std::make_unique<State>(bytes)) {}
@@ -112,31 +276,56 @@ MemoryShare MemoryBudget::take(std::uint64_t least, std::uint64_t most, std::sto
                             " of memory at least, under a budget of " + format_bytes(bytes_) +
                             " for all sorts: make the budget larger, or let the sort do with less");
   }
-  return {shared_from_this(), state_->take(least, most, stop)};
+  auto holding = std::make_unique<MemoryShare::Holding>();
+  state_->take(least, most, stop, *holding);
+  return {shared_from_this(), std::move(holding)};
 }
 
-MemoryShare::MemoryShare(MemoryShare&& other) noexcept
-    : budget_(std::move(other.budget_)), bytes_(std::exchange(other.bytes_, 0)) {}
+MemoryShare::MemoryShare() noexcept = default;
+MemoryShare::MemoryShare(std::shared_ptr<MemoryBudget> budget,
+                         std::unique_ptr<Holding> holding) noexcept
+    : budget_(std::move(budget)), holding_(std::move(holding)) {}
+MemoryShare::~MemoryShare() { end(); }
+MemoryShare::MemoryShare(MemoryShare&& other) noexcept = default;
 
 MemoryShare& MemoryShare::operator=(MemoryShare&& other) noexcept {
   if (this == &other) return *this;
-  shrink_to(0);
+  end();
   budget_ = std::move(other.budget_);
-  bytes_ = std::exchange(other.bytes_, 0);
+  holding_ = std::move(other.holding_);
   return *this;
 }
 
+void MemoryShare::end() noexcept {
+  if (!holding_) return;
+  end_lending();
+  budget_->state_->end(*holding_);
+}
+
+std::uint64_t MemoryShare::bytes() const noexcept {
+  return holding_ ? budget_->state_->bytes_of(*holding_) : 0;
+}
+
 void MemoryShare::shrink_to(std::uint64_t bytes) noexcept {
-  if (bytes >= bytes_) return;
-  budget_->state_->give(bytes_ - bytes);
-  bytes_ = bytes;
+  if (holding_) budget_->state_->shrink(*holding_, bytes);
 }
 
 std::uint64_t MemoryShare::grow_to(std::uint64_t bytes) noexcept {
-  if (!budget_ || bytes <= bytes_) return 0;
-  const std::uint64_t taken = budget_->state_->take_unclaimed(bytes - bytes_);
-  bytes_ += taken;
-  return taken;
+  return holding_ ? budget_->state_->grow(*holding_, bytes) : 0;
+}
+
+bool MemoryShare::others_wait() const noexcept { return holding_ && budget_->waiting() > 0; }
+
+void MemoryShare::adopt() noexcept {
+  if (holding_) budget_->state_->adopt(*holding_);
+}
+
+void MemoryShare::lend_by(MemoryLender& lender) {
+  if (holding_) budget_->state_->begin_lending(*holding_, lender);
+}
+
+void MemoryShare::end_lending() noexcept {
+  if (holding_) budget_->state_->end_lending(*holding_);
 }
 
 MemoryShare take_memory_share(SortResources& resources) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "vortex/guarded.h"
 #include "vortex/os/activity.h"
 #include "vortex/os/cores.h"
+#include "vortex/os/thread_id.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
@@ -42,7 +44,10 @@ SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& 
 }
 
 // The tasks beside end soon.
-SortJob::~SortJob() { watch_.stop_now(); }
+SortJob::~SortJob() {
+  watch_.stop_now();
+  end_lending();
+}
 
 SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
                                       unsigned other_disks) const {
@@ -92,6 +97,7 @@ void SortJob::begin_forming() {
 }
 
 void SortJob::take(const std::byte* records, std::uint64_t count, Readers readers) {
+  note_user();
   const std::size_t record_bytes = order_->record_bytes();
   const std::uint64_t most = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes, 1);
   while (count > 0) {
@@ -134,37 +140,67 @@ void SortJob::await_room(std::uint32_t ticket) {
 }
 
 void SortJob::end_forming() {
+  note_user();
   wait_for_run();
   if (in_memory()) return;
   if (formation_->records() != 0) write_run(Written::kIsCounted);
   counts_ = runs_->counts();
   formation_.reset();
   buckets_.reset();
-  grow();
+  share_.others_wait() ? shrink() : grow();
+}
+
+// The share belongs to whoever pushes.
+void SortJob::note_user() noexcept {
+  const std::int32_t thread = current_thread_id();
+  if (std::exchange(user_, thread) != thread) share_.adopt();
 }
 
 // Takes what others have given back meanwhile, if it is an eighth more at least. Nobody else uses
-// the pool.
+// the pool. Where the system refuses a larger one beside it, which takes address space and maps
+// though no memory yet, it stays.
 void SortJob::grow() {
   const std::uint64_t before = share_.bytes();
   const std::uint64_t more = share_.grow_to(most_memory_bytes_);
   if (more == 0) return;
-  if (more < before / 8 || !plan_.add_memory_for_merging(more, runs_->size())) {
-    share_.shrink_to(before);
-    return;
+  SortPlan larger = plan_;
+  if (more >= before / 8 && larger.add_memory_for_merging(more, runs_->size())) {
+    try {
+      BlockPoolOptions options = pool_options_;
+      options.pool_bytes = larger.pool_blocks * larger.block_bytes;
+      options.warming = Warming::kOnDemand;
+      auto pool = std::make_shared<BlockPool>(options);
+      pool_ = std::move(pool);
+      plan_ = larger;
+      runs_->use(*pool_);
+      return;
+    } catch (const Error&) {
+    } catch (const std::bad_alloc&) {
+    }
   }
-  pool_.reset();
-  pool_options_.pool_bytes = plan_.pool_blocks * plan_.block_bytes;
-  pool_ = std::make_shared<BlockPool>(pool_options_);
-  runs_->use(*pool_);
+  share_.shrink_to(before);
 }
 
-void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
-  if (in_memory()) {
-    emit(out);
-  } else {
-    runs_->merge_all(out, read_buffers);
+// Somebody waits: what one merge of all runs needs is kept, or half of the pool where that is less.
+// Nobody else uses the pool.
+void SortJob::shrink() {
+  SortPlan less = plan_;
+  const auto suffice = [&](std::size_t blocks) {
+    less.pool_blocks = blocks;
+    return less.largest_merge_order() >= runs_->size();
+  };
+  std::size_t low = 0, high = plan_.pool_blocks / 2;  // high is enough, or all there may be
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    (suffice(middle) ? high : low) = middle;
   }
+  // The windows of a pipeline, which a sorter has behind its merge.
+  const std::size_t kept = high + plan_.window_blocks + 3;
+  less.pool_blocks = kept;
+  if (kept >= plan_.pool_blocks || less.largest_merge_order() < 2) return;
+  plan_.pool_blocks -= pool_->retire(plan_.pool_blocks - kept);
+  plan_.merge_order = std::min(plan_.merge_order, plan_.largest_merge_order());
+  give_back_retired();
 }
 
 // Writes what has been taken as a run: beside this thread where there is memory for two generations

@@ -1,19 +1,24 @@
 // One external sort, whichever way its records come in and go out.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sort/merge/run_collection.h"
+#include "sort/merge/running_merge.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_formation.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
+#include "vortex/memory_budget.h"
 #include "vortex/os/background_task.h"
+#include "vortex/os/futex.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 #include "vortex/vanishing_array.h"
@@ -35,12 +40,16 @@ namespace vortex::inline v0 {
 // With two threads or more, a run is sorted and written beside the thread that calls take(), which
 // partitions what comes next into the memory that becomes free.
 //
+// Others that share a budget with it may want its memory: end_forming() gives back what merging
+// does not need, and write() what has been read ahead, what is sorted in memory, and, when it ends,
+// the rest.
+//
 // One thread at a time. After an exception it can only be destroyed.
-class SortJob {
+class SortJob final : private MemoryLender {
  public:
   SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
           std::vector<std::string> folders, bool unique);
-  ~SortJob();
+  ~SortJob() override;
   SortJob(const SortJob&) = delete;
   SortJob& operator=(const SortJob&) = delete;
 
@@ -54,7 +63,7 @@ class SortJob {
 
   // Makes the pool, which `name` describes in messages. Throws Error as BlockPool does.
   void start(const SortPlan& plan, Warming warming, const char* name);
-  // end_forming() may enlarge both for merging, when the sort has a share of a budget.
+  // end_forming() may enlarge or shrink both for merging, when the sort has a share of a budget.
   const SortPlan& plan() const noexcept { return plan_; }
   const std::shared_ptr<BlockPool>& pool() const noexcept { return pool_; }
   // Not between the first take() and end_forming(): another thread may use them then.
@@ -63,6 +72,8 @@ class SortJob {
 
   // The part of the share of a budget that the plan does not take goes back to others.
   void keep_memory_of(const SortPlan& plan) noexcept;
+  // Others may want more of its memory than it needs.
+  bool shares_memory() const noexcept { return share_.bytes() != 0; }
 
   // Run formation takes its part of the pool. Throws Error as RunFormation does.
   void begin_forming();
@@ -79,14 +90,45 @@ class SortJob {
   // The counts of the runs so far.
   const RunCounts& counts() const noexcept { return counts_; }
 
+  // An output that need not wait inside a fault. `has_room` waits until there is room for so many
+  // bytes in all and returns true, or returns false when `given_up` is true; `wake` makes it look.
+  struct PatientOutput {
+    std::function<bool(std::uint64_t bytes, const std::atomic<bool>& given_up)> has_room;
+    std::function<void()> wake;
+  };
+  // Before a write(), in whichever thread that is: who waits for memory is not told before the end
+  // of write() that there is none to be had. With a patient output, which outlives the job's last
+  // call, what is sorted in memory may be written to the disks instead.
+  void expect_write(PatientOutput out = {});
   // Appends everything to `out` in order, with `unique` only the first of equal records: from
   // memory, or by the last merge, which takes `read_buffers` of the pool. Throws as take() does,
   // and what `out` throws; errors of streams behind `out`, too.
   void write(RecordOutput& out, std::size_t read_buffers);
+  // Nobody is given memory any more, and nobody is in the middle of it.
+  void end_lending() noexcept { share_.end_lending(); }
 
  private:
   std::uint64_t request_cost(std::optional<std::uint64_t> bytes) const;
+  // What others get while write() is expected, or at work.
+  enum class Lending : std::uint8_t {
+    kSoon,        // nothing yet
+    kFromMemory,  // blocks that have been emptied
+    kSpilling,    // soon all but what it takes to read the rest from the disks
+    kMerging,     // blocks that have been read ahead
+    kEnded,       // nothing
+  };
+  bool give_back(std::uint64_t wanted) noexcept override;
+  void give_back_retired() noexcept;
+  void set_lending(Lending lending) noexcept;
+  void end_write() noexcept;
+  void write_from_memory(RecordOutput& out);
+  RecordOutput& begin_spill();
+  void write_spilled(RecordOutput& out);
+  std::size_t blocks_for_spilled() const;
+
+  void note_user() noexcept;
   void grow();
+  void shrink();
   bool begins_early() const noexcept;
   void begin_run();
   // Until a bucket has been given back since the ticket, or the run is out.
@@ -113,6 +155,16 @@ class SortJob {
   std::uint64_t records_ = 0;
   bool in_memory_ = true;
   RunCounts counts_;
+  std::int32_t user_ = 0;  // the thread that used it last
+
+  FutexMutex lending_mutex_;  // guards what follows, and the share while it is lent
+  Lending lending_ = Lending::kSoon;
+  std::size_t given_back_ = 0;  // of the pool's retired blocks
+  std::optional<BlockQuota> for_spill_;
+  PatientOutput patient_;
+  std::atomic<bool> spill_{false};
+  RunningMerge running_;
+
   BackgroundTask background_;  // writes a run; the first to go
 };
 

@@ -1,9 +1,11 @@
 #include "vortex/sorter.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,7 +15,9 @@
 #include "sort/job/sort_job.h"
 #include "sort/merge/run_merge.h"
 #include "vortex/error.h"
+#include "vortex/input_stream.h"
 #include "vortex/os/masked_thread.h"
+#include "vortex/output_stream.h"
 #include "vortex/pipeline.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
@@ -57,7 +61,10 @@ class ByteSorter::Machine {
   }
   ~Machine() {
     job_.watch().stop_now();
-    if (pipeline_ && !job_.pool()->inherited()) pipeline_->cancel();
+    if (channel_ && !job_.pool()->inherited()) {
+      detail::cancel_channel(*channel_, ECANCELED, "the pipeline was cancelled");
+    }
+    job_.end_lending();  // which wakes the channel's writer
   }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -92,7 +99,7 @@ class ByteSorter::Machine {
 
   InputStreamBase& output() const {
     expect(State::kSorted, "reading");
-    return reader_->stream();
+    return *reader_;
   }
 
  private:
@@ -124,9 +131,14 @@ class ByteSorter::Machine {
   }
 
   // The pipeline may take more blocks than the writer of a file does, so fewer runs may have to do.
+  // And others may want memory for as long as the array is read: no more than half is needed then.
   void reduce_runs() {
     std::uint64_t order = job_.runs().last_merge_order();
-    while (order > 1 && least_buffers(order) + output_blocks(1) > plan().pool_blocks) --order;
+    const auto needed = [&] { return least_buffers(order) + output_blocks(1); };
+    while (order > 1 && needed() > plan().pool_blocks) --order;
+    if (job_.shares_memory()) {
+      while (order > 2 && needed() + 2 * plan().request.disks > plan().pool_blocks / 2) --order;
+    }
     job_.runs().reduce_to(order);
     counts_ = job_.runs().counts();
   }
@@ -142,9 +154,15 @@ class ByteSorter::Machine {
     options.read_ahead_blocks = blocks - output_blocks(0);
     options.length_bytes = bytes;
     options.pool = job_.pool();
-    pipeline_.emplace(options);
-    reader_.emplace(pipeline_->reader());
-    writer_.emplace(pipeline_->writer());
+    channel_ = detail::make_channel(options);
+    reader_.emplace(detail::reading_end_of(channel_), detail::reader_options(options));
+    writer_.emplace(detail::writing_end_of(channel_), detail::writer_options(options));
+    job_.expect_write({.has_room =
+                           [this](std::uint64_t until, const std::atomic<bool>& given_up) {
+                             const std::uint64_t block = (until - 1) / plan().block_bytes;
+                             return detail::await_channel_room(*channel_, block, given_up);
+                           },
+                       .wake = [this] { detail::wake_channel_writer(*channel_); }});
     if (!job_.in_memory()) {
       ++counts_.merges;
       ++counts_.passes;
@@ -164,9 +182,10 @@ class ByteSorter::Machine {
       job_.watch().expect_going();
       writer_->finish(bytes);
     } catch (const std::exception& exception) {
-      writer_->fail(errno_of(exception, ECANCELED), message_of(exception));
+      detail::break_off_channel(*channel_, errno_of(exception, ECANCELED), message_of(exception));
     } catch (...) {
-      writer_->fail(ECANCELED, "the progress function of the sort has thrown");
+      detail::break_off_channel(*channel_, ECANCELED,
+                                "the progress function of the sort has thrown");
     }
   }
 
@@ -174,9 +193,9 @@ class ByteSorter::Machine {
   SortJob job_;
   RunCounts counts_;
   State state_ = State::kPushing;
-  std::optional<Pipeline<std::byte>> pipeline_;
-  mutable std::optional<PipelineReader<std::byte>> reader_;
-  std::optional<PipelineWriter<std::byte>> writer_;
+  std::shared_ptr<Channel> channel_;
+  mutable std::optional<InputStream<std::byte>> reader_;
+  std::optional<OutputStream<std::byte>> writer_;
   MaskedThread thread_;  // the first to go
 };
 

@@ -21,7 +21,8 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
       policy_(std::move(policy)),
       quota_(store.pool(), policy_->buffers(), policy_->buffers(), "merge of runs"),
       buffers_(policy_->buffers()),
-      free_buffers_(policy_->buffers()) {
+      free_buffers_(policy_->buffers()),
+      most_buffers_(policy_->buffers()) {
   std::iota(free_buffers_.rbegin(), free_buffers_.rend(), 0);
   under_way_.reserve(buffers_.size());
   owed_.reserve(buffers_.size());
@@ -56,6 +57,28 @@ void MergePrefetcher::start() noexcept {
 void MergePrefetcher::stop() noexcept {
   std::lock_guard lock(mutex_);
   stopped_ = true;
+}
+
+bool MergePrefetcher::keep_only(std::size_t keep) noexcept {
+  std::lock_guard lock(mutex_);
+  most_buffers_ = std::min(most_buffers_, keep);
+  if (first_error_.ok()) settle_ended();
+  while (buffers_left() > most_buffers_) {
+    if (!free_buffers_.empty()) {
+      retire_buffer();
+    } else if (!make_room()) {
+      break;
+    }
+  }
+  return buffers_left() > most_buffers_ && !under_way_.empty();
+}
+
+// A free buffer, and a block of the pool with it.
+void MergePrefetcher::retire_buffer() noexcept {
+  free_buffers_.pop_back();
+  ++retired_;
+  quota_.lower_to(buffers_left());
+  store_.pool().retire(1);
 }
 
 void MergePrefetcher::interrupt() noexcept {
@@ -165,7 +188,8 @@ bool MergePrefetcher::read_at_once(const NeededBlock& block) noexcept {
     wanted = *own;
     owed_.erase(own);
   }
-  if (free_buffers_.empty() && !make_room()) {
+  while (free_buffers_.empty()) {  // what is freed may have been given back
+    if (make_room()) continue;
     first_error_ = {EDEADLK, "the merge holds more blocks than its prefetch policy was told"};
     return false;
   }
@@ -179,7 +203,7 @@ bool MergePrefetcher::read_at_once(const NeededBlock& block) noexcept {
 bool MergePrefetcher::make_room() noexcept {
   std::uint32_t last = kNoBuffer;
   for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
-    if (!buffers_[i].block || buffers_[i].state != State::kThere) continue;
+    if (!buffers_[i].block || buffers_[i].state != State::kThere || i == awaited_) continue;
     if (last == kNoBuffer || buffers_[i].position > buffers_[last].position) last = i;
   }
   if (last == kNoBuffer) return false;
@@ -211,6 +235,7 @@ void MergePrefetcher::free(std::uint32_t index) noexcept {
   quota_.give_back(std::exchange(buffer.block, Block{}));
   buffer.position = kNoPosition;
   free_buffers_.push_back(index);
+  if (buffers_left() > most_buffers_) retire_buffer();
 }
 
 // Tells the policy about a read that has ended.
@@ -272,6 +297,7 @@ Source::Taken MergePrefetcher::take(std::uint32_t run, std::uint64_t index,
     std::uint32_t awaited = kNoBuffer;
     {
       std::lock_guard lock(mutex_);
+      awaited_ = kNoBuffer;
       settle_ended();
       carry_out();
       // While the block has not even been granted a buffer, progress is any read that ends.
@@ -281,7 +307,7 @@ Source::Taken MergePrefetcher::take(std::uint32_t run, std::uint64_t index,
       if (!first_error_.ok()) return {.block = {}, .bytes = 0, .status = first_error_};
       const std::uint32_t own = buffer_of_block_[number];
       if (own != kNoBuffer && buffers_[own].state == State::kThere) return hand_out(own);
-      awaited = own != kNoBuffer ? own : *oldest_under_way();
+      awaited = awaited_ = own != kNoBuffer ? own : *oldest_under_way();
     }
     if (!reads_.await(buffers_[awaited].read, stopped)) {
       return {.block = {}, .bytes = 0, .status = {ECANCELED, "the stream was cancelled"}};

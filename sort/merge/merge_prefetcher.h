@@ -63,6 +63,10 @@ struct RunSlice {
 // which is read once more. So the merge never waits for ever, and takes no other buffers.
 //
 // take() and release() are called inside faults, by one thread at a time.
+//
+// Where somebody else wants memory, blocks that were read ahead are flushed, the one that is needed
+// last first (Barve and Vitter, section 2.2), whatever the policy: it is not told, and what it
+// believes to be in memory is read once more in the order of need.
 class MergePrefetcher {
  public:
   // The policy names the runs by their place in `slices`. Draws policy->buffers() blocks from the
@@ -84,6 +88,11 @@ class MergePrefetcher {
   void release(std::uint32_t run, std::uint64_t index, Block block) noexcept;
   // Makes a take() that waits look at its `stopped`. Any thread.
   void interrupt() noexcept;
+
+  // No more than `keep` blocks are in use from now on, which are as many as the merge may hold and
+  // one more at least. The others leave the pool. Any thread; never waits. Returns whether more of
+  // them leave when reads that are under way have ended: it is to be called again.
+  bool keep_only(std::size_t keep) noexcept;
 
   RunStore& store() const noexcept { return store_; }
   const RunSlice& slice(std::uint32_t run) const noexcept { return slices_[run]; }
@@ -132,6 +141,8 @@ class MergePrefetcher {
   bool read_at_once(const NeededBlock& block) noexcept;
   void read_owed() noexcept;
   bool make_room() noexcept;
+  std::size_t buffers_left() const noexcept { return buffers_.size() - retired_; }
+  void retire_buffer() noexcept;
   void send() noexcept;
   void free(std::uint32_t buffer) noexcept;
   void settle_ended() noexcept;
@@ -159,6 +170,9 @@ class MergePrefetcher {
   std::vector<std::uint32_t> buffer_of_block_;    // of each block
   std::vector<Use> use_of_block_;                 // of each block
   std::vector<std::uint32_t> block_at_position_;  // once the policy has fetched it
+  std::size_t most_buffers_;                      // from now on
+  std::size_t retired_ = 0;                       // of the buffers, not used any more
+  std::uint32_t awaited_ = kNoBuffer;             // whose read the merge waits for
   Position next_taken_ = 0;  // the policy is told of it next, unless it takes any
   std::uint64_t fetches_ = 0;
   std::uint64_t unforeseen_ = 0;

@@ -87,23 +87,35 @@ std::uint64_t RunCollection::last_merge_order() const {
   return largest < 2 ? 1 : std::min<std::uint64_t>(runs_.size(), largest);
 }
 
-void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers) {
+void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerge* running) {
   ++counts_.merges;
   ++counts_.passes;
-  merge(std::exchange(runs_, {}), out, read_buffers, true);
+  merge(std::exchange(runs_, {}), out, read_buffers, true, running);
 }
 
-void RunCollection::add(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write) {
+RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_bytes) {
   open();
-  RunWriter writer(order_, *store_, write_behind, most_bytes, watch_.stop());
-  write(writer);
-  Run run = writer.finish();
+  return writer_.emplace(order_, *store_, write_behind, most_bytes, watch_.stop());
+}
+
+void RunCollection::end() {
+  Run run = writer_->finish();
+  writer_.reset();
   counts_.bytes += run.bytes;
   runs_.push_back(std::move(run));
 }
 
+void RunCollection::add(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write) {
+  struct Unfinished {
+    std::optional<RunWriter>& writer;
+    ~Unfinished() { writer.reset(); }
+  } const unfinished{writer_};
+  write(begin(write_behind, most_bytes));
+  end();
+}
+
 void RunCollection::merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers,
-                          bool last) {
+                          bool last, RunningMerge* running) {
   RunMergeOptions options;
   options.kind = plan_.request.prefetch;
   options.read_buffers = read_buffers;
@@ -112,6 +124,7 @@ void RunCollection::merge(std::vector<Run> runs, RecordOutput& out, std::size_t 
   options.unique = unique_;
   options.punch_holes = last && store_->punching_pays();
   options.cancelled = &watch_.stopped();
+  options.running = running;
   merge_runs(order_, *store_, std::move(runs), out, options);
 }
 

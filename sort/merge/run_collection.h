@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "sort/merge/merge_passes.h"
+#include "sort/merge/running_merge.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_store.h"
+#include "sort/runs/run_writer.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/record_order.h"
@@ -46,6 +48,10 @@ class RunCollection {
   // Calls `write` with an output that is a new run of `most_bytes` at most. Throws what `write`
   // throws and what the disks report.
   void form(std::uint64_t most_bytes, const Writing& write);
+  // The same in two steps: an output that becomes a run when it is ended. `write_behind` as for a
+  // RunWriter.
+  RecordOutput& begin(std::size_t write_behind, std::uint64_t most_bytes);
+  void end();
   // The runs that were formed are the result of a merge.
   void count_merge_of_inputs(unsigned merges) noexcept;
 
@@ -57,15 +63,16 @@ class RunCollection {
   std::uint64_t last_merge_order() const;
 
   // Appends the records of all runs to `out`; where the file systems have little room, that of the
-  // runs is given back as it goes.
-  void merge_all(RecordOutput& out, std::size_t read_buffers);
+  // runs is given back as it goes. Others may want the memory of the merge that is `running`.
+  void merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerge* running = nullptr);
 
   // Closes the files, which gives the rest of their room back. Merges and runs must be gone.
   void close() noexcept { store_.reset(); }
 
  private:
   void add(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write);
-  void merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers, bool last);
+  void merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers, bool last,
+             RunningMerge* running = nullptr);
   void merge_neighbours(const MergePass& pass);
 
   const RecordOrder& order_;
@@ -75,6 +82,7 @@ class RunCollection {
   const RunStoreOptions for_store_;
   const bool unique_;
   std::optional<RunStore> store_;
+  std::optional<RunWriter> writer_;
   std::vector<Run> runs_;
   RunCounts counts_;
 };

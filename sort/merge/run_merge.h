@@ -11,6 +11,7 @@
 
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/order_of_need.h"
+#include "sort/merge/running_merge.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_store.h"
 #include "vortex/record_order.h"
@@ -33,6 +34,7 @@ struct RunMergeOptions {
   // merged. Must not throw.
   std::function<void(std::uint64_t merged_bytes)> progress = {};
   MergePrefetcherStatistics* statistics = nullptr;  // set at the end
+  RunningMerge* running = nullptr;                  // others may want the memory of this merge
 };
 
 // The least RunMergeOptions::read_buffers for a merge of `runs` runs.

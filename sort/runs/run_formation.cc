@@ -239,8 +239,12 @@ void RunFormation::emit_closed(RecordOutput& out) {
   emit_generation(*generations_[emitting_], threads_, out);
 }
 
-void RunFormation::emit(RecordOutput& out) {
+void RunFormation::settle() {
   if (sampling_ && records() != 0) distribute_sample();
+}
+
+void RunFormation::emit(RecordOutput& out) {
+  settle();
   is_split_ = true;
   filling().buckets.flush();
   emit_generation(filling(), threads_, out);

@@ -77,6 +77,10 @@ class RunFormation {
   // Each bucket that is given back notifies it.
   FutexEvent& room_event() noexcept { return room_; }
 
+  // All records pushed are in their buckets: emit() takes no more of the pool. Nothing is pushed
+  // behind it. Throws Error as push().
+  void settle();
+
   // emit_closed() of everything pushed, all in this thread; one generation is enough. Nothing that
   // was closed may be left.
   void emit(RecordOutput& out);

@@ -24,6 +24,7 @@
 #include "vortex/external_sort.h"
 #include "vortex/file_writer.h"
 #include "vortex/line_sort.h"
+#include "vortex/os/map_budget.h"
 #include "vortex/sorter.h"
 
 namespace vortex::test {
@@ -172,7 +173,7 @@ void sort_numbers(SortResources resources, std::size_t count, std::uint64_t seed
   }
   sorter.sort();
   std::uint64_t last = 0;
-  for (const std::uint64_t number : sorter.span()) {
+  for (const std::uint64_t number : sorter) {
     if (number < last) throw Error(EINVAL, "not in order");
     last = number;
     sum -= number;
@@ -267,6 +268,26 @@ TEST(MemoryBudgetOfSorts, AShareGrowsWhenAnotherEnds) {
     std::sort(expected.begin(), expected.end());
     EXPECT_TRUE(std::equal(sorter.begin(), sorter.end(), expected.begin(), expected.end()));
   }
+}
+
+// Where the system refuses the larger pool, the sort goes on with the one that it has.
+TEST(MemoryBudgetOfSorts, AShareThatCannotGrowStays) {
+  const TemporaryFolder folder;
+  const auto budget = MemoryBudget::make(32 * kMiB);
+  MemoryShare other = budget->take(24 * kMiB, 24 * kMiB);
+  Sorter<std::uint64_t> sorter(resources_in(folder, budget, 20 * kMiB, 4 * kMiB, 2));
+  const std::size_t blocks = sorter.plan().pool_blocks;
+  auto expected = numbers(kNumbers, 7);
+  sorter.push(expected);
+  other.shrink_to(0);
+  {
+    const MapBudget all_maps(MapBudget::available(), "a test");
+    sorter.sort();
+  }
+  EXPECT_EQ(sorter.plan().pool_blocks, blocks);
+  EXPECT_EQ(budget->free_bytes(), 24 * kMiB);
+  std::sort(expected.begin(), expected.end());
+  EXPECT_TRUE(std::equal(sorter.begin(), sorter.end(), expected.begin(), expected.end()));
 }
 
 TEST(MemoryBudgetOfSorts, LittleDataTakesLittle) {

@@ -148,7 +148,7 @@ Sink::Taken Channel::take_empty(std::uint64_t index) noexcept {
       if (options_.length_bytes && index * pool_->block_bytes() >= *options_.length_bytes) {
         return {{}, {ERANGE, "a touch beyond the length that was announced"}};
       }
-      if (index < reader_next_ + options_.read_ahead_blocks + options_.writer_comeback_blocks) {
+      if (has_room(index)) {
         if (empty_.empty()) break;
         // The block used last is the warmest in cache. But aliases that follow each other in memory
         // as they do in the stream share a map.
@@ -167,6 +167,19 @@ Sink::Taken Channel::take_empty(std::uint64_t index) noexcept {
   std::lock_guard lock(move_mutex_);
   drawn_.push_back(block);
   return {block, {}};
+}
+
+bool Channel::await_room(std::uint64_t block, const std::atomic<bool>& given_up) noexcept {
+  for (;;) {
+    std::uint32_t ticket = 0;
+    {
+      std::lock_guard lock(mutex_);
+      if (given_up.load(std::memory_order_acquire)) return false;
+      if (!stopped(writing_closed_).ok() || reader_left_ || has_room(block)) return true;
+      ticket = writable_.ticket();
+    }
+    writable_.await(ticket);
+  }
 }
 
 Status Channel::put(std::uint64_t index, Block block, std::size_t bytes) noexcept {

@@ -69,6 +69,10 @@ class Channel final : private InPlaceHandover {
   // Wakes both ends; everything they want from now on fails with this error. The first one stays.
   void cancel(int error, std::string_view cause) noexcept;
 
+  // See detail::await_channel_room().
+  bool await_room(std::uint64_t block, const std::atomic<bool>& given_up) noexcept;
+  void wake_writer() noexcept { writable_.notify(); }
+
   // How often an end had to sleep, for tests and tuning.
   std::uint64_t sleeps() const noexcept { return readable_.sleeps() + writable_.sleeps(); }
 
@@ -87,6 +91,10 @@ class Channel final : private InPlaceHandover {
 
   // Why a call must not wait any more, if there is a reason.
   Status stopped(bool end_closed) const noexcept;
+  // How far the writer may go.
+  bool has_room(std::uint64_t index) const noexcept {
+    return index < reader_next_ + options_.read_ahead_blocks + options_.writer_comeback_blocks;
+  }
 
   InPlaceHandover* in_place() noexcept {
     return options_.handover == Handover::kInPlace && !pool_->aliases() ? this : nullptr;

@@ -41,6 +41,13 @@ void break_off_channel(Channel& channel, int error, std::string_view cause) noex
   channel.break_off(error, cause);
 }
 
+bool await_channel_room(Channel& channel, std::uint64_t block,
+                        const std::atomic<bool>& given_up) noexcept {
+  return channel.await_room(block, given_up);
+}
+
+void wake_channel_writer(Channel& channel) noexcept { channel.wake_writer(); }
+
 void cancel_channel(Channel& channel, int error, std::string_view cause) noexcept {
   channel.cancel(error, cause);
 }
