@@ -13,7 +13,8 @@ namespace vortex::inline v0 {
 class CharacterChoice {
  public:
   CharacterChoice(const KeyLocale& locale, const KeyFlags& flags) noexcept
-      : all_(!(flags.dictionary || flags.printable || flags.fold)) {
+      : all_(!(flags.dictionary || flags.printable || flags.fold)),
+        all_count_(!(flags.dictionary || flags.printable)) {
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       const char c = static_cast<char>(i);
       counts_[i] =
@@ -24,11 +25,14 @@ class CharacterChoice {
 
   // Each character counts, as it stands.
   bool all() const noexcept { return all_; }
+  // Each character counts, folded or not.
+  bool all_count() const noexcept { return all_count_; }
   bool counts(char c) const noexcept { return counts_[static_cast<unsigned char>(c)]; }
   char as(char c) const noexcept { return as_[static_cast<unsigned char>(c)]; }
 
  private:
   const bool all_;
+  const bool all_count_;
   std::array<bool, 256> counts_{};
   std::array<char, 256> as_{};
 };

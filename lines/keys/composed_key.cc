@@ -1,5 +1,6 @@
 #include "lines/keys/composed_key.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -40,7 +41,6 @@ ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
   for (const KeySpecification& key : keys) {
     parts_.push_back({key, encoder_for(key.flags, *locale_, seed), {*locale_, key.flags}});
     Part& part = parts_.back();
-    chooses_ |= !part.choice.all();
     part.text = dynamic_cast<const CollationKey*>(part.encoder.get());
     if (first_text_ != nullptr || part.text == nullptr) continue;
     first_text_ = part.text;
@@ -49,6 +49,9 @@ ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
   if (parts_.empty()) return;
   const KeyFlags& last = parts_.back().where.flags;
   parts_.back().plain = !last.reverse && compares_bytes(last, *locale_);
+  // What is plain is chosen where the key grows.
+  chooses_ = std::any_of(parts_.begin(), parts_.end(),
+                         [](const Part& part) { return !part.plain && !part.choice.all(); });
 }
 
 void ComposedKey::append(std::span<const std::string_view> records, KeyBatch& keys) const {
@@ -86,13 +89,15 @@ void ComposedKey::append_record(std::string_view record, Scratch& scratch, KeyBa
   key.clear();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
+    if (part.plain && keys == nullptr) {
+      append_chosen(fields_->find(record, part.where, scratch.field), part.choice, key);
+      break;
+    }
     const std::string_view field = find(part, record, scratch);
-    if (part.plain && keys != nullptr) {
+    if (part.plain) {
       keys->append(key.view());
       key.clear();
       keys->append(field);
-    } else if (part.plain) {
-      key += field;
     } else if (first_text_ != nullptr && i == text_part_) {
       const std::size_t begin = key.size();
       first_text_->append_first_rule(field, key);
@@ -131,14 +136,28 @@ void ComposedKey::append_part(const Part& part, std::string_view field, KeyBytes
   if (part.where.flags.reverse) key.invert_from(begin);
 }
 
+void ComposedKey::append_chosen(std::string_view field, const CharacterChoice& choice,
+                                KeyBytes& chosen) {
+  if (choice.all()) {
+    chosen += field;
+    return;
+  }
+  if (choice.all_count()) {
+    char* const to = chosen.more(field.size());
+    std::transform(field.begin(), field.end(), to, [&](char c) { return choice.as(c); });
+    return;
+  }
+  for (const char c : field) {
+    if (choice.counts(c)) chosen += choice.as(c);
+  }
+}
+
 // A field without the bytes that d and i leave out, and folded by f.
 std::string_view ComposedKey::choose(std::string_view field, const CharacterChoice& choice,
                                      KeyBytes& chosen) {
   if (choice.all()) return field;
   chosen.clear();
-  for (const char c : field) {
-    if (choice.counts(c)) chosen += choice.as(c);
-  }
+  append_chosen(field, choice, chosen);
   return chosen.view();
 }
 

@@ -52,6 +52,8 @@ class ComposedKey : public RecordKeys {
   void append_record(std::string_view record, Scratch& scratch, KeyBatch* keys) const;
   void append_in(std::span<char> room, std::string_view record, KeyBatch& keys) const;
   void append_part(const Part& part, std::string_view field, KeyBytes& key) const;
+  static void append_chosen(std::string_view field, const CharacterChoice& choice,
+                            KeyBytes& chosen);
   static std::string_view choose(std::string_view field, const CharacterChoice& choice,
                                  KeyBytes& chosen);
   int compare_texts(const Part& part, std::string_view a, std::string_view b) const;
