@@ -82,11 +82,17 @@ class FramedOutput {
         return;
       }
     }
-    if (kind_ == RecordFraming::Kind::kLengthPrefixed) {
-      const auto length = static_cast<std::uint32_t>(record.size());
-      out_.append(reinterpret_cast<const char*>(&length), sizeof length);
-    }
+    begin_record(record.size());
     out_.append(record);
+    end_record();
+  }
+  // What stands in front of a record and behind it, which is appended in between.
+  void begin_record(std::uint64_t bytes) noexcept {
+    if (kind_ != RecordFraming::Kind::kLengthPrefixed) return;
+    const auto length = static_cast<std::uint32_t>(bytes);
+    out_.append(reinterpret_cast<const char*>(&length), sizeof length);
+  }
+  void end_record() noexcept {
     if (kind_ == RecordFraming::Kind::kDelimited || kind_ == RecordFraming::Kind::kQuoted) {
       out_.append(&delimiter_, 1);
     }

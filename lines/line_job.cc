@@ -48,6 +48,8 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   RunStoreOptions for_store = run_store_options(resources_, folders_);
   for_store.sparse = plan_.compression == RunCompression::kAlways;
   runs_.emplace(order_, plan_, *pool_, watch_, std::move(for_store));
+  long_lines_.emplace(order_, plan_.memory_bytes, folders_, watch_);
+  fits_ = !bytes || *bytes <= plan_.arena_bytes;
   team_.emplace(plan_.threads);
   memory_.emplace(plan_.arena_bytes);
   warmer_.emplace();
@@ -89,7 +91,14 @@ void LineJob::take(std::span<const std::string_view> records) {
   while (records_ - batch_begin_ < records.size()) {
     const auto left = records.subspan(records_ - batch_begin_);
     if (!order_.has_keys) {
-      for (const std::string_view record : left) take_with_key({}, record);
+      for (const std::string_view record : left) {
+        if (!is_kept_apart(record)) {
+          take_with_key({}, record);
+          continue;
+        }
+        long_lines_->take({}, record);
+        ++records_;
+      }
     } else if (left.front().size() > kLongRecord) {
       take_long(left.front());
     } else {
@@ -114,6 +123,12 @@ void LineJob::take_with_key(std::string_view key, std::string_view record) {
   ++records_;
 }
 
+// Where not everything fits in memory. Who wants runs compressed wants little space taken.
+bool LineJob::is_kept_apart(std::string_view record) const noexcept {
+  return long_lines_->takes(record.size()) && keeps_long_apart_ && LongLines::suit(order_) &&
+         plan_.compression != RunCompression::kAlways && (!fits_ || !runs_->empty());
+}
+
 // A key may be several times as long as its record: it is made in the arena, where both stay.
 void LineJob::take_long(std::string_view record) {
   while (!push_long(record)) make_room_for(record);
@@ -134,6 +149,10 @@ bool LineJob::push_long(std::string_view& record) {
     make_keys(*line_order_.keys, {&record, 1}, key);
   } catch (const KeyRoomFull&) {
     return false;
+  }
+  if (is_kept_apart(record)) {
+    long_lines_->take(key.key(0), record);
+    return true;
   }
   if (recent_ && recent_->contains(key.key(0), record)) return true;
   const std::uint64_t bytes = stored_bytes(key.key(0), record, true);
@@ -221,6 +240,7 @@ void LineJob::end_forming(bool slowly) {
   note_user();
   warmer_.reset();
   background_.finish();
+  long_lines_->sort();
   if (runs_->empty()) {
     sort(*arenas_[filling_]);
     give_back_free_room();

@@ -16,6 +16,7 @@
 #include "lines/line_arena.h"
 #include "lines/line_plan.h"
 #include "lines/line_runs.h"
+#include "lines/long_lines.h"
 #include "lines/recent_keys.h"
 #include "lines/stored_record.h"
 #include "sort/runs/sort_watch.h"
@@ -69,6 +70,8 @@ class LineJob final : private MemoryLender {
   // `bytes` of records will come, if it is known. May be called again instead of take(), and gives
   // back the runs that there are. Throws Error as plan_lines() and BlockPool do.
   void start(std::optional<std::uint64_t> bytes);
+  // Before start(): the caller writes long records itself, which are kept apart then.
+  void keep_long_apart() noexcept { keeps_long_apart_ = true; }
   const LinePlan& plan() const noexcept { return plan_; }
   const StoredOrder& order() const noexcept { return order_; }
   BlockPool& pool() noexcept { return *pool_; }
@@ -92,6 +95,8 @@ class LineJob final : private MemoryLender {
   void end_forming(bool slowly = false);
   bool in_memory() const noexcept { return runs_->empty(); }
   const LineArena& arena() const noexcept { return *arenas_[filling_]; }
+  // Behind end_forming(): records which are in neither of them, in order.
+  LongLines& long_lines() noexcept { return *long_lines_; }
 
   // What these merges have read ahead goes to those who wait for memory of the budget, and at once
   // what no merge or writer has been promised. Until end_lending(); the merges outlive that.
@@ -117,6 +122,7 @@ class LineJob final : private MemoryLender {
   void divide(unsigned parts);
   void take_with_key(std::string_view key, std::string_view record);
   void take_long(std::string_view record);
+  bool is_kept_apart(std::string_view record) const noexcept;
   bool push_long(std::string_view& record);
   [[noreturn]] void refuse(std::string_view record) const;
   void make_room_for(std::string_view record);
@@ -135,6 +141,9 @@ class LineJob final : private MemoryLender {
   LinePlan plan_;
   std::optional<BlockPool> pool_;
   std::optional<LineRuns> runs_;
+  std::optional<LongLines> long_lines_;
+  bool keeps_long_apart_ = false;
+  bool fits_ = true;  // for all that is known
   std::optional<RawMemory> memory_;
   std::vector<std::unique_ptr<LineArena>> arenas_;
   std::size_t filling_ = 0;

@@ -139,6 +139,7 @@ LineSortReport LineFiles::sort() {
   const std::uint64_t begin = steady_now_ns();
   const double cpu_begin = process_cpu_seconds();
   files_.open_output();
+  job_.keep_long_apart();
   job_.start(inputs_.bytes());
   // Scripts may name a folder that is not there, as long as it is not needed. Where it will be,
   // that is better known before all is read.
@@ -149,10 +150,10 @@ LineSortReport LineFiles::sort() {
     write_sorted();
   }
   const RunCounts& counts = job_.runs().counts();
-  report_.runs = counts.runs;
+  report_.runs = counts.runs + (job_.long_lines().empty() ? 0 : 1);
   report_.merges = counts.merges;
   report_.passes = counts.passes;
-  report_.run_bytes = counts.bytes;
+  report_.run_bytes = counts.bytes + job_.long_lines().file_bytes();
   job_.runs().close();  // takes its time, too
   report_.cpu_seconds = process_cpu_seconds() - cpu_begin;
   report_.seconds = seconds_since(begin);
@@ -207,14 +208,26 @@ void LineFiles::take_all(std::size_t index) {
 template <typename Cursor, typename Told>
 std::uint64_t LineFiles::append_all(Cursor& cursor, FramedOutput& out, const Told& told) {
   std::uint64_t records = 0;
+  LongLines& apart = job_.long_lines();
+  std::uint64_t bytes_apart = 0;
+  const auto append_apart = [&] {
+    bytes_apart += apart.write_next(out);
+    ++records;
+  };
+  const auto tell = [&](std::uint64_t bytes) { told(bytes + std::exchange(bytes_apart, 0)); };
   for_each_record(
       cursor,
       [&](const Cursor& at) {
+        while (apart.left() && apart.is_before(at.stored())) [[unlikely]] append_apart();
         const std::uint64_t count = at.count();
         for (std::uint64_t i = 0; i < count; ++i) out.append(at.stored().record);
         records += count;
       },
-      told);
+      tell);
+  while (apart.left()) {
+    guarded(append_apart).throw_if_failed();
+    tell(0);
+  }
   return records;
 }
 
@@ -222,18 +235,18 @@ void LineFiles::write_sorted() {
   job_.watch().begin(SortPhase::kWriting, report_.input_bytes);
   const std::uint64_t most_bytes = report_.input_bytes + kMostMissing * inputs_.size();
   const LinePlan& plan = job_.plan();
+  // Where a part begins does not count the records that are kept apart.
+  const bool in_parts = files_.output_has_places() && job_.long_lines().empty();
   if (job_.in_memory()) {
-    const auto parts =
-        divide_arena(job_.arena(), files_.output_has_places() ? plan.writers_at_once() : 1,
-                     kMinBlocksOfPart * plan.block_bytes, job_.team());
+    const auto parts = divide_arena(job_.arena(), in_parts ? plan.writers_at_once() : 1,
+                                    kMinBlocksOfPart * plan.block_bytes, job_.team());
     report_.merge_parts = static_cast<unsigned>(parts.size());
     if (parts.size() > 1) return write_parts(parts, most_bytes);
     write_output(most_bytes, [&](FramedOutput& out) { append_all(*parts.front(), out); });
     return;
   }
   // How many equal records are dropped is not known beforehand, and so not where a part begins.
-  const bool in_parts = files_.output_has_places() && !options_.order.unique;
-  const auto merges = job_.runs().merge_all(in_parts ? plan.threads : 1);
+  const auto merges = job_.runs().merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
   report_.merge_parts = static_cast<unsigned>(merges.size());
   if (merges.size() > 1) return write_parts(merges, most_bytes);
   write_output(most_bytes, [&](FramedOutput& out) {

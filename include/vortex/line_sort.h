@@ -164,7 +164,8 @@ struct LineSortOptions {
 struct LineSortReport {
   std::uint64_t records_in = 0;   // without headers
   std::uint64_t records_out = 0;  // without headers
-  std::uint64_t runs = 0;         // in the folders; 0: everything fitted in memory
+  std::uint64_t runs = 0;         // in the folders, long records kept apart being one; 0:
+                                  // everything fitted in memory
   unsigned merges = 0;            // the last one included
   unsigned passes = 0;            // merges of a record on its way, at most
   unsigned merge_parts = 0;       // of the last merge, or of what was sorted in memory, which
@@ -185,7 +186,10 @@ struct LineSortReport {
 // Sorts files into a file. The output appears under its name when it is complete, and may be one of
 // the inputs; an error leaves what was there before. All memory lies within
 // options.resources.memory_bytes: records, index, keys, buffers. Runs are kept in
-// options.resources.folders where the memory does not hold everything.
+// options.resources.folders where the memory does not hold everything. Records of 64 KiB and a
+// sixty-fourth part of the memory, or more, are then kept apart there, written and read once,
+// unless the order needs their place in the input (Ties::kInputOrder, `unique`), keys are
+// shortened, or runs are always compressed; their room is given back when the sort ends.
 //
 // Blocks until the output is complete. Throws Error: what files and disks report; EINVAL for data
 // that the framing does not allow, with file, record and offset; ENOMEM where the memory is too

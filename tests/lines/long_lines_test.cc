@@ -1,0 +1,162 @@
+// Records that are long beside the memory are kept apart: the output is the same, and they are
+// written to the disk and read once.
+#include "lines/long_lines.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/lines/line_cases.h"
+#include "tests/support/environment.h"
+#include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/small_file_system.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::size_t kLong = std::size_t{64} << 10;  // with so little memory
+
+class LinesKeptApart : public ::testing::Test {
+ protected:
+  LinesKeptApart() {
+    options.output = folder.file("out");
+    options.resources.memory_bytes = kMiB;
+    options.resources.folders = {runs.path().string()};
+  }
+  void TearDown() override { EXPECT_EQ(runs.entries(), 0u); }
+
+  std::string text_of(std::size_t bytes) {
+    std::string text(bytes, 'a');
+    for (char& c : text) c = static_cast<char>('a' + random() % 20);
+    return text;
+  }
+  // Many begin as others do, are their beginnings, or equal to them.
+  Lines lines_with_long_ones(std::size_t long_ones, std::size_t short_ones) {
+    const std::string common = text_of(2 * kLong);
+    Lines lines;
+    for (std::size_t i = 0; i < long_ones; ++i) {
+      const std::size_t bytes = kLong + random() % kLong;
+      std::string line = random() % 2 == 0 ? text_of(bytes) : common.substr(0, bytes);
+      if (random() % 4 == 0) line[random() % line.size()] = '#';
+      if (random() % 2 == 0) line[random() % 100] = ',';
+      lines.push_back(random() % 5 == 0 && !lines.empty() ? lines[random() % lines.size()] : line);
+    }
+    for (std::size_t i = 0; i < short_ones; ++i) {
+      lines.push_back(random() % 3 == 0 ? common.substr(0, random() % 300)
+                                        : text_of(random() % 300) + "," + text_of(random() % 3));
+    }
+    std::shuffle(lines.begin(), lines.end(), random);
+    return lines;
+  }
+  void put(const std::string& text) {
+    put_file_text(folder.file("in"), text);
+    options.inputs = {folder.file("in")};
+  }
+
+  std::mt19937_64 random = test_random();
+  LineSortOptions options;
+  const TemporaryFolder folder;
+  const TemporaryFolder runs;
+};
+
+TEST_F(LinesKeptApart, AreSortedWithTheOthers) {
+  for (const bool keys : {false, true}) {
+    for (const bool descending : {false, true}) {
+      for (const RecordFraming& framing :
+           {RecordFraming::delimited(), RecordFraming::length_prefixed(),
+            RecordFraming::quoted()}) {
+        const Lines lines = lines_with_long_ones(40, 3000);
+        const bool prefixes = framing.kind() == RecordFraming::Kind::kLengthPrefixed;
+        put(prefixes ? prefixed(lines) : joined(lines));
+        options.framing = framing;
+        options.order = {};
+        options.order.descending = descending;
+        if (keys) options.order.keys = std::make_shared<KeysBehindComma>();
+        const LineSortReport report = sort_lines(options);
+        const Lines expected = sorted(lines, options.order);
+        EXPECT_TRUE(file_text(options.output) == (prefixes ? prefixed(expected) : joined(expected)))
+            << keys << descending << prefixes;
+        EXPECT_EQ(report.records_out, lines.size());
+        EXPECT_GT(report.runs, 0U);
+        // Once each, and twice with a key that is nearly as long.
+        EXPECT_LE(report.run_bytes, (keys ? 9 : 5) * report.input_bytes / 4);
+        EXPECT_LE(report.passes, 1U);
+      }
+    }
+  }
+}
+
+// What the input decides between equal keys needs all records in their order.
+TEST_F(LinesKeptApart, AreNoneWhereTheInputDecides) {
+  const Lines lines = lines_with_long_ones(20, 1000);
+  put(joined(lines));
+  options.order.keys = std::make_shared<KeysBehindComma>();
+  for (const bool unique : {false, true}) {
+    options.order.ties = unique ? Ties::kRecordBytes : Ties::kInputOrder;
+    options.order.unique = unique;
+    sort_lines(options);
+    EXPECT_TRUE(file_text(options.output) == joined(sorted(lines, options.order))) << unique;
+  }
+}
+
+TEST_F(LinesKeptApart, MayBeMoreThanTheMemoryHasPlacesFor) {
+  Lines lines;
+  for (int i = 0; i < 300; ++i) {
+    lines.push_back(text_of(200));
+    lines.back().resize(kLong + random() % 100, 'x');
+  }
+  put(joined(lines));
+  options.header_records = 2;
+  sort_lines(options);
+  Lines expected(lines.begin() + 2, lines.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_TRUE(file_text(options.output) == lines[0] + "\n" + lines[1] + "\n" + joined(expected));
+}
+
+TEST_F(LinesKeptApart, GoOnInAnotherFolder) {
+  const SmallFileSystem small("tmpfs", kMiB);
+  if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
+  Lines lines;
+  for (int i = 0; i < 60; ++i) lines.push_back(text_of(kLong + random() % 1000));
+  put(joined(lines));
+  options.resources.folders = {small.root, runs.path().string()};
+  sort_lines(options);
+  std::sort(lines.begin(), lines.end());
+  EXPECT_TRUE(file_text(options.output) == joined(lines));
+  std::filesystem::remove(options.output);
+  options.resources.folders = {small.root};
+  std::string message;
+  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC);
+  EXPECT_NE(message.find(small.root), message.npos) << message;
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+}
+
+TEST_F(LinesKeptApart, EndWhenTheSortIsStopped) {
+  put(joined(lines_with_long_ones(100, 10)));
+  for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    options.resources.progress = [&](const SortProgress& now) {
+      if (now.phase == phase && now.bytes > 0) stop.request_stop();
+    };
+    EXPECT_EQ(error_of([&] { sort_lines(options); }), ECANCELED);
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+}
+
+}  // namespace
+}  // namespace vortex::test
