@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "vortex/detail/export.h"
+#include "vortex/detail/in_place.h"
 #include "vortex/disk.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -128,7 +129,8 @@ struct SortResources {
   DiskBackend backend = DiskBackend::kBest;
   Caching caching = Caching::kAuto;  // of inputs, runs and output; runs go around the page cache
                                      // unless this is kBuffered
-  SortDiskFunction open_disk = {};   // instead of disks of the backend
+  InPlace output_in_place = InPlace::kNever;  // what becomes of a file that the output replaces
+  SortDiskFunction open_disk = {};            // instead of disks of the backend
   RunCompression compression = RunCompression::kAuto;
   std::uint64_t seed = 1;  // which run lies on which disk
   // Beside those of the disks, the caller's included. With two or more a run is sorted and written

@@ -60,6 +60,27 @@ std::string limit_behind(int error) {
   return ": RLIMIT_FSIZE is " + format_bytes(limit.rlim_cur) + "; raise it (ulimit -f)";
 }
 
+// A file without a name; below 0: errno says why not.
+int open_temporary(const std::string& folder) {
+  int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file >= 0) return file;
+  std::string name;
+  const int error = take_temporary_name("vortex", name, [&](const std::string& candidate) {
+    const std::string path = folder + "/" + candidate;
+    file = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    return file >= 0 ? 0 : errno;
+  });
+  if (error == 0) unlink((folder + "/" + name).c_str());
+  errno = error;
+  return error == 0 ? file : -1;
+}
+
+// Errors of a folder, or of a mount, that say nothing about what the file itself allows.
+bool forbids_new_name(const Error& error) noexcept {
+  const int value = error.code().value();
+  return value == EACCES || value == EPERM || value == EROFS || value == EBUSY;
+}
+
 struct FreeDeleter {
   void operator()(void* memory) const noexcept { std::free(memory); }
 };
@@ -76,6 +97,7 @@ BlockFile& BlockFile::operator=(BlockFile&& other) noexcept {
   name_ = std::move(other.name_);
   to_be_ = std::exchange(other.to_be_, {});
   unsynced_ = std::exchange(other.unsynced_, {});
+  contents_ = std::exchange(other.contents_, {});
   owned_ = other.owned_;
   file_ = std::exchange(other.file_, -1);
   direct_ = std::exchange(other.direct_, -1);
@@ -91,6 +113,7 @@ BlockFile& BlockFile::operator=(BlockFile&& other) noexcept {
 void BlockFile::close() noexcept {
   to_be_ = {};
   unsynced_ = {};
+  contents_ = {};
   if (direct_ >= 0) ::close(direct_);
   if (file_ >= 0 && owned_) ::close(file_);
   file_ = direct_ = -1;
@@ -152,27 +175,40 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
   // The file gives way, not the links that lead to it.
   const std::string target = followed_links(path);
   file.name_ = target;
-  file.to_be_ = OutputName(target, exists ? &existing : nullptr, options.replace);
-  file.file_ = file.to_be_.create(options.mode);
+  try {
+    if (exists && options.in_place == InPlace::kAlways) {
+      file.create_in_place(target, options);
+    } else {
+      file.to_be_ = OutputName(target, exists ? &existing : nullptr, options.replace);
+      file.file_ = file.to_be_.create(options.mode);
+    }
+  } catch (const Error& error) {
+    if (!exists || options.in_place != InPlace::kWhereNeeded || !forbids_new_name(error)) throw;
+    file.to_be_ = {};
+    file.create_in_place(target, options);
+  }
   file.look(true);
   if (options.direct) file.open_direct(Trial::kWrite);
   return file;
 }
 
+void BlockFile::create_in_place(const std::string& target, const CreateOptions& options) {
+  contents_ = ContentsInPlace(target);
+  const std::string folders[] = {folder_of(target), options.waiting_folder};
+  for (const std::string& folder : folders) {
+    if (folder.empty()) continue;
+    file_ = open_temporary(folder);
+    if (file_ >= 0) return;
+  }
+  throw Error(errno, "write in place to '" + target +
+                         "': no folder takes a file in which the new contents can wait");
+}
+
 BlockFile BlockFile::temporary(const std::string& folder, bool direct) {
   BlockFile file;
   file.name_ = folder + "/(temporary)";
-  file.file_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file.file_ < 0) {
-    std::string name;
-    const int error = take_temporary_name("vortex", name, [&](const std::string& candidate) {
-      const std::string path = folder + "/" + candidate;
-      file.file_ = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-      return file.file_ >= 0 ? 0 : errno;
-    });
-    if (error != 0) throw Error(error, "create a temporary file in '" + folder + "'");
-    unlink((folder + "/" + name).c_str());
-  }
+  file.file_ = open_temporary(folder);
+  if (file.file_ < 0) throw Error(errno, "create a temporary file in '" + folder + "'");
   file.look(true);
   if (direct) file.open_direct(Trial::kWrite);
   return file;
@@ -350,19 +386,22 @@ bool BlockFile::punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept {
 
 void BlockFile::prepare_name() {
   if (to_be_) to_be_.prepare(file_);
+  if (contents_) contents_.prepare(file_);
 }
 
 void BlockFile::take_name() {
   if (to_be_) to_be_.take(file_);
+  if (contents_) contents_.take(file_);
 }
 
 void BlockFile::settle_name(bool durable) {
+  if (contents_) return std::exchange(contents_, {}).settle(durable);
   const OutputName taken = std::exchange(to_be_, {});
   taken.settle(file_, durable);
 }
 
 void BlockFile::publish(bool durable) {
-  if (!to_be_) return;
+  if (!to_be_ && !contents_) return;
   prepare_name();
   take_name();
   settle_name(durable);

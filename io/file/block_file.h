@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "io/file/contents_in_place.h"
 #include "io/file/open_folder.h"
 #include "io/file/output_name.h"
 #include "vortex/detail/export.h"
+#include "vortex/detail/in_place.h"
 
 namespace vortex::inline v0 {
 
@@ -17,6 +19,9 @@ struct CreateOptions {
   bool replace = true;   // an existing file of that name gives way at publish(); otherwise EEXIST
   bool direct = true;    // try to reach the file around the page cache
   unsigned mode = 0666;  // as for open(2); a file that is replaced passes its own on
+  // Whether the contents of an existing file are replaced at publish(), not the file.
+  InPlace in_place = InPlace::kNever;
+  std::string waiting_folder = {};  // where they wait if the file's own folder takes no new file
 };
 
 // An open file. Reading and writing happen through Disk with the descriptors; what is here opens,
@@ -30,7 +35,7 @@ struct CreateOptions {
 // A file that is replaced passes on its owner, mode, access control list and extended attributes,
 // as it had them when the new one was created and as far as the process may (FileAttributes); until
 // then the new one is its maker's alone (0600). Its other names, if it has hard links, keep the old
-// contents.
+// contents, unless these are replaced in place (ContentsInPlace).
 class VORTEX_EXPORT BlockFile {
  public:
   BlockFile() = default;
@@ -110,6 +115,7 @@ class VORTEX_EXPORT BlockFile {
 
  private:
   void close() noexcept;
+  void create_in_place(const std::string& target, const CreateOptions& options);
   void look(bool writing);
   // How direct I/O is tried: a new file may be written to.
   enum class Trial : std::uint8_t { kRead, kWrite, kReadAndChange };
@@ -117,9 +123,10 @@ class VORTEX_EXPORT BlockFile {
   [[noreturn]] void fail(const std::string& operation) const;
   [[noreturn]] void fail(const std::string& operation, int error) const;
 
-  std::string name_;     // path, final path or description
-  OutputName to_be_;     // of a file that was created and has not been published
-  OpenFolder unsynced_;  // of a file that may have been made, until it is synced
+  std::string name_;          // path, final path or description
+  OutputName to_be_;          // of a file that was created and has not been published
+  OpenFolder unsynced_;       // of a file that may have been made, until it is synced
+  ContentsInPlace contents_;  // or what it is the new contents of
   bool owned_ = true;
   int file_ = -1;
   int direct_ = -1;

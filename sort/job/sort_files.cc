@@ -27,9 +27,13 @@ BlockFile open_input(const std::string& path) {
   return BlockFile::open(path);
 }
 
-BlockFile open_output(const std::string& path) {
+BlockFile open_output(const std::string& path, const SortResources& resources) {
   if (path == "-") return BlockFile::borrow(STDOUT_FILENO, "standard output", true);
-  return BlockFile::create(path);
+  CreateOptions options;
+  options.in_place = resources.output_in_place;
+  options.waiting_folder =
+      resources.folders.empty() ? temporary_folder() : resources.folders.front();
+  return BlockFile::create(path, options);
 }
 
 // What lies behind the beginning of another layout, which outlives it and is finished behind it.
@@ -111,7 +115,8 @@ void SortInput::expect_unchanged() const {
                          "writes to it, or a copy of it");
 }
 
-SortOutput::SortOutput(const std::string& path) : path_(path), file_(open_output(path)) {
+SortOutput::SortOutput(const std::string& path, const SortResources& resources)
+    : path_(path), resources_(resources), file_(open_output(path, resources)) {
   if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name() + "'");
   if (path != "-" && S_ISREG(identity_.st_mode)) folder_ = folder_of(name());
 }
@@ -139,7 +144,7 @@ void SortOutput::expect_room(std::uint64_t bytes) const {
 }
 
 FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {
-  if (!file_) file_ = open_output(path_);  // a writer before took it along
+  if (!file_) file_ = open_output(path_, resources_);  // a writer before took it along
   auto layout = std::make_unique<SingleFile>(std::move(file_), options.disk);
   layout_ = layout.get();
   return FileWriterBase(std::move(layout), options);
@@ -197,7 +202,7 @@ void SortFiles::expect_known_lengths() const {
 }
 
 void SortFiles::open_output() {
-  output_.emplace(options_.output);
+  output_.emplace(options_.output, options_.resources);
   expect_no_overwriting();
   disk_ = open_sort_disk(options_.resources.open_disk, options_.resources.backend, "");
 }

@@ -57,8 +57,9 @@ class SortInput {
 // A file, device or pipe to be written, open from construction on.
 class SortOutput {
  public:
-  // "-" is standard output. Throws Error: what open(2) reports.
-  explicit SortOutput(const std::string& path);
+  // "-" is standard output. The resources say how a file is replaced, and outlive this. Throws
+  // Error: what open(2) reports.
+  SortOutput(const std::string& path, const SortResources& resources);
 
   const std::string& name() const noexcept { return file_.name(); }
   // The folder of a file that will appear under a name; none for pipes and devices.
@@ -79,6 +80,7 @@ class SortOutput {
 
  private:
   const std::string path_;
+  const SortResources& resources_;
   BlockFile file_;
   SingleFile* layout_ = nullptr;  // the first writer's
   std::optional<std::string> folder_;
