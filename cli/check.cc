@@ -5,17 +5,22 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cli/byte_size.h"
 #include "cli/check_lines.h"
 #include "cli/interrupt.h"
 #include "cli/order_check.h"
 #include "cli/order_summary_json.h"
+#include "cli/progress_line.h"
 #include "cli/record_options.h"
 #include "cli/verbs.h"
 #include "sort/runs/sort_watch.h"
@@ -42,8 +47,31 @@ FileReader<std::byte> open_input(const std::string& path, const RecordFormat& fo
                                   path, length, record_bytes));
 }
 
+// The bytes of all inputs; none where one of them does not tell.
+std::optional<std::uint64_t> bytes_of(const std::vector<std::string>& inputs) {
+  std::uint64_t bytes = 0;
+  for (const std::string& path : inputs) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
+    bytes += std::filesystem::file_size(path, error);
+    if (error) return std::nullopt;
+  }
+  return bytes;
+}
+
+// How far a check of several files is.
+struct CheckProgress {
+  ProgressLine line;
+  std::optional<std::uint64_t> all;
+  std::uint64_t before = 0;  // bytes of the files in front
+
+  void show(std::uint64_t bytes) {
+    if (line.wanted()) line.show("checking", before + bytes, all);
+  }
+};
+
 OrderSummary check_file(const std::string& path, const RecordFormat& format,
-                        const std::stop_token& stop) {
+                        const std::stop_token& stop, CheckProgress& progress) {
   const std::size_t record_bytes = format.record_bytes();
   FileReader<std::byte> input = open_input(path, format);
   const StreamStop stop_of_input(input.stream(), stop);
@@ -59,10 +87,12 @@ OrderSummary check_file(const std::string& path, const RecordFormat& format,
       const std::uint64_t records = (readable - done) / record_bytes;
       order.add(input.data() + done, records);
       done += records * record_bytes;
+      progress.show(done);
       if (const auto length = input.length_bytes(); length && *length - done < record_bytes) break;
     }
   }).throw_if_failed();
   if (*input.length_bytes() != done) refuse_length(path, *input.length_bytes(), record_bytes);
+  progress.before += done;
   return order.summary();
 }
 
@@ -70,8 +100,10 @@ OrderReport check_files(const CheckOptions& options, const std::stop_token& stop
   OrderReport report{
       .format = parse_record_options(options.records, "records"), .files = {}, .summary = {}};
   const auto started = std::chrono::steady_clock::now();
+  CheckProgress progress{.line = {"vortex check", options.progress},
+                         .all = bytes_of(options.inputs)};
   for (const std::string& path : options.inputs) {
-    const OrderSummary summary = check_file(path, report.format, stop);
+    const OrderSummary summary = check_file(path, report.format, stop, progress);
     report.files.push_back({path, summary.records});
     report.summary = join(report.format, report.summary, summary);
   }

@@ -1,14 +1,20 @@
 #include "cli/command_line.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "cli/broken_pipe.h"
+#include "cli/error_message.h"
+#include "cli/suggestion.h"
 #include "cli/verbs.h"
 #include "vortex/detail/printable.h"
 #include "vortex/error.h"
@@ -42,6 +48,8 @@ void add_gen(CLI::App& program, GenOptions& options) {
   verb.add_option("--part", options.part,
                   "K/N: only the K-th of N parts; joined in order they are the whole");
   verb.add_flag("--sync", options.sync, "Return when data and name have reached the disk");
+  verb.add_flag("--progress", options.progress,
+                "Tell how far it is where standard error is no terminal, too");
   verb.add_flag("--json", options.json, "Print the result as JSON");
 }
 
@@ -62,6 +70,7 @@ void add_order_options(CLI::App& verb, RecordOptions& options, bool& unique, con
 // The options of lines, as GNU sort calls them where it has them.
 void add_line_options(CLI::App& verb, LineOptions& options, const std::string& what,
                       const char* meaning_of_header) {
+  verb.option_defaults()->group("Lines (--lines) and CSV (--csv)");
   verb.add_flag("--lines", options.lines,
                 what + " lines; --key is then F[.C][OPTS][,F[.C][OPTS]] as in sort(1)");
   verb.add_flag("--csv", options.csv,
@@ -99,6 +108,7 @@ void add_line_options(CLI::App& verb, LineOptions& options, const std::string& w
         order.names, [&options, letter = order.letter] { options.letters += letter; },
         order.meaning);
   }
+  verb.option_defaults()->group("Options");
 }
 
 void add_sort(CLI::App& program, SortOptions& options) {
@@ -106,6 +116,9 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_option("IN", options.inputs, "Files, or - for standard input")->required();
   verb.add_option("-o,--output", options.output,
                   "The file to be, which may be an input, or - for standard output");
+  verb.add_flag("--in-place", options.in_place,
+                "Replace the contents of a file that exists, which keeps its hard links, and not "
+                "the file; an error at the end leaves a part");
   add_order_options(verb, options.records, options.unique,
                     "What `vortex gen` calls it: records, ascii, pairs, u32be, ...", "-k,--key",
                     "Of records with equal keys keep only the first");
@@ -149,8 +162,10 @@ void add_sort(CLI::App& program, SortOptions& options) {
       "Measure the disks first; --json and -v tell how many times their least time the sort took");
   verb.add_option("--trace", options.trace,
                   "A file for a trace of disks and threads, which Perfetto opens");
-  verb.add_flag("--progress", options.progress,
-                "Tell how far the sort is where standard error is no terminal, too");
+  verb.add_flag(
+      "--progress", options.progress,
+      "Tell how far the sort is, and how long all that is left takes, where standard error "
+      "is no terminal, too");
   verb.add_flag("--json", options.json, "Print a report as JSON");
   verb.add_flag("-v,--verbose", options.verbose, "Print the plan and what came of it");
 }
@@ -167,6 +182,8 @@ void add_check(CLI::App& program, CheckOptions& options) {
                    "How many lines or records at the beginning of each file are not looked at");
   verb.add_flag("-s,--stable", options.stable,
                 "Of lines: those with equal keys may stand in any order");
+  verb.add_flag("--progress", options.progress,
+                "Tell how far it is where standard error is no terminal, too");
   verb.add_flag("--combine", options.combine,
                 "Join summaries of consecutive parts, made with --json");
   verb.add_flag("--json", options.json, "Print the summary as JSON, for people and for --combine");
@@ -182,9 +199,39 @@ void add_info(CLI::App& program, InfoOptions& options) {
   verb.add_flag("--json", options.json, "Print it as JSON");
 }
 
-// The system's word for EINVAL says nothing that the message does not say better.
-std::string_view message_for_people(const std::exception& exception) {
-  return errno_of(exception, 0) == EINVAL ? message_of(exception) : exception.what();
+// The names of a verb's options.
+std::vector<std::string> option_names(const CLI::App& verb) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// What CLI11 says of a command line, with what may have been meant.
+std::string message_of_parsing(const CLI::App& program, const CLI::ParseError& error, int argc,
+                               char** argv) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* const verb : program.get_subcommands({})) verbs.push_back(verb->get_name());
+  const auto verb = std::find(verbs.begin(), verbs.end(), argc > 1 ? argv[1] : "");
+  if (verb == verbs.end()) {
+    if (argc < 2) return fmt::format("a verb is missing: {}", fmt::join(verbs, ", "));
+    if (argv[1][0] == '-')
+      return fmt::format("{} is no option here; a verb is first: {}", argv[1],
+                         fmt::join(verbs, ", "));
+    return fmt::format("'{}' is no verb{} (verbs: {})", argv[1], did_you_mean(argv[1], verbs),
+                       fmt::join(verbs, ", "));
+  }
+  const std::vector<std::string> options = option_names(*program.get_subcommand(*verb));
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const std::string name(argument.substr(0, argument.find('=')));
+    if (name == "--") break;
+    if (!name.starts_with("--") || std::find(options.begin(), options.end(), name) != options.end())
+      continue;
+    return fmt::format("{} is no option of {}{}", name, *verb, did_you_mean(name, options));
+  }
+  return error.what();
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -210,7 +257,8 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "vortex: %s (see --help)\n", detail::printable(error.what()).c_str());
+    const std::string message = message_of_parsing(program, error, argc, argv);
+    std::fprintf(stderr, "vortex: %s (see --help)\n", detail::printable(message).c_str());
     return kExitError;
   }
   if (program.got_subcommand("gen")) return gen(for_gen);

@@ -14,6 +14,7 @@
 
 #include "cli/byte_size.h"
 #include "cli/interrupt.h"
+#include "cli/progress_line.h"
 #include "cli/record_checksum.h"
 #include "cli/record_generator.h"
 #include "cli/verbs.h"
@@ -27,6 +28,8 @@ namespace {
 
 // Records are made and added to the checksum while they are in the fastest cache.
 constexpr std::size_t kStepBytes = std::size_t{16} << 10;
+// Between two looks at the clock, whether to tell how far it is.
+constexpr std::uint64_t kShowBytes = std::uint64_t{1} << 20;
 
 struct Part {
   std::uint64_t first = 0;
@@ -82,13 +85,20 @@ FileWriter<std::byte> open_output(const GenOptions& options, std::uint64_t bytes
 std::uint64_t write(const GenOptions& options, const RecordGenerator& generator, const Part& part,
                     const std::stop_token& stop) {
   const std::size_t record_bytes = generator.record_bytes();
+  const std::uint64_t bytes = part.records * record_bytes;
+  ProgressLine line("vortex gen", options.progress);
   FileWriter<std::byte> output = open_output(options, part.records * record_bytes);
   const StreamStop stop_of_output(output.stream(), stop);
   RecordChecksum checksum(record_bytes);
   const std::size_t step = kStepBytes / record_bytes;
   guarded([&] {
     std::byte* to = output.data();
+    std::uint64_t to_show = 0;
     for (std::uint64_t done = 0; done < part.records;) {
+      if (line.wanted() && done * record_bytes >= to_show) {
+        line.show("writing", done * record_bytes, bytes);
+        to_show = done * record_bytes + kShowBytes;
+      }
       const std::size_t now = std::min<std::uint64_t>(step, part.records - done);
       generator.write(part.first + done, now, to);
       checksum.add(to, now);

@@ -19,11 +19,13 @@
 
 #include "cli/broken_pipe.h"
 #include "cli/environment_order.h"
+#include "cli/error_message.h"
 #include "cli/gnu_sort_options.h"
 #include "cli/interrupt.h"
 #include "cli/key_warnings.h"
 #include "cli/marked_output.h"
 #include "cli/open_files.h"
+#include "cli/progress_line.h"
 #include "cli/verbs.h"
 #include "sort/job/sort_folders.h"
 #include "vortex/detail/printable.h"
@@ -135,6 +137,7 @@ LineSortOptions line_sort_options(const GnuSortOptions& options, const char* pro
     what.resources.memory_bytes = std::max(options.memory_bytes, kMinMemoryBytes);
   }
   what.resources.threads = options.threads;
+  what.resources.output_in_place = options.in_place ? InPlace::kAlways : InPlace::kWhereNeeded;
   what.resources.folders = options.folders;
   if (options.compress_runs) what.resources.compression = RunCompression::kAlways;
   if (what.resources.folders.empty()) what.resources.folders.push_back(temporary_folder());
@@ -170,7 +173,12 @@ int run(const GnuSortOptions& options, const char* program) {
         locale.emplace();
         marked.emplace(KeyMarks(options.keys, *locale->locale), what.framing.delimiter());
       }
+      ProgressLine line(program, options.progress, true);
+      if (line.wanted()) {
+        what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
+      }
       sort_lines(what);
+      line.finish();
       if (marked) marked->finish();
       return kExitGood;
     }
@@ -194,10 +202,10 @@ int gnu_sort(int argc, char** argv) noexcept {
     if (error.look_at_help) {
       std::fprintf(stderr, "Try '%s --help' for more information.\n", program);
     }
+    return error.code;
   } catch (const std::exception& exception) {
     end_process_at_broken_pipe(exception);
-    const bool by_us = errno_of(exception, 0) == EINVAL;
-    print_error(program, by_us ? message_of(exception) : std::string_view(exception.what()));
+    print_error(program, message_for_people(exception));
   }
   return kExitError;
 }

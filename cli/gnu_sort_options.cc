@@ -19,6 +19,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "cli/suggestion.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
 
@@ -34,7 +35,9 @@ enum : int {
   kDebug,
   kFiles0From,
   kHelp,
+  kInPlace,
   kParallel,
+  kProgress,
   kRandomSource,
   kSort,
   kVersion,
@@ -62,6 +65,7 @@ const option kLongOptions[] = {
     {"random-sort", no_argument, nullptr, 'R'},
     {"random-source", required_argument, nullptr, kRandomSource},
     {"sort", required_argument, nullptr, kSort},
+    {"in-place", no_argument, nullptr, kInPlace},
     {"output", required_argument, nullptr, 'o'},
     {"reverse", no_argument, nullptr, 'r'},
     {"stable", no_argument, nullptr, 's'},
@@ -72,6 +76,8 @@ const option kLongOptions[] = {
     {"unique", no_argument, nullptr, 'u'},
     {"zero-terminated", no_argument, nullptr, 'z'},
     {"parallel", required_argument, nullptr, kParallel},
+    {"p", required_argument, nullptr, kParallel},  // GNU sort has one that begins so
+    {"progress", no_argument, nullptr, kProgress},
     {"help", no_argument, nullptr, kHelp},
     {"version", no_argument, nullptr, kVersion},
     {nullptr, 0, nullptr, 0},
@@ -160,7 +166,7 @@ char letter_of(std::string_view text, std::span<const Word> words, const char* o
   if (found && !ambiguous) return *found;
   throw UsageError(fmt::format("{} argument '{}' for '{}'\nValid arguments are:\n{}",
                                ambiguous ? "ambiguous" : "invalid", text, option, list),
-                   true);
+                   true, kExitNotSorted);  // as in GNU sort
 }
 
 // Names that NULs end.
@@ -190,6 +196,21 @@ std::vector<std::string> read_names(const std::string& path) {
   }
   if (names.empty()) throw UsageError(fmt::format("no input from '{}'", path));
   return names;
+}
+
+// What may have been meant where getopt has told of an argument that it does not know; empty where
+// nothing is near.
+std::string suggested_option(std::string_view argument) {
+  const std::string name(argument.substr(0, argument.find('=')));
+  if (!name.starts_with("--")) return {};
+  std::vector<std::string> names;
+  for (const option* known = kLongOptions; known->name != nullptr; ++known) {
+    if (known->name[1] == '\0') continue;
+    names.push_back(std::string("--") + known->name);
+    if (names.back().starts_with(name)) return {};  // cut short, and of several meanings
+  }
+  const std::string_view nearest = nearest_word(name, names);
+  return nearest.empty() ? std::string() : fmt::format("did you mean '{}'?", nearest);
 }
 
 class Parser {
@@ -301,14 +322,18 @@ void Parser::take(int letter, const char* argument) {
     case kDebug:
       options_.debug = true;
       break;
+    case kInPlace:
+      options_.in_place = true;
+      break;
+    case kProgress:
+      options_.progress = true;
+      break;
     case kHelp:
       options_.action = Action::kHelp;
       break;
     case kVersion:
       options_.action = Action::kVersion;
       break;
-    case '?':
-      throw UsageError("", true);
     default:
       options_.keys.letters += static_cast<char>(letter);
       break;
@@ -365,6 +390,7 @@ GnuSortOptions Parser::parse(int argc, char** argv) {
     if (letter != -1 && !options_have_ended(argc, argv)) {
       letter = getopt_long(argc, argv, kShortOptions, kLongOptions, nullptr);
       if (letter == kOperand) take_operand(optarg);
+      if (letter == '?') throw UsageError(suggested_option(argv[optind - 1]), true);
       if (letter > kOperand) take(letter, optarg);
       if (options_.action == Action::kHelp || options_.action == Action::kVersion) return options_;
       continue;
@@ -416,6 +442,8 @@ What is done:
   -C                           the same without a word (--check=quiet, --check=silent)
   -m,--merge                   only merge files that are sorted
   -o,--output=FILE             write there instead of to standard output; may be an input
+  --in-place                   with -o, replace the contents of a file and not the file: its hard
+                               links stay, and an error at the end leaves a part
   -s,--stable                  keep the order of lines whose keys are equal
   -u,--unique                  keep only the first of lines whose keys are equal
   -z,--zero-terminated         lines end with NUL, not with a newline
@@ -428,6 +456,7 @@ How it is done:
   --batch-size=N               accepted; the memory decides how many runs are merged at once
   --compress-program=PROG      compress runs, with LZ4 whatever PROG is; without this they are
                                compressed where the disk is slow
+  --progress                   tell on standard error how far the sort is
   --debug                      underline the keys, and warn of odd ones
 
   --help                       print this

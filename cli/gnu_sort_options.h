@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/verbs.h"
 #include "vortex/line_key.h"
 
 namespace vortex::cli {
@@ -23,17 +24,20 @@ struct GnuSortOptions {
   unsigned threads = 0;              // 0: the library's choice
   bool zero_terminated = false;
   bool compress_runs = false;  // always
+  bool in_place = false;
+  bool progress = false;
   bool debug = false;
 };
 
 // A command line that is wrong. what() is the message, without the program's name.
 class UsageError : public std::runtime_error {
  public:
-  // `look_at_help`: the next line points to --help.
-  explicit UsageError(const std::string& message, bool look_at_help = false)
-      : std::runtime_error(message), look_at_help(look_at_help) {}
+  // `look_at_help`: the next line points to --help. `code`: the exit code.
+  explicit UsageError(const std::string& message, bool look_at_help = false, int code = kExitError)
+      : std::runtime_error(message), look_at_help(look_at_help), code(code) {}
 
   const bool look_at_help;
+  const int code;
 };
 
 // Reads the arguments, and the file of --files0-from. Long options may be cut short. Throws

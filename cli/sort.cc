@@ -241,12 +241,13 @@ int sort(const SortOptions& options) {
       }
       return;
     }
-    ProgressLine line(options.progress);
+    ProgressLine line("vortex sort", options.progress);
     if (line.wanted())
       what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
     std::optional<DiskBound> disks;
     if (options.bound) disks.emplace(what);
     const ExternalSortReport report = external_sort(what);
+    line.finish();
     if (options.json) print_json(out, what, report, disks);
     if (options.verbose) print(stderr, what, report, disks);
   });

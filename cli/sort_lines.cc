@@ -102,10 +102,11 @@ int sort_lines(const SortOptions& options) {
   Interrupt interrupt;
   what.resources.stop = interrupt.token();
   interrupt.end_process_or([&] {
-    ProgressLine line(options.progress);
+    ProgressLine line("vortex sort", options.progress);
     if (line.wanted())
       what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
     const LineSortReport report = vortex::sort_lines(what);
+    line.finish();
     warn_of_unclosed(report);
     if (options.json) print_json(options.output == "-" ? stderr : stdout, report);
     if (options.verbose) print(stderr, report);

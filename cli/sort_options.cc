@@ -80,6 +80,7 @@ SortResources sort_resources(const SortOptions& options) {
   resources.backend = parse_backend(options.io);
   resources.seed = options.seed;
   resources.threads = options.threads;
+  if (options.in_place) resources.output_in_place = InPlace::kAlways;
   return resources;
 }
 

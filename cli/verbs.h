@@ -25,6 +25,7 @@ struct GenOptions {
   std::string part;      // K/N; empty: all
   std::uint64_t seed = 1;
   bool sync = false;
+  bool progress = false;
   bool json = false;
 };
 
@@ -45,6 +46,7 @@ struct SortOptions {
   bool unique = false;
   bool stable = false;  // of records every sort is
   bool merge = false;
+  bool in_place = false;
   bool plan = false;
   bool bound = false;
   bool progress = false;
@@ -59,6 +61,7 @@ struct CheckOptions {
   bool unique = false;
   bool stable = false;  // lines with equal keys may stand in any order
   bool combine = false;
+  bool progress = false;
   bool json = false;
 };
 

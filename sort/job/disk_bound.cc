@@ -43,7 +43,7 @@ DiskBound::DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of
   for (const std::string& path : options.inputs) {
     if (path == "-") continue;
     struct stat input {};
-    if (stat(path.c_str(), &input) != 0) throw Error(errno, "look at '" + path + "'");
+    if (stat(path.c_str(), &input) != 0) throw Error(errno, "measure the disk of '" + path + "'");
     if (!S_ISREG(input.st_mode)) continue;
     input_bytes_[measured_in(folder_of(followed_links(path)))] +=
         static_cast<std::uint64_t>(input.st_size);

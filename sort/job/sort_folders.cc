@@ -50,7 +50,7 @@ RunStoreOptions run_store_options(const SortResources& resources,
 
 dev_t file_system_of(const std::string& folder) {
   struct stat status {};
-  if (stat(folder.c_str(), &status) != 0) throw Error(errno, "look at '" + folder + "'");
+  if (stat(folder.c_str(), &status) != 0) throw Error(errno, "use the folder '" + folder + "'");
   if (!S_ISDIR(status.st_mode)) throw Error(ENOTDIR, "keep runs in '" + folder + "'");
   return status.st_dev;
 }

@@ -5,6 +5,7 @@
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import pathlib
@@ -14,9 +15,11 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
@@ -641,11 +644,76 @@ class Sort(Program):
         lines = shown.split(b"\r\x1b[K")
         self.assertEqual(lines[0], b"")
         self.assertEqual(lines[-1], b"")
-        self.assertIn(b"reading", lines)
-        self.assertIn(b"writing", lines)
+        for step in (b"reading", b"writing"):
+            self.assertTrue(any(step in line for line in lines), step)
+        # The percentages are those of the whole sort: writing begins where reading has ended.
+        self.assertIn(b"50 %", next(line for line in lines if b"writing" in line))
         self.assertNotIn(b"\n", shown)
         done = subprocess.run(command, cwd=self.folder, check=False, capture_output=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+
+    def on_terminal(self, columns, *command, **options):
+        """What a terminal of so many columns is shown."""
+        terminal, inside = pty.openpty()
+        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        running = subprocess.Popen(command, cwd=self.folder, stderr=inside,
+                                   stdout=subprocess.DEVNULL, **options)
+        os.close(inside)
+        shown = b""
+        try:
+            while part := os.read(terminal, 4096):
+                shown += part
+        except OSError:
+            pass
+        os.close(terminal)
+        self.assertEqual(running.wait(), 0)
+        return shown
+
+    def test_progress_fits_in_narrow_terminals_and_leaves_reports_alone(self):
+        self.gen("in", "-n", 30000)
+        for columns in (40, 12):
+            shown = self.on_terminal(columns, PROGRAM, "sort", "in", "-o", "out", "--form", "records",
+                                     "-S", "1M", "-v")
+            progress, _, report = shown.rpartition(b"\r\x1b[K")
+            for line in progress.split(b"\r\x1b[K"):
+                self.assertLess(len(line), columns)
+                self.assertNotIn(b"\n", line)
+            # The report begins at the beginning of a line, and is whole.
+            self.assertTrue(report.startswith(b"input"), report[:80])
+            self.assertIn(b"sorted          30000", report)
+
+    def test_progress_of_all_verbs(self):
+        for command, code in ((("gen", "in", "-n", 60000), 0),
+                              (("check", "in", "--form", "records"), 1)):
+            silent = self.run_vortex(*command, code=code)
+            self.assertNotIn(b" %", silent.stderr)
+            asked = self.run_vortex(*command, "--progress", code=code)
+            self.assertIn(f"vortex {command[0]}: ".encode(), asked.stderr)
+            self.assertIn(b" %", asked.stderr)
+
+    def test_misspelt_verbs_and_options_are_answered(self):
+        for arguments, answer in (
+                (["srot"], "'srot' is no verb; did you mean 'sort'?"),
+                (["xyzzy"], "'xyzzy' is no verb (verbs: gen, sort, check, info)"),
+                ([], "a verb is missing: gen, sort, check, info"),
+                (["--record", "8"], "--record is no option here; a verb is first"),
+                (["sort", "--paralel", "3", "in", "-o", "out"],
+                 "--paralel is no option of sort; did you mean '--parallel'?"),
+                (["sort", "--csv", "--heder=1", "in", "-o", "out"],
+                 "--heder is no option of sort; did you mean '--header'?"),
+                (["gen", "out", "-n", "1", "--quux"], "--quux is no option of gen (see")):
+            self.assertIn(answer, self.refusal(*arguments))
+
+    def test_what_cannot_be_written_is_told_without_blocks(self):
+        self.gen("in", "-n", 3000)
+        for arguments in (("sort", "in", "-o", "/dev/full", "--form", "records"),
+                          ("sort", "in", "-o", "/dev/full", "--lines")):
+            self.assertIn("write failed: /dev/full: No space left on device",
+                          self.refusal(*arguments))
+            self.assertNotIn("offset", self.refusal(*arguments))
+        self.assertIn("use the folder '/nodir': No such file",
+                      self.refusal("sort", "in", "-o", "out", "--form", "records", "--plan", "-T",
+                                   "/nodir"))
 
     def test_owners_keep_what_they_lent(self):
         if os.geteuid() != 0:
@@ -856,6 +924,15 @@ class CommandLine(Program):
             self.assertIn(verb, text)
             self.assertIn("--json", self.run_vortex(verb, "--help").stdout.decode())
         self.assertTrue(self.run_vortex("--version").stdout.startswith(b"vortex "))
+
+    def test_help_groups_what_is_for_lines(self):
+        text = self.run_vortex("sort", "--help").stdout.decode()
+        group = text.split("Lines (--lines) and CSV (--csv):\n")[1].split("\n\n")[0]
+        for option in ("--lines", "--csv", "--header", "--field-separator", "--version-sort"):
+            self.assertIn(option, group)
+            self.assertEqual(text.count(f"{option} "), group.count(f"{option} "), option)
+        for option in ("--form", "--memory", "--stable"):
+            self.assertNotIn(f"{option} ", group)
 
     def test_names_reach_the_terminal_escaped(self):
         name = "a\nb\x1b[2J"

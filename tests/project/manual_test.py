@@ -141,9 +141,25 @@ class Manual(unittest.TestCase):
             r"\s+", " ", help_of("sort"))).group(1).split(", ")
         self.assertGreater(len(policies), 3)
         self.assertEqual(completed("sort", "in", "--prefetch", ""), set(policies))
+        self.assertEqual(completed("sort", "--prefetch", "=", "srm"), {"srm", "srm-async"})
+        self.assertEqual(completed("sort", "--prefetch", "="), set(policies))
         self.assertEqual(completed("sort", "--io", "u"), {"uring"})
         self.assertIn("nearly-sorted", completed("gen", "--distribution", "n"))
         self.assertLessEqual({"records", "ascii", "pairs", "u64"}, completed("check", "--form", ""))
+
+    def test_bash_completes_values_of_vortex_sort(self):
+        def completed_by_sort(*words):
+            script = (f'source "{COMPLETION}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+                      'COMPREPLY=(); _vortex_sort; printf "%s\\n" "${COMPREPLY[@]}"')
+            done = subprocess.run(
+                ["bash", "-uc", script, "bash", BUILD_ROOT / "cli" / "vortex-sort", *words],
+                stdout=subprocess.PIPE, text=True, check=True)
+            return set(done.stdout.split())
+        self.assertEqual(completed_by_sort("--sort", "="),
+                         {"general-numeric", "human-numeric", "month", "numeric", "random", "version"})
+        self.assertEqual(completed_by_sort("--sort", "=", "n"), {"numeric"})
+        self.assertEqual(completed_by_sort("--check", "=", "q"), {"quiet"})
+        self.assertEqual(completed_by_sort("--parallel", "="), set())
 
     def test_bash_completes_files_and_folders(self):
         folder = f"{SOURCE_ROOT}/man/"

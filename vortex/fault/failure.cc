@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "vortex/error.h"
+#include "vortex/fault/stream_error.h"
 
 namespace vortex::inline v0 {
 
@@ -25,7 +26,12 @@ LineBuffer<768> Failure::line() const noexcept {
 std::string Failure::message() const { return Error(error, std::string(text().view())).what(); }
 
 void Failure::throw_if_failed() const {
-  if (error != 0) throw Error(error, std::string(text().view()));
+  if (error != 0) throw StreamError(*this, std::string(text().view()));
 }
+
+StreamError::StreamError(const Failure& failure, const std::string& text)
+    : Error(failure.error, text), failure_(failure) {}
+
+StreamError::~StreamError() = default;
 
 }  // namespace vortex::inline v0
