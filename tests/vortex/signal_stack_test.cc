@@ -217,6 +217,28 @@ TYPED_TEST(SignalStacks, AnEarlierHandlerMayLeaveByAJump) {
   }).join();
 }
 
+// The jump leaves the thread with a stack of the library's. The address sanitizer unmaps what a
+// thread that ends has for a signal stack.
+TYPED_TEST(SignalStacks, AThreadMayUnmapWhatAJumpHasLeftIt) {
+  this->start_behind(action_of(&leave));
+  for (int round = 0; round < 3; ++round) {
+    std::thread([] {
+      const SignalStack tiny(kHandlerBytes);
+      if (sigsetjmp(way_out, 1) == 0) touch_forbidden_page();
+      stack_t none{}, left{};
+      none.ss_flags = SS_DISABLE;
+      EXPECT_EQ(sigaltstack(&none, &left), 0);
+      if (!tiny.contains(left.ss_sp)) {
+        EXPECT_EQ(munmap(left.ss_sp, left.ss_size), 0);
+      }
+    }).join();
+    std::thread([] {
+      const SignalStack tiny(kHandlerBytes);
+      EXPECT_TRUE(stream_works());
+    }).join();
+  }
+}
+
 TYPED_TEST(SignalStacks, AStackOverflowIsReportedByTheEarlierHandler) {
   EXPECT_EXIT(
       {

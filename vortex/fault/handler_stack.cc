@@ -98,8 +98,6 @@ namespace {
 
 constexpr std::size_t kLeastBytes = std::size_t{256} << 10;
 constexpr std::size_t kMostBytes = std::size_t{8} << 20;
-constexpr std::size_t kRecordBytes = 256;  // at the top of each
-static_assert(sizeof(HandlerStack) <= kRecordBytes);
 
 std::atomic<HandlerStack*> all{nullptr};
 
@@ -112,20 +110,23 @@ std::size_t stack_bytes() noexcept {
   return std::clamp<std::size_t>(limit.rlim_cur, kLeastBytes, kMostBytes) / page * page;
 }
 
+// A page for the record, a guard, and the stack. The record is no part of the stack: a thread that
+// ends may unmap what it finds to be its signal stack (the address sanitizer does).
 HandlerStack* make_stack() noexcept {
-  const std::size_t guard = os::page_bytes();
+  const std::size_t page = os::page_bytes();
   const std::size_t bytes = stack_bytes();
   int error = 0;
-  std::byte* const begin = os::reserve(guard + bytes, &error);
+  std::byte* const begin = os::reserve(2 * page + bytes, &error);
   if (begin == nullptr) return nullptr;
-  if (os::map_memory(begin + guard, bytes, &error) == nullptr) {
-    os::unmap(begin, guard + bytes);
+  std::byte* const usable = begin + 2 * page;
+  if (os::map_memory(begin, page, &error) == nullptr ||
+      os::map_memory(usable, bytes, &error) == nullptr) {
+    os::unmap(begin, 2 * page + bytes);
     return nullptr;
   }
   // A stack uses a few pages of its top, not a huge one.
-  os::advise(begin + guard, bytes, MADV_NOHUGEPAGE);
-  const std::size_t usable = bytes - kRecordBytes;
-  auto* const stack = new (begin + guard + usable) HandlerStack{begin + guard, usable};
+  os::advise(usable, bytes, MADV_NOHUGEPAGE);
+  auto* const stack = new (begin) HandlerStack{usable, bytes};
   stack->next = all.load(std::memory_order_relaxed);
   while (!all.compare_exchange_weak(stack->next, stack, std::memory_order_release)) {
   }
