@@ -69,6 +69,7 @@ class Go(unittest.TestCase):
         if "a stream was made" in result.stderr:
             self.skipTest("no userfaultfd here")
         self.assertEqual(result.returncode, 0, result.stderr)
+        self.expect_done("read", VORTEX_ENGINE="userfaultfd")
 
     def test_nil_pointers_are_recovered_from(self):
         self.expect_done("recover")

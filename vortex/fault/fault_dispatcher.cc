@@ -352,17 +352,18 @@ void settle_faults() noexcept {
 
 Region* pin_region(const std::byte* address) noexcept { return shared().regions.pin(address); }
 
-void serve_elsewhere(Region* region, const Fault& fault,
+bool serve_elsewhere(Region* region, const Fault& fault,
                      const os::Userfaultfd& userfaultfd) noexcept {
   if (region == nullptr) {
     userfaultfd.poison(fault.address);
-    return;
+    return true;
   }
   Shared& state = shared();
   ThreadState& thread = thread_state();
   ServiceFrame frame{region, thread.serving, nullptr};
   Failure failure;
   bool is_served = false;
+  thread.doubted = fault.doubtful ? region : nullptr;
   // A callback may touch another stream, whose fault another thread of the engine serves. When that
   // fails, control comes back here.
   region->pin();
@@ -372,8 +373,14 @@ void serve_elsewhere(Region* region, const Fault& fault,
     thread.serving = frame.outer;
     region->unpin();
   });
+  const bool refused_in_doubt = fault.doubtful && thread.doubted == nullptr;
+  thread.doubted = nullptr;
   // It has been abandoned, and says why.
   if (nested) is_served = region->server().serve(fault, failure);
+  if (!is_served && refused_in_doubt && !nested) {
+    region->unpin();
+    return false;
+  }
   if (is_served) {
     state.served.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -387,6 +394,7 @@ void serve_elsewhere(Region* region, const Fault& fault,
     }
   }
   region->unpin();
+  return true;
 }
 
 BusErrorAnswer fail_here(std::byte* address, const void* context) noexcept {

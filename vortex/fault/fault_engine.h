@@ -61,8 +61,9 @@ void serve_pinned_fault() noexcept;
 Region* pin_region(const std::byte* address) noexcept;
 
 // Serves a fault of another thread, which sleeps, and unpins the region. Where that is impossible,
-// or the address is nobody's, the page is poisoned. The caller wakes the thread.
-void serve_elsewhere(Region* region, const Fault& fault,
+// or the address is nobody's, the page is poisoned. The caller wakes the thread. False: the fault
+// is doubtful and was not served; a thread that still needs it will have it again, without a doubt.
+bool serve_elsewhere(Region* region, const Fault& fault,
                      const os::Userfaultfd& userfaultfd) noexcept;
 
 // Returns when every fault that somebody sleeps for has pinned its region. Before a stream that

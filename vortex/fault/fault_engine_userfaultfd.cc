@@ -94,7 +94,21 @@ class FaultThreads {
   struct Message {
     os::PageFault fault;
     Region* region = nullptr;  // pinned; null: nobody's
+    bool doubtful = true;
   };
+
+  // A fault that was refused in doubt: what is read from now on of this thread at this page is not
+  // doubtful, since the kernel shows faults of threads that sleep.
+  struct Doubt {
+    std::int32_t thread = 0;
+    std::uintptr_t page = 0;
+    bool is(const os::PageFault& fault) const noexcept {
+      return thread == fault.thread && page == page_of(fault);
+    }
+  };
+  static std::uintptr_t page_of(const os::PageFault& fault) noexcept {
+    return reinterpret_cast<std::uintptr_t>(fault.address) / os::page_bytes();
+  }
 
   struct Server {
     MaskedThread thread;
@@ -171,6 +185,7 @@ class FaultThreads {
         std::lock_guard lock(reading_);
         if (!faults_->next(&message->fault)) continue;
         message->region = pin_region(message->fault.address);
+        message->doubtful = !settle_doubt(message->fault);
         server.serves.store(message->fault.thread, std::memory_order_relaxed);
         return true;
       }
@@ -179,6 +194,20 @@ class FaultThreads {
       poll(descriptors.data(), descriptors.size(), -1);
       if (stopping_.load(std::memory_order_relaxed)) return false;
     }
+  }
+
+  // With `reading_` locked. Whether there was a doubt about this fault.
+  bool settle_doubt(const os::PageFault& fault) noexcept {
+    const auto found = std::find_if(doubts_.begin(), doubts_.end(),
+                                    [&fault](const Doubt& doubt) { return doubt.is(fault); });
+    if (found == doubts_.end()) return false;
+    *found = {};
+    return true;
+  }
+
+  void note_doubt(const os::PageFault& fault) noexcept {
+    const std::lock_guard lock(reading_);
+    doubts_[next_doubt_++ % doubts_.size()] = {fault.thread, page_of(fault)};
   }
 
   void answer(Server& server, const Message& message, std::uint64_t mine) noexcept;
@@ -195,6 +224,9 @@ class FaultThreads {
   std::atomic<int> asleep_{0};  // of those, who do not look by themselves
   FutexEvent alarm_;            // for those who stand by
   FutexMutex reading_;          // from reading a fault until its region is pinned
+  // Under `reading_`. One that is overwritten is noted again.
+  std::array<Doubt, 32> doubts_{};
+  std::size_t next_doubt_ = 0;
   FutexMutex adding_;
   std::atomic<std::size_t> count_{0};
   std::array<Server, kMaxThreads> servers_;
@@ -222,11 +254,13 @@ void FaultThreads::answer(Server& server, const Message& message, std::uint64_t 
   os::set_waiting_hook(&hand_on);
   {
     const OrderedByKernel ordered;
-    serve_elsewhere(message.region,
-                    {.address = fault.address,
-                     .access = fault.write ? Access::kWrite : Access::kRead,
-                     .thread = fault.thread},
-                    *faults_);
+    const bool sure = serve_elsewhere(message.region,
+                                      {.address = fault.address,
+                                       .access = fault.write ? Access::kWrite : Access::kRead,
+                                       .thread = fault.thread,
+                                       .doubtful = message.doubtful},
+                                      *faults_);
+    if (!sure) note_doubt(fault);
   }
   os::set_waiting_hook(nullptr);
   server.serves.store(0, std::memory_order_release);

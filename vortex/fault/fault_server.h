@@ -13,6 +13,9 @@ struct Fault {
   std::byte* address = nullptr;
   Access access = Access::kUnknown;
   std::int32_t thread = 0;  // whose access it was; 0: the calling thread's
+  // Another thread's, which may have been interrupted by a signal, have seen its data on a second
+  // attempt, and have gone on long ago.
+  bool doubtful = false;
 };
 
 class Region;

@@ -10,6 +10,7 @@ namespace vortex::inline v0 {
 
 struct GuardFrame;
 struct HandlerStack;
+class Region;
 
 // A fault that is none of ours, while a handler from before ours has it.
 struct Forwarding {
@@ -25,6 +26,7 @@ struct ThreadState {
   ServiceFrame* serving = nullptr;  // innermost
   GuardFrame* guard = nullptr;      // innermost vortex::guarded() of this thread
   Forwarding forwarding;
+  const Region* doubted = nullptr;  // whose doubtful fault it serves and has not had to refuse
   HandlerStack* stack = nullptr;  // the one that the thread is on, or has left by a jump of its own
 };
 

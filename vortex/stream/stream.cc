@@ -157,6 +157,12 @@ Stream::Statistics Stream::statistics() const noexcept {
 }
 
 bool Stream::fail(int error, std::string_view cause, std::uint64_t offset) noexcept {
+  // A touch where none may be. If its thread has gone on, it was one where it might be, then.
+  ThreadState& thread = thread_state();
+  if (error == EFAULT && thread.doubted == &state_->region) {
+    thread.doubted = nullptr;
+    return false;
+  }
   record(error, cause, offset, window());
   return false;
 }
