@@ -11,6 +11,7 @@
 
 #include "io/file/block_file.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/export.h"
 
 namespace vortex::inline v0 {
 
@@ -32,7 +33,7 @@ std::size_t block_bytes_within(std::size_t memory_bytes, std::size_t block_bytes
 // of whole huge pages: scattered memory costs a disk more than the room that is left over. Acquires
 // the memory where it is taken at once and disks are not told of it (see
 // BlockPool::may_be_pinned()). Throws Error(ENOMEM) when the system refuses it.
-std::unique_ptr<BlockPool> make_own_pool(
+VORTEX_EXPORT std::unique_ptr<BlockPool> make_own_pool(
     const std::string& user, std::size_t block_bytes, std::size_t blocks,
     std::uint64_t file_bytes = std::numeric_limits<std::uint64_t>::max());
 
@@ -46,7 +47,7 @@ std::uint64_t blocks_of_file(std::uint64_t file_bytes, std::size_t block_bytes) 
 // Whether disks may be told about a pool's memory while others use it, see Disk::register_memory():
 // the homes of aliases are always there. Not before all of it is there: registering would get it in
 // small pages.
-bool homes_can_be_registered(const BlockPool& pool);
+VORTEX_EXPORT bool homes_can_be_registered(const BlockPool& pool);
 
 // `name`, or what to call a descriptor without one.
 std::string descriptor_name(int descriptor, const std::string& name);

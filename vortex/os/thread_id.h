@@ -3,11 +3,13 @@
 
 #include <cstdint>
 
+#include "vortex/detail/export.h"
+
 namespace vortex::inline v0 {
 
 // The thread's kernel id, cached in storage that exists from the thread's first instruction on, so
 // that a fault handler may ask.
-std::int32_t current_thread_id() noexcept;
+VORTEX_EXPORT std::int32_t current_thread_id() noexcept;
 
 // In a forked child, whose one thread has another id.
 void forget_thread_id() noexcept;
