@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lines/keys/composed_key.h"
 #include "lines/keys/key_room.h"
 #include "lines/record_keys.h"
 #include "sort/job/sort_folders.h"
@@ -48,7 +49,9 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   RunStoreOptions for_store = run_store_options(resources_, folders_);
   for_store.sparse = plan_.compression == RunCompression::kAlways;
   runs_.emplace(order_, plan_, *pool_, watch_, std::move(for_store));
-  long_lines_.emplace(order_, plan_.memory_bytes, folders_, watch_);
+  const auto* const composed = dynamic_cast<const ComposedKey*>(line_order_.keys.get());
+  long_lines_.emplace(order_, composed != nullptr ? composed->byte_map() : nullptr,
+                      plan_.memory_bytes, folders_, watch_);
   fits_ = !bytes || *bytes <= plan_.arena_bytes;
   team_.emplace(plan_.threads);
   memory_.emplace(plan_.arena_bytes);
@@ -131,7 +134,11 @@ bool LineJob::is_kept_apart(std::string_view record) const noexcept {
 
 // A key may be several times as long as its record: it is made in the arena, where both stay.
 void LineJob::take_long(std::string_view record) {
-  while (!push_long(record)) make_room_for(record);
+  if (!long_lines_->needs_keys() && is_kept_apart(record)) {
+    long_lines_->take({}, record);
+  } else {
+    while (!push_long(record)) make_room_for(record);
+  }
   ++records_;
 }
 

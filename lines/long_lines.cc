@@ -45,6 +45,10 @@ void read_all(const BlockFile& file, std::span<char> to, std::uint64_t offset) {
   }
 }
 
+void replace_bytes(std::span<char> text, const std::array<char, 256>& map) noexcept {
+  for (char& c : text) c = map[static_cast<unsigned char>(c)];
+}
+
 bool is_full(int error) noexcept { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 }  // namespace
@@ -52,9 +56,9 @@ bool is_full(int error) noexcept { return error == ENOSPC || error == EDQUOT || 
 class LongLines::Text {
  public:
   explicit Text(std::string_view text) noexcept : bytes_(text.size()), memory_(text) {}
-  Text(const BlockFile& file, std::uint64_t offset, std::uint64_t bytes,
-       std::span<char> buffer) noexcept
-      : bytes_(bytes), file_(&file), offset_(offset), buffer_(buffer) {}
+  Text(const BlockFile& file, std::uint64_t offset, std::uint64_t bytes, std::span<char> buffer,
+       const std::array<char, 256>* byte_map = nullptr) noexcept
+      : bytes_(bytes), file_(&file), offset_(offset), buffer_(buffer), byte_map_(byte_map) {}
 
   std::uint64_t bytes() const noexcept { return bytes_; }
   // The bytes from there on, kBufferBytes of them or up to the end; valid until the next call.
@@ -62,6 +66,7 @@ class LongLines::Text {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes_ - at, kBufferBytes));
     if (file_ == nullptr) return memory_.substr(static_cast<std::size_t>(at), bytes);
     read_all(*file_, buffer_.first(bytes), offset_ + at);
+    if (byte_map_ != nullptr) replace_bytes(buffer_.first(bytes), *byte_map_);
     return {buffer_.data(), bytes};
   }
 
@@ -71,11 +76,14 @@ class LongLines::Text {
   const BlockFile* file_ = nullptr;
   std::uint64_t offset_ = 0;
   std::span<char> buffer_;
+  const std::array<char, 256>* byte_map_ = nullptr;
 };
 
-LongLines::LongLines(const StoredOrder& order, std::uint64_t memory_bytes,
-                     std::vector<std::string> folders, const SortWatch& watch)
+LongLines::LongLines(const StoredOrder& order, const std::array<char, 256>* byte_map,
+                     std::uint64_t memory_bytes, std::vector<std::string> folders,
+                     const SortWatch& watch)
     : order_(order),
+      byte_map_(byte_map),
       least_bytes_(std::max(memory_bytes / kShare, kLeastLong)),
       most_entries_(static_cast<std::size_t>(std::min(memory_bytes / kShare, kMostIndexBytes) /
                                              sizeof(Entry))),
@@ -84,11 +92,13 @@ LongLines::LongLines(const StoredOrder& order, std::uint64_t memory_bytes,
 
 void LongLines::take(std::string_view key, std::string_view record) {
   watch_.expect_going();
-  if (!order_.has_keys) key = {};
+  if (!needs_keys()) key = {};
   if (entries_.capacity() == 0) entries_.reserve(most_entries_);
   Entry entry{.key_bytes = key.size(), .record_bytes = record.size()};
-  const std::string_view sorted_by = order_.has_keys ? key : record;
-  std::copy_n(sorted_by.data(), std::min(sorted_by.size(), kPrefix), entry.prefix.data());
+  const std::string_view sorted_by = needs_keys() ? key : record;
+  const std::span<char> prefix = std::span(entry.prefix).first(std::min(sorted_by.size(), kPrefix));
+  std::copy_n(sorted_by.data(), prefix.size(), prefix.data());
+  if (byte_map_ != nullptr) replace_bytes(prefix, *byte_map_);
   entry.offset = write(key.size() <= kPrefix ? std::string_view() : key, record);
   entry.file = static_cast<std::uint32_t>(files_.size() - 1);
   entries_.push_back(entry);
@@ -120,7 +130,9 @@ std::uint64_t LongLines::write(std::string_view key, std::string_view record) {
 
 // One that the entry has whole is nowhere else.
 LongLines::Text LongLines::key_of(const Entry& entry, std::size_t buffer) {
-  if (!order_.has_keys) return record_of(entry, buffer);
+  if (!needs_keys()) {
+    return {files_[entry.file], entry.offset, entry.record_bytes, buffers_[buffer], byte_map_};
+  }
   if (entry.key_bytes <= kPrefix) {
     return Text({entry.prefix.data(), static_cast<std::size_t>(entry.key_bytes)});
   }

@@ -32,14 +32,16 @@ class LongLines {
 
   // Takes a small part of the memory, beside which there is what the program has. The file is made
   // in the first folder that has room when a record comes. The watch outlives it.
-  LongLines(const StoredOrder& order, std::uint64_t memory_bytes, std::vector<std::string> folders,
-            const SortWatch& watch);
+  // `byte_map`: see ComposedKey; keys are not kept then. It may be null, and outlives this, too.
+  LongLines(const StoredOrder& order, const std::array<char, 256>* byte_map,
+            std::uint64_t memory_bytes, std::vector<std::string> folders, const SortWatch& watch);
 
   // Whether a record of so many bytes is long, and its place can be kept.
   bool takes(std::uint64_t record_bytes) const noexcept {
     return record_bytes >= least_bytes_ && entries_.size() < most_entries_;
   }
-  // One that it takes. The key is not looked at where records are their own. Throws Error:
+  bool needs_keys() const noexcept { return order_.has_keys && byte_map_ == nullptr; }
+  // One that it takes. The key is not looked at where none are needed. Throws Error:
   // ECANCELED; what the folders say.
   void take(std::string_view key, std::string_view record);
 
@@ -75,6 +77,7 @@ class LongLines {
   int compare(const Entry& a, const StoredRecord& b);
 
   const StoredOrder order_;
+  const std::array<char, 256>* const byte_map_;
   const std::uint64_t least_bytes_;
   const std::size_t most_entries_;
   const std::vector<std::string> folders_;

@@ -28,6 +28,7 @@ class CharacterChoice {
   // Each character counts, folded or not.
   bool all_count() const noexcept { return all_count_; }
   bool counts(char c) const noexcept { return counts_[static_cast<unsigned char>(c)]; }
+  const std::array<char, 256>& map() const noexcept { return as_; }
   char as(char c) const noexcept { return as_[static_cast<unsigned char>(c)]; }
 
  private:

@@ -54,6 +54,17 @@ ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
                          [](const Part& part) { return !part.plain && !part.choice.all(); });
 }
 
+const std::array<char, 256>* ComposedKey::byte_map() const noexcept {
+  if (parts_.size() != 1 || !parts_.front().plain || !parts_.front().choice.all_count()) {
+    return nullptr;
+  }
+  const KeySpecification& where = parts_.front().where;
+  const bool whole = where.begin_field == 0 && where.begin_byte == 0 &&
+                     where.end_field == KeySpecification::kLineEnd &&
+                     !where.flags.skip_start_blanks;
+  return whole ? &parts_.front().choice.map() : nullptr;
+}
+
 void ComposedKey::append(std::span<const std::string_view> records, KeyBatch& keys) const {
   if (keys.is_fixed()) {
     for (const std::string_view record : records) append_in(keys.fixed_room(), record, keys);

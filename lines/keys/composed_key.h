@@ -1,6 +1,7 @@
 // The keys of an order, one behind the other.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,6 +34,9 @@ class ComposedKey : public RecordKeys {
   void append_whole(std::string_view record, std::string& key) const override;
   // Makes no key of a text in a locale.
   int compare_whole(std::string_view a, std::string_view b) const override;
+  // What each byte of a record becomes where its key is the whole record, byte by byte; null: it is
+  // made in another way.
+  const std::array<char, 256>* byte_map() const noexcept;
 
  private:
   struct Part {

@@ -100,6 +100,33 @@ TEST_F(LinesKeptApart, AreSortedWithTheOthers) {
   }
 }
 
+// A key that is the line, in upper case, is not kept beside it.
+TEST_F(LinesKeptApart, HaveNoKeyThatIsTheLine) {
+  Lines lines = lines_with_long_ones(60, 2000);
+  for (std::string& line : lines) {
+    for (std::size_t i = 0; i < line.size(); i += 1 + random() % 40) {
+      if (line[i] >= 'a') line[i] = static_cast<char>(line[i] - 'a' + 'A');
+    }
+  }
+  put(joined(lines));
+  const auto in_upper_case = [](std::string text) {
+    for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    return text;
+  };
+  std::vector<std::pair<std::string, std::string>> expected;
+  for (const std::string& line : lines) expected.emplace_back(in_upper_case(line), line);
+  std::sort(expected.begin(), expected.end());
+  for (const char* const letters : {"f", "fr"}) {
+    options.order = line_order({.letters = letters});
+    const LineSortReport report = sort_lines(options);
+    std::string text;
+    for (const auto& [key, line] : expected) text += line + "\n";
+    EXPECT_TRUE(file_text(options.output) == text) << letters;
+    EXPECT_LE(report.run_bytes, 5 * report.input_bytes / 4);
+    std::reverse(expected.begin(), expected.end());
+  }
+}
+
 // What the input decides between equal keys needs all records in their order.
 TEST_F(LinesKeptApart, AreNoneWhereTheInputDecides) {
   const Lines lines = lines_with_long_ones(20, 1000);
