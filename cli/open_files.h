@@ -3,7 +3,8 @@
 
 namespace vortex::cli {
 
-// Inputs take three descriptors each, and the usual soft limit is for programs that use select(2).
+// Inputs of a merge take two descriptors each, others three, and the usual soft limit is for programs
+// that use select(2).
 void allow_many_open_files();
 
 }  // namespace vortex::cli

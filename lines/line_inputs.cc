@@ -1,5 +1,6 @@
 #include "lines/line_inputs.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,7 +52,7 @@ LineInputs::LineInputs(const LineSortOptions& options)
 LineInputs::Input LineInputs::look_at(const std::string& path) const {
   struct stat status {};
   if ((path == "-" ? fstat(STDIN_FILENO, &status) : stat(path.c_str(), &status)) != 0 ||
-      (path != "-" && euidaccess(path.c_str(), R_OK) != 0)) {
+      (path != "-" && faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0)) {
     throw Error(errno, "open '" + path + "'");
   }
   if (S_ISDIR(status.st_mode)) throw Error(EISDIR, "read '" + path + "'");

@@ -183,7 +183,8 @@ struct LineSortReport {
   double seconds = 0;
 };
 
-// Sorts files into a file. The output appears under its name when it is complete, and may be one of
+// Sorts files into a file. Each input is opened when its turn comes and read to the end that it has
+// then: it may grow meanwhile. The output appears under its name when it is complete, and may be one of
 // the inputs; an error leaves what was there before. All memory lies within
 // options.resources.memory_bytes: records, index, keys, buffers. Runs are kept in
 // options.resources.folders where the memory does not hold everything. Records of 64 KiB and a
@@ -194,7 +195,7 @@ struct LineSortReport {
 // Blocks until the output is complete. Throws Error: what files and disks report; EINVAL for data
 // that the framing does not allow, with file, record and offset; ENOMEM where the memory is too
 // small for a merge, or EMSGSIZE for a record that is too long for it, with file, number, offset,
-// limit and way out; EBUSY when an input was changed meanwhile; ECANCELED; what keys and the
+// limit and way out; ENODATA when an input became shorter meanwhile; ECANCELED; what keys and the
 // progress function throw.
 VORTEX_EXPORT LineSortReport sort_lines(const LineSortOptions& options);
 

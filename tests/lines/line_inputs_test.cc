@@ -18,10 +18,10 @@
 
 #include "tests/lines/line_cases.h"
 
+#include "tests/sort/sort_cases.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
-#include "tests/sort/sort_cases.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/line_sort.h"
 
@@ -156,6 +156,7 @@ TEST(GrowingInput, NeedsRunsThatNobodyExpected) {
   put_file_text(options.inputs[1], "");
   options.output = folder.file("out");
   options.resources.memory_bytes = kMiB;
+  options.resources.block_bytes = std::size_t{16} << 10;
   options.resources.folders = {folder.path().string()};
   options.order.keys =
       std::make_shared<HookedKeys>([&] { put_file_text(options.inputs[1], joined(lines)); });
