@@ -21,6 +21,7 @@
 #include "lines/line_inputs.h"
 #include "lines/line_job.h"
 #include "lines/line_merge.h"
+#include "lines/output_pieces.h"
 #include "lines/text_cursor.h"
 #include "sort/job/sort_files.h"
 #include "vortex/error.h"
@@ -38,6 +39,8 @@ constexpr std::uint64_t kMaxStored = 16;
 constexpr std::uint64_t kMinRunBytes = std::uint64_t{64} << 20;
 // A part of the output of a sort in memory that has less text is not worth a thread.
 constexpr std::uint64_t kMinBlocksOfPart = 8;
+// Of an output that is written in pieces, a writer has room for so many bytes at least.
+constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{64} << 20;
 // The bytes of a run of inputs of unknown length, in multiples of the memory.
 constexpr std::uint64_t kRunOfUnknown = 16;
 // What an input may lack at its end, and the output has: a quote and a delimiter.
@@ -66,8 +69,6 @@ class LineFiles {
   LineSortReport sort();
 
  private:
-  using Writing = std::function<void(FramedOutput& out)>;
-
   bool will_form_runs() const;
   void form_runs();
   void take_all(std::size_t index);
@@ -93,10 +94,8 @@ class LineFiles {
   };
 
   void write_sorted();
-  void write_output(std::uint64_t most_bytes, const Writing& write) {
-    write_output(most_bytes, most_bytes, write);
-  }
-  void write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, const Writing& write);
+  template <typename Cursor>
+  void write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor);
   // A Part is a RunMerge or an ArenaPart.
   template <typename Part>
   void write_parts(const std::vector<std::unique_ptr<Part>>& sorted, std::uint64_t most_bytes);
@@ -242,18 +241,15 @@ void LineFiles::write_sorted() {
                                     kMinBlocksOfPart * plan.block_bytes, job_.team());
     report_.merge_parts = static_cast<unsigned>(parts.size());
     if (parts.size() > 1) return write_parts(parts, most_bytes);
-    write_output(most_bytes, [&](FramedOutput& out) { append_all(*parts.front(), out); });
-    return;
+    return write_output(most_bytes, most_bytes, *parts.front());
   }
   // How many equal records are dropped is not known beforehand, and so not where a part begins.
   const auto merges = job_.runs().merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
   report_.merge_parts = static_cast<unsigned>(merges.size());
   if (merges.size() > 1) return write_parts(merges, most_bytes);
-  write_output(most_bytes, [&](FramedOutput& out) {
-    const LineLending lending(job_, merges);
-    guarded([&] { merges.front()->start(); }).throw_if_failed();
-    append_all(*merges.front(), out);
-  });
+  const LineLending lending(job_, merges);
+  guarded([&] { merges.front()->start(); }).throw_if_failed();
+  write_output(most_bytes, most_bytes, *merges.front());
 }
 
 FileWriterBase LineFiles::open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes) {
@@ -270,18 +266,30 @@ void LineFiles::append_header(FramedOutput& out) {
   }).throw_if_failed();
 }
 
-// `write` appends so many bytes at most, behind the header.
-void LineFiles::write_output(std::uint64_t most_bytes, std::uint64_t least_bytes,
-                             const Writing& write) {
-  FileWriterBase writer = open_writer(most_bytes, least_bytes);
-  wrote_ = true;
-  const StreamStop stop(writer.stream(), options_.resources.stop);
-  FramedOutput out(ByteOutput(writer.bytes(), job_.plan().block_bytes), options_.framing);
-  append_header(out);
-  write(out);
-  job_.watch().expect_going();
-  report_.output_bytes = out.bytes();
-  writer.finish_bytes(out.bytes());
+// Writes what the cursor gives behind the header: so many bytes at most. Standard output goes on
+// with a writer after the other where the system has less address space than that, but for records
+// that were kept apart, which do not come from the cursor.
+template <typename Cursor>
+void LineFiles::write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor) {
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+  const bool goes_on = options_.output == "-" && job_.long_lines().empty();
+  const bool may_be_more = least_bytes < most_bytes;
+  if (goes_on) least_bytes = std::min(least_bytes, kLeastPieceBytes);
+  OutputPieces<Cursor> pieces(cursor);
+  for (bool first = true; pieces.more(); first = false) {
+    FileWriterBase writer = open_writer(most_bytes, least_bytes);
+    wrote_ = true;
+    const StreamStop stop(writer.stream(), options_.resources.stop);
+    FramedOutput out(ByteOutput(writer.bytes(), job_.plan().block_bytes), options_.framing);
+    if (first) append_header(out);
+    // The last record of a piece may be long.
+    const std::uint64_t room = writer.stream().reserved_bytes();
+    pieces.begin_piece(out, goes_on && (may_be_more || room < most_bytes) ? room / 2 : kNoLimit);
+    append_all(pieces, out);
+    job_.watch().expect_going();
+    report_.output_bytes += out.bytes();
+    writer.finish_bytes(out.bytes());
+  }
 }
 
 // Where a part begins is known from the lengths of those in front of it. A writer begins at the
@@ -394,8 +402,7 @@ void LineFiles::write_merged(InputMerge& inputs) {
   job_.watch().begin(SortPhase::kWriting, inputs.length());
   const std::uint64_t least_bytes =
       inputs.length().value_or(kMinRunBytes) + kMostMissing * inputs_.size();
-  write_output(std::max(least_bytes, kUnknownLengthReservation), least_bytes,
-               [&](FramedOutput& out) { append_all(inputs.merge(), out); });
+  write_output(std::max(least_bytes, kUnknownLengthReservation), least_bytes, inputs.merge());
   job_.runs().count_merge_of_inputs(1);
 }
 

@@ -126,6 +126,17 @@ class Inputs(unittest.TestCase):
         self.merge_pipes(["long", names[0]], ["-m"], {resource.RLIMIT_AS: 3 * GIB})
         self.merge_pipes(["long", names[0]], [], {resource.RLIMIT_AS: 3 * GIB})
 
+    @unittest.skipIf(SANITIZED, "shadow memory is address space")
+    def test_outputs_beyond_the_address_space(self):
+        limits = {resource.RLIMIT_AS: 400 << 20}
+        for name in ("first", "second"):
+            self.put(name, b"".join(b"%s %0*d\n" % (name.encode(), 990, i)
+                                    for i in range(100000)))
+        self.merge_pipes(["first", "second"], ["-m", "-S", "16M"], limits)
+        # Equal ones are kept once, with a count.
+        self.put("equal", (b"e" * 999 + b"\n") * 250000)
+        self.compare(["-S", "16M", "equal"], limits)
+
     def test_the_output_is_appended_to_an_input(self):
         lines = b"".join(sorted(b"%d\n" % self.random.getrandbits(30) for _ in range(3000)))
         self.put("other", b"1\n3\n")
