@@ -683,6 +683,32 @@ TEST_P(FileArrays, WhatArrivesAfterAFlushIsWritten) {
   }
 }
 
+// A call that begins after the flush() finds the block protected: with signals it is refused, and
+// the kernel's own fault is served by userfaultfd.
+TEST_P(FileArrays, ACallThatBeginsAfterAFlushIsRefusedOrServed) {
+  std::string text = fill(20 * kBlock);
+  open();
+  const std::string other = folder.file("other");
+  test::put_file_text(other, std::string(512, 'z'));
+  const int source = ::open(other.c_str(), O_RDONLY | O_CLOEXEC);
+  array->prefault(kBlock, 512, Access::kWrite);
+  array->flush(Flush::kWritten);
+  const ssize_t read = pread(source, array->data() + kBlock, 512, 0);
+  const int error = errno;
+  if (placing() == Placing::kUserfaultfd) {
+    EXPECT_EQ(read, 512) << std::strerror(error);
+  } else {
+    EXPECT_EQ(read, -1);
+    EXPECT_EQ(error, EFAULT);
+    array->prefault(kBlock, 512, Access::kWrite);
+    EXPECT_EQ(pread(source, array->data() + kBlock, 512, 0), 512);
+  }
+  ::close(source);
+  text.replace(kBlock, 512, std::string(512, 'z'));
+  array->flush(Flush::kWritten);
+  EXPECT_TRUE(file_text(path) == text);
+}
+
 // Nothing is written twice for that.
 TEST_P(FileArrays, AFlushOfWhatDidNotChangeWritesNothing) {
   fill(20 * kBlock);

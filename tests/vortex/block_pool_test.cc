@@ -129,6 +129,27 @@ TEST(BlockPool, NamesTheMapLimitAndTheValueThatWouldDo) {
   EXPECT_EQ(MapBudget::claimed(), 0u) << "a refused pool claims nothing";
 }
 
+TEST(BlockPool, ClaimsTheMapsOfTheBlocksThatMayBePlaced) {
+  const std::size_t blocks = os::max_map_count();
+  BlockPool pool({.pool_bytes = blocks * kSmall,
+                  .block_bytes = kSmall,
+                  .warming = Warming::kOnDemand,
+                  .most_placed = 3});
+  EXPECT_EQ(MapBudget::claimed(), BlockPool::maps_needed(3));
+  pool.expect_placed(10);
+  EXPECT_EQ(MapBudget::claimed(), BlockPool::maps_needed(10));
+  pool.expect_placed(5);
+  EXPECT_EQ(MapBudget::claimed(), BlockPool::maps_needed(10));
+  try {
+    pool.expect_placed(blocks);
+    ADD_FAILURE() << "more maps than the kernel gives";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOMEM);
+    EXPECT_TRUE(contains(error.what(), "vm.max_map_count")) << error.what();
+  }
+  EXPECT_EQ(MapBudget::claimed(), BlockPool::maps_needed(10));
+}
+
 class PoolKinds : public testing::TestWithParam<PoolKind> {
  protected:
   // A pool of so many small blocks, all of them there.
