@@ -17,14 +17,26 @@ namespace vortex::inline v0 {
   constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
   std::array<std::uint64_t, kLanes> sums{1, 2, 3, 4, 5, 6, 7, 8};
   std::array<std::uint64_t, kLanes> words{};
-  for (std::size_t at = 0; at < bytes; at += sizeof words) {
-    const std::size_t left = bytes - at;
-    if (left < sizeof words) words = {};
-    std::memcpy(words.data(), begin + at, left < sizeof words ? left : sizeof words);
+  const auto take_words = [&] {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       sums[lane] = (sums[lane] ^ words[lane]) * kFactor;
       sums[lane] ^= sums[lane] >> 32;
     }
+  };
+  std::size_t at = 0;
+  for (; at + sizeof words <= bytes; at += sizeof words) {
+    std::memcpy(words.data(), begin + at, sizeof words);
+    take_words();
+  }
+  if (at < bytes) {
+    // Byte by byte: of a copy whose length is not known a race detector is told.
+    words = {};
+    for (std::size_t i = 0; at < bytes; ++at, ++i) {
+      const auto byte =
+          static_cast<std::uint64_t>(*static_cast<const volatile std::byte*>(begin + at));
+      words[i / 8] |= byte << (i % 8 * 8);
+    }
+    take_words();
   }
   std::uint64_t sum = bytes;
   for (const std::uint64_t one : sums) {
