@@ -10,6 +10,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/line_options.h"
+#include "cli/progress_line.h"
 #include "vortex/detail/printable.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
@@ -78,8 +79,15 @@ int check_lines(const CheckOptions& options) {
   Interrupt interrupt;
   what.resources.stop = interrupt.token();
   LineSortReport report;
+  ProgressLine line("vortex check", options.progress);
+  if (line.wanted()) {
+    what.resources.progress = [&line](const SortProgress& now) {
+      line.show("checking", now.bytes, now.phase_bytes);
+    };
+  }
   const std::optional<LineDisorder> disorder =
       interrupt.end_process_or([&] { return vortex::check_lines(what, &report); });
+  line.finish();
   if (options.json) {
     print_json(report, disorder);
   } else {

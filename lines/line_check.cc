@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "io/file/own_pool.h"
 #include "lines/framed_input.h"
 #include "lines/input_text.h"
 #include "lines/line_inputs.h"
 #include "lines/text_cursor.h"
+#include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
@@ -50,6 +52,8 @@ std::optional<LineDisorder> check_lines(const LineSortOptions& options, LineSort
   LongRoomBudget budget(std::max(memory - std::min(memory, kReaderBytes), kLeastLongRoom));
   LineInputs inputs(options);
   InputOpener opener(inputs);
+  SortWatch watch(options.resources.stop, options.resources.progress);
+  watch.begin(SortPhase::kReading, inputs.bytes());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     FramedInput input(opener.open(i), inputs.name(i), options.framing, budget.bytes(),
                       own_assembly_room(budget));
@@ -61,7 +65,11 @@ std::optional<LineDisorder> check_lines(const LineSortOptions& options, LineSort
       report->invalid_records += input.invalid_records();
       report->unclosed_records += input.ends_in_quotes() ? 1 : 0;
     };
+    std::uint64_t told = 0;
     while (cursor.advance()) {
+      if (input.bytes() - told >= SortWatch::kNoteBytes) {
+        watch.add(input.bytes() - std::exchange(told, input.bytes()));
+      }
       if (cursor.in_order()) continue;
       note();
       cursor.leave_record_only();  // its copy takes as much memory

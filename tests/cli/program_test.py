@@ -684,7 +684,8 @@ class Sort(Program):
 
     def test_progress_of_all_verbs(self):
         for command, code in ((("gen", "in", "-n", 60000), 0),
-                              (("check", "in", "--form", "records"), 1)):
+                              (("check", "in", "--form", "records"), 1),
+                              (("check", "in", "--lines"), 1)):
             silent = self.run_vortex(*command, code=code)
             self.assertNotIn(b" %", silent.stderr)
             asked = self.run_vortex(*command, "--progress", code=code)
