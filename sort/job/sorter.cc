@@ -170,7 +170,9 @@ class ByteSorter::Machine {
     const int error =
         thread_.start([this, blocks, bytes] { write_output(plan().pool_blocks - blocks, bytes); },
                       ThreadSignals::kOwnFaults);
-    if (error != 0) throw Error(error, "the system refuses a thread");
+    if (error == 0) return;
+    job_.end_lending();
+    throw Error(error, "the system refuses a thread");
   }
 
   // In the sorter's thread.

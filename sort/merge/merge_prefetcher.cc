@@ -70,7 +70,8 @@ bool MergePrefetcher::keep_only(std::size_t keep) noexcept {
       break;
     }
   }
-  return buffers_left() > most_buffers_ && !under_way_.empty();
+  // After an error nobody looks at what is under way any more.
+  return first_error_.ok() && buffers_left() > most_buffers_ && !under_way_.empty();
 }
 
 // A free buffer, and a block of the pool with it.
