@@ -111,6 +111,8 @@ class ArenaCursor {
     if (order_.unique) count_ = 1;
     return true;
   }
+  // There is no next one.
+  bool at_end() const noexcept { return at_ == index_.size(); }
   const StoredRecord& stored() const noexcept { return stored_; }
   // How many times it is there.
   std::uint64_t count() const noexcept { return count_; }

@@ -126,7 +126,11 @@ class LineSorter::Impl {
 
   // What has not been read goes to the disks. Where these refuse it, it stays in memory.
   void give_memory() noexcept {
-    if (!cursor_ || spill_failed_) return;
+    if (!cursor_ || spill_failed_ || arena_is_kept_) return;
+    if (cursor_->at_end()) {
+      arena_is_kept_ = true;
+      return job_.give_arena_back(record_);
+    }
     try {
       merge_.push_back(job_.spilled(*cursor_));
     } catch (...) {

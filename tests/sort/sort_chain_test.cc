@@ -248,6 +248,24 @@ void expect_chain_of_lines(std::size_t count, unsigned threads) {
   EXPECT_FALSE(third.next(line));
 }
 
+// Nothing is left of it but the record that was handed out last.
+TEST(SortChain, LinesThatHaveBeenReadGiveTheirMemoryBack) {
+  const TemporaryFolder folder(fast_folder());
+  const auto budget = MemoryBudget::make(kBudget);
+  std::string last;
+  LineSorter first({}, resources_in(folder, budget, 1));
+  for (int i = 0; i < 70'000; ++i) {
+    const std::string pushed = line_of(static_cast<std::uint64_t>(i) * kFactor);
+    last = std::max(last, pushed);
+    first.push(pushed);
+  }
+  std::string_view line;
+  for (int i = 0; i < 70'000; ++i) ASSERT_TRUE(first.next(line));
+  const MemoryShare most = budget->take(kBudget / 2, kBudget);
+  EXPECT_EQ(line, last);
+  EXPECT_FALSE(first.next(line));
+}
+
 // In memory, nearly all of it or little, and in runs.
 TEST(SortChain, OfLinesEnds) {
   for (const std::size_t count : {1'000u, 40'000u, 60'000u, 80'000u, 200'000u}) {
