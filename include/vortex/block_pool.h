@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "vortex/detail/export.h"
+#include "vortex/detail/saturating.h"
 
 namespace vortex::inline v0 {
 
@@ -35,6 +36,8 @@ class BlockQuota;
 inline constexpr std::size_t kDefaultBlockBytes = std::size_t{2} << 20;
 inline constexpr std::size_t kMinBlockBytes = std::size_t{16} << 10;
 inline constexpr std::size_t kMaxBlockBytes = std::size_t{64} << 20;
+// The most blocks that a pool can have, and so the most that an option of a stream can ask for.
+inline constexpr std::size_t kMaxPoolBlocks = Block::kNone;
 
 enum class Warming {
   kBackground,  // a thread populates blocks while the first ones are in use; takers overtake it
@@ -71,7 +74,8 @@ enum class Rights { kNone, kRead, kReadWrite };
 using StaleBlocks = std::size_t;
 
 struct BlockPoolOptions {
-  std::size_t pool_bytes = 0;   // the hard limit; rounded down to whole blocks
+  // The hard limit; rounded down to whole blocks, of which there are at most kMaxPoolBlocks.
+  std::size_t pool_bytes = 0;
   std::size_t block_bytes = 0;  // a multiple of the page, 16 KiB to 64 MiB; 0: 2 MiB, or the least
                                 // multiple of it with which the pool fits vm.max_map_count
   Warming warming = Warming::kBackground;
@@ -124,7 +128,9 @@ class VORTEX_EXPORT BlockPool {
   // The number of maps that the kernel must still grant (vm.max_map_count) for a pool of so many
   // blocks. A placed block costs two in the worst case: itself and the reservation behind it. A
   // pool claims its maps when it is made, those of the blocks that are expected to be placed.
-  static constexpr std::size_t maps_needed(std::size_t blocks) noexcept { return 2 * blocks + 2; }
+  static constexpr std::size_t maps_needed(std::size_t blocks) noexcept {
+    return detail::saturating_sum(detail::saturating_product(blocks, 2), 2);
+  }
   // The bytes that the pool keeps for each block, besides the block itself.
   static constexpr std::size_t kTableBytes = sizeof(std::byte*) + 2 * sizeof(std::uint32_t);
 

@@ -41,7 +41,7 @@ enum class Caching : std::uint8_t {
 
 struct DiskOptions {
   std::string name = "disk";
-  unsigned depth = 0;  // requests issued at once; 0: what the backend does best with
+  unsigned depth = 0;  // requests issued at once, at most 4096; 0: what the backend does best with
 };
 
 struct DiskStatistics {
@@ -74,7 +74,8 @@ struct OpenDiskOptions : DiskOptions {
 };
 
 // With kBest, a refusal of io_uring is no error: the statistics of the disk say why it is served by
-// threads. Throws Error when the backend that was asked for cannot be had.
+// threads. Throws Error when the backend that was asked for cannot be had, and EINVAL for a depth
+// beyond its limit.
 VORTEX_EXPORT std::unique_ptr<Disk> open_disk(const OpenDiskOptions& options = {});
 
 // In bytes a second, never 0.
@@ -95,8 +96,8 @@ struct DiskSpeedOptions {
   // ended. A disk that is slow is measured with less data.
   std::uint64_t most_ns = 500'000'000;
   std::size_t request_bytes = std::size_t{1} << 20;  // a multiple of 4096
-  unsigned depth = 4;                                // requests under way, of each kind
-  std::function<std::uint64_t()> now_ns = {};        // the disk's clock; none: the machine's
+  unsigned depth = 4;                          // requests under way, of each kind, at most 4096
+  std::function<std::uint64_t()> now_ns = {};  // the disk's clock; none: the machine's
 };
 
 // Writes a temporary file in the folder, reads it, and copies it to another one: around the page

@@ -11,6 +11,7 @@
 
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -18,6 +19,8 @@
 
 namespace vortex::inline v0 {
 
+// Numbers of blocks, requests and walks are at most kMaxPoolBlocks: the constructor throws
+// Error(EINVAL) that names the option. Where they need more memory than there is, it is ENOMEM.
 struct FileArrayOptions {
   // Memory for blocks at most. What the other options do not need holds more of the blocks that
   // were touched last. 0: no more than they need. It is taken as it is touched, 2 MiB at a time,
@@ -36,8 +39,9 @@ struct FileArrayOptions {
   BlockPool* pool =
       nullptr;  // null: one of its own, of about the size needed. Must outlive the array
   // Address space: the most that the file can grow to. Halved, down to the file's length, when the
-  // system refuses. Where less than 64 TiB are left to the process, as with a hundred arrays, it is
-  // less, from 16 TiB on 1 GiB at most, and from 1 TiB on none. See Stream::reserved_bytes().
+  // system refuses, so that the largest number is as much as can be had. Where less than 64 TiB are
+  // left to the process, as with a hundred arrays, it is less, from 16 TiB on 1 GiB at most, and
+  // from 1 TiB on none. See Stream::reserved_bytes().
   std::uint64_t reserve_bytes = std::uint64_t{1} << 40;
   std::string name = {};    // for messages; the path by default
   bool allow_rest = false;  // as in FileReaderOptions
@@ -63,7 +67,8 @@ enum class Flush : std::uint8_t {
 // The untyped part.
 class VORTEX_EXPORT FileArrayBase {
  public:
-  // Blocks of such a pool that an array with these options takes for good.
+  // Blocks of such a pool that an array with these options takes for good. Throws Error(EINVAL) for
+  // blocks of 0 bytes, and for options that no pool is large enough for.
   static std::size_t blocks_needed(const FileArrayOptions& options, std::size_t block_bytes);
 
   // Opens a regular file or a block device that can be read and written. Throws Error, with the
@@ -89,7 +94,8 @@ class VORTEX_EXPORT FileArrayBase {
   // the system says.
   void resize_bytes(std::uint64_t length);
   // Reserves space on the disk for the first `length` bytes, holes included, so that a full disk
-  // shows now (ENOSPC). Nothing happens where the file system cannot do that.
+  // shows now (ENOSPC). Nothing happens where the file system cannot do that. Throws Error(EFBIG)
+  // for more than any file has.
   void allocate_bytes(std::uint64_t length);
 
   // Writes what was changed in [offset, offset + bytes) before the call, and waits; other threads
@@ -167,16 +173,21 @@ class FileArray : public FileArrayBase {
   T* end() const noexcept { return data() + size(); }
   std::span<T> span() const noexcept { return {data(), size()}; }
 
-  // See FileArrayBase; in elements.
-  void resize(std::uint64_t count) { resize_bytes(count * sizeof(T)); }
-  void allocate(std::uint64_t count) { allocate_bytes(count * sizeof(T)); }
+  // See FileArrayBase; in elements. More than 2^64 bytes are more than any file has.
+  void resize(std::uint64_t count) { resize_bytes(bytes_of(count)); }
+  void allocate(std::uint64_t count) { allocate_bytes(bytes_of(count)); }
   void flush(std::uint64_t first, std::uint64_t count, Flush how = Flush::kSynced) {
-    flush_bytes(first * sizeof(T), count * sizeof(T), how);
+    flush_bytes(bytes_of(first), bytes_of(count), how);
   }
   void will_need(std::uint64_t first, std::uint64_t count) {
-    will_need_bytes(first * sizeof(T), count * sizeof(T));
+    will_need_bytes(bytes_of(first), bytes_of(count));
   }
   void flush(Flush how = Flush::kSynced) { flush_bytes(0, length_bytes(), how); }
+
+ private:
+  static std::uint64_t bytes_of(std::uint64_t count) noexcept {
+    return detail::saturating_product(count, sizeof(T));
+  }
 };
 
 }  // namespace vortex::inline v0

@@ -13,6 +13,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/detail/file_layout.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/stream.h"
 
@@ -28,6 +29,8 @@ enum class ReadOrder : std::uint8_t {
              // up to three blocks of memory, and shows mistakes
 };
 
+// Numbers of blocks, requests and walks are at most kMaxPoolBlocks: the constructor throws
+// Error(EINVAL) that names the option. Where they need more memory than there is, it is ENOMEM.
 struct FileReaderOptions {
   std::size_t block_bytes = 0;      // 0: in any order 1 MiB, forward 2 MiB; less for files
                                     // smaller than the pool, and where memory_bytes has no room
@@ -48,7 +51,8 @@ struct FileReaderOptions {
   BlockPool* pool =
       nullptr;  // null: one of its own, of about the size needed. Must outlive the reader
   // Address space for data whose length nobody knows beforehand: more than that cannot be read.
-  // Halved, down to a gigabyte, when the system refuses; see InputStreamBase::reserved_bytes().
+  // Halved, down to a gigabyte, when the system refuses, so that the largest number is as much as
+  // can be had; see InputStreamBase::reserved_bytes(). 0: the default.
   std::uint64_t unknown_length_bytes = std::uint64_t{1} << 40;
   std::string name = {};  // for messages; the path by default
   // FileReader<T> of a file that ends in the middle of an element: size() leaves the rest out,
@@ -87,7 +91,8 @@ struct FileReaderStatistics {
 class VORTEX_EXPORT FileReaderBase {
  public:
   // Blocks of such a pool that a reader with these options takes for good, where the file is not
-  // striped and has as many; otherwise it takes those that it has.
+  // striped and has as many; otherwise it takes those that it has. Throws Error(EINVAL) for blocks
+  // of 0 bytes, and for options that no pool is large enough for.
   static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes);
 
   explicit FileReaderBase(const std::string& path, const FileReaderOptions& options = {});
@@ -108,7 +113,7 @@ class VORTEX_EXPORT FileReaderBase {
   const std::byte* bytes() const noexcept { return bytes_; }
   // Known from the start for files; for pipes, sockets and terminals once the end has been read.
   std::optional<std::uint64_t> length_bytes() const noexcept;
-  // As InputStreamBase::readable_bytes().
+  // As InputStreamBase::readable_bytes(), which throws ERANGE.
   std::uint64_t readable_bytes(std::uint64_t offset) const;
 
   // Places [offset, offset + bytes) for system calls; see InputStreamBase::prefault(). In any
@@ -211,7 +216,8 @@ class FileReader : public FileReaderBase {
 
   // See FileReaderBase; in elements.
   void will_need(std::uint64_t first, std::uint64_t count) {
-    will_need_bytes(first * sizeof(T), count * sizeof(T));
+    will_need_bytes(detail::saturating_product(first, sizeof(T)),
+                    detail::saturating_product(count, sizeof(T)));
   }
 
   // The whole elements as a contiguous range, which std::copy() and memcpy() may read in the order

@@ -12,6 +12,7 @@
 #include "vortex/detail/export.h"
 #include "vortex/detail/file_layout.h"
 #include "vortex/detail/gaps.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/output_stream.h"
 
@@ -19,6 +20,8 @@ namespace vortex::inline v0 {
 
 class FileSink;
 
+// Numbers of blocks and requests are at most kMaxPoolBlocks: the constructor throws Error(EINVAL)
+// that names the option. Where they need more memory than there is, it is ENOMEM.
 struct FileWriterOptions {
   std::size_t block_bytes = 0;      // 0: 2 MiB, less when `expected_bytes` is small
   std::size_t comeback_blocks = 1;  // L: how far the writer may go back
@@ -34,9 +37,10 @@ struct FileWriterOptions {
       nullptr;  // null: one of its own, of about the size needed. Must outlive the writer
   std::uint64_t reserve_bytes = std::uint64_t{1}
                                 << 40;  // address space: the most that can be written
-  std::uint64_t least_reserve_bytes = std::uint64_t{1}
-                                      << 30;  // accepted when the system refuses more
-  std::string name = {};                      // for messages; the path by default
+  // What is reserved is halved down to this when the system refuses more. So the largest number
+  // above is as much as can be had.
+  std::uint64_t least_reserve_bytes = std::uint64_t{1} << 30;
+  std::string name = {};  // for messages; the path by default
 };
 
 struct FileSinkStatistics {
@@ -57,7 +61,8 @@ struct FileWriterStatistics {
 class VORTEX_EXPORT FileWriterBase {
  public:
   // Blocks of such a pool that a writer with these options takes for good, where the file is not
-  // striped.
+  // striped. Throws Error(EINVAL) for blocks of 0 bytes, and for options that no pool is large
+  // enough for.
   static std::size_t blocks_needed(const FileWriterOptions& options, std::size_t block_bytes);
 
   // Creates a file that appears under `path` when finish() has succeeded, and not before, in the
@@ -119,7 +124,7 @@ class FileWriter : public FileWriterBase {
   using FileWriterBase::FileWriterBase;
 
   T* data() noexcept { return reinterpret_cast<T*>(bytes()); }
-  void finish(std::uint64_t count) { finish_bytes(count * sizeof(T)); }
+  void finish(std::uint64_t count) { finish_bytes(detail::saturating_product(count, sizeof(T))); }
 };
 
 }  // namespace vortex::inline v0

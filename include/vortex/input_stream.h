@@ -16,6 +16,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/detail/one_pass_iterator.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/stream.h"
 
@@ -118,6 +119,8 @@ class VORTEX_EXPORT InputStreamBase : public Stream {
   // only their end tells:
   //
   //   for (std::uint64_t at = 0, end; (end = in.readable_bytes(at)) > at; at = end) use(at, end);
+  //
+  // Throws Error(ERANGE) for an offset beyond the reservation, where the length is not known.
   std::uint64_t readable_bytes(std::uint64_t offset) const;
 
   std::size_t comeback_blocks() const noexcept;
@@ -199,8 +202,8 @@ using FillFunction = std::function<std::size_t(std::span<std::byte> block, std::
 
 // A source whose blocks the function fills, for an InputStream that holds up to `blocks` blocks of
 // the pool at once; they are guaranteed to it. With a known length the function is never asked for
-// more. Throws Error(ENOMEM) when the pool cannot guarantee them. `name` is the stream's, for
-// messages.
+// more. Throws Error: EINVAL for more blocks than kMaxPoolBlocks and for a length of 2^64 - 1,
+// ENOMEM when the pool cannot guarantee them. `name` is the stream's, for messages.
 VORTEX_EXPORT std::unique_ptr<Source> callback_source(BlockPool& pool, std::size_t blocks,
                                                       FillFunction fill_function,
                                                       std::optional<std::uint64_t> length_bytes,
@@ -215,8 +218,8 @@ template <typename T>
 InputStream<T> input_from_callback(BlockPool& pool, FillFunction fill_function,
                                    InputStreamOptions options = {},
                                    std::optional<std::uint64_t> length_bytes = std::nullopt) {
-  auto source = callback_source(pool, options.comeback_blocks + 1, std::move(fill_function),
-                                length_bytes, options.name);
+  auto source = callback_source(pool, detail::saturating_sum(options.comeback_blocks, 1),
+                                std::move(fill_function), length_bytes, options.name);
   return InputStream<T>(std::move(source), std::move(options));
 }
 

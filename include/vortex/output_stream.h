@@ -14,6 +14,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
 #include "vortex/detail/gaps.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/stream.h"
 
@@ -85,8 +86,9 @@ struct OutputStreamOptions {
   std::size_t comeback_blocks = 1;
   StaleBlocks stale_blocks = 0;                          // on a pool of aliases; see there
   std::uint64_t reserve_bytes = std::uint64_t{1} << 40;  // the most that can be written
-  std::uint64_t least_reserve_bytes = std::uint64_t{1}
-                                      << 30;  // accepted when the system refuses more
+  // What is reserved is halved down to this when the system refuses more. So the largest number
+  // above is as much as can be had.
+  std::uint64_t least_reserve_bytes = std::uint64_t{1} << 30;
   // No kernel tells which bytes of a page were written, so nothing cheaper than clearing all of
   // them keeps the promise of zeros.
   Gaps gaps = Gaps::kZeros;
@@ -170,7 +172,7 @@ class OutputStream : public OutputStreamBase {
   T* data() noexcept { return reinterpret_cast<T*>(bytes()); }
 
   // Ends the data after `count` elements. See finish_bytes().
-  void finish(std::uint64_t count) { finish_bytes(count * sizeof(T)); }
+  void finish(std::uint64_t count) { finish_bytes(detail::saturating_product(count, sizeof(T))); }
 };
 
 // Vortex-A for writers: the consumer runs inside the producer's page faults. The function takes the
@@ -180,8 +182,8 @@ class OutputStream : public OutputStreamBase {
 using DrainFunction = std::function<void(std::span<const std::byte> block, std::uint64_t offset)>;
 
 // A sink that hands finished blocks to the function, for an OutputStream that holds up to `blocks`
-// blocks of the pool at once; they are guaranteed to it. Throws Error(ENOMEM) when the pool cannot
-// guarantee them. `name` is the stream's, for messages.
+// blocks of the pool at once; they are guaranteed to it. Throws Error: EINVAL for more than
+// kMaxPoolBlocks, ENOMEM when the pool cannot guarantee them. `name` is the stream's, for messages.
 VORTEX_EXPORT std::unique_ptr<Sink> callback_sink(BlockPool& pool, std::size_t blocks,
                                                   DrainFunction drain_function,
                                                   const std::string& name);
@@ -190,8 +192,8 @@ VORTEX_EXPORT std::unique_ptr<Sink> callback_sink(BlockPool& pool, std::size_t b
 template <typename T>
 OutputStream<T> output_to_callback(BlockPool& pool, DrainFunction drain_function,
                                    OutputStreamOptions options = {}) {
-  auto sink =
-      callback_sink(pool, options.comeback_blocks + 1, std::move(drain_function), options.name);
+  auto sink = callback_sink(pool, detail::saturating_sum(options.comeback_blocks, 1),
+                            std::move(drain_function), options.name);
   return OutputStream<T>(std::move(sink), std::move(options));
 }
 

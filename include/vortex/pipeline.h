@@ -16,6 +16,7 @@
 
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
@@ -38,6 +39,8 @@ enum class Handover {
   kInPlace,
 };
 
+// The numbers of blocks are at most kMaxPoolBlocks, also together, and the length is less than 2^64
+// - 1; otherwise the constructor throws Error(EINVAL) that names the option.
 struct PipelineOptions {
   std::string name = "pipeline";
   std::size_t block_bytes = kDefaultBlockBytes;  // B, where the pipeline makes its own pool
@@ -56,7 +59,7 @@ struct PipelineOptions {
   // The length when it is known before the data are; finish() must agree with it.
   std::optional<std::uint64_t> length_bytes = std::nullopt;
   // Address space for each of the two arrays while the length is not known; halved down to 1 GiB
-  // when the system refuses.
+  // when the system refuses, so that the largest number is as much as can be had.
   std::uint64_t reserve_bytes = kUnknownLengthReservation;
   // Blocks come from here instead of a pool of the pipeline's own, which holds exactly what it
   // needs.
@@ -195,7 +198,8 @@ class Pipeline {
                 "trivially copyable");
 
  public:
-  // Throws Error: ENOMEM when memory or address space is refused, EINVAL for a bad block size.
+  // Throws Error: ENOMEM when memory or address space is refused, EINVAL for a bad block size, for
+  // numbers beyond their limits, and for a length that no address space holds.
   explicit Pipeline(const PipelineOptions& options)
       : channel_(detail::make_channel(options)),
         writer_(channel_, std::make_unique<OutputStream<T>>(detail::writing_end_of(channel_),
@@ -252,8 +256,8 @@ class VORTEX_EXPORT CommitStreamBase : public Stream {
  public:
   using Options = CommitStreamOptions;
 
-  // Throws Error: EINVAL for a block that is no multiple of the page or without read-ahead, ENOMEM
-  // from the reservation.
+  // Throws Error: EINVAL for a block that is no multiple of the page, without read-ahead, and for a
+  // window of more than 2^20 blocks or more bytes than are reserved; ENOMEM from the reservation.
   explicit CommitStreamBase(const Options& options);
   ~CommitStreamBase() override;
 
@@ -307,7 +311,7 @@ class CommitStream : public CommitStreamBase {
   T* writer_data() noexcept { return reinterpret_cast<T*>(writer_bytes()); }
   // May wait; see reader_bytes().
   const T* reader_data() { return reinterpret_cast<const T*>(reader_bytes()); }
-  void finish(std::uint64_t count) { finish_bytes(count * sizeof(T)); }
+  void finish(std::uint64_t count) { finish_bytes(detail::saturating_product(count, sizeof(T))); }
 };
 
 }  // namespace vortex::inline v0

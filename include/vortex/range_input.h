@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "vortex/block_pool.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 
@@ -95,7 +96,7 @@ template <std::ranges::input_range Range,
 InputStream<T> input_from_range(BlockPool& pool, Range&& range, InputStreamOptions options = {}) {
   std::optional<std::uint64_t> length_bytes;
   if constexpr (std::ranges::sized_range<Range>) {
-    length_bytes = std::uint64_t{std::ranges::size(range)} * sizeof(T);
+    length_bytes = detail::saturating_product(std::uint64_t{std::ranges::size(range)}, sizeof(T));
   }
   // std::views::all_t by hand: clang 14 does not compile the views of libstdc++ 12.
   using Value = std::remove_cvref_t<Range>;

@@ -25,8 +25,9 @@ enum class Access : std::uint8_t {
 // How many addresses a stream reserves. They cost one kernel map and no memory.
 struct AddressSpace {
   std::uint64_t bytes = 0;  // rounded up to whole pages
-  std::uint64_t least_bytes =
-      0;  // when the system refuses, halve down to this; 0: `bytes` or an error
+  // When the system refuses, or no address space holds so much, halve down to this; 0: `bytes` or
+  // an error.
+  std::uint64_t least_bytes = 0;
 };
 
 // A range of reserved addresses whose faults are served by handle_fault() (the parent class of
@@ -66,8 +67,8 @@ class VORTEX_EXPORT Stream {
   // Reserves the addresses, which begin where 2 MiB do, so that whole spans of that size move as
   // one page-table entry. Behind them lie 2 MiB more in which nothing is ever placed: an access
   // that runs over the end faults there, instead of meeting what somebody else has mapped. Throws
-  // Error: EINVAL for zero bytes or sizes beyond the address space; ENOMEM when the system refuses,
-  // naming the limit that did (RLIMIT_AS, vm.overcommit_memory).
+  // Error: EINVAL for zero bytes, or where the least is beyond the address space; ENOMEM when the
+  // system refuses, naming the limit that did (RLIMIT_AS, vm.overcommit_memory).
   Stream(std::string name, const AddressSpace& space);
   // close() must have been called: by now the derived part that serves faults is gone.
   virtual ~Stream();

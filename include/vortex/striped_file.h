@@ -46,7 +46,7 @@ struct StripedFileOptions {
   std::uint64_t sequence = 0;  // tells the sequences of one seed apart
   std::size_t unit_bytes = std::size_t{2}
                            << 20;  // what lies on one disk before the next one's turn
-  std::uint64_t most_bytes = std::uint64_t{1} << 40;
+  std::uint64_t most_bytes = std::uint64_t{1} << 40;  // fewer than 2^32 - 1 units
   Caching caching = Caching::kAuto;  // kBuffered: the parts are not opened around the page cache
   bool replace = true;  // existing files give way when the writer finishes; otherwise EEXIST
 };
@@ -75,7 +75,8 @@ class VORTEX_EXPORT StripedFile {
   };
 
   // Creates the parts. Throws Error: EINVAL for no parts, weights that do not fit them, a unit size
-  // that does not suit direct I/O, or parts that cannot seek; and what creating files says.
+  // that does not suit direct I/O, too many units, or parts that cannot seek; and what creating
+  // files says.
   StripedFile(const std::vector<Part>& parts, const StripedFileOptions& options);
   // Opens what was written with the same options and parts in the same order: `length` bytes.
   // Throws Error(EINVAL) when the parts are not as long as that says; a sequence for which a disk

@@ -17,6 +17,7 @@
 
 #include "vortex/block_pool.h"
 #include "vortex/detail/export.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/stream.h"
 
@@ -138,7 +139,7 @@ class VORTEX_EXPORT PooledStream : public Stream {
 struct VanishingArrayOptions {
   std::string name = "array";
   // M: how many blocks a reader may come back. Records and vector loads that straddle a block
-  // border need 1.
+  // border need 1. As many as there are: reading gives nothing back.
   std::size_t comeback_blocks = 0;
 };
 
@@ -152,7 +153,7 @@ class VORTEX_EXPORT VanishingArrayBase : public PooledStream {
  public:
   using Options = VanishingArrayOptions;
 
-  // Throws Error(ENOMEM) from the reservation.
+  // Throws Error from the reservation: EINVAL beyond the address space, ENOMEM when it is refused.
   VanishingArrayBase(StreamPool& pool, std::uint64_t capacity_bytes, Options options);
   ~VanishingArrayBase() override;
 
@@ -200,10 +201,11 @@ class VanishingArray : public VanishingArrayBase {
                 "a vanishing array moves bytes: its element type must be trivially copyable");
 
  public:
-  // Room for `capacity` elements: address space only.
+  // Room for `capacity` elements: address space only. Throws as VanishingArrayBase does.
   VanishingArray(StreamPool& pool, std::uint64_t capacity, Options options = {})
-      : VanishingArrayBase(pool, std::max<std::uint64_t>(capacity, 1) * sizeof(T),
-                           std::move(options)),
+      : VanishingArrayBase(
+            pool, detail::saturating_product(std::max<std::uint64_t>(capacity, 1), sizeof(T)),
+            std::move(options)),
         capacity_(capacity) {}
 
   T* data() noexcept { return reinterpret_cast<T*>(bytes()); }
@@ -262,7 +264,7 @@ struct BucketStreamOptions {
   std::string name = "bucket";
   std::uint64_t reserve_bytes = std::uint64_t{1} << 36;  // the most it spans, all levels together
   // M: how many blocks a reader may come back. Records and vector loads that straddle a block
-  // border need 1.
+  // border need 1. As many as there are: reading gives nothing back.
   std::size_t comeback_blocks = 0;
 };
 
@@ -288,7 +290,7 @@ class VORTEX_EXPORT BucketStream final : public PooledStream {
  public:
   using Options = BucketStreamOptions;
 
-  // Throws Error(ENOMEM) from the reservation.
+  // Throws Error from the reservation: EINVAL beyond the address space, ENOMEM when it is refused.
   explicit BucketStream(StreamPool& pool, Options options = {});
   ~BucketStream() override;
 

@@ -1,5 +1,6 @@
 #include "io/disk/open_disk.h"
 
+#include <cerrno>
 #include <string>
 
 #include "io/disk/thread_disk.h"
@@ -25,6 +26,10 @@ std::unique_ptr<Disk> open_thread_disk(const OpenDiskOptions& options) {
 }  // namespace
 
 std::unique_ptr<Disk> open_disk(const OpenDiskOptions& options) {
+  if (options.depth > UringDisk::kMaxDepth) {
+    throw Error(EINVAL, "disk '" + options.name + "': a depth of " + std::to_string(options.depth) +
+                            " is too much; the most is " + std::to_string(UringDisk::kMaxDepth));
+  }
   if (options.backend == DiskBackend::kThreads) return open_thread_disk(options);
   if (options.backend == DiskBackend::kUring) return std::make_unique<UringDisk>(options);
   std::string refusal;

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "io/file/own_pool.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
+#include "vortex/pool/block_counts.h"
 #include "vortex/pool/block_memory.h"
 
 namespace vortex::inline v0 {
@@ -24,15 +26,11 @@ constexpr std::size_t kMaxRequests = 256;
 constexpr char kNoMemory[] = "the system refuses memory for a block";
 
 std::size_t kept_blocks(const FileReaderOptions& options) noexcept {
-  return std::max(options.comeback_blocks + 1, kMinKept);
-}
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
-  return (value + unit - 1) / unit * unit;
+  return std::max(detail::saturating_sum(options.comeback_blocks, 1), kMinKept);
 }
 
 std::uint64_t address_space(std::uint64_t bytes, std::size_t block_bytes) noexcept {
-  return round_up(bytes, block_bytes) + block_bytes;
+  return detail::saturating_sum(detail::round_up(bytes, block_bytes), block_bytes);
 }
 
 // A process may have thousands of arrays, each of which could grow. While most of the address space
@@ -65,11 +63,19 @@ std::size_t cursors_for(const FileReaderOptions& options, std::size_t blocks) no
 
 std::size_t AnyOrderStream::blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
                                           std::size_t unit_bytes, std::size_t write_behind) {
+  const std::string who = options.name.empty() ? "a file in any order" : "'" + options.name + "'";
+  expect_block_count(who, "comeback_blocks", options.comeback_blocks);
+  expect_block_count(who, "read_ahead", options.read_ahead);
+  expect_block_count(who, "cursors", options.cursors);
+  expect_block_count(who, "write_behind", write_behind);
   const std::size_t group = RequestUnits::group(block_bytes, options.request_bytes, unit_bytes);
   const std::size_t cursors = std::max<std::size_t>(options.cursors, 1);
+  const std::size_t requests =
+      detail::saturating_sum(detail::saturating_product(cursors, options.read_ahead), write_behind);
   // The last blocks touched may begin and end in the middle of a group.
-  const std::size_t needed = kept_blocks(options) + cursors - 1 + 2 * (group - 1) +
-                             (cursors * options.read_ahead + write_behind) * group;
+  const std::size_t kept = kept_blocks(options) + cursors - 1 + 2 * (group - 1);
+  const std::size_t needed =
+      detail::saturating_sum(kept, detail::saturating_product(requests, group));
   return std::max(needed, options.memory_bytes / block_bytes);
 }
 
@@ -169,7 +175,7 @@ bool AnyOrderStream::serve_placed(HeldBlock& held, Access access, std::uint64_t 
 
 bool AnyOrderStream::serve_end(Access access, std::uint64_t offset) noexcept {
   const std::uint64_t page = os::page_bytes();
-  const std::uint64_t filler_offset = round_up(transfers_.length(), page);
+  const std::uint64_t filler_offset = detail::round_up(transfers_.length(), page);
   const bool writes = access == Access::kWrite && changes_ != nullptr;
   if (writes || offset >= filler_offset + page) {
     LineBuffer<128> cause;
@@ -231,7 +237,7 @@ void AnyOrderStream::take_from_sight(std::uint64_t offset) noexcept {
     transfers_.drain(*held);
     take_away(*held);
   } else if (held == nullptr && filler_placed_) {
-    vacate(base() + round_up(transfers_.length(), os::page_bytes()), os::page_bytes());
+    vacate(base() + detail::round_up(transfers_.length(), os::page_bytes()), os::page_bytes());
     filler_placed_ = false;
   }
 }
@@ -269,7 +275,7 @@ void AnyOrderStream::resize(std::uint64_t length, BlockFile& file) {
   // A block may lie there now, and takes its place then.
   if (std::exchange(filler_placed_, false)) {
     const std::uint64_t page = os::page_bytes();
-    vacate(base() + round_up(before, page), page);
+    vacate(base() + detail::round_up(before, page), page);
   }
   cut_off(std::min(length, before));
 }

@@ -315,8 +315,14 @@ std::optional<std::uint64_t> BlockFile::room_bytes() const {
   return *free + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
 }
 
+void BlockFile::expect_possible(std::uint64_t bytes, const char* operation) const {
+  if (bytes <= std::uint64_t{std::numeric_limits<off_t>::max()}) return;
+  throw Error(EFBIG, std::string(operation) + " " + format_bytes(bytes) + " to '" + name_ + "'");
+}
+
 void BlockFile::allocate(std::uint64_t bytes) {
   if (bytes == 0 || !seekable_) return;
+  expect_possible(bytes, "reserve");
   // Asked for too much, file systems first hand out all they have.
   const std::optional<std::uint64_t> room = room_bytes();
   if (room && bytes > *room) {
@@ -365,6 +371,7 @@ void BlockFile::grow_ahead(std::uint64_t end) noexcept {
 }
 
 void BlockFile::truncate(std::uint64_t bytes) {
+  expect_possible(bytes, "give");
   const auto length = static_cast<off_t>(bytes);
   if (grow([&] { return ftruncate(file_, length); }) != 0) {
     fail("set the length of " + format_bytes(bytes) + " for");

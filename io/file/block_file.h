@@ -120,6 +120,8 @@ class VORTEX_EXPORT BlockFile {
   // How direct I/O is tried: a new file may be written to.
   enum class Trial : std::uint8_t { kRead, kWrite, kReadAndChange };
   void open_direct(Trial trial);
+  // No file has more bytes than an offset can name.
+  void expect_possible(std::uint64_t bytes, const char* operation) const;
   [[noreturn]] void fail(const std::string& operation) const;
   [[noreturn]] void fail(const std::string& operation, int error) const;
 

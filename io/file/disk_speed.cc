@@ -16,6 +16,7 @@
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/steady_time.h"
 
@@ -24,6 +25,7 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kPage = 4096;
+constexpr unsigned kMaxDepth = 4096;
 
 struct FreeDeleter {
   void operator()(std::byte* memory) const noexcept { std::free(memory); }
@@ -46,12 +48,13 @@ class Sweep {
         operation_(operation),
         request_bytes_(options.request_bytes),
         end_(places == Places::kInOrder ? bytes : bytes / request_bytes_ * request_bytes_),
-        parts_((end_ + request_bytes_ - 1) / request_bytes_),
+        parts_(detail::units_for(end_, request_bytes_)),
         step_(places == Places::kInOrder ? 1 : far_step(parts_)),
         requests_(options.depth) {
-    const std::size_t room = std::size_t{options.depth} * options.request_bytes;
-    memory_.reset(static_cast<std::byte*>(
-        std::aligned_alloc(kHugePage, (room + kHugePage - 1) / kHugePage * kHugePage)));
+    const std::size_t room =
+        detail::saturating_product(std::size_t{options.depth}, options.request_bytes);
+    memory_.reset(
+        static_cast<std::byte*>(std::aligned_alloc(kHugePage, detail::round_up(room, kHugePage))));
     if (!memory_) throw std::bad_alloc();
     // A disk that takes few pieces of memory at once is slower with scattered pages.
     madvise(memory_.get(), room, MADV_HUGEPAGE);
@@ -72,9 +75,7 @@ class Sweep {
   // No more requests follow those that are under way.
   void end_here() noexcept { end_ = begun_; }
   // As many parts of so many bytes as were begun.
-  std::uint64_t parts_begun() const noexcept {
-    return (begun_ + request_bytes_ - 1) / request_bytes_;
-  }
+  std::uint64_t parts_begun() const noexcept { return detail::units_for(begun_, request_bytes_); }
   // How much of the file was swept, when all requests have ended.
   std::uint64_t bytes() const noexcept { return swept_; }
 
@@ -142,6 +143,11 @@ void expect_sizes(const DiskSpeedOptions& options) {
   if (options.bytes == 0 || options.depth == 0 || options.request_bytes == 0 ||
       options.request_bytes % kPage != 0 || options.bytes % kPage != 0) {
     throw Error(EINVAL, "the speed of a disk is measured with multiples of 4096 bytes");
+  }
+  if (options.depth > kMaxDepth) {
+    throw Error(EINVAL, "the speed of a disk is measured with a depth of " +
+                            std::to_string(options.depth) + ": the most is " +
+                            std::to_string(kMaxDepth));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "io/file/reread_advice.h"
 #include "io/file/single_file.h"
 #include "io/file/whole_elements.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -31,7 +32,8 @@ std::size_t chosen_block_bytes(std::uint64_t length, const FileArrayOptions& opt
   // A file that is empty is going to grow.
   const std::size_t block_bytes =
       length == 0 ? kAnyOrderBlockBytes
-                  : block_bytes_for(length, options.read_ahead + 1, kAnyOrderBlockBytes);
+                  : block_bytes_for(length, detail::saturating_sum(options.read_ahead, 1),
+                                    kAnyOrderBlockBytes);
   if (options.memory_bytes == 0) return block_bytes;
   return block_bytes_within(options.memory_bytes, block_bytes, [&](std::size_t bytes) {
     return FileArrayBase::blocks_needed(options, bytes);
@@ -74,6 +76,8 @@ std::size_t FileArrayBase::blocks_needed(const FileArrayOptions& options, std::s
 
 FileArrayBase::FileArrayBase(const std::string& path, const FileArrayOptions& options)
     : state_(std::make_unique<State>()) {
+  // Before a file is made.
+  static_cast<void>(blocks_needed(options, kAnyOrderBlockBytes));
   State& s = *state_;
   auto layout = std::make_unique<SingleFile>(
       BlockFile::open_to_change(path, options.make, options.caching != Caching::kBuffered),

@@ -1,5 +1,7 @@
 #include "io/file/file_layout.h"
 
+#include "vortex/detail/saturating.h"
+
 void std::default_delete<vortex::FileLayout>::operator()(
     vortex::FileLayout* layout) const noexcept {
   delete layout;
@@ -17,7 +19,7 @@ void PlacedRequest::aim(Operation operation, const FileLayout::Place& where, std
   request.file = around ? file.direct_descriptor() : file.descriptor();
   request.offset = sequential ? Request::kSequential : place.offset + begin;
   request.alignment = around ? file.alignment() : 1;
-  request.bytes = (bytes + request.alignment - 1) / request.alignment * request.alignment;
+  request.bytes = detail::round_up(bytes, request.alignment);
   request.least_bytes = operation == Operation::kRead && !sequential ? bytes : 0;
 }
 

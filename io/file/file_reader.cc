@@ -9,6 +9,7 @@
 #include "io/file/reread_advice.h"
 #include "io/file/single_file.h"
 #include "io/file/whole_elements.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/stream/readable_bytes.h"
 #include "vortex/stream/write_in_parts.h"
@@ -21,9 +22,10 @@ std::size_t chosen_block_bytes(const FileLayout& layout, const FileReaderOptions
   const auto length = layout.length();
   const bool any_order = reads_in_any_order(options, layout);
   const std::size_t largest = any_order ? kAnyOrderBlockBytes : kDefaultBlockBytes;
-  const std::size_t block_bytes = !length || *length >= options.read_ahead * largest
-                                      ? largest
-                                      : block_bytes_for(*length, options.read_ahead + 1, largest);
+  const std::size_t block_bytes =
+      !length || *length >= detail::saturating_product(options.read_ahead, largest)
+          ? largest
+          : block_bytes_for(*length, detail::saturating_sum(options.read_ahead, 1), largest);
   if (options.memory_bytes == 0 || !any_order) return block_bytes;
   return block_bytes_within(options.memory_bytes, block_bytes, [&](std::size_t bytes) {
     return file_stream_blocks(options, true, bytes, layout.unit_bytes());
@@ -94,7 +96,7 @@ std::optional<std::uint64_t> FileReaderBase::length_bytes() const noexcept {
 }
 
 std::uint64_t FileReaderBase::readable_bytes(std::uint64_t offset) const {
-  return vortex::readable_bytes(*this, block_bytes(), offset);
+  return vortex::readable_bytes(*this, file_->stream().reserved_bytes(), block_bytes(), offset);
 }
 
 void FileReaderBase::will_need_bytes(std::uint64_t offset, std::uint64_t bytes) {

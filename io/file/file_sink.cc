@@ -6,17 +6,22 @@
 #include <exception>
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/steady_time.h"
+#include "vortex/pool/block_counts.h"
 
 namespace vortex::inline v0 {
 std::size_t FileSink::blocks_needed(const FileSinkOptions& options, std::size_t block_bytes,
                                     std::size_t unit_bytes) {
+  expect_block_count("a writer", "comeback_blocks", options.blocks_for_stream);
+  expect_block_count("a writer", "write_behind", options.write_behind);
   // One group is being collected while `write_behind` others are written.
   const std::size_t group =
       RequestUnits::group(block_bytes, options.requests.request_bytes, unit_bytes);
-  return options.blocks_for_stream + group - 1 +
-         std::max<std::size_t>(options.write_behind, 1) * group;
+  return detail::saturating_sum(
+      options.blocks_for_stream + group - 1,
+      detail::saturating_product(std::max<std::size_t>(options.write_behind, 1), group));
 }
 
 FileSink::FileSink(BlockPool& pool, std::unique_ptr<FileLayout> layout,

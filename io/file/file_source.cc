@@ -8,17 +8,22 @@
 #include <utility>
 
 #include "io/file/own_pool.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
+#include "vortex/pool/block_counts.h"
 
 namespace vortex::inline v0 {
 
 std::size_t FileSource::blocks_needed(const FileSourceOptions& options, std::size_t block_bytes,
                                       std::size_t unit_bytes, std::optional<std::uint64_t> length) {
+  expect_block_count("a reader", "comeback_blocks", options.blocks_for_stream);
+  expect_block_count("a reader", "read_ahead", options.read_ahead);
   // The window may begin and end in the middle of a group.
   const std::size_t group =
       RequestUnits::group(block_bytes, options.requests.request_bytes, unit_bytes);
   const std::size_t needed =
-      options.blocks_for_stream + 2 * (group - 1) + options.read_ahead * group;
+      detail::saturating_sum(options.blocks_for_stream + 2 * (group - 1),
+                             detail::saturating_product(options.read_ahead, group));
   if (!length) return needed;
   return static_cast<std::size_t>(
       std::min<std::uint64_t>(needed, blocks_of_file(*length, block_bytes)));
@@ -32,7 +37,7 @@ FileSource::FileSource(BlockPool& pool, std::unique_ptr<FileLayout> layout,
       reads_(pool, options.requests.caching),
       quota_(units_.quota(blocks_needed(options, pool.block_bytes(), units_.layout().unit_bytes(),
                                         units_.layout().length()))),
-      slots_((blocks_for_stream_ + units_.group() - 1) / units_.group() + read_ahead_ + 2),
+      slots_(detail::units_for(blocks_for_stream_, units_.group()) + read_ahead_ + 2),
       length_(units_.layout().length().value_or(kNone)) {
   if (units_.caching() == Caching::kBuffered && !units_.layout().sequential()) {
     posix_fadvise(units_.layout().locate(0, units_.bytes()).file->descriptor(), 0, 0,
@@ -91,7 +96,7 @@ bool FileSource::start(std::uint64_t unit) noexcept {
   if (const auto length = this->length()) {
     bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, *length - begin));
   }
-  const std::size_t blocks = (bytes + units_.block_bytes() - 1) / units_.block_bytes();
+  const std::size_t blocks = detail::units_for(bytes, units_.block_bytes());
   for (std::size_t i = 0; i < blocks; ++i) {
     const auto taken = quota_.try_take();
     if (taken.error != 0) {

@@ -1,10 +1,13 @@
 #include "io/file/file_stream.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "io/file/any_order_stream.h"
 #include "io/file/file_source.h"
+#include "io/file/own_pool.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/input_stream.h"
 
 namespace vortex::inline v0 {
@@ -12,7 +15,7 @@ namespace {
 
 FileSourceOptions source_options(const FileReaderOptions& options) {
   FileSourceOptions result;
-  result.blocks_for_stream = options.comeback_blocks + 1;
+  result.blocks_for_stream = detail::saturating_sum(options.comeback_blocks, 1);
   result.read_ahead = options.read_ahead;
   result.requests = {.request_bytes = options.request_bytes, .caching = options.caching};
   return result;
@@ -96,7 +99,17 @@ std::unique_ptr<FileStream> make_file_stream(BlockPool& pool, std::unique_ptr<Fi
   InputStreamOptions for_stream;
   for_stream.name = options.name.empty() ? layout->name() : options.name;
   for_stream.comeback_blocks = options.comeback_blocks;
-  if (!layout->length()) for_stream.reserve_bytes = options.unknown_length_bytes;
+  if (const auto length = layout->length()) {
+    // Refuses what no pool can have; what the file has no blocks for is left out.
+    static_cast<void>(
+        FileSource::blocks_needed(for_source, pool.block_bytes(), layout->unit_bytes(), length));
+    const auto blocks = static_cast<std::size_t>(blocks_of_file(*length, pool.block_bytes()));
+    for_source.read_ahead = std::min(for_source.read_ahead, blocks);
+    for_source.blocks_for_stream = std::min(for_source.blocks_for_stream, blocks);
+    for_stream.comeback_blocks = for_source.blocks_for_stream - 1;
+  } else {
+    for_stream.reserve_bytes = options.unknown_length_bytes;
+  }
   auto source = std::make_unique<FileSource>(pool, std::move(layout), for_source);
   const FileSource& its_source = *source;
   return std::make_unique<ForwardFileStream>(its_source, std::move(source), for_stream);

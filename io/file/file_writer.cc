@@ -6,6 +6,7 @@
 #include "io/file/file_sink.h"
 #include "io/file/own_pool.h"
 #include "io/file/single_file.h"
+#include "vortex/detail/saturating.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 std::size_t chosen_block_bytes(const FileWriterOptions& options) {
   if (options.block_bytes != 0) return options.block_bytes;
   if (options.expected_bytes == 0) return kDefaultBlockBytes;
-  return block_bytes_for(options.expected_bytes, options.write_behind + 1);
+  return block_bytes_for(options.expected_bytes, detail::saturating_sum(options.write_behind, 1));
 }
 
 BlockFile create(const std::string& path, const FileWriterOptions& options) {
@@ -27,7 +28,7 @@ BlockFile create(const std::string& path, const FileWriterOptions& options) {
 
 FileSinkOptions sink_options(const FileWriterOptions& options) {
   FileSinkOptions result;
-  result.blocks_for_stream = options.comeback_blocks + 1;
+  result.blocks_for_stream = detail::saturating_sum(options.comeback_blocks, 1);
   result.write_behind = options.write_behind;
   result.requests = {.request_bytes = options.request_bytes, .caching = options.caching};
   result.sync = options.sync;

@@ -49,7 +49,7 @@ FileLayout::Place HeldTransfers::unit_of(std::uint64_t index) noexcept {
 
 void HeldTransfers::resize(std::uint64_t length) {
   const std::uint64_t before = blocks();
-  seen_.resize(std::max(seen_.size(), words_for((length + block_bytes_ - 1) / block_bytes_)));
+  seen_.resize(std::max(seen_.size(), words_for(detail::units_for(length, block_bytes_))));
   length_.store(length, std::memory_order_relaxed);
   // A part that is cut off and grows again later is read for the first time then.
   for (std::uint64_t index = blocks(); index < before; ++index) {

@@ -13,6 +13,7 @@
 #include "io/file/request_units.h"
 #include "io/file/transfer_counters.h"
 #include "vortex/detail/export.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -33,7 +34,7 @@ class VORTEX_EXPORT HeldTransfers {
   HeldTransfers& operator=(const HeldTransfers&) = delete;
 
   std::uint64_t length() const noexcept { return length_.load(std::memory_order_relaxed); }
-  std::uint64_t blocks() const noexcept { return (length() + block_bytes_ - 1) / block_bytes_; }
+  std::uint64_t blocks() const noexcept { return detail::units_for(length(), block_bytes_); }
   // How many bytes of the file a block has: less than all for the last one.
   std::size_t bytes_of(std::uint64_t index) const noexcept;
   // The file has so many bytes from now on. Nothing is under way. Throws std::bad_alloc, with

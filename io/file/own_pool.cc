@@ -1,7 +1,13 @@
 #include "io/file/own_pool.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+
+#include "vortex/detail/saturating.h"
+#include "vortex/error.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -11,6 +17,11 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 // The default pools of readers, writers and arrays are below that.
 constexpr std::size_t kTakenAtOnce = std::size_t{16} << 20;
+
+std::uint64_t machine_bytes() noexcept {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
 
 }  // namespace
 
@@ -22,7 +33,7 @@ std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks, std::size_t
 std::size_t block_bytes_within(std::size_t memory_bytes, std::size_t block_bytes,
                                const std::function<std::size_t(std::size_t)>& blocks_needed) {
   while (block_bytes > kSmallestChosenBlock &&
-         blocks_needed(block_bytes) * block_bytes > memory_bytes) {
+         detail::saturating_product(blocks_needed(block_bytes), block_bytes) > memory_bytes) {
     block_bytes /= 2;
   }
   return block_bytes;
@@ -32,10 +43,15 @@ std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t bl
                                          std::size_t blocks, std::uint64_t file_bytes) {
   BlockPoolOptions options;
   options.block_bytes = block_bytes;
-  options.pool_bytes = block_bytes * blocks;
+  options.pool_bytes = detail::saturating_product(block_bytes, blocks);
   if (options.pool_bytes > kHugePageBytes && kHugePageBytes % block_bytes == 0) {
-    options.pool_bytes =
-        (options.pool_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+    options.pool_bytes = detail::round_up(options.pool_bytes, kHugePageBytes);
+  }
+  // Its tables alone, which are made whole, could take more than there is.
+  if (block_bytes <= kMaxBlockBytes && options.pool_bytes > machine_bytes()) {
+    throw Error(ENOMEM, "blocks of '" + user + "': " + format_bytes(options.pool_bytes) +
+                            " are more than the machine has: ask for less memory, or for fewer "
+                            "blocks, requests or walks");
   }
   options.warming = Warming::kOnDemand;
   options.name = "blocks of '" + user + "'";
@@ -55,7 +71,7 @@ bool taken_at_once(const BlockPool& pool, std::uint64_t file_bytes) noexcept {
 }
 
 std::uint64_t blocks_of_file(std::uint64_t file_bytes, std::size_t block_bytes) noexcept {
-  return std::max<std::uint64_t>(file_bytes / block_bytes + (file_bytes % block_bytes != 0), 1);
+  return std::max<std::uint64_t>(detail::units_for(file_bytes, block_bytes), 1);
 }
 
 bool homes_can_be_registered(const BlockPool& pool) {

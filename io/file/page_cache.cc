@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/os/memory.h"
 
 namespace vortex::inline v0 {
@@ -37,7 +38,7 @@ Answer ask_cachestat(int file, std::uint64_t offset, std::size_t bytes) noexcept
   Cachestat found{};
   if (syscall(kCachestatCall, file, &range, &found, 0) != 0) return Answer::kRefused;
   const std::uint64_t page = os::page_bytes();
-  const std::uint64_t pages = (offset + bytes + page - 1) / page - offset / page;
+  const std::uint64_t pages = detail::units_for(offset + bytes, page) - offset / page;
   return found.cached >= pages || found.dirty > 0 ? Answer::kYes : Answer::kNo;
 }
 

@@ -18,6 +18,7 @@ constexpr std::size_t kMinRequestBytes = std::size_t{512} << 10;
 
 std::size_t RequestUnits::group(std::size_t block_bytes, std::size_t request_bytes,
                                 std::size_t unit_bytes) {
+  if (block_bytes == 0) throw Error(EINVAL, "blocks of 0 bytes hold nothing");
   if (unit_bytes == 0) {
     const std::size_t wanted = request_bytes != 0 ? request_bytes : kMinRequestBytes;
     return std::clamp<std::size_t>(wanted / block_bytes, 1, kMaxPieces);

@@ -11,6 +11,7 @@
 #include "io/disk/open_disk.h"
 #include "io/file/block_file.h"
 #include "io/file/spread_sequence.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -65,7 +66,14 @@ std::vector<double> weights_of(const StripedFileOptions& options, std::size_t pa
 
 std::uint64_t most_units_of(const StripedFileOptions& options) {
   if (options.unit_bytes == 0) throw Error(EINVAL, "a striped file with units of 0 bytes");
-  return options.most_bytes / options.unit_bytes + 1;
+  const std::uint64_t units = options.most_bytes / options.unit_bytes + 1;
+  if (units > SlotFiles::kNoSlot) {
+    throw Error(EINVAL, "a striped file of up to " + format_bytes(options.most_bytes) +
+                            " in units of " + format_bytes(options.unit_bytes) +
+                            " has too many units: the most is " +
+                            std::to_string(SlotFiles::kNoSlot));
+  }
+  return units;
 }
 
 std::string name_of(const std::vector<OpenPart>& parts) {
@@ -83,7 +91,8 @@ std::vector<double> stripe_weights(const std::vector<double>& bytes_per_s,
   if (total_bytes != 0 && sum < static_cast<double>(total_bytes) * (1 - 1e-9)) {
     throw Error(ENOSPC, "the disks have room for " +
                             format_bytes(std::accumulate(free_bytes.begin(), free_bytes.end(),
-                                                         std::uint64_t{0})) +
+                                                         std::uint64_t{0},
+                                                         detail::saturating_sum<std::uint64_t>)) +
                             " together, and " + format_bytes(total_bytes) + " are to be written");
   }
   return shares;
@@ -173,7 +182,7 @@ std::uint32_t StripedFile::Units::take_slot(unsigned file) noexcept {
 
 void StripedFile::Units::expect_length(std::uint64_t length) {
   length_ = length;
-  const std::uint64_t units = (length + unit_bytes_ - 1) / unit_bytes_;
+  const std::uint64_t units = detail::units_for(length, unit_bytes_);
   while (sequence_.units() < units) {
     if (!sequence_.add_unit()) {
       throw Error(EINVAL, "'" + name_ + "': most_bytes is less than its length");

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
@@ -24,10 +25,16 @@ void MapBudget::raise(std::size_t maps, const std::string& what) {
 }
 
 void MapBudget::claim(std::size_t maps, const std::string& what) {
-  const std::size_t before = claimed_maps.fetch_add(maps);
-  if (before + maps <= limit()) return;
-  claimed_maps.fetch_sub(maps);
-  const std::size_t needed = (before + maps) * 8 / 7 + 8;
+  // A claim that is more than the limit by itself must not show in the sum of all, not for a
+  // moment.
+  const bool possible = maps <= limit();
+  const std::size_t before = possible ? claimed_maps.fetch_add(maps) : claimed();
+  if (possible) {
+    if (before + maps <= limit()) return;
+    claimed_maps.fetch_sub(maps);
+  }
+  const std::size_t needed =
+      detail::saturating_product(detail::saturating_sum(before, maps), 8) / 7 + 8;
   throw Error(
       ENOMEM,
       what + " can need " + std::to_string(maps) + " memory maps, and " + std::to_string(before) +

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
@@ -59,14 +60,16 @@ Reservation::Reservation(const Options& options) {
     throw Error(EINVAL, "a reservation aligned to " + format_bytes(options.alignment) +
                             ": the alignment must be a power of two and at least a page");
   }
-  if (options.bytes >= kAddressSpaceBytes - options.alignment - kReservationGuardBytes) {
-    throw Error(EINVAL, "a reservation of " + format_bytes(options.bytes) +
-                            " is beyond the 128 TiB of address space a process has");
-  }
-  auto round = [page](std::size_t bytes) { return (bytes + page - 1) / page * page; };
   const std::size_t least =
       options.least_bytes == 0 ? options.bytes : std::min(options.least_bytes, options.bytes);
-  std::size_t bytes = round(options.bytes);
+  const std::size_t limit = kAddressSpaceBytes - options.alignment - kReservationGuardBytes;
+  if (least >= limit) {
+    throw Error(EINVAL, "a reservation of " + format_bytes(least) +
+                            " is beyond the 128 TiB of address space a process has");
+  }
+  std::size_t bytes = options.bytes;
+  while (bytes >= limit) bytes = std::max(bytes / 2, least);
+  bytes = detail::round_up(bytes, page);
   for (;;) {
     int error = 0;
     const std::size_t padded = bytes + kReservationGuardBytes + options.alignment - page;
@@ -83,8 +86,9 @@ Reservation::Reservation(const Options& options) {
       }
       return;
     }
-    if (bytes / 2 < least) throw Error(error, why_refused(options.bytes, least));
-    bytes = round(bytes / 2);
+    const std::size_t fewer = detail::round_up(std::max(bytes / 2, least), page);
+    if (fewer == bytes) throw Error(error, why_refused(options.bytes, least));
+    bytes = fewer;
   }
 }
 

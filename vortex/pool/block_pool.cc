@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
 #include "vortex/fault/fault_engine.h"
@@ -143,7 +144,7 @@ struct BlockPool::State {
 BlockPool::BlockPool(const BlockPoolOptions& options)
     : name_(options.name),
       block_bytes_(chosen_block_bytes(options)),
-      block_count_(std::min<std::size_t>(options.pool_bytes / block_bytes_, Block::kNone)),
+      block_count_(std::min(options.pool_bytes / block_bytes_, kMaxPoolBlocks)),
       state_(std::make_unique<State>(*this)) {
   State& s = *state_;
   const std::string who = s.description();
@@ -393,7 +394,8 @@ void BlockPool::admit(const BlockQuota& quota) {
                           "' has " + std::to_string(block_count_) +
                           ", of which others hold or are guaranteed " + std::to_string(taken) +
                           ": make the pool at least " +
-                          format_bytes((taken + quota.minimum()) * block_bytes_));
+                          format_bytes(detail::saturating_product(
+                              detail::saturating_sum(taken, quota.minimum()), block_bytes_)));
 }
 
 void BlockPool::lower(BlockQuota& quota, std::size_t blocks) noexcept {

@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
+#include "vortex/pool/block_counts.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -24,6 +26,18 @@ constexpr bool kAlwaysExact = false;
 
 constexpr std::uint64_t kPageTableSpan = std::uint64_t{2} << 20;
 
+std::size_t window_of(const std::string& stream, const BlockWindow::OtherSide& other_side,
+                      std::size_t comeback_blocks) {
+  const std::string who = "stream '" + stream + "'";
+  const std::size_t blocks = detail::saturating_sum(comeback_blocks, 1);
+  expect_block_count(who, "comeback_blocks", blocks);
+  if (other_side.guaranteed_blocks >= blocks) return blocks;
+  throw Error(EINVAL, who + ": a comeback of " + std::to_string(comeback_blocks) +
+                          " blocks needs " + std::to_string(blocks) + ", and its " +
+                          other_side.what + " guarantees " +
+                          std::to_string(other_side.guaranteed_blocks));
+}
+
 StaleBlocks granted(StaleBlocks wanted, const BlockPool& pool) noexcept {
   return kAlwaysExact || !pool.aliases() ? 0 : wanted;
 }
@@ -37,18 +51,12 @@ BlockWindow::BlockWindow(const std::string& stream, Reservation& range, const Ot
       pool_(other_side.pool),
       in_place_(other_side.in_place),
       block_bytes_(pool_.block_bytes()),
-      window_blocks_(comeback_blocks + 1),
+      window_blocks_(window_of(stream, other_side, comeback_blocks)),
       slots_(window_blocks_),
       // On a pool of aliases, leave_behind() covers whole spans of small tables itself.
       page_tables_(range_, pool_.aliases() ? kPageTableSpan : block_bytes_),
       rights_(other_side.rights),
       stale_blocks_(granted(stale_blocks, pool_)) {
-  if (other_side.guaranteed_blocks < window_blocks_) {
-    throw Error(EINVAL, "stream '" + stream_ + "': a comeback of " +
-                            std::to_string(comeback_blocks) + " blocks needs " +
-                            std::to_string(window_blocks_) + ", and its " + other_side.what +
-                            " guarantees " + std::to_string(other_side.guaranteed_blocks));
-  }
   if (stale_blocks_ > 0) stale_maps_.emplace(stale_blocks_, "stream '" + stream_ + "'");
 }
 

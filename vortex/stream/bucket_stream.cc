@@ -46,12 +46,11 @@ int BucketStream::serve_read(std::uint64_t index, bool at_front) noexcept {
   // A reader that entered the block before in its middle has been seen already.
   if (!follows && index != reading_from_ + 1) reading_from_ = index;
   const bool nothing_appended = guard_set_at < last_front_at_;
-  const std::uint64_t read = index - 1 - comeback_blocks_;
-  const bool may_free = follows && nothing_appended && index >= run_begin_ + 1 + comeback_blocks_ &&
-                        blocks().state(read) == BlockState::kOpen;
+  const bool may_free = follows && nothing_appended && index - run_begin_ > comeback_blocks_ &&
+                        blocks().state(index - 1 - comeback_blocks_) == BlockState::kOpen;
   last_front_ = index;
   last_front_at_ = blocks().tick();
-  return may_free ? blocks().give_back(read) : 0;
+  return may_free ? blocks().give_back(index - 1 - comeback_blocks_) : 0;
 }
 
 int BucketStream::leave_entered(std::uint64_t index) noexcept {

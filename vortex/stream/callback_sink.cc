@@ -5,6 +5,7 @@
 
 #include "vortex/error.h"
 #include "vortex/os/waiting.h"
+#include "vortex/pool/block_counts.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -30,9 +31,14 @@ class CallbackSink final : public Sink {
   CauseText exception_text_;
 };
 
+std::size_t checked(std::size_t blocks, const std::string& name) {
+  expect_block_count("stream '" + name + "'", "its window in blocks", blocks);
+  return blocks;
+}
+
 CallbackSink::CallbackSink(BlockPool& pool, std::size_t blocks, DrainFunction drain_function,
                            const std::string& name)
-    : quota_(pool, blocks, blocks, "stream '" + name + "'"),
+    : quota_(pool, checked(blocks, name), blocks, "stream '" + name + "'"),
       drain_function_(std::move(drain_function)) {}
 
 CallbackSink::~CallbackSink() {

@@ -7,6 +7,7 @@
 
 #include "vortex/error.h"
 #include "vortex/os/waiting.h"
+#include "vortex/pool/block_counts.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -35,9 +36,20 @@ class CallbackSource final : public Source {
   CauseText exception_text_;
 };
 
+std::size_t checked(std::size_t blocks, std::optional<std::uint64_t> length_bytes,
+                    const std::string& name) {
+  const std::string who = "stream '" + name + "'";
+  expect_block_count(who, "its window in blocks", blocks);
+  if (length_bytes == ~std::uint64_t{0}) {
+    throw Error(EINVAL,
+                who + ": no address space holds " + std::to_string(*length_bytes) + " bytes");
+  }
+  return blocks;
+}
+
 CallbackSource::CallbackSource(BlockPool& pool, std::size_t blocks, FillFunction fill_function,
                                std::optional<std::uint64_t> length_bytes, const std::string& name)
-    : quota_(pool, blocks, blocks, "stream '" + name + "'"),
+    : quota_(pool, checked(blocks, length_bytes, name), blocks, "stream '" + name + "'"),
       fill_function_(std::move(fill_function)),
       length_(length_bytes.value_or(kUnknown)) {}
 

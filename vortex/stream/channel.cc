@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -219,7 +220,7 @@ Status Channel::finish(std::uint64_t length) noexcept {
   {
     std::lock_guard lock(mutex_);
     const std::size_t block_bytes = pool_->block_bytes();
-    const bool all_read = reader_next_ >= (length + block_bytes - 1) / block_bytes;
+    const bool all_read = reader_next_ >= detail::units_for(length, block_bytes);
     status = stopped(false);
     if (status.ok() && reader_left_ && !all_read) status = kReaderLeft;
     finished_ = true;

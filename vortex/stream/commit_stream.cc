@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/fault/fault_engine.h"
 #include "vortex/os/futex.h"
@@ -21,7 +22,38 @@ constexpr const char kRefused[] = "the kernel refuses to commit, guard or decomm
 
 constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
 
+constexpr std::size_t kMaxSlots = std::size_t{1} << 20;
+
 enum class BlockState : std::uint8_t { kReserved, kCommitted, kGuarded };
+
+// A writer that goes through its blocks out of order spreads them over L more.
+std::size_t slots_for(const CommitStreamOptions& options) noexcept {
+  const std::size_t writing = detail::saturating_product(options.writer_comeback_blocks, 2);
+  const std::size_t reading = detail::saturating_sum(options.reader_comeback_blocks, 1);
+  return detail::saturating_sum(options.read_ahead_blocks,
+                                detail::saturating_sum(writing, reading));
+}
+
+const CommitStreamOptions& checked(const CommitStreamOptions& options, std::uint64_t reserved) {
+  const std::string who = "stream '" + options.name + "': ";
+  if (options.block_bytes == 0 || options.block_bytes % os::page_bytes() != 0) {
+    throw Error(EINVAL, who + "a block of " + format_bytes(options.block_bytes) +
+                            " is no multiple of the page");
+  }
+  if (options.read_ahead_blocks == 0) {
+    throw Error(EINVAL, who +
+                            "without read-ahead the guard that the reader needs is never set; "
+                            "read_ahead_blocks must be at least 1");
+  }
+  const std::size_t window = slots_for(options);
+  if (window > kMaxSlots || options.block_bytes > reserved / window) {
+    throw Error(EINVAL, who + "its window of " + std::to_string(window) + " blocks of " +
+                            format_bytes(options.block_bytes) + " is too large: the most is " +
+                            std::to_string(kMaxSlots) + ", and " + format_bytes(reserved) +
+                            " are reserved");
+  }
+  return options;
+}
 
 }  // namespace
 
@@ -36,7 +68,7 @@ struct CommitStreamBase::State {
         writer_comeback(options.writer_comeback_blocks),
         reader_comeback(options.reader_comeback_blocks),
         empty(static_cast<std::uint32_t>(read_ahead + writer_comeback)),
-        slots(read_ahead + 2 * writer_comeback + reader_comeback + 1),
+        slots(slots_for(options)),
         page_tables(range, options.block_bytes) {}
 
   std::size_t slot_number(std::uint64_t index) const noexcept { return index % slots.size(); }
@@ -59,8 +91,7 @@ struct CommitStreamBase::State {
   FutexSemaphore empty;
 
   // Guarded by the stream's lock.
-  // Block `index` is in slot index % slots.size(). At most N + L + M + 1 blocks are committed; a
-  // writer that goes through them out of order spreads them over L more.
+  // Block `index` is in slot index % slots.size(). At most N + L + M + 1 blocks are committed.
   std::vector<Slot> slots;
   std::uint64_t writer_next = 0;  // one more than the highest block the writer touched
   std::uint64_t guarded = 0;      // blocks below are guarded or gone
@@ -79,17 +110,8 @@ CommitStreamBase::CommitStreamBase(const Options& options)
              {.bytes = options.reserve_bytes,
               .least_bytes = std::min(options.least_reserve_bytes, options.reserve_bytes)}),
       block_bytes_(options.block_bytes),
-      state_(std::make_unique<State>(options, reservation())) {
+      state_(std::make_unique<State>(checked(options, reserved_bytes()), reservation())) {
   State& s = *state_;
-  if (block_bytes_ == 0 || block_bytes_ % os::page_bytes() != 0) {
-    throw Error(EINVAL, "stream '" + name() + "': a block of " + format_bytes(block_bytes_) +
-                            " is no multiple of the page");
-  }
-  if (s.read_ahead == 0) {
-    throw Error(EINVAL, "stream '" + name() +
-                            "': without read-ahead the guard that the reader needs is never set; "
-                            "read_ahead_blocks must be at least 1");
-  }
   open();
   try {
     s.guards.emplace(s.slots.size(), userfaultfd_in_use());
@@ -191,7 +213,7 @@ bool CommitStreamBase::serve_reader(std::uint64_t index, std::uint64_t offset) n
 bool CommitStreamBase::serve_end(std::uint64_t offset) noexcept {
   State& s = *state_;
   const std::uint64_t page = os::page_bytes();
-  const std::uint64_t filler_offset = (s.length + page - 1) / page * page;
+  const std::uint64_t filler_offset = detail::round_up(s.length, page);
   if (s.length == kUnknown || offset < s.length || offset >= filler_offset + page) {
     return fail(ERANGE, "a read past the end of the data, or of a block that was never written",
                 offset);
@@ -257,7 +279,7 @@ void CommitStreamBase::finish_bytes(std::uint64_t length) {
     std::lock_guard lock(mutex());
     failure().throw_if_failed();
     if (s.length != kUnknown) throw Error(EALREADY, "stream '" + name() + "' is finished already");
-    const std::uint64_t blocks = (length + block_bytes_ - 1) / block_bytes_;
+    const std::uint64_t blocks = detail::units_for(length, block_bytes_);
     if (length < s.guarded * block_bytes_ || blocks > s.writer_next) {
       throw Error(EINVAL, "stream '" + name() + "': the data cannot end at " +
                               std::to_string(length) + " bytes; blocks " +

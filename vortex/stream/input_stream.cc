@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
@@ -15,20 +16,16 @@
 namespace vortex::inline v0 {
 namespace {
 
-std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
-  return (value + unit - 1) / unit * unit;
-}
-
 AddressSpace space_for(const Source& source, std::size_t block_bytes,
                        const InputStreamOptions& options) {
   std::uint64_t needed = std::uint64_t{1} << 30;
   std::uint64_t wanted = kUnknownLengthReservation;
   if (const auto length = source.length()) {
     // Whole blocks, and a block more for the filler that follows the data.
-    needed = round_up(*length, block_bytes) + block_bytes;
+    needed = detail::saturating_sum(detail::round_up(*length, block_bytes), block_bytes);
     wanted = needed;
   }
-  if (options.reserve_bytes != 0) wanted = round_up(options.reserve_bytes, block_bytes);
+  if (options.reserve_bytes != 0) wanted = detail::round_up(options.reserve_bytes, block_bytes);
   const std::uint64_t least =
       options.least_reserve_bytes != 0 ? options.least_reserve_bytes : std::min(needed, wanted);
   return {.bytes = wanted, .least_bytes = std::min(least, wanted)};
@@ -67,7 +64,7 @@ std::size_t InputStreamBase::comeback_blocks() const noexcept {
 }
 
 std::uint64_t InputStreamBase::readable_bytes(std::uint64_t offset) const {
-  return vortex::readable_bytes(*this, block_bytes(), offset);
+  return vortex::readable_bytes(*this, reserved_bytes(), block_bytes(), offset);
 }
 
 StaleBlocks InputStreamBase::stale_blocks() const noexcept { return state_->window.stale_blocks(); }
@@ -151,7 +148,7 @@ bool InputStreamBase::release_below(std::uint64_t floor, std::uint64_t offset) n
 
 bool InputStreamBase::serve_end(std::uint64_t offset, std::uint64_t length) noexcept {
   const std::uint64_t page = os::page_bytes();
-  const std::uint64_t filler_offset = round_up(length, page);
+  const std::uint64_t filler_offset = detail::round_up(length, page);
   if (offset >= filler_offset + page) {
     LineBuffer<128> cause;
     cause.text("a read past the end of the data, which are ").number(length).text(" bytes long");

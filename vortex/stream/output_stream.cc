@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/futex.h"
 #include "vortex/pool/block_memory.h"
@@ -157,7 +158,7 @@ void OutputStreamBase::finish_bytes(std::uint64_t length) {
                               std::to_string(handed_over * block_bytes()) +
                               " bytes have been handed over already");
     }
-    const std::uint64_t blocks = (length + block_bytes() - 1) / block_bytes();
+    const std::uint64_t blocks = detail::units_for(length, block_bytes());
     if (hand_over_below(blocks, length, length)) {
       state_->finished = true;
       drop_all();

@@ -1,18 +1,42 @@
 #include "vortex/pipeline.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <string>
 
+#include "vortex/detail/saturating.h"
+#include "vortex/error.h"
+#include "vortex/pool/block_counts.h"
 #include "vortex/stream/channel.h"
 
 namespace vortex::inline v0::detail {
+namespace {
+
+// N + L + M + 1.
+std::size_t blocks_of(const PipelineOptions& options) {
+  const std::string who = "pipeline '" + options.name + "'";
+  expect_block_count(who, "read_ahead_blocks", options.read_ahead_blocks);
+  expect_block_count(who, "writer_comeback_blocks", options.writer_comeback_blocks);
+  expect_block_count(who, "reader_comeback_blocks", options.reader_comeback_blocks);
+  const std::size_t windows =
+      saturating_sum(options.writer_comeback_blocks, options.reader_comeback_blocks);
+  const std::size_t blocks = saturating_sum(saturating_sum(windows, options.read_ahead_blocks), 1);
+  expect_block_count(who, "its number of blocks", blocks);
+  return blocks;
+}
+
+}  // namespace
 
 std::shared_ptr<Channel> make_channel(const PipelineOptions& options) {
+  const std::size_t blocks = blocks_of(options);
+  if (options.length_bytes == ~std::uint64_t{0}) {
+    throw Error(EINVAL, "pipeline '" + options.name + "': no address space holds " +
+                            std::to_string(*options.length_bytes) + " bytes");
+  }
   std::shared_ptr<BlockPool> pool = options.pool;
   if (!pool) {
-    const std::size_t blocks = options.read_ahead_blocks + options.writer_comeback_blocks +
-                               options.reader_comeback_blocks + 1;
     pool = std::make_shared<BlockPool>(BlockPoolOptions{
-        .pool_bytes = blocks * options.block_bytes,
+        .pool_bytes = detail::saturating_product(blocks, options.block_bytes),
         .block_bytes = options.block_bytes,
         .kind = options.pool_kind,
         .name = options.name,
@@ -63,7 +87,7 @@ OutputStreamOptions writer_options(const PipelineOptions& options) {
       .gaps = options.gaps};
   if (options.length_bytes) {
     // A block more than the data need, so that a write past the end is our error to report.
-    result.reserve_bytes = *options.length_bytes + 2 * kMaxBlockBytes;
+    result.reserve_bytes = saturating_sum(*options.length_bytes, 2 * kMaxBlockBytes);
     result.least_reserve_bytes = result.reserve_bytes;
   }
   return result;

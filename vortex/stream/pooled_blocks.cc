@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
@@ -17,8 +18,7 @@ PooledBlocks::PooledBlocks(const std::string& stream, StreamPool& pool, std::byt
       block_bytes_(pool.block_bytes()),
       limit_(bytes / block_bytes_),
       owner_pid_(getpid()) {
-  const std::size_t page = os::page_bytes();
-  slots_bytes_ = (limit_ * sizeof(Slot) + page - 1) / page * page;
+  slots_bytes_ = detail::round_up(limit_ * sizeof(Slot), os::page_bytes());
   int error = 0;
   slots_ = reinterpret_cast<Slot*>(os::map_memory(nullptr, slots_bytes_, &error));
   if (slots_ == nullptr) {

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/os/futex.h"
 #include "vortex/pool/block_memory.h"
 #include "vortex/stream/pooled_blocks.h"
@@ -12,7 +13,7 @@ namespace vortex::inline v0 {
 namespace {
 
 AddressSpace whole_blocks(std::uint64_t bytes, std::size_t block_bytes) {
-  return {.bytes = (bytes + block_bytes - 1) / block_bytes * block_bytes};
+  return {.bytes = detail::round_up(bytes, block_bytes)};
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ int PooledStream::open_range(std::uint64_t offset, std::uint64_t bytes) noexcept
 int PooledStream::give_back_range(std::uint64_t begin, std::uint64_t end) noexcept {
   std::lock_guard lock(mutex());
   const std::uint64_t last = std::min(end / block_bytes(), blocks_->extent());
-  for (std::uint64_t index = (begin + block_bytes() - 1) / block_bytes(); index < last; ++index) {
+  for (std::uint64_t index = detail::units_for(begin, block_bytes()); index < last; ++index) {
     if (blocks_->state(index) == BlockState::kEmpty) continue;
     if (const int error = blocks_->give_back(index)) return error;
   }

@@ -43,7 +43,7 @@ int VanishingArrayBase::serve_read(std::uint64_t index, bool) noexcept {
   const bool continues = reading_ != kNone && index > reading_;
   if (!continues) read_begin_ = index;
   reading_ = index;
-  for (; read_begin_ + comeback_blocks_ < index; ++read_begin_) {
+  for (; index - read_begin_ > comeback_blocks_; ++read_begin_) {
     if (blocks().state(read_begin_) != BlockState::kOpen) continue;
     if (const int error = blocks().give_back(read_begin_)) return error;
   }

@@ -1,0 +1,37 @@
+// Arithmetic with numbers that callers give, whose results need not fit.
+#pragma once
+
+#include <concepts>
+#include <limits>
+#include <type_traits>
+
+namespace vortex::inline v0::detail {
+
+// A sum or a product that does not fit is the largest number there is. No file, memory or address
+// space is as large as that, so the limits that the result meets refuse it, where one that wraps
+// would pass them.
+template <std::unsigned_integral T>
+constexpr T saturating_sum(T a, std::type_identity_t<T> b) noexcept {
+  T sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<T>::max() : sum;
+}
+
+template <std::unsigned_integral T>
+constexpr T saturating_product(T a, std::type_identity_t<T> b) noexcept {
+  T product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<T>::max() : product;
+}
+
+// How many units, which are not 0, hold so much.
+template <std::unsigned_integral T>
+constexpr T units_for(T value, std::type_identity_t<T> unit) noexcept {
+  return value / unit + (value % unit != 0 ? 1 : 0);
+}
+
+// The least whole number of units that holds so much; saturating.
+template <std::unsigned_integral T>
+constexpr T round_up(T value, std::type_identity_t<T> unit) noexcept {
+  return saturating_product(units_for(value, unit), unit);
+}
+
+}  // namespace vortex::inline v0::detail
