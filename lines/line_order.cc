@@ -4,6 +4,7 @@
 
 #include "lines/keys/key_room.h"
 #include "lines/whole_key.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
 
@@ -45,7 +46,9 @@ char* KeyBatch::room(std::size_t bytes) {
     if (fixed_.size() - size_ < bytes) throw KeyRoomFull();
     return fixed_.data() + size_;
   }
-  if (bytes_.size() - size_ < bytes) bytes_.resize(2 * (size_ + bytes));
+  if (bytes_.size() - size_ < bytes) {
+    bytes_.resize(detail::saturating_product(detail::saturating_sum(size_, bytes), 2));
+  }
   return bytes_.data() + size_;
 }
 

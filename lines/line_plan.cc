@@ -10,8 +10,10 @@
 #include "lines/input_text.h"
 #include "lines/line_run.h"
 #include "lines/record_keys.h"
+#include "sort/job/least_memory.h"
 #include "sort/merge/prefetch_kind.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/detail/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
@@ -150,16 +152,12 @@ PrefetchKind kind_for(const LinePlan& plan, std::uint64_t longest) {
                                                                : plan.prefetch;
 }
 
-}  // namespace
-
-LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes) {
+// A plan with this memory, if there is one.
+std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t memory_bytes,
+                                  std::optional<std::uint64_t> bytes) {
+  if (memory_bytes < kMinMemoryBytes) return std::nullopt;
   LinePlan plan;
-  plan.memory_bytes = resources.memory_bytes;
-  if (plan.memory_bytes < kMinMemoryBytes) {
-    throw Error(ENOMEM, "sorting lines with " + format_bytes(plan.memory_bytes) +
-                            " of memory: at least " + format_bytes(kMinMemoryBytes) +
-                            " are needed");
-  }
+  plan.memory_bytes = memory_bytes;
   plan.threads = detail::ThreadTeam::resolve(resources.threads);
   std::uint64_t memory =
       plan.memory_bytes - std::min(plan.memory_bytes / kProgramShare, kProgramBytes);
@@ -177,6 +175,10 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
   }
   memory -= plan_forecasts(plan, memory, bytes);
   plan.pool_blocks = static_cast<std::size_t>(memory / (plan.block_bytes + kBytesBesideBlock));
+  // Memory for which even the largest blocks need more maps is left to the arenas.
+  if (resources.block_bytes == 0) {
+    plan.pool_blocks = std::min(plan.pool_blocks, MapBudget::available() / 4);
+  }
 
   // Reading and writing get a quarter at most while runs are formed.
   for (std::size_t ahead = kReadAhead; ahead > 0; --ahead) {
@@ -190,20 +192,30 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
     const auto write_behind = static_cast<std::size_t>(blocks / kWriteBehindShare);
     if (write_behind > kReadAhead) plan_forming(plan, memory, read_ahead, write_behind);
   }
-  if (plan.most_runs(0) < 2 || plan.arena_bytes < memory / 4) {
-    throw Error(ENOMEM,
-                "sorting lines with " + format_bytes(plan.memory_bytes) +
-                    " of memory and blocks of " + format_bytes(plan.block_bytes) +
-                    ": no two runs can be merged; at least " +
-                    format_bytes((3 * kBlocksOfRun + kOtherBlocks) * plan.block_bytes * 9 / 8) +
-                    " are needed, or smaller blocks");
-  }
+  if (plan.most_runs(0) < 2 || plan.arena_bytes < memory / 4) return std::nullopt;
   // Two runs with such records can be merged, and an arena that is a half holds one.
   const std::uint64_t half = plan.pool_blocks / 2 * plan.block_bytes;
   plan.longest_record = std::min<std::uint64_t>(
       plan.arena_bytes / 2 - plan.arena_bytes / 16,
       half - std::min<std::uint64_t>(half, (plan.writing_blocks() + 4) * plan.block_bytes));
   return plan;
+}
+
+}  // namespace
+
+LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes) {
+  if (auto plan = try_lines(resources, resources.memory_bytes, bytes)) return *plan;
+  const std::uint64_t enough =
+      least_memory(resources.memory_bytes, [&](std::uint64_t memory_bytes) -> bool {
+        return try_lines(resources, memory_bytes, bytes).has_value();
+      });
+  throw Error(ENOMEM, "sorting lines with " + format_bytes(resources.memory_bytes) + " of memory" +
+                          (resources.block_bytes != 0
+                               ? " and blocks of " + format_bytes(resources.block_bytes)
+                               : std::string()) +
+                          (enough != 0 ? ": at least " + format_bytes(enough) + " are needed"
+                                       : std::string(": no memory is enough")) +
+                          (resources.block_bytes != 0 ? ", or smaller blocks" : ""));
 }
 
 std::size_t LinePlan::writing_blocks() const {
@@ -219,7 +231,7 @@ unsigned LinePlan::writers_at_once() const {
 
 // What each of so many merges has for reading; what they keep of the blocks is not used for blocks.
 std::size_t LinePlan::reading_blocks(std::uint64_t blocks, unsigned merges) const {
-  const std::uint64_t kept = (blocks * kBytesOfMergedBlock + block_bytes - 1) / block_bytes;
+  const std::uint64_t kept = detail::units_for(blocks * kBytesOfMergedBlock, block_bytes);
   const std::uint64_t each = (pool_blocks - std::min<std::uint64_t>(pool_blocks, kept)) / merges;
   return static_cast<std::size_t>(each - std::min<std::uint64_t>(each, writing_blocks()));
 }

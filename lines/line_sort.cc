@@ -24,6 +24,7 @@
 #include "lines/output_pieces.h"
 #include "lines/text_cursor.h"
 #include "sort/job/sort_files.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
 #include "vortex/guarded.h"
@@ -308,7 +309,7 @@ void LineFiles::open_parts(const std::vector<std::unique_ptr<Part>>& sorted,
     parts[i].bytes =
         sorted[i]->text_bytes() + sorted[i]->counted() * framing_bytes(options_.framing);
     if (i > 0) {
-      const std::uint64_t border = (begin + block_bytes - 1) / block_bytes * block_bytes;
+      const std::uint64_t border = detail::round_up(begin, block_bytes);
       parts[i].head.resize(static_cast<std::size_t>(border - begin));
       parts[i].writer.emplace(files_.open_writer_behind(border, job_.pool(), job_.plan().writer,
                                                         parts[i].bytes + block_bytes));
@@ -378,7 +379,9 @@ void LineFiles::write_parts(const std::vector<std::unique_ptr<Part>>& sorted,
 void LineFiles::write_runs_of(InputMerge& inputs) {
   const std::uint64_t memory = job_.plan().memory_bytes;
   const std::optional<std::uint64_t> bytes = inputs.length();
-  const std::uint64_t wanted = bytes ? kMaxStored * *bytes + kMinRunBytes : kRunOfUnknown * memory;
+  const std::uint64_t wanted =
+      bytes ? detail::saturating_sum(detail::saturating_product(*bytes, kMaxStored), kMinRunBytes)
+            : kRunOfUnknown * memory;
   const std::uint64_t space = address_space_left();
   const std::uint64_t limit = std::min(wanted, space / 4);
   const std::uint64_t most = std::min(limit + memory, space / 2);  // the last record may be long

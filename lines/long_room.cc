@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
@@ -11,8 +12,7 @@ namespace vortex::inline v0 {
 namespace {
 
 std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
-  const std::uint64_t page = os::page_bytes();
-  return (bytes + page - 1) / page * page;
+  return detail::round_up(bytes, os::page_bytes());
 }
 
 }  // namespace

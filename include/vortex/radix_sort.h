@@ -46,8 +46,9 @@ struct RadixSortReport {
 
 // How many blocks beyond those of the array the pool must have: one for each bucket's partly filled
 // block, and some for records that straddle blocks and for blocks that the system refuses to take.
+// For 0 to 8 bits.
 constexpr std::size_t radix_sort_extra_blocks(int split_bits) {
-  return (std::size_t{1} << split_bits) + 4;
+  return (std::size_t{1} << std::clamp(split_bits, 0, 8)) + 4;
 }
 
 namespace detail {

@@ -68,7 +68,7 @@ inline constexpr std::size_t kMaxRecordBytes = std::size_t{1} << 20;
 
 // Blocks that a reader or writer of records holds at once: two where records straddle blocks.
 inline std::size_t blocks_for_records(std::size_t block_bytes, std::size_t record_bytes) noexcept {
-  return block_bytes % record_bytes == 0 ? 1 : 2;
+  return record_bytes == 0 || block_bytes % record_bytes == 0 ? 1 : 2;
 }
 
 // Records of one length, ordered by their keys, the first counting most. Records are compared by

@@ -26,8 +26,8 @@ struct SortOptions {
   // Records with equal keys keep their order. Costs nothing for bare keys.
   bool stable = false;
   // How many threads may work, the calling one among them; 0: one for each core that the process
-  // may use, by its affinity and by the quotas of its control groups. The result is the same, to
-  // the byte.
+  // may use, by its affinity and by the quotas of its control groups. More than 4096 are 4096. The
+  // result is the same, to the byte.
   unsigned threads = 0;
 };
 

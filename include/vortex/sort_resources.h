@@ -14,6 +14,7 @@
 
 #include "vortex/detail/export.h"
 #include "vortex/detail/in_place.h"
+#include "vortex/detail/thread_team.h"
 #include "vortex/disk.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -104,10 +105,16 @@ struct RunCounts {
 // read and the output is written with. Disks of a kind or a depth of one's own come in here.
 using SortDiskFunction = std::function<std::unique_ptr<Disk>(const std::string& folder)>;
 
-// The same for sorts of files and for sorters.
+// The most memory and the most threads that a sort can be given.
+inline constexpr std::uint64_t kMaxSortMemoryBytes = std::uint64_t{1} << 46;
+inline constexpr unsigned kMaxSortThreads = detail::ThreadTeam::kMaxThreads;
+
+// The same for sorts of files and for sorters. Numbers beyond their limits are refused where the
+// sort begins: Error(EINVAL) that names the option.
 struct SortResources {
-  // For everything that is resident: blocks, scratch, tables, streams, buffers, and of the program
-  // 16 MiB, or a thirty-second part of this where that is less. 0: default_memory_bytes().
+  // At most kMaxSortMemoryBytes, for everything that is resident: blocks, scratch, tables, streams,
+  // buffers, and of the program 16 MiB, or a thirty-second part of this where that is less. 0:
+  // default_memory_bytes().
   std::uint64_t memory_bytes = 0;
   // Memory that this sort shares with others of the process: the sort gets what is free of it, at
   // most `memory_bytes` and at least `least_memory_bytes` (0: a quarter of the most), and waits for
@@ -120,7 +127,7 @@ struct SortResources {
   // How fast the disk of each folder is, in bytes a second or any other unit: a folder gets that
   // share of the runs, but no more than it has room for. Empty: all are equally fast.
   std::vector<double> folder_speeds = {};
-  std::size_t block_bytes = 0;  // 0: what suits the memory
+  std::size_t block_bytes = 0;  // a power of two, 16 KiB to 64 MiB; 0: what suits the memory
   // What each request costs a disk beside its bytes, see measure_request_cost(): expensive ones
   // make blocks large. none: measured, once for each file system and process, when files of 4 GiB
   // or more are sorted that do not fit in memory; otherwise it counts for nothing.
@@ -135,7 +142,8 @@ struct SortResources {
   std::uint64_t seed = 1;  // which run lies on which disk
   // Beside those of the disks, the caller's included. With two or more a run is sorted and written
   // while the next one comes in, and the order of the records, comparators included, is asked by
-  // so many threads at a time. 0: as many as the process may use processors.
+  // so many threads at a time. At most kMaxSortThreads; 0: as many as the process may use
+  // processors.
   unsigned threads = 0;
   std::stop_token stop = {};  // the sort ends with Error(ECANCELED) soon after a request
   // Called about once a megabyte by the thread that sorts: the one that pushes or has called the
@@ -143,6 +151,9 @@ struct SortResources {
   SortProgressFunction progress = {};
 };
 
+// Limits of the numbers: memory, threads and blocks as in SortResources, kMaxSortInputBytes for the
+// input and the stacks, kMaxBlockBytes for records, forecasts and scratch,
+// RunFormationOptions::kMaxBuckets buckets, and 2^16 disks.
 struct SortPlanRequest {
   std::optional<std::uint64_t> bytes;  // of the input; none: not known beforehand (a pipe)
   std::size_t record_bytes = 0;
@@ -165,7 +176,17 @@ struct SortPlanRequest {
   unsigned threads = 1;  // the sort's own; with two or more a run is written while the next comes
   // The scratch that a thread takes for each record of a bucket that it sorts beside others.
   std::size_t scratch_per_record = 32;
+  // Records are pushed one by one: push_buffer_bytes() of the memory gather them first.
+  bool pushed = false;
 };
+
+// The longest input that can be planned for.
+inline constexpr std::uint64_t kMaxSortInputBytes = std::uint64_t{1} << 62;
+
+// The size of the buffer in which records that are pushed one by one gather: 64 KiB, or a sixteenth
+// of the memory where that is less, in whole records, one at least.
+VORTEX_EXPORT std::size_t push_buffer_bytes(std::uint64_t memory_bytes,
+                                            std::size_t record_bytes) noexcept;
 
 // How run formation divides its memory.
 struct RunFormationOptions {
@@ -242,8 +263,8 @@ struct VORTEX_EXPORT SortPlan {
   std::uint64_t largest_merge_order() const;
 
   // So many bytes more than the plan was made for, when `runs` have been formed and the pool is to
-  // be made anew for merging them. Returns whether kernel maps and address space suffice; if not,
-  // nothing has changed.
+  // be made anew for merging them. Returns whether kernel maps and address space suffice, and the
+  // memory stays within kMaxSortMemoryBytes; if not, nothing has changed.
   bool add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs);
 
   // The address space that the sort takes at most, in any phase: the pool, the streams with what
@@ -266,8 +287,9 @@ struct VORTEX_EXPORT SortPlan {
 // Larger blocks take less time for their bytes, and more passes: the block size is the one with
 // which the whole is fastest. Beyond 2 MiB they only grow where the maps do not suffice for less,
 // or where requests cost a disk as much as 256 KiB or more. Throws Error: ENOMEM when the memory is
-// too small, with the least that would do, or when maps or address space are; EINVAL for a block
-// size that no pool can have or that no record fits into.
+// too small, with the least that would do, which does, or when maps or address space are; EINVAL
+// for a block size that no pool can have or that no record fits into, and for numbers beyond their
+// limits.
 VORTEX_EXPORT SortPlan plan_sort(const SortPlanRequest& request);
 
 // Several lines for people.
@@ -280,7 +302,8 @@ VORTEX_EXPORT std::uint64_t address_space_left();
 // Advice for messages where the address space is too little.
 VORTEX_EXPORT std::string address_space_advice();
 
-// The same resources, with the default memory where they name none.
+// The same resources, with the default memory where they name none. Throws Error(EINVAL) for
+// numbers beyond their limits.
 VORTEX_EXPORT SortResources with_memory(SortResources resources);
 
 // The sort's share of its budget, and that much as its memory. Without a budget nothing changes,

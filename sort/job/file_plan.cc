@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <optional>
 
+#include "sort/job/least_memory.h"
 #include "sort/merge/merge_passes.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -59,24 +61,44 @@ SortPlan plan_of_input_merge(SortPlan plan, std::uint64_t inputs) {
   plan.writer = plan.plain_writer();
   plan.run_write_behind = plan.writer.write_behind;
   const std::uint64_t order = plan.plain_merge_order();
-  plan.runs = (inputs + order - 1) / order;
+  plan.runs = detail::units_for(inputs, order);
   plan.merge_order =
       plan.runs > 1 ? smallest_merge_order(plan.runs, plan.largest_merge_order()) : 0;
   plan.passes = 1 + (plan.runs > 1 ? merge_passes(plan.runs, plan.merge_order) : 0);
   return plan;
 }
 
+// None: the memory is too little, or `error` says what else is.
+std::optional<SortPlan> try_inputs(const SortPlanRequest& request, std::uint64_t inputs,
+                                   std::optional<Error>& error) {
+  try {
+    const SortPlan thrifty = plan_thriftily(request);
+    if (thrifty.plain_merge_order() >= inputs) return plan_of_input_merge(thrifty, inputs);
+    if (const auto plan = try_input_merge(request)) return plan_of_input_merge(*plan, inputs);
+  } catch (const Error& refusal) {
+    error = refusal;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 SortPlan plan_input_merge(const SortPlanRequest& request, std::uint64_t inputs) {
-  const SortPlan thrifty = plan_thriftily(request);
-  if (thrifty.plain_merge_order() >= inputs) return plan_of_input_merge(thrifty, inputs);
-  if (const auto plan = try_input_merge(request)) return plan_of_input_merge(*plan, inputs);
-  SortPlanRequest larger = request;
-  while (!try_input_merge(larger)) larger.memory_bytes += request.memory_bytes / 16;
-  throw Error(ENOMEM, "merging with " + format_bytes(request.memory_bytes) +
-                          " of memory: no two inputs fit; at least " +
-                          format_bytes(larger.memory_bytes) + " are needed");
+  std::optional<Error> error;
+  if (const auto plan = try_inputs(request, inputs, error)) return *plan;
+  if (error && error->code().value() != ENOMEM) throw *error;
+  // Sorting takes less than merging two inputs does.
+  const std::uint64_t enough = least_memory(request.memory_bytes, [&](std::uint64_t bytes) -> bool {
+    SortPlanRequest larger = request;
+    larger.memory_bytes = bytes;
+    std::optional<Error> ignored;
+    return try_inputs(larger, inputs, ignored).has_value();
+  });
+  if (enough == 0 && error) throw *error;
+  throw Error(
+      ENOMEM,
+      "merging with " + format_bytes(request.memory_bytes) + " of memory: no two inputs fit" +
+          (enough == 0 ? std::string() : "; at least " + format_bytes(enough) + " are needed"));
 }
 
 }  // namespace vortex::inline v0

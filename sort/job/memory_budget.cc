@@ -331,8 +331,9 @@ void MemoryShare::end_lending() noexcept {
 MemoryShare take_memory_share(SortResources& resources) {
   if (!resources.budget) return {};
   const std::uint64_t most = std::min(resources.memory_bytes, resources.budget->bytes());
-  const std::uint64_t least =
-      resources.least_memory_bytes != 0 ? resources.least_memory_bytes : most / 4;
+  const std::uint64_t least = resources.least_memory_bytes != 0
+                                  ? resources.least_memory_bytes
+                                  : std::max<std::uint64_t>(most / 4, 1);
   MemoryShare share = resources.budget->take(least, most, resources.stop);
   resources.memory_bytes = share.bytes();
   return share;

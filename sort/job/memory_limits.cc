@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "io/disk/open_disk.h"
+#include "sort/job/sort_limits.h"
 #include "vortex/error.h"
 #include "vortex/os/control_groups.h"
 #include "vortex/os/map_budget.h"
@@ -105,6 +106,7 @@ std::uint64_t default_memory_bytes(const MemoryLimits& limits) {
 }
 
 SortResources with_memory(SortResources resources) {
+  expect_limits(resources);
   if (resources.memory_bytes == 0) resources.memory_bytes = default_memory_bytes();
   return resources;
 }

@@ -16,6 +16,7 @@
 #include "io/file/single_file.h"
 #include "sort/job/sort_folders.h"
 #include "sort/runs/run_store.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
 
@@ -183,7 +184,7 @@ std::optional<std::uint64_t> SortFiles::input_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& input : inputs_) {
     if (!input->length_bytes()) return std::nullopt;
-    bytes += *input->length_bytes();
+    bytes = detail::saturating_sum(bytes, *input->length_bytes());
   }
   return bytes;
 }
@@ -271,8 +272,10 @@ FileWriterOptions SortFiles::writer_options(BlockPool& pool, FileWriterOptions o
   options.gaps = Gaps::kUnspecified;  // a sort writes every byte
   options.caching = options_.resources.caching;
   options.sync = true;
-  options.reserve_bytes = (most_bytes / pool.block_bytes() + 1) * pool.block_bytes();
-  options.least_reserve_bytes = (least_bytes / pool.block_bytes() + 1) * pool.block_bytes();
+  options.reserve_bytes =
+      detail::round_up(detail::saturating_sum(most_bytes, 1), pool.block_bytes());
+  options.least_reserve_bytes =
+      detail::round_up(detail::saturating_sum(least_bytes, 1), pool.block_bytes());
   options.disk = disk_.get();
   options.pool = &pool;
   return options;

@@ -11,6 +11,7 @@
 #include "sort/job/sort_folders.h"
 #include "sort/record/forecast_keys.h"
 #include "sort/runs/bucket_sorters.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/os/activity.h"
@@ -63,7 +64,7 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   request.threads = resources_.threads != 0 ? resources_.threads : usable_cores();
   constexpr std::size_t kMany = 1 << 20;  // beside which fixed parts are little
   if (const auto bytes = BucketSorters::part_bytes(*order_, kMany)) {
-    request.scratch_per_record = (*bytes + kMany - 1) / kMany;
+    request.scratch_per_record = detail::units_for(*bytes, kMany);
   }
   limit_to_process(request, resources_.backend, request.disks + other_disks);
   return request;

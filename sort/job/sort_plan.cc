@@ -5,12 +5,15 @@
 #include <cerrno>
 #include <utility>
 
+#include "sort/job/least_memory.h"
+#include "sort/job/sort_limits.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/prefetch_kind.h"
 #include "sort/runs/partitioners.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -21,7 +24,6 @@
 namespace vortex::inline v0 {
 namespace {
 
-constexpr std::uint64_t kMaxMemoryBytes = std::uint64_t{1} << 46;
 constexpr std::size_t kMinBuckets = 2;
 constexpr std::size_t kMinScratchBytes = std::size_t{64} << 10;
 // The bytes that forecasting and the policies keep of each block on disk, besides keys: its place
@@ -97,8 +99,10 @@ std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets,
   const std::uint64_t records = pool_bytes / buckets / request.record_bytes + 1;
   std::uint64_t bytes = 2 * records * 16;
   if (request.threads >= kLeastPartitionedBy) {
-    const std::uint64_t of_thread = records * 5 / 4 * request.scratch_per_record;
-    bytes = std::max(bytes, std::min((request.threads + 1) * of_thread, pool_bytes / 16));
+    const std::uint64_t of_thread =
+        detail::saturating_product(records * 5 / 4, request.scratch_per_record);
+    const std::uint64_t of_all = detail::saturating_product(of_thread, request.threads + 1);
+    bytes = std::max(bytes, std::min(of_all, pool_bytes / 16));
   }
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(
       bytes, kMinScratchBytes, std::max<std::uint64_t>(pool_bytes / 8, kMinScratchBytes)));
@@ -154,7 +158,7 @@ std::uint64_t run_bytes_of(const SortPlan& plan) {
 void deepen_output(SortPlan& plan) {
   const std::uint64_t bytes = *plan.request.bytes, buckets = plan.formation.buckets;
   const auto blocks_of = [&](std::uint64_t some) {
-    return static_cast<std::size_t>((some + plan.block_bytes - 1) / plan.block_bytes);
+    return static_cast<std::size_t>(detail::units_for(some, plan.block_bytes));
   };
   // Twice as many blocks as can be partly filled, so that a file still fits that is a little longer
   // by the time it is read.
@@ -187,7 +191,7 @@ std::uint64_t bytes_of_partitioners(const SortPlan& plan) {
 }
 
 std::uint64_t runs_of(std::uint64_t bytes, std::uint64_t run_bytes) {
-  return (bytes + run_bytes - 1) / run_bytes;
+  return detail::units_for(bytes, run_bytes);
 }
 
 // Nothing is written before the first run begins, nor read while the last one is written. Inputs of
@@ -197,8 +201,8 @@ std::uint64_t bytes_to_begin_run(const SortPlan& plan, std::uint64_t largest_mer
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
   if (plan.formation.generations < 2) return 0;
   const std::uint64_t bytes = *plan.request.bytes, record_bytes = plan.request.record_bytes;
-  const std::uint64_t wanted = std::max((bytes + kRuns - 1) / kRuns, kLeast);
-  const std::uint64_t begin = (wanted + record_bytes - 1) / record_bytes * record_bytes;
+  const std::uint64_t wanted = std::max(detail::units_for(bytes, kRuns), kLeast);
+  const std::uint64_t begin = detail::round_up(wanted, record_bytes);
   const bool helps = begin < plan.run_bytes && bytes < 2 * plan.run_bytes &&
                      runs_of(bytes, begin) <= largest_merge_order;
   return helps ? begin : 0;
@@ -213,7 +217,8 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
   plan.window_blocks = blocks_for_records(block_bytes, request.record_bytes);
   const std::uint64_t blocks_on_disk =
       request.bytes.value_or(kAssumedRuns * memory_bytes) / block_bytes + 1;
-  const std::uint64_t forecasts = blocks_on_disk * (kBookkeepingBytes + request.forecast_bytes);
+  const std::uint64_t forecasts =
+      detail::saturating_product(blocks_on_disk, kBookkeepingBytes + request.forecast_bytes);
   const auto if_maps_suffice = [&] {
     return BlockPool::maps_needed(plan.pool_blocks) <= request.most_maps ? std::optional(plan)
                                                                          : std::nullopt;
@@ -228,8 +233,8 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     plan.formation.generations = request.threads > 1 ? 2 : 1;
     plan.formation.threads = request.threads;
     plan.forecast_memory_bytes = attempt == 0 ? 0 : forecasts;
-    const std::uint64_t beside =
-        plan.formation.scratch_bytes + plan.forecast_memory_bytes + plan.stream_memory_bytes;
+    const std::uint64_t beside = detail::saturating_sum(
+        plan.forecast_memory_bytes, plan.formation.scratch_bytes + plan.stream_memory_bytes);
     if (memory_bytes <= beside) return std::nullopt;
     plan.pool_blocks =
         static_cast<std::size_t>((memory_bytes - beside) / (block_bytes + bytes_beside_block()));
@@ -260,6 +265,9 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
 }
 
 std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t memory_bytes) {
+  const std::uint64_t buffer =
+      request.pushed ? push_buffer_bytes(memory_bytes, request.record_bytes) : 0;
+  memory_bytes -= std::min(memory_bytes, buffer);
   memory_bytes -= std::min(memory_bytes / kProgramShare, kProgramBytes);
   if (request.block_bytes != 0) return try_block(request, memory_bytes, request.block_bytes);
   std::optional<SortPlan> best;
@@ -275,24 +283,14 @@ std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t
   return best;
 }
 
-std::uint64_t least_memory(const SortPlanRequest& request, std::uint64_t too_little) {
-  std::uint64_t low = too_little, high = std::max<std::uint64_t>(too_little, 1) * 2;
-  while (!try_memory(request, high)) {
-    if (high >= kMaxMemoryBytes) return 0;
-    low = high;
-    high *= 2;
-  }
-  // Plans are made in steps of blocks; a hundredth is close enough and what is said does suffice.
-  while (high - low > high / 128 + 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    (try_memory(request, middle) ? high : low) = middle;
-  }
-  constexpr std::uint64_t kStep = std::uint64_t{64} << 10;
-  const std::uint64_t rounded = (high + kStep - 1) / kStep * kStep;
-  return try_memory(request, rounded) ? rounded : high;
-}
-
 }  // namespace
+
+std::size_t push_buffer_bytes(std::uint64_t memory_bytes, std::size_t record_bytes) noexcept {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 10;
+  if (record_bytes == 0) return 0;
+  const auto wanted = static_cast<std::size_t>(std::min(memory_bytes / 16, kMaxBytes));
+  return std::max<std::size_t>(wanted / record_bytes, 1) * record_bytes;
+}
 
 std::uint64_t SortPlan::memory_taken_bytes() const noexcept {
   return pool_blocks * (block_bytes + bytes_beside_block()) + formation.scratch_bytes +
@@ -300,6 +298,8 @@ std::uint64_t SortPlan::memory_taken_bytes() const noexcept {
 }
 
 bool SortPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs) {
+  if (bytes > kMaxSortMemoryBytes - std::min(request.memory_bytes, kMaxSortMemoryBytes))
+    return false;
   SortPlan larger = *this;
   larger.request.memory_bytes += bytes;
   larger.stream_memory_bytes = std::max(stream_memory_bytes, (runs + 1) * bytes_of_run_stream());
@@ -416,21 +416,7 @@ std::uint64_t SortPlan::plain_merge_order() const {
 }
 
 SortPlan plan_sort(const SortPlanRequest& request) {
-  if (request.record_bytes == 0 || request.disks == 0) {
-    throw Error(EINVAL, "a sort needs records of at least one byte and at least one disk");
-  }
-  if (request.block_bytes != 0) {
-    if (!std::has_single_bit(request.block_bytes) || request.block_bytes < kMinBlockBytes ||
-        request.block_bytes > kMaxBlockBytes) {
-      throw Error(EINVAL, "blocks of " + format_bytes(request.block_bytes) +
-                              ": the size is a power of two from " + format_bytes(kMinBlockBytes) +
-                              " to " + format_bytes(kMaxBlockBytes));
-    }
-    if (request.block_bytes < request.record_bytes) {
-      throw Error(EINVAL, "blocks of " + format_bytes(request.block_bytes) +
-                              " hold no whole record of " + format_bytes(request.record_bytes));
-    }
-  }
+  expect_limits(request);
   if (auto plan = try_memory(request, request.memory_bytes)) {
     if (plan->address_space_bytes() <= request.address_space_bytes) return *plan;
     SortPlanRequest smaller = request;
@@ -469,7 +455,9 @@ SortPlan plan_sort(const SortPlanRequest& request) {
     less.memory_bytes -= steps * step;
     if (try_memory(less, less.memory_bytes)) return plan_sort(less);
   }
-  const std::uint64_t enough = least_memory(request, request.memory_bytes);
+  const std::uint64_t enough = least_memory(request.memory_bytes, [&](std::uint64_t bytes) -> bool {
+    return try_memory(request, bytes).has_value();
+  });
   throw Error(ENOMEM, what + (enough != 0 ? ": at least " + format_bytes(enough) + " are needed"
                                           : std::string(": no memory is enough")));
 }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "sort/job/sort_folders.h"
 #include "sort/job/sort_job.h"
 #include "sort/merge/run_merge.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/os/masked_thread.h"
@@ -25,7 +27,6 @@
 namespace vortex::inline v0 {
 namespace {
 
-constexpr std::size_t kMaxBatchBytes = std::size_t{64} << 10;
 constexpr std::size_t kComebackBlocks = 1;  // of the thread that reads the array
 
 std::vector<std::string> folders_of(const SortResources& resources) {
@@ -35,14 +36,6 @@ std::vector<std::string> folders_of(const SortResources& resources) {
   return folders;
 }
 
-// The size of the batch in which records that are pushed one by one gather first: kMaxBatchBytes,
-// or a sixteenth of the memory where that is less, in whole records, one at least.
-std::size_t batch_bytes(std::uint64_t memory_bytes, std::size_t record_bytes) noexcept {
-  const auto wanted =
-      static_cast<std::size_t>(std::min<std::uint64_t>(memory_bytes / 16, kMaxBatchBytes));
-  return std::max<std::size_t>(wanted / record_bytes, 1) * record_bytes;
-}
-
 }  // namespace
 
 // The job, and the pipeline that its result goes through.
@@ -50,12 +43,13 @@ class ByteSorter::Machine {
  public:
   // The resources name the memory.
   Machine(const SortResources& resources, std::shared_ptr<const RecordOrder> order)
-      : batch_(batch_bytes(resources.memory_bytes, order->record_bytes())),
-        job_(std::move(order), resources, folders_of(resources), false) {
+      : job_(std::move(order), resources, folders_of(resources), false) {
     // Nobody knows how much will come.
     SortPlanRequest request = job_.plan_request(std::nullopt, 0);
-    request.memory_bytes -= std::min<std::uint64_t>(request.memory_bytes, batch_.size());
-    job_.start(plan_sort(request), Warming::kOnDemand, "memory of the sorter");
+    request.pushed = true;
+    const SortPlan plan = plan_sort(request);
+    batch_.resize(push_buffer_bytes(plan.request.memory_bytes, request.record_bytes));
+    job_.start(plan, Warming::kOnDemand, "memory of the sorter");
     job_.begin_forming();
     job_.watch().begin(SortPhase::kReading, std::nullopt);
   }
@@ -231,6 +225,13 @@ void ByteSorter::push_batch() {
 }
 
 void ByteSorter::push(const std::byte* records, std::uint64_t count) {
+  const std::uint64_t bytes = detail::saturating_product(count, record_bytes_);
+  if (bytes > std::uint64_t{std::numeric_limits<std::ptrdiff_t>::max()} ||
+      (records == nullptr && count != 0)) {
+    throw Error(EINVAL,
+                "push() of " + std::to_string(count) + " records: " +
+                    (records == nullptr ? "there are none at NULL" : "no memory holds so many"));
+  }
   push_batch();
   batch_end_ = batch_at_;
   machine_->take(records, count);

@@ -120,6 +120,8 @@ void ThreadTeam::run(std::size_t parts, const std::function<void(std::size_t)>& 
   impl_->run(parts, part);
 }
 
-unsigned ThreadTeam::resolve(unsigned threads) { return threads != 0 ? threads : usable_cores(); }
+unsigned ThreadTeam::resolve(unsigned threads) {
+  return std::min(threads != 0 ? threads : usable_cores(), kMaxThreads);
+}
 
 }  // namespace vortex::inline v0::detail

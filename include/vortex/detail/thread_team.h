@@ -37,8 +37,9 @@ class VORTEX_EXPORT ThreadTeam {
   // parts alone.
   void run(std::size_t parts, const std::function<void(std::size_t)>& part);
 
+  static constexpr unsigned kMaxThreads = 4096;
   // The threads that `threads` of a sort's options mean: 0 stands for the cores that the process
-  // may use now. Reads a few small files then.
+  // may use now, more than kMaxThreads for so many. Reads a few small files for 0.
   static unsigned resolve(unsigned threads);
 
  private:

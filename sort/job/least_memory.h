@@ -1,0 +1,44 @@
+// The least memory with which something can be done, for messages.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "vortex/detail/saturating.h"
+#include "vortex/sort_resources.h"
+
+namespace vortex::inline v0 {
+
+// A number that format_bytes() writes out without rounding it: `bytes`, or a little more.
+inline std::uint64_t exactly_named(std::uint64_t bytes) noexcept {
+  std::uint64_t step = std::uint64_t{64} << 10;
+  for (std::uint64_t unit = std::uint64_t{1} << 20; bytes >= 8 * unit; unit <<= 10) step = unit;
+  return detail::round_up(bytes, step);
+}
+
+// A number of bytes that `suffices(bytes)`, little more than the least and above `too_little`,
+// which does not; 0: none does.
+template <typename Suffices>
+std::uint64_t least_memory(std::uint64_t too_little, const Suffices& suffices) {
+  std::uint64_t low = too_little;
+  std::uint64_t high = std::max<std::uint64_t>(too_little, 1) * 2;
+  while (!suffices(high)) {
+    if (high >= kMaxSortMemoryBytes) return 0;
+    low = high;
+    high *= 2;
+  }
+  // Plans are made in steps of blocks, so a hundredth is close enough.
+  while (high - low > high / 128 + 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (suffices(middle) ? high : low) = middle;
+  }
+  // Whoever takes the number from a message must have enough, and more is not always better.
+  constexpr int kTries = 64;
+  std::uint64_t named = exactly_named(high);
+  for (int i = 0; i < kTries; ++i, named = exactly_named(named + 1)) {
+    if (named <= kMaxSortMemoryBytes && suffices(named)) return named;
+  }
+  return high;
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,12 @@
+// The limits of the numbers that a sort is given, in one place.
+#pragma once
+
+#include "vortex/sort_resources.h"
+
+namespace vortex::inline v0 {
+
+// Each throws Error(EINVAL) that names the number and its limit.
+void expect_limits(const SortResources& resources);
+void expect_limits(const SortPlanRequest& request);
+
+}  // namespace vortex::inline v0
