@@ -30,6 +30,9 @@ class CodedSort {
   using Dense = detail::DenseSorter<Item, KeyOf>;
   using Workspace = typename Dense::Workspace;
   using KeyRange = detail::KeyRange<std::uint64_t>;
+  // Counts the items of a bucket and of its lists. A bucket has as many as there is memory for,
+  // which may be more than 32 bits count.
+  using Count = std::size_t;
 
   // The scratch that `count` records take.
   static std::size_t scratch_bytes(std::size_t count) noexcept {
@@ -142,8 +145,8 @@ class CodedSort {
 
   // What a level remembers: little, since it is on the stack.
   struct List {
-    std::uint32_t begin;  // in what the items were copied to
-    std::uint32_t size;
+    Count begin;  // in what the items were copied to
+    Count size;
   };
   // While lists are made.
   struct Lists {
@@ -158,7 +161,7 @@ class CodedSort {
     for (unsigned i = 0; i < lists; ++i) made[i].size = 0;
     for (std::size_t i = 0; i < count; ++i) ++made[digit(key_of(items[i]))].size;
     Lists places;
-    std::uint32_t begin = 0;
+    Count begin = 0;
     for (unsigned i = 0; i < lists; ++i) {
       made[i].begin = begin;
       places.begins[i] = places.ends[i] = other + begin;
@@ -202,8 +205,8 @@ class CodedSort {
     if (!fill<true>(items + some, count - some, digit, places)) return false;
     end_lists(lists, places);
     for (unsigned i = 0; i < lists; ++i) {
-      made[i].begin = static_cast<std::uint32_t>(places.begins[i] - other);
-      made[i].size = static_cast<std::uint32_t>(places.ends[i] - places.begins[i]);
+      made[i].begin = static_cast<Count>(places.begins[i] - other);
+      made[i].size = static_cast<Count>(places.ends[i] - places.begins[i]);
     }
     return true;
   }

@@ -5,12 +5,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sort/record/coded_record.h"
+#include "sort/record/coded_sort.h"
 #include "sort/record/format_order.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
@@ -234,6 +236,15 @@ TEST_P(BucketSortTest, PassesOnWhatTheOutputThrows) {
   EXPECT_THROW(
       order.sort_bucket(reinterpret_cast<std::byte*>(bucket.data()), list.count(), scratch, out),
       Error);
+}
+
+// A bucket of 2^32 words takes 32 GiB, and its scratch as much, so what counts them is looked at
+// instead.
+TEST(BucketSort, CountsAsManyRecordsAsMemoryHolds) {
+  using WordCount = CodedSort<CodedWord>::Count;
+  using PairCount = CodedSort<CodedPair>::Count;
+  EXPECT_GE(std::numeric_limits<WordCount>::max(), SIZE_MAX / sizeof(CodedWord::Item));
+  EXPECT_GE(std::numeric_limits<PairCount>::max(), SIZE_MAX / sizeof(CodedPair::Item));
 }
 
 }  // namespace
