@@ -13,7 +13,10 @@ namespace {
 
 template <typename T>
 int sort_array(T* array, std::size_t count, const vtx_sort_options* options) noexcept {
-  return answer(thread_error(), [&] { sort(std::span(array, count), sort_options_of(options)); });
+  return answer(thread_error(), [&] {
+    expect_array(array, count, sizeof(T), "the records to sort");
+    sort(std::span(array, count), sort_options_of(options));
+  });
 }
 
 template <typename Pair>

@@ -10,6 +10,7 @@
 #include "capi/input.h"
 #include "capi/output.h"
 #include "capi/pool.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 
@@ -49,7 +50,8 @@ struct StreamSetup {
       : wanted(given != nullptr ? *given : vtx_stream_options{}) {
     if (wanted.name != nullptr) options.name = wanted.name;
     set_unless_zero(options.comeback_blocks, wanted.comeback_blocks);
-    pool = pool_or_own(wanted.pool, options.comeback_blocks + 1, wanted.block_bytes);
+    pool = pool_or_own(wanted.pool, detail::saturating_sum(options.comeback_blocks, 1),
+                       wanted.block_bytes);
   }
 
   const vtx_stream_options wanted;

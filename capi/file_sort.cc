@@ -13,6 +13,7 @@ namespace {
 ExternalSortOptions options_of(const vtx_file_sort* files, const vtx_record_format* format,
                                const vtx_sort_resources* resources) {
   if (files == nullptr) throw Error(EINVAL, "the names of the files are NULL");
+  expect_array(files->inputs, files->input_count, sizeof(*files->inputs), "the inputs");
   ExternalSortOptions options;
   for (std::size_t i = 0; i < files->input_count; ++i) {
     options.inputs.push_back(required(files->inputs[i], "the name of an input"));

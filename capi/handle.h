@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/fault/unguarded_scope.h"
 
@@ -82,10 +84,19 @@ int answer(const Handle& handle, Call&& call) noexcept {
   return answer(handle.error(), std::forward<Call>(call));
 }
 
+// Where a result goes.
+template <typename T>
+void expect_place(const T* place) {
+  if (place == nullptr) throw Error(EINVAL, "the place for the result is NULL");
+}
+
 // The same for a call that makes a handle: `make` returns the std::unique_ptr of it.
 template <typename H, typename Make>
 int answer_with(H** handle, Make&& make) noexcept {
-  return answer(thread_error(), [&] { *handle = std::forward<Make>(make)().release(); });
+  return answer(thread_error(), [&] {
+    expect_place(handle);
+    *handle = std::forward<Make>(make)().release();
+  });
 }
 
 // The errno value that C code gives as a negative number; `otherwise` for what is none.
@@ -98,6 +109,17 @@ inline int errno_from(std::int64_t negative, int otherwise) noexcept {
 inline std::string required(const char* text, const char* what) {
   if (text == nullptr) throw Error(EINVAL, std::string(what) + " is NULL");
   return text;
+}
+
+// `count` elements of so many bytes each, which a caller says are there.
+inline void expect_array(const void* array, std::size_t count, std::size_t element_bytes,
+                         const char* what) {
+  if (array == nullptr && count != 0) throw Error(EINVAL, std::string(what) + " are NULL");
+  if (detail::saturating_product(count, element_bytes) >
+      std::size_t{std::numeric_limits<std::ptrdiff_t>::max()}) {
+    throw Error(EINVAL,
+                std::string(what) + " are " + std::to_string(count) + ", which no memory holds");
+  }
 }
 
 // A field of options: 0 is the default.

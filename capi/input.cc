@@ -12,6 +12,7 @@ const void* vtx_input_data(const vtx_input* input) { return input->bytes(); }
 
 int vtx_input_length(const vtx_input* input, uint64_t* bytes) {
   return answer(*input, [&] {
+    vortex::capi::expect_place(bytes);
     const std::optional<std::uint64_t> length = input->length_bytes();
     if (!length) throw vortex::Error(EAGAIN, "the length of the data is known at their end");
     *bytes = *length;
@@ -19,12 +20,16 @@ int vtx_input_length(const vtx_input* input, uint64_t* bytes) {
 }
 
 int vtx_input_wait_length(vtx_input* input, uint64_t* bytes) {
-  const int error = answer(*input, [&] { input->wait_for_length(); });
+  const int error = answer(*input, [&] {
+    vortex::capi::expect_place(bytes);
+    input->wait_for_length();
+  });
   return error != 0 ? error : vtx_input_length(input, bytes);
 }
 
 int vtx_input_readable(vtx_input* input, uint64_t offset, uint64_t* end) {
   return answer(*input, [&] {
+    vortex::capi::expect_place(end);
     std::uint64_t readable = 0;
     vortex::guarded([&] { readable = input->readable_bytes(offset); }).throw_if_failed();
     *end = readable;

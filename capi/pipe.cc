@@ -53,6 +53,8 @@ PipelineOptions options_of(const vtx_pipe_options& wanted) {
 int vtx_pipe_create(const vtx_pipe_options* options, vtx_output** writer, vtx_input** reader) {
   using namespace vortex::capi;
   return answer(thread_error(), [&] {
+    expect_place(writer);
+    expect_place(reader);
     vortex::Pipeline<std::byte> pipeline(
         options_of(options != nullptr ? *options : vtx_pipe_options{}));
     auto input = std::make_unique<PipeInput>(pipeline.reader());

@@ -1,9 +1,9 @@
 #include "capi/pool.h"
 
-#include <cerrno>
-#include <string>
+#include <limits>
 
-#include "vortex/error.h"
+#include "vortex/detail/saturating.h"
+#include "vortex/pool/block_counts.h"
 
 namespace vortex::inline v0::capi {
 
@@ -12,10 +12,10 @@ std::shared_ptr<BlockPool> pool_or_own(const vtx_pool* pool, std::size_t blocks,
   if (pool != nullptr) return pool->blocks;
   if (block_bytes == 0) block_bytes = kDefaultBlockBytes;
   BlockPoolOptions options;
-  if (__builtin_mul_overflow(blocks, block_bytes, &options.pool_bytes)) {
-    throw Error(ENOMEM, "no address space holds " + std::to_string(blocks) + " blocks of " +
-                            format_bytes(block_bytes));
-  }
+  // A window that is too large for memory is refused with the memory.
+  constexpr std::size_t kNoWindow = std::numeric_limits<std::size_t>::max();
+  if (blocks == kNoWindow) expect_block_count("a stream", "comeback_blocks", blocks);
+  options.pool_bytes = detail::saturating_product(blocks, block_bytes);
   options.block_bytes = block_bytes;
   return std::make_shared<BlockPool>(options);
 }

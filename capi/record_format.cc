@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "capi/handle.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0::capi {
@@ -28,6 +29,7 @@ KeyKind kind_of(int kind) {
 
 RecordFormat record_format_of(const vtx_record_format* format) {
   if (format == nullptr) throw Error(EINVAL, "the format of the records is NULL");
+  expect_array(format->keys, format->key_count, sizeof(vtx_key), "the keys of the format");
   std::vector<RecordKey> keys;
   for (std::size_t i = 0; i < format->key_count; ++i) {
     const vtx_key& given = format->keys[i];

@@ -13,6 +13,7 @@ int vtx_sort_records(void* records, size_t count, const vtx_record_format* forma
   return answer(thread_error(), [&] {
     const vortex::SortOptions wanted = sort_options_of(options);
     const vortex::RecordFormat by = record_format_of(format);
+    expect_array(records, count, by.record_bytes(), "the records to sort");
     vortex::sort_by_places(static_cast<std::byte*>(records), count,
                            wanted.order == vortex::Order::kDescending ? by.reversed() : by,
                            wanted.threads);

@@ -44,6 +44,7 @@ SortResources sort_resources_of(const vtx_sort_resources* given) {
   SortResources resources;
   if (given == nullptr) return resources;
   resources.memory_bytes = given->memory_bytes;
+  expect_array(given->folders, given->folder_count, sizeof(*given->folders), "the folders");
   for (std::size_t i = 0; i < given->folder_count; ++i) {
     resources.folders.push_back(required(given->folders[i], "the name of a folder"));
   }

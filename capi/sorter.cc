@@ -43,6 +43,8 @@ int vtx_sorter_create(const vtx_record_format* format, const vtx_sort_resources*
 
 int vtx_sorter_push(vtx_sorter* sorter, const void* records, size_t count) {
   return answer(*sorter, [&] {
+    vortex::capi::expect_array(records, count, sorter->sorter.record_bytes(),
+                               "the records to push");
     const auto* const first = static_cast<const std::byte*>(records);
     if (count == 1) return sorter->push_one(first);
     sorter->sorter.push(first, count);
@@ -53,6 +55,7 @@ uint64_t vtx_sorter_size(const vtx_sorter* sorter) { return sorter->sorter.size(
 
 int vtx_sorter_sort(vtx_sorter* sorter, vtx_input** sorted) {
   return answer(*sorter, [&] {
+    vortex::capi::expect_place(sorted);
     sorter->sorter.sort();
     *sorted = &sorter->sorted.emplace(sorter->sorter.stream());
   });

@@ -19,6 +19,13 @@
 // - Options may be NULL, and each field of them may be 0: that is the default, which its comment
 //   names. Clear the struct first, as `vtx_file_options options = {0};` does.
 // - Counts are bytes unless a name says records or blocks. Flags are int: 0 or 1.
+// - Numbers that are too large for what they mean are -EINVAL, and so is the largest number of its
+//   type, unless a comment says that it stands for as much as can be had. Numbers within the
+//   limits, and bytes of pools and blocks, that ask for more than the system has are -ENOMEM, for a
+//   file -ENOSPC or -EFBIG. The ranges of flush and will_need calls may go beyond the end.
+// - NULL is -EINVAL where something is to be read or written there: an array whose count is not 0,
+// a
+//   name, the place for a result. Of arrays with a count of 0 the pointer is not looked at.
 // - One thread at a time uses a handle, except where a call says otherwise; different handles are
 //   independent. The memory behind a pointer may be touched by several threads as the C++ headers
 //   say: input_stream.h, output_stream.h, file_reader.h.
@@ -243,7 +250,9 @@ typedef struct vtx_array_options {
   size_t write_behind;     // requests to write that have memory; 0: 4
   int caching;             // a vtx_caching
   int make;                // 1: a file that is missing is made, empty
-  uint64_t reserve_bytes;  // address space, the most that the file can grow to; 0: 1 TiB
+  // Address space, the most that the file can grow to; 0: 1 TiB. Halved, down to the file's length,
+  // where the system refuses: the largest number is as much as can be had.
+  uint64_t reserve_bytes;
 } vtx_array_options;
 
 // A regular file or a block device that can be read and written. What open(2) reports, -ESPIPE for
@@ -299,7 +308,8 @@ VORTEX_EXPORT int vtx_pipe_create(const vtx_pipe_options* options, vtx_output** 
 typedef struct vtx_sort_options {
   int descending;
   int stable;        // pairs with equal keys keep their order; records always do
-  unsigned threads;  // that may work, the calling one included; 0: one for each usable core
+  unsigned threads;  // that may work, the calling one included; 0: one for each usable core; more
+                     // than 4096 are 4096
 } vtx_sort_options;
 
 typedef struct vtx_pair_i32 {
@@ -395,7 +405,7 @@ VORTEX_EXPORT void vtx_stop_close(vtx_stop* stop);
 
 // Memory that several sorts of the process share. A sort takes its part before it allocates
 // anything, waits for it while too little is free, and gives it back when it ends, a sorter when it
-// is closed. See memory_budget.h.
+// is closed. See memory_budget.h. A budget of the largest number never makes anybody wait.
 typedef struct vtx_budget vtx_budget;
 VORTEX_EXPORT int vtx_budget_create(uint64_t bytes, vtx_budget** budget);
 // In no part, at this moment. From any thread.
@@ -420,14 +430,14 @@ typedef struct vtx_sort_progress {
 typedef int (*vtx_progress_function)(void* context, const vtx_sort_progress* progress);
 
 typedef struct vtx_sort_resources {
-  uint64_t memory_bytes;        // 0: half of what is free, and no more than 1 GiB
-  const char* const* folders;   // where runs are kept, a disk each; NULL: the folder of the output,
-  size_t folder_count;          // for sorters $TMPDIR or /tmp
+  uint64_t memory_bytes;        // at most 64 TiB; 0: half of what is free, and no more than 1 GiB
+  const char* const* folders;   // where runs are kept, a disk each
+  size_t folder_count;          // 0: the folder of the output, for sorters $TMPDIR or /tmp
   const double* folder_speeds;  // shares of the folders, in any unit; NULL: equal
   size_t block_bytes;           // 0: what suits the memory
   int caching;                  // a vtx_caching
-  unsigned threads;             // beside those of the disks, the caller's included; 0: one for each
-                                // usable core
+  unsigned threads;             // beside those of the disks, the caller's included, at most 4096;
+                                // 0: one for each usable core
   vtx_progress_function progress;
   void* progress_context;
   vtx_stop* stop;  // may be closed as soon as the sort has begun

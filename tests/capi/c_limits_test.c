@@ -1,0 +1,471 @@
+// Every number of every struct and every call, with the least and the largest values, and NULL with
+// a count: an errno value or what was asked for, never a signal.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tests/capi/check.h"
+
+enum { kWords = 40000, kBlock = 16 << 10 };
+
+static void make_file(void) {
+  FILE* const file = fopen("some", "wb");
+  CHECK(file != NULL);
+  for (uint64_t i = 0; i < kWords; ++i) CHECK(fwrite(&i, sizeof i, 1, file) == 1);
+  CHECK(fclose(file) == 0);
+}
+
+// ---- What is done with the options of each struct: 0, or the negative errno value.
+
+static int use_file_options(const void* options) {
+  vtx_input* in = NULL;
+  const int error = vtx_input_open("some", options, &in);
+  if (error != 0) return error;
+  const uint64_t* const words = vtx_input_data(in);
+  for (uint64_t i = 0; i < kWords; ++i) CHECK(words[i] == i);
+  vtx_input_close(in);
+  return 0;
+}
+
+static int use_forward(const void* options) {
+  vtx_file_options forward = *(const vtx_file_options*)options;
+  forward.forward = 1;
+  return use_file_options(&forward);
+}
+
+static int64_t fill(void* context, void* block, size_t block_bytes, uint64_t offset) {
+  (void)context;
+  (void)offset;
+  memset(block, 1, block_bytes);
+  return (int64_t)block_bytes;
+}
+
+static int drain(void* context, const void* block, size_t bytes, uint64_t offset) {
+  (void)context;
+  (void)block;
+  (void)bytes;
+  (void)offset;
+  return 0;
+}
+
+static void touch_one(void* data) { *(volatile char*)data; }
+static void put_one(void* data) { *(volatile char*)data = 5; }
+// 0, or the error of the stream that begins there.
+static int put_first(void* data) { return vtx_guarded(put_one, data); }
+
+static int use_stream_options(const void* options) {
+  vtx_input* in = NULL;
+  int error = vtx_input_from_callback(fill, NULL, options, &in);
+  if (error != 0) return error;
+  vtx_guarded(touch_one, (void*)vtx_input_data(in));
+  vtx_input_close(in);
+  vtx_output* out = NULL;
+  error = vtx_output_to_callback(drain, NULL, options, &out);
+  if (error != 0) return error;
+  error = put_first(vtx_output_data(out));
+  if (error == 0) error = vtx_output_finish(out, 1);
+  vtx_output_close(out);
+  return error;
+}
+
+static int use_new_file_options(const void* options) {
+  vtx_output* out = NULL;
+  int error = vtx_output_create("made", options, &out);
+  if (error != 0) return error;
+  error = put_first(vtx_output_data(out));
+  if (error == 0) error = vtx_output_finish(out, 1);
+  vtx_output_close(out);
+  return error;
+}
+
+static int use_array_options(const void* options) {
+  vtx_array* array = NULL;
+  const int error = vtx_array_open("some", options, &array);
+  if (error != 0) return error;
+  CHECK(vtx_array_length(array) == kWords * sizeof(uint64_t));
+  const uint64_t* const words = vtx_array_data(array);
+  for (uint64_t i = 0; i < kWords; ++i) CHECK(words[i] == i);
+  vtx_array_close(array);
+  return 0;
+}
+
+static int use_pipe_options(const void* options) {
+  vtx_output* writer = NULL;
+  vtx_input* reader = NULL;
+  int error = vtx_pipe_create(options, &writer, &reader);
+  if (error != 0) return error;
+  error = put_first(vtx_output_data(writer));
+  if (error == 0) error = vtx_output_finish(writer, 1);
+  if (error == 0) CHECK(*(const char*)vtx_input_data(reader) == 5);
+  vtx_output_close(writer);
+  vtx_input_close(reader);
+  return error;
+}
+
+static int use_sort_options(const void* options) {
+  uint64_t few[] = {3, 1, 2};
+  const int error = vtx_sort_u64(few, 3, options);
+  if (error == 0) CHECK(few[0] + few[2] == 4 && few[1] == 2);
+  return error;
+}
+
+static int use_format(const void* format) {
+  char few[48] = {0};
+  return vtx_sort_records(few, 1, format, NULL);
+}
+
+static int use_key(const void* given) {
+  vtx_key key = *(const vtx_key*)given;
+  if (key.length == 0 && key.offset == 0) key.length = 4;
+  const vtx_record_format format = {.record_bytes = 16, .keys = &key, .key_count = 1};
+  return use_format(&format);
+}
+
+static int use_file_sort(const void* given) {
+  const char* const inputs[] = {"some"};
+  vtx_file_sort files = *(const vtx_file_sort*)given;
+  if (files.input_count == 0) files.inputs = inputs;
+  if (files.input_count == 0) files.input_count = 1;
+  files.output = "sorted";
+  const vtx_record_format format = {.record_bytes = 8};
+  const vtx_sort_resources resources = {.memory_bytes = 4 << 20, .threads = 1};
+  return vtx_sort_files(&files, &format, &resources, NULL);
+}
+
+static int use_resources(const void* given) {
+  vtx_sort_resources resources = *(const vtx_sort_resources*)given;
+  if (resources.memory_bytes == 0) resources.memory_bytes = 4 << 20;
+  const vtx_record_format format = {.record_bytes = 8};
+  const char* const inputs[] = {"some"};
+  const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "sorted"};
+  vtx_sort_report report;
+  int error = vtx_sort_files(&files, &format, &resources, &report);
+  if (error != 0) return error;
+  CHECK(report.records_out == kWords);
+  vtx_sorter* sorter = NULL;
+  error = vtx_sorter_create(&format, &resources, &sorter);
+  if (error != 0) return error;
+  CHECK(vtx_sorter_push(sorter, "bbbbbbbbaaaaaaaa", 2) == 0);
+  vtx_input* sorted = NULL;
+  CHECK(vtx_sorter_sort(sorter, &sorted) == 0);
+  CHECK(memcmp(vtx_input_data(sorted), "aaaaaaaabbbbbbbb", 16) == 0);
+  vtx_sorter_close(sorter);
+  return 0;
+}
+
+// ---- The table. A new number is a line.
+
+enum { kServed = 1, kInvalid = 2, kRefused = 4 };  // kRefused: any other errno value
+
+typedef struct {
+  const char* name;
+  size_t offset;
+  size_t size;
+  int endings;  // of the largest numbers
+  int (*use)(const void* options);
+  size_t struct_size;
+} Number;
+
+#define NUMBER(type, field, endings, use)                                                \
+  {                                                                                      \
+#type "." #field, offsetof(type, field), sizeof(((type*)NULL)->field), endings, use, \
+        sizeof(type)                                                                     \
+  }
+
+static const Number kNumbers[] = {
+    NUMBER(vtx_file_options, memory_bytes, kServed | kRefused, use_file_options),
+    NUMBER(vtx_file_options, block_bytes, kInvalid, use_file_options),
+    NUMBER(vtx_file_options, comeback_blocks, kInvalid, use_file_options),
+    NUMBER(vtx_file_options, read_ahead, kInvalid, use_file_options),
+    NUMBER(vtx_file_options, cursors, kInvalid, use_file_options),
+    NUMBER(vtx_file_options, comeback_blocks, kInvalid, use_forward),
+    NUMBER(vtx_file_options, read_ahead, kInvalid, use_forward),
+    NUMBER(vtx_stream_options, block_bytes, kInvalid, use_stream_options),
+    NUMBER(vtx_stream_options, comeback_blocks, kInvalid, use_stream_options),
+    NUMBER(vtx_stream_options, length_bytes, kInvalid, use_stream_options),
+    NUMBER(vtx_new_file_options, block_bytes, kInvalid, use_new_file_options),
+    NUMBER(vtx_new_file_options, comeback_blocks, kInvalid, use_new_file_options),
+    NUMBER(vtx_new_file_options, write_behind, kInvalid, use_new_file_options),
+    NUMBER(vtx_new_file_options, expected_bytes, kRefused, use_new_file_options),
+    NUMBER(vtx_new_file_options, reserve_bytes, kInvalid, use_new_file_options),
+    NUMBER(vtx_array_options, memory_bytes, kServed | kRefused, use_array_options),
+    NUMBER(vtx_array_options, block_bytes, kInvalid, use_array_options),
+    NUMBER(vtx_array_options, comeback_blocks, kInvalid, use_array_options),
+    NUMBER(vtx_array_options, read_ahead, kInvalid, use_array_options),
+    NUMBER(vtx_array_options, cursors, kInvalid, use_array_options),
+    NUMBER(vtx_array_options, write_behind, kInvalid, use_array_options),
+    NUMBER(vtx_array_options, reserve_bytes, kServed, use_array_options),
+    NUMBER(vtx_pipe_options, block_bytes, kInvalid, use_pipe_options),
+    NUMBER(vtx_pipe_options, read_ahead_blocks, kInvalid, use_pipe_options),
+    NUMBER(vtx_pipe_options, writer_comeback_blocks, kInvalid, use_pipe_options),
+    NUMBER(vtx_pipe_options, reader_comeback_blocks, kInvalid, use_pipe_options),
+    NUMBER(vtx_pipe_options, length_bytes, kInvalid, use_pipe_options),
+    NUMBER(vtx_sort_options, threads, kServed, use_sort_options),
+    NUMBER(vtx_key, offset, kInvalid, use_key),
+    NUMBER(vtx_key, length, kInvalid, use_key),
+    NUMBER(vtx_record_format, record_bytes, kInvalid, use_format),
+    NUMBER(vtx_record_format, key_count, kInvalid, use_format),
+    NUMBER(vtx_file_sort, input_count, kInvalid, use_file_sort),
+    NUMBER(vtx_sort_resources, memory_bytes, kInvalid, use_resources),
+    NUMBER(vtx_sort_resources, folder_count, kInvalid, use_resources),
+    NUMBER(vtx_sort_resources, block_bytes, kInvalid, use_resources),
+    NUMBER(vtx_sort_resources, threads, kInvalid, use_resources),
+    NUMBER(vtx_sort_resources, least_memory_bytes, kInvalid, use_resources),
+    // Flags and choices.
+    NUMBER(vtx_file_options, forward, kServed, use_file_options),
+    NUMBER(vtx_file_options, caching, kInvalid, use_file_options),
+    NUMBER(vtx_new_file_options, caching, kInvalid, use_new_file_options),
+    NUMBER(vtx_new_file_options, sync, kServed, use_new_file_options),
+    NUMBER(vtx_new_file_options, keep_existing, kServed | kRefused, use_new_file_options),
+    NUMBER(vtx_new_file_options, unspecified_gaps, kServed, use_new_file_options),
+    NUMBER(vtx_array_options, caching, kInvalid, use_array_options),
+    NUMBER(vtx_array_options, make, kServed, use_array_options),
+    NUMBER(vtx_pipe_options, in_place, kServed, use_pipe_options),
+    NUMBER(vtx_pipe_options, zero_gaps, kServed, use_pipe_options),
+    NUMBER(vtx_sort_options, descending, kServed, use_sort_options),
+    NUMBER(vtx_sort_options, stable, kServed, use_sort_options),
+    NUMBER(vtx_key, kind, kInvalid, use_key),
+    NUMBER(vtx_key, big_endian, kServed, use_key),
+    NUMBER(vtx_key, descending, kServed, use_key),
+    NUMBER(vtx_sort_resources, caching, kInvalid, use_resources),
+    NUMBER(vtx_file_sort, unique, kServed, use_file_sort),
+    NUMBER(vtx_file_sort, merge, kServed | kInvalid, use_file_sort),
+};
+
+static void try_number(const Number* number, uint64_t value, bool is_extreme) {
+  _Alignas(max_align_t) unsigned char options[256] = {0};
+  CHECK(number->struct_size <= sizeof options);
+  if (number->size == 8) {
+    memcpy(options + number->offset, &value, 8);
+  } else {
+    const uint32_t narrow = (uint32_t)value;
+    memcpy(options + number->offset, &narrow, 4);
+  }
+  const int result = number->use(options);
+  const int ending = result == 0 ? kServed : result == -EINVAL ? kInvalid : kRefused;
+  if (is_extreme && (number->endings & ending) == 0) {
+    fprintf(stderr, "%s = %llu ended with %d: %s\n", number->name, (unsigned long long)value,
+            result, vtx_strerror(NULL));
+    exit(1);
+  }
+  CHECK(result <= 0);
+}
+
+static void numbers_of_structs(void) {
+  for (size_t i = 0; i < sizeof kNumbers / sizeof *kNumbers; ++i) {
+    const Number* const number = &kNumbers[i];
+    CHECK(number->size == 8 || number->size == 4);
+    const uint64_t most = number->size == 8 ? UINT64_MAX : UINT32_MAX;
+    try_number(number, 0, false);
+    try_number(number, 1, false);
+    try_number(number, most - 1, true);
+    try_number(number, most, true);
+  }
+}
+
+// ---- Calls.
+
+static const uint64_t kExtremes[] = {0, 1, UINT64_MAX - 1, UINT64_MAX};
+#define FOR_EXTREMES(n)             \
+  for (size_t i_ = 0; i_ < 4; ++i_) \
+    for (uint64_t n = kExtremes[i_], once_ = 1; once_ != 0; once_ = 0)
+
+// At the extremes the call ends like that; with 0 and 1 in any way.
+#define CHECK_EXTREME(n, condition) CHECK(n <= 1 || (condition))
+
+static void numbers_of_pools_and_budgets(void) {
+  FOR_EXTREMES(n) {
+    vtx_pool* pool = NULL;
+    int error = vtx_pool_create(n, kBlock, &pool);
+    CHECK_EXTREME(n, error == -ENOMEM);
+    error = vtx_pool_create(1 << 20, n, &pool);
+    CHECK_EXTREME(n, error == -EINVAL);
+    if (error == 0) CHECK(vtx_pool_block_bytes(pool) >= kBlock);
+    if (error == 0) vtx_pool_close(pool);
+    vtx_budget* budget = NULL;
+    CHECK(vtx_budget_create(n, &budget) == 0 && vtx_budget_free_bytes(budget) == n);
+    vtx_budget_close(budget);
+  }
+  CHECK(vtx_pool_create(1 << 20, 0, NULL) == -EINVAL);
+  CHECK(vtx_receive_faults(INT32_MAX) == -EINVAL);
+  CHECK(vtx_receive_faults(INT32_MIN) == -EINVAL);
+  CHECK(vtx_budget_create(1, NULL) == -EINVAL);
+  CHECK(vtx_stop_create(NULL) == -EINVAL);
+}
+
+static void numbers_of_inputs(void) {
+  vtx_input* file = NULL;
+  vtx_input* endless = NULL;
+  CHECK(vtx_input_open("some", NULL, &file) == 0);
+  const vtx_stream_options options = {.block_bytes = kBlock};
+  CHECK(vtx_input_from_callback(fill, NULL, &options, &endless) == 0);
+  FOR_EXTREMES(n) {
+    uint64_t end = 0;
+    CHECK(vtx_input_readable(file, n, &end) == 0 && end == kWords * 8);
+    CHECK_EXTREME(n, vtx_input_readable(endless, n, &end) == -ERANGE);
+    CHECK_EXTREME(n, vtx_input_prefault(file, n, 1) == -ERANGE);
+    CHECK_EXTREME(n, vtx_input_prefault(file, 1, n) == -ERANGE);
+    CHECK_EXTREME(n, vtx_input_prefault(endless, n, n) < 0);
+    CHECK_EXTREME(n, vtx_input_prefault(endless, 0, n) < 0);
+    CHECK(vtx_input_will_need(file, n, n) == 0);
+    CHECK(vtx_input_will_need(file, 0, n) == 0);
+    CHECK(vtx_input_will_need(endless, n, n) == 0);
+  }
+  CHECK(vtx_input_readable(file, 0, NULL) == -EINVAL);
+  CHECK(vtx_input_length(file, NULL) == -EINVAL);
+  CHECK(vtx_input_wait_length(file, NULL) == -EINVAL);
+  CHECK(vtx_input_failure(file) == 0 && vtx_input_failure(endless) == 0);
+  vtx_input_cancel(endless, INT32_MIN, NULL);
+  CHECK(vtx_input_failure(endless) == -ECANCELED);
+  vtx_input_close(file);
+  vtx_input_close(endless);
+  CHECK(vtx_input_open("some", NULL, NULL) == -EINVAL);
+  CHECK(vtx_input_open_descriptor(0, NULL, NULL) == -EINVAL);
+  CHECK(vtx_input_open_descriptor(INT32_MIN, NULL, &file) == -EBADF);
+  CHECK(vtx_input_from_callback(fill, NULL, NULL, NULL) == -EINVAL);
+}
+
+static void numbers_of_outputs(void) {
+  FOR_EXTREMES(n) {
+    vtx_output* out = NULL;
+    CHECK(vtx_output_create("made", NULL, &out) == 0);
+    CHECK_EXTREME(n, vtx_output_prefault(out, n, 1) == -ERANGE);
+    CHECK_EXTREME(n, vtx_output_prefault(out, 0, n) < 0);
+    CHECK_EXTREME(n, vtx_output_finish(out, n) == -EINVAL);
+    CHECK(n > 1 || vtx_output_failure(out) == 0);
+    vtx_output_cancel(out, INT32_MIN, NULL);
+    vtx_output_close(out);
+  }
+  vtx_output* out = NULL;
+  vtx_input* in = NULL;
+  CHECK(vtx_output_create("made", NULL, NULL) == -EINVAL);
+  CHECK(vtx_output_open_descriptor(1, NULL, NULL) == -EINVAL);
+  CHECK(vtx_output_open_descriptor(INT32_MIN, NULL, &out) == -EBADF);
+  CHECK(vtx_output_to_callback(drain, NULL, NULL, NULL) == -EINVAL);
+  CHECK(vtx_pipe_create(NULL, NULL, &in) == -EINVAL);
+  CHECK(vtx_pipe_create(NULL, &out, NULL) == -EINVAL);
+}
+
+static void numbers_of_arrays(void) {
+  vtx_array* array = NULL;
+  CHECK(vtx_array_open("some", NULL, NULL) == -EINVAL);
+  CHECK(vtx_array_open("some", NULL, &array) == 0);
+  FOR_EXTREMES(n) {
+    if (n > 1) CHECK(vtx_array_resize(array, n) == -EFBIG);
+    CHECK(vtx_array_flush(array, n, n, 0) == 0);
+    CHECK(vtx_array_flush(array, 0, n, 0) == 0);
+    CHECK_EXTREME(n, vtx_array_prefault(array, n, 1, 0) == -ERANGE);
+    CHECK_EXTREME(n, vtx_array_prefault(array, 1, n, 1) == -ERANGE);
+    CHECK(vtx_array_will_need(array, n, n) == 0);
+    CHECK(vtx_array_will_need(array, 0, n) == 0);
+    CHECK(vtx_array_length(array) == kWords * 8);
+  }
+  CHECK(vtx_array_failure(array) == 0);
+  vtx_array_cancel(array, INT32_MIN, NULL);
+  CHECK(vtx_array_failure(array) == -ECANCELED);
+  vtx_array_close(array);
+}
+
+#define SORTS_OF(name, type)                                         \
+  {                                                                  \
+    type one[1];                                                     \
+    memset(one, 1, sizeof one);                                      \
+    CHECK(vtx_sort_##name(NULL, 0, NULL) == 0);                      \
+    CHECK(vtx_sort_##name(NULL, n, NULL) == (n == 0 ? 0 : -EINVAL)); \
+    CHECK(vtx_sort_##name(one, n, NULL) == (n <= 1 ? 0 : -EINVAL));  \
+  }
+
+static void numbers_of_sorts(void) {
+  const vtx_record_format format = {.record_bytes = 8};
+  const vtx_key key = {.length = 4};
+  FOR_EXTREMES(n) {
+    SORTS_OF(i32, int32_t)
+    SORTS_OF(u32, uint32_t)
+    SORTS_OF(f32, float)
+    SORTS_OF(i64, int64_t)
+    SORTS_OF(u64, uint64_t)
+    SORTS_OF(f64, double)
+    SORTS_OF(pairs_i32, vtx_pair_i32)
+    SORTS_OF(pairs_u32, vtx_pair_u32)
+    SORTS_OF(pairs_f32, vtx_pair_f32)
+    SORTS_OF(pairs_i64, vtx_pair_i64)
+    SORTS_OF(pairs_u64, vtx_pair_u64)
+    SORTS_OF(pairs_f64, vtx_pair_f64)
+    char record[8] = {0};
+    CHECK(vtx_sort_records(NULL, n, &format, NULL) == (n == 0 ? 0 : -EINVAL));
+    CHECK(vtx_sort_records(record, n, &format, NULL) == (n <= 1 ? 0 : -EINVAL));
+    const vtx_record_format no_keys = {.record_bytes = 8, .key_count = n};
+    CHECK(vtx_sort_records(record, 1, &no_keys, NULL) == (n == 0 ? 0 : -EINVAL));
+    const vtx_record_format many_keys = {.record_bytes = 8, .keys = &key, .key_count = n};
+    CHECK(vtx_sort_records(record, 1, &many_keys, NULL) == (n <= 1 ? 0 : -EINVAL));
+  }
+  CHECK(vtx_sort_records(NULL, 0, NULL, NULL) == -EINVAL);
+  vtx_release_sort_memory();
+}
+
+static void numbers_of_sorters(void) {
+  const vtx_record_format format = {.record_bytes = 8};
+  const vtx_sort_resources little = {.memory_bytes = 4 << 20, .threads = 1};
+  FOR_EXTREMES(n) {
+    vtx_sorter* sorter = NULL;
+    CHECK(vtx_sorter_create(&format, &little, &sorter) == 0);
+    CHECK(vtx_sorter_push(sorter, NULL, n) == (n == 0 ? 0 : -EINVAL));
+    CHECK(vtx_sorter_push(sorter, "one word", n) == (n <= 1 ? 0 : -EINVAL));
+    CHECK(vtx_sorter_size(sorter) == (n == 1 ? 1 : 0));
+    CHECK(vtx_sorter_sort(sorter, NULL) == -EINVAL);
+    vtx_sorter_close(sorter);
+    const char* const inputs[] = {"some"};
+    const vtx_file_sort no_inputs = {.input_count = n, .output = "sorted"};
+    CHECK(vtx_sort_files(&no_inputs, &format, &little, NULL) == -EINVAL);
+    const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "sorted"};
+    vtx_sort_resources no_folders = little;
+    no_folders.folder_count = n;
+    CHECK(vtx_sort_files(&files, &format, &no_folders, NULL) == (n == 0 ? 0 : -EINVAL));
+  }
+  vtx_sorter* sorter = NULL;
+  CHECK(vtx_sorter_create(&format, &little, NULL) == -EINVAL);
+  CHECK(vtx_sorter_create(NULL, &little, &sorter) == -EINVAL);
+  CHECK(vtx_sort_files(NULL, &format, &little, NULL) == -EINVAL);
+}
+
+// Asked with too little, a sorter names a number; given that, it sorts.
+static void least_memory_is_enough(void) {
+  for (uint64_t memory = 1; memory < (1 << 20); memory = memory * 3 + 1000) {
+    const vtx_record_format format = {.record_bytes = 8};
+    vtx_sort_resources resources = {.memory_bytes = memory, .threads = 1};
+    vtx_sorter* sorter = NULL;
+    const int error = vtx_sorter_create(&format, &resources, &sorter);
+    if (error == 0) {
+      vtx_sorter_close(sorter);
+      continue;
+    }
+    CHECK(error == -ENOMEM);
+    const char* const named = strstr(vtx_strerror(NULL), "at least ");
+    CHECK(named != NULL);
+    char unit[16];
+    double number = 0;
+    CHECK(sscanf(named, "at least %lf %15s", &number, unit) == 2);
+    CHECK(strcmp(unit, "KiB") == 0 || strcmp(unit, "MiB") == 0);
+    resources.memory_bytes = (uint64_t)(number * (unit[0] == 'K' ? 1 << 10 : 1 << 20));
+    CHECK(use_resources(&resources) == 0);
+  }
+}
+
+int main(void) {
+  enter_folder();
+  make_file();
+  numbers_of_structs();
+  numbers_of_pools_and_budgets();
+  numbers_of_inputs();
+  numbers_of_outputs();
+  numbers_of_arrays();
+  numbers_of_sorts();
+  numbers_of_sorters();
+  least_memory_is_enough();
+  unlink("made");
+  unlink("sorted");
+  unlink("some");
+  leave_folder();
+  return 0;
+}
