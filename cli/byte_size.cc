@@ -61,4 +61,15 @@ std::uint64_t parse_size(std::string_view text, const std::string& what) {
                           "KiB ... TiB, kB ... TB");
 }
 
+std::uint64_t parse_count(std::string_view text, const std::string& what, std::uint64_t least,
+                          std::uint64_t most) {
+  std::uint64_t number = 0;
+  const char* const end_of_text = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), end_of_text, number);
+  const bool whole = error == std::errc{} && end == end_of_text;
+  if (whole && number >= least && number <= most) return number;
+  throw Error(EINVAL, what + " '" + std::string(text) + "': it is a whole number from " +
+                          std::to_string(least) + " to " + std::to_string(most));
+}
+
 }  // namespace vortex::cli

@@ -1,4 +1,4 @@
-// Sizes as people write them.
+// Sizes and other numbers as people write them.
 #pragma once
 
 #include <cstdint>
@@ -11,5 +11,10 @@ namespace vortex::cli {
 // sort), kB, MB, GB, TB powers of 1000; upper and lower case mean the same. Whole numbers only.
 // Throws Error(EINVAL); `what` begins the message.
 std::uint64_t parse_size(std::string_view text, const std::string& what);
+
+// A whole number from `least` to `most`, without a unit. Throws Error(EINVAL); `what` begins the
+// message.
+std::uint64_t parse_count(std::string_view text, const std::string& what, std::uint64_t least,
+                          std::uint64_t most);
 
 }  // namespace vortex::cli

@@ -5,25 +5,45 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "cli/broken_pipe.h"
+#include "cli/byte_size.h"
 #include "cli/error_message.h"
 #include "cli/suggestion.h"
 #include "cli/verbs.h"
 #include "vortex/detail/printable.h"
 #include "vortex/error.h"
+#include "vortex/sort_resources.h"
 #include "vortex/version.h"
 
 namespace vortex::cli {
 namespace {
 
 constexpr const char* kVersion = "vortex " VORTEX_VERSION_STRING;
+
+// A number that the option's variable holds, or a line that says which ones there are: CLI11 takes
+// those that do not fit for others.
+template <typename Number>
+CLI::Option& add_number(CLI::App& verb, const std::string& names, Number& number,
+                        const std::string& meaning, std::uint64_t least,
+                        std::uint64_t most = std::numeric_limits<Number>::max()) {
+  const std::string name = names.substr(names.rfind("--"));
+  return *verb.add_option_function<std::string>(
+                  names,
+                  [&number, name, least, most](const std::string& text) {
+                    number = static_cast<Number>(parse_count(text, name, least, most));
+                  },
+                  meaning)
+              ->type_name("UINT");
+}
 
 void add_gen(CLI::App& program, GenOptions& options) {
   CLI::App& verb = *program.add_subcommand("gen", "Make a file of records");
@@ -42,9 +62,8 @@ void add_gen(CLI::App& program, GenOptions& options) {
       ->capture_default_str();
   verb.add_option("--distinct", options.distinct,
                   "How many values zipf (by default 1M) and few (16) choose from");
-  verb.add_option("--seed", options.seed, "The same seed gives the same records")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_number(verb, "--seed", options.seed, "The same seed gives the same records", 0)
+      .default_str(std::to_string(options.seed));
   verb.add_option("--part", options.part,
                   "K/N: only the K-th of N parts; joined in order they are the whole");
   verb.add_flag("--sync", options.sync, "Return when data and name have reached the disk");
@@ -77,7 +96,7 @@ void add_line_options(CLI::App& verb, LineOptions& options, const std::string& w
                 what +
                     " records of CSV, which may hold newlines in quotes; --key is then a column "
                     "by number or name, COLUMN[:OPTS]");
-  verb.add_option("--header", options.header, meaning_of_header);
+  add_number(verb, "--header", options.header, meaning_of_header, 0);
   verb.add_flag("--strict", options.strict,
                 "Refuse CSV with quotes that RFC 4180 does not allow, naming file, line and column "
                 "(without it such records are kept and counted)");
@@ -149,13 +168,12 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_option("--prefetch", options.prefetch,
                   "What a merge fetches next: optimal, srm, srm-async, naive, striped")
       ->capture_default_str();
-  verb.add_option(
-          "--parallel", options.threads,
-          "How many threads sort, those of the disks left out (by default one for each core)")
-      ->check(CLI::PositiveNumber);
-  verb.add_option("--seed", options.seed, "Of the random choice of a disk for each block")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_number(verb, "--parallel", options.threads,
+             "How many threads sort, those of the disks left out (by default one for each core), "
+             "at most 4096",
+             1, kMaxSortThreads);
+  add_number(verb, "--seed", options.seed, "Of the random choice of a disk for each block", 0)
+      .default_str(std::to_string(options.seed));
   verb.add_flag("--plan", options.plan, "Print what would be done, and do nothing");
   verb.add_flag(
       "--bound", options.bound,
@@ -234,6 +252,15 @@ std::string message_of_parsing(const CLI::App& program, const CLI::ParseError& e
   return error.what();
 }
 
+// The value of a variable that is not set, mostly: none of the options has a use for it.
+void expect_no_empty_value(const CLI::App& verb) {
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty()) throw Error(EINVAL, option->get_name() + " has an empty value");
+    }
+  }
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App program(
       "Streams of records through virtual memory: make them, sort them, check them, and see what "
@@ -261,6 +288,7 @@ int parse_and_run(int argc, char** argv) {
     std::fprintf(stderr, "vortex: %s (see --help)\n", detail::printable(message).c_str());
     return kExitError;
   }
+  for (const CLI::App* verb : program.get_subcommands()) expect_no_empty_value(*verb);
   if (program.got_subcommand("gen")) return gen(for_gen);
   if (program.got_subcommand("sort")) return sort(for_sort);
   if (program.got_subcommand("check")) return check(for_check);
@@ -273,7 +301,8 @@ int run(int argc, char** argv) noexcept {
   try {
     const int code = parse_and_run(argc, argv);
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
-    return code;
+    // What could not be told is an error, too.
+    return std::ferror(stderr) != 0 ? kExitError : code;
   } catch (const std::exception& exception) {
     end_process_at_broken_pipe(exception);
     std::fprintf(stderr, "vortex: %s\n", detail::printable(message_for_people(exception)).c_str());

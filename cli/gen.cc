@@ -19,6 +19,7 @@
 #include "cli/record_generator.h"
 #include "cli/verbs.h"
 #include "sort/runs/sort_watch.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
@@ -71,7 +72,8 @@ FileWriter<std::byte> open_output(const GenOptions& options, std::uint64_t bytes
   FileWriterOptions for_writer;
   for_writer.gaps = Gaps::kUnspecified;  // every byte is written
   for_writer.expected_bytes = bytes;
-  for_writer.reserve_bytes = (bytes / kDefaultBlockBytes + 1) * kDefaultBlockBytes;
+  for_writer.reserve_bytes = detail::round_up(detail::saturating_sum(bytes, 1), kDefaultBlockBytes);
+  for_writer.least_reserve_bytes = for_writer.reserve_bytes;
   for_writer.sync = options.sync;
   if (options.output != "-") return FileWriter<std::byte>(options.output, for_writer);
   if (isatty(STDOUT_FILENO) != 0) {

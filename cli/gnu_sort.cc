@@ -24,6 +24,7 @@
 #include "cli/interrupt.h"
 #include "cli/key_warnings.h"
 #include "cli/marked_output.h"
+#include "cli/most_memory.h"
 #include "cli/open_files.h"
 #include "cli/progress_line.h"
 #include "cli/verbs.h"
@@ -47,13 +48,19 @@ bool checks(const GnuSortOptions& options) {
   return options.action == Action::kCheck || options.action == Action::kCheckQuietly;
 }
 
-std::array<char, 16> random_seed(const std::string& source) {
-  if (source.empty()) return system_random_seed();
+// No file has an empty name: the value of a variable that is not set, mostly.
+[[noreturn]] void refuse_to_open(const std::string& name) {
+  throw UsageError(
+      fmt::format("open failed: {}: {}", name.empty() ? "''" : name, std::strerror(errno)));
+}
+
+std::array<char, 16> random_seed(const std::optional<std::string>& source) {
+  if (!source) return system_random_seed();
   std::array<char, 16> seed{};
-  std::ifstream file(source, std::ios::binary);
-  if (!file) throw UsageError(fmt::format("open failed: {}: {}", source, std::strerror(errno)));
+  std::ifstream file(*source, std::ios::binary);
+  if (!file) refuse_to_open(*source);
   if (!file.read(seed.data(), seed.size()))
-    throw UsageError(fmt::format("'{}': end of file", source));
+    throw UsageError(fmt::format("'{}': end of file", *source));
   return seed;
 }
 
@@ -76,9 +83,13 @@ std::vector<std::string> inputs_to_read(const std::vector<std::string>& named) {
 }
 
 // GNU sort takes a hyphen behind -o for the name of a file.
-std::string output_path(const std::string& named) {
-  if (named.empty()) return "-";
-  return named == "-" ? "./-" : named;
+std::string output_path(const std::optional<std::string>& named) {
+  if (!named) return "-";
+  if (named->empty()) {
+    errno = ENOENT;
+    refuse_to_open(*named);
+  }
+  return *named == "-" ? "./-" : *named;
 }
 
 void expect_readable(const std::vector<std::string>& inputs, const char* problem) {
@@ -110,7 +121,7 @@ struct DebugLocale {
 };
 
 void warn_of_keys(const GnuSortOptions& options, const char* program) {
-  if (checks(options) || !options.output.empty()) {
+  if (checks(options) || options.output) {
     const char letter = !checks(options)                          ? 'o'
                         : options.action == Action::kCheckQuietly ? 'C'
                                                                   : 'c';
@@ -134,7 +145,8 @@ LineSortOptions line_sort_options(const GnuSortOptions& options, const char* pro
   what.framing = RecordFraming::delimited(options.zero_terminated ? '\0' : '\n');
   what.merge_inputs = options.action == Action::kMerge;
   if (options.memory_bytes != 0) {
-    what.resources.memory_bytes = std::max(options.memory_bytes, kMinMemoryBytes);
+    what.resources.memory_bytes = std::max(
+        std::min(options.memory_bytes, most_memory_bytes(memory_limits())), kMinMemoryBytes);
   }
   what.resources.threads = options.threads;
   what.resources.output_in_place = options.in_place ? InPlace::kAlways : InPlace::kWhereNeeded;
@@ -191,8 +203,9 @@ int run(const GnuSortOptions& options, const char* program) {
 
 }  // namespace
 
-int gnu_sort(int argc, char** argv) noexcept {
-  const char* const program = argc > 0 ? argv[0] : "vortex-sort";
+namespace {
+
+int parse_and_run(int argc, char** argv, const char* program) noexcept {
   try {
     const int code = run(parse_gnu_sort_options(argc, argv), program);
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
@@ -208,6 +221,15 @@ int gnu_sort(int argc, char** argv) noexcept {
     print_error(program, message_for_people(exception));
   }
   return kExitError;
+}
+
+}  // namespace
+
+int gnu_sort(int argc, char** argv) noexcept {
+  const char* const program = argc > 0 ? argv[0] : "vortex-sort";
+  const int code = parse_and_run(argc, argv, program);
+  // What could not be told is an error, as a line that could not be written is.
+  return std::ferror(stderr) != 0 ? kExitError : code;
 }
 
 }  // namespace vortex::cli

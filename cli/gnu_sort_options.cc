@@ -101,8 +101,9 @@ std::optional<Number> take_number(std::string_view& text) {
 std::uint64_t parse_count(std::string_view text, const char* option) {
   std::string_view rest = text;
   const std::optional<Number> number = take_number(rest);
-  if (!number || !rest.empty()) {
-    throw UsageError(fmt::format("invalid {} argument '{}'", option, text));
+  if (!number) throw UsageError(fmt::format("invalid {} argument '{}'", option, text));
+  if (!rest.empty()) {
+    throw UsageError(fmt::format("invalid suffix in {} argument '{}'", option, text));
   }
   return number->too_large ? std::numeric_limits<std::uint64_t>::max() : number->value;
 }
@@ -222,18 +223,18 @@ class Parser {
 
   void take(int letter, const char* argument);
   void take_check(char letter);
-  void take_once(std::string& place, const char* argument, const char* several);
+  void take_once(std::optional<std::string>& place, const char* argument, const char* several);
   void take_operand(const char* operand);
   bool options_have_ended(int argc, char** argv) const;
   void take_inputs();
   void expect_one_input() const;
 
   GnuSortOptions options_;
+  char** argv_ = nullptr;
   std::vector<std::string> operands_;
   std::optional<std::string> names_file_;
   char check_ = '\0';  // c or C
   bool merge_ = false;
-  bool output_given_ = false;
 };
 
 void Parser::take_check(char letter) {
@@ -241,8 +242,9 @@ void Parser::take_check(char letter) {
   check_ = letter;
 }
 
-void Parser::take_once(std::string& place, const char* argument, const char* several) {
-  if (!place.empty() && place != argument) throw UsageError(several);
+void Parser::take_once(std::optional<std::string>& place, const char* argument,
+                       const char* several) {
+  if (place && *place != argument) throw UsageError(several);
   place = argument;
 }
 
@@ -270,7 +272,6 @@ void Parser::take(int letter, const char* argument) {
       break;
     case 'o':
       take_once(options_.output, argument, "multiple output files specified");
-      output_given_ = true;
       break;
     case 's':
       options_.keys.stable = true;
@@ -293,6 +294,10 @@ void Parser::take(int letter, const char* argument) {
       options_.keys.unique = true;
       break;
     case 'y':  // of Solaris, and without a meaning here
+      // An argument of its own that is no number is the next operand.
+      if (argument == argv_[optind - 1] && argument[std::strspn(argument, "0123456789")] != '\0') {
+        --optind;
+      }
       break;
     case 'z':
       options_.zero_terminated = true;
@@ -307,7 +312,7 @@ void Parser::take(int letter, const char* argument) {
     case kParallel: {
       const std::uint64_t threads = parse_count(argument, "--parallel");
       if (threads == 0) throw UsageError("number in parallel must be nonzero");
-      options_.threads = static_cast<unsigned>(std::min<std::uint64_t>(threads, 4096));
+      options_.threads = static_cast<unsigned>(std::min<std::uint64_t>(threads, kMaxSortThreads));
       break;
     }
     case kFiles0From:
@@ -371,7 +376,7 @@ void Parser::expect_one_input() const {
     throw UsageError(
         fmt::format("extra operand '{}' not allowed with -{}", options_.inputs[1], check_));
   }
-  if (output_given_) {
+  if (options_.output) {
     throw UsageError(fmt::format("options '-{}o' are incompatible", check_));
   }
 }
@@ -385,6 +390,7 @@ bool Parser::options_have_ended(int argc, char** argv) const {
 }
 
 GnuSortOptions Parser::parse(int argc, char** argv) {
+  argv_ = argv;
   optind = 0;  // forgets what was parsed before
   for (int letter = 0;;) {
     if (letter != -1 && !options_have_ended(argc, argv)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,12 +17,12 @@ struct GnuSortOptions {
 
   Action action = Action::kSort;
   LineKeyOptions keys;
-  std::string random_source;         // empty: the system's
-  std::vector<std::string> inputs;   // "-" is standard input
-  std::string output;                // empty: standard output
-  std::vector<std::string> folders;  // empty: $TMPDIR or /tmp
-  std::uint64_t memory_bytes = 0;    // 0: the library's choice
-  unsigned threads = 0;              // 0: the library's choice
+  std::optional<std::string> random_source;  // none: the system's
+  std::vector<std::string> inputs;           // "-" is standard input
+  std::optional<std::string> output;         // none: standard output
+  std::vector<std::string> folders;          // empty: $TMPDIR or /tmp
+  std::uint64_t memory_bytes = 0;            // 0: the library's choice
+  unsigned threads = 0;                      // 0: the library's choice
   bool zero_terminated = false;
   bool compress_runs = false;  // always
   bool in_place = false;

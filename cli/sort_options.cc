@@ -10,6 +10,7 @@
 
 #include "cli/byte_size.h"
 #include "cli/folder_speeds.h"
+#include "cli/most_memory.h"
 #include "vortex/error.h"
 
 namespace vortex::cli {
@@ -22,15 +23,11 @@ DiskBackend parse_backend(const std::string& text) {
   throw Error(EINVAL, "--io '" + text + "': it is best, uring or threads");
 }
 
-// The most memory that the process takes beside the memory it was told to sort in.
-constexpr std::uint64_t kBeside = std::uint64_t{32} << 20;
-
 // A size, or a percentage of what this process may take at most.
 std::uint64_t parse_memory(const std::string& text) {
   const MemoryLimits limits = memory_limits();
   if (text.empty()) return default_memory_bytes(limits);
-  const std::uint64_t all = limits.usable_bytes();
-  const std::uint64_t usable = all - std::min(kBeside, all / 4);
+  const std::uint64_t usable = most_memory_bytes(limits);
   if (!text.ends_with('%')) {
     const std::uint64_t bytes = parse_size(text, "--memory");
     if (bytes == 0) throw Error(EINVAL, "--memory 0: no sort can do without");
@@ -38,8 +35,8 @@ std::uint64_t parse_memory(const std::string& text) {
     throw Error(
         EINVAL,
         fmt::format("--memory {}: at most {} can be given{}", text, format_bytes(usable),
-                    limits.group_bytes && *limits.group_bytes == all ? ", says " + limits.group_file
-                                                                     : std::string()));
+                    limits.group_bytes == limits.usable_bytes() ? ", says " + limits.group_file
+                                                                : std::string()));
   }
   unsigned percent = 0;
   const char* const end = text.data() + text.size() - 1;

@@ -312,8 +312,41 @@ class Refusals(Comparison):
                 ["-S", "99999999999999999999%"], ["-S", "9999999999999999999%"],
                 ["-o", "x", "-o", "y"], ["-cC"], ["-c", "a", "b"], ["-C", "-o", "x", "a"],
                 ["--parallel=0"], ["--parallel=x"], ["--batch-size=x"], ["--sort=n"], ["missing"], ["-c", "missing"], ["a", "missing"], ["-m", "missing"],
+                ["--parallel=-1"], ["--parallel=1x"], ["--batch-size=-1"], ["-S", "-1"], ["-S", "16E"],
+                ["-k99999999999999999999x"], ["-k-1"], ["-o", ""], ["-o", "", "-o", "x"], ["-c", "-o", ""],
+                ["-o", "", "missing"], ["-R", "--random-source="],
                 ["--numeric-sort=1"], ["--key"], ["--random-source=x", "--random-source=y"]):
             self.compare(*arguments, stdin=b"1\n2\n")
+
+    # GNU sort takes what there is, however much is asked for.
+    def test_numbers_that_are_too_large_are_taken_for_the_largest(self):
+        self.put("a", b"2\n1\n")
+        self.put("sorted", b"1\n2\n")
+        for threads in ("4294967295", "99999999999999999999"):  # GNU sort may find no memory for them
+            done = self.run_program(OURS, [f"--parallel={threads}", "a"])
+            self.assertEqual((done.returncode, done.stdout), (0, b"1\n2\n"), done.stderr)
+        for arguments in (["-S3T"], ["-S15E"], ["-S1000%"], ["-k99999999999999999999"],
+                          ["-k1.99999999999999999999"], ["-k1,99999999999999999999.99999999999999999999"]):
+            self.compare(*arguments, "a")
+            self.compare(*arguments, "-m", "sorted", "sorted")
+
+    def test_an_argument_of_y_that_is_no_number_is_a_file(self):
+        self.put("a", b"2\n1\n")
+        self.put("b", b"4\n3\n")
+        for arguments in (["-y", "a", "b"], ["-y", "100", "b"], ["-y100", "a"], ["-yx", "a"], ["a", "-y", "b"],
+                          ["-y", "10x", "b"], ["-ny", "a"], ["-y", "-n", "a"], ["-y"], ["-y", "", "a"]):
+            self.compare(*arguments)
+
+    def test_messages_that_cannot_be_told_are_errors(self):
+        self.put("a", b"2\n1\n")
+        for arguments in (["--debug", "a"], ["-c", "a"], ["-C", "a"], ["a"], ["--foo"], ["missing"]):
+            codes = []
+            for program in (GNU, OURS):
+                with open("/dev/full", "wb") as full:
+                    codes.append(subprocess.run(["sort", *arguments], executable=program, cwd=self.folder,
+                                                stdout=subprocess.DEVNULL, stderr=full, check=False,
+                                                env=environment()).returncode)
+            self.assertEqual(*codes, arguments)
 
     def test_words_that_are_none(self):
         # GNU sort ends with 1 here, which is for what is not sorted.
@@ -475,6 +508,13 @@ class Verb(Comparison):
                 (["--lines", "--plan", "in"], "--plan"),
                 (["--lines", "-k", "0", "in"], "field number is zero"),
                 (["-n", "--record", 4, "in"], "--lines"),
+                *((["--lines", option, number, "in"], f"{option} '{number}'")
+                  for option in ("--header", "--seed", "--parallel")
+                  for number in ("-1", "99999999999999999999", "18446744073709551616", "1.5", "1k", "")),
+                (["--lines", "--parallel", 0, "in"], "--parallel '0': it is a whole number from 1 to 4096"),
+                (["--lines", "--parallel", 4097, "in"], "from 1 to 4096"),
+                (["--lines", "--parallel", 4294967295, "in"], "from 1 to 4096"),
+                (["--lines", "-k", "-1", "in"], "invalid"),
                 (["in"], "--lines")):
             done = self.vortex(*arguments, "-o", "-", code=2)
             self.assertIn(text, done.stderr.decode())

@@ -958,6 +958,53 @@ class CommandLine(Program):
                           ("gen", "x", "--seed", "y", "-n", "1")):
             self.assertTrue(self.refusal(*arguments))
 
+    # Every option of every verb that takes a number.
+    def test_numbers_that_do_not_fit_are_refused_in_a_short_line(self):
+        (self.folder / "in").write_bytes(bytes(64))
+        sort = ("sort", "in", "-o", "out", "--record", "8")
+        for verb, options in (
+                (("gen", "out"), ("-n", "--records", "--bytes")),
+                (("gen", "out", "-n", "1", "--form", "u64"), ("--seed", "--part", "--distinct")),
+                (("check", "in"), ("--record",)),
+                (("check", "in", "--record", "8"), ("--key",)),
+                (("sort", "in", "-o", "out"), ("--record",)),
+                (sort, ("-k", "-S", "--memory", "--block", "--request-cost", "--parallel", "--seed", "-T"))):
+            for option in options:
+                for number in ("-1", "99999999999999999999999", "18446744073709551616", "1e3", ""):
+                    if option == "--part" and number:
+                        number = f"1/{number}"
+                    if option in ("-k", "--key") and number:
+                        number = f"{number}:1"
+                    if option == "-T":
+                        number = f".:{number}"
+                    line = self.refusal(*verb, f"{option}{'=' if option.startswith('--') else ''}{number}"
+                                        if number else option, *(() if number else ("",)))
+                    self.assertLess(len(line), 260, line)
+        for option in ("--header", "--seed", "--parallel"):
+            for number in ("-1", "99999999999999999999999", "18446744073709551616"):
+                self.assertIn(f"{option} '{number}'",
+                              self.refusal("sort", "in", "-o", "out", "--lines", option, number))
+        self.assertLess(len(self.refusal(*sort, "--parallel", 0)), 100)
+        self.assertIn("4096", self.refusal(*sort, "--parallel", 4294967295))
+        # Numbers that fit and are more than there is.
+        for arguments in (("gen", "out", "-n", 2**64 - 1, "--form", "u8"), ("gen", "out", "--bytes", 2**64 - 1),
+                          ("gen", "-", "--bytes", 2**64 - 1), (*sort, "-S", "3T"), (*sort, "-S", 2**64 - 1),
+                          (*sort, "--block", 2**63), ("check", "in", "--record", 2**64 - 1),
+                          ("sort", "in", "-o", ""), ("gen", "", "-n", 1), (*sort[:3], "", *sort[4:])):
+            self.assertTrue(self.refusal(*arguments))
+        self.run_vortex(*sort, "--seed", 2**64 - 1)
+        self.run_vortex(*sort, "--request-cost", 2**64 - 1)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["in", "out"])
+
+    def test_messages_that_cannot_be_told_are_errors(self):
+        (self.folder / "in").write_bytes(bytes(64))
+        for arguments in (("sort", "in", "-o", "out", "--record", "8", "-v"), ("frobnicate",),
+                          ("sort", "in", "-o", "out", "--lines", "-v")):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, stderr=full,
+                                      stdout=subprocess.DEVNULL, check=False)
+            self.assertEqual(done.returncode, 2, arguments)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
