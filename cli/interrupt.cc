@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "vortex/error.h"
-
 namespace vortex::cli {
 namespace {
 
@@ -31,16 +29,17 @@ Interrupt::Interrupt() {
   sigaction(kWake, &wake, &action_before_);
   // Only the thread has it blocked and waits for it.
   sigaddset(&signals_, kWake);
-  if (const int error = thread_.start([this] { wait_for_signal(); })) {
-    sigaction(kWake, &action_before_, nullptr);
-    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
-    throw Error(error, "start the thread that waits for signals");
-  }
+  if (thread_.start([this] { wait_for_signal(); }) != 0) restore();
 }
 
 Interrupt::~Interrupt() {
+  if (!thread_.started()) return;
   pthread_kill(thread_.handle(), kWake);
   thread_.join();
+  restore();
+}
+
+void Interrupt::restore() noexcept {
   sigaction(kWake, &action_before_, nullptr);
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }

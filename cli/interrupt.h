@@ -17,10 +17,10 @@ namespace vortex::cli {
 // waits for the other end of a FIFO would never look at the request; disks try again, so that
 // nothing else is cut short, and the pauses grow, so that what begins anew each time gets done.
 // The first process of a container, which the kernel spares signals that it does not handle, is
-// asked like any other. Make it before any other thread, one at a time. Uses SIGUSR2.
+// asked like any other. Where the system refuses the thread that waits for signals, they do what
+// they did before. Make it before any other thread, one at a time. Uses SIGUSR2.
 class Interrupt {
  public:
-  // Throws Error.
   Interrupt();
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
@@ -43,6 +43,7 @@ class Interrupt {
  private:
   [[noreturn]] void end_process_by(int signal) noexcept;
   void wait_for_signal() noexcept;
+  void restore() noexcept;
 
   std::stop_source source_;
   sigset_t signals_{};

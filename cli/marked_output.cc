@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <wchar.h>
 #include <wctype.h>
@@ -192,7 +193,23 @@ MarkedOutput::MarkedOutput(KeyMarks marks, char delimiter)
   pipe_ = ends[0];
   dup2(ends[1], STDOUT_FILENO);
   close(ends[1]);
-  thread_ = std::thread([this] { pass_on(); });
+  try {
+    thread_ = std::thread([this] { pass_on(); });
+  } catch (const std::system_error&) {
+    collect();
+  }
+}
+
+// Without a thread the marks are made when all is there: what comes is kept in memory.
+void MarkedOutput::collect() {
+  const int kept = memfd_create("vortex-marks", MFD_CLOEXEC);
+  const int error = errno;
+  dup2(kept >= 0 ? kept : output_, STDOUT_FILENO);
+  close(pipe_);
+  pipe_ = kept;
+  if (kept >= 0) return;
+  close(output_);
+  throw std::system_error(error, std::generic_category(), "memory for marked lines");
 }
 
 MarkedOutput::~MarkedOutput() { end(); }
@@ -224,9 +241,15 @@ void MarkedOutput::pass_on() noexcept {
 }
 
 void MarkedOutput::end() noexcept {
-  if (!thread_.joinable()) return;
+  if (ended_) return;
+  ended_ = true;
   dup2(output_, STDOUT_FILENO);  // the pipe has no other end
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  } else {
+    lseek(pipe_, 0, SEEK_SET);
+    pass_on();
+  }
   close(output_);
   close(pipe_);
 }

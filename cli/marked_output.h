@@ -52,14 +52,16 @@ class MarkedOutput {
   void finish();
 
  private:
+  void collect();
   void pass_on() noexcept;
   void end() noexcept;
 
   const KeyMarks marks_;
   const char delimiter_;
   int output_ = -1;  // where standard output led
-  int pipe_ = -1;    // its end to read from
+  int pipe_ = -1;    // its end to read from, or the memory where there is no thread
   int error_ = 0;    // of writing
+  bool ended_ = false;
   std::thread thread_;
 };
 

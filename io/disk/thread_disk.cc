@@ -4,13 +4,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "io/disk/transfer.h"
+#include "io/disk/write_signals.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -19,10 +22,8 @@ ThreadDisk::ThreadDisk(DiskOptions options) : Disk(std::move(options), 1), threa
   cancel_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (cancel_event_ < 0) throw Error(errno, "disk '" + name() + "': eventfd");
   for (MaskedThread& thread : threads_) {
-    if (const int error = thread.start([this] { serve(); })) {
-      stop();
-      throw Error(error, "disk '" + name() + "': the system refuses a thread for requests");
-    }
+    if (thread.start([this] { serve(); }) != 0) break;
+    has_threads_ = true;
   }
 }
 
@@ -42,8 +43,28 @@ void ThreadDisk::start(Request& request) noexcept {
   {
     std::lock_guard lock(mutex_);
     started_.push(request);
+    if (!has_threads_ && std::exchange(served_here_, true)) return;
   }
-  started_count_.release();
+  if (has_threads_) {
+    started_count_.release();
+  } else {
+    serve_here();
+  }
+}
+
+// What ends a request may start others, which are served here as well.
+void ThreadDisk::serve_here() noexcept {
+  const WithoutWriteSignals without;
+  for (;;) {
+    Request* request = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      request = started_.pop();
+      if (request == nullptr) served_here_ = false;
+    }
+    if (request == nullptr) return;
+    carry_out(*request);
+  }
 }
 
 void ThreadDisk::serve() noexcept {
@@ -53,13 +74,31 @@ void ThreadDisk::serve() noexcept {
       std::lock_guard lock(mutex_);
       request = started_.pop();
     }
-    const Attempt& attempt = request->attempt();
-    arrived(*request, attempt.offset == Request::kSequential ? transfer_when_ready(attempt)
-                                                             : transfer(attempt));
+    carry_out(*request);
   }
 }
 
+void ThreadDisk::carry_out(Request& request) noexcept {
+  const Attempt& attempt = request.attempt();
+  arrived(request, attempt.offset == Request::kSequential ? transfer_when_ready(attempt)
+                                                          : transfer(attempt));
+}
+
+std::int64_t ThreadDisk::transfer_first(const Attempt& attempt) noexcept {
+  std::size_t moved = 0;
+  for (unsigned i = 0; i < attempt.memory_count && first_read_ < first_.size(); ++i) {
+    const iovec& to = attempt.memory[i];
+    const std::size_t bytes = std::min(to.iov_len, first_.size() - first_read_);
+    std::memcpy(to.iov_base, first_.data() + first_read_, bytes);
+    first_read_ += bytes;
+    moved += bytes;
+  }
+  if (first_read_ == first_.size()) first_ = {};
+  return static_cast<std::int64_t>(moved);
+}
+
 std::int64_t ThreadDisk::transfer_when_ready(const Attempt& attempt) noexcept {
+  if (!first_.empty() && attempt.operation == Operation::kRead) return transfer_first(attempt);
   const short wanted = attempt.operation == Operation::kRead ? POLLIN : POLLOUT;
   std::array<pollfd, 2> both{{{attempt.file, wanted, 0}, {cancel_event_, POLLIN, 0}}};
   if (poll(both.data(), both.size(), -1) < 0) return -errno;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "io/disk/disk.h"
@@ -10,15 +12,20 @@
 
 namespace vortex::inline v0 {
 
-// `depth` threads (one by default) with pread and pwrite. With one thread it also serves
-// descriptors that cannot seek (Request::kSequential): pipes, sockets, terminals. It waits for
-// those to become ready, and cancel_sequential() ends such a wait.
+// `depth` threads (one by default) with pread and pwrite, or fewer where the system refuses them.
+// Where it refuses all, whoever submits a request carries it out, and those of others meanwhile.
+// With a depth of one it also serves descriptors that cannot seek (Request::kSequential): pipes,
+// sockets, terminals. It waits for those to become ready, and cancel_sequential() ends such a wait.
 class ThreadDisk final : public Disk {
  public:
-  // Throws Error(EAGAIN) when the system refuses a thread.
+  // Throws Error: EMFILE when there is no descriptor left.
   explicit ThreadDisk(DiskOptions options = {});
   // Waits for the requests under way.
   ~ThreadDisk() override;
+
+  // Bytes that the next requests to read a descriptor that cannot seek get before what it has.
+  // Before the first request.
+  void read_first(std::vector<char> bytes) noexcept { first_ = std::move(bytes); }
 
   // Requests for descriptors that cannot seek end with ECANCELED from now on, those that wait for
   // the other side included. Any thread.
@@ -28,7 +35,10 @@ class ThreadDisk final : public Disk {
   const char* backend() const noexcept override { return "threads"; }
   void start(Request& request) noexcept override;
   void serve() noexcept;
+  void serve_here() noexcept;
+  void carry_out(Request& request) noexcept;
   std::int64_t transfer_when_ready(const Attempt& attempt) noexcept;
+  std::int64_t transfer_first(const Attempt& attempt) noexcept;
   void stop() noexcept;
 
   FutexMutex mutex_;
@@ -36,7 +46,11 @@ class ThreadDisk final : public Disk {
   FutexSemaphore started_count_;
   std::atomic<bool> canceled_{false};
   int cancel_event_ = -1;
+  std::vector<char> first_;
+  std::size_t first_read_ = 0;  // of those bytes
   std::vector<MaskedThread> threads_;
+  bool has_threads_ = false;
+  bool served_here_ = false;  // under mutex_: a thread of the program is at it
 };
 
 }  // namespace vortex::inline v0

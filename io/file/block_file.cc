@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/stat.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <utility>
 
+#include "io/disk/write_signals.h"
 #include "io/file/free_space.h"
 #include "io/file/path_names.h"
 #include "io/file/temporary_name.h"
@@ -81,6 +83,15 @@ bool forbids_new_name(const Error& error) noexcept {
   return value == EACCES || value == EPERM || value == EROFS || value == EBUSY;
 }
 
+// Behind a call that failed: whether it is to be made again, which a descriptor that does not block
+// has to be ready for.
+bool try_again(int descriptor, short event) noexcept {
+  if (errno == EINTR) return true;
+  if (errno != EAGAIN) return false;
+  pollfd one{descriptor, event, 0};
+  return poll(&one, 1, -1) >= 0 || errno == EINTR;
+}
+
 struct FreeDeleter {
   void operator()(void* memory) const noexcept { std::free(memory); }
 };
@@ -107,6 +118,7 @@ BlockFile& BlockFile::operator=(BlockFile&& other) noexcept {
   begin_ = other.begin_;
   length_ = other.length_;
   grown_ = other.grown_;
+  given_back_ = std::exchange(other.given_back_, {});
   return *this;
 }
 
@@ -301,6 +313,28 @@ void BlockFile::open_direct(Trial trial) {
   alignment_ = 1;
   if (error == ENOSPC || error == EFBIG) fail("write the first sector of", error);
   refusal_ = "direct I/O is refused: " + std::generic_category().message(error);
+}
+
+std::size_t BlockFile::read_some(std::span<char> to, std::uint64_t offset) {
+  for (;;) {
+    const ssize_t bytes =
+        seekable_ ? pread(file_, to.data(), to.size(), static_cast<off_t>(begin_ + offset))
+                  : read(file_, to.data(), to.size());
+    if (bytes >= 0) return static_cast<std::size_t>(bytes);
+    if (!try_again(file_, POLLIN)) fail("read");
+  }
+}
+
+void BlockFile::write_all(std::string_view bytes) {
+  const WithoutWriteSignals without;
+  while (!bytes.empty()) {
+    const ssize_t written = write(file_, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (!try_again(file_, POLLOUT)) {
+      fail("write failed:");
+    }
+  }
 }
 
 std::optional<std::uint64_t> BlockFile::free_bytes() const {

@@ -5,7 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "io/file/contents_in_place.h"
 #include "io/file/open_folder.h"
@@ -82,6 +86,22 @@ class VORTEX_EXPORT BlockFile {
   std::uint64_t begin() const noexcept { return begin_; }
   std::uint64_t length() const noexcept { return length_; }
 
+  // Reading and writing with plain calls, where there is so little that a disk would take longer to
+  // begin. Block until something, or everything, is moved. Reads at most so many bytes of the data,
+  // from `offset` on, or, of what has no offsets, the next ones; 0: the data have ended. Throws
+  // Error.
+  std::size_t read_some(std::span<char> to, std::uint64_t offset);
+  // Writes from where the descriptor stands. The signals that a write sends to its own thread,
+  // SIGPIPE and SIGXFSZ, do not come: the error says as much. Throws Error.
+  void write_all(std::string_view bytes);
+
+  // What has been read of a file without offsets and is to be read again by the disk that goes on.
+  void give_back(std::vector<char> bytes) noexcept { given_back_ = std::move(bytes); }
+  std::vector<char> take_given_back() noexcept { return std::exchange(given_back_, {}); }
+
+  // Whether a created file has a name that stays behind when the process ends before publish().
+  bool has_temporary_name() const noexcept { return to_be_.has_temporary_name(); }
+
   // Bytes that the file system still has room for; none where it does not tell.
   std::optional<std::uint64_t> free_bytes() const;
   // The same, and what the file holds already: the most that it can have.
@@ -138,6 +158,7 @@ class VORTEX_EXPORT BlockFile {
   std::uint64_t begin_ = 0;
   std::uint64_t length_ = 0;
   std::uint64_t grown_ = 0;  // writes up to there make it no longer
+  std::vector<char> given_back_;
 };
 
 }  // namespace vortex::inline v0

@@ -31,6 +31,9 @@ class OutputName {
   // Whether there is a file to be named.
   explicit operator bool() const noexcept { return static_cast<bool>(folder_) && !taken_; }
 
+  // Whether it has a name that stays behind when the process ends before take().
+  bool has_temporary_name() const noexcept { return !temporary_.empty(); }
+
   // Opens the file to be, for reading and writing: without a name (O_TMPFILE), or, where the file
   // system cannot do that, under a temporary one. Throws Error.
   int create(unsigned mode);

@@ -10,7 +10,9 @@ namespace vortex::inline v0 {
 
 SingleFile::SingleFile(BlockFile file, Disk* disk) : file_(std::move(file)), disk_(disk) {
   if (!file_.seekable()) {
-    own_disk_ = std::make_unique<ThreadDisk>(DiskOptions{.name = file_.name(), .depth = 1});
+    auto in_order = std::make_unique<ThreadDisk>(DiskOptions{.name = file_.name(), .depth = 1});
+    in_order->read_first(file_.take_given_back());
+    own_disk_ = std::move(in_order);
     disk_ = own_disk_.get();
   } else if (disk_ == nullptr) {
     OpenDiskOptions options;
