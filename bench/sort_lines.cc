@@ -9,10 +9,16 @@
 //   unique      words, each once (-u)
 //   *_locale    the same lines by the rules of a locale; skipped where the system lacks it
 //
-// Every row reads the input from the disk, writes runs, and writes and syncs the output; the peers
-// have as many threads (--parallel=2) and as much memory (-S). The page cache is dropped before
-// every row where the system permits. The outputs are compared. `of_bound` is the share of the
-// least time that the disk needs, whose speed is measured before and behind each sort.
+//   size_BYTES  whole processes on a file in the page cache, of 0 bytes to 100 MB, that write a
+//   file
+//               or a pipe: vortex-sort, which syncs its output, the same with --no-sync, GNU sort,
+//               which does not sync, and uutils' sort where a program `coreutils` is on PATH
+//               (cargo install coreutils --no-default-features --features sort)
+//
+// Every other row reads the input from the disk, writes runs, and writes and syncs the output; the
+// peers have as many threads (--parallel=2) and as much memory (-S). The page cache is dropped
+// before every row where the system permits. The outputs are compared. `of_bound` is the share of
+// the least time that the disk needs, whose speed is measured before and behind each sort.
 //
 // Options before those of Google Benchmark: --folder=DIR (decides the disk), --mib=N of input
 // (1024), --memory-mib=N (128), --rounds=N (3), --locale=NAME (en_US.UTF-8), --give-up=SECONDS
@@ -40,6 +46,7 @@
 #include "bench/support/own_options.h"
 #include "bench/support/ratios.h"
 #include "bench/support/sort_settings.h"
+#include "bench/support/sort_sizes.h"
 #include "io/file/seeded_random.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
@@ -310,9 +317,16 @@ int main(int argc, char** argv) {
   own["--give-up="] = [](const std::string& value) { give_up = value; };
   const std::vector<std::string> arguments = bench::benchmark_arguments(argc, argv, own, "3");
   std::vector<bench::Ratio> ratios;
+  const std::string ours = bench::built_program("vortex-sort");
+  std::vector<bench::SortSizes::Program> programs = {
+      {"vortex", {ours}}, {"vortex_no_sync", {ours, "--no-sync"}}, {"gnu_sort", {"sort"}}};
+  if (bench::is_on_path("coreutils")) programs.push_back({"uutils", {"coreutils", "sort"}});
+  bench::SortSizes sizes(settings.folder, std::move(programs));
   remove_files();
   for (const Case& one : cases()) add_rows(one, ratios);
+  sizes.add_rows();
   const int result = bench::run_with_ratios(arguments, ratios);
   remove_files();
+  sizes.remove_files();
   return result;
 }

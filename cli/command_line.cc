@@ -180,6 +180,8 @@ void add_sort(CLI::App& program, SortOptions& options) {
       "Measure the disks first; --json and -v tell how many times their least time the sort took");
   verb.add_option("--trace", options.trace,
                   "A file for a trace of disks and threads, which Perfetto opens");
+  verb.add_flag("--no-sync", options.no_sync,
+                "Do not wait until the output has reached the disk; it still appears whole");
   verb.add_flag(
       "--progress", options.progress,
       "Tell how far the sort is, and how long all that is left takes, where standard error "

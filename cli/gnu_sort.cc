@@ -28,6 +28,7 @@
 #include "cli/open_files.h"
 #include "cli/progress_line.h"
 #include "cli/verbs.h"
+#include "lines/small_line_files.h"
 #include "sort/job/sort_folders.h"
 #include "vortex/detail/printable.h"
 #include "vortex/error.h"
@@ -150,6 +151,7 @@ LineSortOptions line_sort_options(const GnuSortOptions& options, const char* pro
   }
   what.resources.threads = options.threads;
   what.resources.output_in_place = options.in_place ? InPlace::kAlways : InPlace::kWhereNeeded;
+  what.resources.sync = options.sync;
   what.resources.folders = options.folders;
   if (options.compress_runs) what.resources.compression = RunCompression::kAlways;
   if (what.resources.folders.empty()) what.resources.folders.push_back(temporary_folder());
@@ -174,6 +176,10 @@ int run(const GnuSortOptions& options, const char* program) {
     return kExitGood;
   }
   LineSortOptions what = line_sort_options(options, program);
+  // A signal ends the process then as it ends any other.
+  SmallLineFiles small(what);
+  const bool plain = !checks(options) && !options.debug && !options.progress;
+  if (plain && small.sort()) return kExitGood;
   allow_many_open_files();
   Interrupt interrupt;
   what.resources.stop = interrupt.token();
@@ -189,7 +195,7 @@ int run(const GnuSortOptions& options, const char* program) {
       if (line.wanted()) {
         what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
       }
-      sort_lines(what);
+      sort_lines(what, small.begun());
       line.finish();
       if (marked) marked->finish();
       return kExitGood;

@@ -36,6 +36,7 @@ enum : int {
   kFiles0From,
   kHelp,
   kInPlace,
+  kNoSync,
   kParallel,
   kProgress,
   kRandomSource,
@@ -60,6 +61,8 @@ const option kLongOptions[] = {
     {"merge", no_argument, nullptr, 'm'},
     {"month-sort", no_argument, nullptr, 'M'},
     {"numeric-sort", no_argument, nullptr, 'n'},
+    {"n", no_argument, nullptr, 'n'},  // GNU sort has one that begins so
+    {"no-sync", no_argument, nullptr, kNoSync},
     {"human-numeric-sort", no_argument, nullptr, 'h'},
     {"version-sort", no_argument, nullptr, 'V'},
     {"random-sort", no_argument, nullptr, 'R'},
@@ -333,6 +336,9 @@ void Parser::take(int letter, const char* argument) {
     case kProgress:
       options_.progress = true;
       break;
+    case kNoSync:
+      options_.sync = false;
+      break;
     case kHelp:
       options_.action = Action::kHelp;
       break;
@@ -463,6 +469,8 @@ How it is done:
   --compress-program=PROG      compress runs, with LZ4 whatever PROG is; without this they are
                                compressed where the disk is slow
   --progress                   tell on standard error how far the sort is
+  --no-sync                    do not wait until the output has reached the disk, as GNU sort does
+                               not; it still appears whole
   --debug                      underline the keys, and warn of odd ones
 
   --help                       print this

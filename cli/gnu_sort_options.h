@@ -28,6 +28,7 @@ struct GnuSortOptions {
   bool in_place = false;
   bool progress = false;
   bool debug = false;
+  bool sync = true;
 };
 
 // A command line that is wrong. what() is the message, without the program's name.

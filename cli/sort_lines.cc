@@ -6,12 +6,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/interrupt.h"
 #include "cli/line_options.h"
 #include "cli/open_files.h"
 #include "cli/progress_line.h"
 #include "cli/sort_options.h"
+#include "lines/small_line_files.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
 #include "vortex/process_memory.h"
@@ -94,23 +96,32 @@ void print(std::FILE* out, const LineSortReport& report) {
   fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
 }
 
+// For all sizes.
+LineSortReport sort_any(LineSortOptions& what, SmallLineFiles& small, ProgressLine& line) {
+  allow_many_open_files();
+  Interrupt interrupt;
+  what.resources.stop = interrupt.token();
+  return interrupt.end_process_or([&] {
+    if (line.wanted())
+      what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
+    const LineSortReport report = vortex::sort_lines(what, small.begun());
+    line.finish();
+    return report;
+  });
+}
+
 }  // namespace
 
 int sort_lines(const SortOptions& options) {
   LineSortOptions what = line_sort_options(options);
-  allow_many_open_files();
-  Interrupt interrupt;
-  what.resources.stop = interrupt.token();
-  interrupt.end_process_or([&] {
-    ProgressLine line("vortex sort", options.progress);
-    if (line.wanted())
-      what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
-    const LineSortReport report = vortex::sort_lines(what);
-    line.finish();
-    warn_of_unclosed(report);
-    if (options.json) print_json(options.output == "-" ? stderr : stdout, report);
-    if (options.verbose) print(stderr, report);
-  });
+  ProgressLine line("vortex sort", options.progress);
+  // A signal ends the process then as it ends any other.
+  SmallLineFiles small(what);
+  const std::optional<LineSortReport> done = options.progress ? std::nullopt : small.sort();
+  const LineSortReport report = done ? *done : sort_any(what, small, line);
+  warn_of_unclosed(report);
+  if (options.json) print_json(options.output == "-" ? stderr : stdout, report);
+  if (options.verbose) print(stderr, report);
   return kExitGood;
 }
 

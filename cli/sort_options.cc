@@ -78,6 +78,7 @@ SortResources sort_resources(const SortOptions& options) {
   resources.seed = options.seed;
   resources.threads = options.threads;
   if (options.in_place) resources.output_in_place = InPlace::kAlways;
+  resources.sync = !options.no_sync;
   return resources;
 }
 

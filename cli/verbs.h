@@ -50,6 +50,7 @@ struct SortOptions {
   bool plan = false;
   bool bound = false;
   bool progress = false;
+  bool no_sync = false;
   bool json = false;
   bool verbose = false;
 };

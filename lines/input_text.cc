@@ -106,6 +106,7 @@ std::string_view InputText::fill() {
 }
 
 std::size_t InputText::read_some(char* to, std::size_t bytes) {
+  if (const std::size_t again = file_.read_again({to, bytes})) return again;
   const int descriptor = file().descriptor();
   for (;;) {
     stop_.expect_going();

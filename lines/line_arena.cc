@@ -17,13 +17,14 @@ constexpr std::ptrdiff_t kAhead = 12;  // records whose bytes are asked for
 
 }  // namespace
 
-RawMemory::RawMemory(std::size_t bytes) : bytes_(bytes) {
+RawMemory::RawMemory(std::size_t bytes, PageKind pages) : bytes_(bytes) {
   int error = 0;
   std::byte* const memory = os::map_memory(nullptr, bytes, &error);
   if (memory == nullptr) {
     throw Error(error, "memory for records: the system refuses " + format_bytes(bytes));
   }
-  os::advise(memory, bytes, MADV_HUGEPAGE);  // where it cannot, small pages do
+  // Where it cannot, small pages do.
+  os::advise(memory, bytes, pages == PageKind::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   data_ = reinterpret_cast<char*>(memory);
 }
 

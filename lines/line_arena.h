@@ -12,12 +12,15 @@
 
 namespace vortex::inline v0 {
 
-// Private memory in huge pages where there are any, which is resident once it has been touched. Not
-// copied.
+// Of memory: small ones where most of it stays untouched.
+enum class PageKind : std::uint8_t { kSmall, kHuge };
+
+// Private memory, in huge pages where they are wanted and there are any, which is resident once it
+// has been touched. Not copied.
 class RawMemory {
  public:
   // Throws Error(ENOMEM).
-  explicit RawMemory(std::size_t bytes);
+  explicit RawMemory(std::size_t bytes, PageKind pages = PageKind::kHuge);
   ~RawMemory();
   RawMemory(const RawMemory&) = delete;
   RawMemory& operator=(const RawMemory&) = delete;

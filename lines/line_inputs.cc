@@ -18,11 +18,6 @@ namespace {
 constexpr std::size_t kLargeBuffer = std::size_t{256} << 10;
 const std::string kStandardInput = "standard input";
 
-BlockFile open_file(const std::string& path, bool direct) {
-  if (path == "-") return BlockFile::borrow(STDIN_FILENO, kStandardInput, false);
-  return BlockFile::open(path, direct);
-}
-
 // Room for a text of so many bytes, and one more, which shows its end.
 std::size_t buffer_for(std::uint64_t bytes, std::size_t most) {
   const std::uint64_t pages = bytes / os::page_bytes() + 1;
@@ -42,8 +37,13 @@ FileSourceOptions source_options(const FileReaderOptions& reader, const BlockPoo
 
 }  // namespace
 
-LineInputs::LineInputs(const LineSortOptions& options)
-    : options_(options), stop_(options.resources.stop) {
+BlockFile LineInputs::open_file(const std::string& path, bool direct) {
+  if (path == "-") return BlockFile::borrow(STDIN_FILENO, kStandardInput, false);
+  return BlockFile::open(path, direct);
+}
+
+LineInputs::LineInputs(const LineSortOptions& options, std::map<std::size_t, BlockFile> begun)
+    : options_(options), stop_(options.resources.stop), begun_(std::move(begun)) {
   if (options.inputs.empty()) throw Error(EINVAL, "a sort needs an input");
   all_.reserve(options.inputs.size());
   for (const std::string& path : options.inputs) all_.push_back(look_at(path));
@@ -111,7 +111,10 @@ std::unique_ptr<InputText> LineInputs::open(std::size_t index, std::size_t buffe
   const std::optional<std::uint64_t> length = all_[index].length;
   const bool is_long = length.value_or(0) > InputText::kShort;
   const bool direct = blocks && is_long && options_.resources.caching != Caching::kBuffered;
-  BlockFile file = open_file(options_.inputs[index], direct);
+  const auto begun = begun_.find(index);
+  BlockFile file = begun != begun_.end() && begun->second
+                       ? std::move(begun->second)
+                       : open_file(options_.inputs[index], direct);
   if (file.seekable()) buffer_bytes = buffer_for(file.length(), buffer_bytes);
   return std::make_unique<InputText>(std::move(file), buffer_bytes, std::move(blocks), stop_);
 }

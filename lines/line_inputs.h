@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,7 +26,11 @@ class LineInputs {
  public:
   // The options outlive it. Throws Error: EINVAL without inputs; what would keep an input from
   // being read, as far as that is known without opening it.
-  explicit LineInputs(const LineSortOptions& options);
+  // `begun` are inputs that are open already, by their numbers.
+  explicit LineInputs(const LineSortOptions& options, std::map<std::size_t, BlockFile> begun = {});
+
+  // "-" is standard input. Throws Error.
+  static BlockFile open_file(const std::string& path, bool direct);
 
   std::size_t size() const noexcept { return all_.size(); }
   // For messages.
@@ -59,6 +64,7 @@ class LineInputs {
   const LineSortOptions& options_;
   StopSignal stop_;
   std::vector<Input> all_;
+  std::map<std::size_t, BlockFile> begun_;
 };
 
 }  // namespace vortex::inline v0

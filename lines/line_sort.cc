@@ -22,6 +22,7 @@
 #include "lines/line_job.h"
 #include "lines/line_merge.h"
 #include "lines/output_pieces.h"
+#include "lines/small_line_files.h"
 #include "lines/text_cursor.h"
 #include "sort/job/sort_files.h"
 #include "vortex/detail/saturating.h"
@@ -58,11 +59,11 @@ ExternalSortOptions for_files(const LineSortOptions& options) {
 // A sort or a merge of files, once.
 class LineFiles {
  public:
-  explicit LineFiles(const LineSortOptions& options)
+  LineFiles(const LineSortOptions& options, BegunFiles begun)
       : options_(options),
-        inputs_(options),
+        inputs_(options, std::move(begun.inputs)),
         for_files_(for_files(options)),
-        files_(for_files_),
+        files_(for_files_, std::move(begun.output)),
         job_(options.order, options.resources, files_.folders()) {}
   LineFiles(const LineFiles&) = delete;
   LineFiles& operator=(const LineFiles&) = delete;
@@ -455,6 +456,14 @@ void LineFiles::merge_inputs() {
 
 }  // namespace
 
-LineSortReport sort_lines(const LineSortOptions& options) { return LineFiles(options).sort(); }
+LineSortReport sort_lines(const LineSortOptions& options, BegunFiles begun) {
+  return LineFiles(options, std::move(begun)).sort();
+}
+
+LineSortReport sort_lines(const LineSortOptions& options) {
+  SmallLineFiles small(options);
+  if (const auto report = small.sort()) return *report;
+  return sort_lines(options, small.begun());
+}
 
 }  // namespace vortex::inline v0

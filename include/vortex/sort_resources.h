@@ -22,7 +22,8 @@
 
 namespace vortex::inline v0 {
 
-// How much memory this process may take: the machine's, and the limit of its control group.
+// How much memory this process may take: the machine's, the limit of its control group, and what
+// its own limits leave.
 struct MemoryLimits {
   std::uint64_t machine_bytes = 0;    // MemTotal
   std::uint64_t available_bytes = 0;  // MemAvailable
@@ -30,6 +31,9 @@ struct MemoryLimits {
   // the file that sets it.
   std::optional<std::uint64_t> group_bytes;
   std::string group_file;
+  // What RLIMIT_AS leaves of address space, and RLIMIT_DATA of private memory, where they are set.
+  std::optional<std::uint64_t> address_space_bytes;
+  std::optional<std::uint64_t> data_bytes;
 
   // The memory that percentages refer to.
   std::uint64_t usable_bytes() const noexcept {
@@ -43,8 +47,8 @@ struct MemoryLimits {
 VORTEX_EXPORT MemoryLimits memory_limits(const std::string& root = {});
 
 // The memory that a sort takes if it is told no figure: half of the memory that is free in the
-// machine and in the control group, and no more than 1 GiB; blocks are populated and pinned ahead,
-// which takes time.
+// machine and in the control group, a quarter of what the limits of the process leave, and no more
+// than 1 GiB; blocks are populated and pinned ahead, which takes time.
 VORTEX_EXPORT std::uint64_t default_memory_bytes(const MemoryLimits& limits = memory_limits());
 
 // In which order a merge fetches its blocks.
@@ -137,7 +141,11 @@ struct SortResources {
   Caching caching = Caching::kAuto;  // of inputs, runs and output; runs go around the page cache
                                      // unless this is kBuffered
   InPlace output_in_place = InPlace::kNever;  // what becomes of a file that the output replaces
-  SortDiskFunction open_disk = {};            // instead of disks of the backend
+  // The output of a sort of files, and its name, have reached the disk when the sort returns. A
+  // whole output appears at once all the same without that, but a crash of the system soon behind
+  // may leave an empty or a partial file under its name.
+  bool sync = true;
+  SortDiskFunction open_disk = {};  // instead of disks of the backend
   RunCompression compression = RunCompression::kAuto;
   std::uint64_t seed = 1;  // which run lies on which disk
   // Beside those of the disks, the caller's included. With two or more a run is sorted and written
@@ -169,7 +177,8 @@ struct SortPlanRequest {
   // The address space that streams may reserve. Buckets take most of it, each as much as the
   // memory: where address space is short, there are fewer buckets.
   std::uint64_t address_space_bytes = ~std::uint64_t{0};
-  std::uint64_t stack_bytes = 0;  // of it, for the stacks of threads that will be started
+  std::uint64_t stack_bytes = 0;   // of it, for the stacks of threads that will be started
+  std::uint64_t thread_bytes = 0;  // the same for each of the sort's own threads
   // Kernel maps for the blocks, see BlockPool::maps_needed(). Where they are few, blocks are large.
   std::size_t most_maps = ~std::size_t{0};
   unsigned most_buckets = 64;
@@ -298,6 +307,13 @@ VORTEX_EXPORT std::string to_string(const SortPlan& plan);
 // How much more address space this process may reserve: what RLIMIT_AS leaves, at most half of what
 // the processor has.
 VORTEX_EXPORT std::uint64_t address_space_left();
+
+// The same of private memory, which RLIMIT_DATA limits: all that can be written to and is not
+// shared; none: there is no limit.
+VORTEX_EXPORT std::optional<std::uint64_t> private_memory_left();
+
+// What the stack of a thread takes of both, in bytes; 0: neither is limited.
+VORTEX_EXPORT std::uint64_t stack_bytes_of_thread();
 
 // Advice for messages where the address space is too little.
 VORTEX_EXPORT std::string address_space_advice();

@@ -325,6 +325,13 @@ std::size_t BlockFile::read_some(std::span<char> to, std::uint64_t offset) {
   }
 }
 
+std::size_t BlockFile::read_again(std::span<char> to) noexcept {
+  const std::size_t bytes = std::min(to.size(), given_back_.size());
+  std::copy_n(given_back_.begin(), bytes, to.begin());
+  given_back_.erase(given_back_.begin(), given_back_.begin() + static_cast<std::ptrdiff_t>(bytes));
+  return bytes;
+}
+
 void BlockFile::write_all(std::string_view bytes) {
   const WithoutWriteSignals without;
   while (!bytes.empty()) {

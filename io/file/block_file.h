@@ -95,8 +95,10 @@ class VORTEX_EXPORT BlockFile {
   // SIGPIPE and SIGXFSZ, do not come: the error says as much. Throws Error.
   void write_all(std::string_view bytes);
 
-  // What has been read of a file without offsets and is to be read again by the disk that goes on.
+  // What has been read of a file without offsets and is to be read again: read_again() returns the
+  // number of those bytes that come next, and the disk that goes on has the rest.
   void give_back(std::vector<char> bytes) noexcept { given_back_ = std::move(bytes); }
+  std::size_t read_again(std::span<char> to) noexcept;
   std::vector<char> take_given_back() noexcept { return std::exchange(given_back_, {}); }
 
   // Whether a created file has a name that stays behind when the process ends before publish().

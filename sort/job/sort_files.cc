@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,12 +29,13 @@ BlockFile open_input(const std::string& path) {
   return BlockFile::open(path);
 }
 
-BlockFile open_output(const std::string& path, const SortResources& resources) {
+BlockFile open_output(const std::string& path, const SortResources& resources, bool direct) {
   if (path == "-") return BlockFile::borrow(STDOUT_FILENO, "standard output", true);
   CreateOptions options;
   options.in_place = resources.output_in_place;
   options.waiting_folder =
       resources.folders.empty() ? temporary_folder() : resources.folders.front();
+  options.direct = direct;
   return BlockFile::create(path, options);
 }
 
@@ -116,8 +118,8 @@ void SortInput::expect_unchanged() const {
                          "writes to it, or a copy of it");
 }
 
-SortOutput::SortOutput(const std::string& path, const SortResources& resources)
-    : path_(path), resources_(resources), file_(open_output(path, resources)) {
+SortOutput::SortOutput(const std::string& path, const SortResources& resources, bool direct)
+    : path_(path), resources_(resources), file_(open_output(path, resources, direct)) {
   if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name() + "'");
   if (path != "-" && S_ISREG(identity_.st_mode)) folder_ = folder_of(name());
 }
@@ -144,8 +146,24 @@ void SortOutput::expect_room(std::uint64_t bytes) const {
                           format_bytes(*room));
 }
 
+void SortOutput::write_whole(std::string_view bytes, bool sync) {
+  file_.write_all(bytes);
+  if (sync) file_.sync();
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    file_.publish(sync);
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {
-  if (!file_) file_ = open_output(path_, resources_);  // a writer before took it along
+  if (!file_) file_ = open_output(path_, resources_, true);  // a writer before took it along
   auto layout = std::make_unique<SingleFile>(std::move(file_), options.disk);
   layout_ = layout.get();
   return FileWriterBase(std::move(layout), options);
@@ -156,8 +174,8 @@ FileWriterBase SortOutput::open_writer_behind(std::uint64_t begin,
   return FileWriterBase(std::make_unique<LayoutBehind>(*layout_, begin), options);
 }
 
-SortFiles::SortFiles(const ExternalSortOptions& options)
-    : options_(options), folders_(options.resources.folders) {
+SortFiles::SortFiles(const ExternalSortOptions& options, std::optional<SortOutput> output)
+    : options_(options), folders_(options.resources.folders), output_(std::move(output)) {
   if (folders_.empty()) folders_.push_back(default_run_folder(options.output));
 }
 
@@ -203,7 +221,7 @@ void SortFiles::expect_known_lengths() const {
 }
 
 void SortFiles::open_output() {
-  output_.emplace(options_.output, options_.resources);
+  if (!output_) output_.emplace(options_.output, options_.resources);
   expect_no_overwriting();
   disk_ = open_sort_disk(options_.resources.open_disk, options_.resources.backend, "");
 }
@@ -271,7 +289,7 @@ FileWriterOptions SortFiles::writer_options(BlockPool& pool, FileWriterOptions o
                                             std::uint64_t least_bytes) const {
   options.gaps = Gaps::kUnspecified;  // a sort writes every byte
   options.caching = options_.resources.caching;
-  options.sync = true;
+  options.sync = options_.resources.sync;
   options.reserve_bytes =
       detail::round_up(detail::saturating_sum(most_bytes, 1), pool.block_bytes());
   options.least_reserve_bytes =

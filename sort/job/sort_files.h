@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/disk/disk.h"
@@ -59,7 +61,7 @@ class SortOutput {
  public:
   // "-" is standard output. The resources say how a file is replaced, and outlive this. Throws
   // Error: what open(2) reports.
-  SortOutput(const std::string& path, const SortResources& resources);
+  SortOutput(const std::string& path, const SortResources& resources, bool direct = true);
 
   const std::string& name() const noexcept { return file_.name(); }
   // The folder of a file that will appear under a name; none for pipes and devices.
@@ -71,6 +73,14 @@ class SortOutput {
   // Reserves room in the file system. Throws Error(ENOSPC).
   void reserve(std::uint64_t bytes) { file_.allocate(bytes); }
 
+  // Whether it has a name that stays behind when the process ends.
+  bool has_temporary_name() const noexcept { return file_.has_temporary_name(); }
+
+  // Writes all of the output with plain calls, and publishes it. No other writer comes before or
+  // behind. No signal that ends the process comes between the steps that give a file its name.
+  // Throws Error.
+  void write_whole(std::string_view bytes, bool sync);
+
   // The writer of this output; its finish_bytes() publishes. Where there is a folder, a writer that
   // was destroyed before that may have a successor.
   FileWriterBase open_writer(const FileWriterOptions& options);
@@ -79,7 +89,7 @@ class SortOutput {
   FileWriterBase open_writer_behind(std::uint64_t begin, const FileWriterOptions& options);
 
  private:
-  const std::string path_;
+  std::string path_;
   const SortResources& resources_;
   BlockFile file_;
   SingleFile* layout_ = nullptr;  // the first writer's
@@ -87,13 +97,21 @@ class SortOutput {
   struct stat identity_ {};
 };
 
+// Inputs that somebody has opened before, by their numbers, and an output: of pipes and devices,
+// which cannot be opened anew.
+struct BegunFiles {
+  std::map<std::size_t, BlockFile> inputs;
+  std::optional<SortOutput> output;
+};
+
 // Inputs, open from construction on, the output, and the folders. The options outlive it.
 class SortFiles {
  public:
   // Throws Error: EINVAL without inputs, and what SortInput says.
   SortFiles(const ExternalSortOptions& options, std::size_t record_bytes);
-  // Of a sort that opens its inputs by itself.
-  explicit SortFiles(const ExternalSortOptions& options);
+  // Of a sort that opens its inputs by itself, and may have opened its output.
+  explicit SortFiles(const ExternalSortOptions& options,
+                     std::optional<SortOutput> output = std::nullopt);
 
   std::size_t inputs() const noexcept { return inputs_.size(); }
   SortInput& input(std::size_t index) const noexcept { return *inputs_[index]; }

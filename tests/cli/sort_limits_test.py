@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Sorts under the limits of a process, against GNU sort: address space, private memory, threads; and
+what sorts of small inputs start and take.
+
+  sort_limits_test.py VORTEX_SORT VORTEX [--sanitized]
+"""
+
+import json
+import os
+import pathlib
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OURS = pathlib.Path(sys.argv[1]).resolve()
+VORTEX = pathlib.Path(sys.argv[2]).resolve()
+GNU = "/usr/bin/sort"
+SANITIZED = "--sanitized" in sys.argv[3:]
+SEED = int(os.environ.get("VORTEX_TEST_SEED", random.randrange(2**32)))
+MIB = 1 << 20
+# Nobody has it, so that what it may start is known.
+NOBODYS_UID = 54321
+
+
+def under(limits):
+    """For preexec_fn: {resource: bytes or count}."""
+    def set_limits():
+        for which, value in limits.items():
+            resource.setrlimit(which, (value, value))
+    return set_limits
+
+
+def with_threads(count):
+    """A process of a user who may have so many threads, the first included."""
+    def set_limits():
+        resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
+        os.setgroups([])
+        os.setgid(NOBODYS_UID)
+        os.setuid(NOBODYS_UID)
+    return set_limits
+
+
+class Limits(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.random = random.Random(SEED)
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        self.folder.chmod(0o777)
+
+    def put(self, name, data):
+        (self.folder / name).write_bytes(data)
+        (self.folder / name).chmod(0o644)
+        return name
+
+    def lines(self, count):
+        return b"".join(b"%d %s\n" % (self.random.randrange(10**9), self.random.randbytes(9).hex().encode())
+                        for _ in range(count))
+
+    def run_program(self, program, *arguments, stdin=b"", limit=None, wait=120):
+        with subprocess.Popen([program, *map(str, arguments)], cwd=self.folder, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limit,
+                              env={"LC_ALL": "C", "TMPDIR": str(self.folder)}) as process:
+            out, errors = process.communicate(stdin, timeout=wait)
+        return process.returncode, out, errors.decode()
+
+    def expect_same(self, *arguments, stdin=b"", limit=None):
+        _, expected, _ = self.run_program(GNU, *arguments, stdin=stdin)
+        code, out, errors = self.run_program(OURS, *arguments, stdin=stdin, limit=limit)
+        self.assertEqual((code, errors), (0, ""), f"seed {SEED}: {arguments}")
+        self.assertEqual(out, expected, f"seed {SEED}: {arguments}")
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer's own memory counts against the limits")
+class Memory(Limits):
+    def test_small_inputs_need_little_address_space(self):
+        self.put("four", b"b\na\n")
+        for mib in (64, 97, 195, 976, 1953):
+            for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+                limit = under({which: mib * MIB})
+                self.expect_same("four", limit=limit)
+                self.expect_same(stdin=b"c\nb\na\n", limit=limit)
+                self.expect_same("-u", "-k1,1n", "four", "four", limit=limit)
+
+    def test_the_default_memory_follows_the_limits(self):
+        data = self.lines(400_000)  # 11 MB
+        self.put("in", data)
+        for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            for mib in (150, 300, 976, 2000, 3000):
+                limit = under({which: mib * MIB})
+                with self.subTest(which=which, mib=mib):
+                    self.expect_same("in", limit=limit)
+                    self.expect_same("--parallel=16", "-k2", stdin=data, limit=limit)
+                    self.expect_same("-S1G", "-s", "-n", "in", limit=limit)
+                    self.run_program(OURS, "in", "-o", "sorted", limit=limit)
+                    self.expect_same("-m", "sorted", "sorted", limit=limit)
+
+    def test_sorts_in_runs_fit_as_well(self):
+        self.put("in", self.lines(700_000))  # 19 MB
+        limit = under({resource.RLIMIT_AS: 160 * MIB})
+        self.expect_same("-S8M", "in", limit=limit)
+        self.expect_same("-S8M", "-k2", "--parallel=8", "in", limit=limit)
+
+    def test_what_is_too_long_is_refused_by_name(self):
+        with open(self.folder / "long", "wb") as file:
+            file.truncate(600 * MIB)
+        code, _, errors = self.run_program(OURS, "long", limit=under({resource.RLIMIT_AS: 300 * MIB}))
+        self.assertEqual(code, 2)
+        self.assertIn("RLIMIT_AS is 300 MiB: raise it (ulimit -v), or sort with less memory (-S)", errors)
+
+    def test_stacks_of_records_threads_are_counted(self):
+        self.put("in", self.random.randbytes(40_000_000))
+        for mib in (300, 600, 1100, 2246):
+            for threads in (2, 5, 16, 64):
+                arguments = ("sort", "in", "-o", "out", "--form", "u64", "-S", "16M", "--parallel", threads)
+                code, _, errors = self.run_program(VORTEX, *arguments,
+                                                   limit=under({resource.RLIMIT_AS: mib * MIB}))
+                self.assertEqual((code, errors), (0, ""), (mib, threads))
+                code, _, errors = self.run_program(VORTEX, "check", "out", "--form", "u64")
+                self.assertEqual(code, 0, errors)
+
+    def test_small_inputs_take_little_memory(self):
+        self.put("four", b"b\na\n")
+        self.put("small", self.lines(60_000))  # 1.7 MB
+        peaks = {}
+        for name in ("four", "small"):
+            code, out, errors = self.run_program(VORTEX, "sort", "--lines", name, "-o", "out", "--json")
+            self.assertEqual(code, 0, errors)
+            peaks[name] = json.loads(out)["peak_resident_bytes"]
+        self.assertLess(peaks["four"], 16 * MIB)
+        # The text, its copy with an index of 16 bytes a line, and a part of that to sort with.
+        self.assertLess(peaks["small"] - peaks["four"], 9 * MIB)
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root can become a user who has no threads yet")
+@unittest.skipIf(SANITIZED, "sanitizers start threads of their own")
+class Threads(Limits):
+    def test_sorts_do_with_the_threads_there_are(self):
+        data = self.lines(200_000)  # 5.5 MB
+        self.put("in", data)
+        self.put("sorted", self.run_program(GNU, stdin=data)[1])
+        self.put("small", data[:1000])
+        for count in range(1, 8):
+            limit = with_threads(count)
+            with self.subTest(threads=count):
+                self.expect_same("small", limit=limit)
+                self.expect_same("in", limit=limit)
+                self.expect_same("-S8M", "--parallel=4", "in", "in", limit=limit)
+                self.expect_same("-k2", stdin=data, limit=limit)
+                self.expect_same("-m", "sorted", "sorted", limit=limit)
+                self.run_program(OURS, "in", "-o", "out", limit=limit)
+                self.assertEqual((self.folder / "out").read_bytes(), (self.folder / "sorted").read_bytes())
+                (self.folder / "out").unlink()
+                code, _, errors = self.run_program(OURS, "-c", "sorted", limit=limit)
+                self.assertEqual((code, errors), (0, ""))
+
+    def test_marks_need_no_thread(self):
+        data = self.lines(2000)
+        code, expected, _ = self.run_program(OURS, "--debug", "-k2", stdin=data)
+        self.assertEqual(code, 0)
+        for count in (1, 2, 3):
+            code, out, _ = self.run_program(OURS, "--debug", "-k2", stdin=data, limit=with_threads(count))
+            self.assertEqual((code, out), (0, expected))
+
+    def test_records_do_as_well(self):
+        data = self.random.randbytes(6_000_000)
+        self.put("in", data)
+        words = sorted(data[at:at + 8][::-1] for at in range(0, len(data), 8))
+        expected = b"".join(word[::-1] for word in words)
+        for count in range(1, 6):
+            for memory in ("2M", "64M"):
+                for stdin, name in ((b"", "in"), (data, "-")):
+                    code, out, errors = self.run_program(
+                        VORTEX, "sort", name, "-o", "-", "--form", "u64", "-S", memory, "--parallel", 4,
+                        stdin=stdin, limit=with_threads(count))
+                    self.assertEqual((code, errors), (0, ""), (count, memory, name))
+                    self.assertEqual(out, expected, (count, memory, name))
+
+    def test_an_output_that_nobody_reads_ends_a_sort_without_threads(self):
+        self.put("in", self.lines(200_000))
+        for name in ("in", "small"):
+            self.put("small", self.lines(20_000))
+            reading, writing = os.pipe()
+            os.close(reading)
+            process = subprocess.run([OURS, name], cwd=self.folder, stdout=writing, stderr=subprocess.PIPE,
+                                     env={"LC_ALL": "C"}, preexec_fn=with_threads(1), check=False)
+            os.close(writing)
+            self.assertEqual((process.returncode, process.stderr), (-signal.SIGPIPE, b""), name)
+
+
+class SmallInputs(Limits):
+    def test_small_and_a_little_more(self):
+        for size in (0, 1, 1000, 2 * MIB - 1, 2 * MIB, 2 * MIB + 1, 5 * MIB):
+            data = (self.lines(size // 24 + 1) if size else b"")[:size]
+            self.put("in", data)
+            self.put("end", b"no newline")
+            self.expect_same("in")
+            self.expect_same(stdin=data)
+            self.expect_same("in", "end", "-", "in", stdin=data)
+            self.expect_same("-", "-k2,2", "-u", "end", stdin=data)
+
+    def test_pipes_that_turn_out_to_be_long(self):
+        data = self.lines(120_000)
+        os.mkfifo(self.folder / "fifo")
+        for cut in (1, 24_000, 3 * MIB):
+            with subprocess.Popen([OURS, "fifo", "-", "-o", "out"], cwd=self.folder, stdin=subprocess.PIPE,
+                                  env={"LC_ALL": "C"}) as process:
+                with open(self.folder / "fifo", "wb") as fifo:
+                    fifo.write(data[:cut])
+                process.stdin.write(data[cut:])
+                process.stdin.close()
+                self.assertEqual(process.wait(timeout=60), 0)
+            self.put("first", data[:cut])
+            self.put("second", data[cut:])
+            _, expected, _ = self.run_program(GNU, "first", "second")
+            self.assertEqual((self.folder / "out").read_bytes(), expected)
+
+    def test_a_small_sort_starts_no_thread_and_no_ring(self):
+        if subprocess.run(["which", "strace"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("strace is not there")
+        if SANITIZED:
+            self.skipTest("sanitizers start threads of their own")
+        self.put("in", self.lines(30_000))
+        for arguments in (("in",), ("in", "-o", "out"), ("-k2n", "--parallel=8", "in")):
+            traced = subprocess.run(["strace", "-f", "-c", "-o", "calls", OURS, *arguments], cwd=self.folder,
+                                    capture_output=True, check=False, env={"LC_ALL": "C"})
+            if b"ptrace" in traced.stderr.lower():
+                self.skipTest("this container does not let strace in")
+            self.assertEqual(traced.returncode, 0, traced.stderr)
+            calls = (self.folder / "calls").read_text()
+            for call in ("clone", "io_uring", "memfd", "eventfd", "sysinfo"):
+                self.assertNotIn(call, calls, arguments)
+
+    def test_the_output_is_synced_unless_it_need_not_be(self):
+        if subprocess.run(["which", "strace"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("strace is not there")
+        self.put("small", self.lines(100))
+        self.put("large", self.lines(200_000))
+        self.put("records", self.random.randbytes(80_000))
+        sorts = [[OURS, "small", "-o", "out"], [OURS, "large", "-o", "out"],
+                 [VORTEX, "sort", "--lines", "small", "-o", "out"],
+                 [VORTEX, "sort", "--form", "u64", "records", "-o", "out"]]
+        for command in sorts:
+            for option in ([], ["--no-sync"]):
+                self.put("out", b"before")
+                traced = subprocess.run(
+                    ["strace", "-f", "-e", "trace=fsync,fdatasync,syncfs", "-o", "calls", *command, *option],
+                    cwd=self.folder, capture_output=True, check=False, env={"LC_ALL": "C"})
+                if b"ptrace" in traced.stderr.lower():
+                    self.skipTest("this container does not let strace in")
+                self.assertEqual(traced.returncode, 0, traced.stderr)
+                self.assertEqual("sync(" in (self.folder / "calls").read_text(), not option, command + option)
+                self.assertNotEqual((self.folder / "out").read_bytes(), b"before")
+                self.assertFalse(list(self.folder.glob(".*")))
+
+    def test_an_input_that_is_the_output(self):
+        data = self.lines(1000)
+        self.put("in", data)
+        _, expected, _ = self.run_program(GNU, "in")
+        self.assertEqual(self.run_program(OURS, "in", "-o", "in"), (0, b"", ""))
+        self.assertEqual((self.folder / "in").read_bytes(), expected)
+
+
+if __name__ == "__main__":
+    print(f"seed: {SEED} (VORTEX_TEST_SEED)")
+    unittest.main(argv=[sys.argv[0]])
