@@ -17,6 +17,7 @@
 #include "vortex/detail/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
+#include "vortex/os/reservation.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -72,6 +73,12 @@ constexpr std::uint64_t kPackingShare = 16;
 constexpr std::uint64_t kDemandedPackingShare = 4;
 // The table of a block in the pool, and what a reader or writer keeps of a request.
 constexpr std::uint64_t kBytesBesideBlock = 1200;
+
+// Address space of the heap, of small stacks, and of a reservation while it is made.
+constexpr std::uint64_t kSpaceBeside = std::uint64_t{20} << 20;
+// The bytes that runs have besides those of the lines are so small a part of them, keys not
+// counted.
+constexpr std::uint64_t kRunsLonger = 8;
 
 // The memory that sort() takes beside an index of so many bytes.
 std::uint64_t sorting_bytes(std::uint64_t index_bytes, unsigned threads) {
@@ -201,9 +208,8 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
   return plan;
 }
 
-}  // namespace
-
-LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes) {
+// Without a look at what the process may take.
+LinePlan plan_in_memory_of(const SortResources& resources, std::optional<std::uint64_t> bytes) {
   if (auto plan = try_lines(resources, resources.memory_bytes, bytes)) return *plan;
   const std::uint64_t enough =
       least_memory(resources.memory_bytes, [&](std::uint64_t memory_bytes) -> bool {
@@ -216,6 +222,84 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
                           (enough != 0 ? ": at least " + format_bytes(enough) + " are needed"
                                        : std::string(": no memory is enough")) +
                           (resources.block_bytes != 0 ? ", or smaller blocks" : ""));
+}
+
+// What a process may still take.
+struct ProcessSpace {
+  std::uint64_t address_space = address_space_left();
+  std::optional<std::uint64_t> data = private_memory_left();
+  std::uint64_t stack_bytes = stack_bytes_of_thread();
+
+  bool is_limited() const noexcept { return stack_bytes != 0; }
+  bool holds(const LinePlan& plan, std::optional<std::uint64_t> bytes) const {
+    const std::uint64_t stacks = (plan.threads + kOtherThreads) * stack_bytes;
+    return plan.address_space_bytes(bytes) + stacks <= address_space &&
+           (!data || plan.private_bytes() + stacks <= *data);
+  }
+  // Of all threads, if they take no more than a quarter.
+  unsigned threads_at_most(unsigned wanted) const noexcept {
+    const std::uint64_t least = std::min(address_space, data.value_or(address_space));
+    return static_cast<unsigned>(std::clamp<std::uint64_t>(least / 4 / stack_bytes, 1, wanted));
+  }
+  [[noreturn]] void refuse(std::optional<std::uint64_t> bytes) const {
+    std::string limit = address_space_advice();
+    if (data && *data < address_space) {
+      limit = "RLIMIT_DATA leaves " + format_bytes(*data) + ": raise it (ulimit -d)";
+    }
+    throw Error(ENOMEM, "sorting " + (bytes ? format_bytes(*bytes) + " of " : std::string()) +
+                            "lines in the " + format_bytes(address_space) +
+                            " of address space that are left, of which what is read and what is "
+                            "written take their lengths; " +
+                            limit);
+  }
+
+  // One writes a run, one touches memory; the stacks of the disks' threads are small.
+  static constexpr unsigned kOtherThreads = 2;
+};
+
+}  // namespace
+
+LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes) {
+  LinePlan plan = plan_in_memory_of(resources, bytes);
+  const ProcessSpace space;
+  if (!space.is_limited() || space.holds(plan, bytes)) return plan;
+  SortResources less = resources;
+  for (less.threads = space.threads_at_most(plan.threads);; less.threads = 1) {
+    plan = plan_in_memory_of(less, bytes);
+    if (space.holds(plan, bytes)) return plan;
+    if (less.threads == 1) break;
+  }
+  for (;;) {
+    less.memory_bytes -= less.memory_bytes / 4;
+    try {
+      plan = plan_in_memory_of(less, bytes);
+    } catch (const Error&) {
+      space.refuse(bytes);
+    }
+    if (space.holds(plan, bytes)) return plan;
+  }
+}
+
+// The pool, and streams of whole blocks, each with a guard behind it.
+std::uint64_t LinePlan::address_space_bytes(std::optional<std::uint64_t> bytes) const {
+  const auto stream = [&](std::uint64_t length) {
+    return length + 2 * block_bytes + kReservationGuardBytes;
+  };
+  const std::uint64_t in_run = arena_bytes / 3;  // short lines with their index
+  const std::uint64_t length = bytes.value_or(in_run);
+  const std::uint64_t pool = stream(pool_blocks * block_bytes) + kSpaceBeside;
+  const bool fits = length <= in_run;
+  const std::uint64_t forming = arena_bytes + stream(length) + (fits ? 0 : stream(arena_bytes));
+  if (fits) return pool + forming;
+  const std::uint64_t runs = length / in_run + 1;
+  const std::uint64_t merging = stream(length) + length + length / kRunsLonger +
+                                std::min(runs, most_runs(0)) * std::max(threads, 1U) * stream(0);
+  return pool + std::max(forming, merging);
+}
+
+// Blocks in use are counted at home and where they are placed.
+std::uint64_t LinePlan::private_bytes() const noexcept {
+  return 2 * pool_blocks * block_bytes + arena_bytes + kSpaceBeside;
 }
 
 std::size_t LinePlan::writing_blocks() const {

@@ -76,6 +76,11 @@ struct LinePlan {
   // What a merge of them leaves to long records and their keys: half of the memory, or more.
   std::uint64_t bytes_beside_inputs(const MergedInput& together) const;
 
+  // What the sort of so many bytes takes of the address space in any phase, the stacks of threads
+  // not counted, and of private memory.
+  std::uint64_t address_space_bytes(std::optional<std::uint64_t> bytes) const;
+  std::uint64_t private_bytes() const noexcept;
+
   std::size_t writing_blocks() const;  // of the output or a run
   // Writers of parts of the output that there is memory for while an arena is full.
   unsigned writers_at_once() const;
@@ -86,8 +91,9 @@ struct LinePlan {
                             std::size_t ahead) const;
 };
 
-// The resources name their memory; `bytes` is the length of the input, if it is known. Throws
-// Error(ENOMEM) when the memory is too small, with the least that would do.
+// The resources name their memory; `bytes` is the length of the input, if it is known. Takes less
+// memory, and fewer threads, where the limits of the process leave no room for them. Throws
+// Error(ENOMEM) when the memory is too small, with the least that would do, or when a limit is.
 LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes);
 
 }  // namespace vortex::inline v0

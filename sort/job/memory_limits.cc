@@ -18,17 +18,41 @@
 namespace vortex::inline v0 {
 namespace {
 
-std::uint64_t address_space_taken() {
-  std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+// In pages: all of the address space, and what RLIMIT_DATA counts.
+struct Taken {
+  std::uint64_t all = 0;
+  std::uint64_t data = 0;
+};
+
+Taken pages_taken() {
+  Taken taken;
+  std::uint64_t resident = 0;
+  std::uint64_t shared = 0;
+  std::uint64_t text = 0;
+  std::uint64_t library = 0;
+  std::ifstream("/proc/self/statm") >> taken.all >> resident >> shared >> text >> library >>
+      taken.data;
+  return taken;
 }
 
-std::optional<std::uint64_t> address_space_limit() {
+std::optional<std::uint64_t> limit_of(int resource) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 ||
+      limit.rlim_cur == RLIM_INFINITY) {
+    return std::nullopt;
+  }
   return limit.rlim_cur;
 }
+
+std::optional<std::uint64_t> left_of(int resource, std::uint64_t Taken::*pages) {
+  const std::optional<std::uint64_t> limit = limit_of(resource);
+  if (!limit) return std::nullopt;
+  const std::uint64_t taken =
+      pages_taken().*pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return *limit - std::min(taken, *limit);
+}
+
+std::optional<std::uint64_t> address_space_limit() { return limit_of(RLIMIT_AS); }
 
 // The default size of a thread's stack in bytes, with the guard before it.
 std::uint64_t thread_stack_bytes() {
@@ -82,27 +106,41 @@ MemoryLimits memory_limits(const std::string& root) {
     limits.available_bytes = static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
   }
   read_groups(limits, root);
+  limits.address_space_bytes = left_of(RLIMIT_AS, &Taken::all);
+  limits.data_bytes = private_memory_left();
   return limits;
 }
 
 std::uint64_t address_space_left() {
   // Half of what a process on x86-64 has.
   constexpr std::uint64_t kPlenty = std::uint64_t{1} << 46;
-  const std::optional<std::uint64_t> limit = address_space_limit();
-  if (!limit) return kPlenty;
-  return std::min(*limit - std::min(address_space_taken(), *limit), kPlenty);
+  return std::min(left_of(RLIMIT_AS, &Taken::all).value_or(kPlenty), kPlenty);
 }
+
+std::optional<std::uint64_t> private_memory_left() { return left_of(RLIMIT_DATA, &Taken::data); }
 
 std::string address_space_advice() {
   const std::optional<std::uint64_t> limit = address_space_limit();
   return limit ? "RLIMIT_AS is " + format_bytes(*limit) +
-                     ": raise it (ulimit -v), or sort with less memory"
-               : "sort with less memory";
+                     ": raise it (ulimit -v), or sort with less memory (-S)"
+               : "sort with less memory (-S)";
 }
 
 std::uint64_t default_memory_bytes(const MemoryLimits& limits) {
   constexpr std::uint64_t kMax = std::uint64_t{1} << 30;
-  return std::min(std::min(limits.usable_bytes(), limits.available_bytes) / 2, kMax);
+  // Streams and stacks take address space besides; and blocks that are in use are counted twice, at
+  // home and where they are placed.
+  constexpr std::uint64_t kShare = 4;
+  std::uint64_t bytes = std::min(std::min(limits.usable_bytes(), limits.available_bytes) / 2, kMax);
+  for (const auto& left : {limits.address_space_bytes, limits.data_bytes}) {
+    if (left) bytes = std::min(bytes, *left / kShare);
+  }
+  return bytes;
+}
+
+std::uint64_t stack_bytes_of_thread() {
+  if (!address_space_limit() && !limit_of(RLIMIT_DATA)) return 0;
+  return thread_stack_bytes();
 }
 
 SortResources with_memory(SortResources resources) {
@@ -119,6 +157,9 @@ void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned di
   // One warms the pool, one merges or reads a pipe, one writes to a pipe.
   constexpr unsigned kOthers = 3;
   request.stack_bytes = (threads_of_disk(backend) * disks + kOthers) * thread_stack_bytes();
+  // A heap of its own, too.
+  constexpr std::uint64_t kHeapOfThread = std::uint64_t{2} << 20;
+  request.thread_bytes = thread_stack_bytes() + kHeapOfThread;
 }
 
 }  // namespace vortex::inline v0

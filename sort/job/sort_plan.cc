@@ -385,8 +385,11 @@ std::uint64_t SortPlan::address_space_bytes() const {
                   : request.bytes.value_or(0) + order * stream_space(0, block_bytes) +
                         stream_space(request.bytes.value_or(0), block_bytes);
   const std::uint64_t streams = merged_inputs == 0 ? std::max(forming, merging) : merging;
+  // Of those that sort and those that partition.
+  const std::uint64_t threads =
+      request.threads > 1 ? request.threads + formation.partition_threads : 0;
   return memory_taken_bytes() + kReservationGuardBytes + kSpaceBeside + request.stack_bytes +
-         streams;
+         threads * request.thread_bytes + streams;
 }
 
 std::uint64_t SortPlan::space_beside_input_bytes() const noexcept {
@@ -420,8 +423,8 @@ SortPlan plan_sort(const SortPlanRequest& request) {
   if (auto plan = try_memory(request, request.memory_bytes)) {
     if (plan->address_space_bytes() <= request.address_space_bytes) return *plan;
     SortPlanRequest smaller = request;
-    if (plan->formation.generations > 1) {
-      smaller.threads = 1;
+    if (request.threads > 1) {
+      smaller.threads = request.threads / 2;
       return plan_sort(smaller);
     }
     if (plan->formation.buckets == kMinBuckets) {
