@@ -23,7 +23,8 @@ class LongRoomBudget {
 };
 
 // Bytes that stay where they are while they become more: their address space is taken at once, of
-// as much as the budget was, and becomes resident where it is used. The budget outlives it.
+// as much as the budget was, or of a part of what RLIMIT_AS leaves, and becomes resident where it
+// is used. The budget outlives it.
 class LongRoom {
  public:
   explicit LongRoom(LongRoomBudget& budget) noexcept : budget_(&budget) {}
@@ -31,8 +32,8 @@ class LongRoom {
   LongRoom(const LongRoom&) = delete;
   LongRoom& operator=(const LongRoom&) = delete;
 
-  // False where the budget does not have so many more; nothing has changed then. Throws
-  // Error(ENOMEM) where the system refuses address space.
+  // False where the budget, or the address space, does not have so many more; nothing has changed
+  // then. Throws Error(ENOMEM) where the system refuses address space.
   bool grow(std::size_t bytes);
   // Takes all that is left of the budget.
   void grow_to_most();
@@ -46,9 +47,12 @@ class LongRoom {
   std::span<char> span() const noexcept { return {data_, size_}; }
 
  private:
+  void map(std::uint64_t least);
+
   LongRoomBudget* budget_;
   char* data_ = nullptr;
   std::size_t size_ = 0;
+  std::uint64_t capacity_ = 0;  // bytes that are mapped
 };
 
 }  // namespace vortex::inline v0
