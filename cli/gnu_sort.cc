@@ -224,7 +224,9 @@ int parse_and_run(int argc, char** argv, const char* program) noexcept {
     return error.code;
   } catch (const std::exception& exception) {
     end_process_at_broken_pipe(exception);
-    print_error(program, message_for_people(exception));
+    std::string text(message_for_people(exception));
+    if (errno_of(exception, 0) == ENOMEM) text += "; -S says how much memory is taken";
+    print_error(program, text);
   }
   return kExitError;
 }

@@ -122,8 +122,8 @@ std::optional<std::uint64_t> private_memory_left() { return left_of(RLIMIT_DATA,
 std::string address_space_advice() {
   const std::optional<std::uint64_t> limit = address_space_limit();
   return limit ? "RLIMIT_AS is " + format_bytes(*limit) +
-                     ": raise it (ulimit -v), or sort with less memory (-S)"
-               : "sort with less memory (-S)";
+                     ": raise it (ulimit -v), or sort with less memory"
+               : "sort with less memory";
 }
 
 std::uint64_t default_memory_bytes(const MemoryLimits& limits) {
