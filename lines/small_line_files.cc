@@ -236,7 +236,7 @@ void SmallLineFiles::write(LineSortReport& report) {
 
 BegunFiles SmallLineFiles::begun() {
   BegunFiles begun;
-  if (output_ && !output_->folder()) begun.output = std::move(output_);
+  if (output_ && !output_->folder()) begun.output.emplace(std::move(*output_));
   output_.reset();
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i].file) continue;

@@ -2,7 +2,7 @@
 """Sorts under the limits of a process, against GNU sort: address space, private memory, threads; and
 what sorts of small inputs start and take.
 
-  sort_limits_test.py VORTEX_SORT VORTEX [--sanitized]
+  process_limits_test.py VORTEX_SORT VORTEX [--sanitized]
 """
 
 import json
