@@ -146,8 +146,12 @@ bool SmallLineFiles::read_input(Input& input, BlockFile& file) {
   for (;;) {
     if (text_->room().size() <= inputs_.size() && !text_->make_room(kLeastRoom)) return false;
     const std::span<char> room = text_->room();
-    const std::size_t bytes =
-        file.read_some(room.first(room.size() - inputs_.size()), text_->size() - begin);
+    std::size_t bytes = 0;
+    try {
+      bytes = file.read_some(room.first(room.size() - inputs_.size()), text_->size() - begin);
+    } catch (const Error&) {
+      return false;  // the other sort says what
+    }
     text_->used(bytes);
     input.end = text_->size();
     // What has become shorter is an error, and the other sort says which.
