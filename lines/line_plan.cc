@@ -248,14 +248,30 @@ struct ProcessSpace {
     }
     throw Error(ENOMEM, "sorting " + (bytes ? format_bytes(*bytes) + " of " : std::string()) +
                             "lines in the " + format_bytes(address_space) +
-                            " of address space that are left, of which what is read and what is "
-                            "written take their lengths; " +
-                            limit);
+                            " of address space that are left; " + limit);
   }
 
   // One writes a run, one touches memory; the stacks of the disks' threads are small.
   static constexpr unsigned kOtherThreads = 2;
 };
+
+// With fewer threads first, and then with less memory; none if there is no room for the least. Room
+// for an input of `counted` bytes is wanted.
+std::optional<LinePlan> plan_within(const ProcessSpace& space, SortResources resources,
+                                    std::optional<std::uint64_t> bytes,
+                                    std::optional<std::uint64_t> counted) {
+  for (resources.threads = space.threads_at_most(detail::ThreadTeam::resolve(resources.threads));;
+       resources.threads = 1) {
+    const LinePlan plan = plan_in_memory_of(resources, bytes);
+    if (space.holds(plan, counted)) return plan;
+    if (resources.threads == 1) break;
+  }
+  for (;;) {
+    resources.memory_bytes -= resources.memory_bytes / 4;
+    const auto plan = try_lines(resources, resources.memory_bytes, bytes);
+    if (!plan || space.holds(*plan, counted)) return plan;
+  }
+}
 
 }  // namespace
 
@@ -263,21 +279,11 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
   LinePlan plan = plan_in_memory_of(resources, bytes);
   const ProcessSpace space;
   if (!space.is_limited() || space.holds(plan, bytes)) return plan;
-  SortResources less = resources;
-  for (less.threads = space.threads_at_most(plan.threads);; less.threads = 1) {
-    plan = plan_in_memory_of(less, bytes);
-    if (space.holds(plan, bytes)) return plan;
-    if (less.threads == 1) break;
+  for (const auto counted : {bytes, std::optional<std::uint64_t>(0)}) {
+    if (auto fitting = plan_within(space, resources, bytes, counted)) return *fitting;
+    // What is written in pieces does without the length. Whoever needs it says so when it asks.
   }
-  for (;;) {
-    less.memory_bytes -= less.memory_bytes / 4;
-    try {
-      plan = plan_in_memory_of(less, bytes);
-    } catch (const Error&) {
-      space.refuse(bytes);
-    }
-    if (space.holds(plan, bytes)) return plan;
-  }
+  space.refuse(bytes);
 }
 
 // The pool, and streams of whole blocks, each with a guard behind it.
