@@ -311,7 +311,8 @@ TYPED_TEST(SmallFiles, OfAReaderLimitItsMemory) {
         this->path_,
         {.read_ahead = 64, .memory_bytes = std::size_t{1} << 30, .order = order, .cursors = 16});
     EXPECT_LE(in.statistics().pool_bytes, 4 * kMiB);
-    EXPECT_EQ(std::count(in.begin(), in.end(), 'x'), static_cast<std::ptrdiff_t>(3 * kMiB));
+    EXPECT_EQ(std::count(in.data(), in.data() + in.size(), 'x'),
+              static_cast<std::ptrdiff_t>(3 * kMiB));
     EXPECT_LE(held.bytes(), 4 * kMiB + kAround);
   }
 }
