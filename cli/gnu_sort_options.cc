@@ -20,6 +20,7 @@
 #include <system_error>
 
 #include "cli/suggestion.h"
+#include "lines/keys/key_specification.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
 
@@ -111,13 +112,14 @@ std::uint64_t parse_count(std::string_view text, const char* option) {
   return number->too_large ? std::numeric_limits<std::uint64_t>::max() : number->value;
 }
 
-// -S: KiB without a unit, bytes with b, percent of the memory with %, else powers of 1024.
-std::uint64_t parse_memory(std::string_view text) {
+// KiB without a unit, bytes with b, percent of the memory with %, else powers of 1024. `option` is
+// what the size was given behind.
+std::uint64_t parse_memory(std::string_view text, const char* option) {
   std::string_view rest = text;
   const std::optional<Number> number = take_number(rest);
-  if (!number) throw UsageError(fmt::format("invalid -S argument '{}'", text));
+  if (!number) throw UsageError(fmt::format("invalid {} argument '{}'", option, text));
   const auto refuse_too_large = [&] {
-    throw UsageError(fmt::format("-S argument '{}' too large", text));
+    throw UsageError(fmt::format("{} argument '{}' too large", option, text));
   };
   if (rest == "%" && !number->too_large) {
     const std::uint64_t percent = memory_limits().usable_bytes() / 100;
@@ -131,7 +133,7 @@ std::uint64_t parse_memory(std::string_view text) {
                                   : static_cast<char>(std::toupper(rest[0]));
   const std::size_t power = kUnits.find(unit);
   if (rest.size() > 1 || power == std::string_view::npos) {
-    throw UsageError(fmt::format("invalid suffix in -S argument '{}'", text));
+    throw UsageError(fmt::format("invalid suffix in {} argument '{}'", option, text));
   }
   if (number->too_large || power > 6 ||
       (number->value << 10 * power) >> 10 * power != number->value) {
@@ -140,10 +142,19 @@ std::uint64_t parse_memory(std::string_view text) {
   return number->value << 10 * power;
 }
 
+// As the GNU programs quote.
+std::string with_escaped_backslashes(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '\\' ? "\\\\" : std::string(1, c);
+  return escaped;
+}
+
 char parse_separator(std::string_view text) {
   if (text.empty()) throw UsageError("empty tab");
   if (text == "\\0") return '\0';
-  if (text.size() > 1) throw UsageError(fmt::format("multi-character tab '{}'", text));
+  if (text.size() > 1) {
+    throw UsageError(fmt::format("multi-character tab '{}'", with_escaped_backslashes(text)));
+  }
   return text.front();
 }
 
@@ -224,7 +235,7 @@ class Parser {
  private:
   using Action = GnuSortOptions::Action;
 
-  void take(int letter, const char* argument);
+  void take(int letter, const char* argument, bool is_long);
   void take_check(char letter);
   void take_once(std::optional<std::string>& place, const char* argument, const char* several);
   void take_operand(const char* operand);
@@ -251,7 +262,7 @@ void Parser::take_once(std::optional<std::string>& place, const char* argument,
   place = argument;
 }
 
-void Parser::take(int letter, const char* argument) {
+void Parser::take(int letter, const char* argument, bool is_long) {
   switch (letter) {
     case 'c':
     case 'C':
@@ -268,6 +279,7 @@ void Parser::take(int letter, const char* argument) {
                                          "  - 'numeric'\n  - 'random'\n  - 'version'");
       break;
     case 'k':
+      parse_key_specification(argument);  // what is wrong with it is told before what follows
       options_.keys.keys.emplace_back(argument);
       break;
     case 'm':
@@ -280,7 +292,8 @@ void Parser::take(int letter, const char* argument) {
       options_.keys.stable = true;
       break;
     case 'S':
-      options_.memory_bytes = std::max(options_.memory_bytes, parse_memory(argument));
+      options_.memory_bytes =
+          std::max(options_.memory_bytes, parse_memory(argument, is_long ? "--buffer-size" : "-S"));
       break;
     case 't': {
       const char separator = parse_separator(argument);
@@ -400,10 +413,11 @@ GnuSortOptions Parser::parse(int argc, char** argv) {
   optind = 0;  // forgets what was parsed before
   for (int letter = 0;;) {
     if (letter != -1 && !options_have_ended(argc, argv)) {
-      letter = getopt_long(argc, argv, kShortOptions, kLongOptions, nullptr);
+      int long_option = -1;
+      letter = getopt_long(argc, argv, kShortOptions, kLongOptions, &long_option);
       if (letter == kOperand) take_operand(optarg);
       if (letter == '?') throw UsageError(suggested_option(argv[optind - 1]), true);
-      if (letter > kOperand) take(letter, optarg);
+      if (letter > kOperand) take(letter, optarg, long_option >= 0);
       if (options_.action == Action::kHelp || options_.action == Action::kVersion) return options_;
       continue;
     }

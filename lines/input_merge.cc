@@ -31,6 +31,14 @@ class HeldDescriptors {
   ~HeldDescriptors() {
     for (const int descriptor : held_) close(descriptor);
   }
+  // False: there was none.
+  bool give_one_back() noexcept {
+    if (held_.empty()) return false;
+    close(held_.back());
+    held_.pop_back();
+    return true;
+  }
+
   HeldDescriptors(const HeldDescriptors&) = delete;
   HeldDescriptors& operator=(const HeldDescriptors&) = delete;
 
@@ -50,9 +58,10 @@ InputMerge::InputMerge(LineInputs& inputs, std::size_t first, const LineSortOpti
   std::vector<std::unique_ptr<InputText>> texts;
   {
     const std::size_t folders = options.resources.folders.size();
-    const HeldDescriptors held(kOtherDescriptors +
-                               kDescriptorsOfFolder * std::max<std::size_t>(folders, 1));
-    texts = open_texts(inputs, job.plan(), job.pool(), disk);
+    HeldDescriptors held(kOtherDescriptors +
+                         kDescriptorsOfFolder * std::max<std::size_t>(folders, 1));
+    const std::function<bool()> spare = [&] { return held.give_one_back(); };
+    texts = open_texts(inputs, job.plan(), job.pool(), disk, spare);
   }
   budget_.emplace(job.plan().bytes_beside_inputs(taken_));
   std::vector<TextCursor*> players;
@@ -70,7 +79,8 @@ InputMerge::InputMerge(LineInputs& inputs, std::size_t first, const LineSortOpti
 
 std::vector<std::unique_ptr<InputText>> InputMerge::open_texts(LineInputs& inputs,
                                                                const LinePlan& plan,
-                                                               BlockPool& pool, Disk* disk) {
+                                                               BlockPool& pool, Disk* disk,
+                                                               const std::function<bool()>& spare) {
   std::vector<std::unique_ptr<InputText>> texts;
   const std::size_t left = inputs.size() - first_;
   const bool all_fit = left <= plan.most_inputs();
@@ -88,6 +98,8 @@ std::vector<std::unique_ptr<InputText>> InputMerge::open_texts(LineInputs& input
     } catch (const Error& error) {
       if (!means_no_descriptor(error)) throw;
       if (texts.size() >= 2) break;
+      // Two have to be merged; runs take fewer descriptors than are kept for them.
+      if (spare()) continue;
       throw Error(error.code().value(), "open '" + inputs.name(index) +
                                             "' to merge it with another: raise the limit of open "
                                             "files (ulimit -n)");

@@ -50,8 +50,10 @@ class InputMerge {
   std::uint64_t records() const noexcept;
 
  private:
+  // `spare` gives one of the descriptors back that are kept for others; false: there is none.
   std::vector<std::unique_ptr<InputText>> open_texts(LineInputs& inputs, const LinePlan& plan,
-                                                     BlockPool& pool, Disk* disk);
+                                                     BlockPool& pool, Disk* disk,
+                                                     const std::function<bool()>& spare);
 
   const LineInputs& all_;
   const std::size_t first_;

@@ -55,7 +55,7 @@ LineInputs::Input LineInputs::look_at(const std::string& path) const {
       (path != "-" && faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0)) {
     throw Error(errno, "open '" + path + "'");
   }
-  if (S_ISDIR(status.st_mode)) throw Error(EISDIR, "read '" + path + "'");
+  if (S_ISDIR(status.st_mode)) throw Error(EISDIR, "read failed: '" + path + "'");
   const bool is_device = S_ISBLK(status.st_mode);
   Input input;
   if (S_ISREG(status.st_mode) && path != "-") {
@@ -111,10 +111,13 @@ std::unique_ptr<InputText> LineInputs::open(std::size_t index, std::size_t buffe
   const std::optional<std::uint64_t> length = all_[index].length;
   const bool is_long = length.value_or(0) > InputText::kShort;
   const bool direct = blocks && is_long && options_.resources.caching != Caching::kBuffered;
-  const auto begun = begun_.find(index);
-  BlockFile file = begun != begun_.end() && begun->second
-                       ? std::move(begun->second)
-                       : open_file(options_.inputs[index], direct);
+  BlockFile file;
+  if (auto begun = begun_.extract(index); !begun.empty()) {
+    file = std::move(begun.mapped());
+    file.go_on_at_end();
+  } else {
+    file = open_file(options_.inputs[index], direct);
+  }
   if (file.seekable()) buffer_bytes = buffer_for(file.length(), buffer_bytes);
   return std::make_unique<InputText>(std::move(file), buffer_bytes, std::move(blocks), stop_);
 }

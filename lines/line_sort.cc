@@ -42,7 +42,7 @@ constexpr std::uint64_t kMinRunBytes = std::uint64_t{64} << 20;
 // A part of the output of a sort in memory that has less text is not worth a thread.
 constexpr std::uint64_t kMinBlocksOfPart = 8;
 // Of an output that is written in pieces, a writer has room for so many bytes at least.
-constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{16} << 20;
 // The bytes of a run of inputs of unknown length, in multiples of the memory.
 constexpr std::uint64_t kRunOfUnknown = 16;
 // What an input may lack at its end, and the output has: a quote and a delimiter.
@@ -276,7 +276,10 @@ void LineFiles::write_output(std::uint64_t most_bytes, std::uint64_t least_bytes
   constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
   const bool goes_on = options_.output == "-" && job_.long_lines().empty();
   const bool may_be_more = least_bytes < most_bytes;
-  if (goes_on) least_bytes = std::min(least_bytes, kLeastPieceBytes);
+  if (goes_on) {
+    const std::uint64_t piece = std::max(kLeastPieceBytes, 2 * job_.plan().longest_record);
+    least_bytes = std::min(least_bytes, piece);
+  }
   OutputPieces<Cursor> pieces(cursor);
   for (bool first = true; pieces.more(); first = false) {
     FileWriterBase writer = open_writer(most_bytes, least_bytes);

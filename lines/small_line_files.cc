@@ -126,7 +126,10 @@ bool SmallLineFiles::read_inputs() {
     BlockFile file = LineInputs::open_file(options_.inputs[i], false);
     const bool again = file.seekable();
     const bool small = read_input(inputs_[i], file);
-    if (!again) inputs_[i].file = std::move(file);
+    if (!again) {
+      inputs_[i].begun = true;
+      inputs_[i].file = std::move(file);
+    }
     if (!small) return false;
   }
   return true;
@@ -155,6 +158,7 @@ bool SmallLineFiles::read_input(Input& input, BlockFile& file) {
     text_->used(bytes);
     input.end = text_->size();
     // What has become shorter is an error, and the other sort says which.
+    if (bytes == 0 && !file.seekable()) file.rest_at_end();
     if (bytes == 0) return !file.seekable() || text_->size() - begin >= file.length();
     if (text_->size() > most_text_) return false;
   }
@@ -243,7 +247,7 @@ BegunFiles SmallLineFiles::begun() {
   if (output_ && !output_->folder()) begun.output.emplace(std::move(*output_));
   output_.reset();
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (!inputs_[i].file) continue;
+    if (!inputs_[i].begun) continue;
     const std::string_view text = text_->part(i == 0 ? 0 : inputs_[i - 1].end, inputs_[i].end);
     inputs_[i].file.give_back({text.begin(), text.end()});
     begun.inputs.emplace(i, std::move(inputs_[i].file));

@@ -42,7 +42,8 @@ class VORTEX_EXPORT SmallLineFiles {
 
  private:
   struct Input {
-    BlockFile file;       // if it cannot be opened anew
+    BlockFile file;       // if it cannot be opened anew, and is `begun` then
+    bool begun = false;
     std::size_t end = 0;  // of its text
   };
   class Text;

@@ -244,7 +244,7 @@ BlockFile BlockFile::borrow(int descriptor, std::string name, bool writing) {
 void BlockFile::look(bool writing) {
   struct stat status {};
   if (fstat(file_, &status) != 0) fail("stat");
-  if (S_ISDIR(status.st_mode)) fail(writing ? "write to" : "read", EISDIR);
+  if (S_ISDIR(status.st_mode)) fail(writing ? "write to" : "read failed:", EISDIR);
   if (S_ISFIFO(status.st_mode)) enlarge_pipe(file_);
   // Output to a borrowed descriptor goes where its position and O_APPEND say.
   const bool offsets = S_ISREG(status.st_mode) || (S_ISBLK(status.st_mode) && !writing);
@@ -330,6 +330,16 @@ std::size_t BlockFile::read_again(std::span<char> to) noexcept {
   std::copy_n(given_back_.begin(), bytes, to.begin());
   given_back_.erase(given_back_.begin(), given_back_.begin() + static_cast<std::ptrdiff_t>(bytes));
   return bytes;
+}
+
+void BlockFile::rest_at_end() noexcept {
+  if (owned_ && file_ >= 0) ::close(std::exchange(file_, -1));
+}
+
+void BlockFile::go_on_at_end() {
+  if (file_ >= 0) return;
+  file_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (file_ < 0) fail("open '/dev/null' in place of");
 }
 
 void BlockFile::write_all(std::string_view bytes) {

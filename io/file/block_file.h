@@ -100,6 +100,10 @@ class VORTEX_EXPORT BlockFile {
   void give_back(std::vector<char> bytes) noexcept { given_back_ = std::move(bytes); }
   std::size_t read_again(std::span<char> to) noexcept;
   std::vector<char> take_given_back() noexcept { return std::exchange(given_back_, {}); }
+  // Of such a file whose end has been read: does without its descriptor until go_on_at_end(), which
+  // makes it empty behind what was given back. Throws Error.
+  void rest_at_end() noexcept;
+  void go_on_at_end();
 
   // Whether a created file has a name that stays behind when the process ends before publish().
   bool has_temporary_name() const noexcept { return to_be_.has_temporary_name(); }
