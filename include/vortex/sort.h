@@ -80,9 +80,9 @@ void sort_generic(T* records, std::size_t count, KeyOf key_of, unsigned threads)
 // Sorts records by `key(record)`, an integer or floating-point number; always stable. The array is
 // sorted where it is: up to 512 KiB of it with as much memory again and 28 KiB, beyond that with up
 // to about 7 MiB of extra memory and 1% (for the lists of its 4 KiB chunks); with several threads,
-// up to 9 MiB for each, 1 MiB and 1%. Throws std::bad_alloc, with nothing moved. Thread-safe for
-// different arrays. Takes at most 64 KiB of the stack and 256 times the size of a record, whatever
-// the keys. A VanishingArray is sorted by moving its blocks (radix_sort.h).
+// up to 9 MiB for each of up to 64, 1 MiB and 1%. Throws std::bad_alloc, with nothing moved.
+// Thread-safe for different arrays. Takes at most 64 KiB of the stack and 256 times the size of a
+// record, whatever the keys. A VanishingArray is sorted by moving its blocks (radix_sort.h).
 //
 // Arrays of fewer than 2^20 records, or 2^21 of at most 8 bytes, are sorted on the calling thread,
 // as all are with `options.threads` 1. Larger ones get more threads, which begin and end within the
