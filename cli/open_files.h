@@ -3,8 +3,8 @@
 
 namespace vortex::cli {
 
-// Inputs of a merge take two descriptors each, others three, and the usual soft limit is for programs
-// that use select(2).
+// Files that are merged are open at once, and the usual soft limit is for programs that use
+// select(2).
 void allow_many_open_files();
 
 }  // namespace vortex::cli

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {
@@ -115,7 +116,7 @@ std::optional<std::uint64_t> InputMerge::length() const noexcept {
   for (std::size_t i = first_; i < end(); ++i) {
     const std::optional<std::uint64_t> length = all_.length(i);
     if (!length) return std::nullopt;
-    bytes += *length;
+    bytes = detail::saturating_sum(bytes, *length);
   }
   return bytes;
 }

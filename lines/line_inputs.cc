@@ -9,6 +9,7 @@
 
 #include "io/file/block_file.h"
 #include "io/file/own_pool.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
@@ -78,7 +79,7 @@ std::optional<std::uint64_t> LineInputs::bytes() const noexcept {
   std::uint64_t bytes = 0;
   for (const Input& input : all_) {
     if (!input.length) return std::nullopt;
-    bytes += *input.length;
+    bytes = detail::saturating_sum(bytes, *input.length);
   }
   return bytes;
 }

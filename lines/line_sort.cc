@@ -97,7 +97,8 @@ class LineFiles {
 
   void write_sorted();
   template <typename Cursor>
-  void write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor);
+  void write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
+                    const std::function<void()>& opened = {});
   // A Part is a RunMerge or an ArenaPart.
   template <typename Part>
   void write_parts(const std::vector<std::unique_ptr<Part>>& sorted, std::uint64_t most_bytes);
@@ -249,9 +250,10 @@ void LineFiles::write_sorted() {
   const auto merges = job_.runs().merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
   report_.merge_parts = static_cast<unsigned>(merges.size());
   if (merges.size() > 1) return write_parts(merges, most_bytes);
-  const LineLending lending(job_, merges);
   guarded([&] { merges.front()->start(); }).throw_if_failed();
-  write_output(most_bytes, most_bytes, *merges.front());
+  // Behind the writer, whose blocks are none to be lent.
+  std::optional<LineLending> lending;
+  write_output(most_bytes, most_bytes, *merges.front(), [&] { lending.emplace(job_, merges); });
 }
 
 FileWriterBase LineFiles::open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes) {
@@ -272,7 +274,8 @@ void LineFiles::append_header(FramedOutput& out) {
 // with a writer after the other where the system has less address space than that, but for records
 // that were kept apart, which do not come from the cursor.
 template <typename Cursor>
-void LineFiles::write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor) {
+void LineFiles::write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
+                             const std::function<void()>& opened) {
   constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
   const bool goes_on = options_.output == "-" && job_.long_lines().empty();
   const bool may_be_more = least_bytes < most_bytes;
@@ -283,6 +286,7 @@ void LineFiles::write_output(std::uint64_t most_bytes, std::uint64_t least_bytes
   OutputPieces<Cursor> pieces(cursor);
   for (bool first = true; pieces.more(); first = false) {
     FileWriterBase writer = open_writer(most_bytes, least_bytes);
+    if (first && opened) opened();
     wrote_ = true;
     const StreamStop stop(writer.stream(), options_.resources.stop);
     FramedOutput out(ByteOutput(writer.bytes(), job_.plan().block_bytes), options_.framing);

@@ -48,7 +48,7 @@ class LineSorter::Impl {
   bool next(std::string_view& record) {
     if (state_ == State::kPushing) sort();
     if (state_ == State::kFailed) refuse("next");
-    user_.store(pthread_self(), std::memory_order_relaxed);
+    note_reader();
     if (spill_wanted_.load(std::memory_order_relaxed)) spill();
     state_ = State::kFailed;
     if (left_ == 0 && !advance()) {
@@ -66,6 +66,18 @@ class LineSorter::Impl {
   RunCounts counts() noexcept { return counts_; }
 
  private:
+  // Whoever waits in the thread that read before may be about to take what is read: it ends first.
+  void note_reader() {
+    if (pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) return;
+    job_.end_lending();
+    user_.store(pthread_self(), std::memory_order_relaxed);
+    if (!merge_.empty()) {
+      job_.lend_of(merge_);
+    } else {
+      job_.lend_of([this] { return spill_for_another(); });
+    }
+  }
+
   // Goes to the next record, and how many times it is there.
   bool advance() {
     bool more = false;

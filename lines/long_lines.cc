@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "vortex/error.h"
+#include "vortex/os/size_signal.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -22,7 +23,8 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 // Returns an errno value, or 0.
 int write_all(int file, std::string_view text, std::uint64_t offset) noexcept {
   while (!text.empty()) {
-    const ssize_t written = pwrite(file, text.data(), text.size(), static_cast<off_t>(offset));
+    const ssize_t written = os::without_size_signal(
+        [&] { return pwrite(file, text.data(), text.size(), static_cast<off_t>(offset)); });
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return errno;
     if (written == 0) return EIO;

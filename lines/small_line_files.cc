@@ -9,6 +9,7 @@
 #include "lines/framing.h"
 #include "lines/line_inputs.h"
 #include "lines/record_keys.h"
+#include "sort/job/sort_limits.h"
 #include "vortex/detail/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
@@ -92,6 +93,7 @@ bool SmallLineFiles::may_be_small() const {
 }
 
 std::optional<LineSortReport> SmallLineFiles::sort() {
+  expect_limits(options_.resources);
   if (!may_be_small()) return std::nullopt;
   const std::uint64_t begin = steady_now_ns();
   const double cpu_begin = process_cpu_seconds();
@@ -147,7 +149,8 @@ bool SmallLineFiles::read_input(Input& input, BlockFile& file) {
     return false;
   }
   for (;;) {
-    if (text_->room().size() <= inputs_.size() && !text_->make_room(kLeastRoom)) return false;
+    if (text_->room().size() <= inputs_.size() && !text_->make_room(kLeastRoom + inputs_.size()))
+      return false;
     const std::span<char> room = text_->room();
     std::size_t bytes = 0;
     try {
@@ -252,6 +255,10 @@ BegunFiles SmallLineFiles::begun() {
     inputs_[i].file.give_back({text.begin(), text.end()});
     begun.inputs.emplace(i, std::move(inputs_[i].file));
   }
+  // The other sort has the memory from here on.
+  arena_.reset();
+  memory_.reset();
+  text_ = std::make_unique<Text>();
   return begun;
 }
 

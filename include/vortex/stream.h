@@ -115,6 +115,9 @@ class VORTEX_EXPORT Stream {
 
   // Records the error of the fault at `offset` unless there is one already, and returns false.
   bool fail(int error, std::string_view cause, std::uint64_t offset) noexcept;
+  // The same (EFAULT) of a touch where none may be. With the engine userfaultfd the thread may have
+  // gone on meanwhile, and then nothing is recorded.
+  bool fail_touch(std::string_view cause, std::uint64_t offset) noexcept;
   // Refuses this fault alone, for want of something that may be there when the next one comes, and
   // returns false. failure() tells of it until then.
   bool refuse(int error, std::string_view cause, std::uint64_t offset) noexcept;

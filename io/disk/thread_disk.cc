@@ -93,15 +93,19 @@ std::int64_t ThreadDisk::transfer_first(const Attempt& attempt) noexcept {
     first_read_ += bytes;
     moved += bytes;
   }
-  if (first_read_ == first_.size()) first_ = {};
   return static_cast<std::int64_t>(moved);
 }
 
 std::int64_t ThreadDisk::transfer_when_ready(const Attempt& attempt) noexcept {
-  if (!first_.empty() && attempt.operation == Operation::kRead) return transfer_first(attempt);
+  if (first_read_ < first_.size() && attempt.operation == Operation::kRead) {
+    return transfer_first(attempt);
+  }
   const short wanted = attempt.operation == Operation::kRead ? POLLIN : POLLOUT;
   std::array<pollfd, 2> both{{{attempt.file, wanted, 0}, {cancel_event_, POLLIN, 0}}};
-  if (poll(both.data(), both.size(), -1) < 0) return -errno;
+  // Without threads of the disk's, signals of the program's interrupt it.
+  while (poll(both.data(), both.size(), -1) < 0) {
+    if (errno != EINTR) return -errno;
+  }
   if (canceled_.load(std::memory_order_acquire)) return -ECANCELED;
   return transfer_at_once(attempt);
 }

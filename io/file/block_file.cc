@@ -333,7 +333,9 @@ std::size_t BlockFile::read_again(std::span<char> to) noexcept {
 }
 
 void BlockFile::rest_at_end() noexcept {
-  if (owned_ && file_ >= 0) ::close(std::exchange(file_, -1));
+  if (owned_ && file_ >= 0) ::close(file_);
+  file_ = -1;
+  owned_ = true;
 }
 
 void BlockFile::go_on_at_end() {

@@ -32,10 +32,11 @@ struct HeldBlock {
   bool writable = false;  // placed, and the program may change it
   bool dirty = false;     // holds what no write has been requested of yet, or a write failed
   int write_error = 0;    // the errno value of the last write, where that failed
-  std::uint64_t dirty_since = 0;   // by the clock of WriteBack
-  std::uint64_t written_last = 0;  // when a write was last requested, likewise
-  bool watched = false;            // a transfer of the program's own may still write to it
-  std::uint64_t sum = 0;           // then: the content_sum() that was written
+  std::uint64_t dirty_since = 0;    // by the clock of WriteBack
+  std::uint64_t written_since = 0;  // what that was of the contents that are being written
+  std::uint64_t written_last = 0;   // when a write was last requested, likewise
+  bool watched = false;             // a transfer of the program's own may still write to it
+  std::uint64_t sum = 0;            // then: the content_sum() that was written
 
   bool under_way() const noexcept { return request != kNone; }
 

@@ -103,6 +103,7 @@ void HeldTransfers::start_writing(std::span<HeldBlock* const> blocks) noexcept {
   }
   for (HeldBlock* held : blocks) {
     held->dirty = false;
+    held->written_since = held->dirty_since;
     held->write_error = 0;
   }
   const std::uint64_t first = blocks.front()->index;
@@ -129,6 +130,7 @@ void HeldTransfers::finish(Slot& slot) noexcept {
       held.error = BlockReads::error_before(request, within + block_bytes_);
     } else if (there < std::min(wanted, within + block_bytes_)) {
       held.dirty = true;
+      held.dirty_since = std::min(held.dirty_since, held.written_since);
       held.write_error = request.error != 0 ? request.error : EIO;
     }
   }

@@ -63,7 +63,7 @@ void WriteBack::look_again(std::uint64_t begin, std::uint64_t end) noexcept {
   held_.for_each([&](HeldBlock& held) {
     if (held.state == HeldBlock::State::kFree || held.index < begin || held.index >= end) return;
     look_again(held);
-    if (!held_.among_newest(held, kept_)) held.watched = false;
+    if (held.watched && !held_.among_newest(held, kept_)) held.watched = false;
   });
 }
 

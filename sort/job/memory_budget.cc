@@ -195,6 +195,7 @@ void MemoryBudget::State::take(std::uint64_t least, std::uint64_t most, const st
     bool first = false;
     {
       const std::lock_guard lock(mutex_);
+      ticket = changed_.ticket();  // before the look at the stop, which notifies without the lock
       if (stop.stop_requested()) throw Error(ECANCELED, "a sort that waited for memory was ended");
       first = is_first(place.number);
       if (first && free_ >= least) {
@@ -204,7 +205,6 @@ void MemoryBudget::State::take(std::uint64_t least, std::uint64_t most, const st
         return;
       }
       expect_no_deadlock(place);
-      ticket = changed_.ticket();
     }
     if (first && !asked) {
       more_comes = ask_lenders(place.number, least);

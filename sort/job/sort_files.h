@@ -77,7 +77,7 @@ class SortOutput {
   bool has_temporary_name() const noexcept { return file_.has_temporary_name(); }
 
   // Writes all of the output with plain calls, and publishes it. No other writer comes before or
-  // behind. No signal that ends the process comes between the steps that give a file its name.
+  // behind. No signal comes to this thread between the steps that give a file its name.
   // Throws Error.
   void write_whole(std::string_view bytes, bool sync);
 

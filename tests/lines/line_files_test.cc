@@ -597,7 +597,7 @@ class LineMergeParts : public LineFiles {
 TEST_F(LineMergeParts, GiveWhatOneMergeGives) {
   auto random = test_random();
   std::size_t in_parts = 0;
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < 36; ++round) {
     const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
     constexpr std::size_t kLongest[] = {20, 100, 500, kBlock, 3 * kBlock};
     const std::size_t longest = kLongest[random() % std::size(kLongest)];

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/support/child_process.h"
 #include "tests/vortex/engine_suite.h"
 #include "tests/vortex/signal_stacks.h"
 #include "vortex/guarded.h"
@@ -281,8 +282,8 @@ TYPED_TEST(SignalStacks, WithoutMemoryForAStackTheTouchFails) {
         const Failure failure = guarded([&] { touch(stream.data()); });
         refuse_maps = false;
         std::fprintf(stderr, "%s\n", failure.message().c_str());
-        if (!stack.in_place() || failure.error != ENOMEM) _exit(1);
-        _exit(touch(stream.data()) == 7 ? 42 : 1);
+        if (!stack.in_place() || failure.error != ENOMEM) end_process(1);
+        end_process(touch(stream.data()) == 7 ? 42 : 1);
       },
       ExitedWithCode(42), "no memory for a stack to serve faults on");
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "tests/support/child_process.h"
 #include "tests/vortex/engine_suite.h"
 #include "tests/vortex/signal_stacks.h"
 #include "vortex/guarded.h"
@@ -17,7 +18,7 @@ namespace {
 
 using ::testing::ExitedWithCode;
 
-[[noreturn]] void end_elsewhere() { _exit(43); }
+[[noreturn]] void end_elsewhere() { end_process(43); }
 
 // Go and Java make an exception of the fault like this.
 void go_on_elsewhere(int, siginfo_t*, void* context) {

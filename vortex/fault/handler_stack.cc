@@ -243,7 +243,7 @@ void jump_to(sigjmp_buf& target, const HandlerStack* stack, const sigset_t& mask
   std::memcpy(&signals, &mask, sizeof signals);
   HandlerStack* const here = current_handler_stack();
   if (here == nullptr || here == stack) jump(target, signals);
-  thread_state().stack = nullptr;
+  thread_state().stack = const_cast<HandlerStack*>(stack);
   if (__asan_handle_no_return != nullptr) __asan_handle_no_return();
   Jump way{&target, signals, here};
   set_mask(kAllSignals, nullptr);

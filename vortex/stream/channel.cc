@@ -175,9 +175,9 @@ bool Channel::await_room(std::uint64_t block, const std::atomic<bool>& given_up)
     std::uint32_t ticket = 0;
     {
       std::lock_guard lock(mutex_);
+      ticket = writable_.ticket();  // before the look at `given_up`, which is set without the lock
       if (given_up.load(std::memory_order_acquire)) return false;
       if (!stopped(writing_closed_).ok() || reader_left_ || has_room(block)) return true;
-      ticket = writable_.ticket();
     }
     writable_.await(ticket);
   }

@@ -156,9 +156,9 @@ bool CommitStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
 bool CommitStreamBase::serve_writer(std::uint64_t index, std::uint64_t offset) noexcept {
   State& s = *state_;
   s.touched = {s.writer_floor(), s.writer_next};
-  if (s.length != kUnknown) return fail(EFAULT, "touched after finish()", offset);
+  if (s.length != kUnknown) return fail_touch("touched after finish()", offset);
   if (index < s.writer_floor()) {
-    return fail(EFAULT, "a touch behind the window: raise the comeback (L)", offset);
+    return fail_touch("a touch behind the window: raise the comeback (L)", offset);
   }
   if ((index + 1) * block_bytes_ > reserved_bytes()) return handle_overrun(offset);
   if (index >= s.writer_next) {
@@ -178,7 +178,7 @@ bool CommitStreamBase::serve_reader(std::uint64_t index, std::uint64_t offset) n
   State& s = *state_;
   s.touched = {s.reader_floor(), s.reader_next};
   if (index < s.reader_floor()) {
-    return fail(EFAULT, "a read behind the window: raise the comeback (M)", offset);
+    return fail_touch("a read behind the window: raise the comeback (M)", offset);
   }
   if (index >= s.reader_next) {
     s.empty.release(static_cast<std::uint32_t>(index + 1 - s.reader_next));

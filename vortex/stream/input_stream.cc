@@ -92,7 +92,7 @@ bool InputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept
   const auto length = source_->length();
   if (length && index * block_bytes() >= *length) return serve_end(offset, *length);
   if (index < window.floor()) {
-    return fail(EFAULT, "a read behind the window: raise the comeback (M)", offset);
+    return fail_touch("a read behind the window: raise the comeback (M)", offset);
   }
   if ((index + 1) * block_bytes() > reserved_bytes()) return handle_overrun(offset);
   if (index >= window.next()) {

@@ -71,16 +71,16 @@ std::size_t OutputStreamBase::block_bytes() const noexcept { return state_->wind
 bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept {
   BlockWindow& window = state_->window;
   const std::uint64_t index = offset / block_bytes();
-  if (state_->finished) return fail(EFAULT, "touched after finish()", offset);
+  if (state_->finished) return fail_touch("touched after finish()", offset);
   if (window.placed(index)) {
     note_spurious_fault();
     return true;
   }
   if (index < window.floor()) {
-    return fail(EFAULT, "a touch behind the window: raise the comeback (L)", offset);
+    return fail_touch("a touch behind the window: raise the comeback (L)", offset);
   }
   if (access == Access::kRead) {
-    return fail(EFAULT, "a read of a block that was never written", offset);
+    return fail_touch("a read of a block that was never written", offset);
   }
   if ((index + 1) * block_bytes() > reserved_bytes()) return handle_overrun(offset);
   if (index >= window.next()) {

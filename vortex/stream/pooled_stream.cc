@@ -43,7 +43,7 @@ bool PooledStream::handle_fault(Access access, std::uint64_t offset) noexcept {
     return true;
   }
   if (before == BlockState::kEmpty && access == Access::kRead) {
-    return fail(EFAULT, "a read of what was never written, or has been read already", offset);
+    return fail_touch("a read of what was never written, or has been read already", offset);
   }
   // Where the processor does not tell, what is empty is being written and what is guarded read.
   const bool is_write =

@@ -157,13 +157,15 @@ Stream::Statistics Stream::statistics() const noexcept {
 }
 
 bool Stream::fail(int error, std::string_view cause, std::uint64_t offset) noexcept {
-  // A touch where none may be. If its thread has gone on, it was one where it might be, then.
-  ThreadState& thread = thread_state();
-  if (error == EFAULT && thread.doubted == &state_->region) {
-    thread.doubted = nullptr;
-    return false;
-  }
   record(error, cause, offset, window());
+  return false;
+}
+
+bool Stream::fail_touch(std::string_view cause, std::uint64_t offset) noexcept {
+  // If its thread has gone on, it was a touch where one might be, then.
+  ThreadState& thread = thread_state();
+  if (thread.doubted != &state_->region) return fail(EFAULT, cause, offset);
+  thread.doubted = nullptr;
   return false;
 }
 
@@ -221,7 +223,7 @@ bool Stream::serve(const Fault& fault, Failure& why) noexcept {
   if (state_->spurious.load(std::memory_order_relaxed) == spurious_before) {
     state_->repeats = 0;
   } else if (helpless(offset, thread)) {
-    fail(EFAULT, "a placed block cannot be touched: did something change its protection?", offset);
+    fail_touch("a placed block cannot be touched: did something change its protection?", offset);
     why = failure();
     return false;
   }
