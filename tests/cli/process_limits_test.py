@@ -102,6 +102,14 @@ class Memory(Limits):
                     self.run_program(OURS, "in", "-o", "sorted", limit=limit)
                     self.expect_same("-m", "sorted", "sorted", limit=limit)
 
+    def test_long_lines_beyond_the_size_of_files_are_an_error(self):
+        self.put("in", b"\n".join(b"%d" % i + b"x" * (3 * MIB) for i in range(8)) + b"\n")
+        code, _, errors = self.run_program(OURS, "-S24M", "in", "-o", "out",
+                                           limit=under({resource.RLIMIT_FSIZE: 2 * MIB}))
+        self.assertEqual(code, 2, errors)  # and no signal
+        self.assertIn("File too large", errors)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["in"])
+
     def test_sorts_in_runs_fit_as_well(self):
         self.put("in", self.lines(700_000))  # 19 MB
         limit = under({resource.RLIMIT_AS: 160 * MIB})

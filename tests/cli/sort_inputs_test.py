@@ -75,6 +75,16 @@ class Inputs(unittest.TestCase):
                         ["-m", "-s", "-k1,1"]):
             self.compare([*options, *names], limits)
 
+    def test_more_files_than_a_buffer_has_bytes(self):
+        self.put("empty", b"")
+        self.put("names", b"/dev/stdin\0" + b"empty\0" * (1 << 16))
+        text = b"".join(b"%x\n" % self.random.getrandbits(40) for _ in range(1000))
+        for program in (GNU, OURS):
+            done = subprocess.run([program, "--files0-from=names"], cwd=self.folder, input=text,
+                                  capture_output=True, check=False, env={"LC_ALL": "C"})
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(done.stdout, b"".join(sorted(text.splitlines(True))))
+
     def test_long_files_in_rounds(self):
         # None of them is read at once, and few can be open.
         names = self.put_files(24, 600, 2000)

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -304,6 +305,35 @@ TEST(SortChain, OfFilesAndSortersEnds) {
   lines.resources = resources_in(folder, budget, 2);
   EXPECT_GT(sort_lines(lines).records_out, 0u);
   EXPECT_TRUE(std::equal(sorter.begin(), sorter.end(), expected.begin(), expected.end()));
+}
+
+// The blocks of the writer are not lent by the one merge of all runs.
+TEST(SortChain, OfLinesInLargeBlocksWritesItsOutput) {
+  const TemporaryFolder folder(fast_folder());
+  const auto budget = MemoryBudget::make(32 * kMiB);
+  std::vector<std::string> expected;
+  {
+    std::ofstream file(folder.file("in"));
+    for (const std::uint64_t number : random_numbers(600'000)) {
+      expected.push_back(std::to_string(number) + std::string(80, 'x'));
+      file << expected.back() << '\n';
+    }
+  }
+  std::sort(expected.begin(), expected.end());
+  LineSortOptions lines;
+  lines.inputs = {folder.file("in")};
+  lines.output = folder.file("out");
+  lines.resources = resources_in(folder, budget, 1);
+  lines.resources.block_bytes = kMiB;
+  const LineSortReport report = sort_lines(lines);
+  EXPECT_GT(report.runs, 1u);
+  std::ifstream out(folder.file("out"));
+  std::string line;
+  for (const std::string& wanted : expected) {
+    ASSERT_TRUE(std::getline(out, line));
+    ASSERT_EQ(line, wanted);
+  }
+  EXPECT_FALSE(std::getline(out, line));
 }
 
 TEST(SortChain, OfTheCInterfaceEnds) {
