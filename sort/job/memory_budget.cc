@@ -27,6 +27,8 @@ std::uint64_t this_thread() noexcept {
 
 // While a lender has promised more, it is asked so often.
 constexpr int kAskAgainMs = 2;
+// A tenth of a second: then lenders have no more.
+constexpr unsigned kAsksInVain = 50;
 
 }  // namespace
 
@@ -101,6 +103,7 @@ class MemoryBudget::State {
       holding.lender = &lender;
       const std::lock_guard also(mutex_);
       asked_in_vain_.reset();
+      vain_asks_ = 0;
     }
     changed_.notify();  // those who wait ask it
   }
@@ -176,6 +179,8 @@ class MemoryBudget::State {
   std::vector<Waiter> waiting_;  // numbers ascend
   // The first of those who wait, when lenders have no more to give to it.
   std::optional<std::uint64_t> asked_in_vain_;
+  std::uint64_t asked_for_ = 0;  // whom lenders were asked for last, so many times in vain
+  unsigned vain_asks_ = 0;
   std::vector<Holding*> holdings_;
 
   // Held while lenders are called, who shrink their shares: taken before the other one.
@@ -232,8 +237,13 @@ bool MemoryBudget::State::ask_lenders(std::uint64_t number, std::uint64_t least)
       if (holding->lender->give_back(least - free)) more_comes = true;
     }
     const std::lock_guard also(mutex_);
-    in_vain = !more_comes && free_ < least && asked_in_vain_ != number;
-    if (in_vain) asked_in_vain_ = number;
+    if (std::exchange(asked_for_, number) != number || more_comes || free_ >= least) vain_asks_ = 0;
+    if (!more_comes && free_ < least) {
+      // Blocks that lenders have given up may still be on their way home.
+      if (!lending_out_.empty() && ++vain_asks_ < kAsksInVain) return true;
+      in_vain = asked_in_vain_ != number;
+      asked_in_vain_ = number;
+    }
   }
   if (in_vain) changed_.notify();  // others, who may hold what it needs, look
   return more_comes;

@@ -120,8 +120,8 @@ class Circumstances:
         self.data = chooser.choice([None, None, None, 200 << 20, 1 << 30])
         self.files = chooser.choice([None, None, 16, 64])
         self.no_threads = os.geteuid() == 0 and chooser.random() < 0.15
-        if SANITIZED:  # its shadow takes address space, and its own threads
-            self.address_space = self.data = None
+        if SANITIZED:  # its shadow takes address space, and it takes descriptors and threads
+            self.address_space = self.data = self.files = None
             self.no_threads = False
 
     def apply(self):
