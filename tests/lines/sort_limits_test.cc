@@ -234,6 +234,7 @@ const ExtremeNumber kOptions[] = {
     FIELD(SortPlanRequest, request_cost_bytes, kServed, plan),
     FIELD(SortPlanRequest, address_space_bytes, kServed, plan),
     FIELD(SortPlanRequest, stack_bytes, kInvalid, plan),
+    FIELD(SortPlanRequest, thread_bytes, kInvalid, plan),
     FIELD(SortPlanRequest, most_maps, kServed, plan),
     FIELD(SortPlanRequest, most_buckets, kInvalid, plan),
     FIELD(SortPlanRequest, threads, kInvalid, plan),
