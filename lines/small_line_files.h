@@ -42,7 +42,7 @@ class VORTEX_EXPORT SmallLineFiles {
 
  private:
   struct Input {
-    BlockFile file;       // if it cannot be opened anew, and is `begun` then
+    BlockFile file;  // if it cannot be opened anew, and is `begun` then
     bool begun = false;
     std::size_t end = 0;  // of its text
   };

@@ -23,9 +23,8 @@
 //   type, unless a comment says that it stands for as much as can be had. Numbers within the
 //   limits, and bytes of pools and blocks, that ask for more than the system has are -ENOMEM, for a
 //   file -ENOSPC or -EFBIG. The ranges of flush and will_need calls may go beyond the end.
-// - NULL is -EINVAL where something is to be read or written there: an array whose count is not 0,
-// a
-//   name, the place for a result. Of arrays with a count of 0 the pointer is not looked at.
+// - NULL is -EINVAL where something is to be read or written there: a name, an array whose count
+//   is not 0, the place for a result. Of arrays with a count of 0 the pointer is not looked at.
 // - One thread at a time uses a handle, except where a call says otherwise; different handles are
 //   independent. The memory behind a pointer may be touched by several threads as the C++ headers
 //   say: input_stream.h, output_stream.h, file_reader.h.

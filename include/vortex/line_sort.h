@@ -184,8 +184,8 @@ struct LineSortReport {
 };
 
 // Sorts files into a file. Each input is opened when its turn comes and read to the end that it has
-// then: it may grow meanwhile. The output appears under its name when it is complete, and may be one of
-// the inputs; an error leaves what was there before. All memory lies within
+// then: it may grow meanwhile. The output appears under its name when it is complete, and may be
+// one of the inputs; an error leaves what was there before. All memory lies within
 // options.resources.memory_bytes: records, index, keys, buffers. Runs are kept in
 // options.resources.folders where the memory does not hold everything. Records of 64 KiB and a
 // sixty-fourth part of the memory, or more, are then kept apart there, written and read once,
