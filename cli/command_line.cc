@@ -228,6 +228,12 @@ std::vector<std::string> option_names(const CLI::App& verb) {
   return names;
 }
 
+std::string listed(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list.append(list.empty() ? "" : ", ").append(word);
+  return list;
+}
+
 // What CLI11 says of a command line, with what may have been meant.
 std::string message_of_parsing(const CLI::App& program, const CLI::ParseError& error, int argc,
                                char** argv) {
@@ -235,12 +241,11 @@ std::string message_of_parsing(const CLI::App& program, const CLI::ParseError& e
   for (const CLI::App* const verb : program.get_subcommands({})) verbs.push_back(verb->get_name());
   const auto verb = std::find(verbs.begin(), verbs.end(), argc > 1 ? argv[1] : "");
   if (verb == verbs.end()) {
-    if (argc < 2) return fmt::format("a verb is missing: {}", fmt::join(verbs, ", "));
+    if (argc < 2) return fmt::format("a verb is missing: {}", listed(verbs));
     if (argv[1][0] == '-')
-      return fmt::format("{} is no option here; a verb is first: {}", argv[1],
-                         fmt::join(verbs, ", "));
+      return fmt::format("{} is no option here; a verb is first: {}", argv[1], listed(verbs));
     return fmt::format("'{}' is no verb{} (verbs: {})", argv[1], did_you_mean(argv[1], verbs),
-                       fmt::join(verbs, ", "));
+                       listed(verbs));
   }
   const std::vector<std::string> options = option_names(*program.get_subcommand(*verb));
   for (int i = 2; i < argc; ++i) {

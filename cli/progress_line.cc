@@ -53,7 +53,7 @@ std::string progress_text(const ProgressFacts& facts, std::size_t width) {
     }
   }
   parts[2] = std::string(facts.step);
-  if (facts.bytes != 0) parts[2] += " " + short_bytes(facts.bytes);
+  if (facts.bytes != 0) parts[2].append(" ").append(short_bytes(facts.bytes));
   if (facts.bytes_per_second > 0) {
     parts[3] = fmt::format("{:.0f} MB/s", facts.bytes_per_second / 1e6);
   }
