@@ -31,7 +31,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -43,11 +42,11 @@
 #include <vector>
 
 #include "bench/support/disk_speed.h"
+#include "bench/support/made_lines.h"
 #include "bench/support/own_options.h"
 #include "bench/support/ratios.h"
 #include "bench/support/sort_settings.h"
 #include "bench/support/sort_sizes.h"
-#include "io/file/seeded_random.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
@@ -69,53 +68,6 @@ std::string path_of(const std::string& name) { return settings.folder + "/sort_l
 // Appends line `i`, without its end.
 using MakeLine = void (*)(std::uint64_t i, std::string& text);
 
-void append_letters(std::uint64_t bits, std::size_t count, std::string& text) {
-  for (std::size_t i = 0; i < count; ++i) {
-    text += static_cast<char>('!' + bits % 94);
-    bits = i % 8 == 7 ? mix_bits(bits + i) : bits / 94;
-  }
-}
-void random_line(std::uint64_t i, std::string& text) {
-  const std::uint64_t bits = mix_bits(i);
-  append_letters(mix_bits(bits), 10 + bits % 191, text);
-}
-// The word of rank r is about as frequent as 1/r.
-void word_line(std::uint64_t i, std::string& text) {
-  const double uniform = static_cast<double>(mix_bits(i) >> 11) * 0x1p-53;
-  const std::uint64_t word = mix_bits(static_cast<std::uint64_t>(std::pow(200000.0, uniform)));
-  for (std::uint64_t bits = word, left = 2 + word % 9; left > 0; --left, bits /= 26) {
-    text += static_cast<char>('a' + bits % 26);
-  }
-}
-void url_line(std::uint64_t i, std::string& text) {
-  const std::uint64_t bits = mix_bits(i);
-  text += "https://www.example";
-  text += std::to_string(bits % 20);
-  text += ".org/archive/section-";
-  text += std::to_string(bits / 20 % 50);
-  text += "/articles/";
-  text += std::to_string(2000 + bits / 1000 % 25);
-  text += '/';
-  text += std::to_string(mix_bits(bits) % 1000000000);
-  text += ".html";
-}
-void integer_line(std::uint64_t i, std::string& text) {
-  const std::uint64_t bits = mix_bits(i);
-  if (bits % 8 == 0) text += '-';
-  text += std::to_string(mix_bits(bits) >> (bits % 50));
-}
-void fields_line(std::uint64_t i, std::string& text) {
-  const std::uint64_t bits = mix_bits(i);
-  text += std::to_string(i);
-  text += '\t';
-  append_letters(bits, 20, text);
-  text += '\t';
-  word_line(bits, text);
-  text += std::to_string(bits % 1000);
-  text += '\t';
-  append_letters(~bits, 40, text);
-}
-
 struct Case {
   const char* name;
   const char* input;  // shared by cases
@@ -135,15 +87,15 @@ const std::vector<Case>& cases() {
     LineKeyOptions unique;
     unique.unique = true;
     return std::vector<Case>{
-        {"random", "random", random_line, plain, {}},
-        {"words", "words", word_line, plain, {}},
-        {"urls", "urls", url_line, plain, {}},
-        {"integers", "integers", integer_line, numbers, {"-n"}},
-        {"third", "third", fields_line, third, {"-t", "\t", "-k3,3"}},
-        {"unique", "words", word_line, unique, {"-u"}},
-        {"random_locale", "random", random_line, plain, {}, true},
-        {"words_locale", "words", word_line, plain, {}, true},
-        {"urls_locale", "urls", url_line, plain, {}, true},
+        {"random", "random", bench::random_line, plain, {}},
+        {"words", "words", bench::word_line, plain, {}},
+        {"urls", "urls", bench::url_line, plain, {}},
+        {"integers", "integers", bench::integer_line, numbers, {"-n"}},
+        {"third", "third", bench::fields_line, third, {"-t", "\t", "-k3,3"}},
+        {"unique", "words", bench::word_line, unique, {"-u"}},
+        {"random_locale", "random", bench::random_line, plain, {}, true},
+        {"words_locale", "words", bench::word_line, plain, {}, true},
+        {"urls_locale", "urls", bench::url_line, plain, {}, true},
     };
   }();
   return all;
