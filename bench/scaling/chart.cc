@@ -41,7 +41,7 @@ void append(std::string& svg, const char* format, Values... values) {
   svg += text;
 }
 
-constexpr double kWidth = 250;
+constexpr double kWidth = 345;
 constexpr double kHeight = 215;
 constexpr double kPlot = 140;  // width and height of what lies between the axes
 constexpr double kLeft = 40;
@@ -112,7 +112,7 @@ std::string chart_of(const nlohmann::ordered_json& results) {
   for (const Panel& panel : panels) {
     most_threads = std::max(most_threads, panel.rates.rbegin()->first);
   }
-  constexpr std::size_t kColumns = 4;
+  constexpr std::size_t kColumns = 3;
   const std::size_t rows = (panels.size() + kColumns - 1) / kColumns;
   std::string svg;
   append(svg,
