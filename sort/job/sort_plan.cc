@@ -39,8 +39,8 @@ constexpr std::uint64_t kSpaceBeside = (std::uint64_t{12} << 20) + kReservationA
 constexpr std::uint64_t kBucketTableBytes = 16;
 
 // The cost of moving a block besides the time for its bytes (faults, moves of the memory,
-// requests), in bytes that could be read and written meanwhile. docs/decisions.md, "Blocks are as
-// large as passes allow, and larger", has the measurement.
+// requests), in bytes that could be read and written meanwhile.
+// docs/decisions/0025-block-size.md has the measurement.
 constexpr double kBytesLostPerBlock = 36 << 10;
 // What a request costs the disk is no more than that where places do not matter; an arm's way takes
 // the time for megabytes, and there blocks may be larger than is good for the caches.
@@ -48,7 +48,7 @@ constexpr std::uint64_t kExpensiveRequest = std::uint64_t{256} << 10;
 // Where several threads work each move interrupts the others.
 constexpr double kBytesLostAmongThreads = 96 << 10;
 // One thread partitions as fast as three sort what it has put to buckets; and stripes of smaller
-// blocks are not worth the threads. docs/decisions.md, "Several threads partition, from four on".
+// blocks are not worth the threads (docs/decisions/0084-several-partitioners.md).
 constexpr unsigned kSortersPerPartitioner = 3;
 constexpr unsigned kLeastPartitionedBy = kSortersPerPartitioner + 1;
 constexpr std::size_t kMinPartitionedBlock = std::size_t{512} << 10;
@@ -195,7 +195,7 @@ std::uint64_t runs_of(std::uint64_t bytes, std::uint64_t run_bytes) {
 }
 
 // Nothing is written before the first run begins, nor read while the last one is written. Inputs of
-// more than two runs do not gain. docs/decisions.md, "Runs of short inputs begin early".
+// more than two runs do not gain (docs/decisions/0083-short-inputs-begin-early.md).
 std::uint64_t bytes_to_begin_run(const SortPlan& plan, std::uint64_t largest_merge_order) {
   constexpr std::uint64_t kRuns = 8;
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;

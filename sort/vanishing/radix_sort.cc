@@ -14,8 +14,8 @@ namespace {
 
 // Below this the whole array fits the caches and moving blocks gains nothing.
 constexpr std::size_t kMinForBuckets = std::size_t{1} << 20;
-// More buckets are slower, and each has a block. docs/decisions.md, "The first split makes 2^7
-// buckets at most".
+// More buckets are slower, and each has a block
+// (docs/decisions/0044-first-level-buckets.md).
 constexpr int kMostFirstBits = 7;
 
 template <typename Bits>

@@ -15,8 +15,8 @@ enum class BlockState : std::uint8_t { kEmpty, kOpen, kGuarded };
 
 // A table of the blocks of a PooledStream, which has the words for their states. A guard is the
 // whole block with its access forbidden: the block stays where it is and a huge page stays whole,
-// which a guard page inside it would split for good. (The alternatives are in docs/decisions.md, "A
-// guard is a whole block".)
+// which a guard page inside it would split for good. The alternatives are in
+// docs/decisions/0002-guard-is-a-block.md.
 //
 // The caller holds the stream's lock, but for held(). Nothing allocates once it is made.
 class PooledBlocks {
