@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does what the README says, and compares.
+"""Does what the README and the site's first page say, and compares.
 
   readme_test.py SOURCE_ROOT BUILD_ROOT
 
@@ -7,10 +7,11 @@
   an empty /usr/local and an /etc of its own, so that `meson install` does what it does for a user.
   `./dev test` is what runs this test, so inside it that one command has been run already; in a run of
   `meson test` alone it is left out.
-- Every C++ block with a main() is compiled with the README's own compile line, and what it prints is
-  compared with its comments `// prints: ...`.
-- Every message that the table of requirements quotes occurs in the sources, word for word.
-- The table of the headers is what is installed.
+- Every C++ block with a main() in either is compiled with the README's own compile line, and what it
+  prints is compared with its comments `// prints: ...`.
+- Every message that the table of requirements in docs/building.md quotes occurs in the sources, word for
+  word.
+- The tables of docs/headers.md are what is installed.
 """
 
 import os
@@ -24,15 +25,18 @@ import unittest
 
 SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
 BUILD_ROOT = pathlib.Path(sys.argv[2]).resolve()
-README = (SOURCE_ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def document(name):
+    return (SOURCE_ROOT / name).read_text(encoding="utf-8")
 
 
-def section(title):
-    return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README,
+def blocks(name, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", document(name), re.MULTILINE | re.DOTALL)
+
+
+def section(name, title):
+    return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", document(name),
                      re.MULTILINE | re.DOTALL).group(1)
 
 
@@ -99,7 +103,7 @@ class Readme(unittest.TestCase):
         (cls.folder / "layer").mkdir()
         cls.system = System(cls.folder / "layer")
         cls.addClassCleanup(cls.system.close)
-        cls.commands = [line.strip() for block in blocks("sh") for line in block.splitlines()
+        cls.commands = [line.strip() for block in blocks("README.md", "sh") for line in block.splitlines()
                         if line.strip() and not line.startswith("#")]
 
     def setUp(self):
@@ -128,8 +132,9 @@ class Readme(unittest.TestCase):
             self.system.run(command, SOURCE_ROOT)
 
     def test_2_examples_compile_and_print_what_they_say(self):
-        programs = [code for code in blocks("cpp") if "int main(" in code]
-        self.assertTrue(programs)
+        programs = [code for name in ("README.md", "docs/index.md") for code in blocks(name, "cpp")
+                    if "int main(" in code]
+        self.assertGreater(len(programs), 2)
         arguments = shlex.split(self.compile_line().replace("$(", "").replace(")", ""))
         source = next(word for word in arguments if word.endswith(".cc"))
         program = arguments[arguments.index("-o") + 1]
@@ -143,7 +148,8 @@ class Readme(unittest.TestCase):
 
     def test_3_quoted_messages_are_in_the_sources(self):
         sources = sources_as_one_text()
-        rows = [line for line in section("Requirements, and what you see without them").splitlines()
+        rows = [line for line in section("docs/building.md",
+                                             "Requirements, and what you see without them").splitlines()
                 if line.startswith("|")][2:]
         quotes = [quote for row in rows for quote in re.findall(r"`([^`]+)`", row.split("|")[2])]
         self.assertGreater(len(quotes), 10)
@@ -152,11 +158,11 @@ class Readme(unittest.TestCase):
                 self.assertTrue(quote in sources, f"no source says: {quote}")
 
     def test_4_map_of_headers_is_whole(self):
-        named = set(re.findall(r"`(vortex/\w+\.h)`", section("The headers")))
+        named = set(re.findall(r"`(vortex/\w+\.h)`", document("docs/headers.md")))
         listed = self.system.run("ls /usr/local/include/vortex/*.h", "/")
         installed = {path.split("/include/")[1] for path in listed.split()}
         self.assertEqual(named - installed, set(), "in the map, but not installed")
-        self.assertEqual(installed - named, set(), "installed, but not in the README's map")
+        self.assertEqual(installed - named, set(), "installed, but not in docs/headers.md")
 
 
 if __name__ == "__main__":
