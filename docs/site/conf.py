@@ -9,8 +9,8 @@ html_title = "vortex"
 root_doc = "docs/index"
 
 extensions = ["myst_parser", "breathe"]
-include_patterns = ["*.md", "docs/*.md", "bench/results/*.md", "api/*.md", "manual/*.md",
-                    "performance/*.md"]
+include_patterns = ["*.md", "docs/*.md", "docs/decisions/*.md", "bench/results/*.md", "api/*.md",
+                    "manual/*.md", "performance/*.md"]
 
 # Headings are link targets to the depth to which documents link.
 myst_heading_anchors = 4
@@ -37,6 +37,16 @@ class OneNamespace(logging.Filter):
                     and record.getMessage().rstrip().endswith("'.. cpp:type:: vortex'."))
 
 
+# Pages that list others: the site knows these as theirs, and shows them when one opens the list.
+LISTS = {"docs/decisions/README": "0*", "bench/results/README": "*_*\nguards\npartition\npipeline\ncompilers"}
+
+
+def add_children(_, name, source):
+    if name in LISTS:
+        source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n\n{LISTS[name]}\n```\n"
+
+
 def setup(app):
+    app.connect("source-read", add_children)
     app.add_lexer("gdb", TextLexer)
     logging.getLogger("sphinx.sphinx.domains.cpp").addFilter(OneNamespace())
