@@ -1,4 +1,4 @@
-// Counts lines, words and bytes as wc does, with a loop that has never heard of blocks.
+// Counts lines, words and bytes as wc does, with a plain loop over the whole file.
 //
 //   g++ -std=c++20 -O2 count_lines.cc $(pkg-config --cflags --libs vortex) -o count_lines
 //   ./count_lines FILE

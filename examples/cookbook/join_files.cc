@@ -22,7 +22,7 @@ struct JoinedRow {
   std::uint64_t right;
 };
 
-// Returns how many rows it has written. Has never heard of files.
+// Returns how many rows it has written.
 std::uint64_t join(const Row* left, const Row* left_end, const Row* right, const Row* right_end,
                    JoinedRow* out) {
   JoinedRow* const begin = out;

@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "cookbook.md"
 
 def shown_sources():
     """The sources that the page shows, in its order."""
-    return re.findall(r"^```\{literalinclude\} \.\./examples/(\S+)\.cc$",
+    return re.findall(r"^\[examples/(\S+)\.cc\]\(\.\./examples/\1\.cc\):$",
                       PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 

@@ -5,22 +5,36 @@
 
 For every Markdown file: links to files and headings resolve; files named in the text exist; no
 code span crosses a line; the commands in shell blocks and code spans use verbs, flavours, tests, build
-options, benchmarks and examples that there are. Every file of bench/results/ names its machine and a
-command, and docs/decisions.md links to it. Documents that comments in the code name exist, and so do
-the headings and titles that they quote from them.
+options, benchmarks and examples that there are. Code below a line that links to its file is what that
+file has. Every file of bench/results/ names its machine and a command, and a decision links to it.
+Documents that comments in the code name exist, and so do the headings that they quote from them.
+
+The README has at most 150 lines. A decision has a number, a date, a context and a decision, at most 200
+words, and names the one that supersedes it, which names it, too; the index lists each once. A document
+links the terms of the glossary where it uses them first.
 """
 
 import pathlib
 import re
 import sys
 
-ROOMS = ("include", "vortex", "io", "sort", "capi", "study", "cli", "tests", "bench", "examples", "docs", "man")
+ROOMS = ("include", "vortex", "io", "sort", "lines", "capi", "study", "cli", "tests", "bench", "examples", "docs",
+         "man")
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
-FENCE = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *```([^`\n]*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 CODE_SUFFIXES = {".h", ".cc", ".py", ".build", ".in"}
 # `docs/NAME.md`, or `docs/NAME.md, "Title"`, in a comment whose lines have been joined.
-MENTION = re.compile(r'\b(docs/\w+\.md)(?:, "([^"]+)")?')
+MENTION = re.compile(r'\b(docs/[\w/-]+\.md)(?:, "([^"]+)")?')
+# A line that links to a file and ends in a colon, and the code below it.
+QUOTED = re.compile(r"^ *\[[^\]]+\]\(([^)\s]+)\):\n\n( *)```\w+\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+README_LINES = 150
+DECISION_WORDS = 200
+# Terms that a reader meets nowhere else, as the glossary's headings have them, and how texts use them.
+TERMS = {"alias": r"alias(?:es)?", "bucket": "buckets?", "forecast": "forecasts?", "order-of-need": "order of need",
+         "reservation": "reservations?", "scratch": "scratch", "splitter": "splitters?", "walk": "walks?",
+         "window": "windows?"}
+EXPLAINS = ("index", "life_of_a_fault", "life_of_a_sort", "limits", "tuning")
 PLACEHOLDER = re.compile(r"\b(NAME|ROOM|FILE|FOLDER|FLAVOUR)\b|[*…<>{}]|_test\.cc$")
 MESON_BUILTIN = {"buildtype", "prefix", "libdir", "b_sanitize", "b_lto", "werror", "cpp_args",
                  "default_library", "b_lundef", "strip"}
@@ -156,10 +170,70 @@ def check_results(project, path, text):
         yield "does not say on which machine it was measured"
     if not re.search(r"\bCommand: ", text):
         yield "does not say with which command it was measured"
-    decisions = project.root / "docs" / "decisions.md"
-    links = LINK.findall(decisions.read_text(encoding="utf-8"))
-    if not any((decisions.parent / link.partition("#")[0]).resolve() == path for link in links):
-        yield "docs/decisions.md does not link to it"
+    decisions = project.root / "docs" / "decisions"
+    links = {(decisions / link.partition("#")[0]).resolve() for decision in decisions.glob("[0-9]*.md")
+             for link in LINK.findall(decision.read_text(encoding="utf-8"))}
+    if path not in links:
+        yield "no decision links to it"
+
+
+def check_quoted_code(project, path, text):
+    """The code below a link to its file is a part of that file, at whatever depth."""
+    def lines(code):
+        found = [line.rstrip() for line in code.splitlines()]
+        depth = min((len(line) - len(line.lstrip()) for line in found if line), default=0)
+        return [line[depth:] for line in found]
+    for target, _, code in QUOTED.findall(text):
+        wanted = lines(code)
+        has = (path.parent / target).read_text(encoding="utf-8").splitlines()
+        if not any(lines("\n".join(has[at:at + len(wanted)])) == wanted for at in range(len(has))):
+            yield f"{target} does not have the code that is shown: {wanted[0]}"
+
+
+def check_readme_length(project, path, text):
+    if path == project.root / "README.md" and len(text.splitlines()) > README_LINES:
+        yield f"more than {README_LINES} lines"
+
+
+def check_decision(project, path, text):
+    folder = project.root / "docs" / "decisions"
+    if path.parent != folder:
+        return
+    if path.name == "README.md":
+        listed = re.findall(r"^- \[(\d{4}) [^\]]*\]\((\d{4})-", text, re.MULTILINE)
+        there = sorted(other.name[:4] for other in folder.glob("[0-9]*.md"))
+        if sorted(number for number, _ in listed) != there or any(a != b for a, b in listed):
+            yield "does not list every decision once"
+        if there != [f"{number:04d}" for number in range(1, len(there) + 1)]:
+            yield "the numbers have gaps"
+        return
+    if not text.startswith(f"# {int(path.name[:4])}. "):
+        yield "its title does not begin with its number"
+    if not re.search(r"^Accepted \d{4}-\d\d-\d\d[.,]", text, re.MULTILINE):
+        yield "does not say when it was accepted"
+    for part in ("Context", "Decision"):
+        if f"\n\n**{part}.** " not in text:
+            yield f"has no {part.lower()}"
+    if len(text.split()) > DECISION_WORDS:
+        yield f"more than {DECISION_WORDS} words"
+    status = " ".join(text.split("\n\n")[1].split())
+    superseded = re.search(r"superseded \d{4}-\d\d-\d\d by \[\d{4}\]\(([\w-]+\.md)\)", status)
+    if superseded and (folder / superseded[1]).exists():
+        later = (folder / superseded[1]).read_text(encoding="utf-8")
+        if not re.search(rf"Supersedes [^.]*\[{path.name[:4]}\]", later):
+            yield f"{superseded[1]} does not say that it supersedes it"
+
+
+def check_terms(project, path, text):
+    """The first use of a term in the text, headings and tables aside, is a link to the glossary."""
+    if path.parent != project.root / "docs" or path.stem not in EXPLAINS:
+        return
+    text = "\n".join(line for line in FENCE.sub("", text).splitlines() if not line.startswith(("#", "|", "!")))
+    text = re.sub(r"`[^`]*`", "", text)
+    for term, words in TERMS.items():
+        first = re.search(rf"\b{words}\b", text, re.IGNORECASE)
+        if first and not re.match(rf"[^\]]*\]\(glossary\.md#{term}\)", text[first.start():]):
+            yield f"'{first[0]}' is not linked where it is used first: ...{text[first.start() - 40:first.end()]!r}"
 
 
 def check_mentions(project):
@@ -186,6 +260,10 @@ def titles(path):
     return {re.sub(r"\s+", " ", title).replace("`", "").rstrip(".:") for title in found}
 
 
+CHECKS = (check_links, check_names, check_shell_blocks, check_code_spans, check_results, check_quoted_code,
+          check_readme_length, check_decision, check_terms)
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     project = Project(root)
@@ -193,7 +271,7 @@ def main():
     for path in project.documents():
         documents += 1
         text = path.read_text(encoding="utf-8")
-        for check in (check_links, check_names, check_shell_blocks, check_code_spans, check_results):
+        for check in CHECKS:
             for complaint in check(project, path, text):
                 print(f"{path.relative_to(root)}: {complaint}")
                 errors += 1
