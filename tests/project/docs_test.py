@@ -18,8 +18,8 @@ import pathlib
 import re
 import sys
 
-ROOMS = ("include", "vortex", "io", "sort", "lines", "capi", "study", "cli", "tests", "bench", "examples", "docs",
-         "man")
+from rooms import House
+
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 FENCE = re.compile(r"^ *```([^`\n]*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -48,6 +48,8 @@ def anchor(heading):
 class Project:
     def __init__(self, root):
         self.root = root
+        house = House(root)
+        self.folders = [*house.tops(), *house.users, "docs", "man"]
         dev = (root / "dev").read_text(encoding="utf-8")
         usage = dev[dev.index("usage: ./dev"):]
         usage = usage[: usage.index("\nTEXT\n")]
@@ -103,7 +105,7 @@ def check_names(project, path, text):
         word = code.strip()
         if re.match(r"(\w+=\S* )*\./dev ", code):
             yield from check_command(project, code)
-        elif re.match(rf"({'|'.join(ROOMS)})/[\w./-]*$", word) and not PLACEHOLDER.search(word):
+        elif re.match(rf"({'|'.join(project.folders)})/[\w./-]*$", word) and not PLACEHOLDER.search(word):
             public = word.startswith("vortex/") and (project.root / "include" / word).is_file()
             if not public and not (project.root / word).exists():
                 yield f"`{word}`: no such file"
@@ -238,7 +240,7 @@ def check_terms(project, path, text):
 
 def check_mentions(project):
     """What comments in the code say about documents."""
-    for room in (*ROOMS, "meson.build", "dev"):
+    for room in (*project.folders, "meson.build", "dev"):
         for path in sorted([project.root / room, *(project.root / room).rglob("*")]):
             if not path.is_file() or (path.suffix not in CODE_SUFFIXES and path.name != "dev"):
                 continue

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Fails on an include that points the wrong way, on a room that is not described, on a file that
-strangers would miss, and on a message of the library that names a flag of the program.
+"""Fails on an include that points the wrong way, on a room that is not described or too full, on a file
+that strangers or clang-tidy would miss, and on a message of the library that names a flag of the program.
 
   layering_test.py ROOT
 
-The rooms are layers. A room includes from itself, from the rooms below it in its part of the house,
-from the parts below, and from the public headers with their templates in include/vortex/detail/.
-The latter two include each other alone, and of the system what C++ has. Includes of our own are
-written in full ("vortex/os/futex.h"), so that every file reads the same wherever it lies. A library
-of somebody else belongs to one room.
+rooms.toml is the map: it names the rooms in the order of their layers, and the limits that sizes.py
+measures. Public headers and their templates include each other alone, and of the system what C++ has.
+Includes of our own are written in full ("vortex/os/futex.h"), so that every file reads the same wherever
+it lies. A library of somebody else belongs to one room.
 
 Each room has a README.md of at most 15 lines that names each of its files once, in reading order:
 a file comes after those of the same room that it includes.
@@ -18,92 +17,47 @@ import pathlib
 import re
 import sys
 
-# The parts of the house, from the lowest, and the rooms of each, from the lowest.
-PARTS = {
-    "vortex": ["vortex/os", "vortex/fault", "vortex/pool", "vortex/stream"],
-    "io": ["io/disk", "io/file"],
-    "sort": ["sort/record", "sort/memory", "sort/vanishing", "sort/runs", "sort/merge", "sort/job"],
-    "lines": ["lines/keys", "lines"],
-    "capi": ["capi"],
-    "study": ["study"],
-    "cli": ["cli"],
-}
-PUBLIC = "include/vortex"
-# The templates that public headers compile into programs: installed, and not for users to include.
-DETAIL = "include/vortex/detail"
-# Who may see whom beside: the program has no business with models and simulations.
-NOT_BELOW = {("cli", "study"), ("study", "capi"), ("cli", "capi")}
-USERS = ["tests", "bench", "examples"]
-# A stranger's programs: they include as users do, and have folders named like ours.
-STRANGERS = pathlib.PurePath("tests/project/consumer")
-BELONGS_TO = {
-    "sigsegv.h": ["vortex/fault"],
-    "liburing.h": ["io/disk"],
-    "lz4.h": ["lines"],
-    "CLI/": ["cli"],
-    "fmt/": ["cli"],
-    "nlohmann/": ["cli"],
-    "xxhash.h": ["cli"],
-}
+from rooms import SOURCES, House
+from sizes import check_sizes
+
 # Public headers use, beside the C++ library: guarded() jumps, vanishing sorts give way to another
 # thread, every x86-64 has SSE2, and C names its types in headers of its own.
 OUTSIDE = ["setjmp.h", "sched.h", "emmintrin.h", "stddef.h", "stdint.h"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-SOURCES = (".h", ".cc", ".c")
-MAX_README_LINES = 15
-
-ROOMS = [room for rooms in PARTS.values() for room in rooms]
 
 
-def part_of(room):
-    return room.split("/")[0]
-
-
-def resolve(root, name):
+def resolve(house, name):
     """The file that an include of ours means, relative to the root."""
     for folder in ("", "include/"):
-        if (root / (folder + name)).is_file():
+        if (house.root / (folder + name)).is_file():
             return folder + name
     return None
 
 
-def may_include(room, other):
-    """Whether a file of `room` may include one of `other`. Public headers have no room."""
-    if room == other or other in (PUBLIC, DETAIL):
-        return True
-    if room in (PUBLIC, DETAIL):
-        return False
-    if (part_of(room), part_of(other)) in NOT_BELOW:
-        return False
-    return ROOMS.index(other) < ROOMS.index(room)
-
-
-def complaints_about(root, room, line):
+def complaints_about(house, room, line):
     """What is wrong with one line of a file in `room`."""
     match = INCLUDE.match(line)
     if not match:
         return
     quote, name = match.groups()
-    first = name.split("/")[0]
+    kind = house.kind(room)
     if quote == '"':
-        target = resolve(root, name)
+        target = resolve(house, name)
         if target is None:
             yield f'"{name}" is not written in full, or does not exist'
-        else:
+        elif kind:
             other = str(pathlib.PurePath(target).parent)
-            housed = room in ROOMS or room in (PUBLIC, DETAIL)
-            if housed and other not in ROOMS and other not in (PUBLIC, DETAIL):
+            if not house.kind(other):
                 yield f'"{name}" is in no room of the house'
-            elif housed and not may_include(room, other):
+            elif not house.may_include(room, other):
                 yield f'"{name}" is not below {room}/'
-    elif first in list(PARTS) and resolve(root, name):
+    elif name.split("/")[0] in house.tops() and resolve(house, name):
         yield f"<{name}> is ours: write it with quotes"
-    elif quote == "<" and room in (PUBLIC, DETAIL) and name.endswith(".h") and name not in OUTSIDE:
+    elif quote == "<" and kind == "public" and name.endswith(".h") and name not in OUTSIDE:
         yield f"<{name}> stands between users and the C++ library"
-    for prefix, rooms in BELONGS_TO.items():
-        outside = (room in ROOMS or room in (PUBLIC, DETAIL)) and room not in rooms
-        if outside and (name == prefix or (prefix.endswith("/") and name.startswith(prefix))):
-            yield f"{name} belongs to {', '.join(rooms)}/ alone"
+    for prefix, owner in house.owners().items():
+        if kind and room != owner and (name == prefix or (prefix.endswith("/") and name.startswith(prefix))):
+            yield f"{name} belongs to {owner}/ alone"
 
 
 LITERAL = re.compile(r'"((?:[^"\\\\]|\\\\.)*)"')
@@ -121,38 +75,36 @@ def flags_named_in(line):
             yield f"a message of the library names the flag {flag} of the program"
 
 
-def check_includes(root):
+def check_includes(house):
     errors, files = [], 0
-    for top in [PUBLIC, *PARTS, *USERS]:
-        for path in sorted((root / top).rglob("*")):
-            inside = path.relative_to(root)
-            if path.suffix not in SOURCES or STRANGERS in inside.parents:
-                continue
+    for top in [*house.tops(), *house.users]:
+        for path in house.sources(top):
+            inside = path.relative_to(house.root)
             files += 1
             room = str(inside.parent)
-            if top in PARTS and room not in ROOMS:
+            kind = house.kind(room)
+            if top not in house.users and not kind:
                 errors.append(f"{inside}: there is no room {room}/")
             lines = path.read_text(encoding="utf-8").splitlines()
             for number, line in enumerate(lines, start=1):
-                complaints = list(complaints_about(root, room, line))
-                library = room in ROOMS and room not in ("cli", "study")
-                if library or room in (PUBLIC, DETAIL):
+                complaints = list(complaints_about(house, room, line))
+                if kind in ("public", "library"):
                     complaints += flags_named_in(line)
                 for complaint in complaints:
                     errors.append(f"{inside}:{number}: {complaint}")
     return errors, files
 
 
-def concepts(root, room):
+def concepts(house, room):
     """The files of a room without their endings, each with those of the room that it includes."""
     found = {}
-    for path in sorted((root / room).glob("*")):
+    for path in sorted((house.root / room).glob("*")):
         if path.suffix not in SOURCES:
             continue
         uses = found.setdefault(path.stem, set())
         for line in path.read_text(encoding="utf-8").splitlines():
             match = INCLUDE.match(line)
-            target = match and resolve(root, match.group(2))
+            target = match and resolve(house, match.group(2))
             if target and pathlib.PurePath(target).suffix == ".h":
                 other = pathlib.PurePath(target)
                 if str(other.parent) == room and path.suffix == ".h":
@@ -160,19 +112,20 @@ def concepts(root, room):
     return found
 
 
-def check_readmes(root):
+def check_readmes(house):
     errors = []
-    for room in [DETAIL, *ROOMS]:
-        file = root / room / "README.md"
+    for room in house.order:
+        file = house.root / room / "README.md"
         if not file.is_file():
-            if room != "cli":
+            # Users look for headers by what the main README says of them.
+            if room not in ("cli", "include/vortex"):
                 errors.append(f"{room}/README.md is missing")
             continue
         text = file.read_text(encoding="utf-8")
-        if len(text.splitlines()) > MAX_README_LINES:
-            errors.append(f"{room}/README.md has more than {MAX_README_LINES} lines")
+        if len(text.splitlines()) > house.limits["readme"]:
+            errors.append(f"{room}/README.md has more than {house.limits['readme']} lines")
         named = re.findall(r"`(\w+)`", text)
-        files = concepts(root, room)
+        files = concepts(house, room)
         for name in sorted(set(files) - set(named)):
             errors.append(f"{room}/README.md does not name `{name}`")
         for name in sorted(set(named) - set(files)):
@@ -186,27 +139,38 @@ def check_readmes(root):
     return errors
 
 
-def check_lists(root):
+def check_lists(house):
     """A file that a list forgets is missed by strangers alone: our own build is Meson's, in place."""
-    errors = []
+    root, errors = house.root, []
     cmake = (root / "CMakeLists.txt").read_text(encoding="utf-8")
     globs = re.findall(r"\S+/\*\.cc", cmake)
-    for room in [room for room in ROOMS if part_of(room) not in ("cli", "study")]:
+    listed = {top: (root / top / "meson.build").read_text(encoding="utf-8") for top in house.tops() if top != "include"}
+    for room in house.order:
+        top, _, below = room.partition("/")
         for path in sorted((root / room).glob("*.cc")):
-            if not any(path.match(str(root / glob)) for glob in globs):
-                errors.append(f"{path.relative_to(root)}: CMakeLists.txt does not compile it")
-    installed = (root / PUBLIC / "meson.build").read_text(encoding="utf-8")
-    for path in sorted((root / PUBLIC).rglob("*.h")):
-        if f"'{path.relative_to(root / PUBLIC)}'" not in installed:
+            inside = path.relative_to(root)
+            if house.kind(room) == "library" and not any(path.match(str(root / glob)) for glob in globs):
+                errors.append(f"{inside}: CMakeLists.txt does not compile it")
+            if f"'{path.relative_to(root / top)}'" not in listed[top]:
+                errors.append(f"{inside}: {top}/meson.build does not compile it")
+    installed = (root / "include/vortex/meson.build").read_text(encoding="utf-8")
+    for path in house.sources("include/vortex"):
+        if f"'{path.relative_to(root / 'include/vortex')}'" not in installed:
             errors.append(f"{path.relative_to(root)}: it is not installed")
+    linted = re.compile(re.search(r"HeaderFilterRegex: '(.*)'", (root / ".clang-tidy").read_text(encoding="utf-8")).group(1))
+    for top in [*house.tops(), *house.users]:
+        for path in house.sources(top):
+            if path.suffix == ".h" and not linted.search(f"/{path.relative_to(root)}"):
+                errors.append(f"{path.relative_to(root)}: clang-tidy does not look at it (.clang-tidy)")
     return errors
 
 
 def main():
-    root = pathlib.Path(sys.argv[1])
-    errors, files = check_includes(root)
-    errors += check_readmes(root)
-    errors += check_lists(root)
+    house = House(sys.argv[1])
+    errors, files = check_includes(house)
+    errors += check_readmes(house)
+    errors += check_lists(house)
+    errors += check_sizes(house)
     for error in errors:
         print(error)
     print(f"layering: {files} files, {len(errors)} complaints")

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+from rooms import House
+
 SOURCE_ROOT, BUILD_ROOT = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 CONSUMER = SOURCE_ROOT / "tests" / "project" / "consumer"
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -140,7 +142,7 @@ def sources_in(build):
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     files = {(pathlib.Path(each["directory"]) / each["file"]).resolve() for each in commands}
     inside = {file.relative_to(SOURCE_ROOT) for file in files if SOURCE_ROOT in file.parents}
-    return {file for file in inside if file.parts[0] in ("vortex", "io", "sort", "lines", "capi")}
+    return {file for file in inside if file.parts[0] in House(SOURCE_ROOT).tops("library")}
 
 
 def configure_with_sources(folder, *options):
@@ -151,7 +153,7 @@ def configure_with_sources(folder, *options):
 def optimised_commands(build):
     """How many of the library's files are compiled with optimisation, and how many there are."""
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    ours = [each["command"] for each in commands if str(SOURCE_ROOT / "sort" / "memory") in each["file"]]
+    ours = [each["command"] for each in commands if pathlib.Path(each["file"]).is_relative_to(SOURCE_ROOT / "sort")]
     return sum(" -O" in command for command in ours), len(ours)
 
 

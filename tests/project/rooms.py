@@ -1,0 +1,47 @@
+"""The map of the house, rooms.toml, for the tests that read it."""
+
+import pathlib
+import tomllib
+
+SOURCES = (".h", ".cc", ".c")
+
+
+class House:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        plan = tomllib.loads((self.root / "rooms.toml").read_text(encoding="utf-8"))
+        self.rooms = {room["folder"]: room for room in plan["room"]}
+        self.order = list(self.rooms)
+        self.users = plan["users"]
+        self.strangers = [self.root / folder for folder in plan["strangers"]]
+        self.limits = plan["limits"]
+        self.exceptions = plan.get("exceptions", {})
+
+    def kind(self, room):
+        """Where a folder belongs: public, library, program or study; None where it is no room."""
+        return self.rooms[room]["in"] if room in self.rooms else None
+
+    def tops(self, *kinds):
+        """The folders of the root that hold the rooms, or those of some kinds."""
+        found = [room.split("/")[0] for room in self.order if not kinds or self.kind(room) in kinds]
+        return list(dict.fromkeys(found))
+
+    def owners(self):
+        """Headers of other projects, or their folders, each with the one room that includes them."""
+        return {header: room for room in self.order for header in self.rooms[room].get("owns", [])}
+
+    def may_include(self, room, other):
+        if room == other or self.kind(other) == "public":
+            return True
+        if self.kind(room) == "public" or other in self.rooms[room].get("not", []):
+            return False
+        return self.order.index(other) < self.order.index(room)
+
+    def files(self, folder):
+        """The files in a folder of the root, and in those that lie in it, without what is not ours to judge."""
+        for path in sorted((self.root / folder).rglob("*")):
+            if path.is_file() and not set(self.strangers) & set(path.parents) and "__pycache__" not in path.parts:
+                yield path
+
+    def sources(self, folder):
+        return (path for path in self.files(folder) if path.suffix in SOURCES)
