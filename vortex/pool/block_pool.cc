@@ -1,29 +1,21 @@
 #include "vortex/block_pool.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <functional>
 #include <mutex>
-#include <optional>
 
-#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
 #include "vortex/fault/fault_engine.h"
-#include "vortex/os/futex.h"
 #include "vortex/os/map_budget.h"
-#include "vortex/os/masked_thread.h"
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
+#include "vortex/pool/block_pool_state.h"
 
 namespace vortex::inline v0 {
 namespace {
-
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 std::size_t chosen_block_bytes(const BlockPoolOptions& options) {
   const std::string who = "pool '" + options.name + "'";
@@ -83,64 +75,6 @@ std::unique_ptr<BlockMemory> make_memory(PoolKind kind, const BlockMemoryOptions
 
 }  // namespace
 
-struct BlockPool::State {
-  explicit State(const BlockPool& whose) : pool(whose) {}
-
-  std::byte* home(std::uint32_t index) const noexcept { return pool.home(Block{index}); }
-  std::string description() const;
-
-  // How much of the pool, from its beginning on, is to lie on huge pages. Blocks below their size
-  // that fill whole ones are populated together.
-  std::size_t plan_huge_pages() noexcept;
-  // Blocks, one after the other, that are populated together.
-  struct ColdBlocks {
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
-  };
-  // Under `mutex`. None: a count of 0.
-  ColdBlocks take_cold() noexcept;
-  void give_back_cold(ColdBlocks blocks) noexcept;
-  int populate(ColdBlocks blocks) noexcept;
-  void push_warm(std::uint32_t index) noexcept;
-  std::uint32_t pop_warm() noexcept;
-  // Populates blocks that never were, and pushes them to `warm_blocks`. False: none left, or an
-  // error.
-  bool warm_some(int* error) noexcept;
-  void start_warming();
-  void end_warming() noexcept;
-
-  const BlockPool& pool;
-  const EngineHold engine;
-  FutexMutex map_mutex;  // who changes it
-  std::optional<MapBudget> map_budget;
-  std::unique_ptr<BlockMemory> memory;
-
-  FutexMutex mutex;
-  // Neither grows beyond its first capacity. A stack, since the block used last is the warmest in
-  // cache; among aliases a heap with the lowest on top, since neighbours that are mapped one after
-  // the other share a map.
-  std::vector<std::uint32_t> warm_blocks;
-  std::vector<std::uint32_t> cold_blocks;  // never populated yet
-  // Blocks below 2 MiB that fill whole huge pages are populated together.
-  std::uint32_t blocks_in_huge_page = 1;
-  std::uint32_t whole_huge_pages = 0;
-  std::size_t in_use = 0;
-  std::size_t lost = 0;     // of those; they stay in use
-  std::size_t retired = 0;  // likewise
-  std::size_t peak_in_use = 0;
-  std::size_t guaranteed = 0;  // sum of minimums
-  std::size_t unclaimed = 0;   // of those, blocks not held at present
-  std::size_t quotas = 0;
-  std::size_t populated = 0;
-
-  std::atomic<std::uint64_t> placements{0};
-  std::atomic<std::uint64_t> withdrawals{0};
-  std::atomic<bool> stop_warming{false};
-  FutexMutex warmer_mutex;  // who joins the thread
-  MaskedThread warmer;
-  const int owner_pid = getpid();
-};
-
 BlockPool::BlockPool(const BlockPoolOptions& options)
     : name_(options.name),
       block_bytes_(chosen_block_bytes(options)),
@@ -190,14 +124,6 @@ void BlockPool::expect_placed(std::size_t blocks) {
   State& s = *state_;
   std::lock_guard lock(s.map_mutex);
   s.map_budget->raise(maps_needed(std::min(blocks, block_count_)), s.description());
-}
-
-std::size_t BlockPool::State::plan_huge_pages() noexcept {
-  if (pool.block_bytes() % kHugePageBytes == 0) return pool.pool_bytes();
-  if (kHugePageBytes % pool.block_bytes() != 0) return 0;
-  blocks_in_huge_page = static_cast<std::uint32_t>(kHugePageBytes / pool.block_bytes());
-  whole_huge_pages = static_cast<std::uint32_t>(pool.pool_bytes() / kHugePageBytes);
-  return whole_huge_pages * kHugePageBytes;
 }
 
 BlockPool::~BlockPool() {
@@ -289,232 +215,6 @@ BlockPool::Statistics BlockPool::statistics() const noexcept {
   result.placements = s.placements.load(std::memory_order_relaxed);
   result.withdrawals = s.withdrawals.load(std::memory_order_relaxed);
   return result;
-}
-
-void BlockPool::wait_until_warm() {
-  State& s = *state_;
-  const auto refusal = [this](int error) {
-    return Error(error, "pool '" + name_ + "': the system cannot supply " +
-                            format_bytes(pool_bytes()) + " of memory; use a smaller pool");
-  };
-  // Made now: the pool may come to hold the last memory that the system grants.
-  const Error no_memory = refusal(ENOMEM);
-  int error = 0;
-  while (s.warm_some(&error)) {
-  }
-  // The kernel may have refused the blocks that the thread had in hand. Then they lie with the cold
-  // blocks again.
-  s.end_warming();
-  while (error == 0 && s.warm_some(&error)) {
-  }
-  if (error == 0) return;
-  if (error == ENOMEM) throw no_memory;
-  throw refusal(error);
-}
-
-BlockPool::State::ColdBlocks BlockPool::State::take_cold() noexcept {
-  if (cold_blocks.empty()) return {};
-  // Those of a huge page lie together, lowest on top.
-  const std::uint32_t first = cold_blocks.back();
-  const bool whole = first / blocks_in_huge_page < whole_huge_pages;
-  const std::uint32_t count = whole ? blocks_in_huge_page : 1;
-  cold_blocks.resize(cold_blocks.size() - count);
-  return {first, count};
-}
-
-void BlockPool::State::give_back_cold(ColdBlocks blocks) noexcept {
-  while (blocks.count > 0) cold_blocks.push_back(blocks.first + --blocks.count);
-}
-
-int BlockPool::State::populate(ColdBlocks blocks) noexcept {
-  return memory->populate(home(blocks.first), blocks.count * pool.block_bytes());
-}
-
-void BlockPool::State::push_warm(std::uint32_t index) noexcept {
-  warm_blocks.push_back(index);
-  if (pool.aliases()) std::push_heap(warm_blocks.begin(), warm_blocks.end(), std::greater<>());
-}
-
-std::uint32_t BlockPool::State::pop_warm() noexcept {
-  if (pool.aliases()) std::pop_heap(warm_blocks.begin(), warm_blocks.end(), std::greater<>());
-  const std::uint32_t index = warm_blocks.back();
-  warm_blocks.pop_back();
-  return index;
-}
-
-bool BlockPool::State::warm_some(int* error) noexcept {
-  ColdBlocks blocks;
-  {
-    std::lock_guard lock(mutex);
-    blocks = take_cold();
-  }
-  if (blocks.count == 0) return false;
-  *error = populate(blocks);
-  std::lock_guard lock(mutex);
-  if (*error != 0) {
-    give_back_cold(blocks);
-    return false;
-  }
-  populated += blocks.count;
-  while (blocks.count > 0) push_warm(blocks.first + --blocks.count);
-  return true;
-}
-
-void BlockPool::State::start_warming() {
-  // Without a thread the takers populate, as on demand. On an error they try again and report it.
-  warmer.start([this] {
-    int error = 0;
-    while (!stop_warming.load(std::memory_order_relaxed) && warm_some(&error)) {
-    }
-  });
-}
-
-void BlockPool::State::end_warming() noexcept {
-  std::lock_guard lock(warmer_mutex);
-  stop_warming.store(true, std::memory_order_relaxed);
-  warmer.join();
-}
-
-void BlockPool::admit(const BlockQuota& quota) {
-  State& s = *state_;
-  std::size_t taken = 0;
-  {
-    std::lock_guard lock(s.mutex);
-    // Blocks that others hold above their minimum cannot be promised to anybody.
-    taken = s.in_use + s.unclaimed;
-    if (quota.minimum() <= block_count_ - taken) {
-      ++s.quotas;
-      s.guaranteed += quota.minimum();
-      s.unclaimed += quota.minimum();
-      return;
-    }
-  }
-  throw Error(ENOMEM, quota.user() + " needs at least " + std::to_string(quota.minimum()) +
-                          " blocks of " + format_bytes(block_bytes_) + "; pool '" + name_ +
-                          "' has " + std::to_string(block_count_) +
-                          ", of which others hold or are guaranteed " + std::to_string(taken) +
-                          ": make the pool at least " +
-                          format_bytes(detail::saturating_product(
-                              detail::saturating_sum(taken, quota.minimum()), block_bytes_)));
-}
-
-void BlockPool::lower(BlockQuota& quota, std::size_t blocks) noexcept {
-  State& s = *state_;
-  std::lock_guard lock(s.mutex);
-  const std::size_t held = quota.held();
-  const std::size_t before = quota.minimum();
-  const std::size_t minimum = std::min(before, std::max(blocks, held));
-  s.guaranteed -= before - minimum;
-  s.unclaimed -= std::max(before, held) - std::max(minimum, held);
-  quota.minimum_.store(minimum, std::memory_order_relaxed);
-  quota.maximum_.store(std::min(quota.maximum(), std::max(blocks, held)),
-                       std::memory_order_relaxed);
-}
-
-std::size_t BlockPool::retire(std::size_t blocks) noexcept {
-  State& s = *state_;
-  std::size_t retired = 0;
-  while (retired < blocks) {
-    std::uint32_t warm = Block::kNone;
-    {
-      std::lock_guard lock(s.mutex);
-      const std::size_t free = block_count_ - s.in_use - s.unclaimed;
-      const std::size_t most = std::min(free, blocks - retired);
-      if (most == 0) break;
-      // Those that hold no memory cost nothing, neither now nor later.
-      const State::ColdBlocks cold = s.take_cold();
-      std::size_t taken = cold.count;
-      if (taken > most) {
-        s.give_back_cold(cold);
-        taken = 0;
-      }
-      if (taken == 0) {
-        if (s.warm_blocks.empty()) break;
-        warm = s.pop_warm();
-        --s.populated;
-        taken = 1;
-      }
-      s.in_use += taken;
-      s.retired += taken;
-      retired += taken;
-    }
-    if (warm != Block::kNone) s.memory->discard(home(Block{warm}), block_bytes_);
-  }
-  return retired;
-}
-
-void BlockPool::dismiss(const BlockQuota& quota) noexcept {
-  State& s = *state_;
-  std::lock_guard lock(s.mutex);
-  --s.quotas;
-  s.guaranteed -= quota.minimum();
-  s.unclaimed -= quota.minimum() - std::min(quota.minimum(), quota.lost());
-}
-
-BlockGrant BlockPool::take(BlockQuota& quota) noexcept {
-  State& s = *state_;
-  for (bool admitted = false;;) {
-    State::ColdBlocks cold;
-    {
-      std::lock_guard lock(s.mutex);
-      if (!admitted) {
-        const std::size_t held = quota.held();
-        const bool guaranteed = held < quota.minimum();
-        if (held >= quota.maximum() || (!guaranteed && block_count_ - s.in_use <= s.unclaimed)) {
-          return {Block{}, EAGAIN};
-        }
-        if (guaranteed) --s.unclaimed;
-        quota.held_.store(held + 1, std::memory_order_relaxed);
-        s.peak_in_use = std::max(s.peak_in_use, ++s.in_use);
-        admitted = true;
-      }
-      if (!s.warm_blocks.empty()) {
-        return {Block{s.pop_warm()}, 0};
-      }
-      cold = s.take_cold();
-    }
-    if (cold.count == 0) {
-      // The last free block is in the hands of a thread that populates it, for microseconds.
-      sched_yield();
-      continue;
-    }
-    const int error = s.populate(cold);
-    std::lock_guard lock(s.mutex);
-    if (error == 0) {
-      s.populated += cold.count;
-      while (cold.count > 1) s.push_warm(cold.first + --cold.count);
-      return {Block{cold.first}, 0};
-    }
-    s.give_back_cold(cold);
-    const std::size_t held = quota.held() - 1;
-    quota.held_.store(held, std::memory_order_relaxed);
-    --s.in_use;
-    if (held < quota.minimum()) ++s.unclaimed;
-    return {Block{}, error};
-  }
-}
-
-void BlockPool::give_back(BlockQuota& quota, Block block) noexcept {
-  State& s = *state_;
-  if (lost(block)) {
-    // Held for ever, so that nobody is promised it.
-    std::lock_guard lock(s.mutex);
-    quota.lost_.store(quota.lost() + 1, std::memory_order_relaxed);
-    ++s.lost;
-    return;
-  }
-  if (!resting(block)) {
-    LineBuffer<256> line;
-    line.text("vortex: ").text(quota.user()).text(" gives back block ").number(block.index);
-    line.text(" of pool '").text(name_).text("' while it is placed");
-    fatal(line.view());
-  }
-  std::lock_guard lock(s.mutex);
-  s.push_warm(block.index);
-  --s.in_use;
-  const std::size_t held = quota.held() - 1;
-  quota.held_.store(held, std::memory_order_relaxed);
-  if (held < quota.minimum()) ++s.unclaimed;
 }
 
 }  // namespace vortex::inline v0
