@@ -91,6 +91,30 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
   return known;
 }
 
+namespace {
+
+// A stream from each run, as a pointer to its records.
+class RunStreams {
+ public:
+  RunStreams(MergePrefetcher& prefetcher, std::span<const Run> runs, std::size_t window) {
+    for (std::uint32_t i = 0; i < runs.size(); ++i) {
+      InputStreamOptions options;
+      options.name = "run " + std::to_string(i);
+      options.comeback_blocks = window - 1;
+      streams_.push_back(std::make_unique<InputStream<std::byte>>(
+          std::make_unique<RunSource>(prefetcher, i, window), options));
+      inputs_.push_back({streams_.back()->data(), runs[i].records});
+    }
+  }
+  const std::vector<MergeInput>& inputs() const noexcept { return inputs_; }
+
+ private:
+  std::vector<std::unique_ptr<InputStream<std::byte>>> streams_;
+  std::vector<MergeInput> inputs_;
+};
+
+}  // namespace
+
 std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<Run> runs,
                          RecordOutput& out, const RunMergeOptions& options) {
   std::erase_if(runs, [](const Run& run) { return run.records == 0; });
@@ -111,18 +135,9 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   const RunningMerge::Scope running(options.running, prefetcher,
                                     lean_buffers(prefetch.held_blocks, prefetch.disks));
 
-  std::vector<std::unique_ptr<InputStream<std::byte>>> streams;
-  std::vector<MergeInput> inputs;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    InputStreamOptions stream_options;
-    stream_options.name = "run " + std::to_string(i);
-    stream_options.comeback_blocks = window - 1;
-    streams.push_back(std::make_unique<InputStream<std::byte>>(
-        std::make_unique<RunSource>(prefetcher, i, window), stream_options));
-    inputs.push_back({streams.back()->data(), runs[i].records});
-  }
-  const std::unique_ptr<RecordMerge> merge =
-      order.merge(inputs, {store.block_bytes(), options.working_bytes, options.threads, window});
+  const RunStreams streams(prefetcher, runs, window);
+  const std::unique_ptr<RecordMerge> merge = order.merge(
+      streams.inputs(), {store.block_bytes(), options.working_bytes, options.threads, window});
   std::optional<FirstOfEqual> first;
   if (options.unique) first.emplace(order, out);
   RecordOutput& to = options.unique ? static_cast<RecordOutput&>(*first) : out;
