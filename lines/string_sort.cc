@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lines/entry_strings.h"
 #include "lines/record_keys.h"
 #include "lines/whole_key.h"
 #include "vortex/sort.h"
@@ -23,40 +24,6 @@ constexpr std::size_t kAhead = 12;
 // An index of fewer entries is sorted by one thread; waking others takes longer. Half of it is the
 // least group that all threads sort together.
 constexpr std::size_t kParallelEntries = std::size_t{1} << 15;
-
-class StoredStrings {
- public:
-  explicit StoredStrings(bool has_keys) : has_keys_(has_keys) {}
-  StoredRecord operator()(const IndexEntry& entry) const noexcept {
-    return stored_record_at(stored_at(entry), has_keys_);
-  }
-  // The lengths, and the bytes at about `depth`.
-  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
-    __builtin_prefetch(stored_at(entry));
-    __builtin_prefetch(reinterpret_cast<const char*>(
-        reinterpret_cast<std::uintptr_t>(stored_at(entry)) + depth + kChunkBytes));
-  }
-
- private:
-  bool has_keys_;
-};
-
-class ViewedStrings {
- public:
-  ViewedStrings(std::span<const std::string_view> keys, std::span<const std::string_view> records)
-      : keys_(keys.empty() ? records : keys), records_(records) {}
-  StoredRecord operator()(const IndexEntry& entry) const noexcept {
-    return {keys_[entry.value], records_[entry.value]};
-  }
-  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
-    __builtin_prefetch(reinterpret_cast<const char*>(
-        reinterpret_cast<std::uintptr_t>(keys_[entry.value].data()) + depth));
-  }
-
- private:
-  std::span<const std::string_view> keys_;
-  std::span<const std::string_view> records_;
-};
 
 template <typename Strings>
 class StringSort {
