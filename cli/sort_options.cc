@@ -1,6 +1,5 @@
 #include "cli/sort_options.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +22,7 @@ DiskBackend parse_backend(const std::string& text) {
   throw Error(EINVAL, "--io '" + text + "': it is best, uring or threads");
 }
 
-// A size, or a percentage of what this process may take at most.
+// A size, or a percentage of what this process may take at most; no more than that is taken.
 std::uint64_t parse_memory(const std::string& text) {
   const MemoryLimits limits = memory_limits();
   if (text.empty()) return default_memory_bytes(limits);
@@ -31,12 +30,7 @@ std::uint64_t parse_memory(const std::string& text) {
   if (!text.ends_with('%')) {
     const std::uint64_t bytes = parse_size(text, "--memory");
     if (bytes == 0) throw Error(EINVAL, "--memory 0: no sort can do without");
-    if (bytes <= usable) return bytes;
-    throw Error(
-        EINVAL,
-        fmt::format("--memory {}: at most {} can be given{}", text, format_bytes(usable),
-                    limits.group_bytes == limits.usable_bytes() ? ", says " + limits.group_file
-                                                                : std::string()));
+    return std::min(bytes, usable);
   }
   unsigned percent = 0;
   const char* const end = text.data() + text.size() - 1;
