@@ -14,6 +14,12 @@
 #include "vortex/os/thread_id.h"
 
 namespace vortex::inline v0 {
+namespace {
+
+// A key of a long record that is longer is not made beside the memory.
+constexpr std::size_t kMostKeyOfByte = 16;
+
+}  // namespace
 
 LineJob::LineJob(const LineOrder& order, const SortResources& resources,
                  std::vector<std::string> folders)
@@ -36,6 +42,17 @@ void LineJob::note_user() noexcept {
   if (std::exchange(user_, thread) != thread) share_.adopt();
 }
 
+void LineJob::keep_long_apart(const RecordFraming& framing) noexcept {
+  using Kind = RecordFraming::Kind;
+  keeps_long_apart_ = true;
+  if (framing.kind() == Kind::kDelimited || framing.kind() == Kind::kQuoted) {
+    delimiter_ = framing.delimiter();
+  }
+  if (order_.whole_keys == nullptr || !order_.input_decides) return;
+  keys_of_long_lines_.emplace(*order_.whole_keys, long_lines_);
+  order_.whole_keys = &*keys_of_long_lines_;
+}
+
 void LineJob::start(std::optional<std::uint64_t> bytes) {
   runs_.reset();
   warmer_.reset();
@@ -50,9 +67,10 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   for_store.sparse = plan_.compression == RunCompression::kAlways;
   runs_.emplace(order_, plan_, *pool_, watch_, std::move(for_store));
   const auto* const composed = dynamic_cast<const ComposedKey*>(line_order_.keys.get());
-  long_lines_.emplace(order_, composed != nullptr ? composed->byte_map() : nullptr,
+  long_lines_.emplace(order_, delimiter_, composed != nullptr ? composed->byte_map() : nullptr,
                       plan_.memory_bytes, folders_, watch_);
-  fits_ = !bytes || *bytes <= plan_.arena_bytes;
+  // Where the input decides, what is kept apart does not begin to be in the middle of it.
+  fits_ = bytes ? *bytes <= plan_.arena_bytes : !order_.input_decides;
   team_.emplace(plan_.threads);
   memory_.emplace(plan_.arena_bytes);
   warmer_.emplace();
@@ -95,7 +113,7 @@ void LineJob::take(std::span<const std::string_view> records) {
     const auto left = records.subspan(records_ - batch_begin_);
     if (!order_.has_keys) {
       for (const std::string_view record : left) {
-        if (!is_kept_apart(record)) {
+        if (way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) [[likely]] {
           take_with_key({}, record);
           continue;
         }
@@ -115,10 +133,14 @@ void LineJob::take(std::span<const std::string_view> records) {
 }
 
 void LineJob::take_with_key(std::string_view key, std::string_view record) {
+  // Keys of short records are long where they are made of something else.
+  const bool is_long = key.size() > kLongRecord;
+  if (is_long && take_apart(key, record)) [[unlikely]] {
+    ++records_;
+    return;
+  }
   if (!recent_ || !recent_->contains(order_.has_keys ? key : record, record)) {
-    // Keys of short records are long where they are made of something else.
-    if (key.size() > kLongRecord && plan_.most_runs(stored_bytes(key, record, true)) < 2)
-        [[unlikely]]
+    if (is_long && plan_.most_runs(stored_bytes(key, record, true)) < 2) [[unlikely]]
       refuse(record);
     while (!arenas_[filling_]->push(key, record)) [[unlikely]] make_room_for(record);
     if (recent_) recent_->note(arenas_[filling_]->newest());
@@ -126,18 +148,46 @@ void LineJob::take_with_key(std::string_view key, std::string_view record) {
   ++records_;
 }
 
-// Where not everything fits in memory. Who wants runs compressed wants little space taken.
-bool LineJob::is_kept_apart(std::string_view record) const noexcept {
-  return long_lines_->takes(record.size()) && keeps_long_apart_ && LongLines::suit(order_) &&
-         plan_.compression != RunCompression::kAlways && (!fits_ || !runs_->empty());
+// Long records are kept apart where not everything fits in memory. Who wants runs compressed wants
+// little space taken.
+LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) const noexcept {
+  const LongLines::Way way = long_lines_->way_of(key_bytes, record_bytes);
+  if (way == LongLines::Way::kWithOthers || !keeps_long_apart_ ||
+      plan_.compression == RunCompression::kAlways) {
+    return LongLines::Way::kWithOthers;
+  }
+  return fits_ ? LongLines::Way::kWithOthers : way;
+}
+
+// Takes a record that is not to lie in memory, or only another in its place. The key is shorter
+// then, and may lie behind the record in free room.
+bool LineJob::take_apart(std::string_view key, std::string_view record) {
+  switch (way_of(key.size(), record.size())) {
+    case LongLines::Way::kWithOthers:
+      return false;
+    case LongLines::Way::kApart:
+      long_lines_->take(key, record);
+      return true;
+    case LongLines::Way::kStandIn:
+      break;
+  }
+  if (recent_ && recent_->contains(key, record)) return true;
+  const std::string_view stand_in = long_lines_->take_for_stand_in(record);
+  while (!arenas_[filling_]->push(key, stand_in)) make_room_for(stand_in);
+  if (recent_) recent_->note(arenas_[filling_]->newest());
+  return true;
 }
 
 // A key may be several times as long as its record: it is made in the arena, where both stay.
 void LineJob::take_long(std::string_view record) {
-  if (!long_lines_->needs_keys() && is_kept_apart(record)) {
+  if (!long_lines_->needs_keys() &&
+      way_of(record.size(), record.size()) == LongLines::Way::kApart) {
     long_lines_->take({}, record);
   } else {
-    while (!push_long(record)) make_room_for(record);
+    while (!push_long(record)) {
+      if (take_beside(record)) break;
+      make_room_for(record);
+    }
   }
   ++records_;
 }
@@ -157,16 +207,31 @@ bool LineJob::push_long(std::string_view& record) {
   } catch (const KeyRoomFull&) {
     return false;
   }
-  if (is_kept_apart(record)) {
-    long_lines_->take(key.key(0), record);
-    return true;
-  }
+  if (take_apart(key.key(0), record)) return true;
   if (recent_ && recent_->contains(key.key(0), record)) return true;
   const std::uint64_t bytes = stored_bytes(key.key(0), record, true);
   if (plan_.most_runs(bytes) < 2) refuse(record);
   arena.push_in_place(record.size(), key.key(0).size());
   if (recent_) recent_->note(arena.newest());
   return true;
+}
+
+// Takes a record apart, whose key is made beside the memory where that would hold little more if
+// the arena were empty. False: the record stays where it is.
+bool LineJob::take_beside(std::string_view record) {
+  const LineArena& arena = *arenas_[filling_];
+  if (arenas_.size() > 1 || arena.free_room().size() < memory_->size() / 2 ||
+      way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) {
+    return false;
+  }
+  const RawMemory beside(kMostKeyOfByte * record.size() + kLongRecord, PageKind::kSmall);
+  KeyBatch key({beside.data(), beside.size()});
+  try {
+    make_keys(*line_order_.keys, {&record, 1}, key);
+  } catch (const KeyRoomFull&) {
+    return false;
+  }
+  return take_apart(key.key(0), record);
 }
 
 void LineJob::refuse(std::string_view record) const {
@@ -193,6 +258,7 @@ void LineJob::make_room() {
   if (recent_ && full.drop_equal()) return;
   background_.finish();
   watch_.expect_going();
+  if (!order_.input_decides) fits_ = false;
   if (arenas_.size() == 1) {
     write_run(full, ArenaCursor(full), false);
     full.clear();

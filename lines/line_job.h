@@ -71,7 +71,7 @@ class LineJob final : private MemoryLender {
   // back the runs that there are. Throws Error as plan_lines() and BlockPool do.
   void start(std::optional<std::uint64_t> bytes);
   // Before start(): the caller writes long records itself, which are kept apart then.
-  void keep_long_apart() noexcept { keeps_long_apart_ = true; }
+  void keep_long_apart(const RecordFraming& framing) noexcept;
   const LinePlan& plan() const noexcept { return plan_; }
   const StoredOrder& order() const noexcept { return order_; }
   BlockPool& pool() noexcept { return *pool_; }
@@ -122,8 +122,10 @@ class LineJob final : private MemoryLender {
   void divide(unsigned parts);
   void take_with_key(std::string_view key, std::string_view record);
   void take_long(std::string_view record);
-  bool is_kept_apart(std::string_view record) const noexcept;
+  LongLines::Way way_of(std::size_t key_bytes, std::size_t record_bytes) const noexcept;
+  bool take_apart(std::string_view key, std::string_view record);
   bool push_long(std::string_view& record);
+  bool take_beside(std::string_view record);
   [[noreturn]] void refuse(std::string_view record) const;
   void make_room_for(std::string_view record);
   void make_room();
@@ -132,7 +134,7 @@ class LineJob final : private MemoryLender {
   void write_run(const LineArena& arena, ArenaCursor cursor, bool beside);
 
   const LineOrder line_order_;
-  const StoredOrder order_;
+  StoredOrder order_;
   SortResources resources_;
   MemoryShare share_;      // outlives all memory
   std::int32_t user_ = 0;  // the thread that used it last
@@ -142,8 +144,10 @@ class LineJob final : private MemoryLender {
   std::optional<BlockPool> pool_;
   std::optional<LineRuns> runs_;
   std::optional<LongLines> long_lines_;
+  std::optional<KeysOfLongLines> keys_of_long_lines_;
   bool keeps_long_apart_ = false;
-  bool fits_ = true;  // for all that is known
+  std::optional<char> delimiter_;  // no record that is kept apart begins with it
+  bool fits_ = true;               // for all that is known
   std::optional<RawMemory> memory_;
   std::vector<std::unique_ptr<LineArena>> arenas_;
   std::size_t filling_ = 0;

@@ -141,7 +141,7 @@ LineSortReport LineFiles::sort() {
   const std::uint64_t begin = steady_now_ns();
   const double cpu_begin = process_cpu_seconds();
   files_.open_output();
-  job_.keep_long_apart();
+  job_.keep_long_apart(options_.framing);
   job_.start(inputs_.bytes());
   // Scripts may name a folder that is not there, as long as it is not needed. Where it will be,
   // that is better known before all is read.
@@ -220,7 +220,17 @@ std::uint64_t LineFiles::append_all(Cursor& cursor, FramedOutput& out, const Tol
   for_each_record(
       cursor,
       [&](const Cursor& at) {
-        while (apart.left() && apart.is_before(at.stored())) [[unlikely]] append_apart();
+        while (apart.left()) [[unlikely]] {
+            const LongLines::Turn turn = apart.turn(at.stored());
+            if (turn == LongLines::Turn::kBehind) break;
+            append_apart();
+            if (turn == LongLines::Turn::kInstead) return;
+          }
+        if (apart.is_stand_in(at.stored().record)) [[unlikely]] {
+          bytes_apart += apart.write(at.stored().record, out);
+          ++records;
+          return;
+        }
         const std::uint64_t count = at.count();
         for (std::uint64_t i = 0; i < count; ++i) out.append(at.stored().record);
         records += count;
@@ -272,12 +282,12 @@ void LineFiles::append_header(FramedOutput& out) {
 
 // Writes what the cursor gives behind the header: so many bytes at most. Standard output goes on
 // with a writer after the other where the system has less address space than that, but for records
-// that were kept apart, which do not come from the cursor.
+// that are sorted apart, which do not come from the cursor.
 template <typename Cursor>
 void LineFiles::write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
                              const std::function<void()>& opened) {
   constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-  const bool goes_on = options_.output == "-" && job_.long_lines().empty();
+  const bool goes_on = options_.output == "-" && !job_.long_lines().left();
   const bool may_be_more = least_bytes < most_bytes;
   if (goes_on) {
     const std::uint64_t piece = std::max(kLeastPieceBytes, 2 * job_.plan().longest_record);

@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "lines/record_keys.h"
+#include "lines/whole_key.h"
 #include "vortex/error.h"
 #include "vortex/os/size_signal.h"
 
@@ -19,6 +21,8 @@ constexpr std::uint64_t kShare = 64;
 constexpr std::uint64_t kLeastLong = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{4} << 20;
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+// The room of longer records is given back, for it is beside the memory of the sort.
+constexpr std::size_t kMostKept = std::size_t{64} << 10;
 
 // Returns an errno value, or 0.
 int write_all(int file, std::string_view text, std::uint64_t offset) noexcept {
@@ -51,6 +55,10 @@ void replace_bytes(std::span<char> text, const std::array<char, 256>& map) noexc
   for (char& c : text) c = map[static_cast<unsigned char>(c)];
 }
 
+void keep_little(std::string& room) {
+  if (room.capacity() > kMostKept) std::string().swap(room);
+}
+
 bool is_full(int error) noexcept { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 }  // namespace
@@ -71,6 +79,13 @@ class LongLines::Text {
     if (byte_map_ != nullptr) replace_bytes(buffer_.first(bytes), *byte_map_);
     return {buffer_.data(), bytes};
   }
+  // All of them, read into `room` if they are not in memory.
+  std::string_view whole(std::string& room) const {
+    if (file_ == nullptr) return memory_;
+    room.resize(static_cast<std::size_t>(bytes_));
+    read_all(*file_, room, offset_);
+    return room;
+  }
 
  private:
   std::uint64_t bytes_;
@@ -81,16 +96,19 @@ class LongLines::Text {
   const std::array<char, 256>* byte_map_ = nullptr;
 };
 
-LongLines::LongLines(const StoredOrder& order, const std::array<char, 256>* byte_map,
-                     std::uint64_t memory_bytes, std::vector<std::string> folders,
-                     const SortWatch& watch)
+LongLines::LongLines(const StoredOrder& order, std::optional<char> delimiter,
+                     const std::array<char, 256>* byte_map, std::uint64_t memory_bytes,
+                     std::vector<std::string> folders, const SortWatch& watch)
     : order_(order),
+      delimiter_(delimiter),
       byte_map_(byte_map),
       least_bytes_(std::max(memory_bytes / kShare, kLeastLong)),
       most_entries_(static_cast<std::size_t>(std::min(memory_bytes / kShare, kMostIndexBytes) /
                                              sizeof(Entry))),
       folders_(std::move(folders)),
-      watch_(watch) {}
+      watch_(watch) {
+  files_.reserve(folders_.size());  // who reads one does not wait for another
+}
 
 void LongLines::take(std::string_view key, std::string_view record) {
   watch_.expect_going();
@@ -101,13 +119,40 @@ void LongLines::take(std::string_view key, std::string_view record) {
   const std::span<char> prefix = std::span(entry.prefix).first(std::min(sorted_by.size(), kPrefix));
   std::copy_n(sorted_by.data(), prefix.size(), prefix.data());
   if (byte_map_ != nullptr) replace_bytes(prefix, *byte_map_);
-  entry.offset = write(key.size() <= kPrefix ? std::string_view() : key, record);
+  entry.offset = store(key.size() <= kPrefix ? std::string_view() : key, record);
   entry.file = static_cast<std::uint32_t>(files_.size() - 1);
   entries_.push_back(entry);
 }
 
+// The delimiter, and the place. Where whole keys are made, it is as long as a record from which
+// none is made before it is compared.
+std::string_view LongLines::take_for_stand_in(std::string_view record) {
+  watch_.expect_going();
+  Place place{.file = 0, .offset = store({}, record), .bytes = record.size()};
+  place.file = files_.size() - 1;
+  const std::size_t least = order_.whole_keys != nullptr ? kLongRecord + 1 : 0;
+  stand_in_.assign(std::max(1 + sizeof place, least), *delimiter_);
+  std::memcpy(stand_in_.data() + 1, &place, sizeof place);
+  ++stand_ins_;
+  return stand_in_;
+}
+
+// Whatever a disk returns, it is a place in a file.
+LongLines::Place LongLines::place_of(std::string_view stand_in) const {
+  Place place;
+  if (stand_in.size() > sizeof place) std::memcpy(&place, stand_in.data() + 1, sizeof place);
+  if (place.file < files_.size() && place.bytes <= file_bytes_) return place;
+  throw Error(EIO, "a long record is not where it was");
+}
+
+void LongLines::read(std::string_view stand_in, std::string& record) const {
+  const Place place = place_of(stand_in);
+  record.resize(static_cast<std::size_t>(place.bytes));
+  read_all(files_[place.file], record, place.offset);
+}
+
 // Returns where. A folder that is full is left.
-std::uint64_t LongLines::write(std::string_view key, std::string_view record) {
+std::uint64_t LongLines::store(std::string_view key, std::string_view record) {
   const std::uint64_t bytes = key.size() + record.size();
   for (;;) {
     if (files_.empty()) files_.push_back(BlockFile::temporary(folders_.front(), false));
@@ -160,6 +205,19 @@ int LongLines::compare(Text& a, Text& b, std::uint64_t known) {
   return (a.bytes() > b.bytes()) - (a.bytes() < b.bytes());
 }
 
+// Records whose keys are equal. Most of those are equal as well, for which no room is taken.
+int LongLines::compare_behind_keys(Text a, Text b) {
+  if (order_.whole_keys == nullptr && !order_.record_decides) return 0;
+  const int by_bytes = compare(a, b, 0);
+  if (by_bytes == 0) return 0;
+  int order = 0;
+  if (order_.whole_keys != nullptr) {
+    order = compare_whole_keys(a.whole(whole_[0]), b.whole(whole_[1]), *order_.whole_keys);
+    for (std::string& room : whole_) keep_little(room);
+  }
+  return order == 0 && order_.record_decides ? by_bytes : order;
+}
+
 int LongLines::compare(const Entry& a, const Entry& b) {
   Text left = key_of(a, 0);
   Text right = key_of(b, 1);
@@ -167,11 +225,7 @@ int LongLines::compare(const Entry& a, const Entry& b) {
       static_cast<std::size_t>(std::min({left.bytes(), right.bytes(), std::uint64_t{kPrefix}}));
   int order = std::memcmp(a.prefix.data(), b.prefix.data(), common);
   if (order == 0) order = compare(left, right, common);
-  if (order == 0 && order_.record_decides) {
-    left = record_of(a, 0);
-    right = record_of(b, 1);
-    order = compare(left, right, 0);
-  }
+  if (order == 0) order = compare_behind_keys(record_of(a, 0), record_of(b, 1));
   return order_.flip == 0 ? order : (order < 0) - (order > 0);
 }
 
@@ -182,11 +236,7 @@ int LongLines::compare(const Entry& a, const StoredRecord& b) {
       static_cast<std::size_t>(std::min({left.bytes(), right.bytes(), std::uint64_t{kPrefix}}));
   int order = common == 0 ? 0 : std::memcmp(a.prefix.data(), b.key.data(), common);
   if (order == 0) order = compare(left, right, common);
-  if (order == 0 && order_.record_decides) {
-    left = record_of(a, 0);
-    right = Text(b.record);
-    order = compare(left, right, 0);
-  }
+  if (order == 0) order = compare_behind_keys(record_of(a, 0), Text(b.record));
   return order_.flip == 0 ? order : (order < 0) - (order > 0);
 }
 
@@ -195,15 +245,39 @@ void LongLines::sort() {
   for (std::vector<char>& buffer : buffers_) buffer.resize(kBufferBytes);
   std::sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
     watch_.expect_going();
-    return &a != &b && compare(a, b) < 0;
+    if (&a == &b) return false;
+    const int order = compare(a, b);
+    // Places in the files are in the order of the input.
+    return order != 0 ? order < 0 : std::pair(a.file, a.offset) < std::pair(b.file, b.offset);
   });
+  if (!order_.unique) return;
+  const auto last =
+      std::unique(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
+        watch_.expect_going();
+        return compare(a, b) == 0;
+      });
+  entries_.erase(last, entries_.end());
 }
 
-bool LongLines::is_before(const StoredRecord& other) { return compare(entries_[next_], other) < 0; }
+// Where the input decides, whoever has an equal key and is not kept apart came when there was no
+// place left.
+LongLines::Turn LongLines::turn(const StoredRecord& other) {
+  const int order = compare(entries_[next_], other);
+  if (order != 0) return order < 0 ? Turn::kBefore : Turn::kBehind;
+  if (order_.unique) return Turn::kInstead;
+  return order_.input_decides ? Turn::kBefore : Turn::kBehind;
+}
 
 std::uint64_t LongLines::write_next(FramedOutput& out) {
-  const Entry& entry = entries_[next_++];
-  const Text record = record_of(entry, 0);
+  return write(record_of(entries_[next_++], 0), out);
+}
+
+std::uint64_t LongLines::write(std::string_view stand_in, FramedOutput& out) {
+  const Place place = place_of(stand_in);
+  return write(Text(files_[place.file], place.offset, place.bytes, buffers_[0]), out);
+}
+
+std::uint64_t LongLines::write(const Text& record, FramedOutput& out) {
   out.begin_record(record.bytes());
   for (std::uint64_t at = 0; at < record.bytes(); at += kBufferBytes) {
     watch_.expect_going();
@@ -211,6 +285,30 @@ std::uint64_t LongLines::write_next(FramedOutput& out) {
   }
   out.end_record();
   return record.bytes();
+}
+
+void KeysOfLongLines::append(std::span<const std::string_view> records, KeyBatch& keys) const {
+  keys_.append(records, keys);
+}
+
+std::string_view KeysOfLongLines::whole(std::string_view record, std::string& room) const {
+  if (!lines_ || !lines_->is_stand_in(record)) return record;
+  lines_->read(record, room);
+  return room;
+}
+
+void KeysOfLongLines::append_whole(std::string_view record, std::string& key) const {
+  std::string room;
+  keys_.append_whole(whole(record, room), key);
+}
+
+int KeysOfLongLines::compare_whole(std::string_view a, std::string_view b) const {
+  thread_local std::string of_a;
+  thread_local std::string of_b;
+  const int order = keys_.compare_whole(whole(a, of_a), whole(b, of_b));
+  keep_little(of_a);
+  keep_little(of_b);
+  return order;
 }
 
 }  // namespace vortex::inline v0

@@ -189,8 +189,8 @@ struct LineSortReport {
 // options.resources.memory_bytes: records, index, keys, buffers. Runs are kept in
 // options.resources.folders where the memory does not hold everything. Records of 64 KiB and a
 // sixty-fourth part of the memory, or more, are then kept apart there, written and read once,
-// unless the order needs their place in the input (Ties::kInputOrder, `unique`), keys are
-// shortened, or runs are always compressed; their room is given back when the sort ends.
+// unless runs are always compressed; their room is given back when the sort ends. Keys that need
+// half of the memory, and such records with the same shortened key, are looked at beside it.
 //
 // Blocks until the output is complete. Throws Error: what files and disks report; EINVAL for data
 // that the framing does not allow, with file, record and offset; ENOMEM where the memory is too

@@ -127,17 +127,79 @@ TEST_F(LinesKeptApart, HaveNoKeyThatIsTheLine) {
   }
 }
 
-// What the input decides between equal keys needs all records in their order.
-TEST_F(LinesKeptApart, AreNoneWhereTheInputDecides) {
-  const Lines lines = lines_with_long_ones(20, 1000);
-  put(joined(lines));
-  options.order.keys = std::make_shared<KeysBehindComma>();
-  for (const bool unique : {false, true}) {
-    options.order.ties = unique ? Ties::kRecordBytes : Ties::kInputOrder;
-    options.order.unique = unique;
-    sort_lines(options);
-    EXPECT_TRUE(file_text(options.output) == joined(sorted(lines, options.order))) << unique;
+// What the input decides between equal keys: long keys are equal to long ones only, and records
+// with short keys leave another in their place.
+TEST_F(LinesKeptApart, KeepTheirPlacesInTheInput) {
+  for (const bool long_keys : {false, true}) {
+    for (const bool shortened : {false, true}) {
+      for (const RecordFraming& framing : {RecordFraming::delimited(), RecordFraming::quoted()}) {
+        Lines lines = lines_with_long_ones(40, 3000);
+        for (std::string& line : lines) {
+          if (long_keys || line.size() < kLong) continue;
+          std::replace(line.begin(), line.end(), ',', ';');
+          line += "," + text_of(random() % 2);
+        }
+        put(joined(lines));
+        options.framing = framing;
+        options.order = {};
+        options.order.keys = std::make_shared<KeysBehindComma>(
+            shortened ? (long_keys ? kLong / 2 + 100 : 1) : std::string_view::npos);
+        for (const bool unique : {false, true}) {
+          options.order.ties = unique ? Ties::kRecordBytes : Ties::kInputOrder;
+          options.order.unique = unique;
+          options.order.descending = random() % 2 == 0;
+          const LineSortReport report = sort_lines(options);
+          const Lines expected = sorted(lines, options.order);
+          EXPECT_TRUE(file_text(options.output) == joined(expected))
+              << long_keys << shortened << unique;
+          EXPECT_EQ(report.records_out, expected.size());
+          EXPECT_LE(report.run_bytes, (long_keys ? 9 : 6) * report.input_bytes / 4);
+          EXPECT_LE(report.passes, 1U);
+        }
+      }
+    }
   }
+}
+
+TEST_F(LinesKeptApart, AreKeptOnceWhereTheyAreTheSame) {
+  Lines lines = lines_with_long_ones(60, 2000);
+  put(joined(lines));
+  options.order.unique = true;
+  const LineSortReport report = sort_lines(options);
+  const Lines expected = sorted(lines, options.order);
+  EXPECT_TRUE(file_text(options.output) == joined(expected));
+  EXPECT_EQ(report.records_out, expected.size());
+  EXPECT_LE(report.run_bytes, 5 * report.input_bytes / 4);
+  EXPECT_LE(report.passes, 1U);
+}
+
+// A key that is the line, in upper case, of which the first or all in their order are kept.
+TEST_F(LinesKeptApart, AreInTheOrderOfTheInputWithoutKeys) {
+  Lines lines = lines_with_long_ones(60, 2000);
+  for (std::string& line : lines) {
+    for (std::size_t i = 0; i < line.size(); i += 1 + random() % 40) {
+      if (line[i] >= 'a') line[i] = static_cast<char>(line[i] - 'a' + 'A');
+    }
+  }
+  put(joined(lines));
+  const auto less = [](const std::string& a, const std::string& b) {
+    const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; };
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                        [&](char x, char y) { return upper(x) < upper(y); });
+  };
+  std::stable_sort(lines.begin(), lines.end(), less);
+  Lines first = lines;
+  first.erase(std::unique(first.begin(), first.end(),
+                          [&](const auto& a, const auto& b) { return !less(a, b); }),
+              first.end());
+  options.order = line_order({.letters = "f", .stable = true});
+  LineSortReport report = sort_lines(options);
+  EXPECT_TRUE(file_text(options.output) == joined(lines));
+  EXPECT_LE(report.run_bytes, 5 * report.input_bytes / 4);
+  options.order = line_order({.letters = "f", .unique = true});
+  report = sort_lines(options);
+  EXPECT_TRUE(file_text(options.output) == joined(first));
+  EXPECT_LE(report.run_bytes, 5 * report.input_bytes / 4);
 }
 
 TEST_F(LinesKeptApart, MayBeMoreThanTheMemoryHasPlacesFor) {
@@ -152,6 +214,20 @@ TEST_F(LinesKeptApart, MayBeMoreThanTheMemoryHasPlacesFor) {
   Lines expected(lines.begin() + 2, lines.end());
   std::sort(expected.begin(), expected.end());
   EXPECT_TRUE(file_text(options.output) == lines[0] + "\n" + lines[1] + "\n" + joined(expected));
+}
+
+TEST_F(LinesKeptApart, ThatHaveNoPlaceLeftComeBehindThoseThatHave) {
+  const std::string keys[] = {text_of(kLong / 2 + 1), text_of(kLong / 2), text_of(kLong)};
+  Lines lines;
+  for (int i = 0; i < 300; ++i) lines.push_back(std::to_string(i) + "," + keys[random() % 3]);
+  put(joined(lines));
+  options.order.keys = std::make_shared<KeysBehindComma>();
+  options.order.ties = Ties::kInputOrder;
+  for (const bool unique : {false, true}) {
+    options.order.unique = unique;
+    sort_lines(options);
+    EXPECT_TRUE(file_text(options.output) == joined(sorted(lines, options.order))) << unique;
+  }
 }
 
 TEST_F(LinesKeptApart, GoOnInAnotherFolder) {
