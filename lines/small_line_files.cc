@@ -25,9 +25,11 @@ constexpr std::uint64_t kArenaOfText = 18;
 // The same with keys, which are longer than their lines in some orders.
 constexpr std::uint64_t kArenaOfKeys = 32;
 constexpr std::uint64_t kMostArena = std::uint64_t{48} << 20;
-// Of memory that was named, text and arena take no more.
+// Of the memory, text and arena take no more. Where none was named, a smaller arena is a small part
+// of whatever there is, and asking takes longer than a sort that small.
 constexpr std::uint64_t kShareOfText = 8;
 constexpr std::uint64_t kShareOfArena = 2;
+constexpr std::uint64_t kArenaToAskFor = std::uint64_t{8} << 20;
 constexpr std::uint64_t kLeastMemory = std::uint64_t{1} << 20;
 // Keys of longer records are made where there is room for them.
 constexpr std::size_t kLongestWithKey = std::size_t{64} << 10;
@@ -117,10 +119,12 @@ std::optional<LineSortReport> SmallLineFiles::sort() {
 // False: a file of this file system cannot do without a name, which has to be removed after a
 // signal; there is a thread for that in the other sort.
 bool SmallLineFiles::open_output() {
-  output_.emplace(options_.output, options_.resources, false);
-  if (!output_->has_temporary_name()) return true;
-  output_.reset();
-  return false;
+  try {
+    output_.emplace(options_.output, options_.resources, OutputUse::kAtOnce);
+  } catch (const NoNamelessFile&) {
+    return false;
+  }
+  return true;
 }
 
 bool SmallLineFiles::read_inputs() {
@@ -170,6 +174,9 @@ bool SmallLineFiles::read_input(Input& input, BlockFile& file) {
 bool SmallLineFiles::take_records() {
   const std::uint64_t wanted =
       text_->size() * (order_.has_keys ? kArenaOfKeys : kArenaOfText) + kLeastRoom;
+  if (options_.resources.memory_bytes == 0 && wanted > kArenaToAskFor) {
+    most_arena_ = std::clamp(default_memory_bytes() / kShareOfArena, kArenaToAskFor, most_arena_);
+  }
   try {
     memory_.emplace(static_cast<std::size_t>(std::min(wanted, most_arena_)), PageKind::kSmall);
   } catch (const Error&) {

@@ -192,7 +192,7 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
       file.create_in_place(target, options);
     } else {
       file.to_be_ = OutputName(target, exists ? &existing : nullptr, options.replace);
-      file.file_ = file.to_be_.create(options.mode);
+      file.file_ = file.to_be_.create(options.mode, options.may_have_name);
     }
   } catch (const Error& error) {
     if (!exists || options.in_place != InPlace::kWhereNeeded || !forbids_new_name(error)) throw;

@@ -26,6 +26,9 @@ struct CreateOptions {
   // Whether the contents of an existing file are replaced at publish(), not the file.
   InPlace in_place = InPlace::kNever;
   std::string waiting_folder = {};  // where they wait if the file's own folder takes no new file
+  // Whether the file may have a temporary name before publish(), which stays behind when the
+  // process ends; else NoNamelessFile is thrown.
+  bool may_have_name = true;
 };
 
 // An open file. Reading and writing happen through Disk with the descriptors; what is here opens,
@@ -104,9 +107,6 @@ class VORTEX_EXPORT BlockFile {
   // makes it empty behind what was given back. Throws Error.
   void rest_at_end() noexcept;
   void go_on_at_end();
-
-  // Whether a created file has a name that stays behind when the process ends before publish().
-  bool has_temporary_name() const noexcept { return to_be_.has_temporary_name(); }
 
   // Bytes that the file system still has room for; none where it does not tell.
   std::optional<std::uint64_t> free_bytes() const;

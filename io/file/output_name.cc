@@ -95,7 +95,7 @@ void OutputName::expect_replaceable(const struct stat& existing) const {
   }
 }
 
-int OutputName::create(unsigned mode) {
+int OutputName::create(unsigned mode, bool may_have_name) {
   // Nobody looks into a file that takes the place of another before it has that one's rights.
   const mode_t now = passed_on_ ? 0600 : static_cast<mode_t>(mode);
   const int nameless = openat(folder_.descriptor(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, now);
@@ -105,6 +105,9 @@ int OutputName::create(unsigned mode) {
     if (nameless_) return nameless;
     ::close(nameless);
   }
+  // A folder that takes no file at all says so below.
+  const bool forbidden = nameless < 0 && (errno == EACCES || errno == EPERM || errno == EROFS);
+  if (!may_have_name && !forbidden) throw NoNamelessFile(path_);
   int file = -1;
   const int error = take_temporary_name(base_, temporary_, [&](const std::string& name) {
     file = openat(folder_.descriptor(), name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, now);

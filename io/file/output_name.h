@@ -3,13 +3,22 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <optional>
 #include <string>
 
 #include "io/file/file_attributes.h"
 #include "io/file/open_folder.h"
+#include "vortex/error.h"
 
 namespace vortex::inline v0 {
+
+// The file system has only files with names.
+class NoNamelessFile : public Error {
+ public:
+  explicit NoNamelessFile(const std::string& path)
+      : Error(EOPNOTSUPP, "create '" + path + "' without a name") {}
+};
 
 // Holds the folder open from the beginning: whatever the folder is called later, and whichever
 // folder is the process's own then, that is where the file appears. Nothing that can run out is
@@ -31,12 +40,9 @@ class OutputName {
   // Whether there is a file to be named.
   explicit operator bool() const noexcept { return static_cast<bool>(folder_) && !taken_; }
 
-  // Whether it has a name that stays behind when the process ends before take().
-  bool has_temporary_name() const noexcept { return !temporary_.empty(); }
-
   // Opens the file to be, for reading and writing: without a name (O_TMPFILE), or, where the file
-  // system cannot do that, under a temporary one. Throws Error.
-  int create(unsigned mode);
+  // system cannot do that, under a temporary one, if it may have one. Throws NoNamelessFile; Error.
+  int create(unsigned mode, bool may_have_name = true);
 
   // Does the steps that a lack of something can stop: gives a file that replaces another its
   // temporary name, and the attributes that the other passes on. Throws Error.

@@ -29,13 +29,14 @@ BlockFile open_input(const std::string& path) {
   return BlockFile::open(path);
 }
 
-BlockFile open_output(const std::string& path, const SortResources& resources, bool direct) {
+BlockFile open_output(const std::string& path, const SortResources& resources, OutputUse use) {
   if (path == "-") return BlockFile::borrow(STDOUT_FILENO, "standard output", true);
   CreateOptions options;
   options.in_place = resources.output_in_place;
   options.waiting_folder =
       resources.folders.empty() ? temporary_folder() : resources.folders.front();
-  options.direct = direct;
+  options.direct = use == OutputUse::kWriters;
+  options.may_have_name = use == OutputUse::kWriters;
   return BlockFile::create(path, options);
 }
 
@@ -118,8 +119,8 @@ void SortInput::expect_unchanged() const {
                          "writes to it, or a copy of it");
 }
 
-SortOutput::SortOutput(const std::string& path, const SortResources& resources, bool direct)
-    : path_(path), resources_(resources), file_(open_output(path, resources, direct)) {
+SortOutput::SortOutput(const std::string& path, const SortResources& resources, OutputUse use)
+    : path_(path), resources_(resources), file_(open_output(path, resources, use)) {
   if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name() + "'");
   if (path != "-" && S_ISREG(identity_.st_mode)) folder_ = folder_of(name());
 }
@@ -163,7 +164,8 @@ void SortOutput::write_whole(std::string_view bytes, bool sync) {
 }
 
 FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {
-  if (!file_) file_ = open_output(path_, resources_, true);  // a writer before took it along
+  if (!file_)
+    file_ = open_output(path_, resources_, OutputUse::kWriters);  // a writer before took it along
   auto layout = std::make_unique<SingleFile>(std::move(file_), options.disk);
   layout_ = layout.get();
   return FileWriterBase(std::move(layout), options);

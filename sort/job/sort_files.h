@@ -56,12 +56,17 @@ class SortInput {
   struct stat identity_ {};
 };
 
+// How an output is written: by writers, or by write_whole() alone, in a file that never has another
+// name than its own.
+enum class OutputUse : std::uint8_t { kWriters, kAtOnce };
+
 // A file, device or pipe to be written, open from construction on.
 class SortOutput {
  public:
   // "-" is standard output. The resources say how a file is replaced, and outlive this. Throws
-  // Error: what open(2) reports.
-  SortOutput(const std::string& path, const SortResources& resources, bool direct = true);
+  // NoNamelessFile, if it is to be written at once; Error: what open(2) reports.
+  SortOutput(const std::string& path, const SortResources& resources,
+             OutputUse use = OutputUse::kWriters);
 
   const std::string& name() const noexcept { return file_.name(); }
   // The folder of a file that will appear under a name; none for pipes and devices.
@@ -72,9 +77,6 @@ class SortOutput {
   void expect_room(std::uint64_t bytes) const;
   // Reserves room in the file system. Throws Error(ENOSPC).
   void reserve(std::uint64_t bytes) { file_.allocate(bytes); }
-
-  // Whether it has a name that stays behind when the process ends.
-  bool has_temporary_name() const noexcept { return file_.has_temporary_name(); }
 
   // Writes all of the output with plain calls, and publishes it. No other writer comes before or
   // behind. No signal comes to this thread between the steps that give a file its name.

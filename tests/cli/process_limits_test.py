@@ -152,6 +152,16 @@ class Memory(Limits):
         # The text, its copy with an index of 16 bytes a line, and a part of that to sort with.
         self.assertLess(peaks["small"] - peaks["four"], 9 * MIB)
 
+    def test_small_inputs_keep_to_the_default_memory(self):
+        # With keys that are much longer than the lines: of what the limit leaves a quarter is the memory.
+        self.put("in", self.lines(66_000))  # 1.9 MB
+        for limit, in_runs in ((100 * MIB, True), (1000 * MIB, False)):
+            keys = [argument for _ in range(8) for argument in ("-k", "1,9", "-k", "2,9")]
+            code, out, errors = self.run_program(VORTEX, "sort", "--lines", "in", "-o", "out", "--json", *keys,
+                                                 limit=under({resource.RLIMIT_DATA: limit}))
+            self.assertEqual(code, 0, errors)
+            self.assertEqual(json.loads(out)["runs"] > 0, in_runs, limit)
+
 
 @unittest.skipIf(os.geteuid() != 0, "only root can become a user who has no threads yet")
 @unittest.skipIf(SANITIZED, "sanitizers start threads of their own")

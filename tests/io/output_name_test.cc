@@ -2,6 +2,7 @@
 // cannot do, and with what the file passes on that gives way.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -27,6 +28,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/file_writer.h"
+#include "vortex/line_sort.h"
 
 namespace vortex {
 namespace {
@@ -165,6 +167,27 @@ TEST_F(TemporaryNames, CanBeProtectedWithoutHardLinks) {
   run([&] {
     if (!refuse_call(SYS_linkat, EPERM)) return kCannotRefuse;
     return what_is_wrong_without_replacing();
+  });
+}
+
+// Not for a moment: whoever reads the folder would see it.
+TEST_F(TemporaryNames, AreNotTakenWhereTheFileMayHaveNone) {
+  run_with(false, [&] {
+    const int changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    inotify_add_watch(changes, folder.path().c_str(), IN_CREATE);
+    try {
+      BlockFile::create(path, {.may_have_name = false});
+      return 1;
+    } catch (const NoNamelessFile&) {
+    }
+    std::array<char, 4096> events{};
+    if (read(changes, events.data(), events.size()) >= 0) return 2;
+    LineSortOptions options;
+    options.inputs = {folder.file("in")};
+    options.output = path;
+    put_file_text(options.inputs.front(), "b\na\n");
+    sort_lines(options);  // another way than that of small inputs
+    return file_text(path) == "a\nb\n" ? 0 : 3;
   });
 }
 
