@@ -78,7 +78,7 @@ ContentsInPlace& ContentsInPlace::operator=(ContentsInPlace&& other) noexcept {
 
 void ContentsInPlace::prepare(int whole) const {
   const off_t length = length_of(whole);
-  if (length <= length_of(file_)) return;
+  if (length == 0) return;
   const auto reserve = [&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); };
   if (os::without_size_signal([&] { return uninterrupted(reserve); }) == 0) return;
   if (errno == EOPNOTSUPP || errno == ENOSYS) return;

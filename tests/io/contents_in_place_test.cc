@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_text.h"
+#include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/line_sort.h"
 
@@ -116,6 +118,25 @@ TEST_F(ContentsInPlaceOfFiles, AreAsTheyWereUntilTheNewOnesAreWhole) {
   EXPECT_EQ(error_of([&] { sort_lines(options); }), ENOENT);
   EXPECT_EQ(file_text(path), text);
   EXPECT_EQ(folder.entries(), 1u);
+}
+
+// A file with holes has no room for what is no longer than it.
+TEST_F(ContentsInPlaceOfFiles, AreAsTheyWereWhereTheirHolesCannotBeFilled) {
+  const test::SmallFileSystem small("tmpfs", 1 << 20);
+  if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
+  LineSortOptions options = sort_into_input(InPlace::kAlways);
+  options.output = small.file("file");
+  put_file_text(options.output, "before");
+  std::filesystem::resize_file(options.output, 4 << 20);
+  std::string text;
+  while (text.size() < 600 << 10) text += std::to_string(text.size()) + "\n";
+  put_file_text(path, text);
+  options.resources.folders = {other.path().string()};
+  EXPECT_EQ(error_of([&] { sort_lines(options); }), ENOSPC);
+  const std::string now = file_text(options.output);
+  EXPECT_EQ(now.size(), 4U << 20);
+  EXPECT_EQ(now.substr(0, 7), std::string("before\0", 7));
+  EXPECT_EQ(now.find_first_not_of('\0', 6), now.npos);
 }
 
 // What goes wrong while they are copied is said.
