@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include "tests/support/child_process.h"
@@ -79,6 +80,14 @@ void touch_forbidden_page() {
   const Pages pages(1);
   *static_cast<volatile std::byte*>(pages.begin()) = std::byte{1};
   std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+// Needs more of the stack than a fault that is being left has taken.
+volatile bool came = false;
+void fill_stack(int) {
+  volatile char much[16 << 10];
+  for (volatile char& c : much) c = 0x33;
+  came = true;
 }
 
 template <typename EngineType>
@@ -264,6 +273,30 @@ TYPED_TEST(SignalStacks, WithoutASignalStackAnOverflowEndsTheProcess) {
         }).join();
       },
       KilledBySignal(SIGSEGV), "^$");
+}
+
+// The kernel puts such a stack back when the handler is left, and the next signal begins at its
+// top.
+TYPED_TEST(SignalStacks, ASignalThatWaitsForAJumpLeavesItsFramesAlone) {
+  constexpr int kAutoDisarm = std::numeric_limits<int>::min();  // SS_AUTODISARM of linux/signal.h
+  EXPECT_EXIT(
+      {
+        const SignalStack stack(128 << 10, kAutoDisarm);
+        const struct sigaction action = action_of(&fill_stack, SA_ONSTACK);
+        sigaction(SIGUSR2, &action, nullptr);
+        BlockPool pool(blocks(2));
+        auto stream = stream_of(pool, [](std::span<std::byte>) {
+          sigset_t signals;
+          sigemptyset(&signals);
+          sigaddset(&signals, SIGUSR2);
+          pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+          raise(SIGUSR2);
+          throw Error(EIO, "nothing to be read");
+        });
+        const Failure failure = guarded([&] { touch(stream.data()); });
+        end_process(came && failure.error == EIO && stack.in_place() ? 42 : 1);
+      },
+      ExitedWithCode(42), "");
 }
 
 bool refuse_maps = false;

@@ -20,6 +20,11 @@ GuardFrame::~GuardFrame() {
   thread_state().guard = outer;
 }
 
-Failure GuardFrame::result() const noexcept { return failure ? failure : failure_of_call(); }
+// A failure that is there already came by a jump.
+Failure GuardFrame::result() const noexcept {
+  if (!failure) return failure_of_call();
+  end_jump();
+  return failure;
+}
 
 }  // namespace vortex::inline v0

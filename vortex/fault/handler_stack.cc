@@ -184,8 +184,7 @@ void arrive(void* argument, std::byte* left_at) {
   call.function(call.argument);
 }
 
-[[noreturn]] void jump(sigjmp_buf& target, std::uint64_t mask) noexcept {
-  set_mask(mask, nullptr);
+[[noreturn]] void jump(sigjmp_buf& target) noexcept {
   // By its address, which the dynamic linker has found beforehand: to look it up here would take
   // some kilobytes of the stack.
   void (*const volatile jump_there)(sigjmp_buf, int) = &siglongjmp;
@@ -195,7 +194,6 @@ void arrive(void* argument, std::byte* left_at) {
 
 struct Jump {
   sigjmp_buf* target;
-  std::uint64_t mask;
   HandlerStack* left;
 };
 
@@ -204,7 +202,7 @@ struct Jump {
   const Jump way = *static_cast<const Jump*>(argument);
   set_alternate_stack(way.left->interrupted, nullptr);
   give_back(*way.left);
-  jump(*way.target, way.mask);
+  jump(*way.target);
 }
 
 }  // namespace
@@ -239,16 +237,18 @@ bool call_with_room(const void* context, void (*function)(void*) noexcept,
 }
 
 void jump_to(sigjmp_buf& target, const HandlerStack* stack, const sigset_t& mask) noexcept {
-  std::uint64_t signals = 0;
-  std::memcpy(&signals, &mask, sizeof signals);
-  HandlerStack* const here = current_handler_stack();
-  if (here == nullptr || here == stack) jump(target, signals);
-  thread_state().stack = const_cast<HandlerStack*>(stack);
-  if (__asan_handle_no_return != nullptr) __asan_handle_no_return();
-  Jump way{&target, signals, here};
+  ThreadState& thread = thread_state();
+  std::memcpy(&thread.mask_behind_jump, &mask, sizeof thread.mask_behind_jump);
   set_mask(kAllSignals, nullptr);
+  HandlerStack* const here = current_handler_stack();
+  if (here == nullptr || here == stack) jump(target);
+  thread.stack = const_cast<HandlerStack*>(stack);
+  if (__asan_handle_no_return != nullptr) __asan_handle_no_return();
+  Jump way{&target, here};
   vortex_v0_call_on_stack(here->left_at, &land, &way);
   __builtin_unreachable();
 }
+
+void end_jump() noexcept { set_mask(thread_state().mask_behind_jump, nullptr); }
 
 }  // namespace vortex::inline v0

@@ -49,8 +49,12 @@ bool call_with_room(const void* context, void (*function)(void*) noexcept, void*
 HandlerStack* current_handler_stack() noexcept;
 
 // Goes on at `target`, a place on the stack `stack` of the library's or, where that is null, on one
-// of the thread's, with these signals blocked. Async-signal-safe.
+// of the thread's, with all signals blocked: one that came on the way would begin on the stack that
+// is left. Async-signal-safe.
 [[noreturn]] void jump_to(sigjmp_buf& target, const HandlerStack* stack,
                           const sigset_t& mask) noexcept;
+
+// At the target: only the signals of `mask` are blocked from now on.
+void end_jump() noexcept;
 
 }  // namespace vortex::inline v0

@@ -28,6 +28,7 @@ struct ThreadState {
   Forwarding forwarding;
   const Region* doubted = nullptr;  // whose doubtful fault it serves and has not had to refuse
   HandlerStack* stack = nullptr;  // the one that the thread is on, or has left by a jump of its own
+  std::uint64_t mask_behind_jump = 0;  // the signals to be blocked where a jump of ours has landed
 };
 
 #if defined(__GNUC__)
