@@ -340,6 +340,25 @@ TYPED_TEST(HandlerOrder, LeavingAHandlerFromAnyDepth) {
   this->expect_calls(0, kRounds);
 }
 
+void earlier_counts(int, siginfo_t*, void*) { ++calls.earlier; }
+
+// Bus errors are what the engine userfaultfd raises.
+class BusErrorOrder : public EngineTest<UserfaultfdEngine> {};
+
+TEST_F(BusErrorOrder, AHandlerThatStaysInFrontMakesNoCircle) {
+  calls = {};
+  start_behind(action_of(&earlier_counts));
+  const struct sigaction action = action_of(&first_passes_on);
+  sigaction(SIGBUS, &action, &replaced_by_first);
+  for (int starts = 1; starts <= 3; ++starts) {
+    raise(SIGBUS);
+    EXPECT_EQ(calls.first, starts);
+    EXPECT_EQ(calls.earlier, starts);
+    dispatcher().stop();  // leaves what stands behind the program's handler
+    dispatcher().start(Engine::kUserfaultfd);
+  }
+}
+
 // libsigsegv keeps one user in a process. If the program is one, vortex cannot be another.
 class SharedLibsigsegv : public test::EngineTest<test::LibsigsegvEngine> {
  protected:

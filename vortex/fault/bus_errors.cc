@@ -2,12 +2,11 @@
 
 #include <signal.h>
 
-#include <atomic>
 #include <cerrno>
 
-#include "vortex/error.h"
 #include "vortex/fault/earlier_handler.h"
 #include "vortex/fault/fault_engine.h"
+#include "vortex/fault/handler_places.h"
 #include "vortex/fault/handler_stack.h"
 #include "vortex/fault/machine_context.h"
 #include "vortex/fault/ordered_by_kernel.h"
@@ -15,10 +14,9 @@
 namespace vortex::inline v0 {
 namespace {
 
-std::atomic<EarlierHandler*> earlier{nullptr};
+constinit HandlerPlaces places;
 
 struct BusError {
-  int signal;
   siginfo_t* info;
   void* context;
   BusErrorAnswer answer = BusErrorAnswer::kOthers;
@@ -36,27 +34,16 @@ void look_for_refusal(BusError& bus_error) noexcept {
   bus_error.answer = fail_here(address, bus_error.context);
 }
 
-void forward(BusError& bus_error) noexcept {
-  EarlierHandler* const handler = earlier.load(std::memory_order_acquire);
-  const auto deliver = [](void* argument) noexcept {
-    const BusError& of = *static_cast<const BusError*>(argument);
-    earlier.load(std::memory_order_acquire)->deliver(of.signal, of.info, of.context);
-  };
-  const bool called =
-      handler->wants_room() && call_with_room(bus_error.context, deliver, &bus_error);
-  if (!called) deliver(&bus_error);
-}
-
-void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
+void on_bus_error(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
   const int saved = errno;
-  BusError bus_error{signal, info, context};
+  BusError bus_error{info, context};
   const auto look = [](void* argument) noexcept {
     look_for_refusal(*static_cast<BusError*>(argument));
   };
   if (!sent_by_somebody(info) && !call_with_room(context, look, &bus_error)) look(&bus_error);
   if (bus_error.answer != BusErrorAnswer::kTryAgain) {
     const std::uintptr_t access = goes_on_at(context);
-    forward(bus_error);
+    places.forward({place, signal, info, context});
     // A handler that returned to the access expects it to work now. It never will.
     if (bus_error.answer == BusErrorAnswer::kRefused && goes_on_at(context) == access) {
       run_default_action(signal, info);
@@ -65,28 +52,23 @@ void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
   errno = saved;
 }
 
+using Functions = HandlerFunctions<&on_bus_error>;
+
 }  // namespace
 
+// Somebody may stand in front of a function of ours from before.
 void install_bus_handler() {
-  struct sigaction before {};
-  sigaction(SIGBUS, nullptr, &before);
-  if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == &on_bus_error) return;
-  earlier.store(&EarlierHandler::keep(before), std::memory_order_release);
-  struct sigaction action {};
-  action.sa_sigaction = &on_bus_error;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART | (kStacksCanBeChanged ? SA_ONSTACK : 0);
-  sigemptyset(&action.sa_mask);
-  if (sigaction(SIGBUS, &action, nullptr) != 0) {
-    throw Error(errno, "cannot install a SIGBUS handler");
-  }
+  const struct sigaction before = installed_action(SIGBUS);
+  if (Functions::place_of(before) != HandlerPlaces::kPlaces) return;
+  const std::size_t place = places.next(EarlierHandler::keep(before), true);
+  install_handler(SIGBUS, Functions::kAll[place]);
 }
 
 void remove_bus_handler() noexcept {
-  struct sigaction now {};
-  sigaction(SIGBUS, nullptr, &now);
+  const std::size_t place = Functions::place_of(installed_action(SIGBUS));
   // Somebody in front of us may pass bus errors on.
-  if ((now.sa_flags & SA_SIGINFO) == 0 || now.sa_sigaction != &on_bus_error) return;
-  const struct sigaction before = earlier.load(std::memory_order_relaxed)->restored();
+  if (place == HandlerPlaces::kPlaces) return;
+  const struct sigaction before = places.restored(place);
   sigaction(SIGBUS, &before, nullptr);
 }
 

@@ -19,6 +19,7 @@
 #include "vortex/fault/diagnostics.h"
 #include "vortex/fault/earlier_handler.h"
 #include "vortex/fault/fault_engine.h"
+#include "vortex/fault/handler_places.h"
 #include "vortex/fault/handler_stack.h"
 #include "vortex/fault/machine_context.h"
 #include "vortex/fault/refusals.h"
@@ -34,22 +35,13 @@ constinit thread_local ThreadState g_thread_state;
 
 namespace {
 
-// Our handler is the one that the kernel calls. It has several places, each with a function of its
-// own; a reclaim() takes the next place. A handler that was put in front of ours remembers the
-// function it replaced. It passes a fault that it does not want on to that function (or puts the
-// function back). The fault must then end up with the handlers that were there before that handler,
-// not with that handler itself.
-constexpr std::size_t kPlaces = 8;
-
 // Everything the signal handler reads. Never destroyed: faults may come while the process exits.
 struct Shared {
   RegionTable regions;
   FutexMutex mutex;  // start, stop, reclaim
   std::atomic<const FaultEngine*> engine{nullptr};
   Engine engine_kind = Engine::kNative;
-  std::array<std::atomic<EarlierHandler*>, kPlaces> behind{};  // whom each place passes faults to
-  std::atomic<std::size_t> first_place{0};                     // the one start() took
-  std::size_t last_place = 0;                                  // the one taken last
+  HandlerPlaces places;
   const EarlierHandler* warned_of = nullptr;
   std::size_t pools = 0;  // that live, made for the engine that runs or will run
   // The thread sanitizer wraps handlers and runs them with every signal blocked, against their
@@ -78,12 +70,7 @@ constexpr Failure kForkedFailure =
 constexpr Failure kNoRoomFailure =
     failure_of_process(ENOMEM, "no memory for a stack to serve faults on");
 
-struct Signal {
-  std::size_t place;  // of the trampoline that got it
-  int number;
-  siginfo_t* info;
-  void* context;
-};
+using Signal = HandlerPlaces::Signal;
 
 struct FaultFrame : ServiceFrame {
   Fault fault;
@@ -91,45 +78,10 @@ struct FaultFrame : ServiceFrame {
 };
 
 // A fault (or a signal) that is none of ours.
-void forward_here(const Signal& signal) noexcept {
-  Shared& state = shared();
-  std::size_t place = signal.place;
-  // Handlers that pass a fault on may do so in a circle, for instance one that was there before us
-  // and installs itself once more. A fault that arrives a second time while it is being forwarded
-  // (the same signal frame, further down the stack; a record of a handler that left by longjmp lies
-  // at the same height or further down itself) goes to the handler from before start(), and the
-  // third time to nobody.
-  Forwarding& forwarding = thread_state().forwarding;
-  const Forwarding before = forwarding;
-  const auto* const frame = static_cast<const std::byte*>(__builtin_frame_address(0));
-  const HandlerStack* const stack = current_handler_stack();
-  const bool again =
-      signal.context == before.context && stack == before.stack && frame < before.frame;
-  forwarding = again ? before : Forwarding{signal.context, frame, stack, 0};
-  if ((forwarding.places & (1U << place)) != 0) {
-    place = state.first_place.load(std::memory_order_relaxed);
-  }
-  if ((forwarding.places & (1U << place)) != 0) {
-    run_default_action(signal.number, signal.info);
-  } else {
-    forwarding.places |= 1U << place;
-    state.behind[place]
-        .load(std::memory_order_acquire)
-        ->deliver(signal.number, signal.info, signal.context);
-  }
-  forwarding = before;
-}
-
 void forward(const Signal& signal) noexcept {
   Shared& state = shared();
   state.forwarded.fetch_add(1, std::memory_order_relaxed);
-  const bool called =
-      state.behind[signal.place].load(std::memory_order_acquire)->wants_room() &&
-      call_with_room(
-          signal.context,
-          [](void* argument) noexcept { forward_here(*static_cast<const Signal*>(argument)); },
-          const_cast<Signal*>(&signal));
-  if (!called) forward_here(signal);
+  state.places.forward(signal);
 }
 
 // Leaves every region that was entered in the scope of `guard`, and the handler with them, under
@@ -205,52 +157,14 @@ void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context
   errno = saved_errno;
 }
 
-using Trampoline = void (*)(int, siginfo_t*, void*);
+using Trampolines = HandlerFunctions<&handle_signal>;
 
-template <std::size_t kPlace>
-void trampoline(int signal, siginfo_t* info, void* context) noexcept {
-  handle_signal(kPlace, signal, info, context);
-}
-
-constexpr std::array<Trampoline, kPlaces> kTrampolines =
-    []<std::size_t... kPlace>(std::index_sequence<kPlace...>) {
-  return std::array<Trampoline, kPlaces>{&trampoline<kPlace>...};
-}
-(std::make_index_sequence<kPlaces>());
-
-// The place whose trampoline this is; kPlaces when it is none of ours.
-std::size_t place_of(const struct sigaction& action) noexcept {
-  if ((action.sa_flags & SA_SIGINFO) == 0) return kPlaces;
-  return static_cast<std::size_t>(
-      std::find(kTrampolines.begin(), kTrampolines.end(), action.sa_sigaction) -
-      kTrampolines.begin());
-}
-
-struct sigaction installed_action() noexcept {
-  struct sigaction action {};
-  sigaction(SIGSEGV, nullptr, &action);
-  return action;
-}
-
-// The place that was out of use longest, from now on in front of `handler`.
-std::size_t next_place(EarlierHandler& handler) {
-  Shared& state = shared();
-  const std::size_t first = state.first_place.load(std::memory_order_relaxed);
-  do {
-    state.last_place = (state.last_place + 1) % kPlaces;
-  } while (state.last_place == first);
-  state.behind[state.last_place].store(&handler, std::memory_order_release);
-  return state.last_place;
+bool is_ours(const struct sigaction& action) noexcept {
+  return Trampolines::place_of(action) != HandlerPlaces::kPlaces;
 }
 
 void install_trampoline(std::size_t place) {
-  struct sigaction action {};
-  action.sa_sigaction = kTrampolines[place];
-  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART | (kStacksCanBeChanged ? SA_ONSTACK : 0);
-  sigemptyset(&action.sa_mask);
-  if (sigaction(SIGSEGV, &action, nullptr) != 0) {
-    throw Error(errno, "cannot install a SIGSEGV handler");
-  }
+  install_handler(SIGSEGV, Trampolines::kAll[place]);
   // Sanitizers that replace sigaction() tell us what we want to hear; the kernel tells the truth.
   struct {
     void* handler;
@@ -304,8 +218,8 @@ std::string name_of(const struct sigaction& action) {
 // still reads it.
 void warn_of_handler_in_front() {
   Shared& state = shared();
-  const struct sigaction now = installed_action();
-  if (place_of(now) != kPlaces) return;
+  const struct sigaction now = installed_action(SIGSEGV);
+  if (is_ours(now)) return;
   {
     std::lock_guard lock(state.mutex);
     if (state.warned_of != nullptr && state.warned_of->equals(now)) return;
@@ -503,10 +417,9 @@ void FaultDispatcher::start_locked(Engine engine) {
 #ifdef VORTEX_WITH_LIBSIGSEGV
   if (engine == Engine::kLibsigsegv) chosen = &libsigsegv_engine();
 #endif
-  EarlierHandler& earlier = EarlierHandler::keep(installed_action());
+  EarlierHandler& earlier = EarlierHandler::keep(installed_action(SIGSEGV));
   chosen->prepare();
-  const std::size_t place = next_place(earlier);
-  state.first_place.store(place, std::memory_order_relaxed);
+  const std::size_t place = state.places.next(earlier, true);
   state.engine.store(chosen, std::memory_order_release);
   state.engine_kind = engine;
   install_trampoline(place);
@@ -524,13 +437,13 @@ void FaultDispatcher::stop() {
     engine.stop();
     return;
   }
-  const struct sigaction now = installed_action();
-  const std::size_t place = place_of(now);
-  if (place == kPlaces) {
+  const struct sigaction now = installed_action(SIGSEGV);
+  const std::size_t place = Trampolines::place_of(now);
+  if (place == HandlerPlaces::kPlaces) {
     throw Error(EBUSY,
                 "SIGSEGV is handled by " + name_of(now) + ", which was installed after vortex");
   }
-  const struct sigaction earlier = state.behind[place].load(std::memory_order_relaxed)->restored();
+  const struct sigaction earlier = state.places.restored(place);
   sigaction(SIGSEGV, &earlier, nullptr);
   state.engine.store(nullptr, std::memory_order_release);
 }
@@ -578,8 +491,8 @@ void FaultDispatcher::remove(Region& region) noexcept {
 std::string FaultDispatcher::handler_in_front() const {
   const FaultEngine* const engine = shared().engine.load(std::memory_order_acquire);
   if (engine == nullptr || !engine->by_signals()) return {};
-  const struct sigaction now = installed_action();
-  return place_of(now) != kPlaces ? std::string() : name_of(now);
+  const struct sigaction now = installed_action(SIGSEGV);
+  return is_ours(now) ? std::string() : name_of(now);
 }
 
 void FaultDispatcher::reclaim() {
@@ -587,14 +500,14 @@ void FaultDispatcher::reclaim() {
   std::lock_guard lock(state.mutex);
   const FaultEngine* engine = state.engine.load(std::memory_order_relaxed);
   if (engine == nullptr || !engine->by_signals()) return;
-  const struct sigaction in_front = installed_action();
-  if (place_of(in_front) != kPlaces) return;
+  const struct sigaction in_front = installed_action(SIGSEGV);
+  if (is_ours(in_front)) return;
   if (engine->owns(in_front)) {
     throw Error(EBUSY,
                 "the program has begun to handle SIGSEGV with libsigsegv, which has room for one "
                 "user: build vortex with -Dengine=native");
   }
-  install_trampoline(next_place(EarlierHandler::keep(in_front)));
+  install_trampoline(state.places.next(EarlierHandler::keep(in_front), false));
 }
 
 FaultDispatcher::Statistics FaultDispatcher::statistics() const noexcept {
