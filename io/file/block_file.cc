@@ -14,12 +14,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <utility>
 
 #include "io/disk/write_signals.h"
-#include "io/file/free_space.h"
 #include "io/file/path_names.h"
 #include "io/file/temporary_name.h"
 #include "io/file/uninterrupted.h"
@@ -29,15 +27,8 @@
 namespace vortex::inline v0 {
 namespace {
 
-// The unit of stat(2)'s st_blocks, in bytes.
-constexpr std::uint64_t kUnitOfStat = 512;
-
 // The alignment that is assumed where the file system does not tell: all of them accept it.
 constexpr std::size_t kUsualAlignment = 4096;
-
-// A file is made longer ahead of its writes by so much at least.
-constexpr std::uint64_t kLeastGrowth = std::uint64_t{64} << 20;
-constexpr std::uint64_t kNeverAgain = std::numeric_limits<std::uint64_t>::max();
 
 // Of the 64 KiB that a pipe holds by default both ends wait for each other all the time. Larger
 // ones than this are no faster, and a user may have pipes of 64 MiB in all.
@@ -46,12 +37,6 @@ constexpr int kPipeBytes = 256 << 10;
 // Where the system refuses it, the pipe stays as it is.
 void enlarge_pipe(int pipe) noexcept {
   if (fcntl(pipe, F_GETPIPE_SZ) < kPipeBytes) fcntl(pipe, F_SETPIPE_SZ, kPipeBytes);
-}
-
-// A call that may make a file longer.
-template <typename Call>
-int grow(Call call) noexcept {
-  return os::without_size_signal([&] { return uninterrupted(call); });
 }
 
 // What RLIMIT_FSIZE has to do with an error.
@@ -356,92 +341,12 @@ void BlockFile::write_all(std::string_view bytes) {
   }
 }
 
-std::optional<std::uint64_t> BlockFile::free_bytes() const {
-  return free_bytes_around(file_, name_);
-}
-
-std::optional<std::uint64_t> BlockFile::room_bytes() const {
-  struct stat status {};
-  if (fstat(file_, &status) != 0) fail("stat");
-  const std::optional<std::uint64_t> free = free_bytes();
-  if (!free) return std::nullopt;
-  return *free + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
-}
-
-void BlockFile::expect_possible(std::uint64_t bytes, const char* operation) const {
-  if (bytes <= std::uint64_t{std::numeric_limits<off_t>::max()}) return;
-  throw Error(EFBIG, std::string(operation) + " " + format_bytes(bytes) + " to '" + name_ + "'");
-}
-
-void BlockFile::allocate(std::uint64_t bytes) {
-  if (bytes == 0 || !seekable_) return;
-  expect_possible(bytes, "reserve");
-  // Asked for too much, file systems first hand out all they have.
-  const std::optional<std::uint64_t> room = room_bytes();
-  if (room && bytes > *room) {
-    throw Error(ENOSPC, "reserve " + format_bytes(bytes) + " for '" + name_ +
-                            "': the file system has room for " + format_bytes(*room));
-  }
-  const auto length = static_cast<off_t>(bytes);
-  if (grow([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) return;
-  if (errno == EOPNOTSUPP || errno == ENOSYS) return;
-  fail("reserve " + format_bytes(bytes) + " for");
-}
-
-bool BlockFile::try_to_grow(std::uint64_t from, std::uint64_t bytes) noexcept {
-  const int saved = errno;
-  const std::optional<std::uint64_t> free = free_bytes_if_told(file_);
-  struct stat status {};
-  const bool fits = !free || fstat(file_, &status) != 0 ||
-                    bytes <= *free + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
-  const auto begin = static_cast<off_t>(from);
-  const auto length = static_cast<off_t>(bytes);
-  const auto done = [](int result) {
-    return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS;
-  };
-  const bool grown =
-      fits &&
-      done(grow([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, begin, length - begin); })) &&
-      done(grow([&] { return ftruncate(file_, length); }));
-  errno = saved;
-  return grown;
-}
-
-void BlockFile::grow_ahead(std::uint64_t end) noexcept {
-  if (end <= grown_ || end < kLeastGrowth || !to_be_ || direct_ < 0) return;
-  std::uint64_t length = end + std::max(kLeastGrowth, end / 8);
-  // What is written up to there works, and a call that asks for more fails.
-  struct rlimit limit {};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0)
-    length = std::min<std::uint64_t>(length, limit.rlim_cur);
-  grown_ = std::max(length, end);
-  if (length < end) return;
-  const int saved = errno;
-  const auto to = static_cast<off_t>(length);
-  // What cannot be made longer at once may still grow with its writes.
-  if (grow([&] { return ftruncate(file_, to); }) != 0) grown_ = kNeverAgain;
-  errno = saved;
-}
-
-void BlockFile::truncate(std::uint64_t bytes) {
-  expect_possible(bytes, "give");
-  const auto length = static_cast<off_t>(bytes);
-  if (grow([&] { return ftruncate(file_, length); }) != 0) {
-    fail("set the length of " + format_bytes(bytes) + " for");
-  }
-}
-
 void BlockFile::sync() {
   // Descriptors that have nothing to sync, such as pipes, say EINVAL.
   if (uninterrupted([&] { return fsync(file_); }) != 0 && errno != EINVAL) fail("sync");
   if (!unsynced_) return;
   if (const int error = unsynced_.sync(file_)) fail("sync the folder of", error);
   unsynced_ = {};
-}
-
-bool BlockFile::punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept {
-  return fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                   static_cast<off_t>(bytes)) == 0;
 }
 
 void BlockFile::prepare_name() {
