@@ -2,160 +2,31 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <string_view>
-#include <utility>
 
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
+#include "vortex/fault/dispatcher_state.h"
 #include "vortex/fault/earlier_handler.h"
 #include "vortex/fault/fault_engine.h"
 #include "vortex/fault/handler_places.h"
-#include "vortex/fault/handler_stack.h"
-#include "vortex/fault/machine_context.h"
 #include "vortex/fault/refusals.h"
 #include "vortex/fault/region_table.h"
-#include "vortex/fault/thread_state.h"
-#include "vortex/guarded.h"
 #include "vortex/os/thread_id.h"
 #include "vortex/os/userfaultfd.h"
 
 namespace vortex::inline v0 {
 
-constinit thread_local ThreadState g_thread_state;
-
 namespace {
 
-// Everything the signal handler reads. Never destroyed: faults may come while the process exits.
-struct Shared {
-  RegionTable regions;
-  FutexMutex mutex;  // start, stop, reclaim
-  std::atomic<const FaultEngine*> engine{nullptr};
-  Engine engine_kind = Engine::kNative;
-  HandlerPlaces places;
-  const EarlierHandler* warned_of = nullptr;
-  std::size_t pools = 0;  // that live, made for the engine that runs or will run
-  // The thread sanitizer wraps handlers and runs them with every signal blocked, against their
-  // flags: a fault inside a fault would end the process, and so would the next one after leaving
-  // the handler.
-  std::atomic<bool> restore_mask{false};
-  std::atomic<std::uint64_t> served{0};
-  std::atomic<std::uint64_t> failed{0};
-  std::atomic<std::uint64_t> forwarded{0};
-};
-
-alignas(Shared) std::byte shared_storage[sizeof(Shared)];
-std::atomic<Shared*> shared_state{nullptr};
-
-Shared& shared() noexcept { return *shared_state.load(std::memory_order_acquire); }
-
-constexpr Failure failure_of_process(int error, std::string_view cause) {
-  Failure failure;
-  failure.error = error;
-  failure.stream.text("?");
-  failure.cause.text(cause);
-  return failure;
-}
-constexpr Failure kForkedFailure =
-    failure_of_process(EFAULT, "touched in a forked child, which does not inherit streams");
-constexpr Failure kNoRoomFailure =
-    failure_of_process(ENOMEM, "no memory for a stack to serve faults on");
-
-using Signal = HandlerPlaces::Signal;
-
-struct FaultFrame : ServiceFrame {
-  Fault fault;
-  Signal signal;
-};
-
-// A fault (or a signal) that is none of ours.
-void forward(const Signal& signal) noexcept {
-  Shared& state = shared();
-  state.forwarded.fetch_add(1, std::memory_order_relaxed);
-  state.places.forward(signal);
-}
-
-// Leaves every region that was entered in the scope of `guard`, and the handler with them, under
-// the mask of the code that the outermost of their faults interrupted: a handler in front of ours
-// may have blocked signals. `context` is the innermost fault's.
-[[noreturn]] void leave_to(GuardFrame& guard, const void* context) noexcept {
-  ThreadState& thread = thread_state();
-  while (thread.serving != guard.serving) {
-    ServiceFrame* const frame = thread.serving;
-    if (frame->context != nullptr) context = frame->context;
-    thread.serving = frame->outer;
-    frame->region->server().abandon(guard.failure);
-    frame->region->unpin();
-  }
-  jump_to(guard.target, guard.stack, static_cast<const ucontext_t*>(context)->uc_sigmask);
-}
-
-// A stream could not serve the fault. Returns to let the process end, or where an earlier handler
-// has found another way to go on.
-void fail(const Failure& failure, const FaultFrame& frame) noexcept {
-  Shared& state = shared();
-  state.failed.fetch_add(1, std::memory_order_relaxed);
-  if (GuardFrame* const guard = thread_state().guard; guard != nullptr) {
-    guard->failure = failure;
-    leave_to(*guard, frame.context);
-  }
-  write_line(failure.line().view());
-  const std::uintptr_t access = goes_on_at(frame.context);
-  forward(frame.signal);
-  // A handler that returned to the access expects it to work now. It never will.
-  if (goes_on_at(frame.context) == access) {
-    run_default_action(frame.signal.number, frame.signal.info);
-  }
-}
-
-// Gives a fault to the engine, where a stream's callbacks have room.
-void deliver_with_room(FaultFrame& frame) noexcept {
-  const bool delivered = call_with_room(
-      frame.context,
-      [](void* argument) noexcept {
-        const Signal& signal = static_cast<const FaultFrame*>(argument)->signal;
-        const FaultEngine* const engine = shared().engine.load(std::memory_order_acquire);
-        engine->deliver(signal.number, signal.info, signal.context);
-      },
-      &frame);
-  if (delivered) return;
-  thread_state().serving = frame.outer;
-  frame.region->unpin();
-  fail(kNoRoomFailure, frame);
-}
-
-void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
-  const int saved_errno = errno;
-  Shared& state = shared();
-  const auto* const machine = static_cast<const ucontext_t*>(context);
-  if (state.restore_mask.load(std::memory_order_relaxed)) {
-    pthread_sigmask(SIG_SETMASK, &machine->uc_sigmask, nullptr);
-  }
-  Region* region = nullptr;
-  if (!sent_by_somebody(info)) {
-    region = state.regions.pin(static_cast<const std::byte*>(info->si_addr));
-  }
-  if (region == nullptr) {
-    forward({place, signal, info, context});
-  } else {
-    ThreadState& thread = thread_state();
-    FaultFrame frame{{region, thread.serving, context},
-                     {static_cast<std::byte*>(info->si_addr), access_of(machine)},
-                     {place, signal, info, context}};
-    thread.serving = &frame;
-    deliver_with_room(frame);
-  }
-  errno = saved_errno;
-}
+alignas(DispatcherState) std::byte state_storage[sizeof(DispatcherState)];
 
 using Trampolines = HandlerFunctions<&handle_signal>;
 
@@ -173,22 +44,22 @@ void install_trampoline(std::size_t place) {
     std::uint64_t mask;
   } kernel{};
   const bool known = syscall(SYS_rt_sigaction, SIGSEGV, nullptr, &kernel, sizeof kernel.mask) == 0;
-  shared().restore_mask.store(known && kernel.mask != 0, std::memory_order_relaxed);
+  dispatcher_state().restore_mask.store(known && kernel.mask != 0, std::memory_order_relaxed);
 }
 
 // A child gets a copy of the calling thread only: locks of other threads must be free when it is
 // made, and their lookups are over. Streams are not inherited: their blocks stay with the parent.
 void before_fork() noexcept {
-  shared().mutex.lock();
-  shared().regions.lock_changes();
+  dispatcher_state().mutex.lock();
+  dispatcher_state().regions.lock_changes();
 }
 void after_fork_in_parent() noexcept {
-  shared().regions.unlock_changes();
-  shared().mutex.unlock();
+  dispatcher_state().regions.unlock_changes();
+  dispatcher_state().mutex.unlock();
 }
 void after_fork_in_child() noexcept {
   forget_thread_id();
-  Shared& state = shared();
+  DispatcherState& state = dispatcher_state();
   state.pools = 0;
   const FaultEngine* const engine = state.engine.load(std::memory_order_relaxed);
   if (engine == nullptr || engine->by_signals()) {
@@ -217,7 +88,7 @@ std::string name_of(const struct sigaction& action) {
 // Says once for each handler what it may break. A stream that is about to be used is where somebody
 // still reads it.
 void warn_of_handler_in_front() {
-  Shared& state = shared();
+  DispatcherState& state = dispatcher_state();
   const struct sigaction now = installed_action(SIGSEGV);
   if (is_ours(now)) return;
   {
@@ -232,111 +103,9 @@ void warn_of_handler_in_front() {
 
 }  // namespace
 
-bool has_pinned_fault() noexcept {
-  const ServiceFrame* const frame = thread_state().serving;
-  return frame != nullptr && frame->context != nullptr;
-}
-
-void serve_pinned_fault() noexcept {
-  ThreadState& thread = thread_state();
-  auto& frame = static_cast<FaultFrame&>(*thread.serving);
-  Shared& state = shared();
-  Failure failure;
-  bool is_served = false;
-  if (frame.region->inherited()) {
-    failure = kForkedFailure;
-  } else {
-    is_served = frame.region->server().serve(frame.fault, failure);
-  }
-  if (is_served) {
-    state.served.fetch_add(1, std::memory_order_relaxed);
-    thread.serving = frame.outer;
-    frame.region->unpin();
-    return;
-  }
-  thread.serving = frame.outer;
-  frame.region->unpin();
-  fail(failure, frame);
-}
-
-void settle_faults() noexcept {
-  const FaultEngine* const engine = shared().engine.load(std::memory_order_acquire);
-  if (engine != nullptr && !engine->by_signals()) engine->settle();
-}
-
-Region* pin_region(const std::byte* address) noexcept { return shared().regions.pin(address); }
-
-bool serve_elsewhere(Region* region, const Fault& fault,
-                     const os::Userfaultfd& userfaultfd) noexcept {
-  if (region == nullptr) {
-    userfaultfd.poison(fault.address);
-    return true;
-  }
-  Shared& state = shared();
-  ThreadState& thread = thread_state();
-  ServiceFrame frame{region, thread.serving, nullptr};
-  Failure failure;
-  bool is_served = false;
-  thread.doubted = fault.doubtful ? region : nullptr;
-  // A callback may touch another stream, whose fault another thread of the engine serves. When that
-  // fails, control comes back here.
-  region->pin();
-  const Failure nested = guarded([&] {
-    thread.serving = &frame;
-    is_served = region->server().serve(fault, failure);
-    thread.serving = frame.outer;
-    region->unpin();
-  });
-  const bool refused_in_doubt = fault.doubtful && thread.doubted == nullptr;
-  thread.doubted = nullptr;
-  // It has been abandoned, and says why.
-  if (nested) is_served = region->server().serve(fault, failure);
-  if (!is_served && refused_in_doubt && !nested) {
-    region->unpin();
-    return false;
-  }
-  if (is_served) {
-    state.served.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    state.failed.fetch_add(1, std::memory_order_relaxed);
-    region->note_failure(failure);
-    keep_refusal(fault.thread, *region, failure);
-    // While the region is pinned, or the page might be somebody else's.
-    if (userfaultfd.poison(fault.address) == EEXIST) {
-      region->server().withhold(fault);
-      userfaultfd.poison(fault.address);
-    }
-  }
-  region->unpin();
-  return true;
-}
-
-BusErrorAnswer fail_here(std::byte* address, const void* context) noexcept {
-  // Another thread's refusal may have woken this one before its own.
-  while (being_served(current_thread_id())) sched_yield();
-  Failure failure;
-  const bool refused_now = take_refusal(&failure);
-  Region* const region = shared().regions.pin(address);
-  if (region == nullptr && !refused_now) return BusErrorAnswer::kOthers;
-  if (region != nullptr) {
-    const bool readmitted = region->server().readmit(address);
-    // The page has been refused before, maybe to another thread.
-    if (!refused_now) failure = region->failure();
-    region->unpin();
-    if (!refused_now && readmitted) return BusErrorAnswer::kTryAgain;
-    if (!failure) return BusErrorAnswer::kOthers;
-  }
-  if (GuardFrame* const guard = thread_state().guard; guard != nullptr) {
-    guard->failure = failure;
-    leave_to(*guard, context);
-  }
-  write_line(failure.line().view());
-  return BusErrorAnswer::kRefused;
-}
-
 EngineHold::EngineHold() : owner_pid_(getpid()) {
   FaultDispatcher::instance();
-  Shared& state = shared();
+  DispatcherState& state = dispatcher_state();
   std::lock_guard lock(state.mutex);
   const FaultEngine* const running = state.engine.load(std::memory_order_relaxed);
   if (running == nullptr && FaultDispatcher::default_engine() == Engine::kUserfaultfd) {
@@ -348,13 +117,13 @@ EngineHold::EngineHold() : owner_pid_(getpid()) {
 
 EngineHold::~EngineHold() {
   if (getpid() != owner_pid_) return;
-  Shared& state = shared();
+  DispatcherState& state = dispatcher_state();
   std::lock_guard lock(state.mutex);
   --state.pools;
 }
 
 FaultDispatcher::FaultDispatcher() {
-  shared_state.store(new (shared_storage) Shared, std::memory_order_release);
+  g_dispatcher_state.store(new (state_storage) DispatcherState, std::memory_order_release);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
 }
 
@@ -390,12 +159,12 @@ FaultDispatcher& FaultDispatcher::instance() {
 }
 
 void FaultDispatcher::start(Engine engine) {
-  std::lock_guard lock(shared().mutex);
+  std::lock_guard lock(dispatcher_state().mutex);
   start_locked(engine);
 }
 
 void FaultDispatcher::start_locked(Engine engine) {
-  Shared& state = shared();
+  DispatcherState& state = dispatcher_state();
   if (state.engine.load(std::memory_order_relaxed) != nullptr) {
     if (state.engine_kind == engine) return;
     throw Error(EBUSY, "faults are already received by another engine");
@@ -426,7 +195,7 @@ void FaultDispatcher::start_locked(Engine engine) {
 }
 
 void FaultDispatcher::stop() {
-  Shared& state = shared();
+  DispatcherState& state = dispatcher_state();
   std::lock_guard lock(state.mutex);
   if (state.engine.load(std::memory_order_relaxed) == nullptr) return;
   if (state.regions.size() != 0) throw Error(EBUSY, "streams still need their faults served");
@@ -449,26 +218,26 @@ void FaultDispatcher::stop() {
 }
 
 bool FaultDispatcher::running() const noexcept {
-  return shared().engine.load(std::memory_order_acquire) != nullptr;
+  return dispatcher_state().engine.load(std::memory_order_acquire) != nullptr;
 }
 
 Engine FaultDispatcher::engine() const noexcept {
-  std::lock_guard lock(shared().mutex);
-  return shared().engine_kind;
+  std::lock_guard lock(dispatcher_state().mutex);
+  return dispatcher_state().engine_kind;
 }
 
 void FaultDispatcher::add(Region& region) {
   {
-    std::lock_guard lock(shared().mutex);
+    std::lock_guard lock(dispatcher_state().mutex);
     // Under one lock with the region's entry, or a stop() could come between the two.
     if (!running()) start_locked(default_engine());
-    const FaultEngine& engine = *shared().engine.load(std::memory_order_relaxed);
-    shared().regions.add(region);
+    const FaultEngine& engine = *dispatcher_state().engine.load(std::memory_order_relaxed);
+    dispatcher_state().regions.add(region);
     if (!engine.by_signals()) {
       try {
         engine.admit(region.begin(), static_cast<std::size_t>(region.end() - region.begin()));
       } catch (...) {
-        shared().regions.remove(region);
+        dispatcher_state().regions.remove(region);
         throw;
       }
       return;
@@ -482,21 +251,21 @@ void FaultDispatcher::add(Region& region) {
 }
 
 void FaultDispatcher::remove(Region& region) noexcept {
-  const FaultEngine* const engine = shared().engine.load(std::memory_order_acquire);
-  shared().regions.remove(region);
+  const FaultEngine* const engine = dispatcher_state().engine.load(std::memory_order_acquire);
+  dispatcher_state().regions.remove(region);
   region.wait_until_unpinned();
   if (engine != nullptr && !engine->by_signals()) await_refusals_taken(region);
 }
 
 std::string FaultDispatcher::handler_in_front() const {
-  const FaultEngine* const engine = shared().engine.load(std::memory_order_acquire);
+  const FaultEngine* const engine = dispatcher_state().engine.load(std::memory_order_acquire);
   if (engine == nullptr || !engine->by_signals()) return {};
   const struct sigaction now = installed_action(SIGSEGV);
   return is_ours(now) ? std::string() : name_of(now);
 }
 
 void FaultDispatcher::reclaim() {
-  Shared& state = shared();
+  DispatcherState& state = dispatcher_state();
   std::lock_guard lock(state.mutex);
   const FaultEngine* engine = state.engine.load(std::memory_order_relaxed);
   if (engine == nullptr || !engine->by_signals()) return;
@@ -511,7 +280,7 @@ void FaultDispatcher::reclaim() {
 }
 
 FaultDispatcher::Statistics FaultDispatcher::statistics() const noexcept {
-  const Shared& state = shared();
+  const DispatcherState& state = dispatcher_state();
   return {state.served.load(std::memory_order_relaxed),
           state.failed.load(std::memory_order_relaxed),
           state.forwarded.load(std::memory_order_relaxed)};

@@ -1,0 +1,233 @@
+// Serves the faults that the handler of SIGSEGV or an engine has received.
+#include <pthread.h>
+#include <sched.h>
+
+#include <cerrno>
+#include <string_view>
+
+#include "vortex/fault/diagnostics.h"
+#include "vortex/fault/dispatcher_state.h"
+#include "vortex/fault/earlier_handler.h"
+#include "vortex/fault/fault_engine.h"
+#include "vortex/fault/handler_stack.h"
+#include "vortex/fault/machine_context.h"
+#include "vortex/fault/refusals.h"
+#include "vortex/fault/thread_state.h"
+#include "vortex/guarded.h"
+#include "vortex/os/thread_id.h"
+#include "vortex/os/userfaultfd.h"
+
+namespace vortex::inline v0 {
+
+constinit thread_local ThreadState g_thread_state;
+
+constinit std::atomic<DispatcherState*> g_dispatcher_state{nullptr};
+
+namespace {
+
+constexpr Failure failure_of_process(int error, std::string_view cause) {
+  Failure failure;
+  failure.error = error;
+  failure.stream.text("?");
+  failure.cause.text(cause);
+  return failure;
+}
+constexpr Failure kForkedFailure =
+    failure_of_process(EFAULT, "touched in a forked child, which does not inherit streams");
+constexpr Failure kNoRoomFailure =
+    failure_of_process(ENOMEM, "no memory for a stack to serve faults on");
+
+using Signal = HandlerPlaces::Signal;
+
+struct FaultFrame : ServiceFrame {
+  Fault fault;
+  Signal signal;
+};
+
+// A fault (or a signal) that is none of ours.
+void forward(const Signal& signal) noexcept {
+  DispatcherState& state = dispatcher_state();
+  state.forwarded.fetch_add(1, std::memory_order_relaxed);
+  state.places.forward(signal);
+}
+
+// Leaves every region that was entered in the scope of `guard`, and the handler with them, under
+// the mask of the code that the outermost of their faults interrupted: a handler in front of ours
+// may have blocked signals. `context` is the innermost fault's.
+[[noreturn]] void leave_to(GuardFrame& guard, const void* context) noexcept {
+  ThreadState& thread = thread_state();
+  while (thread.serving != guard.serving) {
+    ServiceFrame* const frame = thread.serving;
+    if (frame->context != nullptr) context = frame->context;
+    thread.serving = frame->outer;
+    frame->region->server().abandon(guard.failure);
+    frame->region->unpin();
+  }
+  jump_to(guard.target, guard.stack, static_cast<const ucontext_t*>(context)->uc_sigmask);
+}
+
+// A stream could not serve the fault. Returns to let the process end, or where an earlier handler
+// has found another way to go on.
+void fail(const Failure& failure, const FaultFrame& frame) noexcept {
+  DispatcherState& state = dispatcher_state();
+  state.failed.fetch_add(1, std::memory_order_relaxed);
+  if (GuardFrame* const guard = thread_state().guard; guard != nullptr) {
+    guard->failure = failure;
+    leave_to(*guard, frame.context);
+  }
+  write_line(failure.line().view());
+  const std::uintptr_t access = goes_on_at(frame.context);
+  forward(frame.signal);
+  // A handler that returned to the access expects it to work now. It never will.
+  if (goes_on_at(frame.context) == access) {
+    run_default_action(frame.signal.number, frame.signal.info);
+  }
+}
+
+// Gives a fault to the engine, where a stream's callbacks have room.
+void deliver_with_room(FaultFrame& frame) noexcept {
+  const bool delivered = call_with_room(
+      frame.context,
+      [](void* argument) noexcept {
+        const Signal& signal = static_cast<const FaultFrame*>(argument)->signal;
+        const FaultEngine* const engine = dispatcher_state().engine.load(std::memory_order_acquire);
+        engine->deliver(signal.number, signal.info, signal.context);
+      },
+      &frame);
+  if (delivered) return;
+  thread_state().serving = frame.outer;
+  frame.region->unpin();
+  fail(kNoRoomFailure, frame);
+}
+
+}  // namespace
+
+void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
+  const int saved_errno = errno;
+  DispatcherState& state = dispatcher_state();
+  const auto* const machine = static_cast<const ucontext_t*>(context);
+  if (state.restore_mask.load(std::memory_order_relaxed)) {
+    pthread_sigmask(SIG_SETMASK, &machine->uc_sigmask, nullptr);
+  }
+  Region* region = nullptr;
+  if (!sent_by_somebody(info)) {
+    region = state.regions.pin(static_cast<const std::byte*>(info->si_addr));
+  }
+  if (region == nullptr) {
+    forward({place, signal, info, context});
+  } else {
+    ThreadState& thread = thread_state();
+    FaultFrame frame{{region, thread.serving, context},
+                     {static_cast<std::byte*>(info->si_addr), access_of(machine)},
+                     {place, signal, info, context}};
+    thread.serving = &frame;
+    deliver_with_room(frame);
+  }
+  errno = saved_errno;
+}
+
+bool has_pinned_fault() noexcept {
+  const ServiceFrame* const frame = thread_state().serving;
+  return frame != nullptr && frame->context != nullptr;
+}
+
+void serve_pinned_fault() noexcept {
+  ThreadState& thread = thread_state();
+  auto& frame = static_cast<FaultFrame&>(*thread.serving);
+  DispatcherState& state = dispatcher_state();
+  Failure failure;
+  bool is_served = false;
+  if (frame.region->inherited()) {
+    failure = kForkedFailure;
+  } else {
+    is_served = frame.region->server().serve(frame.fault, failure);
+  }
+  if (is_served) {
+    state.served.fetch_add(1, std::memory_order_relaxed);
+    thread.serving = frame.outer;
+    frame.region->unpin();
+    return;
+  }
+  thread.serving = frame.outer;
+  frame.region->unpin();
+  fail(failure, frame);
+}
+
+void settle_faults() noexcept {
+  const FaultEngine* const engine = dispatcher_state().engine.load(std::memory_order_acquire);
+  if (engine != nullptr && !engine->by_signals()) engine->settle();
+}
+
+Region* pin_region(const std::byte* address) noexcept {
+  return dispatcher_state().regions.pin(address);
+}
+
+bool serve_elsewhere(Region* region, const Fault& fault,
+                     const os::Userfaultfd& userfaultfd) noexcept {
+  if (region == nullptr) {
+    userfaultfd.poison(fault.address);
+    return true;
+  }
+  DispatcherState& state = dispatcher_state();
+  ThreadState& thread = thread_state();
+  ServiceFrame frame{region, thread.serving, nullptr};
+  Failure failure;
+  bool is_served = false;
+  thread.doubted = fault.doubtful ? region : nullptr;
+  // A callback may touch another stream, whose fault another thread of the engine serves. When that
+  // fails, control comes back here.
+  region->pin();
+  const Failure nested = guarded([&] {
+    thread.serving = &frame;
+    is_served = region->server().serve(fault, failure);
+    thread.serving = frame.outer;
+    region->unpin();
+  });
+  const bool refused_in_doubt = fault.doubtful && thread.doubted == nullptr;
+  thread.doubted = nullptr;
+  // It has been abandoned, and says why.
+  if (nested) is_served = region->server().serve(fault, failure);
+  if (!is_served && refused_in_doubt && !nested) {
+    region->unpin();
+    return false;
+  }
+  if (is_served) {
+    state.served.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    state.failed.fetch_add(1, std::memory_order_relaxed);
+    region->note_failure(failure);
+    keep_refusal(fault.thread, *region, failure);
+    // While the region is pinned, or the page might be somebody else's.
+    if (userfaultfd.poison(fault.address) == EEXIST) {
+      region->server().withhold(fault);
+      userfaultfd.poison(fault.address);
+    }
+  }
+  region->unpin();
+  return true;
+}
+
+BusErrorAnswer fail_here(std::byte* address, const void* context) noexcept {
+  // Another thread's refusal may have woken this one before its own.
+  while (being_served(current_thread_id())) sched_yield();
+  Failure failure;
+  const bool refused_now = take_refusal(&failure);
+  Region* const region = dispatcher_state().regions.pin(address);
+  if (region == nullptr && !refused_now) return BusErrorAnswer::kOthers;
+  if (region != nullptr) {
+    const bool readmitted = region->server().readmit(address);
+    // The page has been refused before, maybe to another thread.
+    if (!refused_now) failure = region->failure();
+    region->unpin();
+    if (!refused_now && readmitted) return BusErrorAnswer::kTryAgain;
+    if (!failure) return BusErrorAnswer::kOthers;
+  }
+  if (GuardFrame* const guard = thread_state().guard; guard != nullptr) {
+    guard->failure = failure;
+    leave_to(*guard, context);
+  }
+  write_line(failure.line().view());
+  return BusErrorAnswer::kRefused;
+}
+
+}  // namespace vortex::inline v0
