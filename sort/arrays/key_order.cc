@@ -1,0 +1,91 @@
+#include "sort/arrays/key_order.h"
+
+#include <limits>
+
+#include "sort/memory/index_sort.h"
+#include "vortex/detail/saturating.h"
+#include "vortex/sort.h"
+
+namespace vortex::inline v0::detail {
+namespace {
+
+// Sorts pairs of a key and a place by both; they come in the order of their places.
+void sort_group(std::vector<Pair64>& group) {
+  constexpr std::size_t kFew = 1024;
+  if (group.size() > kFew) {
+    sort_pairs_64(group.data(), group.size(), {}, true, 1);
+    return;
+  }
+  std::sort(group.begin(), group.end(), [](const Pair64& a, const Pair64& b) {
+    return a.key != b.key ? a.key < b.key : a.value < b.value;
+  });
+}
+
+}  // namespace
+
+KeySample::KeySample(const KeySource& keys, std::size_t count) noexcept
+    : count_(count), size_(std::min(count, std::clamp(count / kOneOf, kLeast, kMost))) {
+  for (std::size_t i = 0; i < size_; ++i) keys_[i] = keys[count / size_ * i];
+  sort_bits(keys_.data(), size_, nullptr);
+}
+
+KeyExtent KeySample::likely_extent() const noexcept {
+  const std::uint64_t least = keys_[0], greatest = keys_[size_ - 1];
+  const std::uint64_t beyond = (greatest - least) / 4;
+  return {least - std::min(least, beyond), saturating_sum(greatest, beyond)};
+}
+
+bool KeySample::has_few_ties(const KeyWords& form) const noexcept {
+  // Between two of the sample lie about so many keys, each equal to another where there are fewer
+  // different parts of keys than that.
+  const double between = static_cast<double>(count_) / static_cast<double>(size_);
+  double ties = 0;
+  for (std::size_t i = 1; i < size_; ++i) {
+    const auto parts =
+        static_cast<double>((keys_[i] >> form.dropped()) - (keys_[i - 1] >> form.dropped()));
+    ties += between >= parts ? between : between * (between / parts);
+  }
+  return ties < static_cast<double>(count_) / 8;
+}
+
+KeyExtent extent_of(const KeySource& keys, Shares& shares) {
+  constexpr KeyExtent kNone{std::numeric_limits<std::uint64_t>::max(), 0};
+  std::vector<KeyExtent> parts(shares.shares(), kNone);
+  shares.run([&](std::size_t share, std::size_t begin, std::size_t end) {
+    KeyExtent extent = kNone;
+    for_each_block(keys, begin, end, [&](const std::uint64_t* bits, std::size_t, std::size_t size) {
+      for (std::size_t i = 0; i < size; ++i) {
+        extent.least = std::min(extent.least, bits[i]);
+        extent.greatest = std::max(extent.greatest, bits[i]);
+      }
+    });
+    parts[share] = extent;
+  });
+  KeyExtent all = kNone;
+  for (const KeyExtent& part : parts) {
+    all.least = std::min(all.least, part.least);
+    all.greatest = std::max(all.greatest, part.greatest);
+  }
+  return all;
+}
+
+void settle_ties(const KeySource& keys, std::uint64_t* words, std::size_t count,
+                 const KeyWords& form, std::vector<Pair64>& group) {
+  for (std::size_t i = 0; i < count;) {
+    std::size_t end = i + 1;
+    while (end < count && form.same_part(words[i], words[end])) ++end;
+    if (end - i > 1) {
+      group.clear();
+      for (std::size_t at = i; at < end; ++at) {
+        const std::size_t place = form.place(words[at]);
+        group.push_back({keys[place], place});
+      }
+      sort_group(group);
+      for (std::size_t at = i; at < end; ++at)
+        words[at] = form.with_place(words[at], group[at - i].value);
+    }
+    i = end;
+  }
+}
+
+}  // namespace vortex::inline v0::detail

@@ -1,0 +1,174 @@
+#include "sort/arrays/numbers.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "vortex/detail/cpu.h"
+#include "vortex/sort.h"
+
+namespace vortex::inline v0::detail {
+namespace {
+
+// A type that says how numbers are encoded.
+template <KeyKind kKind, bool kDescending>
+struct Form {
+  static constexpr KeyCode kCode{kKind, kDescending};
+};
+
+// Calls use(bits, form) with a value of the unsigned type of the numbers and a Form.
+template <typename Bits, KeyKind kKind, typename Use>
+auto with_order(bool descending, const Use& use) {
+  return descending ? use(Bits{}, Form<kKind, true>{}) : use(Bits{}, Form<kKind, false>{});
+}
+
+template <typename Bits, typename Use>
+auto with_kind(const KeyCode& code, const Use& use) {
+  if constexpr (sizeof(Bits) >= 4) {
+    if (code.kind == KeyKind::kFloat)
+      return with_order<Bits, KeyKind::kFloat>(code.descending, use);
+  }
+  return code.kind == KeyKind::kSigned ? with_order<Bits, KeyKind::kSigned>(code.descending, use)
+                                       : with_order<Bits, KeyKind::kUnsigned>(code.descending, use);
+}
+
+template <typename Use>
+auto with_form(const NumberForm& form, const Use& use) {
+  switch (form.bytes) {
+    case 1:
+      return with_kind<std::uint8_t>(form.code, use);
+    case 2:
+      return with_kind<std::uint16_t>(form.code, use);
+    case 4:
+      return with_kind<std::uint32_t>(form.code, use);
+    default:
+      return with_kind<std::uint64_t>(form.code, use);
+  }
+}
+
+template <typename Bits, typename FormOf>
+void read(const void* numbers, std::size_t begin, std::size_t count, std::uint64_t* bits) noexcept {
+  constexpr KeyEncoder<Bits> kEncoder(FormOf::kCode);
+  const Bits* const from = static_cast<const Bits*>(numbers) + begin;
+  // Whoever reads a block reads the next one, and the processor's own prefetching does not keep up.
+  constexpr std::size_t kBlock = 256, kLine = 64 / sizeof(Bits);
+  if (count >= kBlock) {
+    for (std::size_t i = 0; i < count; i += kLine) __builtin_prefetch(from + count + i);
+  }
+  for (std::size_t i = 0; i < count; ++i) bits[i] = kEncoder.encode(from[i]);
+}
+
+constexpr std::size_t kSkipped = 256;
+
+template <typename Bits, typename FormOf>
+[[gnu::always_inline]] inline bool any_less(const Bits* numbers, Bits bound) noexcept {
+  constexpr KeyEncoder<Bits> kEncoder(FormOf::kCode);
+  Bits any = 0;
+  for (std::size_t i = 0; i < kSkipped; ++i)
+    any |= static_cast<Bits>(kEncoder.encode(numbers[i]) < bound ? 1 : 0);
+  return any != 0;
+}
+
+// The compiler makes vectors of it, as wide as its caller may use.
+template <typename Bits, typename FormOf>
+[[gnu::always_inline]] inline std::size_t skip(const Bits* numbers, std::size_t begin,
+                                               std::size_t end, Bits bound) noexcept {
+  constexpr std::size_t kLine = 64 / sizeof(Bits);
+  for (; end - begin >= kSkipped; begin += kSkipped) {
+    for (std::size_t i = 0; i < kSkipped; i += kLine)
+      __builtin_prefetch(numbers + begin + 2 * kSkipped + i);
+    if (any_less<Bits, FormOf>(numbers + begin, bound)) break;
+  }
+  return begin;
+}
+#if defined(__x86_64__)
+template <typename Bits, typename FormOf>
+__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) std::size_t skip_avx512(
+    const Bits* numbers, std::size_t begin, std::size_t end, Bits bound) noexcept {
+  return skip<Bits, FormOf>(numbers, begin, end, bound);
+}
+template <typename Bits, typename FormOf>
+__attribute__((target("avx2"))) std::size_t skip_avx2(const Bits* numbers, std::size_t begin,
+                                                      std::size_t end, Bits bound) noexcept {
+  return skip<Bits, FormOf>(numbers, begin, end, bound);
+}
+#endif
+
+// Numbers of so few values that each has a counter.
+void sort_narrow(void* numbers, const NumberForm& form, std::size_t count) {
+  constexpr std::size_t kBlock = 512;
+  std::array<std::uint64_t, kBlock> bits;
+  const KeySource keys = keys_of_numbers(numbers, form);
+  if (count <= kBlock) {
+    keys.read(0, count, bits.data());
+    std::sort(bits.begin(), bits.begin() + static_cast<std::ptrdiff_t>(count));
+    write_numbers(numbers, form, 0, count, bits.data());
+    return;
+  }
+  std::vector<std::size_t> counts(std::size_t{1} << 8 * form.bytes);
+  for (std::size_t at = 0; at < count; at += kBlock) {
+    const std::size_t size = std::min(kBlock, count - at);
+    keys.read(at, size, bits.data());
+    for (std::size_t i = 0; i < size; ++i) ++counts[bits[i]];
+  }
+  std::size_t at = 0;
+  for (std::size_t value = 0; value < counts.size(); ++value) {
+    if (counts[value] == 0) continue;
+    bits.fill(value);
+    for (std::size_t left = counts[value]; left != 0;) {
+      const std::size_t size = std::min(kBlock, left);
+      write_numbers(numbers, form, at, size, bits.data());
+      at += size;
+      left -= size;
+    }
+  }
+}
+
+}  // namespace
+
+KeySource keys_of_numbers(const void* numbers, const NumberForm& form) noexcept {
+  return with_form(form, [&](auto bits, auto form_of) -> KeySource {
+    return {numbers, &read<decltype(bits), decltype(form_of)>};
+  });
+}
+
+void write_numbers(void* numbers, const NumberForm& form, std::size_t begin, std::size_t count,
+                   const std::uint64_t* bits) noexcept {
+  with_form(form, [&](auto word, auto form_of) {
+    using Bits = decltype(word);
+    constexpr KeyEncoder<Bits> kEncoder(decltype(form_of)::kCode);
+    Bits* const to = static_cast<Bits*>(numbers) + begin;
+    for (std::size_t i = 0; i < count; ++i) to[i] = kEncoder.decode(static_cast<Bits>(bits[i]));
+  });
+}
+
+std::size_t skip_not_less(const void* numbers, const NumberForm& form, std::size_t begin,
+                          std::size_t end, std::uint64_t bound) noexcept {
+  return with_form(form, [&](auto word, auto form_of) -> std::size_t {
+    using Bits = decltype(word);
+    using FormOf = decltype(form_of);
+    const auto* const from = static_cast<const Bits*>(numbers);
+    switch (isa_in_use()) {
+#if defined(__x86_64__)
+      case Isa::kAvx512:
+        return skip_avx512<Bits, FormOf>(from, begin, end, static_cast<Bits>(bound));
+      case Isa::kAvx2:
+        return skip_avx2<Bits, FormOf>(from, begin, end, static_cast<Bits>(bound));
+#endif
+      default:
+        return skip<Bits, FormOf>(from, begin, end, static_cast<Bits>(bound));
+    }
+  });
+}
+
+void sort_numbers(void* numbers, const NumberForm& form, std::size_t count, unsigned threads) {
+  if (form.bytes == 8) {
+    sort_keys_64(numbers, count, form.code, threads);
+  } else if (form.bytes == 4) {
+    sort_keys_32(numbers, count, form.code, threads);
+  } else {
+    sort_narrow(numbers, form, count);
+  }
+}
+
+}  // namespace vortex::inline v0::detail

@@ -1,0 +1,26 @@
+// Arrays of numbers whose type is known when the program runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "vortex/detail/export.h"
+#include "vortex/detail/key_source.h"
+
+namespace vortex::inline v0::detail {
+
+// The inverse of keys_of_numbers(): puts the numbers that have these bits to numbers[begin] and
+// behind.
+void write_numbers(void* numbers, const NumberForm& form, std::size_t begin, std::size_t count,
+                   const std::uint64_t* bits) noexcept;
+
+// A place from `begin` on such that none in front of it has a key with bits less than `bound`,
+// which is a key's: `end`, or one with such a key soon behind it.
+std::size_t skip_not_less(const void* numbers, const NumberForm& form, std::size_t begin,
+                          std::size_t end, std::uint64_t bound) noexcept;
+
+// As sort() of a span of them. Those of 1 and 2 bytes are counted.
+VORTEX_EXPORT void sort_numbers(void* numbers, const NumberForm& form, std::size_t count,
+                                unsigned threads);
+
+}  // namespace vortex::inline v0::detail

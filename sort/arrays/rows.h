@@ -1,0 +1,101 @@
+// Arrays of things of a size that is known when the program runs.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace vortex::inline v0::detail {
+
+// As many bytes as a type, moved together.
+template <std::size_t kBytes>
+struct Row {
+  std::byte bytes[kBytes];
+};
+
+// Calls use() with a pointer to a Row of that size, where it is a usual one, or to nothing.
+template <typename Use>
+void with_row(std::size_t bytes, const Use& use) {
+  switch (bytes) {
+    case 1:
+      return use(static_cast<Row<1>*>(nullptr));
+    case 2:
+      return use(static_cast<Row<2>*>(nullptr));
+    case 4:
+      return use(static_cast<Row<4>*>(nullptr));
+    case 8:
+      return use(static_cast<Row<8>*>(nullptr));
+    case 16:
+      return use(static_cast<Row<16>*>(nullptr));
+    default:
+      return use(static_cast<std::nullptr_t*>(nullptr));
+  }
+}
+
+// An array of rows that are moved as bytes.
+class Rows {
+ public:
+  Rows(void* data, std::size_t bytes) : data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
+
+  std::byte* at(std::size_t place) const noexcept { return data_ + place * bytes_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+  // Copies the rows at places[0 ... count) to `to`, one behind the other.
+  template <typename PlaceAt>
+  void gather(std::size_t count, const PlaceAt& place_at, std::byte* to) const noexcept {
+    // So far ahead that memory answers in time.
+    constexpr std::size_t kAhead = 24;
+    with_row(bytes_, [&](auto* row) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (i + kAhead < count) prefetch(place_at(i + kAhead));
+        copy(row, to + i * bytes_, at(place_at(i)));
+      }
+    });
+  }
+
+  // Exchanges the rows at places[i] and others[i].
+  void swap(std::size_t count, const std::size_t* places,
+            const std::size_t* others) const noexcept {
+    with_row(bytes_, [&](auto* row) {
+      for (std::size_t i = 0; i < count; ++i) exchange(row, at(places[i]), at(others[i]));
+    });
+  }
+
+  void reverse(std::size_t count) const noexcept {
+    with_row(bytes_, [&](auto* row) {
+      for (std::size_t i = 0; i < count / 2; ++i) exchange(row, at(i), at(count - 1 - i));
+    });
+  }
+
+ private:
+  void prefetch(std::size_t place) const noexcept {
+    constexpr std::size_t kLine = 64, kMostLines = 4;
+    const std::size_t lines = std::min(kMostLines, (bytes_ + kLine - 1) / kLine);
+    for (std::size_t line = 0; line < lines; ++line) __builtin_prefetch(at(place) + line * kLine);
+  }
+
+  template <std::size_t kBytes>
+  void copy(const Row<kBytes>*, std::byte* to, const std::byte* from) const noexcept {
+    std::memcpy(to, from, kBytes);
+  }
+  void copy(std::nullptr_t*, std::byte* to, const std::byte* from) const noexcept {
+    std::memcpy(to, from, bytes_);
+  }
+  template <std::size_t kBytes>
+  void exchange(const Row<kBytes>*, std::byte* a, std::byte* b) const noexcept {
+    Row<kBytes> first, second;
+    std::memcpy(&first, a, kBytes);
+    std::memcpy(&second, b, kBytes);
+    std::memcpy(a, &second, kBytes);
+    std::memcpy(b, &first, kBytes);
+  }
+  void exchange(std::nullptr_t*, std::byte* a, std::byte* b) const noexcept {
+    std::swap_ranges(a, a + bytes_, b);
+  }
+
+  std::byte* data_;
+  std::size_t bytes_;
+};
+
+}  // namespace vortex::inline v0::detail
