@@ -1,0 +1,89 @@
+// The few least of many keys.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "sort/arrays/key_order.h"
+#include "vortex/detail/key_source.h"
+
+namespace vortex::inline v0::detail {
+
+// Keeps the `wanted` least of the keys that pass by, equal ones by their places: those below a
+// bound are collected, and when their room is full, the bound sinks to the greatest of the least.
+// So a key costs a comparison, and keys that fall all the time a constant more.
+class LeastKeys {
+ public:
+  // Throws std::bad_alloc. Room for twice as many, and some.
+  explicit LeastKeys(std::size_t wanted) : wanted_(wanted) { found_.resize(2 * wanted + kMore); }
+
+  // Keys of places [begin, end), which are greater than those seen before. `skip(at, end, bound)`
+  // is a place from `at` on such that none in front of it has a key below the bound.
+  template <typename Skip>
+  void add(const KeySource& keys, std::size_t begin, std::size_t end, const Skip& skip) noexcept {
+    constexpr std::size_t kBlock = 512;
+    while (begin != end) {
+      if (bounded_) begin = skip(begin, end, bound_);
+      const std::size_t block_end = std::min(begin + kBlock, end);
+      for_each_block(keys, begin, block_end,
+                     [&](const std::uint64_t* bits, std::size_t at, std::size_t size) {
+                       add_block(bits, at, size);
+                     });
+      begin = block_end;
+    }
+  }
+  void add(const KeySource& keys, std::size_t begin, std::size_t end) noexcept {
+    for_each_block(keys, begin, end,
+                   [&](const std::uint64_t* bits, std::size_t at, std::size_t size) {
+                     add_block(bits, at, size);
+                   });
+  }
+
+  // Keys and places, in any order.
+  const std::vector<Pair64>& finish() noexcept {
+    shrink();
+    found_.resize(size_);
+    return found_;
+  }
+
+  static bool before(const Pair64& a, const Pair64& b) noexcept {
+    return a.key != b.key ? a.key < b.key : a.value < b.value;
+  }
+
+ private:
+  static constexpr std::size_t kMore = 64;
+
+  void add_block(const std::uint64_t* bits, std::size_t at, std::size_t size) noexcept {
+    std::size_t i = 0;
+    // There is no bound yet.
+    for (; !bounded_ && i < size; ++i) collect({bits[i], at + i});
+    for (; i < size; ++i) {
+      if (bits[i] < bound_) [[unlikely]]
+        collect({bits[i], at + i});
+    }
+  }
+  void collect(const Pair64& pair) noexcept {
+    found_[size_++] = pair;
+    if (size_ == found_.size()) shrink();
+  }
+  void shrink() noexcept {
+    if (size_ <= wanted_) return;
+    const auto last = found_.begin() + static_cast<std::ptrdiff_t>(wanted_ - 1);
+    std::nth_element(found_.begin(), last, found_.begin() + static_cast<std::ptrdiff_t>(size_),
+                     before);
+    size_ = wanted_;
+    bound_ = last->key;
+    bounded_ = true;
+  }
+
+  const std::size_t wanted_;
+  std::vector<Pair64> found_;
+  std::size_t size_ = 0;
+  std::uint64_t bound_ = 0;
+  bool bounded_ = false;
+};
+
+}  // namespace vortex::inline v0::detail
