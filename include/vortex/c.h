@@ -391,6 +391,63 @@ typedef struct vtx_record_format {
 VORTEX_EXPORT int vtx_sort_records(void* records, size_t count, const vtx_record_format* format,
                                    const vtx_sort_options* options);
 
+// ---- Arrays of numbers whose type is told ------------------------------------------------------
+
+// Integers and floating-point numbers of so many bits, in the order of vtx_sort_u64() and so on.
+typedef enum vtx_number {
+  VTX_U8 = 0,
+  VTX_U16,
+  VTX_U32,
+  VTX_U64,
+  VTX_I8,
+  VTX_I16,
+  VTX_I32,
+  VTX_I64,
+  VTX_F32,
+  VTX_F64
+} vtx_number;
+
+// Puts the places of `count` keys, whose type is the vtx_number `number`, into the order of the
+// keys: the key at places[0] belongs first. Equal keys keep their order. `places` are `count`
+// integers of `place_bytes`, 4 or 8, bytes. Extra memory: see argsort.h. -EINVAL for more than 2^32
+// keys with places of 4 bytes; -ENOMEM.
+VORTEX_EXPORT int vtx_argsort(const void* keys, size_t count, int number, void* places,
+                              size_t place_bytes, const vtx_sort_options* options);
+
+// An array of as many values as there are keys, `bytes` bytes each.
+typedef struct vtx_column {
+  void* values;
+  size_t bytes;
+} vtx_column;
+// Sorts keys, and brings the values of each column into the same order, where they are; values of
+// equal keys keep their order. Extra memory: see argsort.h. -ENOMEM with nothing moved.
+VORTEX_EXPORT int vtx_sort_by_key(void* keys, size_t count, int number, const vtx_column* columns,
+                                  size_t column_count, const vtx_sort_options* options);
+
+// Moves numbers so that the one at place k is the one that sorting would put there, with none in
+// front of it that belongs behind it; nothing where there are no more than k. See select.h. -ENOMEM
+// with nothing moved.
+VORTEX_EXPORT int vtx_select(void* numbers, size_t count, int number, size_t k,
+                             const vtx_sort_options* options);
+// Puts the first k numbers in front, in order; the others follow in any order. -ENOMEM with the
+// numbers all there.
+VORTEX_EXPORT int vtx_partial_sort(void* numbers, size_t count, int number, size_t k,
+                                   const vtx_sort_options* options);
+// Sorts numbers and keeps one of those with equal bits: `*kept` are left, and what is behind them
+// is unspecified.
+VORTEX_EXPORT int vtx_sort_unique(void* numbers, size_t count, int number, size_t* kept,
+                                  const vtx_sort_options* options);
+
+// One of several arrays that form one sequence.
+typedef struct vtx_chunk {
+  void* numbers;
+  size_t count;
+} vtx_chunk;
+// Sorts the numbers of all chunks as if they were one array. Takes as much memory as they have
+// together, and what sorting takes; -ENOMEM with nothing moved.
+VORTEX_EXPORT int vtx_sort_chunks(const vtx_chunk* chunks, size_t chunk_count, int number,
+                                  const vtx_sort_options* options);
+
 // ---- Sorting more than memory holds ------------------------------------------------------------
 
 // Stops sorts from another thread.

@@ -110,6 +110,22 @@ static int use_sort_options(const void* options) {
   return error;
 }
 
+static int use_column(const void* column) {
+  vtx_column given = *(const vtx_column*)column;
+  char values[1] = {0};
+  uint64_t keys[] = {2, 1};
+  given.values = values;
+  // One key has a value of one byte, and none have values of any length.
+  return vtx_sort_by_key(keys, given.bytes <= 1 ? 1 : 0, VTX_U64, &given, 1, NULL);
+}
+
+static int use_chunk(const void* chunk) {
+  vtx_chunk given = *(const vtx_chunk*)chunk;
+  uint64_t number = 1;
+  given.numbers = &number;
+  return vtx_sort_chunks(&given, 1, VTX_U64, NULL);
+}
+
 static int use_format(const void* format) {
   char few[48] = {0};
   return vtx_sort_records(few, 1, format, NULL);
@@ -202,6 +218,8 @@ static const Number kNumbers[] = {
     NUMBER(vtx_pipe_options, reader_comeback_blocks, kInvalid, use_pipe_options),
     NUMBER(vtx_pipe_options, length_bytes, kInvalid, use_pipe_options),
     NUMBER(vtx_sort_options, threads, kServed, use_sort_options),
+    NUMBER(vtx_column, bytes, kServed, use_column),
+    NUMBER(vtx_chunk, count, kInvalid, use_chunk),
     NUMBER(vtx_key, offset, kInvalid, use_key),
     NUMBER(vtx_key, length, kInvalid, use_key),
     NUMBER(vtx_record_format, record_bytes, kInvalid, use_format),
@@ -404,6 +422,48 @@ static void numbers_of_sorts(void) {
   vtx_release_sort_memory();
 }
 
+static void numbers_of_array_calls(void) {
+  uint64_t one[1] = {7}, place = 9;
+  vtx_column column = {&place, sizeof place};
+  const vtx_chunk chunk = {one, 1};
+  size_t kept = 0;
+  FOR_EXTREMES(n) {
+    const int counted = n <= 1 ? 0 : -EINVAL, absent = n == 0 ? 0 : -EINVAL;
+    CHECK(vtx_argsort(one, n, VTX_U64, &place, 8, NULL) == counted);
+    CHECK(vtx_argsort(NULL, n, VTX_U64, &place, 8, NULL) == absent);
+    CHECK(vtx_argsort(one, n <= 1 ? n : 1, VTX_U64, NULL, 8, NULL) == absent);
+    CHECK(vtx_argsort(one, 1, VTX_U64, &place, n, NULL) == -EINVAL);
+    CHECK(vtx_sort_by_key(one, n, VTX_U64, &column, 1, NULL) == counted);
+    CHECK(vtx_sort_by_key(one, 1, VTX_U64, &column, n, NULL) == counted);
+    CHECK(vtx_sort_by_key(one, 1, VTX_U64, NULL, n, NULL) == absent);
+    CHECK(vtx_select(one, n, VTX_U64, 0, NULL) == counted);
+    CHECK(vtx_select(one, 1, VTX_U64, n, NULL) == 0);
+    CHECK(vtx_partial_sort(one, n, VTX_U64, 1, NULL) == counted);
+    CHECK(vtx_partial_sort(one, 1, VTX_U64, n, NULL) == 0);
+    CHECK(vtx_sort_unique(one, n, VTX_U64, &kept, NULL) == counted);
+    CHECK_EXTREME(n, kept == 1);
+    CHECK(vtx_sort_chunks(&chunk, n, VTX_U64, NULL) == counted);
+    CHECK(vtx_sort_chunks(NULL, n, VTX_U64, NULL) == absent);
+  }
+  CHECK(vtx_sort_unique(one, 1, VTX_U64, NULL, NULL) == -EINVAL);
+  const int wrong[] = {INT32_MIN, -1, VTX_F64 + 1, INT32_MAX};
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(vtx_argsort(one, 1, wrong[i], &place, 8, NULL) == -EINVAL);
+    CHECK(vtx_sort_by_key(one, 1, wrong[i], &column, 1, NULL) == -EINVAL);
+    CHECK(vtx_select(one, 1, wrong[i], 0, NULL) == -EINVAL);
+    CHECK(vtx_partial_sort(one, 1, wrong[i], 1, NULL) == -EINVAL);
+    CHECK(vtx_sort_unique(one, 1, wrong[i], &kept, NULL) == -EINVAL);
+    CHECK(vtx_sort_chunks(&chunk, 1, wrong[i], NULL) == -EINVAL);
+  }
+  column.bytes = 0;
+  CHECK(vtx_sort_by_key(one, 1, VTX_U64, &column, 1, NULL) == -EINVAL);
+  // Chunks that are larger together than any array.
+  const vtx_chunk half = {one, (size_t)1 << 61};
+  const vtx_chunk halves[] = {half, half, half, half, half, half, half, half};
+  CHECK(vtx_sort_chunks(halves, 8, VTX_U8, NULL) == -EINVAL);
+  CHECK(one[0] == 7);
+}
+
 static void numbers_of_sorters(void) {
   const vtx_record_format format = {.record_bytes = 8};
   const vtx_sort_resources little = {.memory_bytes = 4 << 20, .threads = 1};
@@ -461,6 +521,7 @@ int main(void) {
   numbers_of_outputs();
   numbers_of_arrays();
   numbers_of_sorts();
+  numbers_of_array_calls();
   numbers_of_sorters();
   least_memory_is_enough();
   unlink("made");
