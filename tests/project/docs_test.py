@@ -82,7 +82,7 @@ class Project:
             return (self.root / word).exists()
         room, name = built.groups()
         if room == "cli":
-            return name == "vortex" and any((self.root / "cli").glob("*.cc"))
+            return name == "vortex" and any((self.root / "cli").rglob("*.cc"))
         return any((self.root / room).rglob(f"{name}.cc"))
 
 

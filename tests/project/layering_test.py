@@ -7,7 +7,7 @@ that strangers or clang-tidy would miss, and on a message of the library that na
 rooms.toml is the map: it names the rooms in the order of their layers, and the limits that sizes.py
 measures. Public headers and their templates include each other alone, and of the system what C++ has.
 Includes of our own are written in full ("vortex/os/futex.h"), so that every file reads the same wherever
-it lies. A library of somebody else belongs to one room.
+it lies. A library of somebody else belongs to the rooms that own its headers.
 
 Each room has a README.md of at most 15 lines that names each of its files once, in reading order:
 a file comes after those of the same room that it includes.
@@ -55,9 +55,9 @@ def complaints_about(house, room, line):
         yield f"<{name}> is ours: write it with quotes"
     elif quote == "<" and kind == "public" and name.endswith(".h") and name not in OUTSIDE:
         yield f"<{name}> stands between users and the C++ library"
-    for prefix, owner in house.owners().items():
-        if kind and room != owner and (name == prefix or (prefix.endswith("/") and name.startswith(prefix))):
-            yield f"{name} belongs to {owner}/ alone"
+    for prefix, owners in house.owners().items():
+        if kind and room not in owners and (name == prefix or (prefix.endswith("/") and name.startswith(prefix))):
+            yield f"{name} belongs to {', '.join(owners)}/ alone"
 
 
 LITERAL = re.compile(r'"((?:[^"\\\\]|\\\\.)*)"')

@@ -27,13 +27,18 @@ class House:
         return list(dict.fromkeys(found))
 
     def owners(self):
-        """Headers of other projects, or their folders, each with the one room that includes them."""
-        return {header: room for room in self.order for header in self.rooms[room].get("owns", [])}
+        """Headers of other projects, or their folders, each with the rooms that include them."""
+        owners = {}
+        for room in self.order:
+            for header in self.rooms[room].get("owns", []):
+                owners.setdefault(header, []).append(room)
+        return owners
 
     def may_include(self, room, other):
         if room == other or self.kind(other) == "public":
             return True
-        if self.kind(room) == "public" or other in self.rooms[room].get("not", []):
+        # `not` names rooms, or the folder of several.
+        if self.kind(room) == "public" or {other, other.split("/")[0]} & set(self.rooms[room].get("not", [])):
             return False
         return self.order.index(other) < self.order.index(room)
 
