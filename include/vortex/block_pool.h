@@ -125,7 +125,7 @@ class VORTEX_EXPORT BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // The number of maps that the kernel must still grant (vm.max_map_count) for a pool of so many
+  // The number of maps that the kernel must still grant (vm.max_map_count) for a pool of `blocks`
   // blocks. A placed block costs two in the worst case: itself and the reservation behind it. A
   // pool claims its maps when it is made, those of the blocks that are expected to be placed.
   static constexpr std::size_t maps_needed(std::size_t blocks) noexcept {
@@ -188,9 +188,9 @@ class VORTEX_EXPORT BlockPool {
   int map_also(Block first, std::size_t count, std::byte* address, Rights rights) noexcept;
 
   // Gives the memory of up to `blocks` blocks that nobody holds or is guaranteed back to the
-  // system, for good: the pool has so many fewer from now on, though block_count() tells how many
-  // it had. Returns how many: fewer where there are not so many, or where they share huge pages
-  // with others that were not populated yet.
+  // system for good. block_count() still tells how many blocks the pool had at first. Returns how
+  // many blocks it gave back: fewer than `blocks` where fewer are free, or where they share huge
+  // pages with others that were not populated yet.
   std::size_t retire(std::size_t blocks) noexcept;
 
   struct Statistics {
@@ -205,7 +205,7 @@ class VORTEX_EXPORT BlockPool {
   };
   Statistics statistics() const noexcept;
 
-  // So many blocks may be placed at once from now on; never fewer than before. Throws Error(ENOMEM)
+  // Allows `blocks` blocks to be placed at once, never fewer than before. Throws Error(ENOMEM)
   // that names vm.max_map_count, with nothing changed. Not inside a fault.
   void expect_placed(std::size_t blocks);
 

@@ -243,9 +243,9 @@ typedef struct vtx_array_options {
   size_t memory_bytes;     // for blocks, without a pool; 0: no more than the others need
   vtx_pool* pool;          // NULL: one of its own
   size_t block_bytes;      // without a pool; 0: 1 MiB, less for small files and little memory
-  size_t comeback_blocks;  // the last so many blocks and one, at least 4, stay; 0: 1
+  size_t comeback_blocks;  // M: the last M + 1 blocks touched stay, at least 4; 0: 1
   size_t read_ahead;       // requests that a walk reads ahead; 0: 4
-  size_t cursors;          // walks that have memory for as many; 0: 1
+  size_t cursors;          // how many walks have memory to read ahead; 0: 1
   size_t write_behind;     // requests to write that have memory; 0: 4
   int caching;             // a vtx_caching
   int make;                // 1: a file that is missing is made, empty

@@ -86,7 +86,7 @@ struct VORTEX_EXPORT DiskSpeed {
   // near the smaller of the two speeds above, a half-duplex one only half as far.
   double copy = 0;
 
-  // The least time in which so much can be read and written, in any order.
+  // The least time in which the disk can read and write these bytes, in any order.
   double seconds(std::uint64_t read_bytes, std::uint64_t written_bytes) const noexcept;
 };
 

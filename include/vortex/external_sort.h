@@ -26,7 +26,7 @@ struct ExternalSortOptions {
   // The format of the records; none for records of a type with a comparator.
   std::optional<RecordFormat> format = {};
   // Address space for each input whose length is not known (a pipe). One that is longer ends the
-  // sort with EFBIG. Where the system refuses so much, as much as it gives.
+  // sort with EFBIG. Where the system refuses it, the sort takes what the system gives.
   std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
   bool unique = false;        // of records with equal keys, only the first is written
   bool merge_inputs = false;  // every input is sorted already

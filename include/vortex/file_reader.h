@@ -1,4 +1,4 @@
-// A file as an array: `const T*` to all of it.
+// A file as an array: a `const T*` to all of it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A file to be, as an array: `T*` without an end.
+// A new file as an array: a `T*` to write, from front to back.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Getting an error back from a loop that was stopped inside a fault.
+// guarded(): a call that returns the error of a stream that is touched inside it.
 #pragma once
 
 #include <setjmp.h>

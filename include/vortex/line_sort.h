@@ -82,7 +82,7 @@ class VORTEX_EXPORT KeyBatch {
   bool is_fixed() const noexcept { return is_fixed_; }
   // What is left of the memory that was given for the keys, if it was.
   std::span<char> fixed_room() const noexcept { return fixed_.subspan(is_fixed_ ? size_ : 0); }
-  // So many bytes of the room belong to the key.
+  // The key takes the first `bytes` bytes of the room.
   void used(std::size_t bytes) noexcept { size_ += bytes; }
   // Appends to the key in hand.
   void append(std::string_view part);
@@ -124,8 +124,8 @@ class VORTEX_EXPORT RecordKeys {
   // records whose keys are equal have the order of their whole keys. Those are made whenever such
   // records are compared, and not kept. A record whose key is less must have the lesser whole key.
   virtual bool shortened() const noexcept;
-  // Appends the whole key of a record; `key` is empty. Of records whose keys are equal only; any
-  // number of threads at a time. The default appends nothing.
+  // Appends the whole key of a record; `key` is empty. Called for records whose keys are equal, by
+  // any number of threads at a time. The default appends nothing.
   virtual void append_whole(std::string_view record, std::string& key) const;
   // Below 0 where the whole key of `a` is less, above 0 where it is greater, 0 where they are
   // equal. Of records whose keys are equal only; any number of threads at a time. The default makes

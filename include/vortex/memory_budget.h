@@ -65,7 +65,7 @@ class VORTEX_EXPORT MemoryShare {
   std::unique_ptr<Holding> holding_;
 };
 
-// So many bytes, for sorts that run at once:
+// A number of bytes that sorts which run at once share:
 //
 //   constexpr std::uint64_t kGiB = 1 << 30;
 //   const auto budget = vortex::MemoryBudget::make(4 * kGiB);

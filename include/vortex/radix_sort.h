@@ -89,8 +89,8 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
       const std::size_t step = count / kSample;
       sample[i] = encoded_key(records[i * step + (i * 0x9e3779b97f4a7c15) % step]);
     }
-    // So many buckets fewer that what they leave partly filled and the working memory together are
-    // 2^b blocks.
+    // The first level makes buckets fewer until what they leave partly filled and the working
+    // memory together are 2^b blocks.
     const std::size_t most = std::size_t{1} << plan.bits;
     const std::size_t block = array.pool().block_bytes();
     const std::size_t working = Sorting::usual_working_bytes(count, most, plan.steps);

@@ -171,7 +171,7 @@ struct MergeRoom {
   std::size_t block_bytes = 0;    // of the inputs, each of which begins where a block does
   std::size_t working_bytes = 0;  // memory to put in order what comes next of all inputs
   unsigned threads = 1;           // that may do so, the caller included
-  // So many blocks of each input, the newest, can be read at a time: blocks_for_records() at least.
+  // The newest blocks of each input that can be read at a time: blocks_for_records() at least.
   std::size_t window_blocks = 1;
 };
 
@@ -302,10 +302,10 @@ class VORTEX_EXPORT RecordOrder {
     return {};
   }
 
-  // Sorts the records of a bucket, as scatter() left them there, where they are, by as many of
-  // `threads` as pay. Allocates at most bytes_to_sort_large_bucket() of as many threads, which is a
-  // small part of what the records take. False: it cannot, or there is no memory, and nothing has
-  // changed.
+  // Sorts the records of a bucket, as scatter() left them there, where they are, with at most
+  // `threads` threads. Allocates at most bytes_to_sort_large_bucket(), a small part of what the
+  // records take. Returns false where it cannot do that, or where there is no memory; nothing has
+  // changed then.
   virtual bool sort_large_bucket(std::byte* /*records*/, std::size_t /*count*/,
                                  unsigned /*threads*/) const noexcept {
     return false;

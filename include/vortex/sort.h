@@ -1,4 +1,4 @@
-// The drop-in: sorts an array where it is.
+// Sorts arrays in memory, in place.
 #pragma once
 
 #include <algorithm>
@@ -30,10 +30,6 @@ struct SortOptions {
   // result is the same, to the byte.
   unsigned threads = 0;
 };
-
-// Gives back what sort() has kept of memory for the calling thread's next sort: at most 8 MiB, and
-// nothing where the thread has sorted nothing. The next sort allocates again.
-VORTEX_EXPORT void release_sort_memory() noexcept;
 
 namespace detail {
 
@@ -182,6 +178,10 @@ requires std::invocable<KeyFunction&, std::iter_reference_t<First>>
 void sort(First first, Last last, KeyFunction key, SortOptions options = {}) {
   sort(std::span(first, last), std::move(key), options);
 }
+
+// Gives back what sort() has kept of memory for the calling thread's next sort: at most 8 MiB, and
+// nothing where the thread has sorted nothing. The next sort allocates again.
+VORTEX_EXPORT void release_sort_memory() noexcept;
 
 // What fits none of the above is answered at compile time by a sentence that says what to write.
 template <typename T>

@@ -25,7 +25,7 @@ enum class Access : std::uint8_t {
 // How many addresses a stream reserves. They cost one kernel map and no memory.
 struct AddressSpace {
   std::uint64_t bytes = 0;  // rounded up to whole pages
-  // When the system refuses, or no address space holds so much, halve down to this; 0: `bytes` or
+  // Where the system refuses `bytes`, the stream asks for half of it, down to this; 0: `bytes` or
   // an error.
   std::uint64_t least_bytes = 0;
 };

@@ -1,5 +1,5 @@
-// Memory that flows (Vortex-S): arrays and buckets that get a block from a shared pool where they
-// are written and give it back where it has been read.
+// Arrays and buckets that get a block from a shared pool where they are written and give it back
+// where it has been read (Vortex-S).
 #pragma once
 
 #include <algorithm>
@@ -139,7 +139,7 @@ class VORTEX_EXPORT PooledStream : public Stream {
 struct VanishingArrayOptions {
   std::string name = "array";
   // M: how many blocks a reader may come back. Records and vector loads that straddle a block
-  // border need 1. As many as there are: reading gives nothing back.
+  // border need 1. With all blocks of the array, reading gives nothing back.
   std::size_t comeback_blocks = 0;
 };
 
@@ -264,7 +264,7 @@ struct BucketStreamOptions {
   std::string name = "bucket";
   std::uint64_t reserve_bytes = std::uint64_t{1} << 36;  // the most it spans, all levels together
   // M: how many blocks a reader may come back. Records and vector loads that straddle a block
-  // border need 1. As many as there are: reading gives nothing back.
+  // border need 1. With all blocks of the array, reading gives nothing back.
   std::size_t comeback_blocks = 0;
 };
 

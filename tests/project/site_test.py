@@ -5,9 +5,12 @@
 
 Every link leads to a page that is there and to a place in it; every picture, script and style sheet
 lies in the site, which therefore works from the disk without a network; a warning of the generator
-is an error. The reference has a page for each public header, and on it what the header declares.
+is an error. The first page has code, the lines that install, and the programs; what one uses comes
+before what was measured, and the page of measurements is full without a benchmark. The reference has a
+page for each public header: the plainest call first, then what the header declares, with what it requires.
 """
 
+import html
 import html.parser
 import pathlib
 import re
@@ -21,6 +24,8 @@ import urllib.parse
 SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
 BUILD_ROOT = pathlib.Path(sys.argv[2]).resolve()
 SKIPPED = 77
+# C has an example in its first comment; a class of one's own has no call.
+WITHOUT_A_CALL = ("c.h", "stream.h")
 
 
 class Page(html.parser.HTMLParser):
@@ -85,6 +90,31 @@ class Site(unittest.TestCase):
                           self.pages[(self.folder / "docs/index.html").resolve()].parts
                           if part.endswith(".svg")], ["read.svg", "sort.svg"])
 
+    def text_of(self, page):
+        text = (self.folder / page).read_text(encoding="utf-8")
+        return html.unescape(re.sub(r"<[^>]+>", "", text[text.index("<article"):text.index("</article>")]))
+
+    def test_first_page_has_code_install_lines_and_programs(self):
+        text = self.text_of("docs/index.html")
+        begin = text[:text.index("What happens when a pointer is read")]
+        for part in ("std::strstr(", "meson install -C build", "pkg-config --cflags --libs vortex", "vortex sort --csv",
+                     "vortex-sort -t: -k3,3n"):
+            self.assertIn(part, begin)
+
+    def test_use_comes_before_measurements(self):
+        text = (self.folder / "docs/index.html").read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r'<p class="caption"[^>]*><span[^>]*>(\w+)</span>', text),
+                         ["Use", "Reference", "Inside", "Measurements"])
+
+    def test_page_of_measurements_has_the_tables_of_the_results(self):
+        if (BUILD_ROOT / "performance" / "index.md").exists():
+            self.skipTest("a benchmark has made a page of its own")
+        text = (self.folder / "performance/index.html").read_text(encoding="utf-8")
+        topics = [path for path in (SOURCE_ROOT / "bench" / "results").glob("*.md")
+                  if "\n|--" in path.read_text(encoding="utf-8")]
+        self.assertGreater(len(topics), 10)
+        self.assertEqual(text.count("<table"), len(topics))
+
     def test_list_of_headers_is_short(self):
         text = (self.folder / "api" / "index.html").read_text(encoding="utf-8")
         lines = re.findall(r"<li><p><a[^>]*><span[^>]*>vortex/\w+\.h</span></a>:(.*?)</p></li>", text, re.S)
@@ -103,6 +133,19 @@ class Site(unittest.TestCase):
                                   re.MULTILINE)
             for name in declared:
                 self.assertIn(name, text, f"{header.name} declares {name}")
+            shown = self.text_of(f"api/{header.stem}.html")
+            first = shown.index(f"#include <vortex/{header.name}>")
+            self.assertLess(first, shown.find("namespace vortex") % len(shown), header.name)
+            if header.name not in WITHOUT_A_CALL:
+                call = shown[first:shown.index("namespace vortex")]
+                self.assertRegex(call, r"\bvortex::\w|VORTEX_", header.name)
+
+    def test_reference_says_what_templates_require(self):
+        text = " ".join(self.text_of("api/sort.html").split())
+        overloads = re.findall(r"void sort\(std::span<T> records.*?requires (\S+)", text)
+        self.assertEqual(overloads, ["std::is_trivially_copyable_v<T>", "std::is_trivially_copyable_v<T>",
+                                     "RadixKey<T>"])
+        self.assertNotIn("answered at compile time", text)
 
 
 if __name__ == "__main__":
