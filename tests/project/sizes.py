@@ -12,6 +12,23 @@ SCOPE = re.compile(r"\b(namespace|extern|class|struct|union|enum)\b[^()=]*$")
 ASSIGNMENT = re.compile(r"[^=!<>]=[^=]")
 
 
+def without_parameters(head):
+    """The head of a declaration without template parameters, whose defaults are no assignments."""
+    match = re.match(r"\s*template\s*(?=<)", head)
+    while match:
+        at, depth, brackets = match.end(), 0, 0
+        while at < len(head):
+            brackets += {"(": 1, ")": -1}.get(head[at], 0)
+            if not brackets:
+                depth += {"<": 1, ">": -1}.get(head[at], 0)
+            at += 1
+            if not depth and not brackets:
+                break
+        head = head[at:]
+        match = re.match(r"\s*template\s*(?=<)", head)
+    return head
+
+
 def functions(text):
     """The first line of each function of a file, its last line, and its name, by their braces alone.
 
@@ -29,11 +46,11 @@ def functions(text):
                 if code[at + 1:].lstrip()[:1] in (",", "{"):
                     continue  # A constructor has initialised a member, and goes on.
                 first = begin + len(code[begin:at]) - len(code[begin:at].lstrip())
-                name = " ".join(code[first:at].split("(")[0].split())
+                name = " ".join(without_parameters(code[first:at]).split("(")[0].split())
                 yield code.count("\n", 0, first) + 1, code.count("\n", 0, at) + 1, name
             inside, begin = None, at + 1
-        elif brace == "{" and not SCOPE.search(code[begin:at]):
-            head = code[begin:at].split("(")
+        elif brace == "{" and not SCOPE.search(without_parameters(code[begin:at])):
+            head = without_parameters(code[begin:at]).split("(")
             inside = "function" if len(head) > 1 and not ASSIGNMENT.search(head[0]) else "value"
             depth = 1
         else:
