@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "vortex/detail/saturating.h"
+
 namespace vortex::inline v0 {
 
 std::size_t default_prefetch_blocks(std::size_t read_buffers, unsigned disks) noexcept {
@@ -24,7 +26,7 @@ std::uint64_t default_merge_block_bytes(std::uint64_t memory_bytes, std::uint64_
 
 unsigned merge_passes(std::uint64_t runs, std::uint64_t merge_order) noexcept {
   unsigned passes = 0;
-  for (; runs > 1; ++passes) runs = (runs + merge_order - 1) / merge_order;
+  for (; runs > 1; ++passes) runs = detail::units_for(runs, merge_order);
   return passes;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vortex/detail/saturating.h"
 #include "vortex/detail/streaming_copy.h"
 #include "vortex/record_order.h"
 
@@ -10,7 +11,7 @@ namespace vortex::inline v0 {
 
 std::size_t room_in_block(std::uint64_t done, std::size_t record_bytes, std::size_t block_bytes,
                           std::size_t most_bytes) noexcept {
-  const std::uint64_t border = (done + record_bytes + block_bytes - 1) / block_bytes * block_bytes;
+  const std::uint64_t border = detail::round_up(done + record_bytes, block_bytes);
   const std::uint64_t room = std::min({border - done, std::uint64_t{most_bytes},
                                        std::uint64_t{std::max(kMaxRoomBytes, record_bytes)}});
   return static_cast<std::size_t>(room - room % record_bytes);

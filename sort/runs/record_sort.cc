@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sort/memory/index_sort.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0::detail {
@@ -76,7 +77,7 @@ SortPieces pieces_of_sort(std::size_t records, std::span<Pair64> pairs) noexcept
     return {records, 2 * records <= room ? pairs.data() + records : nullptr};
   }
   // Half of the room is spare if the cursors of so many pieces fit, too.
-  const auto pieces_of = [records](std::size_t piece) { return (records + piece - 1) / piece; };
+  const auto pieces_of = [records](std::size_t piece) { return detail::units_for(records, piece); };
   const bool has_spare = 2 * pieces_of(room / 2) <= room;
   const std::size_t piece = std::min(has_spare ? room / 2 : room, kMaxIndexPairs);
   return {piece, has_spare ? pairs.data() + piece : nullptr};

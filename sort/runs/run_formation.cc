@@ -8,6 +8,7 @@
 
 #include "vortex/detail/key.h"
 #include "vortex/detail/record_sort.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/activity.h"
 #include "vortex/os/memory.h"
@@ -195,7 +196,7 @@ std::size_t RunFormation::put_to_buckets(const std::byte* records, std::size_t c
 // How many begin before the next multiple of the block size.
 std::size_t RunFormation::records_in_block(const std::byte* first) const noexcept {
   const std::size_t behind = reinterpret_cast<std::uintptr_t>(first) % pool_.block_bytes();
-  return (pool_.block_bytes() - behind + record_bytes_ - 1) / record_bytes_;
+  return detail::units_for(pool_.block_bytes() - behind, record_bytes_);
 }
 
 // Records of one block by all partitioners. False: they are too few, or too many for the memory.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/file/file_sink.h"
+#include "vortex/detail/saturating.h"
 #include "vortex/error.h"
 #include "vortex/record_order.h"
 
@@ -33,7 +34,7 @@ RunWriter::RunWriter(const RecordOrder& order, RunStore& store, std::size_t writ
   options.gaps = Gaps::kUnspecified;  // every byte is written
   options.comeback_blocks = window - 1;
   options.reserve_bytes =
-      std::max<std::uint64_t>((most_bytes + block_bytes_ - 1) / block_bytes_, 1) * block_bytes_;
+      std::max<std::uint64_t>(detail::units_for(most_bytes, block_bytes_), 1) * block_bytes_;
   options.least_reserve_bytes = options.reserve_bytes;
   FileSinkOptions for_sink;
   for_sink.blocks_for_stream = window;
