@@ -2,8 +2,6 @@
 #include "vortex/memory_budget.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/child_peak.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
@@ -211,17 +210,11 @@ TEST(MemoryBudgetOfSorts, SeveralAtOnce) {
   }
 }
 
-// In a child, whose peak the kernel counts.
 TEST(MemoryBudgetOfSorts, TheResidentMemoryIsThatOfTheBudget) {
   if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
   constexpr std::uint64_t kBudget = 56 * kMiB;
   const TemporaryFolder folder;
-  int channel[2];
-  ASSERT_EQ(pipe(channel), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    rusage before{}, after{};
-    getrusage(RUSAGE_SELF, &before);
+  const std::uint64_t peak_bytes = peak_beyond_start([&] {
     const auto budget = MemoryBudget::make(kBudget);
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 6; ++i) {
@@ -231,18 +224,7 @@ TEST(MemoryBudgetOfSorts, TheResidentMemoryIsThatOfTheBudget) {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    getrusage(RUSAGE_SELF, &after);
-    const long peak = after.ru_maxrss - before.ru_maxrss;
-    _exit(write(channel[1], &peak, sizeof peak) == sizeof peak ? 0 : 1);
-  }
-  close(channel[1]);
-  long peak = 0;
-  EXPECT_EQ(read(channel[0], &peak, sizeof peak), static_cast<ssize_t>(sizeof peak));
-  close(channel[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  const auto peak_bytes = static_cast<std::uint64_t>(peak) * 1024;
+  });
   RecordProperty("peak_MiB", static_cast<int>(peak_bytes / kMiB));
   // Each sort leaves a thirty-second part to the program, which is larger.
   EXPECT_LE(peak_bytes, kBudget + 4 * kMiB) << peak_bytes / kMiB << " MiB";

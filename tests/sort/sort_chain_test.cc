@@ -1,7 +1,5 @@
 // Sorts that read each other under one budget of memory, with the shares that they get by default.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "tests/sort/sort_cases.h"
+#include "tests/support/child_peak.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
@@ -375,29 +374,6 @@ TEST(SortChain, OfTheCInterfaceEnds) {
   vtx_sorter_close(first);
   EXPECT_EQ(vtx_budget_free_bytes(budget), kBudget);
   vtx_budget_close(budget);
-}
-
-// The peak of a child's resident memory beyond what it had before.
-std::uint64_t peak_beyond_start(const std::function<void()>& work) {
-  int channel[2];
-  EXPECT_EQ(pipe(channel), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    rusage before{}, after{};
-    getrusage(RUSAGE_SELF, &before);
-    work();
-    getrusage(RUSAGE_SELF, &after);
-    const long peak = after.ru_maxrss - before.ru_maxrss;
-    _exit(write(channel[1], &peak, sizeof peak) == sizeof peak ? 0 : 1);
-  }
-  close(channel[1]);
-  long peak = 0;
-  EXPECT_EQ(read(channel[0], &peak, sizeof peak), static_cast<ssize_t>(sizeof peak));
-  close(channel[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  return static_cast<std::uint64_t>(peak) * 1024;
 }
 
 TEST(SortChain, TakesTheMemoryOfItsBudget) {

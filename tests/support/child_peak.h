@@ -33,4 +33,27 @@ inline std::uint64_t peak_of(const std::function<void()>& work) {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
+// The same beyond what the child had before.
+inline std::uint64_t peak_beyond_start(const std::function<void()>& work) {
+  int channel[2];
+  EXPECT_EQ(pipe(channel), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    rusage before{}, after{};
+    getrusage(RUSAGE_SELF, &before);
+    work();
+    getrusage(RUSAGE_SELF, &after);
+    const long peak = after.ru_maxrss - before.ru_maxrss;
+    _exit(write(channel[1], &peak, sizeof peak) == sizeof peak ? 0 : 1);
+  }
+  close(channel[1]);
+  long peak = 0;
+  EXPECT_EQ(read(channel[0], &peak, sizeof peak), static_cast<ssize_t>(sizeof peak));
+  close(channel[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return static_cast<std::uint64_t>(peak) * 1024;
+}
+
 }  // namespace vortex::test
