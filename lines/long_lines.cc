@@ -11,7 +11,7 @@
 #include "lines/record_keys.h"
 #include "lines/whole_key.h"
 #include "vortex/error.h"
-#include "vortex/os/size_signal.h"
+#include "vortex/os/write_signals.h"
 
 namespace vortex::inline v0 {
 namespace {

@@ -13,6 +13,7 @@
 #include "vortex/detail/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
+#include "vortex/os/memory.h"
 #include "vortex/os/steady_time.h"
 
 namespace vortex::inline v0 {
@@ -33,10 +34,6 @@ constexpr std::uint64_t kArenaToAskFor = std::uint64_t{8} << 20;
 constexpr std::uint64_t kLeastMemory = std::uint64_t{1} << 20;
 // Keys of longer records are made where there is room for them.
 constexpr std::size_t kLongestWithKey = std::size_t{64} << 10;
-
-struct FreeDeleter {
-  void operator()(char* memory) const noexcept { std::free(memory); }
-};
 
 }  // namespace
 
@@ -65,7 +62,7 @@ class SmallLineFiles::Text {
   }
 
  private:
-  std::unique_ptr<char, FreeDeleter> data_;
+  std::unique_ptr<char, os::FreeDeleter> data_;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
 };

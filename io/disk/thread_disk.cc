@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "io/disk/transfer.h"
-#include "io/disk/write_signals.h"
 #include "vortex/error.h"
+#include "vortex/os/write_signals.h"
 
 namespace vortex::inline v0 {
 
@@ -54,7 +54,7 @@ void ThreadDisk::start(Request& request) noexcept {
 
 // What ends a request may start others, which are served here as well.
 void ThreadDisk::serve_here() noexcept {
-  const WithoutWriteSignals without;
+  const os::WithoutWriteSignals without;
   for (;;) {
     Request* request = nullptr;
     {

@@ -17,12 +17,12 @@
 #include <memory>
 #include <utility>
 
-#include "io/disk/write_signals.h"
 #include "io/file/path_names.h"
 #include "io/file/temporary_name.h"
 #include "io/file/uninterrupted.h"
 #include "vortex/error.h"
-#include "vortex/os/size_signal.h"
+#include "vortex/os/memory.h"
+#include "vortex/os/write_signals.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -76,10 +76,6 @@ bool try_again(int descriptor, short event) noexcept {
   pollfd one{descriptor, event, 0};
   return poll(&one, 1, -1) >= 0 || errno == EINTR;
 }
-
-struct FreeDeleter {
-  void operator()(void* memory) const noexcept { std::free(memory); }
-};
 
 }  // namespace
 
@@ -282,7 +278,7 @@ void BlockFile::open_direct(Trial trial) {
   int error = direct_ < 0 ? errno : 0;
   if (error == 0) {
     // Some file systems accept the flag and refuse the transfers.
-    const std::unique_ptr<void, FreeDeleter> sector(std::aligned_alloc(
+    const std::unique_ptr<void, os::FreeDeleter> sector(std::aligned_alloc(
         std::max(alignment_, kUsualAlignment), std::max(alignment_, kUsualAlignment)));
     if (sector == nullptr) fail("no memory to try direct I/O on", ENOMEM);
     std::memset(sector.get(), 0, alignment_);
@@ -330,7 +326,7 @@ void BlockFile::go_on_at_end() {
 }
 
 void BlockFile::write_all(std::string_view bytes) {
-  const WithoutWriteSignals without;
+  const os::WithoutWriteSignals without;
   while (!bytes.empty()) {
     const ssize_t written = write(file_, bytes.data(), bytes.size());
     if (written >= 0) {

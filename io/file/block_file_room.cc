@@ -12,7 +12,7 @@
 #include "io/file/free_space.h"
 #include "io/file/uninterrupted.h"
 #include "vortex/error.h"
-#include "vortex/os/size_signal.h"
+#include "vortex/os/write_signals.h"
 
 namespace vortex::inline v0 {
 namespace {

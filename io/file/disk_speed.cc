@@ -18,6 +18,7 @@
 #include "io/file/block_file.h"
 #include "vortex/detail/saturating.h"
 #include "vortex/error.h"
+#include "vortex/os/memory.h"
 #include "vortex/os/steady_time.h"
 
 namespace vortex::inline v0 {
@@ -26,10 +27,6 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kPage = 4096;
 constexpr unsigned kMaxDepth = 4096;
-
-struct FreeDeleter {
-  void operator()(std::byte* memory) const noexcept { std::free(memory); }
-};
 
 // In which order the parts of a file are swept.
 enum class Places : std::uint8_t {
@@ -127,7 +124,7 @@ class Sweep {
   std::uint64_t begun_ = 0;
   std::uint64_t swept_ = 0;
   std::size_t oldest_ = 0;
-  std::unique_ptr<std::byte, FreeDeleter> memory_;
+  std::unique_ptr<std::byte, os::FreeDeleter> memory_;
   std::vector<Request> requests_;
 };
 

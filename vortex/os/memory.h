@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 
 #include "vortex/detail/export.h"
 
@@ -98,5 +99,10 @@ using FailureHook = int (*)(MemoryCall call) noexcept;
 void set_failure_hook(FailureHook hook) noexcept;
 // The hook's answer to a call, for the calls that other files make.
 int injected_failure(MemoryCall call) noexcept;
+
+// Of memory from malloc(3), which none of the above is.
+struct FreeDeleter {
+  void operator()(void* memory) const noexcept { std::free(memory); }
+};
 
 }  // namespace vortex::inline v0::os

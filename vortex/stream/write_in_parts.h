@@ -11,7 +11,7 @@
 #include <string>
 
 #include "vortex/error.h"
-#include "vortex/os/size_signal.h"
+#include "vortex/os/write_signals.h"
 
 namespace vortex::inline v0 {
 
