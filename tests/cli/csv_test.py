@@ -11,12 +11,12 @@ import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from folder_case import SEED, FolderCase
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 SANITIZED = "--sanitized" in sys.argv[2:]
-SEED = int(os.environ.get("VORTEX_TEST_SEED", random.randrange(2**32)))
 ENVIRONMENT = {**os.environ, "LC_ALL": "C"}
 MARK = b"\xef\xbb\xbf"
 
@@ -47,15 +47,7 @@ def is_open(raw, separator):
     return len(list(csv.reader(more, delimiter=separator))) == 1
 
 
-class Csv(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
-
-    def put(self, name, data):
-        (self.folder / name).write_bytes(data)
-
+class Csv(FolderCase):
     def vortex(self, *arguments, code=0, **options):
         done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, check=False,
                               capture_output=True, env=ENVIRONMENT, **options)

@@ -7,20 +7,17 @@
 import concurrent.futures
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from folder_case import GNU, LEAKS, LONG, SEED, FolderCase
+
 OURS = pathlib.Path(sys.argv[1]).resolve()
 VORTEX = pathlib.Path(sys.argv[2]).resolve()
-GNU = "/usr/bin/sort"
-LEAKS = pathlib.Path(__file__).resolve().parent.parent / "support" / "glibc_leaks.supp"
 SANITIZED = "--sanitized" in sys.argv[3:]
-LONG = "VORTEX_LONG_TESTS" in os.environ
-SEED = int(os.environ.get("VORTEX_TEST_SEED", random.randrange(2**32)))
 
 ORDERS = ["", "", "-n", "-g", "-h", "-M", "-V", "-d", "-f", "-i", "-df", "-b", "--sort=numeric",
           "--sort=v", "--numeric", "--human-num", "--ignore-c"]
@@ -37,20 +34,10 @@ def environment(locale="C"):
             "LSAN_OPTIONS": f"print_suppressions=0:suppressions={LEAKS}"}
 
 
-class Comparison(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.random = random.Random(SEED)
-
+class Comparison(FolderCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         self.variables = {}  # of the environment
-
-    def put(self, name, data):
-        (self.folder / name).write_bytes(data)
-        return name
 
     def run_program(self, program, arguments, stdin=b"", locale="C", name="sort"):
         return subprocess.run([name, *map(str, arguments)], executable=program, cwd=self.folder,
@@ -83,6 +70,35 @@ class Comparison(unittest.TestCase):
     def text(self, count, end=b"\n"):
         data = end.join(self.lines(count, end))
         return data + end if self.random.random() < 0.7 else data
+
+
+class LongLines(Comparison):
+    """Lines that are kept apart, since they are long beside 8 MiB."""
+
+    ORDERS = [[], ["-u"], ["-s"], ["-r"], ["-r", "-u"], ["-f"], ["-f", "-s"], ["-f", "-u"], ["-V"], ["-V", "-s"],
+              ["-d", "-s"], ["-i", "-u"], ["-k2"], ["-k2", "-s"], ["-k2", "-u"], ["-k1,1", "-s"],
+              ["-k1,1", "-u"], ["-k1,1n", "-s"], ["-k1,1n", "-u"], ["-k3,3M", "-k2,2g", "-s"], ["-h"], ["-g", "-s"]]
+
+    def long_lines(self):
+        made = []
+        for _ in range(1500):
+            made.append(b"%d %d %s" % (self.random.randrange(40), self.random.randrange(5),
+                                       self.random.choice(WORDS[2:13])))
+        for _ in range(14):
+            words = self.random.choices([word for word in WORDS if len(word) < 10], k=100)
+            body = b" ".join(words) * self.random.randrange(600, 3000)
+            line = b"%d %d %s" % (self.random.randrange(40), self.random.randrange(5), body)
+            made += [line.replace(b"\n", b""), line.upper(), line[:-1], line][:self.random.randrange(1, 5)]
+        self.random.shuffle(made)
+        return b"\n".join(made)
+
+    def test_every_order(self):
+        self.put("in", self.long_lines())
+        orders = self.ORDERS if LONG else self.random.sample(self.ORDERS, 2 if SANITIZED else 9)
+        for order in orders:
+            for locale in ("C", "en_US.UTF-8"):
+                self.compare("-S8M", "-T.", *order, "in", locale=locale)
+                self.assertEqual([path.name for path in self.folder.iterdir()], ["in"])
 
 
 class Orders(Comparison):

@@ -8,19 +8,17 @@ what sorts of small inputs start and take.
 import json
 import os
 import pathlib
-import random
 import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from folder_case import GNU, SEED, FolderCase
 
 OURS = pathlib.Path(sys.argv[1]).resolve()
 VORTEX = pathlib.Path(sys.argv[2]).resolve()
-GNU = "/usr/bin/sort"
 SANITIZED = "--sanitized" in sys.argv[3:]
-SEED = int(os.environ.get("VORTEX_TEST_SEED", random.randrange(2**32)))
 MIB = 1 << 20
 # Nobody has it, so that what it may start is known.
 NOBODYS_UID = 54321
@@ -44,22 +42,7 @@ def with_threads(count):
     return set_limits
 
 
-class Limits(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.random = random.Random(SEED)
-
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
-        self.folder.chmod(0o777)
-
-    def put(self, name, data):
-        (self.folder / name).write_bytes(data)
-        (self.folder / name).chmod(0o644)
-        return name
-
+class Limits(FolderCase):
     def lines(self, count):
         return b"".join(b"%d %s\n" % (self.random.randrange(10**9), self.random.randbytes(9).hex().encode())
                         for _ in range(count))

@@ -18,20 +18,16 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import unittest
+
+from folder_case import FolderCase
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 SANITIZED = "--sanitized" in sys.argv[2:]
 
 
-class Program(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
-
+class Program(FolderCase):
     def run_vortex(self, *arguments, code=0, **options):
         done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, check=False,
                               capture_output=True, **options)

@@ -12,20 +12,16 @@ the limit, nothing is compared.
 
 import os
 import pathlib
-import random
 import resource
 import subprocess
 import sys
-import tempfile
 import threading
 import unittest
 
+from folder_case import GNU, LEAKS, LONG, SEED, FolderCase
+
 OURS = pathlib.Path(sys.argv[1]).resolve()
-GNU = "/usr/bin/sort"
 SANITIZED = "--sanitized" in sys.argv[2:]
-LONG = "VORTEX_LONG_TESTS" in os.environ
-SEED = int(os.environ.get("VORTEX_TEST_SEED", random.randrange(2**32)))
-LEAKS = pathlib.Path(__file__).resolve().parent.parent / "support" / "glibc_leaks.supp"
 
 WORDS = [b"", b"a", b"B", b"10", b"9", b"-3", b"1.5K", b"2M", b"jan", b"Feb", b"v1.2", b"v1.10", b"x y",
          b"\xc3\xa9", b"\xff", b"\0", b"007", b".5", b"~", b"a" * 300, b"\r", b"1e3", b"\t"]
@@ -143,13 +139,10 @@ class Circumstances:
                 f"{'-u 1' if self.no_threads else ''}")
 
 
-class Fuzz(unittest.TestCase):
+class Fuzz(FolderCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
-        self.folder.chmod(0o777)  # for a user without rights
-        self.chooser = random.Random(SEED)
+        super().setUp()
+        self.chooser = self.random
 
     def text(self, lines):
         chooser = self.chooser
@@ -189,9 +182,7 @@ class Fuzz(unittest.TestCase):
             words = Grammar(chooser, chooser.choice([0, 0, 0.3])).words()
             files = []
             for i in range(chooser.randrange(4)):
-                (self.folder / f"in{i}").write_bytes(self.text(chooser.randrange(40)))
-                (self.folder / f"in{i}").chmod(0o644)
-                files.append(f"in{i}")
+                files.append(self.put(f"in{i}", self.text(chooser.randrange(40))))
             if chooser.random() < 0.2:
                 files.append(chooser.choice(["-", "missing", "."]))
             chooser.shuffle(files)

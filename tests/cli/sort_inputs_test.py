@@ -7,18 +7,16 @@ output is appended to.
 
 import os
 import pathlib
-import random
 import resource
 import subprocess
 import sys
-import tempfile
 import threading
 import unittest
 
+from folder_case import GNU, SEED, FolderCase
+
 OURS = pathlib.Path(sys.argv[1]).resolve()
-GNU = "/usr/bin/sort"
 SANITIZED = "--sanitized" in sys.argv[2:]
-SEED = int(os.environ.get("VORTEX_TEST_SEED", random.randrange(2**32)))
 GIB = 1 << 30
 
 
@@ -30,20 +28,7 @@ def under(limits):
     return set_limits
 
 
-class Inputs(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.random = random.Random(SEED)
-
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
-
-    def put(self, name, data):
-        (self.folder / name).write_bytes(data)
-        return name
-
+class Inputs(FolderCase):
     def run_program(self, program, arguments, limits=None, **how):
         done = subprocess.run(["sort", *arguments], executable=program, cwd=self.folder,
                               capture_output="stdout" not in how, check=False, timeout=120,
