@@ -1,6 +1,7 @@
 #include "vortex/os/userfaultfd.h"
 
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -8,14 +9,41 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
-#include "vortex/os/userfaultfd_abi.h"
 #include "vortex/os/waiting.h"
+
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)  // Linux 6.1
+#endif
 
 namespace vortex::inline v0::os {
 namespace {
+
+// What came with Linux 6.6 and 6.8, for older headers.
+constexpr std::uint64_t kUffdFeaturePoison = std::uint64_t{1} << 14;  // Linux 6.6
+constexpr std::uint64_t kUffdFeatureMove = std::uint64_t{1} << 16;    // Linux 6.8
+
+// The kernel's struct uffdio_poison.
+struct UffdPoison {
+  uffdio_range range;
+  std::uint64_t mode;
+  std::int64_t updated;
+};
+constexpr unsigned long kUffdPoison = _IOWR(UFFDIO, 0x08, UffdPoison);
+
+// The kernel's struct uffdio_move.
+struct UffdMove {
+  std::uint64_t to;
+  std::uint64_t from;
+  std::uint64_t bytes;
+  std::uint64_t mode;
+  std::int64_t moved;
+};
+constexpr unsigned long kUffdMove = _IOWR(UFFDIO, 0x05, UffdMove);
+constexpr std::uint64_t kUffdMoveDontWake = 1;
 
 constexpr std::uint64_t kFeatures = kUffdFeatureMove | kUffdFeaturePoison |
                                     UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID |
