@@ -38,7 +38,7 @@ class UnusedFlags {
   explicit UnusedFlags(const KeyFlags& for_all) : left_(for_all) {}
 
   void use(const KeyFlags& key) {
-    // d says more than i, and hides it.
+    // d leaves out all that i leaves out, so a key that uses d counts as using i as well.
     if (left_.dictionary && key.dictionary) left_.dictionary = left_.printable = false;
     if (!left_.dictionary && left_.printable && key.printable && !key.dictionary) {
       left_.printable = false;

@@ -20,7 +20,7 @@ namespace vortex::inline v0 {
 // which the bytes of the records stand: whoever reads blocks in this order must bear another one.
 class BlockForecasts {
  public:
-  // Of what orders a record so much is known at most.
+  // At most so many bytes of what orders a record are known.
   static constexpr std::size_t kMaxKnown = std::size_t{8} << 10;
   // Bytes of a forecast beside those of the key.
   static constexpr std::size_t kHeadBytes = 3 * sizeof(std::uint16_t);
@@ -70,7 +70,7 @@ class ForecastWriter {
   const std::size_t bytes_of_block_;
   std::size_t bytes_left_ = BlockForecasts::kMaxKnown;  // for the next forecast
   BlockForecasts forecasts_;
-  // Of the record that was noted: as much as a forecast may have.
+  // What was noted of a record: as much of it as a forecast may have.
   std::vector<char> noted_;
   std::size_t noted_bytes_ = 0;
   std::size_t noted_key_ = 0;  // of these

@@ -12,7 +12,7 @@
 namespace vortex::inline v0 {
 namespace {
 
-// Of many inputs each has few.
+// The first batch is small, since many inputs may be open at once.
 constexpr std::size_t kFirstBatchRecords = 16;
 constexpr std::size_t kMostBatchRecords = 1024;
 
@@ -194,7 +194,7 @@ std::string_view FramedInput::assemble_quoted() {
   }
 }
 
-// Of the batch, for messages.
+// Counts the lines of the batch, which messages name.
 void FramedInput::count_lines(std::size_t records) {
   if (framing_.invalid_quotes() != InvalidQuotes::kRefused) return;
   lines_ += records;

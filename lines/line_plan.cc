@@ -38,8 +38,8 @@ constexpr std::uint64_t kAssumedRuns = 32;
 constexpr std::uint64_t kBlocksOfRun = 4;
 constexpr std::uint64_t kOtherBlocks = 6;
 constexpr std::size_t kReadAhead = 4;
-// Of the memory, for reading ahead and writing behind while runs are formed: a disk that has so
-// much to do goes on while an arena is sorted, and while a run is waited for.
+// The shares of the memory for reading ahead and writing behind while runs are formed: with them
+// the disk goes on while an arena is sorted, and while a run is waited for.
 constexpr std::uint64_t kReadAheadShare = 8;
 constexpr std::uint64_t kWriteBehindShare = 20;
 // A writer for each thread, for parts of the output of a sort in memory, where all of them take no

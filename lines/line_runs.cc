@@ -36,7 +36,7 @@ LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
   return size;
 }
 
-// Of blocks that may have to be unpacked; 0: none are packed.
+// The size of a block that may have to be unpacked; 0 where no run has packed blocks.
 std::size_t packed_block_bytes(const std::vector<LineRun>& runs) noexcept {
   const bool packed = std::any_of(runs.begin(), runs.end(),
                                   [](const LineRun& run) { return run.packed.saved_bytes() > 0; });

@@ -79,7 +79,7 @@ class LineRuns {
   // Calls `write` with the writer of a new run of `most_bytes` at most. Throws what `write` throws
   // and what the disks report.
   void form(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
-  // The runs that were formed are the result of a merge.
+  // Counts merges of inputs, whose results take the place of runs that were formed.
   void count_merge_of_inputs(unsigned merges) noexcept;
 
   // Merges until one merge can take all that are left, in half of the memory if that is to do and

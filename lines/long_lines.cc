@@ -16,7 +16,7 @@
 namespace vortex::inline v0 {
 namespace {
 
-// Of the memory, a long record is so small a part at least, and so are the places of all of them.
+// A long record takes at least this share of the memory; the places of all of them take no more.
 constexpr std::uint64_t kShare = 64;
 constexpr std::uint64_t kLeastLong = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{4} << 20;

@@ -13,7 +13,7 @@
 namespace vortex::inline v0 {
 namespace {
 
-// Of the address space that is left: there are several rooms for each input, and other things.
+// A room takes this share of the address space that is left: each input has several rooms.
 constexpr std::uint64_t kShareOfSpace = 32;
 
 std::uint64_t whole_pages(std::uint64_t bytes) noexcept {

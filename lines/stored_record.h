@@ -143,7 +143,7 @@ struct Difference {
   int order;            // below 0 where `a` comes first; 0 when they are equal
 };
 
-// Of records whose keys are equal, but were shortened.
+// Compares records whose shortened keys are equal.
 inline Difference difference_behind_keys(const StoredRecord& a, const StoredRecord& b,
                                          const StoredOrder& order) {
   int compared = compare_whole_keys(a.record, b.record, *order.whole_keys);

@@ -59,7 +59,7 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   }
   static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
                                    std::size_t unit_bytes = 0, std::size_t write_behind = 0);
-  // Of `needed` blocks, those that a file of `length` bytes can make use of. One that may grow may
+  // How many of `needed` blocks a file of `length` bytes can make use of. A file that may grow may
   // come to need all.
   static std::size_t blocks_needed_for(std::uint64_t length, bool may_grow, std::size_t needed,
                                        std::size_t block_bytes) noexcept;

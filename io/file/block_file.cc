@@ -30,8 +30,8 @@ namespace {
 // The alignment that is assumed where the file system does not tell: all of them accept it.
 constexpr std::size_t kUsualAlignment = 4096;
 
-// Of the 64 KiB that a pipe holds by default both ends wait for each other all the time. Larger
-// ones than this are no faster, and a user may have pipes of 64 MiB in all.
+// With the 64 KiB that a pipe holds by default its ends wait for each other all the time. Larger
+// pipes than this are no faster, and a user may have pipes of 64 MiB in all.
 constexpr int kPipeBytes = 256 << 10;
 
 // Where the system refuses it, the pipe stays as it is.

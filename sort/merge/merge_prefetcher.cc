@@ -133,7 +133,7 @@ void MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
   tell_taken(action.position);
 }
 
-// Of a block that the merge has taken since, the policy will be told that it is fetched, again.
+// If the merge has taken the block since, the policy will be told again that it is fetched.
 void MergePrefetcher::drop(const PrefetchAction& action) noexcept {
   const std::uint32_t number = number_of(action.block);
   if (use_of_block_[number] != Use::kNone) return;

@@ -52,7 +52,7 @@ class RunCollection {
   // RunWriter.
   RecordOutput& begin(std::size_t write_behind, std::uint64_t most_bytes);
   void end();
-  // The runs that were formed are the result of a merge.
+  // Counts a merge of inputs, whose result takes the place of runs that were formed.
   void count_merge_of_inputs(unsigned merges) noexcept;
 
   // Merges until at most `most` runs are left, as few of them as that takes. Throws Error(ENOMEM)

@@ -6,7 +6,7 @@
 namespace vortex::inline v0::detail {
 namespace {
 
-// Of the table for a bucket, at least, where the table decides.
+// A bucket has at least this many cells of the table where the table decides.
 constexpr std::uint64_t kLeastCells = 8;
 
 }  // namespace

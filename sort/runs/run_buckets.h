@@ -57,7 +57,7 @@ class RunBuckets final : public OpenBuckets {
   void clear(std::size_t bucket);
 
  private:
-  // Of the bucket itself.
+  // What lies in the bucket itself.
   struct Written {
     std::size_t bytes = 0;
     std::size_t room = 0;  // behind them

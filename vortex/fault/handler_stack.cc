@@ -89,8 +89,8 @@ void vortex_v0_call_on_stack(std::byte* top, void (*function)(void*, std::byte*)
 }
 #endif
 
-// Of the address sanitizer, where the program has it: forgets what it knows of the frames that a
-// jump leaves behind.
+// The address sanitizer has it, where the program does: it forgets what it knows of the frames
+// that a jump leaves behind.
 extern "C" __attribute__((weak)) void __asan_handle_no_return();
 
 namespace vortex::inline v0 {

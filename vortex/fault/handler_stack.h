@@ -32,7 +32,7 @@ struct HandlerStack {
   HandlerStack* next = nullptr;  // of all
   std::atomic<bool> in_use{true};
 
-  // Of the thread that is on it.
+  // These belong to the thread that is on it.
   std::byte* left_at = nullptr;  // where the stack that it left is free from, downwards
   std::uint64_t mask = 0;        // the signals that were blocked
   stack_t replaced{};            // its alternate stack inside the handler

@@ -2,7 +2,7 @@
 #pragma once
 
 extern "C" {
-// Of the sanitizer's runtime, where the program has it.
+// The sanitizer's runtime has these, where the program has that.
 __attribute__((weak)) void __tsan_acquire(void* at);  // NOLINT: their names
 __attribute__((weak)) void __tsan_release(void* at);  // NOLINT
 }
