@@ -22,8 +22,10 @@ enum class SpanKind : std::uint8_t {
   kFault,  // the rest, of a thread: in the handler, for a stream
   kWait,   // for a disk or another thread
   kPartition,
+  kTake,  // of records into memory, keys included
   kSort,
   kMerge,
+  kCopy,  // of records that are sorted
 };
 
 // A piece of work, from begin to end on the clock of steady_now_ns(). Without initial values, so

@@ -26,7 +26,10 @@ bool BackgroundTask::start(const char* name, std::function<void()> task,
 }
 
 void BackgroundTask::finish() {
-  thread_.join();
+  {
+    const Waiting waiting;
+    thread_.join();
+  }
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 

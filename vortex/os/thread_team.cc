@@ -20,7 +20,7 @@ class ThreadTeam::Impl {
  public:
   explicit Impl(unsigned threads) : workers_(threads - 1), owner_(getpid()) {
     for (MaskedThread& worker : workers_) {
-      if (!start(worker)) break;
+      if (!start(worker, started_ + 1)) break;
       ++started_;
     }
   }
@@ -30,6 +30,7 @@ class ThreadTeam::Impl {
   Impl& operator=(const Impl&) = delete;
 
   unsigned threads() const noexcept { return started_ + 1; }
+  void work_within(Around around) { around_ = std::move(around); }
 
   void run(std::size_t parts, const std::function<void(std::size_t)>& part) {
     // In a forked child the lock may be held by a thread that is not there.
@@ -59,16 +60,37 @@ class ThreadTeam::Impl {
   }
 
  private:
-  bool start(MaskedThread& worker) {
+  bool start(MaskedThread& worker, unsigned number) {
     try {
       return worker.start(
-                 [this] {
-                   while (work_.acquire()) take_parts();
+                 [this, number] {
+                   while (work_.acquire()) work(number);
                  },
                  ThreadSignals::kOwnFaults) == 0;
     } catch (const std::bad_alloc&) {
       return false;
     }
+  }
+
+  // What is around the work belongs to whoever has set it: a worker that wakes late, when the job
+  // has ended, does not call it.
+  void work(unsigned number) noexcept {
+    {
+      const std::lock_guard lock(lock_);
+      if (next_ == parts_) return;
+      ++running_;
+    }
+    try {
+      around_ ? around_(number, [this] { take_parts(); }) : take_parts();
+    } catch (...) {
+      take_parts();  // without it
+    }
+    bool last = false;
+    {
+      const std::lock_guard lock(lock_);
+      last = --running_ == 0;
+    }
+    if (last) ended_.notify();
   }
 
   // Does parts of the job until none is left to begin.
@@ -100,6 +122,7 @@ class ThreadTeam::Impl {
 
   FutexMutex lock_;
   const std::function<void(std::size_t)>* part_ = nullptr;
+  Around around_;
   std::size_t next_ = 0;  // the first part that has not begun
   std::size_t parts_ = 0;
   std::size_t running_ = 0;
@@ -113,6 +136,8 @@ class ThreadTeam::Impl {
 
 ThreadTeam::ThreadTeam(unsigned threads) : impl_(std::make_unique<Impl>(resolve(threads))) {}
 ThreadTeam::~ThreadTeam() = default;
+
+void ThreadTeam::work_within(Around around) { impl_->work_within(std::move(around)); }
 
 unsigned ThreadTeam::threads() const noexcept { return impl_->threads(); }
 

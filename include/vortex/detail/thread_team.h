@@ -37,6 +37,11 @@ class VORTEX_EXPORT ThreadTeam {
   // parts alone.
   void run(std::size_t parts, const std::function<void(std::size_t)>& part);
 
+  // From the next run() on, each thread but its caller does its parts inside `around`, which gets
+  // the thread's number, from 1 on, and calls `work` once. What it throws is ignored.
+  using Around = std::function<void(unsigned number, const std::function<void()>& work)>;
+  void work_within(Around around);
+
   static constexpr unsigned kMaxThreads = 4096;
   // The threads that `threads` of a sort's options mean: 0 stands for the cores that the process
   // may use now, more than kMaxThreads for so many. Reads a few small files for 0.
