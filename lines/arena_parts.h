@@ -25,6 +25,7 @@ class ArenaPart {
   std::uint64_t counted() const noexcept { return counted_; }
   std::uint64_t text_bytes() const noexcept { return text_bytes_; }
 
+  static constexpr SpanKind kWork = ArenaCursor::kWork;
   void start() noexcept {}
   bool next() noexcept { return cursor_.next(); }
   const StoredRecord& stored() const noexcept { return cursor_.stored(); }

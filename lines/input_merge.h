@@ -70,6 +70,7 @@ class MergePiece {
   MergePiece(LineMerge<TextCursor>& merge, const LineRunWriter& run, std::uint64_t limit) noexcept
       : merge_(merge), run_(run), limit_(limit) {}
 
+  static constexpr SpanKind kWork = SpanKind::kMerge;
   bool next() { return run_.bytes() < limit_ && (more_ = merge_.next()); }
   const StoredRecord& stored() const noexcept { return merge_.stored(); }
   std::uint64_t count() const noexcept { return merge_.count(); }

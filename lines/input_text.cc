@@ -13,6 +13,7 @@
 
 #include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
+#include "vortex/os/activity.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -122,6 +123,7 @@ std::size_t InputText::read_some(char* to, std::size_t bytes) {
 
 // Or until the sort is to stop.
 void InputText::wait_until_readable() {
+  const Waiting waiting;
   std::array<pollfd, 2> both{{{file().descriptor(), POLLIN, 0}, {stop_.descriptor(), POLLIN, 0}}};
   while (poll(both.data(), both.size(), -1) < 0) {
     if (errno != EINTR) throw Error(errno, "wait for '" + file().name() + "'");

@@ -9,6 +9,7 @@
 #include "lines/stored_record.h"
 #include "lines/string_sort.h"
 #include "vortex/detail/thread_team.h"
+#include "vortex/os/activity.h"
 
 namespace vortex::inline v0 {
 
@@ -96,6 +97,8 @@ class ArenaCursor {
   // A part of the index, whose first entry is not equal to the one before it.
   ArenaCursor(std::span<const IndexEntry> index, const StoredOrder& order) noexcept
       : index_(index), order_(order) {}
+
+  static constexpr SpanKind kWork = SpanKind::kCopy;
 
   // Goes to the next record; false behind the last.
   bool next() noexcept {

@@ -8,10 +8,9 @@
 #include "lines/keys/composed_key.h"
 #include "lines/keys/key_room.h"
 #include "lines/record_keys.h"
-#include "sort/job/sort_folders.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/os/thread_id.h"
+#include "vortex/os/activity.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -23,24 +22,10 @@ constexpr std::size_t kMostKeyOfByte = 16;
 
 LineJob::LineJob(const LineOrder& order, const SortResources& resources,
                  std::vector<std::string> folders)
-    : line_order_(order),
-      order_(order),
-      resources_(with_memory(resources)),
-      share_(take_memory_share(resources_)),
-      folders_(std::move(folders)),
-      watch_(resources.stop, resources.progress) {}
+    : line_order_(order), order_(order), context_(resources, std::move(folders)) {}
 
 // The task beside ends soon.
-LineJob::~LineJob() {
-  watch_.stop_now();
-  end_lending();
-}
-
-// The share belongs to whoever pushes.
-void LineJob::note_user() noexcept {
-  const std::int32_t thread = current_thread_id();
-  if (std::exchange(user_, thread) != thread) share_.adopt();
-}
+LineJob::~LineJob() { context_.end(); }
 
 void LineJob::keep_long_apart(const RecordFraming& framing) noexcept {
   using Kind = RecordFraming::Kind;
@@ -56,22 +41,24 @@ void LineJob::keep_long_apart(const RecordFraming& framing) noexcept {
 void LineJob::start(std::optional<std::uint64_t> bytes) {
   runs_.reset();
   warmer_.reset();
-  plan_ = plan_lines(resources_, bytes);
-  BlockPoolOptions options;
-  options.block_bytes = plan_.block_bytes;
-  options.pool_bytes = plan_.pool_blocks * plan_.block_bytes;
-  options.warming = Warming::kOnDemand;
-  options.name = "memory of the sort";
-  pool_.emplace(options);
-  RunStoreOptions for_store = run_store_options(resources_, folders_);
+  plan_ = plan_lines(context_, bytes);
+  context_.make_pool(plan_.block_bytes, plan_.pool_blocks, Warming::kOnDemand,
+                     "memory of the sort");
+  RunStoreOptions for_store = context_.run_store_options();
   for_store.sparse = plan_.compression == RunCompression::kAlways;
-  runs_.emplace(order_, plan_, *pool_, watch_, std::move(for_store));
+  runs_.emplace(order_, plan_, pool(), watch(), std::move(for_store));
   const auto* const composed = dynamic_cast<const ComposedKey*>(line_order_.keys.get());
   long_lines_.emplace(order_, delimiter_, composed != nullptr ? composed->byte_map() : nullptr,
-                      plan_.memory_bytes, folders_, watch_);
+                      plan_.memory_bytes, context_.folders(), watch());
   // Where the input decides, what is kept apart does not begin to be in the middle of it.
   fits_ = bytes ? *bytes <= plan_.arena_bytes : !order_.input_decides;
   team_.emplace(plan_.threads);
+  if (ActivityLog* const log = Working::log()) {
+    team_->work_within([log](unsigned number, const std::function<void()>& work) {
+      const Working working(log, "worker", number);
+      work();
+    });
+  }
   memory_.emplace(plan_.arena_bytes);
   warmer_.emplace();
   if (order_.unique || order_.counted) recent_.emplace(plan_.arena_bytes, order_);
@@ -107,7 +94,8 @@ std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t byte
 }
 
 void LineJob::take(std::span<const std::string_view> records) {
-  note_user();
+  context_.note_user();
+  const WorkSpan span(SpanKind::kTake);
   batch_begin_ = records_;
   while (records_ - batch_begin_ < records.size()) {
     const auto left = records.subspan(records_ - batch_begin_);
@@ -257,7 +245,7 @@ void LineJob::make_room() {
   sort(full);
   if (recent_ && full.drop_equal()) return;
   background_.finish();
-  watch_.expect_going();
+  watch().expect_going();
   if (!order_.input_decides) fits_ = false;
   if (arenas_.size() == 1) {
     write_run(full, ArenaCursor(full), false);
@@ -281,7 +269,19 @@ void LineJob::fill(std::size_t arena) {
 
 void LineJob::sort(LineArena& arena) {
   if (recent_) recent_->forget();
+  const WorkSpan span(SpanKind::kSort);
   arena.sort(*team_);
+}
+
+// Takes what others have given back meanwhile.
+void LineJob::grow() {
+  LinePlan larger = plan_;
+  const auto blocks_with = [&](std::uint64_t more) {
+    return larger.add_memory_for_merging(more) ? larger.pool_blocks : 0;
+  };
+  if (!context_.grow(blocks_with)) return;
+  plan_ = larger;
+  runs_->use(pool());
 }
 
 // Those of the arena that the cursor has not been at.
@@ -301,16 +301,16 @@ void LineJob::write_run(const LineArena& arena, ArenaCursor cursor, bool beside)
         },
         [&](std::uint64_t bytes) {
           if (beside) {
-            watch_.add_beside(bytes);
+            watch().add_beside(bytes);
           } else {
-            watch_.expect_going();
+            watch().expect_going();
           }
         });
   });
 }
 
 void LineJob::end_forming(bool slowly) {
-  note_user();
+  context_.note_user();
   warmer_.reset();
   background_.finish();
   long_lines_->sort();
@@ -325,7 +325,8 @@ void LineJob::end_forming(bool slowly) {
   }
   arenas_.clear();
   memory_.reset();  // for the blocks of the merge
-  runs_->reduce(slowly && share_.bytes() != 0);
+  if (!context_.others_wait()) grow();
+  runs_->reduce_to_one_merge(slowly && context_.shares_memory());
 }
 
 }  // namespace vortex::inline v0

@@ -19,6 +19,7 @@
 #include "lines/long_lines.h"
 #include "lines/recent_keys.h"
 #include "lines/stored_record.h"
+#include "sort/job/sort_context.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/thread_team.h"
@@ -72,11 +73,12 @@ class LineJob final : private MemoryLender {
   void start(std::optional<std::uint64_t> bytes);
   // Before start(): the caller writes long records itself, which are kept apart then.
   void keep_long_apart(const RecordFraming& framing) noexcept;
+  // end_forming() may enlarge it for merging, when the sort has a share of a budget.
   const LinePlan& plan() const noexcept { return plan_; }
   const StoredOrder& order() const noexcept { return order_; }
-  BlockPool& pool() noexcept { return *pool_; }
+  BlockPool& pool() noexcept { return *context_.pool(); }
   LineRuns& runs() noexcept { return *runs_; }
-  SortWatch& watch() noexcept { return watch_; }
+  SortWatch& watch() noexcept { return context_.watch(); }
   // The threads are idle outside take() and end_forming().
   detail::ThreadTeam& team() noexcept { return *team_; }
 
@@ -115,10 +117,7 @@ class LineJob final : private MemoryLender {
 
  private:
   bool give_back(std::uint64_t wanted) noexcept override;
-  void give_back_retired() noexcept;
   void give_back_free_room() noexcept;
-  void give(std::uint64_t bytes) noexcept;
-  void note_user() noexcept;
   void divide(unsigned parts);
   void take_with_key(std::string_view key, std::string_view record);
   void take_long(std::string_view record);
@@ -131,17 +130,13 @@ class LineJob final : private MemoryLender {
   void make_room();
   void fill(std::size_t arena);
   void sort(LineArena& arena);
+  void grow();
   void write_run(const LineArena& arena, ArenaCursor cursor, bool beside);
 
   const LineOrder line_order_;
   StoredOrder order_;
-  SortResources resources_;
-  MemoryShare share_;      // outlives all memory
-  std::int32_t user_ = 0;  // the thread that used it last
-  const std::vector<std::string> folders_;
-  SortWatch watch_;
+  SortContext context_;  // outlives all memory
   LinePlan plan_;
-  std::optional<BlockPool> pool_;
   std::optional<LineRuns> runs_;
   std::optional<LongLines> long_lines_;
   std::optional<KeysOfLongLines> keys_of_long_lines_;
@@ -164,7 +159,6 @@ class LineJob final : private MemoryLender {
   FutexMutex lending_mutex_;  // guards what follows, and the share while it is lent
   std::span<const std::unique_ptr<RunMerge>> lent_merges_;
   std::function<bool()> spill_;
-  std::size_t given_back_ = 0;  // of the pool's retired blocks
 
   BackgroundTask background_;  // writes a run; the first to go
 };

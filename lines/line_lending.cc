@@ -26,22 +26,11 @@ std::uint64_t give_pages_back(const char* begin, const char* end) noexcept {
 
 }  // namespace
 
-void LineJob::give(std::uint64_t bytes) noexcept {
-  const std::uint64_t now = share_.bytes();
-  share_.shrink_to(now - std::min(now, bytes));
-}
-
-// The memory of the blocks that have left the pool since the last time.
-void LineJob::give_back_retired() noexcept {
-  const std::size_t retired = pool_->statistics().blocks_retired;
-  give((retired - std::exchange(given_back_, retired)) * plan_.block_bytes);
-}
-
 // What records in memory, which are sorted, have left.
 void LineJob::give_back_free_room() noexcept {
-  if (share_.bytes() == 0) return;
+  if (!context_.shares_memory()) return;
   const std::span<const char> room = arenas_[filling_]->free_room();
-  give(give_pages_back(room.data(), room.data() + room.size()));
+  context_.give_back(give_pages_back(room.data(), room.data() + room.size()));
 }
 
 bool LineJob::give_back(std::uint64_t /*wanted*/) noexcept {
@@ -49,32 +38,32 @@ bool LineJob::give_back(std::uint64_t /*wanted*/) noexcept {
   if (spill_) return spill_();
   bool more = false;
   for (const auto& merge : lent_merges_) more = merge->give_back() || more;
-  give_back_retired();
+  context_.give_back_retired();
   return more;
 }
 
 void LineJob::lend_of(std::span<const std::unique_ptr<RunMerge>> merges) {
-  if (share_.bytes() == 0) return;
+  if (!context_.shares_memory()) return;
   {
     const std::lock_guard lock(lending_mutex_);
     spill_ = {};
     lent_merges_ = merges;
-    pool_->retire(kAllBlocks);
-    give_back_retired();
+    pool().retire(kAllBlocks);
+    context_.give_back_retired();
   }
-  share_.lend_by(*this);
+  context_.lend_by(*this);
 }
 
 void LineJob::lend_of(std::function<bool()> spill) {
-  if (share_.bytes() == 0) return;
+  if (!context_.shares_memory()) return;
   {
     const std::lock_guard lock(lending_mutex_);
     spill_ = std::move(spill);
   }
-  share_.lend_by(*this);
+  context_.lend_by(*this);
 }
 
-void LineJob::end_lending() noexcept { share_.end_lending(); }
+void LineJob::end_lending() noexcept { context_.end_lending(); }
 
 std::unique_ptr<RunMerge> LineJob::spilled(const ArenaCursor& rest) {
   write_run(arena(), rest, false);
@@ -98,10 +87,10 @@ void LineJob::give_arena_back(std::string_view kept) noexcept {
   const std::span<const char> room = arena().free_room();
   const std::uint64_t page = os::page_bytes();
   const std::uint64_t before = room.size() < 2 * page ? 0 : room.size() - 2 * page;
-  give(given - std::min(given, before + 2 * page));
+  context_.give_back(given - std::min(given, before + 2 * page));
   // Blocks that the merge has not been promised are no part of what is left of the share.
-  pool_->retire(kAllBlocks);
-  given_back_ = pool_->statistics().blocks_retired;
+  pool().retire(kAllBlocks);
+  context_.forget_retired();
   arenas_.clear();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lines/stored_record.h"
+#include "vortex/os/activity.h"
 
 namespace vortex::inline v0 {
 
@@ -32,6 +33,8 @@ class LineMerge {
         leaves_(std::bit_ceil(std::max<std::size_t>(cursors.size(), 1))),
         losers_(leaves_),
         winners_(2 * leaves_) {}
+
+  static constexpr SpanKind kWork = SpanKind::kMerge;
 
   // Reads the first records; next() can be called then.
   void start() {

@@ -7,11 +7,9 @@
 #include "lines/block_forecasts.h"
 #include "lines/block_packer.h"
 #include "lines/framed_input.h"
-#include "lines/input_text.h"
 #include "lines/line_run.h"
-#include "lines/record_keys.h"
-#include "sort/job/least_memory.h"
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/merge_passes.h"
+#include "sort/plan/least_memory.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/saturating.h"
 #include "vortex/detail/thread_team.h"
@@ -23,9 +21,6 @@ namespace vortex::inline v0 {
 namespace {
 
 constexpr std::uint64_t kMinMemoryBytes = std::uint64_t{1} << 20;
-// The program's part of the memory, as in sorts of fixed records.
-constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20;
-constexpr std::uint64_t kProgramShare = 32;
 constexpr std::size_t kMaxBlock = std::size_t{1} << 20;
 constexpr std::size_t kSmallBlock = std::size_t{64} << 10;
 // So many times its text is the memory of a run of short lines: half of the memory is filled while
@@ -45,29 +40,11 @@ constexpr std::uint64_t kWriteBehindShare = 20;
 // A writer for each thread, for parts of the output of a sort in memory, where all of them take no
 // more of it.
 constexpr std::uint64_t kAllWritersShare = 32;
-// Blocks that a merge reads ahead: two of each disk and these at least, or it would wait; and no
-// more than so many of each run and each disk, for blocks that are used for the first time take
-// time.
-constexpr std::size_t kLeastAhead = 4;
-constexpr std::size_t kMostAheadOfRun = 4;
-constexpr std::size_t kMostAheadOfDisk = 16;
 // The forecasts of all runs take so small a part of the memory, and each has so many bytes.
 constexpr std::uint64_t kForecastShare = 32;
 constexpr std::uint64_t kMostForecastShare = 8;
 constexpr std::uint64_t kLeastForecastBytes = 16;
 constexpr std::uint64_t kMostForecastBytes = 256;
-// What a merge keeps of each block of its runs: its place in the order of need and in the order of
-// fetching, its buffer, and what it takes to find them.
-constexpr std::uint64_t kBytesOfMergedBlock = 64;
-// The keys of short records of an input that is merged, and copies of the one before; where it has
-// little text, so many times as much, and what keeps them.
-constexpr std::uint64_t kShortBytesOfInput = 12 * kLongRecord;
-constexpr std::uint64_t kShortTimesText = 16;
-constexpr std::uint64_t kLeastBytesOfInput = std::uint64_t{4} << 10;
-// An input that is merged gets a buffer of so many bytes: less takes more calls than it saves
-// merges, and more saves nothing.
-constexpr std::uint64_t kLeastBuffer = std::uint64_t{16} << 10;
-constexpr std::uint64_t kMostBuffer = std::uint64_t{256} << 10;
 // Compressing runs takes so small a part of the memory at most, the second where it is demanded.
 constexpr std::uint64_t kPackingShare = 16;
 constexpr std::uint64_t kDemandedPackingShare = 4;
@@ -101,7 +78,26 @@ std::uint64_t plan_forecasts(LinePlan& plan, std::uint64_t memory,
                   memory / kMostForecastShare);
 }
 
-std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> bytes) {
+// Where requests cost a disk as much as many bytes, the block with which all passes take least of
+// it: larger ones take fewer requests, and may take more passes.
+std::size_t block_for_requests(std::size_t least, std::uint64_t memory, std::uint64_t runs,
+                               std::uint64_t request_cost) {
+  const auto cost = [&](std::size_t block) {
+    const std::uint64_t blocks = memory / block;
+    const std::uint64_t order = (blocks - std::min(blocks, kOtherBlocks)) / kBlocksOfRun;
+    return (1.0 + merge_passes(runs, std::max<std::uint64_t>(order, 2))) *
+           (1 + static_cast<double>(request_cost) / static_cast<double>(block));
+  };
+  std::size_t best = least;
+  for (std::size_t block = 2 * least;
+       block <= kMaxBlockBytes && block <= memory / (3 * kBlocksOfRun + kOtherBlocks); block *= 2) {
+    if (cost(block) < cost(best)) best = block;
+  }
+  return best;
+}
+
+std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> bytes,
+                           std::uint64_t request_cost) {
   const std::uint64_t run_bytes = memory / kMemoryOfRun;
   const std::uint64_t runs = bytes ? *bytes / run_bytes + 1 : kAssumedRuns;
   const std::uint64_t wanted = memory / (kBlocksOfRun * runs + kOtherBlocks);
@@ -115,7 +111,9 @@ std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> by
          2 * BlockPool::maps_needed(memory / chosen) > MapBudget::available()) {
     chosen *= 2;
   }
-  return chosen;
+  return request_cost < kExpensiveRequest || runs < 2
+             ? chosen
+             : block_for_requests(chosen, memory, runs, request_cost);
 }
 
 // The arena gets what reading ahead of records and writing behind them leave. Returns the bytes of
@@ -139,26 +137,6 @@ std::uint64_t plan_forming(LinePlan& plan, std::uint64_t memory, std::size_t rea
   return blocks * plan.block_bytes;
 }
 
-PrefetchOptions options_of(const LinePlan& plan, std::uint64_t runs, std::uint64_t longest) {
-  PrefetchOptions options;
-  options.disks = plan.disks;
-  options.held_blocks =
-      static_cast<std::size_t>(runs) * RunCursor::window_blocks(longest, plan.block_bytes);
-  return options;
-}
-
-std::size_t least_ahead(const LinePlan& plan) {
-  return std::max<std::size_t>(2 * std::size_t{plan.disks}, kLeastAhead);
-}
-
-// Stripes are read of blocks that the merge has left, so it must not hold more of a run than one.
-PrefetchKind kind_for(const LinePlan& plan, std::uint64_t longest) {
-  const bool holds_more =
-      RunCursor::window_blocks(longest, plan.block_bytes) > std::size_t{plan.disks} + 1;
-  return plan.prefetch == PrefetchKind::kStriped && holds_more ? PrefetchKind::kOptimal
-                                                               : plan.prefetch;
-}
-
 // A plan with this memory, if there is one.
 std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t memory_bytes,
                                   std::optional<std::uint64_t> bytes) {
@@ -166,12 +144,13 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
   LinePlan plan;
   plan.memory_bytes = memory_bytes;
   plan.threads = detail::ThreadTeam::resolve(resources.threads);
-  std::uint64_t memory =
-      plan.memory_bytes - std::min(plan.memory_bytes / kProgramShare, kProgramBytes);
+  std::uint64_t memory = plan.memory_bytes - program_bytes(plan.memory_bytes);
   plan.prefetch = resources.prefetch;
   plan.disks = static_cast<unsigned>(std::max<std::size_t>(resources.folders.size(), 1));
-  plan.block_bytes =
-      resources.block_bytes != 0 ? resources.block_bytes : suitable_block(memory, bytes);
+  plan.request_cost_bytes = resources.request_cost_bytes.value_or(0);
+  plan.block_bytes = resources.block_bytes != 0
+                         ? resources.block_bytes
+                         : suitable_block(memory, bytes, plan.request_cost_bytes);
   // One writer, and a merge of each thread.
   const std::uint64_t packing = (plan.threads + 1) * BlockPacker::memory_bytes(plan.block_bytes);
   const bool demanded = resources.compression == RunCompression::kAlways;
@@ -211,6 +190,12 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
 // Without a look at what the process may take.
 LinePlan plan_in_memory_of(const SortResources& resources, std::optional<std::uint64_t> bytes) {
   if (auto plan = try_lines(resources, resources.memory_bytes, bytes)) return *plan;
+  if (resources.request_cost_bytes.value_or(0) != 0) {
+    // Blocks that are good for the disk are too large.
+    SortResources cheap = resources;
+    cheap.request_cost_bytes = 0;
+    return plan_in_memory_of(cheap, bytes);
+  }
   const std::uint64_t enough =
       least_memory(resources.memory_bytes, [&](std::uint64_t memory_bytes) -> bool {
         return try_lines(resources, memory_bytes, bytes).has_value();
@@ -286,6 +271,26 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
   space.refuse(bytes);
 }
 
+LinePlan plan_lines(const SortContext& context, std::optional<std::uint64_t> bytes) {
+  SortResources resources = context.resources();
+  resources.request_cost_bytes = context.request_cost(bytes);
+  return plan_lines(resources, bytes);
+}
+
+bool LinePlan::add_memory_for_merging(std::uint64_t bytes) {
+  if (bytes > kMaxSortMemoryBytes - std::min(memory_bytes, kMaxSortMemoryBytes)) return false;
+  LinePlan larger = *this;
+  larger.memory_bytes += bytes;
+  larger.pool_blocks += static_cast<std::size_t>(bytes / (block_bytes + kBytesBesideBlock));
+  const ProcessSpace space;
+  if (2 * BlockPool::maps_needed(larger.pool_blocks) > MapBudget::available() ||
+      (space.is_limited() && !space.holds(larger, 0))) {
+    return false;
+  }
+  *this = larger;
+  return true;
+}
+
 // The pool, and streams of whole blocks, each with a guard behind it.
 std::uint64_t LinePlan::address_space_bytes(std::optional<std::uint64_t> bytes) const {
   const auto stream = [&](std::uint64_t length) {
@@ -317,91 +322,6 @@ unsigned LinePlan::writers_at_once() const {
   const std::size_t of_one = FileWriterBase::blocks_needed(writer, block_bytes);
   return static_cast<unsigned>(
       std::clamp<std::size_t>(forming_blocks / of_one, 1, std::max(threads, 1U)));
-}
-
-// What each of so many merges has for reading; what they keep of the blocks is not used for blocks.
-std::size_t LinePlan::reading_blocks(std::uint64_t blocks, unsigned merges) const {
-  const std::uint64_t kept = detail::units_for(blocks * kBytesOfMergedBlock, block_bytes);
-  const std::uint64_t each = (pool_blocks - std::min<std::uint64_t>(pool_blocks, kept)) / merges;
-  return static_cast<std::size_t>(each - std::min<std::uint64_t>(each, writing_blocks()));
-}
-
-std::size_t LinePlan::least_buffers(PrefetchKind kind, std::uint64_t runs, std::uint64_t longest,
-                                    std::size_t ahead) const {
-  const PrefetchOptions options = options_of(*this, runs, longest);
-  return std::max(minimum_read_buffers(kind, options, static_cast<std::uint32_t>(runs)),
-                  options.held_blocks + ahead);
-}
-
-std::uint64_t LinePlan::most_runs(std::uint64_t longest, std::uint64_t blocks,
-                                  unsigned parts) const {
-  const std::size_t reading = reading_blocks(blocks, parts);
-  std::uint64_t runs = reading / RunCursor::window_blocks(longest, block_bytes);
-  const PrefetchKind kind = kind_for(*this, longest);
-  while (runs >= 2 && least_buffers(kind, runs, longest, least_ahead(*this)) > reading) --runs;
-  if (runs >= 2) return runs;
-  // Two, if they can be merged at all.
-  return least_buffers(PrefetchKind::kOptimal, 2, longest, 1) <= reading ? 2 : runs;
-}
-
-LinePrefetch LinePlan::prefetch_of(const LineMergeSize& size, unsigned merges) const {
-  LinePrefetch prefetch{kind_for(*this, size.longest), options_of(*this, size.runs, size.longest)};
-  const std::size_t reading = reading_blocks(size.blocks, merges);
-  std::size_t least = least_buffers(prefetch.kind, size.runs, size.longest, 1);
-  if (least > reading) {
-    prefetch.kind = PrefetchKind::kOptimal;
-    least = least_buffers(prefetch.kind, size.runs, size.longest, 1);
-  }
-  const std::size_t ahead = std::max<std::size_t>(
-      kMostAheadOfRun * static_cast<std::size_t>(size.runs), kMostAheadOfDisk * disks);
-  prefetch.options.buffers =
-      std::max(least, std::min(reading, prefetch.options.held_blocks + ahead));
-  return prefetch;
-}
-
-unsigned LinePlan::merges_at_once(const LineMergeSize& size) const {
-  const std::size_t least =
-      least_buffers(kind_for(*this, size.longest), size.runs, size.longest, least_ahead(*this));
-  unsigned merges = std::max(threads, 1u);
-  while (merges > 1 && least > reading_blocks(size.blocks, merges)) --merges;
-  return merges;
-}
-
-// Half of the memory is for records that cross the borders of blocks, for keys, and for copies.
-std::uint64_t LinePlan::most_inputs() const {
-  const std::size_t writing = writing_blocks();
-  if (pool_blocks / 2 <= writing) return 0;
-  return (pool_blocks / 2 - writing) / FileReaderBase::blocks_needed(merged_reader, block_bytes);
-}
-
-std::uint64_t LinePlan::bytes_for_inputs() const {
-  const std::size_t half = pool_blocks / 2;
-  return (half - std::min(half, writing_blocks())) * block_bytes;
-}
-
-MergedInput LinePlan::merged_input(std::uint64_t inputs, std::optional<std::uint64_t> bytes) const {
-  MergedInput input;
-  const std::uint64_t in_blocks =
-      FileReaderBase::blocks_needed(merged_reader, block_bytes) * block_bytes;
-  const std::uint64_t text = std::min(bytes.value_or(kShortBytesOfInput), kShortBytesOfInput);
-  input.short_bytes = std::min(kShortTimesText * text + kLeastBytesOfInput, kShortBytesOfInput);
-  const bool blocks_fit = inputs <= most_inputs();
-  input.in_blocks = blocks_fit && bytes.value_or(0) > InputText::kShort;
-  const std::uint64_t share = bytes_for_inputs() / inputs;
-  const std::uint64_t buffer = blocks_fit ? std::min(in_blocks, kMostBuffer)
-                                          : std::clamp(share - std::min(share, kShortBytesOfInput),
-                                                       kLeastBuffer, kMostBuffer);
-  input.buffer_bytes = static_cast<std::size_t>(buffer);
-  input.reading_bytes =
-      input.in_blocks ? in_blocks : std::min(buffer, bytes.value_or(buffer) + kLeastBytesOfInput);
-  return input;
-}
-
-std::uint64_t LinePlan::bytes_beside_inputs(const MergedInput& together) const {
-  const std::uint64_t all = pool_blocks * block_bytes;
-  const std::uint64_t taken = together.reading_bytes + writing_blocks() * block_bytes;
-  const std::uint64_t left = all - std::min(all, taken);
-  return left - std::min(together.short_bytes, left / 4 * 3);
 }
 
 }  // namespace vortex::inline v0

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "sort/job/sort_context.h"
 #include "sort/merge/prefetch_policy.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -39,6 +40,7 @@ struct MergedInput {
 struct LinePlan {
   std::uint64_t memory_bytes = 0;  // all of it
   unsigned threads = 1;
+  std::uint64_t request_cost_bytes = 0;  // of the slowest disk for runs
   std::size_t block_bytes = 0;
   std::size_t pool_blocks = 0;       // those that are in use at the same time, at most
   std::size_t forming_blocks = 0;    // the same beside arenas
@@ -76,6 +78,11 @@ struct LinePlan {
   // What a merge of them leaves to long records and their keys: half of the memory, or more.
   std::uint64_t bytes_beside_inputs(const MergedInput& together) const;
 
+  // So many bytes more than the plan was made for, when runs have been formed and the pool is to be
+  // made anew for merging them. Returns whether the process may take that; if not, nothing has
+  // changed.
+  bool add_memory_for_merging(std::uint64_t bytes);
+
   // What the sort of so many bytes takes of the address space in any phase, the stacks of threads
   // not counted, and of private memory.
   std::uint64_t address_space_bytes(std::optional<std::uint64_t> bytes) const;
@@ -91,9 +98,12 @@ struct LinePlan {
                             std::size_t ahead) const;
 };
 
-// The resources name their memory; `bytes` is the length of the input, if it is known. Takes less
+// The resources name their memory, and what a request costs a disk unless that counts for nothing;
+// `bytes` is the length of the input, if it is known. Takes less
 // memory, and fewer threads, where the limits of the process leave no room for them. Throws
 // Error(ENOMEM) when the memory is too small, with the least that would do, or when a limit is.
 LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t> bytes);
+// The same with the resources of a sort, whose disks may be measured.
+LinePlan plan_lines(const SortContext& context, std::optional<std::uint64_t> bytes);
 
 }  // namespace vortex::inline v0

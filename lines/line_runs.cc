@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "lines/merge_blocks.h"
-#include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_kind.h"
 #include "sort/merge/running_merge.h"
 #include "vortex/error.h"
@@ -22,12 +21,6 @@ std::uint64_t longest_of(const std::vector<LineRun>& runs) noexcept {
   std::uint64_t longest = 0;
   for (const LineRun& run : runs) longest = std::max(longest, run.longest);
   return longest;
-}
-
-std::uint64_t bytes_of(const LineRun* begin, const LineRun* end) noexcept {
-  std::uint64_t bytes = 0;
-  for (; begin != end; ++begin) bytes += begin->run.bytes;
-  return bytes;
 }
 
 LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
@@ -74,89 +67,64 @@ RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& 
 
 LineRuns::LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool,
                    SortWatch& watch, RunStoreOptions for_store)
-    : order_(order), plan_(plan), pool_(pool), watch_(watch), for_store_(std::move(for_store)) {}
-
-std::uint64_t LineRuns::bytes() const noexcept {
-  return bytes_of(runs_.data(), runs_.data() + runs_.size());
-}
+    : RunSet(pool, watch, std::move(for_store)), order_(order), plan_(plan) {}
 
 void LineRuns::form(std::uint64_t most_bytes,
                     const std::function<void(LineRunWriter& run)>& write) {
-  add(most_bytes, write);
-  ++counts_.runs;
+  runs_.push_back(write_run(most_bytes, write));
+  count_run();
 }
 
-void LineRuns::count_merge_of_inputs(unsigned merges) noexcept {
-  counts_.merges += merges;
-  counts_.passes = 1;
-}
-
-void LineRuns::add(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write) {
-  if (!store_) {
-    packing_.emplace(plan_.compression, plan_.block_bytes);
-    store_.emplace(pool_, for_store_);
-  }
-  LineRunWriter writer(*store_, order_, *packing_, plan_.run_write_behind, plan_.forecast_bytes,
-                       most_bytes, watch_.stop());
+LineRun LineRuns::write_run(std::uint64_t most_bytes,
+                            const std::function<void(LineRunWriter& run)>& write) {
+  open();
+  if (!packing_) packing_.emplace(plan_.compression, plan_.block_bytes);
+  LineRunWriter writer(store(), order_, *packing_, plan_.run_write_behind, plan_.forecast_bytes,
+                       most_bytes, watch().stop());
   write(writer);
   LineRun run = writer.finish();
-  counts_.bytes += run.stored_bytes();
-  runs_.push_back(std::move(run));
+  count_bytes(run.stored_bytes());
+  return run;
 }
 
-void LineRuns::reduce(bool to_half) {
+void LineRuns::reduce_to_one_merge(bool in_half) {
   const std::uint64_t longest = longest_of(runs_);
   const std::uint64_t blocks = size_of(runs_).blocks;
   const std::uint64_t most = plan_.most_runs(longest, blocks);
-  const std::uint64_t in_half = to_half ? plan_.most_runs(longest, blocks, 2) : most;
-  const std::uint64_t left = in_half >= 2 ? in_half : most;
+  const std::uint64_t of_half = in_half ? plan_.most_runs(longest, blocks, 2) : most;
+  const std::uint64_t left = of_half >= 2 ? of_half : most;
   if (runs_.size() <= std::max<std::uint64_t>(left, 1)) return;
   if (most < 2) {
-    throw Error(ENOMEM, "merging lines of up to " + format_bytes(longest_of(runs_)) + " with " +
+    throw Error(ENOMEM, "merging lines of up to " + format_bytes(longest) + " with " +
                             format_bytes(plan_.memory_bytes) +
                             " of memory: no two runs fit; raise it");
   }
-  while (runs_.size() > left) {
-    const MergePass pass = next_merge_pass(runs_.size(), left, most);
-    merge_neighbours(pass);
-    ++counts_.passes;
-  }
+  reduce(left, most);
 }
 
-// Merges the first runs, which are the longest by then, no more than once a pass.
-void LineRuns::merge_neighbours(const MergePass& pass) {
-  std::vector<LineRun> before = std::exchange(runs_, {});
-  watch_.begin(SortPhase::kMerging, bytes_of(before.data(), before.data() + pass.merged));
-  std::size_t first = 0;
-  for (std::uint64_t groups = pass.groups; groups > 0; --groups) {
-    watch_.expect_going();
-    const std::size_t last = first + (pass.merged - first + groups - 1) / groups;
-    auto group =
-        std::make_shared<std::vector<LineRun>>(std::make_move_iterator(before.begin() + first),
-                                               std::make_move_iterator(before.begin() + last));
-    first = last;
-    // The prefixes of records may take more bytes than in the runs that are merged.
-    std::uint64_t most_bytes = bytes_of(group->data(), group->data() + group->size());
-    for (const LineRun& run : *group) most_bytes += run.end.records * kRunPrefixBytes;
-    add(most_bytes, [&](LineRunWriter& writer) {
-      RunMerge merge(group, whole_merge(*group), plan_.prefetch_of(size_of(*group)), order_, false,
-                     watch_.stop());
-      forget_forecasts(*std::exchange(group, nullptr));
-      guarded([&] { merge.start(); }).throw_if_failed();
-      for_each_record(
-          merge,
-          [&](const RunMerge& at) { writer.append(at.stored(), at.in_common(), at.count()); },
-          [&](std::uint64_t bytes) { watch_.add(bytes); });
-    });
-    ++counts_.merges;
-  }
-  std::move(before.begin() + static_cast<std::ptrdiff_t>(first), before.end(),
-            std::back_inserter(runs_));
+void LineRuns::merge_to_one(std::size_t first, std::size_t count) {
+  const auto begin = runs_.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto end = begin + static_cast<std::ptrdiff_t>(count);
+  auto group = std::make_shared<std::vector<LineRun>>(std::make_move_iterator(begin),
+                                                      std::make_move_iterator(end));
+  runs_.erase(begin, end);
+  // The prefixes of records may take more bytes than in the runs that are merged.
+  std::uint64_t most_bytes = 0;
+  for (const LineRun& run : *group) most_bytes += run.run.bytes + run.end.records * kRunPrefixBytes;
+  LineRun merged = write_run(most_bytes, [&](LineRunWriter& writer) {
+    RunMerge merge(group, whole_merge(*group), plan_.prefetch_of(size_of(*group)), order_, false,
+                   watch().stop());
+    forget_forecasts(*std::exchange(group, nullptr));
+    guarded([&] { merge.start(); }).throw_if_failed();
+    for_each_record(
+        merge, [&](const RunMerge& at) { writer.append(at.stored(), at.in_common(), at.count()); },
+        [&](std::uint64_t bytes) { watch().add(bytes); });
+  });
+  runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(first), std::move(merged));
 }
 
 std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) {
-  ++counts_.merges;
-  ++counts_.passes;
+  count_last_merge();
   const auto runs = std::make_shared<std::vector<LineRun>>(std::exchange(runs_, {}));
   const LineMergeSize size = size_of(*runs);
   const std::vector<MergePart> parts =
@@ -167,7 +135,7 @@ std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) 
   std::vector<std::unique_ptr<RunMerge>> merges;
   for (const MergePart& part : parts) {
     merges.push_back(
-        std::make_unique<RunMerge>(runs, part, prefetch, order_, punch_holes, watch_.stop()));
+        std::make_unique<RunMerge>(runs, part, prefetch, order_, punch_holes, watch().stop()));
   }
   forget_forecasts(*runs);
   return merges;

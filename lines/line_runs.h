@@ -1,4 +1,4 @@
-// The runs of a sort of lines, until few enough are left.
+// The runs of a sort of records of any length.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@
 #include "lines/line_run.h"
 #include "lines/run_division.h"
 #include "lines/stored_record.h"
-#include "sort/merge/merge_passes.h"
+#include "sort/job/run_set.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/guarded.h"
+#include "vortex/os/activity.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
@@ -40,6 +41,7 @@ class RunMerge {
     prefetcher_->start();
     merge_->start();
   }
+  static constexpr SpanKind kWork = SpanKind::kMerge;
   bool next() { return merge_->next(); }
   const StoredRecord& stored() const noexcept { return merge_->stored(); }
   std::uint64_t in_common() const noexcept { return merge_->in_common(); }
@@ -65,57 +67,48 @@ class RunMerge {
   std::optional<LineMerge<RunCursor>> merge_;
 };
 
-// Keeps runs in the order in which they were added, and merges neighbours. The plan, the pool and
-// the watch outlive it. One thread at a time; after an exception it can only be destroyed.
-class LineRuns {
+// Runs of records of any length. The plan outlives it.
+class LineRuns final : public RunSet {
  public:
   LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool, SortWatch& watch,
            RunStoreOptions for_store);
 
-  bool empty() const noexcept { return runs_.empty(); }
-  const RunCounts& counts() const noexcept { return counts_; }
-  std::uint64_t bytes() const noexcept;
+  std::size_t size() const noexcept override { return runs_.size(); }
 
   // Calls `write` with the writer of a new run of `most_bytes` at most. Throws what `write` throws
   // and what the disks report.
   void form(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
-  // Counts merges of inputs, whose results take the place of runs that were formed.
-  void count_merge_of_inputs(unsigned merges) noexcept;
 
   // Merges until one merge can take all that are left, in half of the memory if that is to do and
   // two fit in it. Throws Error(ENOMEM) when the memory does not hold a merge of two.
-  void reduce(bool to_half);
+  void reduce_to_one_merge(bool in_half);
   // The last merge, whose records come next: in several parts, `most_parts` at most, which lie one
   // behind the other and may be merged at the same time; in one where the memory or the runs are
   // small, or records are long.
   std::vector<std::unique_ptr<RunMerge>> merge_all(unsigned most_parts = 1);
 
-  // Closes the files, which gives their room back. Merges and runs must be gone.
-  void close() noexcept { store_.reset(); }
-
  private:
-  void merge_neighbours(const MergePass& pass);
-  void add(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
+  std::uint64_t bytes_of_run(std::size_t run) const noexcept override {
+    return runs_[run].run.bytes;
+  }
+  void merge_to_one(std::size_t first, std::size_t count) override;
+  LineRun write_run(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
 
   const StoredOrder order_;
   const LinePlan& plan_;
-  BlockPool& pool_;
-  SortWatch& watch_;
-  const RunStoreOptions for_store_;
   std::optional<RunPacking> packing_;
-  std::optional<RunStore> store_;
   std::vector<LineRun> runs_;
-  RunCounts counts_;
 };
 
 // Calls `use` for each record that the cursor goes to, and `told` now and then with the bytes of
-// those since the last time. A Cursor has next(), stored() and count(). Throws the failures of
-// streams that the cursor or `use` meets, and what `told` throws.
+// those since the last time. A Cursor has next(), stored() and count(), and kWork for traces.
+// Throws the failures of streams that the cursor or `use` meets, and what `told` throws.
 template <typename Cursor, typename Use, typename Told>
 void for_each_record(Cursor& cursor, const Use& use, const Told& told) {
   bool more = true;
   while (more) {
     std::uint64_t bytes = 0;
+    const WorkSpan span(Cursor::kWork);
     guarded([&] {
       while (bytes < SortWatch::kNoteBytes && (more = cursor.next())) {
         use(cursor);

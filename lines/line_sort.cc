@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -24,13 +23,12 @@
 #include "lines/output_pieces.h"
 #include "lines/small_line_files.h"
 #include "lines/text_cursor.h"
+#include "sort/job/file_sort.h"
 #include "sort/job/sort_files.h"
 #include "vortex/detail/saturating.h"
 #include "vortex/error.h"
-#include "vortex/external_sort.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
-#include "vortex/os/steady_time.h"
 
 namespace vortex::inline v0 {
 namespace {
@@ -48,29 +46,28 @@ constexpr std::uint64_t kRunOfUnknown = 16;
 // What an input may lack at its end, and the output has: a quote and a delimiter.
 constexpr std::uint64_t kMostMissing = 2;
 
-// The output as sorts of fixed records have it: to files all records are bytes.
-ExternalSortOptions for_files(const LineSortOptions& options) {
-  ExternalSortOptions files;
-  files.output = options.output;
-  files.resources = options.resources;
-  return files;
-}
-
 // A sort or a merge of files, once.
-class LineFiles {
+class LineFiles final : public RecordKind {
  public:
   LineFiles(const LineSortOptions& options, BegunFiles begun)
       : options_(options),
         inputs_(options, std::move(begun.inputs)),
-        for_files_(for_files(options)),
-        files_(for_files_, std::move(begun.output)),
+        machine_(options, std::move(begun.output)),
+        files_(machine_.files()),
         job_(options.order, options.resources, files_.folders()) {}
-  LineFiles(const LineFiles&) = delete;
-  LineFiles& operator=(const LineFiles&) = delete;
 
-  LineSortReport sort();
+  LineSortReport sort() {
+    machine_.run(*this, report_);
+    return report_;
+  }
 
  private:
+  void start() override;
+  bool take_inputs() override;
+  void write_output() override;
+  RunSet& runs() override { return job_.runs(); }
+  RunCounts counts() override;
+
   bool will_form_runs() const;
   void form_runs();
   void take_all(std::size_t index);
@@ -95,10 +92,9 @@ class LineFiles {
     std::vector<OutputPart> all;
   };
 
-  void write_sorted();
   template <typename Cursor>
-  void write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
-                    const std::function<void()>& opened = {});
+  void write_file(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
+                  const std::function<void()>& opened = {});
   // A Part is a RunMerge or an ArenaPart.
   template <typename Part>
   void write_parts(const std::vector<std::unique_ptr<Part>>& sorted, std::uint64_t most_bytes);
@@ -115,15 +111,15 @@ class LineFiles {
         append_all(cursor, out, [&](std::uint64_t bytes) { job_.watch().add(bytes); });
   }
 
-  bool merge_if_room();
-  void merge_inputs();
+  std::optional<bool> merge_if_room();
+  bool merge_inputs();
   void write_merged(InputMerge& inputs);
   void write_runs_of(InputMerge& inputs);
 
   const LineSortOptions& options_;
   LineInputs inputs_;
-  const ExternalSortOptions for_files_;
-  SortFiles files_;
+  FileSort machine_;
+  SortFiles& files_;
   LineJob job_;
   std::vector<std::string> header_;
   bool has_mark_ = false;  // an input begins with a byte-order mark, and so the output does
@@ -137,30 +133,27 @@ bool LineFiles::will_form_runs() const {
          inputs_.bytes().value_or(0) > job_.plan().arena_bytes;
 }
 
-LineSortReport LineFiles::sort() {
-  const std::uint64_t begin = steady_now_ns();
-  const double cpu_begin = process_cpu_seconds();
-  files_.open_output();
+void LineFiles::start() {
   job_.keep_long_apart(options_.framing);
   job_.start(inputs_.bytes());
   // Scripts may name a folder that is not there, as long as it is not needed. Where it will be,
   // that is better known before all is read.
   if (will_form_runs()) files_.expect_folders();
-  if (!options_.merge_inputs || !merge_if_room()) {
-    form_runs();
-    report_.run_formation_seconds = seconds_since(begin);
-    write_sorted();
+}
+
+bool LineFiles::take_inputs() {
+  if (options_.merge_inputs) {
+    if (const std::optional<bool> left = merge_if_room()) return *left;
   }
-  const RunCounts& counts = job_.runs().counts();
-  report_.runs = counts.runs + (job_.long_lines().empty() ? 0 : 1);
-  report_.merges = counts.merges;
-  report_.passes = counts.passes;
-  report_.run_bytes = counts.bytes + job_.long_lines().file_bytes();
-  job_.runs().close();  // takes its time, too
-  report_.cpu_seconds = process_cpu_seconds() - cpu_begin;
-  report_.seconds = seconds_since(begin);
-  report_.merge_seconds = report_.seconds - report_.run_formation_seconds;
-  return report_;
+  form_runs();
+  return true;
+}
+
+RunCounts LineFiles::counts() {
+  RunCounts counts = job_.runs().counts();
+  counts.runs += job_.long_lines().empty() ? 0 : 1;
+  counts.bytes += job_.long_lines().file_bytes();
+  return counts;
 }
 
 void LineFiles::note_header(std::size_t input, std::string_view record) {
@@ -243,7 +236,7 @@ std::uint64_t LineFiles::append_all(Cursor& cursor, FramedOutput& out, const Tol
   return records;
 }
 
-void LineFiles::write_sorted() {
+void LineFiles::write_output() {
   job_.watch().begin(SortPhase::kWriting, report_.input_bytes);
   const std::uint64_t most_bytes = report_.input_bytes + kMostMissing * inputs_.size();
   const LinePlan& plan = job_.plan();
@@ -254,7 +247,7 @@ void LineFiles::write_sorted() {
                                     kMinBlocksOfPart * plan.block_bytes, job_.team());
     report_.merge_parts = static_cast<unsigned>(parts.size());
     if (parts.size() > 1) return write_parts(parts, most_bytes);
-    return write_output(most_bytes, most_bytes, *parts.front());
+    return write_file(most_bytes, most_bytes, *parts.front());
   }
   // How many equal records are dropped is not known beforehand, and so not where a part begins.
   const auto merges = job_.runs().merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
@@ -263,7 +256,7 @@ void LineFiles::write_sorted() {
   guarded([&] { merges.front()->start(); }).throw_if_failed();
   // Behind the writer, whose blocks are none to be lent.
   std::optional<LineLending> lending;
-  write_output(most_bytes, most_bytes, *merges.front(), [&] { lending.emplace(job_, merges); });
+  write_file(most_bytes, most_bytes, *merges.front(), [&] { lending.emplace(job_, merges); });
 }
 
 FileWriterBase LineFiles::open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes) {
@@ -284,8 +277,8 @@ void LineFiles::append_header(FramedOutput& out) {
 // with a writer after the other where the system has less address space than that, but for records
 // that are sorted apart, which do not come from the cursor.
 template <typename Cursor>
-void LineFiles::write_output(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
-                             const std::function<void()>& opened) {
+void LineFiles::write_file(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
+                           const std::function<void()>& opened) {
   constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
   const bool goes_on = options_.output == "-" && !job_.long_lines().left();
   const bool may_be_more = least_bytes < most_bytes;
@@ -354,7 +347,6 @@ void LineFiles::write_parts(const std::vector<std::unique_ptr<Part>>& sorted,
   if constexpr (std::is_same_v<Part, RunMerge>) lending.emplace(job_, sorted);
   std::vector<std::uint64_t> records(parts.size());
   std::atomic<bool> failed{false};
-  std::exception_ptr failure;
   const std::thread::id caller = std::this_thread::get_id();
   job_.team().run(sorted.size(), [&](std::size_t i) {
     try {
@@ -368,11 +360,12 @@ void LineFiles::write_parts(const std::vector<std::unique_ptr<Part>>& sorted,
         }
       });
     } catch (...) {
-      if (!failed.exchange(true)) failure = std::current_exception();
-      job_.watch().stop_now();  // the others
+      // The others end with an error of their own, which says nothing.
+      if (failed.exchange(true)) return;
+      job_.watch().stop_now();
+      throw;
     }
   });
-  if (failure) std::rethrow_exception(failure);
   job_.watch().expect_going();
 
   // The end of a part is the head of the next one.
@@ -423,16 +416,15 @@ void LineFiles::write_merged(InputMerge& inputs) {
   job_.watch().begin(SortPhase::kWriting, inputs.length());
   const std::uint64_t least_bytes =
       inputs.length().value_or(kMinRunBytes) + kMostMissing * inputs_.size();
-  write_output(std::max(least_bytes, kUnknownLengthReservation), least_bytes, inputs.merge());
+  write_file(std::max(least_bytes, kUnknownLengthReservation), least_bytes, inputs.merge());
   job_.runs().count_merge_of_inputs(1);
 }
 
-// False: the records are too long for as many inputs, which can be read again. They are to be
-// sorted, which has room for longer ones and gives the same output.
-bool LineFiles::merge_if_room() {
+// As merge_inputs(). None: the records are too long for as many inputs, which can be read again.
+// They are to be sorted, which has room for longer ones and gives the same output.
+std::optional<bool> LineFiles::merge_if_room() {
   try {
-    merge_inputs();
-    return true;
+    return merge_inputs();
   } catch (const LongRecordError&) {
     if (!inputs_.bytes() || (wrote_ && !files_.output_has_places())) throw;
   }
@@ -440,11 +432,12 @@ bool LineFiles::merge_if_room() {
   has_mark_ = false;
   report_ = {};
   job_.start(inputs_.bytes());
-  return false;
+  return std::nullopt;
 }
 
-// An output that is an input as well is not written before all has been read.
-void LineFiles::merge_inputs() {
+// False: to the output, at once. An output that is an input as well is not written before all has
+// been read.
+bool LineFiles::merge_inputs() {
   if (job_.plan().most_inputs() < 2 && inputs_.size() > 1) {
     throw Error(ENOMEM, "merging with " + format_bytes(job_.plan().memory_bytes) +
                             " of memory: no two inputs fit; raise it");
@@ -464,11 +457,11 @@ void LineFiles::merge_inputs() {
     report_.records_in += merge.records();
     for (const auto& input : merge.inputs()) note_input(*input);
     first = merge.end();
-    if (all) return;
+    if (all) return false;
   }
   job_.runs().count_merge_of_inputs(merges);
   job_.end_forming();
-  write_sorted();
+  return true;
 }
 
 }  // namespace

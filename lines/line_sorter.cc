@@ -14,21 +14,10 @@
 #include "vortex/line_sort.h"
 
 namespace vortex::inline v0 {
-namespace {
-
-std::vector<std::string> folders_of(const SortResources& resources) {
-  std::vector<std::string> folders = resources.folders;
-  if (folders.empty()) folders.push_back(temporary_folder());
-  for (const std::string& folder : folders) file_system_of(folder);
-  return folders;
-}
-
-}  // namespace
-
 class LineSorter::Impl {
  public:
   Impl(LineOrder order, const SortResources& resources)
-      : job_(order, resources, folders_of(resources)) {
+      : job_(order, resources, folders_of_sorter(resources)) {
     job_.start(std::nullopt);
     job_.watch().begin(SortPhase::kReading, std::nullopt);
   }

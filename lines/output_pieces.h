@@ -21,6 +21,7 @@ class OutputPieces {
     out_ = &out;
     limit_ = limit;
   }
+  static constexpr SpanKind kWork = Cursor::kWork;
   bool next() {
     if (out_->bytes() >= limit_) return false;
     if (left_ == 0) {

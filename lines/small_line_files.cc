@@ -9,10 +9,9 @@
 #include "lines/framing.h"
 #include "lines/line_inputs.h"
 #include "lines/record_keys.h"
-#include "sort/job/sort_limits.h"
+#include "sort/plan/sort_limits.h"
 #include "vortex/detail/thread_team.h"
 #include "vortex/error.h"
-#include "vortex/external_sort.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/steady_time.h"
 
@@ -85,8 +84,8 @@ SmallLineFiles::~SmallLineFiles() = default;
 bool SmallLineFiles::may_be_small() const {
   const SortResources& resources = options_.resources;
   return !options_.inputs.empty() && !options_.merge_inputs && resources.budget == nullptr &&
-         !resources.progress && !resources.open_disk && resources.block_bytes == 0 &&
-         resources.caching == Caching::kAuto &&
+         options_.trace.empty() && !resources.progress && !resources.open_disk &&
+         resources.block_bytes == 0 && resources.caching == Caching::kAuto &&
          (resources.memory_bytes == 0 || resources.memory_bytes >= kLeastMemory) &&
          !resources.stop.stop_requested();
 }
@@ -245,6 +244,7 @@ void SmallLineFiles::write(LineSortReport& report) {
     report.records_out += count;
   }
   report.output_bytes = out.bytes();
+  report.least_io_bytes = report.input_bytes + report.output_bytes;
   output_->write_whole({text_->data(), static_cast<std::size_t>(out.bytes())},
                        options_.resources.sync);
 }

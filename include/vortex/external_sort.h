@@ -1,7 +1,6 @@
 // Sorting files that are larger than memory.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,42 +38,9 @@ struct ExternalSortOptions {
   SortResources resources = {};
 };
 
-// How the work of disks and threads overlapped in a phase of a sort, in seconds.
-struct SortOverlap {
-  double seconds = 0;  // of the phase
-  double disks = 0;    // of those in which a disk had something to do
-  double threads = 0;  // in which a thread of the sort worked rather than waited
-  double both = 0;     // in which both was so
-  // Added up over all disks, over all threads.
-  double sum_of_disks = 0;
-  double sum_of_threads = 0;
-};
-
-struct ExternalSortReport {
+struct ExternalSortReport : SortReport {
   SortPlan plan;
-  std::uint64_t records_in = 0;
-  std::uint64_t records_out = 0;
   std::size_t record_bytes = 0;
-  std::uint64_t runs = 0;                   // in the folders; 0: everything fitted in memory
-  unsigned merges = 0;                      // the last one included
-  unsigned passes = 0;                      // merges of a record on its way, at most
-  std::uint64_t run_bytes = 0;              // written to the folders in all
-  std::vector<std::uint64_t> folder_bytes;  // and to each of them
-  // The bytes that the disks moved: inputs, runs and output.
-  std::uint64_t read_bytes = 0;
-  std::uint64_t written_bytes = 0;
-  // The bytes that the disks have to move at least, reading and writing added up: everything once
-  // each way where it is sorted in memory, else twice. The lower bound of the time is this number
-  // divided by the speed of the disks.
-  std::uint64_t least_io_bytes = 0;
-  // Processor time, user and system, of all threads of the process meanwhile.
-  double cpu_seconds = 0;
-  double run_formation_seconds = 0;
-  double merge_seconds = 0;  // until the output was complete and synced
-  double seconds = 0;
-  std::array<SortOverlap, 3> overlap = {};  // of each SortPhase
-
-  std::uint64_t io_bytes() const noexcept { return read_bytes + written_bytes; }
 };
 
 // The plan that external_sort() would follow. Opens the inputs and reads nothing of them; writes

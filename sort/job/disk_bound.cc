@@ -21,26 +21,26 @@ DiskSpeed DiskBound::measured(const std::string& folder) {
   return measure_disk_speed(*disk, folder);
 }
 
-DiskBound::DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of)
-    : merge_only_(options.merge_inputs) {
+DiskBound::DiskBound(const SortPlaces& places, const SpeedOf& speed_of)
+    : merge_only_(places.merge_inputs) {
   std::map<dev_t, std::string> folders;
   const auto measured_in = [&](const std::string& folder) {
     const dev_t file_system = file_system_of(folder);
     folders.emplace(file_system, folder);
     return file_system;
   };
-  std::vector<std::string> run_folders = options.resources.folders;
-  if (run_folders.empty()) run_folders.push_back(default_run_folder(options.output));
+  std::vector<std::string> run_folders = places.resources.folders;
+  if (run_folders.empty()) run_folders.push_back(default_run_folder(places.output));
   // These first: files can be made there in any case.
-  const std::vector<double>& speeds = options.resources.folder_speeds;
+  const std::vector<double>& speeds = places.resources.folder_speeds;
   for (std::size_t i = 0; i < run_folders.size(); ++i) {
     run_folders_[measured_in(run_folders[i])] += i < speeds.size() ? speeds[i] : 1;
   }
-  const std::string output = followed_links(options.output);
+  const std::string output = followed_links(places.output);
   struct stat status {};
-  const bool exists = options.output == "-" || stat(output.c_str(), &status) == 0;
+  const bool exists = places.output == "-" || stat(output.c_str(), &status) == 0;
   if (!exists || S_ISREG(status.st_mode)) output_ = measured_in(folder_of(output));
-  for (const std::string& path : options.inputs) {
+  for (const std::string& path : places.inputs) {
     if (path == "-") continue;
     struct stat input {};
     if (stat(path.c_str(), &input) != 0) throw Error(errno, "measure the disk of '" + path + "'");
@@ -68,9 +68,9 @@ double DiskBound::seconds(const Phase& phase) const {
   return most;
 }
 
-double DiskBound::seconds(const ExternalSortReport& report) const {
+double DiskBound::seconds(const SortReport& report) const {
   // Runs hold that much at least, too.
-  const std::uint64_t written = report.records_out * report.record_bytes;
+  const std::uint64_t written = report.output_bytes;
   Phase first;
   Phase second;
   for (const auto& [file_system, length] : input_bytes_) first[file_system].read += length;
@@ -81,8 +81,10 @@ double DiskBound::seconds(const ExternalSortReport& report) const {
   if (report.runs != 0) {
     double all = 0;
     for (const auto& [file_system, weight] : run_folders_) all += weight;
+    // Runs of lines may be shorter than their text.
+    const auto in_runs = static_cast<double>(std::min(report.run_bytes, written));
     for (const auto& [file_system, weight] : run_folders_) {
-      const auto share = static_cast<std::uint64_t>(static_cast<double>(written) * weight / all);
+      const auto share = static_cast<std::uint64_t>(in_runs * weight / all);
       first[file_system].written += share;
       second[file_system].read += share;
     }

@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "sort/job/sort_files.h"
 #include "vortex/disk.h"
-#include "vortex/external_sort.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 
@@ -30,7 +31,7 @@ class DiskBound {
 
   // Takes the speed of each file system of the sort once, in one of its folders. Blocks for up to
   // two seconds each when they are measured, as by default; throws Error.
-  explicit DiskBound(const ExternalSortOptions& options, const SpeedOf& speed_of = measured);
+  explicit DiskBound(const SortPlaces& places, const SpeedOf& speed_of = measured);
 
   struct FileSystem {
     std::string folder;  // in which it was measured
@@ -39,8 +40,8 @@ class DiskBound {
   // Those of the sort.
   std::vector<FileSystem> file_systems() const;
 
-  // For a sort with these options that ended with this report.
-  double seconds(const ExternalSortReport& report) const;
+  // For a sort of these files that ended with this report.
+  double seconds(const SortReport& report) const;
 
  private:
   struct Traffic {

@@ -11,16 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "sort/job/file_plan.h"
+#include "sort/job/file_sort.h"
 #include "sort/job/sort_files.h"
 #include "sort/job/sort_job.h"
-#include "sort/job/trace_file.h"
+#include "sort/plan/file_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/os/activity.h"
-#include "vortex/os/steady_time.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {
@@ -28,53 +26,56 @@ namespace {
 
 // external_sort() by any order of records: opens and plans when it is made, and sorts once. The
 // options outlive it. Throws as external_sort() does.
-class FileSort {
+class RecordFiles final : public RecordKind {
  public:
-  FileSort(const ExternalSortOptions& options, std::shared_ptr<const RecordOrder> order);
-  FileSort(const FileSort&) = delete;
-  FileSort& operator=(const FileSort&) = delete;
+  RecordFiles(const ExternalSortOptions& options, std::shared_ptr<const RecordOrder> order);
 
   const SortPlan& plan() const noexcept { return plan_; }
 
-  ExternalSortReport run();
+  ExternalSortReport sort();
 
  private:
   using Writing = std::function<void(RecordOutput& out)>;
 
-  SortPlan make_plan() const;
-  void sort();
-  void count_io();
-  void count_overlap();
+  void start() override;
+  bool take_inputs() override;
+  void write_output() override;
+  RunSet& runs() override { return job_.runs(); }
 
-  void write_output(const FileWriterOptions& options, std::uint64_t most_bytes,
-                    const Writing& write);
+  SortPlan make_plan();
+  bool merges_at_once() const noexcept { return options_.merge_inputs && plan_.runs <= 1; }
+  void write_file(const FileWriterOptions& options, std::uint64_t most_bytes, const Writing& write);
 
   void form_runs();
   void take_all(std::size_t input);
-  void merge_runs_to_output();
-
   void merge_inputs(std::size_t first, std::size_t last, RecordOutput& out);
   void merge_inputs_to_output();
   void merge_inputs_to_runs();
 
   const ExternalSortOptions& options_;
   const std::size_t record_bytes_;
-  ActivityLog activity_;  // outlives the disks
-  SortFiles files_;
+  FileSort machine_;
+  SortFiles& files_;
   SortJob job_;
   const SortPlan plan_;
   ExternalSortReport report_;
 };
 
-FileSort::FileSort(const ExternalSortOptions& options, std::shared_ptr<const RecordOrder> order)
+SortFiles& with_inputs(SortFiles& files, std::size_t record_bytes) {
+  files.open_inputs(record_bytes);
+  return files;
+}
+
+RecordFiles::RecordFiles(const ExternalSortOptions& options,
+                         std::shared_ptr<const RecordOrder> order)
     : options_(options),
       record_bytes_(order->record_bytes()),
-      activity_(options.trace.empty() ? 0 : ActivityLog::kSpansOfTrace),
-      files_(options, record_bytes_),
+      machine_(options),
+      files_(with_inputs(machine_.files(), record_bytes_)),
       job_(std::move(order), options.resources, files_.folders(), options.unique),
       plan_(make_plan()) {}
 
-SortPlan FileSort::make_plan() const {
+SortPlan RecordFiles::make_plan() {
   files_.expect_folders();
   // Inputs and output have a disk of their own.
   const SortPlanRequest request = job_.plan_request(files_.input_bytes(), 1);
@@ -83,100 +84,41 @@ SortPlan FileSort::make_plan() const {
   return plan_input_merge(request, files_.inputs());
 }
 
-ExternalSortReport FileSort::run() {
-  if (options_.trace.empty()) {
-    sort();
-    return report_;
-  }
-  TraceFile trace(options_.trace, files_, options_.output);
-  try {
-    sort();
-  } catch (...) {
-    // The cause of the failure counts, not what becomes of its trace.
-    try {
-      trace.write(activity_);
-    } catch (const Error&) {
-    }
-    throw;
-  }
-  trace.write(activity_);
+ExternalSortReport RecordFiles::sort() {
+  machine_.run(*this, report_);
+  report_.plan = job_.plan();
+  report_.record_bytes = record_bytes_;
   return report_;
 }
 
-void FileSort::sort() {
-  const Working working(&activity_, "sort");
-  const std::uint64_t begin = steady_now_ns();
-  const double cpu_begin = process_cpu_seconds();
-  files_.open_output();
-  const bool direct_merge = options_.merge_inputs && plan_.runs <= 1;
-  const bool needs_runs = !plan_.in_memory() && !direct_merge;
+void RecordFiles::start() {
+  const bool needs_runs = !plan_.in_memory() && !merges_at_once();
   // How much is left of what need not be unique is known.
   if (plan_.request.bytes && !options_.unique) {
     files_.expect_room(plan_, needs_runs);
     if (!needs_runs) files_.reserve_output(*plan_.request.bytes);
   }
-
   job_.keep_memory_of(plan_);
   job_.start(plan_, plan_.in_memory() ? Warming::kOnDemand : Warming::kBackground,
              "memory of the sort");
   // Opening the folders now shows their errors at once. For a pipe the first run opens them: it may
   // hold so little that no run is written.
   if (needs_runs && plan_.request.bytes) job_.runs().open();
-  report_.record_bytes = record_bytes_;
+}
 
-  if (direct_merge) {
+bool RecordFiles::take_inputs() {
+  if (merges_at_once()) {
     merge_inputs_to_output();
   } else {
     options_.merge_inputs ? merge_inputs_to_runs() : form_runs();
-    report_.run_formation_seconds = seconds_since(begin);
-    if (!job_.in_memory()) merge_runs_to_output();
   }
-  report_.plan = job_.plan();
-  const RunCounts& counts = job_.runs().counts();
-  report_.runs = counts.runs;
-  report_.merges = counts.merges;
-  report_.passes = counts.passes;
-  report_.run_bytes = counts.bytes;
-  count_io();
-  job_.runs().close();  // takes its time, too
-  count_overlap();
-  report_.cpu_seconds = process_cpu_seconds() - cpu_begin;
-  report_.seconds = seconds_since(begin);
-  report_.merge_seconds = report_.seconds - report_.run_formation_seconds;
-}
-
-void FileSort::count_overlap() {
-  activity_.begin_phase(static_cast<unsigned>(SortPhase::kWriting));  // counts what has passed
-  for (unsigned phase = 0; phase < report_.overlap.size(); ++phase) {
-    const ActivityLog::Totals totals = activity_.totals(phase);
-    const auto seconds = [](std::uint64_t ns) { return 1e-9 * static_cast<double>(ns); };
-    report_.overlap[phase] = {.seconds = seconds(totals.all_ns),
-                              .disks = seconds(totals.disks_ns),
-                              .threads = seconds(totals.threads_ns),
-                              .both = seconds(totals.both_ns),
-                              .sum_of_disks = seconds(totals.sum_disks_ns),
-                              .sum_of_threads = seconds(totals.sum_threads_ns)};
-  }
-}
-
-void FileSort::count_io() {
-  const auto count = [this](const DiskStatistics& disk) {
-    report_.read_bytes += disk.read_bytes;
-    report_.written_bytes += disk.written_bytes;
-  };
-  count(files_.disk_statistics());
-  for (const RunStoreDiskStatistics& part : job_.runs().disks()) {
-    count(part.disk);
-    report_.folder_bytes.push_back(part.disk.written_bytes);
-  }
-  const std::uint64_t in_runs = report_.runs == 0 ? 0 : report_.records_out;
-  report_.least_io_bytes =
-      (report_.records_in + report_.records_out + 2 * in_runs) * report_.record_bytes;
+  report_.input_bytes = report_.records_in * record_bytes_;
+  return !merges_at_once();
 }
 
 // `write` gets the output, of `most_bytes` at most; what it wrote appears.
-void FileSort::write_output(const FileWriterOptions& options, std::uint64_t most_bytes,
-                            const Writing& write) {
+void RecordFiles::write_file(const FileWriterOptions& options, std::uint64_t most_bytes,
+                             const Writing& write) {
   FileWriterBase writer = files_.open_writer(*job_.pool(), options, most_bytes);
   const StreamStop stop(writer.stream(), options_.resources.stop);
   PointerOutput pointer(writer.bytes(), record_bytes_, plan_.block_bytes);
@@ -184,26 +126,24 @@ void FileSort::write_output(const FileWriterOptions& options, std::uint64_t most
   write(to);
   job_.watch().expect_going();
   files_.expect_inputs_unchanged();
+  report_.output_bytes = to.bytes();
   report_.records_out = to.bytes() / record_bytes_;
   writer.finish_bytes(to.bytes());
 }
 
-void FileSort::form_runs() {
+void RecordFiles::form_runs() {
   job_.watch().begin(SortPhase::kReading, plan_.request.bytes);
   job_.begin_forming();
   for (std::size_t i = 0; i < files_.inputs(); ++i) take_all(i);
   report_.records_in = job_.records();
   job_.end_forming();
-  if (!job_.in_memory()) return;
-  const std::uint64_t bytes = report_.records_in * record_bytes_;
-  job_.watch().begin(SortPhase::kWriting, bytes);
-  job_.expect_write();
-  write_output(plan_.writer, bytes, [&](RecordOutput& out) { job_.write(out, 0); });
 }
 
-void FileSort::take_all(std::size_t input) {
+void RecordFiles::take_all(std::size_t input) {
+  FileReaderOptions options = plan_.reader;
+  options.unknown_length_bytes = options_.most_pipe_bytes;
   FileReaderBase reader =
-      files_.open_reader(input, *job_.pool(), plan_.reader, plan_.space_beside_input_bytes());
+      files_.open_reader(input, *job_.pool(), options, plan_.space_beside_input_bytes());
   const StreamStop stop(reader.stream(), options_.resources.stop);
   std::uint64_t done = 0;
   std::uint64_t readable = 0;
@@ -218,18 +158,24 @@ void FileSort::take_all(std::size_t input) {
   if (*reader.length_bytes() != done) files_.input(input).refuse_length(*reader.length_bytes());
 }
 
-void FileSort::merge_runs_to_output() {
+void RecordFiles::write_output() {
+  if (job_.in_memory()) {
+    job_.watch().begin(SortPhase::kWriting, report_.input_bytes);
+    job_.expect_write();
+    return write_file(plan_.writer, report_.input_bytes,
+                      [&](RecordOutput& out) { job_.write(out, 0); });
+  }
   RunCollection& runs = job_.runs();
   runs.reduce_to(runs.last_merge_order());
   job_.watch().begin(SortPhase::kWriting, runs.bytes());
   const MergeBuffers buffers = job_.plan().merge_buffers(runs.size());
   job_.expect_write();
-  write_output(buffers.writer, runs.bytes(),
-               [&](RecordOutput& out) { job_.write(out, buffers.read_buffers); });
+  write_file(buffers.writer, runs.bytes(),
+             [&](RecordOutput& out) { job_.write(out, buffers.read_buffers); });
 }
 
 // Merges the inputs [first, last), which are sorted files, through their plain pointers.
-void FileSort::merge_inputs(std::size_t first, std::size_t last, RecordOutput& out) {
+void RecordFiles::merge_inputs(std::size_t first, std::size_t last, RecordOutput& out) {
   std::vector<std::unique_ptr<FileReaderBase>> readers;
   std::vector<std::unique_ptr<StreamStop>> stops;
   std::vector<MergeInput> sequences;
@@ -265,14 +211,14 @@ void FileSort::merge_inputs(std::size_t first, std::size_t last, RecordOutput& o
   }
 }
 
-void FileSort::merge_inputs_to_output() {
+void RecordFiles::merge_inputs_to_output() {
   job_.watch().begin(SortPhase::kWriting, plan_.request.bytes);
-  write_output(plan_.writer, plan_.request.bytes.value_or(0),
-               [&](RecordOutput& out) { merge_inputs(0, files_.inputs(), out); });
+  write_file(plan_.writer, plan_.request.bytes.value_or(0),
+             [&](RecordOutput& out) { merge_inputs(0, files_.inputs(), out); });
   job_.runs().count_merge_of_inputs(1);
 }
 
-void FileSort::merge_inputs_to_runs() {
+void RecordFiles::merge_inputs_to_runs() {
   job_.watch().begin(SortPhase::kMerging, plan_.request.bytes);
   const std::uint64_t order = plan_.plain_merge_order();
   unsigned merges = 0;
@@ -302,21 +248,21 @@ const ExternalSortOptions& without_format(const ExternalSortOptions& options) {
 }  // namespace
 
 SortPlan plan_external_sort(const ExternalSortOptions& options) {
-  return FileSort(options, order_of(options)).plan();
+  return RecordFiles(options, order_of(options)).plan();
 }
 
 ExternalSortReport external_sort(const ExternalSortOptions& options) {
-  return FileSort(options, order_of(options)).run();
+  return RecordFiles(options, order_of(options)).sort();
 }
 
 SortPlan plan_external_sort(const ExternalSortOptions& options,
                             std::shared_ptr<const RecordOrder> order) {
-  return FileSort(without_format(options), std::move(order)).plan();
+  return RecordFiles(without_format(options), std::move(order)).plan();
 }
 
 ExternalSortReport external_sort(const ExternalSortOptions& options,
                                  std::shared_ptr<const RecordOrder> order) {
-  return FileSort(without_format(options), std::move(order)).run();
+  return RecordFiles(without_format(options), std::move(order)).sort();
 }
 
 }  // namespace vortex::inline v0

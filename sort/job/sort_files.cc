@@ -176,21 +176,20 @@ FileWriterBase SortOutput::open_writer_behind(std::uint64_t begin,
   return FileWriterBase(std::make_unique<LayoutBehind>(*layout_, begin), options);
 }
 
-SortFiles::SortFiles(const ExternalSortOptions& options, std::optional<SortOutput> output)
-    : options_(options), folders_(options.resources.folders), output_(std::move(output)) {
-  if (folders_.empty()) folders_.push_back(default_run_folder(options.output));
+SortFiles::SortFiles(const SortPlaces& places, std::optional<SortOutput> output)
+    : places_(places), folders_(places.resources.folders), output_(std::move(output)) {
+  if (folders_.empty()) folders_.push_back(default_run_folder(places.output));
 }
 
-SortFiles::SortFiles(const ExternalSortOptions& options, std::size_t record_bytes)
-    : SortFiles(options) {
-  if (options.inputs.empty()) throw Error(EINVAL, "a sort needs an input");
-  for (const std::string& path : options.inputs) {
+void SortFiles::open_inputs(std::size_t record_bytes) {
+  if (places_.inputs.empty()) throw Error(EINVAL, "a sort needs an input");
+  for (const std::string& path : places_.inputs) {
     try {
       inputs_.push_back(std::make_unique<SortInput>(path, record_bytes));
     } catch (const Error& error) {
       if (error.code().value() != EMFILE) throw;
       throw Error(EMFILE, "'" + path + "' is input " + std::to_string(inputs_.size() + 1) + " of " +
-                              std::to_string(options.inputs.size()) +
+                              std::to_string(places_.inputs.size()) +
                               ", all of which are open at once: raise the limit (ulimit -n)");
     }
   }
@@ -223,9 +222,9 @@ void SortFiles::expect_known_lengths() const {
 }
 
 void SortFiles::open_output() {
-  if (!output_) output_.emplace(options_.output, options_.resources);
+  if (!output_) output_.emplace(places_.output, places_.resources);
   expect_no_overwriting();
-  disk_ = open_sort_disk(options_.resources.open_disk, options_.resources.backend, "");
+  disk_ = open_sort_disk(places_.resources.open_disk, places_.resources.backend, "");
 }
 
 // A device or file that is written in place must not be an input, too.
@@ -268,11 +267,11 @@ std::uint64_t SortFiles::room_beside_runs(const SortPlan& plan) const {
 FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
                                       std::uint64_t space_for_others) const {
   const std::uint64_t left = address_space_left();
-  options.caching = options_.resources.caching;
+  options.caching = places_.resources.caching;
   options.disk = disk_.get();
   options.pool = &pool;
   options.unknown_length_bytes =
-      std::min(options_.most_pipe_bytes, left - std::min(left / 2, space_for_others));
+      std::min(options.unknown_length_bytes, left - std::min(left / 2, space_for_others));
   return inputs_[input]->open_reader(options);
 }
 
@@ -290,8 +289,8 @@ FileWriterOptions SortFiles::writer_options(BlockPool& pool, FileWriterOptions o
                                             std::uint64_t most_bytes,
                                             std::uint64_t least_bytes) const {
   options.gaps = Gaps::kUnspecified;  // a sort writes every byte
-  options.caching = options_.resources.caching;
-  options.sync = options_.resources.sync;
+  options.caching = places_.resources.caching;
+  options.sync = places_.resources.sync;
   options.reserve_bytes =
       detail::round_up(detail::saturating_sum(most_bytes, 1), pool.block_bytes());
   options.least_reserve_bytes =

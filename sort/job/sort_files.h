@@ -17,12 +17,28 @@
 #include "io/file/single_file.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
-#include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
+
+// A view of the options of a sort, which outlive it: those of records and of lines become one.
+struct SortPlaces {
+  template <typename Options>
+  SortPlaces(const Options& options)
+      : inputs(options.inputs),
+        output(options.output),
+        trace(options.trace),
+        merge_inputs(options.merge_inputs),
+        resources(options.resources) {}
+
+  const std::vector<std::string>& inputs;
+  const std::string& output;
+  const std::string& trace;
+  const bool merge_inputs;
+  const SortResources& resources;
+};
 
 // A file, device or pipe with records in it, open from construction on. Not copied, not moved.
 class SortInput {
@@ -106,15 +122,15 @@ struct BegunFiles {
   std::optional<SortOutput> output;
 };
 
-// Inputs, open from construction on, the output, and the folders. The options outlive it.
+// The inputs, as far as they are opened here, the output, and the folders.
 class SortFiles {
  public:
-  // Throws Error: EINVAL without inputs, and what SortInput says.
-  SortFiles(const ExternalSortOptions& options, std::size_t record_bytes);
-  // Of a sort that opens its inputs by itself, and may have opened its output.
-  explicit SortFiles(const ExternalSortOptions& options,
-                     std::optional<SortOutput> output = std::nullopt);
+  // The output may have been opened before.
+  explicit SortFiles(const SortPlaces& places, std::optional<SortOutput> output = std::nullopt);
 
+  // Opens all inputs, whose records have a length; a sort may open its inputs by itself, instead.
+  // Throws Error: EINVAL without inputs, and what SortInput says.
+  void open_inputs(std::size_t record_bytes);
   std::size_t inputs() const noexcept { return inputs_.size(); }
   SortInput& input(std::size_t index) const noexcept { return *inputs_[index]; }
   // The bytes of all inputs together; none when one of them is a pipe.
@@ -137,8 +153,9 @@ class SortFiles {
   // Where no room is given back meanwhile. Throws Error(ENOSPC).
   void reserve_output(std::uint64_t bytes) { output_->reserve(bytes); }
 
-  // The reader of an input, with options of the plan. The array of a pipe leaves
-  // `space_for_others` bytes of address space to others, or half of what is left if that is less.
+  // The reader of an input, with options of the plan. The array of a pipe has
+  // `unknown_length_bytes` of the options at most, and leaves `space_for_others` bytes of address
+  // space to others, or half of what is left if that is less.
   FileReaderBase open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
                              std::uint64_t space_for_others) const;
   // The writer of the output, of `most_bytes` at most; of fewer, down to `least_bytes`, where the
@@ -166,7 +183,7 @@ class SortFiles {
   void expect_no_overwriting() const;
   std::uint64_t room_beside_runs(const SortPlan& plan) const;
 
-  const ExternalSortOptions& options_;
+  const SortPlaces places_;
   std::vector<std::unique_ptr<SortInput>> inputs_;
   std::vector<std::string> folders_;
   std::unique_ptr<Disk> disk_;  // of the inputs and the output

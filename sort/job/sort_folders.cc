@@ -66,6 +66,13 @@ std::string default_run_folder(const std::string& output) {
   return output == "-" || stays_no_file ? temporary_folder() : folder_of(followed_links(output));
 }
 
+std::vector<std::string> folders_of_sorter(const SortResources& resources) {
+  std::vector<std::string> folders = resources.folders;
+  if (folders.empty()) folders.push_back(temporary_folder());
+  for (const std::string& folder : folders) file_system_of(folder);
+  return folders;
+}
+
 bool punches_holes(const std::string& folder) {
   return BlockFile::temporary(folder, false).punch_hole(0, std::uint64_t{1} << 20);
 }

@@ -34,6 +34,9 @@ std::string temporary_folder();
 // in temporary_folder().
 std::string default_run_folder(const std::string& output);
 
+// Those of the resources, or temporary_folder(). Throws Error as file_system_of() does.
+std::vector<std::string> folders_of_sorter(const SortResources& resources);
+
 // Whether files in the folder can give parts of their space back. Throws Error: what open(2)
 // reports.
 bool punches_holes(const std::string& folder);

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
-#include <new>
 #include <string>
 #include <utility>
 
-#include "sort/job/request_costs.h"
-#include "sort/job/sort_folders.h"
 #include "sort/record/forecast_keys.h"
 #include "sort/runs/bucket_sorters.h"
 #include "vortex/detail/saturating.h"
@@ -16,89 +12,55 @@
 #include "vortex/guarded.h"
 #include "vortex/os/activity.h"
 #include "vortex/os/cores.h"
-#include "vortex/os/thread_id.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
 
 SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
                  std::vector<std::string> folders, bool unique)
-    : order_(std::move(order)),
-      resources_(with_memory(resources)),
-      most_memory_bytes_(resources_.memory_bytes),
-      share_(take_memory_share(resources_)),
-      folders_(std::move(folders)),
-      unique_(unique),
-      watch_(resources.stop, resources.progress) {
-  const std::vector<double>& speeds = resources_.folder_speeds;
-  if (speeds.empty()) return;
-  if (speeds.size() != folders_.size()) {
-    throw Error(EINVAL, "a sort with " + std::to_string(folders_.size()) +
-                            " folders for runs has " + std::to_string(speeds.size()) +
-                            " speeds: each needs one");
-  }
-  for (std::size_t i = 0; i < speeds.size(); ++i) {
-    if (speeds[i] > 0 && std::isfinite(speeds[i])) continue;
-    throw Error(EINVAL, "the speed of '" + folders_[i] + "' is " + std::to_string(speeds[i]) +
-                            "; it must be positive");
-  }
-}
+    : order_(std::move(order)), context_(resources, std::move(folders)), unique_(unique) {}
 
 // The tasks beside end soon.
-SortJob::~SortJob() {
-  watch_.stop_now();
-  end_lending();
-}
+SortJob::~SortJob() { context_.end(); }
 
 SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
                                       unsigned other_disks) const {
+  const SortResources& resources = context_.resources();
   SortPlanRequest request;
   request.bytes = bytes;
   request.record_bytes = order_->record_bytes();
   request.forecast_bytes = ForecastKeys(*order_).bytes();
-  request.memory_bytes = resources_.memory_bytes;
-  request.disks = static_cast<unsigned>(folders_.size());
-  request.block_bytes = resources_.block_bytes;
-  request.request_cost_bytes = request_cost(bytes);
-  request.prefetch = resources_.prefetch;
-  request.threads = resources_.threads != 0 ? resources_.threads : usable_cores();
+  request.memory_bytes = resources.memory_bytes;
+  request.disks = static_cast<unsigned>(context_.folders().size());
+  request.block_bytes = resources.block_bytes;
+  request.request_cost_bytes = context_.request_cost(bytes);
+  request.prefetch = resources.prefetch;
+  request.threads = resources.threads != 0 ? resources.threads : usable_cores();
   constexpr std::size_t kMany = 1 << 20;  // beside which fixed parts are little
   if (const auto bytes = BucketSorters::part_bytes(*order_, kMany)) {
     request.scratch_per_record = detail::units_for(*bytes, kMany);
   }
-  limit_to_process(request, resources_.backend, request.disks + other_disks);
+  limit_to_process(request, resources.backend, request.disks + other_disks);
   return request;
-}
-
-// Measured only where it takes a small part of the time that the sort does.
-std::uint64_t SortJob::request_cost(std::optional<std::uint64_t> bytes) const {
-  constexpr std::uint64_t kWorthMeasuring = std::uint64_t{4} << 30;
-  if (resources_.request_cost_bytes) return *resources_.request_cost_bytes;
-  if (!bytes || *bytes < std::max(kWorthMeasuring, resources_.memory_bytes)) return 0;
-  return resources_.block_bytes != 0 ? 0 : request_cost_of(resources_, folders_);
 }
 
 void SortJob::start(const SortPlan& plan, Warming warming, const char* name) {
   plan_ = plan;
-  pool_options_.block_bytes = plan_.block_bytes;
-  pool_options_.pool_bytes = plan_.pool_blocks * plan_.block_bytes;
-  pool_options_.warming = warming;
-  pool_options_.name = name;
-  pool_ = std::make_shared<BlockPool>(pool_options_);
-  runs_.emplace(*order_, plan_, *pool_, watch_, run_store_options(resources_, folders_), unique_);
+  context_.make_pool(plan_.block_bytes, plan_.pool_blocks, warming, name);
+  runs_.emplace(*order_, plan_, *pool(), watch(), context_.run_store_options(), unique_);
 }
 
 void SortJob::keep_memory_of(const SortPlan& plan) noexcept {
-  share_.shrink_to(plan.request.memory_bytes);
+  context_.keep(plan.request.memory_bytes);
 }
 
 void SortJob::begin_forming() {
-  buckets_.emplace(*pool_, plan_.bucket_blocks, "buckets");
+  buckets_.emplace(*pool(), plan_.bucket_blocks, "buckets");
   make_run_formation(formation_, *order_, *buckets_, plan_.formation);
 }
 
 void SortJob::take(const std::byte* records, std::uint64_t count, Readers readers) {
-  note_user();
+  context_.note_user();
   const std::size_t record_bytes = order_->record_bytes();
   const std::uint64_t most = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes, 1);
   while (count > 0) {
@@ -114,7 +76,7 @@ void SortJob::take(const std::byte* records, std::uint64_t count, Readers reader
     records += taken * record_bytes;
     count -= taken;
     records_ += taken;
-    watch_.add(taken * record_bytes);
+    watch().add(taken * record_bytes);
     if (taken == offered) {
       if (begins_early()) begin_run();
       continue;
@@ -137,49 +99,28 @@ void SortJob::await_room(std::uint32_t ticket) {
     const Waiting waiting;
     formation_->room_event().await(ticket);
   }
-  watch_.look_beside();
+  watch().look_beside();
 }
 
 void SortJob::end_forming() {
-  note_user();
+  context_.note_user();
   wait_for_run();
   if (in_memory()) return;
   if (formation_->records() != 0) write_run(Written::kIsCounted);
   counts_ = runs_->counts();
   formation_.reset();
   buckets_.reset();
-  share_.others_wait() ? shrink() : grow();
+  context_.others_wait() ? shrink() : grow();
 }
 
-// The share belongs to whoever pushes.
-void SortJob::note_user() noexcept {
-  const std::int32_t thread = current_thread_id();
-  if (std::exchange(user_, thread) != thread) share_.adopt();
-}
-
-// Takes what others have given back meanwhile, if it is an eighth more at least. Nobody else uses
-// the pool. Where the system refuses a larger one beside it, which takes address space and maps
-// though no memory yet, it stays.
 void SortJob::grow() {
-  const std::uint64_t before = share_.bytes();
-  const std::uint64_t more = share_.grow_to(most_memory_bytes_);
-  if (more == 0) return;
   SortPlan larger = plan_;
-  if (more >= before / 8 && larger.add_memory_for_merging(more, runs_->size())) {
-    try {
-      BlockPoolOptions options = pool_options_;
-      options.pool_bytes = larger.pool_blocks * larger.block_bytes;
-      options.warming = Warming::kOnDemand;
-      auto pool = std::make_shared<BlockPool>(options);
-      pool_ = std::move(pool);
-      plan_ = larger;
-      runs_->use(*pool_);
-      return;
-    } catch (const Error&) {
-    } catch (const std::bad_alloc&) {
-    }
-  }
-  share_.shrink_to(before);
+  const auto blocks_with = [&](std::uint64_t more) {
+    return larger.add_memory_for_merging(more, runs_->size()) ? larger.pool_blocks : 0;
+  };
+  if (!context_.grow(blocks_with)) return;
+  plan_ = larger;
+  runs_->use(*pool());
 }
 
 // Somebody waits: what one merge of all runs needs is kept, or half of the pool where that is less.
@@ -199,9 +140,9 @@ void SortJob::shrink() {
   const std::size_t kept = high + plan_.window_blocks + 3;
   less.pool_blocks = kept;
   if (kept >= plan_.pool_blocks || less.largest_merge_order() < 2) return;
-  plan_.pool_blocks -= pool_->retire(plan_.pool_blocks - kept);
+  plan_.pool_blocks -= pool()->retire(plan_.pool_blocks - kept);
   plan_.merge_order = std::min(plan_.merge_order, plan_.largest_merge_order());
-  give_back_retired();
+  context_.give_back_retired();
 }
 
 // Writes what has been taken as a run: beside this thread where there is memory for two generations
@@ -234,14 +175,14 @@ void SortJob::wait_for_run() {
 
 void SortJob::write_run(Written written) {
   runs_->form(bytes_to_emit(), [&](RecordOutput& out) {
-    WatchedOutput to(out, watch_, written);
+    WatchedOutput to(out, watch(), written);
     emit(to);
   });
 }
 
 void SortJob::write_closed_run(std::uint64_t most_bytes, Written written) {
   runs_->form(most_bytes, [&](RecordOutput& out) {
-    WatchedOutput to(out, watch_, written);
+    WatchedOutput to(out, watch(), written);
     emit(to, &RunFormation::emit_closed);
   });
 }

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sort/merge/run_collection.h"
+#include "sort/job/run_collection.h"
+#include "sort/job/sort_context.h"
 #include "sort/merge/running_merge.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_formation.h"
@@ -54,8 +55,7 @@ class SortJob final : private MemoryLender {
   SortJob& operator=(const SortJob&) = delete;
 
   const RecordOrder& order() const noexcept { return *order_; }
-  SortWatch& watch() noexcept { return watch_; }
-  const std::vector<std::string>& folders() const noexcept { return folders_; }
+  SortWatch& watch() noexcept { return context_.watch(); }
 
   // The request for this sort's plan, for an input of so many bytes, if that is known.
   // `other_disks` is the number of disks for other files than runs. May measure the disks.
@@ -65,7 +65,7 @@ class SortJob final : private MemoryLender {
   void start(const SortPlan& plan, Warming warming, const char* name);
   // end_forming() may enlarge or shrink both for merging, when the sort has a share of a budget.
   const SortPlan& plan() const noexcept { return plan_; }
-  const std::shared_ptr<BlockPool>& pool() const noexcept { return pool_; }
+  const std::shared_ptr<BlockPool>& pool() const noexcept { return context_.pool(); }
   // Not between the first take() and end_forming(): another thread may use them then.
   RunCollection& runs() noexcept { return *runs_; }
   const RunCollection& runs() const noexcept { return *runs_; }
@@ -73,7 +73,7 @@ class SortJob final : private MemoryLender {
   // The part of the share of a budget that the plan does not take goes back to others.
   void keep_memory_of(const SortPlan& plan) noexcept;
   // Others may want more of its memory than it needs.
-  bool shares_memory() const noexcept { return share_.bytes() != 0; }
+  bool shares_memory() const noexcept { return context_.shares_memory(); }
 
   // Run formation takes its part of the pool. Throws Error as RunFormation does.
   void begin_forming();
@@ -105,10 +105,9 @@ class SortJob final : private MemoryLender {
   // and what `out` throws; errors of streams behind `out`, too.
   void write(RecordOutput& out, std::size_t read_buffers);
   // Nobody is given memory any more, and nobody is in the middle of it.
-  void end_lending() noexcept { share_.end_lending(); }
+  void end_lending() noexcept { context_.end_lending(); }
 
  private:
-  std::uint64_t request_cost(std::optional<std::uint64_t> bytes) const;
   // What others get while write() is expected, or at work.
   enum class Lending : std::uint8_t {
     kSoon,        // nothing yet
@@ -118,7 +117,6 @@ class SortJob final : private MemoryLender {
     kEnded,       // nothing
   };
   bool give_back(std::uint64_t wanted) noexcept override;
-  void give_back_retired() noexcept;
   void set_lending(Lending lending) noexcept;
   void end_write() noexcept;
   void write_from_memory(RecordOutput& out);
@@ -126,7 +124,6 @@ class SortJob final : private MemoryLender {
   void write_spilled(RecordOutput& out);
   std::size_t blocks_for_spilled() const;
 
-  void note_user() noexcept;
   void grow();
   void shrink();
   bool begins_early() const noexcept;
@@ -140,26 +137,18 @@ class SortJob final : private MemoryLender {
   void emit(RecordOutput& out, void (RunFormation::*run)(RecordOutput&) = &RunFormation::emit);
 
   const std::shared_ptr<const RecordOrder> order_;
-  SortResources resources_;
-  const std::uint64_t most_memory_bytes_;  // that it may take of a budget
-  MemoryShare share_;                      // outlives all memory
-  const std::vector<std::string> folders_;
+  SortContext context_;  // outlives all memory
   const bool unique_;
-  SortWatch watch_;
   SortPlan plan_;
-  BlockPoolOptions pool_options_;
-  std::shared_ptr<BlockPool> pool_;
   std::optional<RunCollection> runs_;
   std::optional<StreamPool> buckets_;
   std::optional<RunFormation> formation_;
   std::uint64_t records_ = 0;
   bool in_memory_ = true;
   RunCounts counts_;
-  std::int32_t user_ = 0;  // the thread that used it last
 
   FutexMutex lending_mutex_;  // guards what follows, and the share while it is lent
   Lending lending_ = Lending::kSoon;
-  std::size_t given_back_ = 0;  // of the pool's retired blocks
   std::optional<BlockQuota> for_spill_;
   PatientOutput patient_;
   std::atomic<bool> spill_{false};

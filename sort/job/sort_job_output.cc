@@ -42,26 +42,17 @@ void SortJob::expect_write(PatientOutput out) {
   if (in_memory() && patient_.has_room) {
     const std::size_t blocks = blocks_for_spilled();
     try {
-      for_spill_.emplace(*pool_, blocks, blocks, "rest of a sort");
+      for_spill_.emplace(*pool(), blocks, blocks, "rest of a sort");
     } catch (const Error&) {
       // There is no room for that: what is in memory stays there.
     }
   }
-  share_.lend_by(*this);
+  context_.lend_by(*this);
 }
 
 void SortJob::set_lending(Lending lending) noexcept {
   const std::lock_guard lock(lending_mutex_);
   lending_ = lending;
-}
-
-// The memory of the blocks that have left the pool since the last time.
-void SortJob::give_back_retired() noexcept {
-  const std::size_t retired = pool_->statistics().blocks_retired;
-  const std::uint64_t bytes = (retired - given_back_) * plan_.block_bytes;
-  given_back_ = retired;
-  const std::uint64_t now = share_.bytes();
-  share_.shrink_to(now - std::min(now, bytes));
 }
 
 bool SortJob::give_back(std::uint64_t wanted) noexcept {
@@ -71,18 +62,18 @@ bool SortJob::give_back(std::uint64_t wanted) noexcept {
     case Lending::kSpilling:
       return true;
     case Lending::kFromMemory: {
-      const std::uint64_t before = share_.bytes();
+      const std::uint64_t before = context_.share_bytes();
       buckets_->keep_only_used();
-      pool_->retire(kAllBlocks);
-      give_back_retired();
-      if (before - share_.bytes() >= wanted || !for_spill_) return false;
+      pool()->retire(kAllBlocks);
+      context_.give_back_retired();
+      if (before - context_.share_bytes() >= wanted || !for_spill_) return false;
       spill_.store(true, std::memory_order_release);
       patient_.wake();
       return true;
     }
     case Lending::kMerging: {
       const bool more = running_.give_back();
-      give_back_retired();
+      context_.give_back_retired();
       return more;
     }
     case Lending::kEnded:
@@ -111,8 +102,8 @@ void SortJob::end_write() noexcept {
   if (!shares_memory()) return;
   for_spill_.reset();
   if (buckets_) buckets_->keep_only_used();
-  pool_->retire(kAllBlocks);
-  give_back_retired();
+  pool()->retire(kAllBlocks);
+  context_.give_back_retired();
 }
 
 void SortJob::write_from_memory(RecordOutput& out) {
@@ -143,11 +134,10 @@ void SortJob::write_spilled(RecordOutput& out) {
     const std::lock_guard lock(lending_mutex_);
     formation_.reset();
     buckets_.reset();
-    const BlockQuota kept(*pool_, read_buffers, read_buffers, "rest of a sort");
-    pool_->retire(kAllBlocks);
-    give_back_retired();
-    const std::uint64_t now = share_.bytes();
-    share_.shrink_to(now - std::min<std::uint64_t>(now, plan_.formation.scratch_bytes));
+    const BlockQuota kept(*pool(), read_buffers, read_buffers, "rest of a sort");
+    pool()->retire(kAllBlocks);
+    context_.give_back_retired();
+    context_.give_back(plan_.formation.scratch_bytes);
     lending_ = Lending::kMerging;
   }
   runs_->merge_all(out, read_buffers, &running_);

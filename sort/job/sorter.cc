@@ -29,13 +29,6 @@ namespace {
 
 constexpr std::size_t kComebackBlocks = 1;  // of the thread that reads the array
 
-std::vector<std::string> folders_of(const SortResources& resources) {
-  std::vector<std::string> folders = resources.folders;
-  if (folders.empty()) folders.push_back(temporary_folder());
-  for (const std::string& folder : folders) file_system_of(folder);
-  return folders;
-}
-
 }  // namespace
 
 // The job, and the pipeline that its result goes through.
@@ -43,7 +36,7 @@ class ByteSorter::Machine {
  public:
   // The resources name the memory.
   Machine(const SortResources& resources, std::shared_ptr<const RecordOrder> order)
-      : job_(std::move(order), resources, folders_of(resources), false) {
+      : job_(std::move(order), resources, folders_of_sorter(resources), false) {
     // Nobody knows how much will come.
     SortPlanRequest request = job_.plan_request(std::nullopt, 0);
     request.pushed = true;

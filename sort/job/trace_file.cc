@@ -25,7 +25,8 @@ constexpr std::array kNames = {
     Named{SpanKind::kRead, "read"},   Named{SpanKind::kWrite, "write"},
     Named{SpanKind::kFault, "fault"}, Named{SpanKind::kWait, "wait"},
     Named{SpanKind::kSort, "sort"},   Named{SpanKind::kPartition, "partition"},
-    Named{SpanKind::kMerge, "merge"},
+    Named{SpanKind::kMerge, "merge"}, Named{SpanKind::kTake, "take"},
+    Named{SpanKind::kCopy, "copy"},
 };
 
 void put(std::string& text, std::initializer_list<std::string_view> pieces) {
@@ -90,25 +91,29 @@ void put_span(std::string& text, const ActivityLog& log, const Span& span, std::
   put(text, {",\"ts\":", microseconds(span.end_ns - log.begin_ns()), id, "},\n"});
 }
 
-bool is_same(const std::string& path, const struct stat& other) {
-  struct stat file {};
-  return stat(path.c_str(), &file) == 0 && file.st_dev == other.st_dev &&
-         file.st_ino == other.st_ino && S_ISREG(file.st_mode);
+// `standard` is what the name "-" stands for.
+bool is_same(const struct stat& file, const std::string& other, int standard) {
+  struct stat status {};
+  const int failed = other == "-" ? fstat(standard, &status) : stat(other.c_str(), &status);
+  return failed == 0 && file.st_dev == status.st_dev && file.st_ino == status.st_ino &&
+         S_ISREG(file.st_mode);
 }
 
-void expect_own(const std::string& path, const SortFiles& files, const std::string& output) {
-  for (std::size_t i = 0; i < files.inputs(); ++i) {
-    if (!is_same(path, files.input(i).identity())) continue;
-    throw Error(EINVAL, "the trace '" + path + "' is an input, which it would overwrite");
-  }
+void expect_own(const SortPlaces& places) {
   struct stat earlier {};
-  const bool exists = stat(output.c_str(), &earlier) == 0;
-  if (path == output || (exists && is_same(path, earlier))) {
-    throw Error(EINVAL, "the trace '" + path + "' is the output, which would replace it");
+  const bool exists = stat(places.trace.c_str(), &earlier) == 0;
+  for (const std::string& input : places.inputs) {
+    if (!exists || !is_same(earlier, input, STDIN_FILENO)) continue;
+    throw Error(EINVAL, "the trace '" + places.trace + "' is an input, which it would overwrite");
+  }
+  if (places.trace == places.output || (exists && is_same(earlier, places.output, STDOUT_FILENO))) {
+    throw Error(EINVAL, "the trace '" + places.trace + "' is the output, which would replace it");
   }
 }
 
-int open_trace(const std::string& path) {
+int open_trace(const SortPlaces& places) {
+  expect_own(places);
+  const std::string& path = places.trace;
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error(errno, "open the trace '" + path + "'");
   return file;
@@ -116,8 +121,7 @@ int open_trace(const std::string& path) {
 
 }  // namespace
 
-TraceFile::TraceFile(const std::string& path, const SortFiles& files, const std::string& output)
-    : path_(path), file_((expect_own(path, files, output), open_trace(path))) {}
+TraceFile::TraceFile(const SortPlaces& places) : path_(places.trace), file_(open_trace(places)) {}
 
 TraceFile::~TraceFile() { close(file_); }
 

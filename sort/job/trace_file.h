@@ -13,9 +13,9 @@ namespace vortex::inline v0 {
 // the log began.
 class TraceFile {
  public:
-  // Opens or makes the file, whose contents stay until write(). Throws Error: EINVAL when it is an
-  // input or the output, and what opening it says.
-  TraceFile(const std::string& path, const SortFiles& files, const std::string& output);
+  // Opens or makes the trace that they name, whose contents stay until write(). Throws Error:
+  // EINVAL when it is an input or the output, and what opening it says.
+  explicit TraceFile(const SortPlaces& places);
   ~TraceFile();
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -1070,6 +1071,23 @@ TEST_F(LineFiles, RandomBytesAreReadAsAnyFraming) {
         << ::testing::PrintToString(input);
   }
   EXPECT_GT(whole, 100);
+}
+
+// Before anything is opened, however little there is to sort.
+TEST_F(LineFiles, WrongSpeedsAreRefusedAtOnce) {
+  options.inputs = {put("in", "b\na\n")};
+  for (const double wrong : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    options.resources.folder_speeds.assign(options.resources.folders.size(), 1);
+    options.resources.folder_speeds.back() = wrong;
+    EXPECT_EQ(error_of([&] { sort_lines(options); }), EINVAL);
+    EXPECT_EQ(error_of([&] { plan_line_sort(options); }), EINVAL);
+    EXPECT_EQ(error_of([&] { LineSorter({}, options.resources); }), EINVAL);
+  }
+  options.resources.folder_speeds.assign(options.resources.folders.size() + 1, 1);
+  EXPECT_EQ(error_of([&] { sort_lines(options); }), EINVAL);
+  EXPECT_EQ(folder.entries(), 1u);
+  options.resources.folder_speeds.pop_back();
+  expect_sorted({"b", "a"});
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
+#include "vortex/external_sort.h"
 
 namespace vortex {
 namespace {
@@ -24,7 +25,8 @@ class DiskBoundTest : public ::testing::Test {
     options_.inputs = {folder_.file("in")};
     options_.output = folder_.file("out");
     report_.records_in = report_.records_out = 80;
-    report_.record_bytes = 10;
+    report_.input_bytes = report_.output_bytes = 800;
+    report_.run_bytes = 4000;  // in several passes
   }
   double seconds() {
     const DiskBound bound(options_, [this](const std::string& folder) {
@@ -57,6 +59,7 @@ TEST_F(DiskBoundTest, WithRunsItIsTwoCopiesHoweverManyPassesThereWere) {
 TEST_F(DiskBoundTest, WhatIsDroppedNeedNotBeWritten) {
   report_.runs = 5;
   report_.records_out = 8;
+  report_.output_bytes = 80;
   // To the runs neither.
   EXPECT_DOUBLE_EQ(seconds(), 80 / 80. + 720 / 200. + 80 / 80.);
 }

@@ -323,5 +323,34 @@ TEST(MemoryBudgetOfSorts, LinesTakeTheirShare) {
   EXPECT_EQ(budget->free_bytes(), budget->bytes());
 }
 
+// As that of records does: the merges, which the small share needed, are not needed any more.
+TEST(MemoryBudgetOfSorts, TheShareOfLinesGrowsWhenAnotherEnds) {
+  const TemporaryFolder folder;
+  std::vector<std::string> lines;
+  for (const std::uint64_t number : numbers(250'000, 7)) lines.push_back(std::to_string(number));
+  std::vector<std::string> expected = lines;
+  std::sort(expected.begin(), expected.end());
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    unsigned merges[2] = {};
+    for (const bool ends : {false, true}) {
+      const auto budget = MemoryBudget::make(32 * kMiB);
+      MemoryShare other = budget->take(28 * kMiB, 28 * kMiB);
+      SortResources resources = resources_in(folder, budget, 32 * kMiB, 4 * kMiB, threads);
+      resources.block_bytes = 256 << 10;
+      LineSorter sorter({}, resources);
+      for (const std::string& line : lines) sorter.push(line);
+      if (ends) other.shrink_to(0);
+      std::size_t next = 0;
+      for (std::string_view line; sorter.next(line); ++next) {
+        if (next == 0) merges[ends] = sorter.counts().merges;
+        ASSERT_TRUE(next < expected.size() && line == expected[next]) << next;
+      }
+      EXPECT_EQ(next, expected.size());
+    }
+    EXPECT_GT(merges[false], 1u);
+    EXPECT_EQ(merges[true], 1u);
+  }
+}
+
 }  // namespace
 }  // namespace vortex::test

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "io/disk/open_disk.h"
-#include "sort/job/sort_limits.h"
+#include "sort/plan/sort_limits.h"
 #include "vortex/error.h"
 #include "vortex/os/control_groups.h"
 #include "vortex/os/map_budget.h"
@@ -160,6 +160,13 @@ void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned di
   // A heap of its own, too.
   constexpr std::uint64_t kHeapOfThread = std::uint64_t{2} << 20;
   request.thread_bytes = thread_stack_bytes() + kHeapOfThread;
+}
+
+std::size_t push_buffer_bytes(std::uint64_t memory_bytes, std::size_t record_bytes) noexcept {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 10;
+  if (record_bytes == 0) return 0;
+  const auto wanted = static_cast<std::size_t>(std::min(memory_bytes / 16, kMaxBytes));
+  return std::max<std::size_t>(wanted / record_bytes, 1) * record_bytes;
 }
 
 }  // namespace vortex::inline v0

@@ -5,7 +5,8 @@
 
 namespace vortex::inline v0 {
 
-// Each throws Error(EINVAL) that names the number and its limit.
+// Each throws Error(EINVAL) that names the number and its limit: what is wrong is told before
+// anything is opened, whatever the records are.
 void expect_limits(const SortResources& resources);
 void expect_limits(const SortPlanRequest& request);
 

@@ -1,11 +1,11 @@
-#include "sort/job/file_plan.h"
+#include "sort/plan/file_plan.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <optional>
 
-#include "sort/job/least_memory.h"
 #include "sort/merge/merge_passes.h"
+#include "sort/plan/least_memory.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/saturating.h"
 #include "vortex/error.h"

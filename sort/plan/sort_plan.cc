@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <utility>
 
-#include "sort/job/least_memory.h"
-#include "sort/job/sort_limits.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/prefetch_kind.h"
+#include "sort/plan/least_memory.h"
+#include "sort/plan/sort_limits.h"
 #include "sort/runs/partitioners.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
@@ -30,9 +30,6 @@ constexpr std::size_t kMinScratchBytes = std::size_t{64} << 10;
 // in the order of need, in the order of fetching and in its file.
 constexpr std::uint64_t kBookkeepingBytes = 81;
 
-// The program, its libraries, the queues of the disks, and the streams of inputs and output.
-constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20;
-constexpr std::uint64_t kProgramShare = 32;
 // Address space of the heap beside what is planned, and of a reservation while it is made.
 constexpr std::uint64_t kSpaceBeside = (std::uint64_t{12} << 20) + kReservationAlignment;
 // The bytes that bucket streams keep of each block they have: see PooledBlocks.
@@ -42,9 +39,6 @@ constexpr std::uint64_t kBucketTableBytes = 16;
 // requests), in bytes that could be read and written meanwhile.
 // docs/decisions/0025-block-size.md has the measurement.
 constexpr double kBytesLostPerBlock = 36 << 10;
-// What a request costs the disk is no more than that where places do not matter; an arm's way takes
-// the time for megabytes, and there blocks may be larger than is good for the caches.
-constexpr std::uint64_t kExpensiveRequest = std::uint64_t{256} << 10;
 // Where several threads work each move interrupts the others.
 constexpr double kBytesLostAmongThreads = 96 << 10;
 // One thread partitions as fast as three sort what it has put to buckets; and stripes of smaller
@@ -111,11 +105,6 @@ std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets,
 unsigned buckets_in(std::size_t blocks, const SortPlanRequest& request) {
   return static_cast<unsigned>(std::clamp<std::size_t>(
       blocks / 6, kMinBuckets, std::max<std::size_t>(request.most_buckets, kMinBuckets)));
-}
-
-// Blocks of the output that are on their way at once, where it is a run.
-std::size_t blocks_behind(const FileWriterOptions& writer, std::size_t block_bytes) {
-  return writer.write_behind * std::max<std::size_t>(writer.request_bytes / block_bytes, 1);
 }
 
 // Divides the pool for run formation; false when it is too small.
@@ -268,7 +257,7 @@ std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t
   const std::uint64_t buffer =
       request.pushed ? push_buffer_bytes(memory_bytes, request.record_bytes) : 0;
   memory_bytes -= std::min(memory_bytes, buffer);
-  memory_bytes -= std::min(memory_bytes / kProgramShare, kProgramBytes);
+  memory_bytes -= program_bytes(memory_bytes);
   if (request.block_bytes != 0) return try_block(request, memory_bytes, request.block_bytes);
   std::optional<SortPlan> best;
   const std::size_t least = std::max(kMinBlockBytes, std::bit_ceil(request.record_bytes));
@@ -284,13 +273,6 @@ std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t
 }
 
 }  // namespace
-
-std::size_t push_buffer_bytes(std::uint64_t memory_bytes, std::size_t record_bytes) noexcept {
-  constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 10;
-  if (record_bytes == 0) return 0;
-  const auto wanted = static_cast<std::size_t>(std::min(memory_bytes / 16, kMaxBytes));
-  return std::max<std::size_t>(wanted / record_bytes, 1) * record_bytes;
-}
 
 std::uint64_t SortPlan::memory_taken_bytes() const noexcept {
   return pool_blocks * (block_bytes + bytes_beside_block()) + formation.scratch_bytes +
@@ -315,56 +297,6 @@ bool SortPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs) {
   }
   *this = larger;
   return true;
-}
-
-MergeBuffers SortPlan::merge_buffers(std::uint64_t runs) const {
-  const std::size_t held = static_cast<std::size_t>(runs) * window_blocks;
-  PrefetchOptions options;
-  options.disks = request.disks;
-  options.held_blocks = held;
-  const std::size_t least =
-      minimum_read_buffers(request.prefetch, options, static_cast<std::uint32_t>(runs));
-  const std::size_t spare = pool_blocks > held ? pool_blocks - held : 0;
-  MergeBuffers buffers;
-  buffers.writer = writer;
-  const std::size_t request_bytes = std::max(writer.request_bytes, block_bytes);
-  buffers.writer.write_behind = std::max<std::size_t>(
-      1, default_write_blocks(spare, request.disks) * block_bytes / request_bytes);
-  const auto taken = [&] { return FileWriterBase::blocks_needed(buffers.writer, block_bytes); };
-  while (taken() + least > pool_blocks && buffers.writer.write_behind > 1) {
-    --buffers.writer.write_behind;
-  }
-  if (taken() + least > pool_blocks) buffers.writer.request_bytes = block_bytes;
-  buffers.read_buffers = pool_blocks > taken() ? pool_blocks - taken() : 0;
-  buffers.run_write_behind = blocks_behind(buffers.writer, block_bytes);
-  return buffers;
-}
-
-std::uint64_t SortPlan::largest_merge_order() const {
-  const auto fits = [&](std::uint64_t runs, std::size_t spare) {
-    PrefetchOptions options;
-    options.disks = request.disks;
-    options.held_blocks = static_cast<std::size_t>(runs) * window_blocks;
-    const std::size_t least =
-        minimum_read_buffers(request.prefetch, options, static_cast<std::uint32_t>(runs));
-    const std::size_t reading = std::max(least, options.held_blocks + spare);
-    FileWriterOptions writing = writer;
-    writing.write_behind = std::max<std::size_t>(spare, 1);
-    writing.request_bytes = block_bytes;
-    return reading + FileWriterBase::blocks_needed(writing, block_bytes) <= pool_blocks;
-  };
-  const auto largest = [&](std::size_t spare) {
-    std::uint64_t low = 0, high = pool_blocks + 1;  // fits(low), not fits(high)
-    while (high - low > 1) {
-      const std::uint64_t middle = low + (high - low) / 2;
-      (fits(middle, spare) ? low : high) = middle;
-    }
-    return low;
-  };
-  // Two blocks a disk to read ahead and two to write behind; with less, only if there is no other
-  // way to merge at all.
-  const std::uint64_t comfortable = largest(2 * std::size_t{request.disks});
-  return comfortable >= 2 ? comfortable : largest(0);
 }
 
 std::uint64_t SortPlan::address_space_bytes() const {
@@ -395,27 +327,6 @@ std::uint64_t SortPlan::address_space_bytes() const {
 std::uint64_t SortPlan::space_beside_input_bytes() const noexcept {
   return stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
          stream_space(0, block_bytes) + request.stack_bytes + kSpaceBeside;
-}
-
-// Two requests ahead and two behind, a block each.
-FileReaderOptions SortPlan::plain_reader() const {
-  FileReaderOptions options = reader;
-  options.read_ahead = 2;
-  options.request_bytes = block_bytes;
-  return options;
-}
-
-FileWriterOptions SortPlan::plain_writer() const {
-  FileWriterOptions options = writer;
-  options.write_behind = 2;
-  options.request_bytes = block_bytes;
-  return options;
-}
-
-std::uint64_t SortPlan::plain_merge_order() const {
-  const std::size_t writing = FileWriterBase::blocks_needed(plain_writer(), block_bytes);
-  if (pool_blocks <= writing) return 0;
-  return (pool_blocks - writing) / FileReaderBase::blocks_needed(plain_reader(), block_bytes);
 }
 
 SortPlan plan_sort(const SortPlanRequest& request) {
@@ -463,56 +374,6 @@ SortPlan plan_sort(const SortPlanRequest& request) {
   });
   throw Error(ENOMEM, what + (enough != 0 ? ": at least " + format_bytes(enough) + " are needed"
                                           : std::string(": no memory is enough")));
-}
-
-std::string to_string(const SortPlan& plan) {
-  const auto line = [](const char* name, const std::string& value) {
-    std::string text = name;
-    text.resize(16, ' ');
-    return text + value + "\n";
-  };
-  std::string text =
-      line("input", plan.request.bytes ? format_bytes(*plan.request.bytes) : "length not known") +
-      line("records", format_bytes(plan.request.record_bytes)) +
-      line("memory", format_bytes(plan.request.memory_bytes)) +
-      line("blocks", std::to_string(plan.pool_blocks) + " of " + format_bytes(plan.block_bytes));
-  if (plan.request.request_cost_bytes != 0) {
-    text +=
-        line("disk requests", "cost as much as " + format_bytes(plan.request.request_cost_bytes) +
-                                  " beside their bytes");
-  }
-  if (plan.merged_inputs != 0) {
-    text += line("merging", std::to_string(plan.merged_inputs) + " sorted inputs, at most " +
-                                std::to_string(plan.plain_merge_order()) + " at a time") +
-            line("passes", std::to_string(plan.passes));
-    if (plan.runs <= 1) return text;
-    return text + line("then", "the " + std::to_string(plan.runs) + " runs that they make, " +
-                                   std::to_string(plan.merge_order) + " at a time");
-  }
-  text +=
-      line("run formation", std::to_string(plan.formation.buckets) + " buckets on " +
-                                std::to_string(plan.bucket_blocks) + " blocks, " +
-                                format_bytes(plan.formation.scratch_bytes) + " to sort them with") +
-      line("run length", "at least " + format_bytes(plan.least_run_bytes()));
-  if (plan.in_memory()) return text + line("merging", "none: it fits in memory");
-  if (plan.request.bytes) {
-    std::string passes = std::to_string(plan.passes);
-    if (plan.passes > 1) {
-      const MergePass first = next_merge_pass(plan.runs, plan.merge_order, plan.merge_order);
-      if (first.merged < plan.runs) {
-        passes += ", the first of " + std::to_string(first.merged) + " runs only";
-      }
-    }
-    text += line("runs", "at most " + std::to_string(plan.runs)) + line("passes", passes);
-  }
-  const MergeBuffers buffers = plan.merge_buffers(plan.merge_order);
-  return text + line("merge order", std::to_string(plan.merge_order)) +
-         line("merge buffers", std::to_string(buffers.read_buffers) + " blocks to read, " +
-                                   std::to_string(buffers.writer.write_behind) + " requests of " +
-                                   format_bytes(buffers.writer.request_bytes) + " to write") +
-         line("prefetch", std::string(prefetch_kind_name(plan.request.prefetch)) + " on " +
-                              std::to_string(plan.request.disks) +
-                              (plan.request.disks == 1 ? " disk" : " disks"));
 }
 
 }  // namespace vortex::inline v0

@@ -1,13 +1,32 @@
-// The least memory with which something can be done, for messages.
+// The parts of a sort's memory that are the same for all records, and the least that will do.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "vortex/detail/saturating.h"
+#include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {
+
+// Of so much memory the part that is taken for the program, its libraries, the queues of the disks,
+// and the streams of inputs and output.
+inline std::uint64_t program_bytes(std::uint64_t memory_bytes) noexcept {
+  constexpr std::uint64_t kMost = std::uint64_t{16} << 20;
+  constexpr std::uint64_t kShare = 32;
+  return std::min(memory_bytes / kShare, kMost);
+}
+
+// What a request costs the disk is no more than that where places do not matter; an arm's way takes
+// the time for megabytes, and there blocks may be larger than is good for the caches.
+inline constexpr std::uint64_t kExpensiveRequest = std::uint64_t{256} << 10;
+
+// Blocks of the output that are on their way at once, where it is a run.
+inline std::size_t blocks_behind(const FileWriterOptions& writer, std::size_t block_bytes) {
+  return writer.write_behind * std::max<std::size_t>(writer.request_bytes / block_bytes, 1);
+}
 
 // A number that format_bytes() writes out without rounding it: `bytes`, or a little more.
 inline std::uint64_t exactly_named(std::uint64_t bytes) noexcept {

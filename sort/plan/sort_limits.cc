@@ -1,10 +1,13 @@
-#include "sort/job/sort_limits.h"
+#include "sort/plan/sort_limits.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
@@ -37,6 +40,22 @@ void expect_block_bytes(std::size_t block_bytes) {
                           " to " + format_bytes(kMaxBlockBytes));
 }
 
+// Without folders runs are kept in one.
+void expect_speeds(const std::vector<double>& speeds, const std::vector<std::string>& folders) {
+  if (speeds.empty()) return;
+  const std::size_t disks = std::max<std::size_t>(folders.size(), 1);
+  if (speeds.size() != disks) {
+    throw Error(EINVAL, "a sort with " + std::to_string(disks) + " folders for runs has " +
+                            std::to_string(speeds.size()) + " speeds: each needs one");
+  }
+  for (std::size_t i = 0; i < speeds.size(); ++i) {
+    if (speeds[i] > 0 && std::isfinite(speeds[i])) continue;
+    throw Error(EINVAL, "the speed of " +
+                            (folders.empty() ? "the folder for runs" : "'" + folders[i] + "'") +
+                            " is " + std::to_string(speeds[i]) + "; it must be positive");
+  }
+}
+
 }  // namespace
 
 void expect_limits(const SortResources& resources) {
@@ -45,6 +64,7 @@ void expect_limits(const SortResources& resources) {
   expect_count("threads", resources.threads, kMaxSortThreads);
   expect_count("folders for runs", resources.folders.size(), kMaxDisks);
   expect_block_bytes(resources.block_bytes);
+  expect_speeds(resources.folder_speeds, resources.folders);
 }
 
 void expect_limits(const SortPlanRequest& request) {

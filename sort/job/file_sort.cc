@@ -1,0 +1,86 @@
+#include "sort/job/file_sort.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "sort/job/trace_file.h"
+#include "vortex/error.h"
+#include "vortex/os/steady_time.h"
+
+namespace vortex::inline v0 {
+
+FileSort::FileSort(const SortPlaces& places, std::optional<SortOutput> output)
+    : places_(places),
+      activity_(places.trace.empty() ? 0 : ActivityLog::kSpansOfTrace),
+      files_(places, std::move(output)) {}
+
+void FileSort::run(RecordKind& kind, SortReport& report) {
+  if (places_.trace.empty()) return sort(kind, report);
+  TraceFile trace(places_);
+  try {
+    sort(kind, report);
+  } catch (...) {
+    // The cause of the failure counts, not what becomes of its trace.
+    try {
+      trace.write(activity_);
+    } catch (const Error&) {
+    }
+    throw;
+  }
+  trace.write(activity_);
+}
+
+void FileSort::sort(RecordKind& kind, SortReport& report) {
+  const Working working(&activity_, "sort");
+  const std::uint64_t begin = steady_now_ns();
+  const double cpu_begin = process_cpu_seconds();
+  files_.open_output();
+  kind.start();
+  if (kind.take_inputs()) {
+    report.run_formation_seconds = seconds_since(begin);
+    kind.write_output();
+  }
+  const RunCounts counts = kind.counts();
+  report.runs = counts.runs;
+  report.merges = counts.merges;
+  report.passes = counts.passes;
+  report.run_bytes = counts.bytes;
+  count_io(kind, report);
+  kind.runs().close();  // takes its time, too
+  count_overlap(report);
+  report.cpu_seconds = process_cpu_seconds() - cpu_begin;
+  report.seconds = seconds_since(begin);
+  report.merge_seconds = report.seconds - report.run_formation_seconds;
+}
+
+void FileSort::count_io(RecordKind& kind, SortReport& report) const {
+  const auto count = [&report](const DiskStatistics& disk) {
+    report.read_bytes += disk.read_bytes;
+    report.written_bytes += disk.written_bytes;
+  };
+  count(files_.disk_statistics());
+  for (const RunStoreDiskStatistics& part : kind.runs().disks()) {
+    count(part.disk);
+    report.folder_bytes.push_back(part.disk.written_bytes);
+  }
+  // Runs of lines may be shorter than their text.
+  const std::uint64_t in_runs = std::min(report.run_bytes, report.output_bytes);
+  report.least_io_bytes = report.input_bytes + report.output_bytes + 2 * in_runs;
+}
+
+void FileSort::count_overlap(SortReport& report) {
+  activity_.begin_phase(static_cast<unsigned>(SortPhase::kWriting));  // counts what has passed
+  for (unsigned phase = 0; phase < report.overlap.size(); ++phase) {
+    const ActivityLog::Totals totals = activity_.totals(phase);
+    const auto seconds = [](std::uint64_t ns) { return 1e-9 * static_cast<double>(ns); };
+    report.overlap[phase] = {.seconds = seconds(totals.all_ns),
+                             .disks = seconds(totals.disks_ns),
+                             .threads = seconds(totals.threads_ns),
+                             .both = seconds(totals.both_ns),
+                             .sum_of_disks = seconds(totals.sum_disks_ns),
+                             .sum_of_threads = seconds(totals.sum_threads_ns)};
+  }
+}
+
+}  // namespace vortex::inline v0

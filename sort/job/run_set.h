@@ -1,0 +1,72 @@
+// The runs of a sort, whatever their records are, from the first until few enough are left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sort/merge/merge_passes.h"
+#include "sort/runs/run_store.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/block_pool.h"
+#include "vortex/sort_resources.h"
+
+namespace vortex::inline v0 {
+
+// Keeps count of the runs and of their store, and says which neighbours are merged; what a run is,
+// and merging some, is the business of a subclass. Neighbours only, so that equal records stay in
+// their order. The pool and the watch outlive it. One thread at a time; after an exception it can
+// only be destroyed.
+class RunSet {
+ public:
+  RunSet(BlockPool& pool, SortWatch& watch, RunStoreOptions for_store);
+  virtual ~RunSet();
+  RunSet(const RunSet&) = delete;
+  RunSet& operator=(const RunSet&) = delete;
+
+  // Merges take another pool from now on, with blocks of the same size.
+  void use(BlockPool& pool) noexcept;
+  // Opens files and disks, which else the first run does. Throws Error as RunStore does.
+  void open();
+  // Closes the files, which gives the rest of their room back. Merges and runs must be gone.
+  void close() noexcept { store_.reset(); }
+
+  virtual std::size_t size() const noexcept = 0;
+  bool empty() const noexcept { return size() == 0; }
+  // The bytes of the runs that are left.
+  std::uint64_t bytes() const noexcept { return bytes_of(0, size()); }
+  const RunCounts& counts() const noexcept { return counts_; }
+  std::vector<RunStoreDiskStatistics> disks() const;
+
+  // Counts merges of inputs, whose results take the place of runs that were formed.
+  void count_merge_of_inputs(unsigned merges) noexcept;
+
+ protected:
+  // Merges until at most `most` runs are left, as few of them as that takes, `largest` (2 at least)
+  // at a time at most. Throws Error: ECANCELED, and as merge_to_one() does.
+  void reduce(std::uint64_t most, std::uint64_t largest);
+
+  RunStore& store() noexcept { return *store_; }
+  SortWatch& watch() noexcept { return watch_; }
+  void count_run() noexcept { ++counts_.runs; }
+  void count_bytes(std::uint64_t bytes) noexcept { counts_.bytes += bytes; }
+  void count_last_merge() noexcept;
+
+ private:
+  virtual std::uint64_t bytes_of_run(std::size_t run) const noexcept = 0;
+  // So many runs, from `first` on, become one, which takes their place.
+  virtual void merge_to_one(std::size_t first, std::size_t count) = 0;
+
+  std::uint64_t bytes_of(std::size_t first, std::size_t count) const noexcept;
+  std::size_t lightest(std::size_t count) const noexcept;
+  void merge_neighbours(const MergePass& pass);
+
+  BlockPool* pool_;
+  SortWatch& watch_;
+  const RunStoreOptions for_store_;
+  std::optional<RunStore> store_;  // outlives the runs, which are the subclass's
+  RunCounts counts_;
+};
+
+}  // namespace vortex::inline v0

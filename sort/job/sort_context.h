@@ -1,0 +1,87 @@
+// What every sort has, whatever its records are: resources, folders, a watch, and one pool.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sort/runs/run_store.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/block_pool.h"
+#include "vortex/memory_budget.h"
+#include "vortex/sort_resources.h"
+
+namespace vortex::inline v0 {
+
+// A sort may have a share of a budget. What it takes is then no more than the share, and what it
+// gives back here goes to others. One thread at a time, but for what says otherwise.
+class SortContext {
+ public:
+  // Waits for the share. Throws Error: EINVAL for wrong resources, and as MemoryBudget::take()
+  // does.
+  SortContext(const SortResources& resources, std::vector<std::string> folders);
+  ~SortContext() { end(); }
+  SortContext(const SortContext&) = delete;
+  SortContext& operator=(const SortContext&) = delete;
+
+  // Their memory is the default where they named none, and the share where there is one.
+  const SortResources& resources() const noexcept { return resources_; }
+  const std::vector<std::string>& folders() const noexcept { return folders_; }
+  SortWatch& watch() noexcept { return watch_; }
+  // For a store of runs in the folders; this outlives them.
+  RunStoreOptions run_store_options() const;
+
+  // What a request costs the slowest disk for runs, see SortResources, where an input of so many
+  // bytes is to be sorted. Measured only where that takes a small part of the time that the sort
+  // does. Throws Error as file_system_of() does.
+  std::uint64_t request_cost(std::optional<std::uint64_t> bytes) const;
+
+  // Makes the pool, which `name` describes in messages, in place of the one before. Throws Error as
+  // BlockPool does.
+  void make_pool(std::size_t block_bytes, std::size_t blocks, Warming warming, const char* name);
+  const std::shared_ptr<BlockPool>& pool() const noexcept { return pool_; }
+
+  // 0: the memory is the sort's own.
+  std::uint64_t share_bytes() const noexcept { return share_.bytes(); }
+  // Others may want more of the memory than the sort needs.
+  bool shares_memory() const noexcept { return share_.bytes() != 0; }
+  // The share belongs to the thread that uses the sort: a call of this thread begins.
+  void note_user() noexcept;
+  // What is beyond `bytes` goes to others.
+  void keep(std::uint64_t bytes) noexcept { share_.shrink_to(bytes); }
+  // So many bytes go to others.
+  void give_back(std::uint64_t bytes) noexcept;
+  // The memory of the blocks that have left the pool since the last time.
+  void give_back_retired() noexcept;
+  // Their memory is not the share's any more.
+  void forget_retired() noexcept { given_back_ = pool_->statistics().blocks_retired; }
+  bool others_wait() const noexcept { return share_.others_wait(); }
+  // Takes what others have given back meanwhile, if it is an eighth of the share at least, and if
+  // `blocks_with(more bytes)` says how many blocks the pool has then (0: none of it is of use).
+  // Nobody else uses the pool. Returns whether pool() is another one: where the system refuses a
+  // larger one beside it, which takes address space and maps though no memory yet, it stays.
+  bool grow(const std::function<std::size_t(std::uint64_t more)>& blocks_with);
+
+  // Whoever waits for memory asks the lender, until end_lending(). See MemoryShare::lend_by().
+  void lend_by(MemoryLender& lender) { share_.lend_by(lender); }
+  void end_lending() noexcept { share_.end_lending(); }
+  // Work beside the calling thread ends soon, and nobody is given memory any more.
+  void end() noexcept;
+
+ private:
+  SortResources resources_;
+  const std::uint64_t most_memory_bytes_;  // that it may take of a budget
+  MemoryShare share_;                      // outlives all memory
+  const std::vector<std::string> folders_;
+  SortWatch watch_;
+  BlockPoolOptions pool_options_;
+  std::shared_ptr<BlockPool> pool_;
+  std::size_t given_back_ = 0;  // of the pool's retired blocks
+  std::int32_t user_ = 0;       // the thread that used the sort last
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,226 @@
+// The machine of sorts, as a stranger with a kind of record of his own finds it.
+#include "sort/job/file_sort.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "sort/job/run_set.h"
+#include "sort/job/sort_context.h"
+#include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/external_sort.h"
+
+namespace vortex::test {
+namespace {
+
+// Runs that are nothing but their lengths and the numbers of what they were made of.
+class NumberedRuns final : public RunSet {
+ public:
+  struct Numbered {
+    std::uint64_t bytes = 0;
+    std::vector<unsigned> parts;
+  };
+
+  NumberedRuns(BlockPool& pool, SortWatch& watch, std::uint64_t most_at_a_time)
+      : RunSet(pool, watch, {}), most_(most_at_a_time) {}
+
+  void add(std::uint64_t bytes) {
+    runs.push_back({bytes, {static_cast<unsigned>(counts().runs)}});
+    count_run();
+  }
+  void reduce_to(std::uint64_t most) { reduce(most, most_); }
+  std::size_t size() const noexcept override { return runs.size(); }
+
+  std::vector<Numbered> runs;
+  std::uint64_t merged_bytes = 0;
+  std::uint64_t largest = 0;
+
+ private:
+  std::uint64_t bytes_of_run(std::size_t run) const noexcept override { return runs[run].bytes; }
+  void merge_to_one(std::size_t first, std::size_t count) override {
+    Numbered merged;
+    for (std::size_t i = first; i < first + count; ++i) {
+      merged.bytes += runs[i].bytes;
+      merged.parts.insert(merged.parts.end(), runs[i].parts.begin(), runs[i].parts.end());
+    }
+    merged_bytes += merged.bytes;
+    largest = std::max<std::uint64_t>(largest, count);
+    const auto begin = runs.begin() + static_cast<std::ptrdiff_t>(first);
+    runs.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
+    runs.insert(runs.begin() + static_cast<std::ptrdiff_t>(first), merged);
+  }
+
+  const std::uint64_t most_;
+};
+
+// The fewest passes with which so many runs become `most`: a pass divides by the order at best.
+unsigned fewest_passes(std::uint64_t runs, std::uint64_t most, std::uint64_t order) {
+  unsigned passes = 0;
+  for (; runs > most; ++passes) runs = (runs + order - 1) / order;
+  return passes;
+}
+
+// However long runs are: as few passes as can be, no merge is larger than it may be, and what
+// belongs together in the end lies in the order of the input.
+TEST(RunSets, NeighboursAreMergedInAsFewPassesAsCanBe) {
+  auto random = test_random();
+  BlockPool pool({.pool_bytes = 1 << 20, .block_bytes = 1 << 16, .warming = Warming::kOnDemand});
+  for (int round = 0; round < 300; ++round) {
+    const std::uint64_t order = 2 + random() % 9;
+    const std::uint64_t most = 1 + random() % order;
+    const std::uint64_t count = 1 + random() % 200;
+    SortWatch watch({}, {});
+    NumberedRuns runs(pool, watch, order);
+    for (std::uint64_t i = 0; i < count; ++i) runs.add(random() % 1000);
+    const std::uint64_t bytes = runs.bytes();
+    runs.reduce_to(most);
+    EXPECT_LE(runs.size(), most);
+    EXPECT_LE(runs.largest, order);
+    EXPECT_EQ(runs.bytes(), bytes);
+    EXPECT_EQ(runs.counts().passes, fewest_passes(count, most, order));
+    EXPECT_EQ(runs.counts().runs, count);
+    EXPECT_LE(runs.merged_bytes, bytes * runs.counts().passes);
+    std::vector<unsigned> parts;
+    for (const auto& run : runs.runs) {
+      parts.insert(parts.end(), run.parts.begin(), run.parts.end());
+    }
+    std::vector<unsigned> expected(count);
+    std::iota(expected.begin(), expected.end(), 0u);
+    EXPECT_EQ(parts, expected);
+  }
+}
+
+TEST(RunSets, TheLightestNeighboursAreMergedWhereSomeSuffice) {
+  BlockPool pool({.pool_bytes = 1 << 20, .block_bytes = 1 << 16, .warming = Warming::kOnDemand});
+  SortWatch watch({}, {});
+  NumberedRuns runs(pool, watch, 4);
+  for (const std::uint64_t bytes : {900, 800, 10, 20, 700}) runs.add(bytes);
+  runs.reduce_to(4);
+  EXPECT_EQ(runs.merged_bytes, 30u);
+  ASSERT_EQ(runs.size(), 4u);
+  EXPECT_EQ(runs.runs[2].parts, (std::vector<unsigned>{2, 3}));
+}
+
+// Single bytes, which are counted: a kind of record that needs neither memory nor runs.
+class Bytes final : public RecordKind {
+ public:
+  Bytes(FileSort& machine, const SortResources& resources)
+      : files_(machine.files()), context_(resources, files_.folders()) {
+    files_.open_inputs(1);
+  }
+
+  void start() override {
+    context_.make_pool(1 << 16, 64, Warming::kOnDemand, "memory of the bytes");
+    runs_.emplace(*context_.pool(), context_.watch(), 2);
+  }
+  bool take_inputs() override {
+    context_.watch().begin(SortPhase::kReading, files_.input_bytes());
+    for (std::size_t i = 0; i < files_.inputs(); ++i) {
+      FileReaderBase reader = files_.open_reader(i, *context_.pool(), {}, 0);
+      const std::uint64_t length = *reader.length_bytes();
+      for (std::uint64_t at = 0; at < length; ++at) {
+        ++counts_[static_cast<unsigned char>(reader.bytes()[at])];
+      }
+      report.records_in = report.input_bytes += length;
+    }
+    if (fails) throw Error(EIO, "these bytes are wrong");
+    return true;
+  }
+  void write_output() override {
+    context_.watch().begin(SortPhase::kWriting, report.input_bytes);
+    FileWriterBase writer = files_.open_writer(*context_.pool(), {}, report.input_bytes);
+    std::byte* to = writer.bytes();
+    for (std::size_t byte = 0; byte < counts_.size(); ++byte) {
+      to = std::fill_n(to, counts_[byte], static_cast<std::byte>(byte));
+    }
+    report.records_out = report.output_bytes = report.input_bytes;
+    writer.finish_bytes(report.output_bytes);
+  }
+  RunSet& runs() override { return *runs_; }
+
+  SortReport report;
+  bool fails = false;
+
+ private:
+  SortFiles& files_;
+  SortContext context_;
+  std::optional<NumberedRuns> runs_;
+  std::array<std::uint64_t, 256> counts_{};
+};
+
+class FileSorts : public ::testing::Test {
+ protected:
+  FileSorts() {
+    auto random = test_random();
+    for (char& byte : text_) byte = static_cast<char>(random());
+    put_file_text(folder_.file("in"), text_);
+    options_.inputs = {folder_.file("in"), folder_.file("in")};
+    options_.output = folder_.file("out");
+    options_.trace = folder_.file("trace");
+    std::sort(text_.begin(), text_.end(), [](unsigned char a, unsigned char b) { return a < b; });
+  }
+
+  TemporaryFolder folder_;
+  ExternalSortOptions options_;
+  std::string text_ = std::string(300'000, ' ');
+};
+
+TEST_F(FileSorts, AKindOfRecordHasReportProgressAndTraceForNothing) {
+  std::vector<SortPhase> phases;
+  options_.resources.progress = [&](const SortProgress& now) { phases.push_back(now.phase); };
+  FileSort machine(options_);
+  Bytes bytes(machine, options_.resources);
+  machine.run(bytes, bytes.report);
+  std::string expected;
+  for (const char byte : text_) expected.append(2, byte);
+  EXPECT_TRUE(file_text(options_.output) == expected);
+  EXPECT_EQ(phases, (std::vector{SortPhase::kReading, SortPhase::kWriting}));
+  const SortReport& report = bytes.report;
+  EXPECT_EQ(report.runs, 0u);
+  EXPECT_EQ(report.least_io_bytes, 4 * text_.size());
+  EXPECT_GE(report.read_bytes, 2 * text_.size());
+  EXPECT_GE(report.written_bytes, 2 * text_.size());
+  EXPECT_GT(report.overlap[0].disks, 0);
+  EXPECT_GT(report.overlap[2].threads, 0);
+  EXPECT_NEAR(report.run_formation_seconds + report.merge_seconds, report.seconds, 1e-9);
+  EXPECT_NE(file_text(options_.trace).find("\"read\""), std::string::npos);
+}
+
+TEST_F(FileSorts, AFailureLeavesATraceAndNoOutput) {
+  FileSort machine(options_);
+  Bytes bytes(machine, options_.resources);
+  bytes.fails = true;
+  EXPECT_EQ(error_of([&] { machine.run(bytes, bytes.report); }), EIO);
+  EXPECT_EQ(folder_.entries(), 2u);
+  EXPECT_NE(file_text(options_.trace).find("\"read\""), std::string::npos);
+}
+
+TEST(SortContexts, WrongResourcesAreRefusedAtOnce) {
+  const TemporaryFolder folder;
+  SortResources resources;
+  resources.folders = {folder.path().string()};
+  for (const std::vector<double>& wrong : {std::vector<double>{1, 1},
+                                           {0},
+                                           {-1},
+                                           {std::numeric_limits<double>::infinity()},
+                                           {std::numeric_limits<double>::quiet_NaN()}}) {
+    resources.folder_speeds = wrong;
+    EXPECT_EQ(error_of([&] { SortContext(resources, resources.folders); }), EINVAL);
+  }
+  resources.folder_speeds = {3};
+  const SortContext context(resources, resources.folders);
+  EXPECT_GT(context.resources().memory_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace vortex::test
