@@ -1,25 +1,22 @@
 // vortex sort: files of records in order.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "cli/interrupt.h"
 #include "cli/open_files.h"
 #include "cli/progress_line.h"
 #include "cli/sort_lines.h"
 #include "cli/sort_options.h"
+#include "cli/sort_report.h"
 #include "cli/verbs.h"
 #include "sort/job/disk_bound.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
-#include "vortex/process_memory.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {
@@ -45,72 +42,10 @@ ExternalSortOptions external_sort_options(const SortOptions& options) {
   return result;
 }
 
-double bytes_per_second(const ExternalSortReport& report) {
-  return static_cast<double>(report.records_in * report.record_bytes) /
-         std::max(report.seconds, 1e-9);
-}
-
-// How many times as long as the disks need the sort took.
-double times_io_bound(const ExternalSortReport& report, double io_bound_seconds) {
-  return report.seconds / std::max(io_bound_seconds, 1e-9);
-}
-
-double cpu_seconds_per_gib(const ExternalSortReport& report) {
-  constexpr double kGiB = 1 << 30;
-  const auto bytes = static_cast<double>(report.records_in * report.record_bytes);
-  return bytes == 0 ? 0 : report.cpu_seconds / (bytes / kGiB);
-}
-
-// The phases that the sort had, in their order.
-std::vector<SortPhase> phases_of(const ExternalSortReport& report) {
-  std::vector<SortPhase> phases;
-  for (const SortPhase phase : {SortPhase::kReading, SortPhase::kMerging, SortPhase::kWriting}) {
-    // A sort that only merges opens its files in the first one.
-    const double seconds = report.overlap[static_cast<unsigned>(phase)].seconds;
-    if (seconds > 0.01 * report.seconds) phases.push_back(phase);
-  }
-  return phases;
-}
-
-double share(double part, double whole) { return part / std::max(whole, 1e-9); }
-
-nlohmann::ordered_json overlap_json(const ExternalSortReport& report) {
-  nlohmann::ordered_json json;
-  for (const SortPhase phase : phases_of(report)) {
-    const SortOverlap& overlap = report.overlap[static_cast<unsigned>(phase)];
-    json[std::string(to_string(phase))] = {
-        {"seconds", overlap.seconds},
-        {"disks_busy", share(overlap.disks, overlap.seconds)},
-        {"threads_busy", share(overlap.threads, overlap.seconds)},
-        {"both_busy", share(overlap.both, overlap.seconds)},
-        {"mean_disks_busy", share(overlap.sum_of_disks, overlap.seconds)},
-        {"mean_threads_busy", share(overlap.sum_of_threads, overlap.seconds)},
-    };
-  }
-  return json;
-}
-
-std::string overlap_line(const ExternalSortReport& report) {
-  std::string line;
-  for (const SortPhase phase : phases_of(report)) {
-    const SortOverlap& overlap = report.overlap[static_cast<unsigned>(phase)];
-    const auto percent = [&](double part) { return 100 * share(part, overlap.seconds); };
-    line += fmt::format("{}{}: disks {:.0f} %, threads {:.0f} % ({:.1f} at a time), both {:.0f} %",
-                        line.empty() ? "" : "; ", to_string(phase), percent(overlap.disks),
-                        percent(overlap.threads), share(overlap.sum_of_threads, overlap.seconds),
-                        percent(overlap.both));
-  }
-  return line;
-}
-
 void print_json(const SortPlan& plan) {
-  const auto known = [](bool is_known, std::uint64_t number) {
-    return is_known ? nlohmann::ordered_json(number) : nlohmann::ordered_json();
-  };
-  const bool length_known = plan.request.bytes.has_value();
   nlohmann::ordered_json json = {
       {"kind", "vortex sort plan"},
-      {"input_bytes", known(length_known, plan.request.bytes.value_or(0))},
+      {"input_bytes", known(plan.request.bytes)},
       {"record_bytes", plan.request.record_bytes},
       {"memory_bytes", plan.request.memory_bytes},
       {"block_bytes", plan.block_bytes},
@@ -133,8 +68,9 @@ void print_json(const SortPlan& plan) {
   });
   if (!plan.in_memory()) {
     const MergeBuffers buffers = plan.merge_buffers(plan.merge_order);
-    json["most_runs"] = known(length_known, plan.runs);
-    json["passes"] = known(length_known, plan.passes);
+    const bool length_known = plan.request.bytes.has_value();
+    json["most_runs"] = known(length_known ? std::optional(plan.runs) : std::nullopt);
+    json["passes"] = known(length_known ? std::optional<std::uint64_t>(plan.passes) : std::nullopt);
     json["merge_order"] = plan.merge_order;
     json["read_buffers"] = buffers.read_buffers;
     json["write_requests"] = buffers.writer.write_behind;
@@ -155,68 +91,18 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
       {"record_bytes", report.record_bytes},
       {"memory_bytes", what.resources.memory_bytes},
       {"block_bytes", report.plan.block_bytes},
-      {"runs", report.runs},
-      {"merges", report.merges},
-      {"passes", report.passes},
-      {"run_bytes", report.run_bytes},
-      {"folder_bytes", report.folder_bytes},
-      {"read_bytes", report.read_bytes},
-      {"written_bytes", report.written_bytes},
-      {"io_bytes", report.io_bytes()},
-      {"least_io_bytes", report.least_io_bytes},
-      {"cpu_seconds", report.cpu_seconds},
-      {"cpu_seconds_per_gib", cpu_seconds_per_gib(report)},
-      {"run_formation_seconds", report.run_formation_seconds},
-      {"merge_seconds", report.merge_seconds},
-      {"seconds", report.seconds},
-      {"bytes_per_second", bytes_per_second(report)},
-      {"overlap", overlap_json(report)},
-      {"peak_resident_bytes", process_memory().peak_resident_bytes},
   };
-  if (bound) {
-    const double seconds = bound->seconds(report);
-    json["io_bound_seconds"] = seconds;
-    json["times_io_bound"] = times_io_bound(report, seconds);
-    json["disks"] = nlohmann::ordered_json::array();
-    for (const DiskBound::FileSystem& disk : bound->file_systems()) {
-      json["disks"].push_back({{"folder", disk.folder},
-                               {"read_bytes_per_second", disk.speed.read},
-                               {"write_bytes_per_second", disk.speed.write},
-                               {"copy_bytes_per_second", disk.speed.copy}});
-    }
-  }
+  add_report(json, report, bound);
   fmt::print(out, "{}\n", json.dump(2));
 }
 
 void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
            const std::optional<DiskBound>& bound) {
-  const std::uint64_t bytes = report.records_in * report.record_bytes;
   fmt::print(out, "{}", to_string(report.plan));
   fmt::print(out, "sorted          {} {}, {}\n", report.records_in, to_string(*what.format),
-             format_bytes(bytes));
+             format_bytes(report.input_bytes));
   if (what.unique) fmt::print(out, "left            {} records\n", report.records_out);
-  fmt::print(out, "runs made       {}, {} on disk in all, {} merges in {} passes\n", report.runs,
-             format_bytes(report.run_bytes), report.merges, report.passes);
-  fmt::print(out, "time            {:.3f} s, {:.0f} MB/s; {:.3f} s forming runs, {:.3f} s behind\n",
-             report.seconds, bytes_per_second(report) / 1e6, report.run_formation_seconds,
-             report.merge_seconds);
-  fmt::print(out, "moved           {} by the disks, {} at least\n", format_bytes(report.io_bytes()),
-             format_bytes(report.least_io_bytes));
-  fmt::print(out, "processor time  {:.3f} s, {:.2f} s a GiB\n", report.cpu_seconds,
-             cpu_seconds_per_gib(report));
-  fmt::print(out, "busy            {}\n", overlap_line(report));
-  if (bound) {
-    for (const DiskBound::FileSystem& disk : bound->file_systems()) {
-      fmt::print(out, "disk            of {}: reads {:.0f} MB/s, writes {:.0f}, copies {:.0f}\n",
-                 disk.folder, disk.speed.read / 1e6, disk.speed.write / 1e6, disk.speed.copy / 1e6);
-    }
-    const double seconds = bound->seconds(report);
-    fmt::print(out,
-               "least time      {:.3f} s for the disks; the sort took {:.2f} times that, and "
-               "{:.2f} s of the processors a GiB\n",
-               seconds, times_io_bound(report, seconds), cpu_seconds_per_gib(report));
-  }
-  fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
+  print_report(out, report, bound);
 }
 
 }  // namespace

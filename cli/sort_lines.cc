@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -13,10 +12,11 @@
 #include "cli/open_files.h"
 #include "cli/progress_line.h"
 #include "cli/sort_options.h"
+#include "cli/sort_report.h"
 #include "lines/small_line_files.h"
+#include "sort/job/disk_bound.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
-#include "vortex/process_memory.h"
 
 namespace vortex::cli {
 namespace {
@@ -30,9 +30,6 @@ void expect_options_for_lines(const SortOptions& options) {
   };
   refuse(!options.records.form.empty(), "--form");
   refuse(!options.records.record.empty(), "--record");
-  refuse(options.plan, "--plan");
-  refuse(options.bound, "--bound");
-  refuse(!options.trace.empty(), "--trace");
 }
 
 LineSortOptions line_sort_options(const SortOptions& options) {
@@ -46,38 +43,57 @@ LineSortOptions line_sort_options(const SortOptions& options) {
   result.output = options.output;
   result.header_records = options.lines.header;
   result.merge_inputs = options.merge;
+  result.trace = options.trace;
   result.resources = sort_resources(options);
   return result;
 }
 
-double bytes_per_second(const LineSortReport& report) {
-  return static_cast<double>(report.input_bytes) / std::max(report.seconds, 1e-9);
+void print_json(const LineSortPlan& plan) {
+  nlohmann::ordered_json json = {
+      {"kind", "vortex plan of a sort of lines"},
+      {"input_bytes", known(plan.input_bytes)},
+      {"memory_bytes", plan.memory_bytes},
+      {"threads", plan.threads},
+      {"request_cost_bytes", plan.request_cost_bytes},
+      {"block_bytes", plan.block_bytes},
+      {"pool_blocks", plan.pool_blocks},
+      {"arena_bytes", plan.arena_bytes},
+      {"longest_record", plan.longest_record},
+      {"merge_order", plan.merge_order},
+      {"prefetch", prefetch_kind_name(plan.prefetch)},
+      {"disks", plan.disks},
+  };
+  if (plan.merged_inputs != 0) {
+    json["merged_inputs"] = plan.merged_inputs;
+    json["inputs_in_blocks"] = plan.inputs_in_blocks;
+  }
+  fmt::print("{}\n", json.dump(2));
 }
 
-void print_json(std::FILE* out, const LineSortReport& report) {
-  const nlohmann::ordered_json json = {
-      {"kind", "vortex sort of lines"},
-      {"records_in", report.records_in},
-      {"records_out", report.records_out},
-      {"input_bytes", report.input_bytes},
-      {"output_bytes", report.output_bytes},
-      {"invalid_records", report.invalid_records},
-      {"runs", report.runs},
-      {"merges", report.merges},
-      {"passes", report.passes},
+int show_plan(const LineSortOptions& what, bool as_json) {
+  allow_many_open_files();
+  const LineSortPlan plan = plan_line_sort(what);
+  if (as_json) {
+    print_json(plan);
+  } else {
+    fmt::print("{}", to_string(plan));
+  }
+  return kExitGood;
+}
+
+void print_json(std::FILE* out, const LineSortReport& report,
+                const std::optional<DiskBound>& bound) {
+  nlohmann::ordered_json json = {
+      {"kind", "vortex sort of lines"},      {"records_in", report.records_in},
+      {"records_out", report.records_out},   {"input_bytes", report.input_bytes},
+      {"output_bytes", report.output_bytes}, {"invalid_records", report.invalid_records},
       {"merge_parts", report.merge_parts},
-      {"run_bytes", report.run_bytes},
-      {"cpu_seconds", report.cpu_seconds},
-      {"run_formation_seconds", report.run_formation_seconds},
-      {"merge_seconds", report.merge_seconds},
-      {"seconds", report.seconds},
-      {"bytes_per_second", bytes_per_second(report)},
-      {"peak_resident_bytes", process_memory().peak_resident_bytes},
   };
+  add_report(json, report, bound);
   fmt::print(out, "{}\n", json.dump(2));
 }
 
-void print(std::FILE* out, const LineSortReport& report) {
+void print(std::FILE* out, const LineSortReport& report, const std::optional<DiskBound>& bound) {
   fmt::print(out, "sorted          {} lines, {}\n", report.records_in,
              format_bytes(report.input_bytes));
   if (report.records_out != report.records_in) {
@@ -87,13 +103,7 @@ void print(std::FILE* out, const LineSortReport& report) {
     fmt::print(out, "invalid         {} records, whose quotes are not as RFC 4180 has them\n",
                report.invalid_records);
   }
-  fmt::print(out, "runs made       {}, {} on disk in all, {} merges in {} passes\n", report.runs,
-             format_bytes(report.run_bytes), report.merges, report.passes);
-  fmt::print(out, "time            {:.3f} s, {:.0f} MB/s; {:.3f} s forming runs, {:.3f} s behind\n",
-             report.seconds, bytes_per_second(report) / 1e6, report.run_formation_seconds,
-             report.merge_seconds);
-  fmt::print(out, "processor time  {:.3f} s\n", report.cpu_seconds);
-  fmt::print(out, "peak memory     {}\n", format_bytes(process_memory().peak_resident_bytes));
+  print_report(out, report, bound);
 }
 
 // For all sizes.
@@ -114,14 +124,17 @@ LineSortReport sort_any(LineSortOptions& what, SmallLineFiles& small, ProgressLi
 
 int sort_lines(const SortOptions& options) {
   LineSortOptions what = line_sort_options(options);
+  if (options.plan) return show_plan(what, options.json);
+  std::optional<DiskBound> disks;
+  if (options.bound) disks.emplace(what);
   ProgressLine line("vortex sort", options.progress);
   // A signal ends the process then as it ends any other.
   SmallLineFiles small(what);
   const std::optional<LineSortReport> done = options.progress ? std::nullopt : small.sort();
   const LineSortReport report = done ? *done : sort_any(what, small, line);
   warn_of_unclosed(report);
-  if (options.json) print_json(options.output == "-" ? stderr : stdout, report);
-  if (options.verbose) print(stderr, report);
+  if (options.json) print_json(options.output == "-" ? stderr : stdout, report, disks);
+  if (options.verbose) print(stderr, report, disks);
   return kExitGood;
 }
 

@@ -520,7 +520,7 @@ class Verb(Comparison):
                 (["--lines", "--csv", "in"], "contradict"),
                 (["--lines", "-nM", "in"], "options '-Mn' are incompatible"),
                 (["--lines", "--form", "u32", "in"], "--form"),
-                (["--lines", "--plan", "in"], "--plan"),
+                (["--lines", "--record", 4, "in"], "--record"),
                 (["--lines", "-k", "0", "in"], "field number is zero"),
                 (["-n", "--record", 4, "in"], "--lines"),
                 *((["--lines", option, number, "in"], f"{option} '{number}'")

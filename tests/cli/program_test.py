@@ -335,39 +335,82 @@ class Sort(Program):
         done = self.run_vortex("sort", "in", "-o", "out", "--form", "records", "-S", "8M", "-v")
         self.assertRegex(done.stderr.decode(), r"(?m)^busy +reading: disks \d+ %, threads \d+ %")
 
+    def trace_of(self, report):
+        """The kinds of work and the names of the threads of a trace that holds what was reported."""
+        trace = json.loads((self.folder / "trace").read_bytes())
+        self.assertEqual(trace["otherData"]["spans_lost"], 0)
+        events = trace["traceEvents"]
+        moved = {"read": 0, "write": 0}
+        begun = {}
+        kinds = {"X": set(), "b": set(), "e": set(), "M": set()}
+        for event in events:
+            kinds[event["ph"]].add(event["name"])
+            if event["ph"] == "X":
+                self.assertGreaterEqual(event["ts"], 0)
+                self.assertGreaterEqual(event["dur"], 0)
+            elif event["ph"] == "b":
+                moved[event["name"]] += event["args"]["bytes"]
+                begun[event["id"]] = event
+            elif event["ph"] == "e":
+                begin = begun.pop(event["id"])
+                self.assertEqual((begin["pid"], begin["name"]), (event["pid"], event["name"]))
+                self.assertGreaterEqual(event["ts"], begin["ts"])
+        self.assertFalse(begun)
+        self.assertEqual(moved["read"], report["read_bytes"])
+        self.assertEqual(moved["write"], report["written_bytes"])
+        return kinds["X"], {event["args"]["name"] for event in events if event["ph"] == "M"}
+
     def test_trace_has_every_transfer_and_every_thread(self):
         self.gen("in", "-n", 400000, "--form", "pairs")
         for threads in (1, 2, 7):
             report = self.sort("in", "-o", "out", "--form", "pairs", "-S", "2M", "--trace", "trace",
                                "--parallel", threads)
-            trace = json.loads((self.folder / "trace").read_bytes())
-            self.assertEqual(trace["otherData"]["spans_lost"], 0)
-            events = trace["traceEvents"]
-            moved = {"read": 0, "write": 0}
-            begun = {}
-            kinds = {"X": set(), "b": set(), "e": set(), "M": set()}
-            for event in events:
-                kinds[event["ph"]].add(event["name"])
-                if event["ph"] == "X":
-                    self.assertGreaterEqual(event["ts"], 0)
-                    self.assertGreaterEqual(event["dur"], 0)
-                elif event["ph"] == "b":
-                    moved[event["name"]] += event["args"]["bytes"]
-                    begun[event["id"]] = event
-                elif event["ph"] == "e":
-                    begin = begun.pop(event["id"])
-                    self.assertEqual((begin["pid"], begin["name"]), (event["pid"], event["name"]))
-                    self.assertGreaterEqual(event["ts"], begin["ts"])
-            self.assertFalse(begun)
-            self.assertEqual(moved["read"], report["read_bytes"])
-            self.assertEqual(moved["write"], report["written_bytes"])
-            self.assertLessEqual({"fault", "partition", "sort", "merge"}, kinds["X"])
-            names = {event["args"]["name"] for event in events if event["ph"] == "M"}
+            kinds, names = self.trace_of(report)
+            self.assertLessEqual({"fault", "partition", "sort", "merge"}, kinds)
             self.assertLessEqual({"threads of the sort", "sort", "inputs and output", "runs in ."},
                                  names)
             self.assertLessEqual({name for name in names if name.startswith("worker")},
                                  {f"worker {i}" for i in range(1, threads)})
             self.assertEqual("writing runs" in names, threads > 1)
+
+    def test_trace_of_lines(self):
+        self.gen("in", "-n", 100000, "--form", "ascii")
+        for threads in (1, 2, 7):
+            report = self.sort("in", "-o", "out", "--lines", "-S", "4M", "--trace", "trace",
+                               "--parallel", threads)
+            self.assertEqual((report["runs"] > 1, report["passes"]), (True, 1))
+            self.assertGreaterEqual(report["io_bytes"], report["least_io_bytes"])
+            self.assertEqual(report["least_io_bytes"],
+                             report["output_bytes"] + report["input_bytes"] +
+                             2 * min(report["run_bytes"], report["output_bytes"]))
+            kinds, names = self.trace_of(report)
+            self.assertLessEqual({"fault", "take", "sort", "copy", "merge"}, kinds)
+            self.assertLessEqual({"threads of the sort", "sort", "inputs and output", "runs in ."},
+                                 names)
+            self.assertLessEqual({name for name in names if name.startswith("worker")},
+                                 {f"worker {i}" for i in range(1, threads)})
+            self.assertEqual("writing runs" in names, threads > 1)
+            for phase in ("reading", "writing"):
+                self.assertGreater(report["overlap"][phase]["threads_busy"], 0)
+        self.assertEqual((self.folder / "out").read_bytes().splitlines(),
+                         sorted((self.folder / "in").read_bytes().splitlines()))
+
+    def test_trace_of_lines_that_fail_or_have_no_room(self):
+        (self.folder / "in").write_bytes(b"b\na\n")
+        sort = ("sort", "in", "-o", "out", "--lines")
+        self.run_vortex(*sort, "--trace", "trace")
+        self.assertEqual((self.folder / "out").read_bytes(), b"a\nb\n")
+        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
+        (self.folder / "open").write_bytes(b'"b\n')
+        (self.folder / "trace").unlink()
+        self.refusal("sort", "open", "-o", "out", "--csv", "--strict", "--trace", "trace")
+        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
+        self.assertIn("'in' is an input", self.refusal(*sort, "--trace", "in"))
+        self.assertEqual((self.folder / "in").read_bytes(), b"b\na\n")
+        self.assertIn("'out' is the output", self.refusal(*sort, "--trace", "out"))
+        with open(self.folder / "in", "rb") as source:
+            self.assertIn("'in' is an input", self.refusal(
+                "sort", "-", "-o", "out", "--lines", "--trace", "in", stdin=source))
 
     def test_trace_of_a_failure_and_where_no_trace_can_be(self):
         (self.folder / "in").write_bytes(b"b" * 100 + b"a" * 100)
@@ -404,6 +447,49 @@ class Sort(Program):
             report["io_bound_seconds"] * speed["copy_bytes_per_second"], 2 * bytes_each_way, 0)
         self.assertEqual(sorted(os.listdir(self.folder)), ["in", "out"])
         self.assertNotIn("io_bound_seconds", self.sort("in", "-o", "out", "--form", "records"))
+
+    def test_bound_of_lines(self):
+        self.gen("in", "-n", 20000, "--form", "ascii")
+        report = self.sort("in", "-o", "out", "--lines", "-S", "1M", "--bound")
+        self.assertGreater(report["runs"], 1)
+        # Runs are a little shorter than their lines.
+        speed = report["disks"][0]
+        in_runs = min(report["run_bytes"], report["output_bytes"])
+        seconds = 2 * in_runs / speed["copy_bytes_per_second"]
+        for kind in ("read", "write"):
+            seconds += (report["output_bytes"] - in_runs) / speed[kind + "_bytes_per_second"]
+        self.assertAlmostEqual(report["io_bound_seconds"], seconds, 6)
+        self.assertAlmostEqual(
+            report["times_io_bound"] * report["io_bound_seconds"], report["seconds"], places=6)
+        self.assertNotIn("io_bound_seconds", self.sort("in", "-o", "out", "--lines"))
+
+    def test_plan_of_lines_touches_nothing(self):
+        self.gen("in", "-n", 100000, "--form", "ascii")
+        size = (self.folder / "in").stat().st_size
+        for memory in (4 << 20, 64 << 20):
+            plan = self.sort("in", "-o", "out", "--lines", "-S", memory, "--plan")
+            self.assertEqual((plan["input_bytes"], plan["memory_bytes"]), (size, memory))
+            self.assertLess(plan["arena_bytes"], memory)
+            self.assertLessEqual(plan["pool_blocks"] * plan["block_bytes"], memory)
+            self.assertIn("merge order     " + str(plan["merge_order"]), self.run_vortex(
+                "sort", "in", "-o", "-", "--lines", "-S", memory, "--plan").stdout.decode())
+        self.assertEqual(os.listdir(self.folder), ["in"])
+        plan = self.sort("in", "in", "-m", "-o", "out", "--lines", "--plan")
+        self.assertEqual(plan["merged_inputs"], 2)
+        plan = json.loads(self.run_vortex("sort", "-", "-o", "out", "--lines", "--plan", "--json",
+                                          input=b"").stdout)
+        self.assertEqual(plan["input_bytes"], None)
+        self.assertIn("at least", self.refusal("sort", "in", "-o", "out", "--lines", "-S", "10k",
+                                               "--plan"))
+        # Where requests are expensive, fewer of them move more at a time.
+        small, large = (self.sort("in", "-o", "out", "--lines", "-S", "64M", "--plan", "--request-cost",
+                                  cost)["block_bytes"] for cost in ("0", "4M"))
+        self.assertEqual(small, large)  # it fits in memory
+        with open(self.folder / "in", "r+b") as file:
+            file.truncate(1 << 30)
+        small, large = (self.sort("in", "-o", "out", "--lines", "-S", "64M", "--plan", "--request-cost",
+                                  cost)["block_bytes"] for cost in ("0", "4M"))
+        self.assertGreater(large, 2 * small)
 
     def test_plan_touches_nothing(self):
         self.gen("in", "-n", 100000)
