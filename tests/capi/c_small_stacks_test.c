@@ -103,14 +103,6 @@ static void run_threads(void) {
   CHECK(pthread_attr_destroy(&small) == 0);
 }
 
-#if defined(__SANITIZE_THREAD__)
-#define THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZER 1
-#endif
-#endif
-
 int main(void) {
 #ifdef THREAD_SANITIZER
   puts(

@@ -1,4 +1,5 @@
-// Sanitizers, for the tests in C: SANITIZED where one brings the heap, and their options.
+// Sanitizers, for the tests in C: SANITIZED where one brings the heap, THREAD_SANITIZER where it is
+// that one, and their options.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -6,6 +7,14 @@
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED 1
+#endif
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER 1
 #endif
 #endif
 
