@@ -7,7 +7,6 @@
 #include "sort/job/request_costs.h"
 #include "sort/job/sort_folders.h"
 #include "vortex/error.h"
-#include "vortex/os/thread_id.h"
 
 namespace vortex::inline v0 {
 
@@ -40,10 +39,7 @@ void SortContext::make_pool(std::size_t block_bytes, std::size_t blocks, Warming
   given_back_ = 0;
 }
 
-void SortContext::note_user() noexcept {
-  const std::int32_t thread = current_thread_id();
-  if (std::exchange(user_, thread) != thread) share_.adopt();
-}
+void SortContext::note_user() noexcept { share_.adopt(); }
 
 void SortContext::give_back(std::uint64_t bytes) noexcept {
   const std::uint64_t now = share_.bytes();

@@ -81,7 +81,6 @@ class SortContext {
   BlockPoolOptions pool_options_;
   std::shared_ptr<BlockPool> pool_;
   std::size_t given_back_ = 0;  // of the pool's retired blocks
-  std::int32_t user_ = 0;       // the thread that used the sort last
 };
 
 }  // namespace vortex::inline v0

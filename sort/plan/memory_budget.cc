@@ -326,8 +326,9 @@ std::uint64_t MemoryShare::grow_to(std::uint64_t bytes) noexcept {
 
 bool MemoryShare::others_wait() const noexcept { return holding_ && budget_->waiting() > 0; }
 
+// Only whoever uses the share writes its thread, which others look at under the lock.
 void MemoryShare::adopt() noexcept {
-  if (holding_) budget_->state_->adopt(*holding_);
+  if (holding_ && holding_->thread != this_thread()) budget_->state_->adopt(*holding_);
 }
 
 void MemoryShare::lend_by(MemoryLender& lender) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <stop_token>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "tests/support/child_peak.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
@@ -229,6 +231,39 @@ TEST(MemoryBudgetOfSorts, TheResidentMemoryIsThatOfTheBudget) {
   // Each sort leaves a thirty-second part to the program, which is larger.
   EXPECT_LE(peak_bytes, kBudget + 4 * kMiB) << peak_bytes / kMiB << " MiB";
   EXPECT_GE(peak_bytes, kBudget / 2);
+}
+
+// The next thread gets that number, if nobody takes it first. False: the system does not let us.
+bool give_out_next(pid_t thread) {
+  std::ofstream last("/proc/sys/kernel/ns_last_pid");
+  return static_cast<bool>(last << thread - 1 << std::flush);
+}
+
+// Numbers of threads are given out again: who pushes is not who pushed before.
+TEST(MemoryBudgetOfSorts, AShareGoesToAThreadWithTheNumberOfAnother) {
+  const TemporaryFolder folder;
+  const auto budget = MemoryBudget::make(8 * kMiB);
+  const auto resources = [&] { return resources_in(folder, budget, 8 * kMiB, 8 * kMiB, 1); };
+  for (int round = 0; round < 50; ++round) {
+    std::unique_ptr<Sorter<std::uint64_t>> first;
+    pid_t number = 0;
+    std::thread([&] {
+      first = std::make_unique<Sorter<std::uint64_t>>(resources());
+      for (std::uint64_t i = 0; i < 100'000; ++i) first->push(i);
+      number = gettid();
+    }).join();
+    if (!give_out_next(number)) GTEST_SKIP() << "this system does not say which number comes next";
+    int error = -1;
+    std::thread([&] {
+      if (gettid() != number) return;
+      for (std::uint64_t i = 0; i < 100'000; ++i) first->push(i);
+      error = error_of([&] { Sorter<std::uint64_t> second(resources()); });
+    }).join();
+    if (error == -1) continue;
+    EXPECT_EQ(error, EDEADLK);
+    return;
+  }
+  GTEST_SKIP() << "others took the numbers of threads that had ended";
 }
 
 // The memory that another sort gives back is there for merging.
