@@ -533,6 +533,29 @@ typedef struct vtx_sort_report {
 VORTEX_EXPORT int vtx_sort_files(const vtx_file_sort* files, const vtx_record_format* format,
                                  const vtx_sort_resources* resources, vtx_sort_report* report);
 
+// Where lines end, and what they are compared as: as sort(1) has it, see line_key.h. Zeros are the
+// bytes of whole lines that end with a newline.
+typedef struct vtx_line_format {
+  // "2,2n" or "1r", as behind -k of sort(1), the first counting most; of CSV, "2n": a column.
+  const char* const* keys;
+  size_t key_count;       // 0: the whole line
+  const char* letters;    // of sort(1), for all keys that have none of their own; NULL: none
+  const char* locale;     // as setlocale() takes it; NULL: "C"
+  const char* separator;  // of fields, one byte; NULL: blanks, which belong to the field behind
+                          // them, in CSV a comma
+  int csv;                // 1: records of CSV (RFC 4180)
+  int zero_terminated;    // 1: lines end with NUL
+  int stable;             // 1: lines with equal keys keep their order; else the lines decide
+  uint64_t header_lines;  // of each input; those of the first one stay on top
+} vtx_line_format;
+
+// Sorts the lines of files into a file, within memory_bytes; `format` may be NULL, and `report`.
+// The output appears as that of vtx_sort_files() does. Blocks. -EINVAL (what is no key, wrong
+// options), -ENOENT (an input, or a locale, that is not there), -ENOMEM (too little memory),
+// -EMSGSIZE (for a line), -ENOSPC, -ECANCELED, and what the disks report. See line_sort.h.
+VORTEX_EXPORT int vtx_sort_lines(const vtx_file_sort* files, const vtx_line_format* format,
+                                 const vtx_sort_resources* resources, vtx_sort_report* report);
+
 // An external sort without files of its own: push records, then read them in order. See sorter.h.
 typedef struct vtx_sorter vtx_sorter;
 

@@ -129,6 +129,107 @@ static void wrong_options(void) {
   CHECK(access("none", F_OK) != 0);
 }
 
+static void put(const char* path, const char* text, size_t bytes) {
+  FILE* const file = fopen(path, "wb");
+  CHECK(file != NULL && fwrite(text, 1, bytes, file) == bytes && fclose(file) == 0);
+}
+
+// Sorts one file, and compares the output, which goes away.
+static void expect_lines(const char* input, const vtx_line_format* format, int unique,
+                         const char* expected, size_t bytes) {
+  const char* const inputs[] = {input};
+  const vtx_file_sort files = {
+      .inputs = inputs, .input_count = 1, .output = "ordered", .unique = unique};
+  CHECK(vtx_sort_lines(&files, format, NULL, NULL) == 0);
+  char text[100];
+  FILE* const file = fopen("ordered", "rb");
+  CHECK(file != NULL && fread(text, 1, sizeof text, file) == bytes && fclose(file) == 0);
+  CHECK(memcmp(text, expected, bytes) == 0);
+  CHECK(unlink("ordered") == 0);
+}
+#define EXPECT_LINES(input, format, unique, expected) \
+  expect_lines(input, format, unique, expected, sizeof(expected) - 1)
+#define PUT(path, text) put(path, text, sizeof(text) - 1)
+
+static void orders_of_lines(void) {
+  PUT("lines", "name,99\nb,10\na,9\nc,9\n");
+  EXPECT_LINES("lines", NULL, 0, "a,9\nb,10\nc,9\nname,99\n");
+  const char* const numbers[] = {"2,2n"};
+  vtx_line_format format = {.keys = numbers, .key_count = 1, .separator = ",", .header_lines = 1};
+  EXPECT_LINES("lines", &format, 0, "name,99\na,9\nc,9\nb,10\n");
+  EXPECT_LINES("lines", &format, 1, "name,99\na,9\nb,10\n");
+  format = (vtx_line_format){.letters = "r", .locale = "C"};
+  EXPECT_LINES("lines", &format, 0, "name,99\nc,9\nb,10\na,9\n");
+  PUT("lines", "b 1\na 1\n");
+  format = (vtx_line_format){.keys = numbers, .key_count = 1, .stable = 1};
+  EXPECT_LINES("lines", &format, 0, "b 1\na 1\n");
+  PUT("lines", "b\n\0a\n\0");
+  format = (vtx_line_format){.zero_terminated = 1};
+  EXPECT_LINES("lines", &format, 0, "a\n\0b\n\0");
+  PUT("lines", "\"b\n\",2\na,10\n");
+  const char* const column[] = {"2n"};
+  format = (vtx_line_format){.keys = column, .key_count = 1, .csv = 1};
+  EXPECT_LINES("lines", &format, 0, "\"b\n\",2\na,10\n");
+  PUT("lines", "b;2\na;10\n");
+  format.separator = ";";
+  EXPECT_LINES("lines", &format, 0, "b;2\na;10\n");
+}
+
+// Lines that do not fit in the memory.
+static void sort_many_lines(void) {
+  enum { kLines = 200000, kLineBytes = 17 };
+  FILE* const made = fopen("lines", "wb");
+  uint64_t sum = 0;
+  for (int i = 0; i < kLines; ++i) {
+    const uint64_t number = random_bits();
+    sum += number;
+    CHECK(fprintf(made, "%016llx\n", (unsigned long long)number) == kLineBytes);
+  }
+  CHECK(fclose(made) == 0);
+  const char* const inputs[] = {"lines"};
+  const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "lines"};
+  Watch seen = {0};
+  const vtx_sort_resources resources = little_memory(&seen);
+  vtx_sort_report report;
+  CHECK(vtx_sort_lines(&files, NULL, &resources, &report) == 0);
+  CHECK(report.records_in == kLines && report.records_out == kLines && report.runs > 1);
+  CHECK(report.read_bytes >= kLines * kLineBytes && report.written_bytes >= report.run_bytes);
+  CHECK((seen.phases & 1 << VTX_SORT_READING) && (seen.phases & 1 << VTX_SORT_WRITING));
+  FILE* const sorted = fopen("lines", "rb");
+  char line[kLineBytes + 1], before[kLineBytes + 1] = "";
+  for (int i = 0; i < kLines; ++i) {
+    CHECK(fgets(line, sizeof line, sorted) != NULL && strcmp(before, line) <= 0);
+    sum -= strtoull(line, NULL, 16);
+    memcpy(before, line, sizeof line);
+  }
+  CHECK(sum == 0 && fgetc(sorted) == EOF && fclose(sorted) == 0);
+}
+
+static void wrong_options_of_lines(void) {
+  const char* const inputs[] = {"lines"};
+  vtx_file_sort files = {.inputs = inputs, .input_count = 1};
+  CHECK(vtx_sort_lines(NULL, NULL, NULL, NULL) == -EINVAL);
+  CHECK(vtx_sort_lines(&files, NULL, NULL, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "output is NULL");
+  files.output = "none";
+  const char* const keys[] = {"0", NULL};
+  vtx_line_format format = {.keys = keys, .key_count = 1};
+  CHECK(vtx_sort_lines(&files, &format, NULL, NULL) == -EINVAL);
+  format.keys = keys + 1;
+  CHECK(vtx_sort_lines(&files, &format, NULL, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "a key is NULL");
+  format = (vtx_line_format){.separator = ",,"};
+  CHECK(vtx_sort_lines(&files, &format, NULL, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "',,'");
+  format = (vtx_line_format){.locale = "no such place"};
+  CHECK(vtx_sort_lines(&files, &format, NULL, NULL) == -ENOENT);
+  const char* const missing[] = {"not there"};
+  files.inputs = missing;
+  CHECK(vtx_sort_lines(&files, NULL, NULL, NULL) == -ENOENT);
+  CHECK_TEXT(vtx_strerror(NULL), "'not there'");
+  CHECK(access("none", F_OK) != 0);
+}
+
 int main(void) {
   seed_random();
   enter_folder();
@@ -139,6 +240,10 @@ int main(void) {
   ended(INT_MIN, 0, -ECANCELED);
   ended(0, 1, -ECANCELED);
   wrong_options();
+  orders_of_lines();
+  sort_many_lines();
+  wrong_options_of_lines();
+  CHECK(unlink("lines") == 0);
   CHECK(unlink("first") == 0 && unlink("second") == 0 && unlink("sorted") == 0);
   CHECK(unlink("few") == 0);
   leave_folder();

@@ -149,6 +149,13 @@ static int use_file_sort(const void* given) {
   return vtx_sort_files(&files, &format, &resources, NULL);
 }
 
+static int use_line_format(const void* given) {
+  const char* const inputs[] = {"some"};
+  const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "sorted"};
+  const vtx_sort_resources resources = {.memory_bytes = 4 << 20, .threads = 1};
+  return vtx_sort_lines(&files, given, &resources, NULL);
+}
+
 static int use_resources(const void* given) {
   vtx_sort_resources resources = *(const vtx_sort_resources*)given;
   if (resources.memory_bytes == 0) resources.memory_bytes = 4 << 20;
@@ -225,6 +232,8 @@ static const Number kNumbers[] = {
     NUMBER(vtx_record_format, record_bytes, kInvalid, use_format),
     NUMBER(vtx_record_format, key_count, kInvalid, use_format),
     NUMBER(vtx_file_sort, input_count, kInvalid, use_file_sort),
+    NUMBER(vtx_line_format, key_count, kInvalid, use_line_format),
+    NUMBER(vtx_line_format, header_lines, kServed, use_line_format),
     NUMBER(vtx_sort_resources, memory_bytes, kInvalid, use_resources),
     NUMBER(vtx_sort_resources, folder_count, kInvalid, use_resources),
     NUMBER(vtx_sort_resources, block_bytes, kInvalid, use_resources),
@@ -248,6 +257,9 @@ static const Number kNumbers[] = {
     NUMBER(vtx_key, descending, kServed, use_key),
     NUMBER(vtx_sort_resources, caching, kInvalid, use_resources),
     NUMBER(vtx_file_sort, unique, kServed, use_file_sort),
+    NUMBER(vtx_line_format, csv, kServed, use_line_format),
+    NUMBER(vtx_line_format, zero_terminated, kServed, use_line_format),
+    NUMBER(vtx_line_format, stable, kServed, use_line_format),
     NUMBER(vtx_file_sort, merge, kServed | kInvalid, use_file_sort),
 };
 
