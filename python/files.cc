@@ -1,0 +1,106 @@
+// Files as memory that Python can look at through the buffer protocol.
+#include <vortex/fault_dispatcher.h>
+#include <vortex/file_array.h>
+#include <vortex/file_reader.h>
+#include <vortex/guarded.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "module.h"
+
+#include <nanobind/stl/string.h>
+
+namespace vortex_python {
+namespace {
+
+// Somebody may have begun to handle SIGSEGV since, as faulthandler.enable() does.
+void receive_faults() {
+  vortex::FaultDispatcher& dispatcher = vortex::FaultDispatcher::instance();
+  if (dispatcher.running() && !dispatcher.handler_in_front().empty()) dispatcher.reclaim();
+}
+
+// All of a file, read or changed in any order in a fixed memory. Lives as long as a buffer of it.
+class Mapping {
+ public:
+  Mapping(const std::string& path, std::size_t memory_bytes, bool writable) {
+    const nb::gil_scoped_release released;
+    receive_faults();
+    if (writable) {
+      array_ = std::make_unique<vortex::FileArray<std::byte>>(
+          path, vortex::FileArrayOptions{.memory_bytes = memory_bytes});
+    } else {
+      reader_ = std::make_unique<vortex::FileReader<std::byte>>(
+          path, vortex::FileReaderOptions{.memory_bytes = memory_bytes});
+      size_ = reader_->size();
+    }
+  }
+
+  std::byte* data() const noexcept {
+    return array_ ? array_->data() : const_cast<std::byte*>(reader_->data());
+  }
+  std::uint64_t size() const noexcept { return array_ ? array_->size() : size_; }
+  std::uintptr_t address() const noexcept { return reinterpret_cast<std::uintptr_t>(data()); }
+  bool writable() const noexcept { return array_ != nullptr; }
+
+  // Copies the bytes from `offset` on to an array; an error of the file is thrown.
+  void read(std::uint64_t offset, nb::handle to) const {
+    const Buffer buffer(to, Buffer::Use::kChange);
+    const nb::gil_scoped_release released;
+    if (offset > size() || buffer.bytes() > size() - offset) {
+      vortex::throw_error(ERANGE, "a read beyond the end of the file");
+    }
+    const vortex::Failure failure =
+        vortex::guarded([&] { std::memcpy(buffer.data(), data() + offset, buffer.bytes()); });
+    failure.throw_if_failed();
+  }
+
+  // With `set_aside` the disk has room for all of it from now on.
+  void resize(std::uint64_t bytes, bool set_aside) {
+    const nb::gil_scoped_release released;
+    changed().resize_bytes(bytes);
+    if (set_aside) changed().allocate_bytes(bytes);
+  }
+
+  void flush(bool sync) {
+    const nb::gil_scoped_release released;
+    changed().flush(sync ? vortex::Flush::kSynced : vortex::Flush::kWritten);
+  }
+
+ private:
+  vortex::FileArray<std::byte>& changed() const {
+    if (!array_) vortex::throw_error(EBADF, "the file was opened to be read");
+    return *array_;
+  }
+
+  std::unique_ptr<vortex::FileReader<std::byte>> reader_;
+  std::unique_ptr<vortex::FileArray<std::byte>> array_;
+  std::uint64_t size_ = 0;
+};
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const Mapping& mapping = *nb::inst_ptr<Mapping>(self);
+  return PyBuffer_FillInfo(view, self, mapping.data(), static_cast<Py_ssize_t>(mapping.size()),
+                           mapping.writable() ? 0 : 1, flags);
+}
+
+PyType_Slot kMappingSlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+                               {0, nullptr}};
+
+}  // namespace
+
+void bind_files(nb::module_& module) {
+  nb::class_<Mapping>(module, "Mapping", nb::type_slots(kMappingSlots))
+      .def(nb::init<const std::string&, std::size_t, bool>())
+      .def_prop_ro("size", &Mapping::size)
+      .def_prop_ro("address", &Mapping::address)
+      .def_prop_ro("writable", &Mapping::writable)
+      .def("read", &Mapping::read)
+      .def("resize", &Mapping::resize)
+      .def("flush", &Mapping::flush);
+}
+
+}  // namespace vortex_python

@@ -1,0 +1,40 @@
+// The parts of the extension module `vortex._core`, which the Python files beside it wrap.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace vortex_python {
+
+namespace nb = nanobind;
+
+// The memory of an object with the buffer protocol, in one piece. Made and destroyed with the GIL
+// held; the memory may be used without it.
+class Buffer {
+ public:
+  enum class Use { kRead, kChange };
+
+  // Throws nb::python_error (BufferError) where the object has no such memory.
+  Buffer(nb::handle object, Use use) {
+    const int flags = use == Use::kChange ? PyBUF_CONTIG : PyBUF_CONTIG_RO;
+    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nb::python_error();
+  }
+  ~Buffer() { PyBuffer_Release(&view_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  std::byte* data() const noexcept { return static_cast<std::byte*>(view_.buf); }
+  std::size_t bytes() const noexcept { return static_cast<std::size_t>(view_.len); }
+
+ private:
+  Py_buffer view_;
+};
+
+void bind_arrays(nb::module_& module);
+void bind_files(nb::module_& module);
+void bind_sorts(nb::module_& module);
+
+}  // namespace vortex_python

@@ -1,0 +1,2 @@
+// nanobind's own code, which comes as sources.
+#include <nb_combined.cpp>

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Runs the tests of the Python package, with the package installed from a wheel.
+
+  python_test.py ROOT BUILD MISSING
+
+BUILD/python/environment is the virtual environment; MISSING says why there is none, and is empty
+otherwise. The wheel has what `pip wheel` puts into it, and is packed here from the module that BUILD
+has already, which saves compiling the library a second time.
+"""
+
+import base64
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+
+def pack_wheel(root, build, python):
+    """The wheel of the package that was built in BUILD/python."""
+    about = (root / "pyproject.toml").read_text(encoding="utf-8")
+    name = re.search(r'^name = "(.*)"', about, re.M).group(1)
+    version = re.search(r"version: '(.*)'", (root / "meson.build").read_text(encoding="utf-8")).group(1)
+    tag = subprocess.run(
+        [python, "-c", "import sys, sysconfig; v = 'cp%d%d' % sys.version_info[:2];"
+         "print(v, v, sysconfig.get_platform().replace('-', '_'), sep='-')"],
+        stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    stem = f"{name.replace('-', '_')}-{version}"
+    files = {f"vortex/{path.name}": path.read_bytes() for path in (root / "python/vortex").iterdir() if path.is_file()}
+    module, = (build / "python").glob("_core.*.so")
+    files[f"vortex/{module.name}"] = module.read_bytes()
+    files[f"{stem}.dist-info/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode()
+    files[f"{stem}.dist-info/WHEEL"] = f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
+    record = f"{stem}.dist-info/RECORD"
+    lines = []
+    for path, content in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        lines.append(f"{path},sha256={digest},{len(content)}")
+    files[record] = ("\n".join([*lines, f"{record},,"]) + "\n").encode()
+    wheel = build / "python" / f"{stem}-{tag}.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as out:
+        for path, content in files.items():
+            out.writestr(path, content)
+    return wheel
+
+
+def main():
+    root, build, missing = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+    if missing:
+        print(f"{missing}; then `meson setup --reconfigure {build}` tries again")
+        sys.exit(77)
+    python = build / "python/environment/bin/python"
+    wheel = pack_wheel(root, build, python)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index",
+                    "--no-deps", "--force-reinstall", wheel], check=True)
+    # Tests lie elsewhere than the package's folder, so that they import what is installed.
+    work = build / "python/tests"
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(root / "python/tests", work)
+    shutil.copy(root / "docs/python.md", work)
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run([python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *sys.argv[4:], work],
+                          cwd=work, env=environment, check=False)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()

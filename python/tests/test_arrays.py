@@ -1,0 +1,259 @@
+"""Arrays in memory, against numpy."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import vortex
+
+INTEGERS = ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"]
+FLOATS = ["f2", "f4", "f8"]
+TIMES = ["M8[ns]", "m8[s]"]
+TEXTS = ["S1", "S7", "S20", "U3"]
+ALL = [*INTEGERS, *FLOATS, "?", *TIMES, *TEXTS]
+# Around where kernels change: networks, caches, threads.
+SIZES = [0, 1, 2, 10, 100, 1000, 20000]
+
+
+def values(rng, dtype, size, kind="uniform"):
+    """Random elements with all that is special in their type."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "S":
+        raw = rng.integers(0, 4 if kind == "few" else 256, (size, dtype.itemsize), np.uint8)
+        return raw.reshape(-1).view(dtype)[:size].copy()
+    if dtype.kind == "U":
+        points = rng.choice([0x61, 0x62, 0xE4, 0x4E2D, 0x1F600], (size, dtype.itemsize // 4)).astype(np.uint32)
+        return points.reshape(-1).view(dtype)[:size].copy()
+    if dtype.kind == "b":
+        return rng.integers(0, 2, size).astype(bool)
+    if kind == "few":
+        a = rng.integers(0, 5, size).astype(dtype)
+    elif dtype.kind == "f":
+        a = rng.standard_normal(size).astype(dtype)
+    else:
+        a = rng.bytes(size * dtype.itemsize)
+        a = np.frombuffer(a, f"i{dtype.itemsize}" if dtype.kind in "mM" else dtype).astype(dtype)
+    if dtype.kind == "f" and size:
+        some = rng.integers(0, size, size // 5 + 1)
+        a[some] = rng.choice(np.array([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf], dtype), some.size)
+    if dtype.kind in "mM" and size:
+        a[rng.integers(0, size, size // 5 + 1)] = np.array("NaT", dtype)
+    return np.sort(a) if kind == "sorted" else np.sort(a)[::-1].copy() if kind == "reversed" else a
+
+
+def backwards(a):
+    """numpy's order turned round, but for what is missing, which stays behind."""
+    missing = np.isnan(a) if a.dtype.kind == "f" else np.isnat(a) if a.dtype.kind in "mM" else np.zeros(a.shape, bool)
+    return np.concatenate([np.sort(a[~missing])[::-1], a[missing]])
+
+
+@pytest.mark.parametrize("kind", ["uniform", "few", "sorted", "reversed"])
+@pytest.mark.parametrize("dtype", ALL)
+def test_sorts_as_numpy_does(rng, dtype, kind):
+    for size in SIZES:
+        a = values(rng, dtype, size, kind)
+        expected = np.sort(a)
+        assert vortex.sort(b := a.copy()) is None
+        np.testing.assert_array_equal(b, expected)
+        np.testing.assert_array_equal(vortex.sorted(a), expected)
+        np.testing.assert_array_equal(vortex.sorted(a, descending=True), backwards(a))
+        np.testing.assert_array_equal(vortex.argsort(a), np.argsort(a, kind="stable"))
+        np.testing.assert_array_equal(a[vortex.argsort(a, descending=True)], backwards(a))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
+def test_bits_of_floats_survive(rng, dtype):
+    a = values(rng, dtype, 5000)
+    bits = f"u{a.itemsize}"
+    # NaNs of either sign and zeros of either sign: all are there afterwards.
+    b = vortex.sorted(a)
+    if dtype != "f2":
+        np.testing.assert_array_equal(np.sort(b.view(bits)), np.sort(a.view(bits)))
+    assert not np.isnan(b[: np.count_nonzero(~np.isnan(a))]).any()
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f8", "S7", "U3", "M8[ns]"])
+def test_any_axis_strides_and_byte_order(rng, dtype):
+    a = values(rng, dtype, 4 * 50 * 6).reshape(4, 50, 6)
+    shapes = [a, a[::2, ::-3, 1:], a.transpose(2, 0, 1), np.asfortranarray(a), a[:, :0], a.astype(a.dtype.newbyteorder(">"))]
+    for b in shapes:
+        for axis in (0, 1, -1):
+            expected = np.sort(b, axis=axis)
+            np.testing.assert_array_equal(vortex.sorted(b, axis=axis), expected)
+            places = vortex.argsort(b, axis=axis)
+            np.testing.assert_array_equal(places, np.argsort(b, axis=axis, kind="stable"))
+            whole = a.copy()
+            part = whole[::2, ::-3, 1:]
+            vortex.sort(part, axis=axis)
+            np.testing.assert_array_equal(part, np.sort(a[::2, ::-3, 1:], axis=axis))
+        np.testing.assert_array_equal(vortex.sorted(b, axis=None), np.sort(b, axis=None))
+        np.testing.assert_array_equal(vortex.argsort(b, axis=None), np.argsort(b, axis=None, kind="stable"))
+    # What lies between the elements stays.
+    whole = a.copy()
+    vortex.sort(whole[:, :, ::2], axis=1)
+    np.testing.assert_array_equal(whole[:, :, 1::2], a[:, :, 1::2])
+
+
+RECORD = np.dtype([("price", "f4"), ("name", "S5"), ("when", "M8[s]"), ("left", ">u2"), ("word", "U2")])
+
+
+def records(rng, size, missing):
+    a = np.empty(size, RECORD)
+    for name in RECORD.names:
+        a[name] = values(rng, RECORD[name], size, "few")
+    if not missing:
+        a["price"] = rng.integers(0, 5, size)
+        a["when"] = rng.integers(0, 5, size)
+    return a
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("by", ["price", "left", "word", ["when", "name"], None])
+def test_structures_by_fields(rng, by, missing):
+    a = records(rng, 3000, missing)
+    names = RECORD.names if by is None else [by] if isinstance(by, str) else by
+    expected = np.arange(a.size)
+    for name in reversed(names):
+        expected = expected[np.argsort(a[name][expected], kind="stable")]
+    np.testing.assert_array_equal(vortex.argsort(a, by=by), expected)
+    b = a.copy()
+    vortex.sort(b, by=by)
+    # The order of NaNs among themselves is nobody's; fields that are no keys show it is stable.
+    assert b.tobytes() == a[expected].tobytes()
+    falling = vortex.sorted(a, by=by, descending=True)
+    if by == "left":
+        np.testing.assert_array_equal(falling["left"], np.sort(a["left"])[::-1])
+
+
+@pytest.mark.parametrize("dtype", ["u4", "i8", "f8", "M8[ns]", "S7", "f2"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_values_follow_their_keys(rng, dtype, descending):
+    keys = values(rng, dtype, 4000, "few")
+    rows = rng.integers(0, 1000, (4000, 3))
+    small = np.arange(4000, dtype=np.uint32)
+    wide = np.arange(8000, dtype=np.uint32)[::2]
+    order = vortex.argsort(keys, descending=descending)
+    for columns in ([small], [small, wide], [rows, small]):
+        k, *v = keys.copy(), *(column.copy() for column in columns)
+        vortex.sort_by_key(k, *v, descending=descending)
+        assert k.tobytes() == keys[order].tobytes()
+        for after, before in zip(v, columns):
+            np.testing.assert_array_equal(after, before[order])
+    strided = np.arange(8000, dtype=np.uint32)
+    vortex.sort_by_key(keys.copy(), strided[::2], descending=descending)
+    np.testing.assert_array_equal(strided[::2], wide[order])
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, "?", *TIMES])
+def test_select_and_unique(rng, dtype):
+    for size in (1, 10, 3000):
+        a = values(rng, dtype, size)
+        expected = np.sort(a)
+        for k in {0, size // 2, size - 1, -1}:
+            b = a.copy()
+            vortex.select(b, k)
+            np.testing.assert_array_equal(b[k], expected[k])
+            np.testing.assert_array_equal(np.sort(b[: k % size]), expected[: k % size])
+            np.testing.assert_array_equal(np.sort(b), expected)
+        b = a.copy()
+        vortex.select(b, size // 3, ordered=True)
+        np.testing.assert_array_equal(b[: size // 3], expected[: size // 3])
+        np.testing.assert_array_equal(np.sort(b), expected)
+        np.testing.assert_array_equal(vortex.unique(a), np.unique(a))
+        assert vortex.unique(a).dtype == a.dtype
+
+
+def test_unique_of_texts(rng):
+    for dtype in TEXTS:
+        a = values(rng, dtype, 500, "few")
+        np.testing.assert_array_equal(vortex.unique(a), np.unique(a))
+    assert vortex.unique(np.empty(0, "S3")).size == 0
+
+
+def test_takes_what_shows_its_memory(rng):
+    import array
+
+    a = rng.integers(-1000, 1000, 500)
+    for same in (a.tolist(), array.array("q", a), memoryview(a), DlPack(a)):
+        np.testing.assert_array_equal(vortex.sorted(same), np.sort(a))
+        np.testing.assert_array_equal(vortex.argsort(same), np.argsort(a, kind="stable"))
+
+
+class DlPack:
+    """Nothing but the protocol."""
+
+    def __init__(self, array):
+        self.__dlpack__ = array.__dlpack__
+        self.__dlpack_device__ = array.__dlpack_device__
+
+
+def test_arrow_and_polars(rng):
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    a = rng.integers(-1000, 1000, 500)
+    np.testing.assert_array_equal(vortex.sorted(pa.array(a)), np.sort(a))
+    np.testing.assert_array_equal(vortex.sorted(pa.chunked_array([a[:100], a[100:]])), np.sort(a))
+    with pytest.raises(ValueError, match="nulls"):
+        vortex.sorted(pa.array([1, None]))
+
+
+def test_refuses_what_it_cannot_do():
+    fixed = np.arange(5)[::-1].copy()
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="sorted"):
+        vortex.sort(fixed)
+    np.testing.assert_array_equal(vortex.sorted(fixed), np.arange(5))
+    for wrong in ([3, 1], np.ma.array([1, 2]), np.array([1j, 2]), np.array([object()]), np.zeros(2, "V3")):
+        with pytest.raises(TypeError):
+            vortex.sort(wrong)
+    with pytest.raises(ValueError, match="no field"):
+        vortex.sort(np.zeros(2, RECORD), by="weight")
+    with pytest.raises(ValueError):
+        vortex.sort(np.array(1))
+    with pytest.raises(ValueError, match="as many"):
+        vortex.sort_by_key(np.arange(3), np.arange(4))
+    with pytest.raises(IndexError):
+        vortex.select(np.arange(3), 3)
+
+
+def test_sorts_without_the_gil(rng):
+    a = rng.integers(0, 1 << 62, 1 << 21)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        # A busy machine may let no other thread run during a sort; not during fifty.
+        assert any(runs_beside(lambda: vortex.sorted(a, threads=1)) for _ in range(50))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def runs_beside(work):
+    """Whether this thread gets the GIL while another one is in `work`."""
+    started, ended = threading.Event(), []
+
+    def run():
+        started.set()
+        work()
+        ended.append(None)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    started.wait()
+    beside = not ended
+    thread.join()
+    return beside
+
+
+def test_threads_give_the_same(rng):
+    a = rng.integers(0, 1 << 40, (1 << 21) + 5)
+    assert vortex.sorted(a, threads=1).tobytes() == vortex.sorted(a, threads=3).tobytes() == np.sort(a).tobytes()
+
+
+def test_imports_what_was_installed():
+    # Not the folder of the sources; and nothing that a machine may not have.
+    assert "site-packages" in vortex.__file__
+    needed = subprocess.run(["ldd", vortex._core.__file__], stdout=subprocess.PIPE, text=True, check=True).stdout
+    for library in ("sigsegv", "uring", "lz4", "jemalloc"):
+        assert library not in needed

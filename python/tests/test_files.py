@@ -1,0 +1,189 @@
+"""Files as arrays."""
+
+import errno
+import io
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import vortex
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def numbers(rng, tmp_path):
+    """A file of 24 MiB, and what it holds."""
+    a = rng.integers(0, 1 << 40, 3 * MIB)
+    path = tmp_path / "numbers"
+    a.tofile(path)
+    return path, a
+
+
+def test_reads_in_any_order(rng, numbers):
+    path, a = numbers
+    f = vortex.open(path, np.int64, memory=8 * MIB)
+    assert isinstance(f, np.ndarray) and f.shape == a.shape and not f.flags.writeable
+    assert f.sum() == a.sum()
+    assert (f[::-1][:1000] == a[::-1][:1000]).all()
+    places = rng.integers(0, a.size, 200)
+    some = f[places]
+    assert type(some) is np.ndarray and (some == a[places]).all()
+    assert type(f + 1) is np.ndarray and f[5] == a[5] and isinstance(f[5], np.int64)
+    with pytest.raises(ValueError):
+        f[0] = 1
+
+
+def test_slices_keep_the_file_open(numbers):
+    path, a = numbers
+    part = vortex.open(path, np.int64)[1000:2000]
+    path.unlink()
+    assert isinstance(part, vortex.Array) and (part == a[1000:2000]).all()
+
+
+def test_what_the_kernel_reads(numbers, tmp_path):
+    path, a = numbers
+    for part, same in ((vortex.open(path, "i8"), a), (vortex.open(path, "i8")[::3], a[::3])):
+        np.save(tmp_path / "saved.npy", part)
+        assert (np.load(tmp_path / "saved.npy") == same).all()
+        part.tofile(str(tmp_path / "raw"))
+        assert (np.fromfile(tmp_path / "raw", np.int64) == same).all()
+        with open(tmp_path / "written", "wb") as out:
+            part.write_to(out.fileno())
+        assert (np.fromfile(tmp_path / "written", np.int64) == same).all()
+        memory = io.BytesIO()
+        pickle.dump(part[:100], memory, 5)
+        assert (pickle.loads(memory.getvalue()) == same[:100]).all()
+
+
+def _sum(part):
+    return int(part.sum())
+
+
+def test_multiprocessing(numbers):
+    path, a = numbers
+    f = vortex.open(path, np.int64)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(_sum, [f[:1000], f[-1000:]]) == [a[:1000].sum(), a[-1000:].sum()]
+
+
+def test_guarded_read(numbers):
+    path, a = numbers
+    f = vortex.open(path, np.int64)
+    assert (f.read(100, 50) == a[100:150]).all() and type(f.read(0, 1)) is np.ndarray
+    assert (f[1000:].read(5, 5) == a[1005:1010]).all()
+    with pytest.raises(IndexError):
+        f.read(a.size - 1, 2)
+    os.truncate(path, 4096)
+    with pytest.raises(OSError) as caught:
+        f.read(a.size - 1000, 1000)
+    assert caught.value.errno == errno.ENODATA and "numbers" in str(caught.value)
+
+
+def test_blocks(numbers):
+    path, a = numbers
+    parts = list(vortex.blocks(path, np.int64, 1_000_000))
+    assert [part.size for part in parts] == [1_000_000] * 3 + [a.size - 3_000_000]
+    assert sum(int(part.sum()) for part in parts) == a.sum()
+
+
+def test_npy_headers(rng, tmp_path):
+    a = rng.standard_normal((100, 7, 3)).astype(np.float32)
+    np.save(tmp_path / "a.npy", a)
+    np.testing.assert_array_equal(vortex.open(tmp_path / "a.npy"), a)
+    np.testing.assert_array_equal(vortex.open(tmp_path / "a.npy").read(50, 2), a[50:52])
+    np.save(tmp_path / "none.npy", a[:0])
+    assert vortex.open(tmp_path / "none.npy").shape == (0, 7, 3)
+
+
+def test_create_fills_in_any_order(rng, tmp_path):
+    path = tmp_path / "made.npy"
+    with vortex.create(path, np.int32, (5 * MIB,), memory=8 * MIB) as f:
+        assert not path.exists() and not f.any()
+        f[::-1] = np.arange(5 * MIB)
+        f[7] = -1
+    expected = np.arange(5 * MIB, dtype=np.int32)[::-1].copy()
+    expected[7] = -1
+    np.testing.assert_array_equal(np.load(path), expected)
+    assert os.listdir(tmp_path) == ["made.npy"]
+    np.testing.assert_array_equal(f, expected)
+    with pytest.raises(ValueError):
+        f[0] = 1
+
+
+def test_create_leaves_nothing_behind_an_exception(tmp_path):
+    (tmp_path / "old").write_bytes(b"old")
+    with pytest.raises(KeyError):
+        with vortex.create(tmp_path / "old", np.int8, 100) as f:
+            f[:] = 1
+            raise KeyError
+    assert os.listdir(tmp_path) == ["old"] and (tmp_path / "old").read_bytes() == b"old"
+
+
+def test_changes_in_place(numbers):
+    path, a = numbers
+    f = vortex.open(path, np.int64, "r+")
+    f[10:20] = 7
+    f.flush()
+    a[10:20] = 7
+    assert (np.fromfile(path, np.int64) == a).all()
+
+
+def test_errors_name_errno_and_file(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        vortex.open(tmp_path / "none", np.int8)
+    assert caught.value.filename == str(tmp_path / "none") and caught.value.errno == errno.ENOENT
+    (tmp_path / "odd").write_bytes(b"12345")
+    with pytest.raises(ValueError, match="multiple"):
+        vortex.open(tmp_path / "odd", np.int16)
+    with pytest.raises(FileNotFoundError):
+        with vortex.create(tmp_path / "no/folder", np.int8, 1):
+            pass
+    (tmp_path / "empty").write_bytes(b"")
+    assert vortex.open(tmp_path / "empty", np.int16).shape == (0,)
+
+
+PEAK = """
+import resource, sys
+import numpy as np, vortex
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+f = vortex.open(sys.argv[1], np.int64, memory=4 << 20)
+total = sum(int(f[i:i + 65536].sum()) for i in range(0, f.size, 65536))
+print(total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_is_fixed(tmp_path):
+    path = tmp_path / "large"
+    a = np.arange(12 * MIB)
+    a.tofile(path)
+    said = subprocess.run([sys.executable, "-c", PEAK, path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    total, kib = map(int, said.split())
+    # 96 MiB of file in 4 MiB, with as much for code and tables.
+    assert total == a.sum() and kib < 16 * 1024
+
+
+FAULTHANDLER = """
+import faulthandler, sys
+import numpy as np, vortex
+when = sys.argv[2]
+if when == "before":
+    faulthandler.enable()
+f = vortex.open(sys.argv[1], np.int64)
+if when == "after":
+    faulthandler.enable()
+    f = vortex.open(sys.argv[1], np.int64)
+print(int(f.sum()))
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_faulthandler(numbers, when):
+    path, a = numbers
+    said = subprocess.run([sys.executable, "-c", FAULTHANDLER, path, when], stdout=subprocess.PIPE, text=True, check=True)
+    assert int(said.stdout) == a.sum()

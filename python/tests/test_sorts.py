@@ -1,0 +1,190 @@
+"""Sorts of files, and of what memory does not hold."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import vortex
+
+MIB = 1 << 20
+MEMORY = 16 * MIB
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 4 * MIB])
+def test_raw_numbers(rng, tmp_path, size):
+    a = rng.integers(-(1 << 60), 1 << 60, size)
+    a.tofile(tmp_path / "in")
+    report = vortex.sort_file(tmp_path / "in", tmp_path / "out", dtype=np.int64, memory=MEMORY)
+    assert (np.fromfile(tmp_path / "out", np.int64) == np.sort(a)).all()
+    assert report.records_in == report.records_out == size and (report.runs > 0) == (size > MIB)
+    assert sorted(os.listdir(tmp_path)) == ["in", "out"]
+
+
+def test_structures_in_place_of_themselves(rng, tmp_path):
+    dtype = np.dtype([("id", ">u4"), ("name", "S6"), ("value", "f8")])
+    a = np.frombuffer(rng.bytes(20000 * dtype.itemsize), dtype).copy()
+    a["id"] %= 50
+    a["value"] = rng.standard_normal(a.size)
+    a.tofile(tmp_path / "rows")
+    vortex.sort_file(tmp_path / "rows", tmp_path / "rows", dtype=dtype, key=["id", "value"], memory=MEMORY)
+    order = np.lexsort((a["value"], a["id"]))
+    assert (tmp_path / "rows").read_bytes() == a[order].tobytes()
+    vortex.sort_file(tmp_path / "rows", tmp_path / "one", dtype=dtype, key="id", unique=True, descending=True)
+    assert (np.fromfile(tmp_path / "one", dtype)["id"] == np.unique(a["id"])[::-1]).all()
+
+
+def test_records_by_places(rng, tmp_path):
+    records = [rng.bytes(100) for _ in range(5000)]
+    (tmp_path / "in").write_bytes(b"".join(records))
+    vortex.sort_file(tmp_path / "in", tmp_path / "out", record=100, key="10:4:u32be", memory=MEMORY)
+    assert (tmp_path / "out").read_bytes() == b"".join(sorted(records, key=lambda r: r[10:14]))
+
+
+@pytest.mark.parametrize("size", [0, 1000, 3 * MIB])
+def test_npy(rng, tmp_path, size):
+    a = rng.integers(0, 1 << 60, size)
+    np.save(tmp_path / "in.npy", a)
+    report = vortex.sort_file(tmp_path / "in.npy", tmp_path / "out.npy", memory=MEMORY)
+    assert (np.load(tmp_path / "out.npy") == np.sort(a)).all() and report.records_in == size
+    vortex.sort_file(tmp_path / "in.npy", tmp_path / "raw", memory=MEMORY, descending=True)
+    assert (np.fromfile(tmp_path / "raw", np.int64) == np.sort(a)[::-1]).all()
+    assert sorted(os.listdir(tmp_path)) == ["in.npy", "out.npy", "raw"]
+
+
+def test_lines_as_sort_does(rng, tmp_path):
+    lines = [f"{rng.integers(0, 50)} {rng.integers(-99, 99)} {rng.bytes(4).hex()}" for _ in range(3000)]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n")
+    gnu = ["sort", "-k2,2n", "-k1,1", tmp_path / "in"]
+    expected = subprocess.run(gnu, stdout=subprocess.PIPE, check=True, env={**os.environ, "LC_ALL": "C"}).stdout
+    vortex.sort_file(tmp_path / "in", tmp_path / "out", record="lines", key=["2,2n", "1,1"])
+    assert (tmp_path / "out").read_bytes() == expected
+    vortex.sort_file(tmp_path / "in", tmp_path / "out", record="lines", descending=True)
+    assert (tmp_path / "out").read_text().splitlines() == sorted(lines, reverse=True)
+
+
+def test_csv_by_the_name_of_a_column(tmp_path):
+    (tmp_path / "in.csv").write_text('name,price\n"b, c",20\nd,3\n"a\nx",100\n')
+    vortex.sort_file(tmp_path / "in.csv", tmp_path / "out.csv", record="csv", header=1, key="price:n")
+    assert (tmp_path / "out.csv").read_text() == 'name,price\nd,3\n"b, c",20\n"a\nx",100\n'
+    with pytest.raises(ValueError, match="weight"):
+        vortex.sort_file(tmp_path / "in.csv", tmp_path / "out.csv", record="csv", header=1, key="weight")
+
+
+@pytest.mark.parametrize("size", [0, 10, 4 * MIB])
+def test_sorter(rng, size):
+    a = rng.integers(-(1 << 60), 1 << 60, size)
+    sorter = vortex.Sorter(np.int64, memory=MEMORY)
+    for part in np.array_split(a, 7):
+        sorter.push(part)
+    sorter.push(part[:0].astype(np.int8))
+    assert len(sorter) == size
+    expected, at = np.sort(a), 0
+    for block in sorter:
+        assert (block == expected[at : at + block.size]).all()
+        at += block.size
+    assert at == size
+    with pytest.raises(ValueError):
+        sorter.push(a)
+    with pytest.raises(ValueError):
+        iter(sorter)
+
+
+def test_sorter_of_structures(rng):
+    a = np.zeros(10000, [("k", "i2"), ("v", "u4")])
+    a["k"], a["v"] = rng.integers(-9, 9, a.size), np.arange(a.size)
+    sorter = vortex.Sorter(a.dtype, key="k", descending=True)
+    sorter.push(a)
+    got = np.concatenate(list(sorter.blocks(999)))
+    np.testing.assert_array_equal(got, a[np.argsort(-a["k"], kind="stable")])
+    with pytest.raises(TypeError):
+        vortex.Sorter(np.int8).push(np.zeros(3))
+
+
+def test_errors_name_errno_and_file(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        vortex.sort_file(tmp_path / "none", tmp_path / "out", dtype="u4")
+    assert caught.value.filename == str(tmp_path / "none")
+    (tmp_path / "odd").write_bytes(b"12345")
+    with pytest.raises(OSError) as caught:
+        vortex.sort_file(tmp_path / "odd", tmp_path / "out", dtype="u4")
+    assert caught.value.errno == errno.EINVAL and caught.value.filename == str(tmp_path / "odd")
+    (tmp_path / "large").write_bytes(bytes(8 * MIB))
+    with pytest.raises(OSError) as caught:
+        vortex.sort_file(tmp_path / "large", tmp_path / "out", dtype="u4", memory=1000)
+    assert caught.value.errno == errno.ENOMEM
+    with pytest.raises(OSError):
+        vortex.sort_file(tmp_path / "large", tmp_path / "out", dtype="u4", folders=tmp_path / "no", memory=MEMORY // 4)
+    for arguments in ({}, {"dtype": "u4", "record": 4}, {"record": "words"}, {"dtype": "u4", "header": 1}):
+        with pytest.raises(ValueError):
+            vortex.sort_file(tmp_path / "odd", tmp_path / "out", **arguments)
+    assert sorted(os.listdir(tmp_path)) == ["large", "odd"]
+
+
+class Stop(Exception):
+    pass
+
+
+def test_progress_may_end_a_sort(rng, tmp_path):
+    for name, more in (("raw", {"dtype": "i8"}), ("a.npy", {}), ("text", {"record": "lines"})):
+        a = rng.integers(0, 1 << 60, 4 * MIB)
+        if name == "text":
+            (tmp_path / name).write_bytes(b"\n".join(b"%d" % n for n in a[:MIB]))
+        else:
+            (np.save if name == "a.npy" else lambda path, x: x.tofile(path))(tmp_path / name, a)
+        seen = []
+
+        def progress(phase, done, total):
+            seen.append((phase, done, total))
+            raise Stop
+
+        with pytest.raises(Stop):
+            vortex.sort_file(tmp_path / name, tmp_path / "out", memory=MEMORY, progress=progress, **more)
+        assert len(seen) == 1 and seen[0][0] in ("reading", "merging", "writing")
+        assert os.listdir(tmp_path) == [name]
+        (tmp_path / name).unlink()
+
+
+INTERRUPTED = """
+import os, signal, sys
+import vortex
+def progress(phase, done, total):
+    os.kill(os.getpid(), signal.SIGINT)
+try:
+    vortex.sort_file(sys.argv[1], sys.argv[2], dtype="i8", memory=16 << 20, progress=progress)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_a_sort(rng, tmp_path):
+    rng.integers(0, 1 << 60, 4 * MIB).tofile(tmp_path / "in")
+    said = subprocess.run([sys.executable, "-c", INTERRUPTED, tmp_path / "in", tmp_path / "out"],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout  # fmt: skip
+    assert said == "interrupted\n" and os.listdir(tmp_path) == ["in"]
+
+
+PEAK = """
+import resource, sys
+import numpy as np, vortex
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+vortex.sort_file(sys.argv[1], sys.argv[2], memory=32 << 20, **eval(sys.argv[3]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.parametrize("name", ["raw", "a.npy"])
+def test_memory_limit_holds(rng, tmp_path, name):
+    a = rng.integers(0, 1 << 60, 16 * MIB)
+    (np.save if name == "a.npy" else lambda path, x: x.tofile(path))(tmp_path / name, a)
+    keys = "{'dtype': 'i8'}" if name == "raw" else "{}"
+    said = subprocess.run([sys.executable, "-c", PEAK, tmp_path / name, tmp_path / "out.npy", keys],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout  # fmt: skip
+    assert int(said) <= 32 * 1024
+    if name == "a.npy":
+        assert (np.load(tmp_path / "out.npy") == np.sort(a)).all()
+
+

@@ -1,0 +1,295 @@
+"""Files as arrays, in a fixed memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+from typing import Any, Iterator, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+
+Path = Union[str, "os.PathLike[str]"]
+_COPY_BYTES = 1 << 20
+
+
+def name_of(path: Path) -> str:
+    return os.fsdecode(os.fspath(path))
+
+
+class naming:  # noqa: N801
+    """Gives an OSError the file that it is about: the first of the names that its text has."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        if isinstance(error, OSError) and error.filename is None and self._names:
+            said = [name for name in self._names if name in str(error)]
+            error.filename = said[0] if said else self._names[0]
+        return False
+
+
+class Array(np.ndarray):
+    """An array whose elements lie in a file, as open() and create() make it.
+
+    Slices and views of it are such arrays, too, and keep the file open; results of arithmetic and
+    copies are plain arrays. The kernel cannot read its memory, so os.write() of it fails with
+    EFAULT: use tofile(), which numpy.save() does, or write_to(). Pickling copies the elements.
+
+    A touch that the file cannot serve, since it was cut meanwhile or the disk fails, ends the
+    process, as with numpy.memmap. read() raises OSError instead.
+    """
+
+    _mapping: Any
+
+    def __array_finalize__(self, obj: Any) -> None:
+        mapping = getattr(obj, "_mapping", None)
+        self._mapping = mapping if mapping is not None and np.may_share_memory(self, obj) else None
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        array = super().__array_wrap__(array, context)
+        if self is array or type(self) is not Array:
+            return array
+        return array[()] if return_scalar else array.view(np.ndarray)
+
+    def __getitem__(self, index: Any) -> Any:
+        part = super().__getitem__(index)
+        if type(part) is Array and part._mapping is None:
+            return part.view(np.ndarray)
+        return part
+
+    def _pieces(self) -> Iterator[np.ndarray]:
+        """Copies of its bytes in C order, a megabyte at a time."""
+        if self.flags.c_contiguous:
+            flat = self.reshape(-1)
+            step = max(1, _COPY_BYTES // max(1, self.itemsize))
+            for begin in range(0, flat.size, step):
+                yield flat.read(begin, min(step, flat.size - begin))
+        else:
+            buffered = np.nditer(self, flags=["external_loop", "buffered", "zerosize_ok"], order="C",
+                                 buffersize=_COPY_BYTES // max(1, self.itemsize) or 1)  # fmt: skip
+            for piece in buffered:
+                if piece.size:
+                    yield np.array(piece)
+
+    def read(self, begin: int, count: int) -> npt.NDArray[Any]:
+        """A copy of `count` elements of its first axis, from `begin` on.
+
+        Raises OSError, and goes on, where the file cannot be read; IndexError where there are not as
+        many; ValueError where the array has strides. Does not hold the GIL.
+        """
+        if not self.flags.c_contiguous:
+            raise ValueError("read() takes what lies in one piece: slice it with a step behind the read")
+        length = self.shape[0] if self.ndim else 0
+        if begin < 0 or count < 0 or begin + count > length:
+            raise IndexError(f"elements {begin} to {begin + count} of {length}")
+        copy = np.empty((count, *self.shape[1:]), self.dtype)
+        if copy.size and self._mapping is None:
+            copy[...] = self.view(np.ndarray)[begin : begin + count]
+        elif copy.nbytes:
+            address = self.__array_interface__["data"][0]
+            offset = address - self._mapping.address + begin * (copy.nbytes // count)
+            self._mapping.read(offset, copy.reshape(-1).view(np.uint8))
+        return copy
+
+    def write_to(self, descriptor: int) -> None:
+        """Writes the bytes of its elements, in C order, to a descriptor. Raises OSError."""
+        for piece in self._pieces():
+            rest = memoryview(piece.reshape(-1).view(np.uint8))
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+
+    def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:  # noqa: A002
+        """As numpy.ndarray.tofile()."""
+        if sep:
+            np.array(self, subok=False).tofile(fid, sep, format)
+        elif isinstance(fid, (str, bytes, os.PathLike)):
+            with io.open(fid, "wb") as file:
+                self.tofile(file)
+        else:
+            for piece in self._pieces():
+                fid.write(memoryview(piece.reshape(-1).view(np.uint8)))
+
+    def flush(self, sync: bool = True) -> None:
+        """Writes what was changed to the file, and waits, with `sync` until the disk has it for good.
+
+        Raises OSError; what could not be written stays, and the next call tries again.
+        """
+        if self._mapping is None:
+            raise ValueError("this array is no longer one of a file")
+        self._mapping.flush(sync)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return np.array(self, subok=False).__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return np.array(self, subok=False)
+
+
+def npy_header(path: str) -> tuple[np.dtype, tuple[int, ...], int] | None:
+    """dtype, shape and length of the header of a file that numpy.save() wrote; None for others."""
+    if not os.path.isfile(path):
+        return None
+    with io.open(path, "rb") as file:
+        if file.read(6) != b"\x93NUMPY":
+            return None
+        file.seek(0)
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        if fortran and len(shape) > 1:
+            raise ValueError(f"{path}: its elements lie in Fortran's order, which is not read here")
+        return dtype, shape, file.tell()
+
+
+def new_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    """The header of a file that numpy.load() reads."""
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        out, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    )
+    return out.getvalue()
+
+
+def _checked(dtype: npt.DTypeLike) -> np.dtype:
+    dtype = np.dtype(dtype)
+    if dtype.hasobject or dtype.itemsize == 0:
+        raise TypeError(f"a file cannot hold elements of {dtype}")
+    return dtype
+
+
+def _array_over(mapping: Any, dtype: np.dtype, shape: tuple[int, ...], offset: int) -> Array:
+    count = int(np.prod(shape, dtype=object)) if shape else 1
+    if count == 0:
+        array = np.empty(shape, dtype).view(Array)
+    else:
+        array = np.frombuffer(mapping, dtype, count, offset).view(Array).reshape(shape)
+    array._mapping = mapping
+    return array
+
+
+def open(  # noqa: A001
+    path: Path,
+    dtype: npt.DTypeLike = None,
+    mode: str = "r",
+    *,
+    memory: int = 0,
+) -> Array:
+    """A file as an array, read in any order in a fixed memory, whatever its size.
+
+    path: a file of elements, one behind the other, or one that numpy.save() wrote, which tells dtype
+        and shape.
+    dtype: of the elements; None: that of the .npy file, else bytes (uint8).
+    mode: "r" to read; "r+" to change as well, see Array.flush().
+    memory: bytes that may be held at most; 0: what reading ahead needs, some 10 MiB.
+
+    The file stays open until the array and all slices of it are gone. Blocks are read where the
+    array is touched, ahead where a walk is noticed; that holds the GIL only where numpy does.
+    Raises OSError with errno and file name, and ValueError where the length of the file is no
+    multiple of an element's.
+    """
+    if mode not in ("r", "r+"):
+        raise ValueError(f"mode {mode!r} is none of 'r' and 'r+'")
+    name = name_of(path)
+    header = npy_header(name)
+    with naming(name):
+        mapping = _core.Mapping(name, memory, mode == "r+")
+    if header is not None and dtype is None:
+        kind, shape, offset = header
+        _checked(kind)
+        if int(np.prod(shape, dtype=object)) * kind.itemsize > mapping.size - offset:
+            raise ValueError(f"{name}: it is shorter than its header says")
+        return _array_over(mapping, kind, shape, offset)
+    kind = _checked(np.uint8 if dtype is None else dtype)
+    if mapping.size % kind.itemsize:
+        raise ValueError(f"{name}: {mapping.size} bytes are no multiple of the {kind.itemsize} of {kind}")
+    return _array_over(mapping, kind, (mapping.size // kind.itemsize,), 0)
+
+
+def blocks(path: Path, dtype: npt.DTypeLike, size: int, *, memory: int = 0) -> Iterator[Array]:
+    """The elements of a file, `size` at a time, the last ones fewer: arrays without a copy.
+
+    path, dtype, memory: as for open(). Each array keeps the file open.
+    """
+    if size < 1:
+        raise ValueError("blocks have at least one element")
+    array = open(path, dtype, memory=memory)
+    return (array[begin : begin + size] for begin in range(0, array.shape[0] if array.ndim else 0, size))
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Creation:
+    """What create() returns: the file is under another name until the `with` block ends."""
+
+    def __init__(self, path: str, dtype: np.dtype, shape: tuple[int, ...], memory: int) -> None:
+        self._path, self._dtype, self._shape, self._memory = path, dtype, shape, memory
+        self._array: Array | None = None
+
+    def __enter__(self) -> Array:
+        folder, base = os.path.split(self._path)
+        self._part = os.path.join(folder, f".{base[:200]}.{secrets.token_hex(6)}")
+        header = new_header(self._dtype, self._shape) if self._path.endswith(".npy") else b""
+        count = int(np.prod(self._shape, dtype=object))
+        with naming(self._path):
+            descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            try:
+                with io.open(descriptor, "wb") as file:
+                    file.write(header)
+                mapping = _core.Mapping(self._part, self._memory, True)
+                mapping.resize(len(header) + count * self._dtype.itemsize, True)
+            except BaseException:
+                os.unlink(self._part)
+                raise
+        self._array = _array_over(mapping, self._dtype, self._shape, len(header))
+        return self._array
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        try:
+            if kind is None and self._array is not None:
+                with naming(self._path):
+                    self._array.flush()
+                    os.replace(self._part, self._path)
+                    _sync_folder(os.path.dirname(self._path) or ".")
+                self._array.flags.writeable = False
+            else:
+                os.unlink(self._part)
+        except BaseException:
+            if os.path.exists(self._part):
+                os.unlink(self._part)
+            raise
+        finally:
+            self._array = None
+        return False
+
+
+def create(path: Path, dtype: npt.DTypeLike, size: int | tuple[int, ...], *, memory: int = 0) -> _Creation:
+    """A new file as an array of zeros, to be filled in any order in a fixed memory.
+
+        with vortex.create("squares.npy", np.int64, 1000) as squares:
+            squares[:] = np.arange(1000) ** 2
+
+    The file appears under its name, on the disk, when the block ends; an exception leaves what was
+    there before. The array can be read then, and no longer changed. A name that ends in .npy gets
+    the header that numpy.load() reads.
+
+    size: elements, or a shape. Room for them is set aside at the beginning, so that a full disk is
+    an OSError there. memory: as for open(). Raises OSError with errno and file name.
+    """
+    shape = (int(size),) if not isinstance(size, tuple) else tuple(int(n) for n in size)
+    if any(n < 0 for n in shape):
+        raise ValueError("a file has no fewer than 0 elements")
+    return _Creation(name_of(path), _checked(dtype), shape, memory)
