@@ -24,7 +24,7 @@ class LeastKeys {
   // is a place from `at` on such that none in front of it has a key below the bound.
   template <typename Skip>
   void add(const KeySource& keys, std::size_t begin, std::size_t end, const Skip& skip) noexcept {
-    constexpr std::size_t kBlock = 512;
+    constexpr std::size_t kBlock = 32;
     while (begin != end) {
       if (bounded_) begin = skip(begin, end, bound_);
       const std::size_t block_end = std::min(begin + kBlock, end);
@@ -54,7 +54,7 @@ class LeastKeys {
   }
 
  private:
-  static constexpr std::size_t kMore = 64;
+  static constexpr std::size_t kMore = 16;
 
   void add_block(const std::uint64_t* bits, std::size_t at, std::size_t size) noexcept {
     std::size_t i = 0;

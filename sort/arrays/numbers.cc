@@ -58,27 +58,27 @@ void read(const void* numbers, std::size_t begin, std::size_t count, std::uint64
   for (std::size_t i = 0; i < count; ++i) bits[i] = kEncoder.encode(from[i]);
 }
 
-constexpr std::size_t kSkipped = 256;
-
-template <typename Bits, typename FormOf>
+template <typename FormOf, std::size_t kCount, typename Bits>
 [[gnu::always_inline]] inline bool any_less(const Bits* numbers, Bits bound) noexcept {
   constexpr KeyEncoder<Bits> kEncoder(FormOf::kCode);
   Bits any = 0;
-  for (std::size_t i = 0; i < kSkipped; ++i)
+  for (std::size_t i = 0; i < kCount; ++i)
     any |= static_cast<Bits>(kEncoder.encode(numbers[i]) < bound ? 1 : 0);
   return any != 0;
 }
 
-// The compiler makes vectors of it, as wide as its caller may use.
+// Large steps, and small ones, so that little is read again one by one. The compiler makes vectors
+// of them, as wide as its caller may use.
 template <typename Bits, typename FormOf>
 [[gnu::always_inline]] inline std::size_t skip(const Bits* numbers, std::size_t begin,
                                                std::size_t end, Bits bound) noexcept {
-  constexpr std::size_t kLine = 64 / sizeof(Bits);
-  for (; end - begin >= kSkipped; begin += kSkipped) {
-    for (std::size_t i = 0; i < kSkipped; i += kLine)
-      __builtin_prefetch(numbers + begin + 2 * kSkipped + i);
-    if (any_less<Bits, FormOf>(numbers + begin, bound)) break;
+  constexpr std::size_t kMany = 256, kFew = 32, kLine = 64 / sizeof(Bits);
+  for (; end - begin >= kMany; begin += kMany) {
+    for (std::size_t i = 0; i < kMany; i += kLine)
+      __builtin_prefetch(numbers + begin + 2 * kMany + i);
+    if (any_less<FormOf, kMany>(numbers + begin, bound)) break;
   }
+  while (end - begin >= kFew && !any_less<FormOf, kFew>(numbers + begin, bound)) begin += kFew;
   return begin;
 }
 #if defined(__x86_64__)

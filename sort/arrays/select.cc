@@ -117,7 +117,7 @@ void partial_sort(const Selection& all, std::size_t k) {
   constexpr std::size_t kFewOf = 64, kMostOf = 2;
   k = std::min(k, all.count);
   if (k == 0) return;
-  if (all.count > kFewNumbers && k <= all.count / kFewOf) return sort_few_of_many(all, k);
+  if (k <= all.count / kFewOf) return sort_few_of_many(all, k);
   // To sort them all takes as long as to find more of them, and to sort these.
   if (k >= all.count / kMostOf || all.count <= kFewNumbers) return sort_front(all, all.count);
   select(all, k - 1);

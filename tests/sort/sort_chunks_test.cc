@@ -126,7 +126,8 @@ TEST(Unique, TheFirstOfEqualRecordsStays) {
       items[i] = {static_cast<std::uint16_t>(random() % prices), static_cast<std::uint32_t>(i)};
       expected.emplace(items[i].price, items[i].index);
     }
-    std::vector<KeyValue<std::uint16_t, std::uint32_t>> pairs;
+    // A sort of these is not stable unless that is asked for.
+    std::vector<KeyValue<std::uint64_t, std::uint64_t>> pairs;
     for (const Item& item : items) pairs.push_back({item.price, item.index});
     const std::size_t kept = sort_unique(items, &Item::price);
     ASSERT_EQ(kept, expected.size());
