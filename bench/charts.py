@@ -9,6 +9,8 @@ OURS, PEERS = "#2f6ba6", "#b9c2cc"
 # `case` the panel it stands in, and `size` a number of which only the largest counts. The second pattern
 # tells which contestants are ours. Every benchmark in bench/ has a line.
 CHARTS = {
+    "array_calls": (r"(?P<who>argsort\w+|pairs\w*|std_\w*places)/(?P<case>\w+/uniform)/(?P<size>\d+)",
+                    r"argsort\w+"),
     "external_sort": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex"),
     "file_access": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex\w*"),
     "file_caching": (r"(?P<case>(?:large|small)/\w+)/(?P<who>\w+)", r"auto"),

@@ -17,7 +17,6 @@
 // raises the largest (peers stop at 2^27).
 #include <benchmark/benchmark.h>
 #include <hwy/contrib/sort/vqsort.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -39,6 +38,7 @@
 
 #include "bench/support/key_distributions.h"
 #include "bench/support/ratios.h"
+#include "bench/support/warm_array.h"
 #include "vortex/process_memory.h"
 #include "vortex/radix_sort.h"
 #include "vortex/sort.h"
@@ -47,6 +47,7 @@ namespace vortex {
 namespace {
 
 using bench::Keys;
+using bench::WarmArray;
 
 using Pair = KeyValue<std::uint64_t, std::uint64_t>;
 using HalfPair = KeyValue<std::uint32_t, std::uint32_t>;
@@ -89,28 +90,6 @@ void fill_records(Keys keys, std::span<Record> out) {
     ++at;
   });
 }
-
-// An array on huge pages where the system grants them, touched.
-template <typename Record>
-class WarmArray {
- public:
-  explicit WarmArray(std::size_t count) : bytes_(count * sizeof(Record)) {
-    void* memory =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    madvise(memory, bytes_, MADV_HUGEPAGE);
-    records_ = {static_cast<Record*>(memory), count};
-    std::memset(memory, 1, bytes_);
-  }
-  ~WarmArray() { munmap(records_.data(), bytes_); }
-  WarmArray(const WarmArray&) = delete;
-  WarmArray& operator=(const WarmArray&) = delete;
-  std::span<Record> records() const { return records_; }
-
- private:
-  std::size_t bytes_;
-  std::span<Record> records_;
-};
 
 // Times `sort` alone, which sorts each of `arrays` of `count` records that lie one after the other,
 // checks the result, and reports records/s and memory.
