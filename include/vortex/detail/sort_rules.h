@@ -5,24 +5,26 @@
 #include <cstdint>
 #include <utility>
 
-#include "vortex/detail/small_sort_portable.h"
+#include "vortex/detail/small_sort_by_place.h"
 
 namespace vortex::inline v0::detail {
 
 // How records are compared and how few of them are sorted.
 //   KeyOf     record -> uint32_t or uint64_t, ascending
-//   small     the base case; null: small_sort_stable
+//   small     the base case; null: small_sort_by_place, with the kernel of words
 template <typename Record, typename KeyOf>
 struct SortRules {
   using Bits = decltype(std::declval<KeyOf>()(std::declval<const Record&>()));
   KeyOf key_of;
   SmallSort<Record> small = nullptr;
+  SmallSort<std::uint64_t> sort_words =
+      small != nullptr ? nullptr : small_sort_for<std::uint64_t>(isa_in_use());
 
   void sort_few(const Record* in, std::size_t count, Record* out) const noexcept {
     if (small != nullptr) {
       small(in, count, out);
     } else {
-      small_sort_stable(in, count, out, key_of);
+      small_sort_by_place(in, count, out, key_of, sort_words);
     }
   }
 
