@@ -13,11 +13,11 @@
 
 #include "vortex/detail/byte_key_sort.h"
 #include "vortex/detail/export.h"
-#include "vortex/detail/in_place_sort.h"
 #include "vortex/detail/key.h"
-#include "vortex/detail/large_record_sort.h"
-#include "vortex/detail/record_codec.h"
+#include "vortex/detail/sized_records.h"
+#include "vortex/detail/sort_key.h"
 #include "vortex/detail/sort_mistakes.h"
+#include "vortex/detail/tuple_key.h"
 
 namespace vortex::inline v0 {
 
@@ -29,6 +29,10 @@ struct SortOptions {
   // may use, by its affinity and by the quotas of its control groups. More than 4096 are 4096. The
   // result is the same, to the byte.
   unsigned threads = 0;
+  // Records of 24 bytes and more may be copied, where that is faster: for arrays beyond 512 KiB it
+  // takes as much memory again and 16 bytes a record, and moves each record twice, whatever the
+  // keys.
+  bool use_copy = false;
 };
 
 namespace detail {
@@ -60,25 +64,39 @@ template <typename Range>
 concept ArrayRange = WholeRange<Range> && std::ranges::contiguous_range<Range> &&
     std::ranges::sized_range<Range> && std::ranges::borrowed_range<Range>;
 
-template <typename T, typename KeyOf>
-void sort_generic(T* records, std::size_t count, KeyOf key_of, unsigned threads) {
-  if (detail::sorted_or_reversed(records, count, key_of)) return;
-  if constexpr (sizeof(T) > kMaxCarriedBytes) {
-    sort_by_places(records, count, key_of, threads);
+// With code that is compiled once where there is some for records of this size.
+template <std::size_t key_bytes, typename T>
+void sort_structs(T* records, std::size_t count, const SortKey& key, const SortOptions& options) {
+  constexpr std::size_t bytes = sizeof(T);
+  constexpr std::size_t kLeastCopied = 24;  // smaller records are carried as fast
+  if constexpr (bytes >= kLeastCopied) {
+    if (options.use_copy && count * bytes > kMaxCachedBytes) {
+      const KeyOfSized<bytes> key_of(key);
+      return sort_by_copy(records, count, bytes, key_of.in_batches(), options.threads);
+    }
+  }
+  if constexpr (has_compiled_sort<T>(key_bytes)) {
+    sort_records(records, count, bytes, key, options.threads);
   } else {
-    detail::InPlaceSort<T, KeyOf>::run(records, count, detail::SortRules<T, KeyOf>{key_of}, {},
-                                       threads);
+    sort_sized<bytes>(records, count, key, options.threads);
   }
 }
 
 }  // namespace detail
 
 // Sorts records by `key(record)`, an integer or floating-point number; always stable. The array is
-// sorted where it is: up to 512 KiB of it with as much memory again and 28 KiB, beyond that with up
-// to about 7 MiB of extra memory and 1% (for the lists of its 4 KiB chunks); with several threads,
-// up to 9 MiB for each of up to 64, 1 MiB and 1%. Throws std::bad_alloc, with nothing moved.
-// Thread-safe for different arrays. Takes at most 64 KiB of the stack and 256 times the size of a
-// record, whatever the keys. A VanishingArray is sorted by moving its blocks (radix_sort.h).
+// sorted where it is: up to 512 KiB of it with as much memory again, 8 bytes a record and 28 KiB,
+// beyond that with up to about 7 MiB of extra memory and 1% (for the lists of its 4 KiB chunks);
+// with several threads, up to 9 MiB for each of up to 64, 1 MiB and 1%. Throws std::bad_alloc, with
+// nothing moved. Thread-safe for different arrays. Takes at most 64 KiB of the stack and 256 times
+// the size of a record, whatever the keys. A VanishingArray is sorted by moving its blocks
+// (radix_sort.h).
+//
+// A key that is a member of a record of 4, 8 or 16 bytes is sorted as fast as KeyValue is stably,
+// wherever it lies. Other keys are taken once for each level of the sort. Records of 4 to 32
+// (multiples of 4), 40, 48, 64 and 100 bytes are sorted by code that the library has compiled;
+// those of other sizes compile it into the program. docs/array_types.md tells how fast which types
+// are.
 //
 // Arrays of fewer than 2^20 records, or 2^21 of at most 8 bytes, are sorted on the calling thread,
 // as all are with `options.threads` 1. Larger ones get more threads, which begin and end within the
@@ -97,9 +115,14 @@ template <typename T, typename KeyFunction>
 requires std::is_trivially_copyable_v<T> &&
     RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
-  detail::sort_generic(records.data(), records.size(),
-                       detail::OrderedKey<T, KeyFunction>(std::move(key), options.order),
-                       options.threads);
+  using Member = detail::MemberKey<T, KeyFunction>;
+  if constexpr (Member::kIsOne) {
+    detail::sort_structs<Member::kBytes>(records.data(), records.size(),
+                                         Member::of(key, options.order), options);
+  } else {
+    const detail::OrderedKey<T, KeyFunction> key_of(std::move(key), options.order);
+    detail::sort_structs<0>(records.data(), records.size(), detail::sort_key_of(key_of), options);
+  }
 }
 
 // The same by keys that are strings of bytes, in the order of std::memcmp(), one that is the
@@ -117,9 +140,23 @@ void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
       .run(records, [&](std::span<T> some, const auto& number) { sort(some, number, options); });
 }
 
+// The same by several numbers, which a std::tuple, a std::pair or a std::array holds: by the first,
+// those that are equal by the second, and so on.
+//
+//   vortex::sort(items, [](const Item& item) { return std::tuple(item.shop, item.price); });
+//
+// Numbers of up to 8 bytes together are sorted at once; longer ones as strings of bytes are.
+template <typename T, typename KeyFunction>
+requires std::is_trivially_copyable_v<T> &&
+    detail::TupleKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
+  sort(records, detail::PackedKey<T, KeyFunction>(std::move(key)), options);
+}
+
 // Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these
-// by their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own. As
-// the other sort() otherwise.
+// by their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own,
+// and pairs not stably unless `options.stable` asks for it; keys of 1 and 2 bytes are counted, by
+// one thread, with at most 512 KiB. As the other sort() otherwise.
 template <typename T>
 requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> records,
                                                                SortOptions options = {}) {
@@ -132,8 +169,8 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> reco
     } else if constexpr (sizeof(T) == 4) {
       detail::sort_keys_32(data, count, code, options.threads);
     } else {
-      sort(
-          records, [](const T& key) noexcept { return key; }, options);
+      detail::sort_records(data, count, sizeof(T), {.code = code, .place = {0, sizeof(T)}},
+                           options.threads);
     }
   } else {
     using Key = decltype(T::key);
@@ -141,16 +178,13 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> reco
                   "radix sorting moves records as bytes: they must be trivially copyable");
     const KeyCode code = key_code<Key>(options.order);
     if constexpr (sizeof(Key) == 8 && sizeof(T) == 16) {
-      detail::sort_pairs_64(data, count, code, options.stable, options.threads);
-      return;
-    } else if constexpr (sizeof(Key) == 4 && sizeof(T) == 8) {
       if (!options.stable) {
-        detail::sort_half_pairs(data, count, code, options.threads);
-        return;
+        return detail::sort_pairs_64(data, count, code, false, options.threads);
       }
+    } else if constexpr (sizeof(Key) == 4 && sizeof(T) == 8) {
+      if (!options.stable) return detail::sort_half_pairs(data, count, code, options.threads);
     }
-    sort(
-        records, [](const T& record) noexcept { return record.key; }, options);
+    sort(records, &T::key, options);
   }
 }
 

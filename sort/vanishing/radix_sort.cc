@@ -81,7 +81,7 @@ RadixSortReport radix_sort_keys_64(VanishingArrayBase& array, std::size_t count,
 
 RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t count, KeyCode code,
                                       const RadixSortOptions& options) {
-  return sort_words(array, count, detail::WordCodec<std::uint64_t>(code, 32), options);
+  return sort_words(array, count, detail::WordCodec<std::uint64_t>(code, {0, 4}), options);
 }
 
 RadixSortReport radix_sort_pairs_64(VanishingArrayBase& array, std::size_t count, KeyCode code,

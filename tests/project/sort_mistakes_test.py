@@ -63,9 +63,19 @@ class SortMistakes(unittest.TestCase):
                  "vortex::sort(items.begin(), items.end(), &Item::price, {.stable = true})",
                  "vortex::sort(numbers.data(), numbers.data() + numbers.size(), vortex::SortOptions{})",
                  "vortex::sort(std::span(items), [](const Item& item) { return item.price; })",
+                 "vortex::sort(items, [](const Item& item) { return std::tuple(item.price, item.name[0]); })",
                  "vortex::sort(views, [](std::string_view view) { return view; })")
         status, said = self.compile("; ".join(calls))
         self.assertEqual(status, 0, said)
+
+    def test_the_library_has_compiled_what_sorts_usual_records(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, made = pathlib.Path(folder) / "call.cc", pathlib.Path(folder) / "call.o"
+            source.write_text(HEAD % "vortex::sort(items, &Item::price); vortex::sort(numbers);"
+                              " vortex::sort(items, [](const Item& item) { return item.name[1] - 7; })")
+            subprocess.run([*COMPILER, "-std=c++20", "-c", f"-I{INCLUDE}", source, "-o", made], check=True)
+            self.assertIn(b"sort_records", made.read_bytes())
+            self.assertNotIn(b"Sorter", made.read_bytes())
 
     def test_a_comparator_is_no_key(self):
         self.refused("takes a key, not a comparator",
@@ -87,9 +97,9 @@ class SortMistakes(unittest.TestCase):
                      "vortex::sort(strings, [](const std::string& s) { return std::string_view(s); })")
 
     def test_keys_of_another_type(self):
-        self.refused("is an integer, a floating-point number or a std::string_view",
-                     "vortex::sort(items, [](const Item& item) { return std::tuple(item.price, 1); })",
-                     "vortex::sort(items, [](const Item& item) { return std::pair(item.price, 1); })")
+        self.refused("is a number, a std::tuple of numbers or a std::string_view",
+                     "vortex::sort(items, [](const Item& item) { return std::tuple(item.price, &item); })",
+                     "vortex::sort(items, [](const Item& item) { return std::pair(item.price, std::string()); })")
         self.refused("or a function of one record", "vortex::sort(items, 3)")
 
     def test_what_is_no_array(self):

@@ -17,6 +17,9 @@
 
 namespace vortex::inline v0::detail {
 
+// Arrays of so many bytes are sorted with as much memory again.
+inline constexpr std::size_t kMaxCachedBytes = std::size_t{512} << 10;
+
 // Sorts ordinary memory. `rules` speak of encoded records. Up to 512 KiB of them it needs as much
 // memory again; beyond that the array is distributed to lists of chunks that reuse
 // the part already read (the idea of section 5 of the Vortex paper with copies of 4 KiB instead of
@@ -28,6 +31,11 @@ class InPlaceSort {
   using Rules = SortRules<Record, KeyOf>;
   using Bits = typename Rules::Bits;
   using Sorter = ChainSorter<Record, KeyOf>;
+
+  // Both halves fit the second-level cache.
+  static constexpr std::size_t kMaxDense = std::max(
+      std::min(kMaxCachedBytes / sizeof(Record), Sorter::Dense::kMaxSlices* Sorter::Dense::kLeave),
+      Sorter::Dense::kMax);
 
   // How many of `threads` pay for this array. 0 of them: one for each core that the process may
   // use.
@@ -69,11 +77,6 @@ class InPlaceSort {
 
  private:
   static constexpr std::size_t kChunk = ChunkArena<Record>::kChunkRecords;
-  // Both halves fit the second-level cache.
-  static constexpr std::size_t kMaxDense =
-      std::max(std::min((std::size_t{512} << 10) / sizeof(Record),
-                        Sorter::Dense::kMaxSlices* Sorter::Dense::kLeave),
-               Sorter::Dense::kMax);
   // Sorts of fewer records keep their working memory for the next.
   static constexpr std::size_t kFew = std::size_t{1} << 20;
 

@@ -14,13 +14,29 @@ namespace vortex::inline v0 {
 
 enum class Order { kAscending, kDescending };
 
-// The types that radix sorting takes as keys: integers up to 64 bits, float and double.
+namespace detail {
+
+// What an enumeration counts with, and the type itself of what is none.
+template <typename K>
+struct NumberOf {
+  using Type = K;
+};
+template <typename K>
+requires std::is_enum_v<K>
+struct NumberOf<K> {
+  using Type = std::underlying_type_t<K>;
+};
+
+}  // namespace detail
+
+// The types that radix sorting takes as keys: integers up to 64 bits, bool and characters,
+// enumerations, float and double.
 // Floating-point keys are in the total order of their bits: negative NaNs, -inf ... -0.0, +0.0 ...
 // +inf, NaNs.
 template <typename K>
 concept RadixKey =
-    (std::integral<K> && sizeof(K) <= 8) || std::same_as<std::remove_cv_t<K>, float> ||
-    std::same_as<std::remove_cv_t<K>, double>;
+    ((std::integral<K> || std::is_enum_v<K>)&&sizeof(K) <= 8) ||
+    std::same_as<std::remove_cv_t<K>, float> || std::same_as<std::remove_cv_t<K>, double>;
 
 // The unsigned type of a key's bits: 32 bits for keys of up to 32.
 template <RadixKey K>
@@ -28,9 +44,10 @@ using KeyBits = std::conditional_t<sizeof(K) <= 4, std::uint32_t, std::uint64_t>
 
 template <RadixKey K>
 constexpr KeyCode key_code(Order order) noexcept {
-  return {std::floating_point<K>    ? KeyKind::kFloat
-          : std::signed_integral<K> ? KeyKind::kSigned
-                                    : KeyKind::kUnsigned,
+  using Number = typename detail::NumberOf<K>::Type;
+  return {std::floating_point<K>         ? KeyKind::kFloat
+          : std::signed_integral<Number> ? KeyKind::kSigned
+                                         : KeyKind::kUnsigned,
           order == Order::kDescending};
 }
 
@@ -41,7 +58,7 @@ constexpr KeyBits<K> to_key_bits(K key) noexcept {
   constexpr KeyEncoder<Bits> kEncoder(key_code<K>(order));
   if constexpr (std::floating_point<K>) {
     return kEncoder.encode(std::bit_cast<Bits>(key));
-  } else if constexpr (std::signed_integral<K>) {
+  } else if constexpr (std::signed_integral<typename detail::NumberOf<K>::Type>) {
     return kEncoder.encode(static_cast<Bits>(static_cast<std::make_signed_t<Bits>>(key)));
   } else {
     return kEncoder.encode(static_cast<Bits>(key));

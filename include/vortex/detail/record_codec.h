@@ -7,6 +7,7 @@
 
 #include "vortex/detail/key.h"
 #include "vortex/detail/key_code.h"
+#include "vortex/detail/sort_key.h"
 
 namespace vortex::inline v0::detail {
 
@@ -17,16 +18,16 @@ struct NoCodec {
   void decode(Record*, std::size_t) const noexcept {}
 };
 
-// A KeyEncoder for whole arrays of words. The key of a pair of halves is the half that comes first
-// in memory, which is the lower part of a word or the upper one: `rotate` brings it to the top and
-// back.
+// A KeyEncoder for whole arrays of words whose key is all of them or a part: `rotate` brings it to
+// the top and back.
 template <typename Bits>
 class WordCodec {
  public:
-  explicit WordCodec(KeyCode code, int key_bits = KeyEncoder<Bits>::kDigits)
-      : encoder_(code, key_bits),
-        rotate_(std::endian::native == std::endian::little ? KeyEncoder<Bits>::kDigits - key_bits
-                                                           : 0) {}
+  explicit WordCodec(KeyCode code, KeyPlace place = {0, sizeof(Bits)})
+      : encoder_(code, 8 * place.bytes),
+        rotate_(std::endian::native == std::endian::little
+                    ? KeyEncoder<Bits>::kDigits - 8 * (place.offset + place.bytes)
+                    : 8 * place.offset) {}
 
   void encode(Bits* words, std::size_t count) const noexcept {
     if (changes_nothing()) return;
@@ -46,20 +47,30 @@ class WordCodec {
   int rotate_;
 };
 
+// The same for pairs; `exchange` where the second half is the key.
 class PairCodec {
  public:
-  explicit PairCodec(KeyCode code) : encoder_(code) {}
+  explicit PairCodec(KeyCode code, bool exchange = false) : encoder_(code), exchange_(exchange) {}
   void encode(Pair64* pairs, std::size_t count) const noexcept {
-    if (encoder_.is_identity()) return;
-    for (std::size_t i = 0; i < count; ++i) pairs[i].key = encoder_.encode(pairs[i].key);
+    if (exchange_) {
+      for (std::size_t i = 0; i < count; ++i)
+        pairs[i] = {encoder_.encode(pairs[i].value), pairs[i].key};
+    } else if (!encoder_.is_identity()) {
+      for (std::size_t i = 0; i < count; ++i) pairs[i].key = encoder_.encode(pairs[i].key);
+    }
   }
   void decode(Pair64* pairs, std::size_t count) const noexcept {
-    if (encoder_.is_identity()) return;
-    for (std::size_t i = 0; i < count; ++i) pairs[i].key = encoder_.decode(pairs[i].key);
+    if (exchange_) {
+      for (std::size_t i = 0; i < count; ++i)
+        pairs[i] = {pairs[i].value, encoder_.decode(pairs[i].key)};
+    } else if (!encoder_.is_identity()) {
+      for (std::size_t i = 0; i < count; ++i) pairs[i].key = encoder_.decode(pairs[i].key);
+    }
   }
 
  private:
   KeyEncoder<std::uint64_t> encoder_;
+  bool exchange_;
 };
 
 struct KeyOfWord {
@@ -70,6 +81,18 @@ struct KeyOfWord {
 };
 struct KeyOfPair {
   std::uint64_t operator()(const Pair64& pair) const noexcept { return pair.key; }
+};
+
+// The upper bits of a word, 32 at most; the others belong to them.
+class KeyOfUpperHalf {
+ public:
+  explicit KeyOfUpperHalf(int key_bytes) noexcept : below_(64 - 8 * key_bytes) {}
+  std::uint32_t operator()(std::uint64_t word) const noexcept {
+    return static_cast<std::uint32_t>(word >> below_);
+  }
+
+ private:
+  int below_;
 };
 
 }  // namespace vortex::inline v0::detail

@@ -19,8 +19,8 @@ constexpr void explain_missing_key() {
   if constexpr (std::is_trivially_copyable_v<T>) {
     static_assert(kNever<T>,
                   "vortex::sort() needs a key for records of this type: a member, as in "
-                  "sort(items, &Item::price), or a function of one record that returns a number or "
-                  "a std::string_view");
+                  "sort(items, &Item::price), or a function of one record that returns a number, "
+                  "several in a std::tuple, or a std::string_view");
   } else {
     static_assert(kNever<T>,
                   "vortex::sort() moves records as bytes, so they must be trivially copyable: "
@@ -45,9 +45,8 @@ constexpr void explain_wrong_key() {
                   "sort(items, &Item::price), or a function of one record");
   } else {
     static_assert(kNever<T>,
-                  "the key of vortex::sort() is an integer, a floating-point number or a "
-                  "std::string_view; for several fields sort by the last of them first, and by "
-                  "each other one with {.stable = true}");
+                  "the key of vortex::sort() is a number, a std::tuple of numbers or a "
+                  "std::string_view");
   }
 }
 
