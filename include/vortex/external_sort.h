@@ -80,9 +80,9 @@ VORTEX_EXPORT ExternalSortReport external_sort(const ExternalSortOptions& option
 //       [](const Point& a, const Point& b) { return a.x < b.x; });
 //
 // Numbers (integers of up to 64 bits, float, double) need no comparator: they are sorted by their
-// bits, which is faster and a total order, NaNs included (see RadixKey). Where keys are numbers or
-// strings of bytes at fixed places in larger records, a format is faster than a comparator for the
-// same reason.
+// bits, which is faster and a total order, NaNs included (see RadixKey). For the same reason
+// ByKey(&Point::x) is faster than a comparator, and a format is where keys are several numbers or
+// strings of bytes at fixed places.
 template <typename T, typename Less = std::less<T>>
 ExternalSortReport external_sort(const ExternalSortOptions& options, Less less = {}) {
   return external_sort(options, detail::order_of_type<T>(std::move(less)));

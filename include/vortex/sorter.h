@@ -107,7 +107,7 @@ class VORTEX_EXPORT ByteSorter {
 // `less(const T&, const T&)` is a strict weak order that must not throw. The thread that pushes
 // calls `less`, and threads of the sorter do, several at a time (SortResources::threads). Numbers
 // need no `less`: they are sorted by their bits, which is faster and a total order, NaNs included
-// (see RadixKey).
+// (see RadixKey). ByKey does the same for records with a number for a key.
 //
 //   vortex::Sorter<Point, ByX> sorter({.memory_bytes = 256 << 20});
 //   while (...) sorter.push(point);

@@ -21,10 +21,12 @@
 
 #include "sort/record/format_order.h"
 #include "sort/runs/sort_watch.h"
+#include "tests/sort/number_order.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
+#include "vortex/by_key.h"
 #include "vortex/detail/key.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
@@ -175,6 +177,53 @@ void sort_typed(Less less, std::mt19937_64& random) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_EQ(sorter.data()[i].bytes, expected[i].bytes) << "record " << i;
   }
+}
+
+// Records by a number of theirs.
+struct Item {
+  std::uint32_t place;
+  std::int32_t level;
+  double price;
+};
+
+template <typename T, typename KeyFunction>
+void sort_by_key(std::vector<T> pushed, const ByKey<KeyFunction>& by, std::mt19937_64& random) {
+  const RunFolders folders(2);
+  SortResources options = random_options(folders, random);
+  options.memory_bytes = std::uint64_t{512} << 10;
+  Sorter<T, ByKey<KeyFunction>> sorter(options, by);
+  sorter.push(std::span<const T>(pushed));
+  sorter.sort();
+  ASSERT_GT(sorter.counts().runs, 1U);
+  std::stable_sort(pushed.begin(), pushed.end(), [&](const T& left, const T& right) {
+    const auto a = std::invoke(by.key(), left);
+    const auto b = std::invoke(by.key(), right);
+    return by.order() == Order::kAscending ? belongs_before(a, b) : belongs_before(b, a);
+  });
+  for (std::size_t i = 0; i < pushed.size(); ++i) {
+    ASSERT_EQ(sorter.data()[i].place, pushed[i].place) << "record " << i;
+  }
+}
+
+TEST(Sorter, ByKeysOfRecords) {
+  auto random = test_random();
+  std::vector<Item> items((std::size_t{1} << 20) / sizeof(Item));
+  for (std::uint32_t i = 0; i < items.size(); ++i) {
+    const double price = random() % 8 == 0 ? -0.0 : static_cast<double>(random() % 5000) - 2500;
+    items[i] = {i, static_cast<std::int32_t>(random() % 300) - 150, price};
+  }
+  for (const Order order : {Order::kAscending, Order::kDescending}) {
+    sort_by_key(items, ByKey(&Item::price, order), random);
+    sort_by_key(items, ByKey(&Item::level, order), random);
+    sort_by_key(items,
+                ByKey([](const Item& item) noexcept { return item.price * item.level; }, order),
+                random);
+  }
+  const auto made = [](const auto& by) { return detail::order_of_type<Item>(by); };
+  EXPECT_NE(dynamic_cast<const FormatOrder*>(made(ByKey(&Item::price)).get()), nullptr);
+  EXPECT_TRUE(made(ByKey([](const Item& item) { return item.level; }))->leading_bits_decide());
+  EXPECT_TRUE(ByKey(&Item::level)(Item{0, -1, 0}, Item{0, 1, 0}));
+  EXPECT_FALSE(ByKey(&Item::level, Order::kDescending)(Item{0, -1, 0}, Item{0, 1, 0}));
 }
 
 // Numbers of every kind with all that is odd about them, against a sort of their bits.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -16,12 +17,14 @@
 #include <utility>
 #include <vector>
 
+#include "vortex/by_key.h"
 #include "vortex/detail/bucket_splitters.h"
 #include "vortex/detail/key.h"
 #include "vortex/detail/order_rules.h"
 #include "vortex/detail/parallel_merge.h"
 #include "vortex/detail/record_size.h"
 #include "vortex/detail/record_sort.h"
+#include "vortex/detail/sort_key.h"
 #include "vortex/detail/tree_merge.h"
 #include "vortex/record_order.h"
 
@@ -165,6 +168,25 @@ class OrderBy : public RecordOrder {
   const R rules_;
 };
 
+// A record of type T; one at an address that does not suit its type is copied to one that does.
+template <typename T>
+class RecordAt {
+ public:
+  explicit RecordAt(const std::byte* bytes) noexcept : at_(bytes) {
+    if (reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) != 0) [[unlikely]] {
+      std::memcpy(copy_, bytes, sizeof(T));
+      at_ = copy_;
+    }
+  }
+  RecordAt(const RecordAt&) = delete;
+  RecordAt& operator=(const RecordAt&) = delete;
+  const T& get() const noexcept { return *std::launder(reinterpret_cast<const T*>(at_)); }
+
+ private:
+  alignas(T) std::byte copy_[sizeof(T)];
+  const std::byte* at_;
+};
+
 // The order of a comparator `less(const T&, const T&)` over records of type T. It must not throw.
 template <typename T, typename Less = std::less<T>>
 class ComparatorRules {
@@ -183,30 +205,12 @@ class ComparatorRules {
   bool leading_bits_decide() const noexcept { return false; }
 
   bool less_of_equal_bits(const std::byte* left, const std::byte* right) const noexcept {
-    const Record a(left);
-    const Record b(right);
+    const RecordAt<T> a(left);
+    const RecordAt<T> b(right);
     return std::invoke(less_, a.get(), b.get());
   }
 
  private:
-  // A record at an address that does not suit its type is copied to one that does.
-  class Record {
-   public:
-    explicit Record(const std::byte* bytes) noexcept : at_(bytes) {
-      if (reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) != 0) [[unlikely]] {
-        std::memcpy(copy_, bytes, sizeof(T));
-        at_ = copy_;
-      }
-    }
-    Record(const Record&) = delete;
-    Record& operator=(const Record&) = delete;
-    const T& get() const noexcept { return *std::launder(reinterpret_cast<const T*>(at_)); }
-
-   private:
-    alignas(T) std::byte copy_[sizeof(T)];
-    const std::byte* at_;
-  };
-
   Less less_;
 };
 
@@ -217,6 +221,53 @@ class ComparatorOrder final : public OrderBy<ComparatorRules<T, Less>> {
       : OrderBy<ComparatorRules<T, Less>>(ComparatorRules<T, Less>(std::move(less))) {}
 };
 
+// The order of a key that a function makes of records of type T: its bits decide.
+template <typename T, typename KeyFunction>
+class KeyRules {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "records are moved as bytes: they must be trivially copyable");
+  using Key = OrderedKey<T, KeyFunction>;
+
+ public:
+  static constexpr std::size_t kRecordBytes = sizeof(T);
+
+  explicit KeyRules(const ByKey<KeyFunction>& by) : key_(by.key(), by.order()) {}
+
+  std::size_t record_bytes() const noexcept { return sizeof(T); }
+  std::uint64_t leading_bits(const std::byte* record) const noexcept {
+    constexpr int kBelow = 64 - std::numeric_limits<typename Key::Bits>::digits;
+    return std::uint64_t{key_(RecordAt<T>(record).get())} << kBelow;
+  }
+  bool leading_bits_decide() const noexcept { return true; }
+  bool less_of_equal_bits(const std::byte*, const std::byte*) const noexcept { return false; }
+
+ private:
+  Key key_;
+};
+
+inline constexpr ByteOrder kOwnByteOrder =
+    std::endian::native == std::endian::little ? ByteOrder::kLittleEndian : ByteOrder::kBigEndian;
+template <typename Less>
+inline constexpr bool kIsByKey = false;
+template <typename KeyFunction>
+inline constexpr bool kIsByKey<ByKey<KeyFunction>> = true;
+
+// A member that is the key is sorted as a number at its place, by code that is compiled once.
+template <typename T, typename KeyFunction>
+std::shared_ptr<const RecordOrder> order_by_key(const ByKey<KeyFunction>& by) {
+  if constexpr (MemberKey<T, KeyFunction>::kIsOne) {
+    const SortKey key = MemberKey<T, KeyFunction>::of(by.key(), by.order());
+    const auto bytes = static_cast<std::size_t>(key.place.bytes);
+    return order_of_format(
+        RecordFormat(sizeof(T), {{.offset = static_cast<std::size_t>(key.place.offset),
+                                  .length = bytes,
+                                  .type = {key.code.kind, bytes, kOwnByteOrder},
+                                  .descending = key.code.descending}}));
+  } else {
+    return std::make_shared<OrderBy<KeyRules<T, KeyFunction>>>(KeyRules<T, KeyFunction>(by));
+  }
+}
+
 // The order of records of type T by `less`. Numbers in their usual order are compared as their bits
 // are, which is faster, and total for floating-point numbers too: NaNs have their places, and -0.0
 // comes before +0.0 (see RadixKey).
@@ -224,11 +275,11 @@ template <typename T, typename Less>
 std::shared_ptr<const RecordOrder> order_of_type(Less less) {
   if constexpr (RadixKey<T> &&
                 (std::same_as<Less, std::less<T>> || std::same_as<Less, std::less<>>)) {
-    constexpr ByteOrder kOwn = std::endian::native == std::endian::little ? ByteOrder::kLittleEndian
-                                                                          : ByteOrder::kBigEndian;
-    const KeyType type = {key_code<T>(Order::kAscending).kind, sizeof(T), kOwn};
+    const KeyType type = {key_code<T>(Order::kAscending).kind, sizeof(T), kOwnByteOrder};
     return order_of_format(
         RecordFormat(sizeof(T), {{.offset = 0, .length = sizeof(T), .type = type}}));
+  } else if constexpr (kIsByKey<Less>) {
+    return order_by_key<T>(less);
   } else {
     return std::make_shared<ComparatorOrder<T, Less>>(std::move(less));
   }
