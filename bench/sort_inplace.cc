@@ -9,12 +9,14 @@
 //   std_sort, spreadsort (Boost), highway (Debian's), lsd_radix (out of place)
 //   tbb           tbb::parallel_sort, on all processors; the others use one thread
 //
-// Rows are SORT/RECORD/KEYS/lg n. Records are u64 and u32 keys, and pairs of a key and a value of 8
-// (pair) or 4 bytes each (half_pair). Every sort's memory is warmed before, and filling it is not
-// timed. Several small arrays are sorted one after the other, 2^18 records together. The counter
-// `memory` is the peak of the resident size over the size of the records, where the kernel tells;
-// for radix_sort it is its blocks and its own memory. By default n goes to 2^20; VORTEX_BENCH_LG=27
-// raises the largest (peers stop at 2^27).
+// Rows are SORT/RECORD/KEYS/lg n. Records are u64 and u32 keys, pairs of a key and a value of 8
+// (pair) or 4 bytes each (half_pair), and structs of 8 to 256 bytes. Their keys, of 4 bytes in
+// struct_8, struct_12 and struct_100 and of 8 in others, are the last members: vortex_sort takes
+// them as members, vortex_lambda as functions. Every sort's memory is warmed before, and filling it
+// is not timed. Several small arrays are sorted one after the other, 2^18 records
+// together. The counter `memory` is the peak of the resident size over the size of the records,
+// where the kernel tells; for radix_sort it is its blocks and its own memory. By default n goes to
+// 2^20; VORTEX_BENCH_LG=27 raises the largest (peers stop at 2^27).
 #include <benchmark/benchmark.h>
 #include <hwy/contrib/sort/vqsort.h>
 
@@ -74,6 +76,33 @@ auto key_of(const Record& record) {
     return record.key;
   }
 }
+
+// A key behind a value and more bytes.
+template <typename Key, std::size_t more>
+struct Struct {
+  Key value;
+  std::byte rest[more];
+  Key key;
+};
+template <typename Key>
+struct Struct<Key, 0> {
+  Key value;
+  Key key;
+};
+template <typename Record>
+constexpr bool kIsStruct = false;
+template <typename Key, std::size_t more>
+constexpr bool kIsStruct<Struct<Key, more>> = true;
+
+template <typename Record>
+void sort_ours(std::span<Record> records, const SortOptions& options) {
+  if constexpr (kIsStruct<Record>) {
+    sort(records, &Record::key, options);
+  } else {
+    sort(records, options);
+  }
+}
+
 constexpr auto in_order = [](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
 
 template <typename Record>
@@ -191,6 +220,29 @@ struct Row {
   int most_lg;
 };
 
+// Those that know numbers and pairs alone.
+template <typename Record>
+void add_sorts_of_numbers(std::vector<Row<Record>>& rows) {
+  const auto through_buckets = [](benchmark::State& state, Keys keys, int lg) {
+    const int bits = lg >= 30 ? 8 : 6;
+    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, bits, {.first_split_bits = bits});
+  };
+  rows.push_back({"radix_sort", through_buckets, 20, 30});
+  const auto by_threads = [](benchmark::State& state, Keys keys, int lg) {
+    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, 6, {.threads = 0});
+  };
+  rows.push_back({"radix_sort_threads", by_threads, 20, 30});
+  rows.push_back({"highway",
+                  [](benchmark::State& state, Keys keys, int lg) {
+                    using Theirs = typename HighwayRecord<Record>::Type;
+                    ordinary<Theirs>(state, keys, lg, [](std::span<Theirs> records) {
+                      static hwy::Sorter sorter;
+                      sorter(records.data(), records.size(), hwy::SortAscending());
+                    });
+                  },
+                  0, 27});
+}
+
 template <typename Record>
 std::vector<Row<Record>> rows() {
   using Span = std::span<Record>;
@@ -201,17 +253,15 @@ std::vector<Row<Record>> rows() {
     };
     rows.push_back({name, run, 0, most_lg});
   };
-  add("vortex_sort", 30, [](Span records) { sort(records, {.threads = 1}); });
-  add("vortex_sort_threads", 30, [](Span records) { sort(records, {.threads = 0}); });
-  const auto through_buckets = [](benchmark::State& state, Keys keys, int lg) {
-    const int bits = lg >= 30 ? 8 : 6;
-    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, bits, {.first_split_bits = bits});
-  };
-  rows.push_back({"radix_sort", through_buckets, 20, 30});
-  const auto by_threads = [](benchmark::State& state, Keys keys, int lg) {
-    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, 6, {.threads = 0});
-  };
-  rows.push_back({"radix_sort_threads", by_threads, 20, 30});
+  add("vortex_sort", 30, [](Span records) { sort_ours(records, {.threads = 1}); });
+  add("vortex_sort_threads", 30, [](Span records) { sort_ours(records, {.threads = 0}); });
+  if constexpr (kIsStruct<Record>) {
+    add("vortex_lambda", 30, [](Span records) {
+      sort(records, [](const Record& record) { return record.key; }, {.threads = 1});
+    });
+  } else {
+    add_sorts_of_numbers(rows);
+  }
   add("std_sort", 27, [](Span records) { std::sort(records.begin(), records.end(), in_order); });
   add("spreadsort", 27, [](Span records) {
     const auto digits = [](const Record& record, unsigned shift) {
@@ -219,15 +269,6 @@ std::vector<Row<Record>> rows() {
     };
     boost::sort::spreadsort::integer_sort(records.begin(), records.end(), digits, in_order);
   });
-  rows.push_back({"highway",
-                  [](benchmark::State& state, Keys keys, int lg) {
-                    using Theirs = typename HighwayRecord<Record>::Type;
-                    ordinary<Theirs>(state, keys, lg, [](std::span<Theirs> records) {
-                      static hwy::Sorter sorter;
-                      sorter(records.data(), records.size(), hwy::SortAscending());
-                    });
-                  },
-                  0, 27});
   add("lsd_radix", 27, lsd_radix<Record>);
 #if defined(VORTEX_BENCH_TBB)
   add("tbb", 27,
@@ -254,6 +295,7 @@ void register_all(const std::string& record, std::span<const Keys> kinds, int la
                      [row, keys, lg](benchmark::State& state) { row.run(state, keys, lg); });
         if (row.name == "vortex_sort") continue;
         for (const std::string ours : {"vortex_sort", "vortex_sort_threads", "radix_sort"}) {
+          if (kIsStruct<Record> && ours == "radix_sort") continue;
           if (row.name == ours || (ours == "radix_sort" && row.name == "vortex_sort_threads"))
             continue;
           ratios.push_back({ours + " against " + row.name + tail, ours + tail + "/manual_time",
@@ -295,6 +337,15 @@ int main(int argc, char** argv) {
   register_all<std::uint32_t>("u32", some, largest, ratios);
   register_all<Pair>("pair", some, largest, ratios);
   register_all<HalfPair>("half_pair", some, largest, ratios);
+  register_all<Struct<std::uint32_t, 0>>("struct_8", some, largest, ratios);
+  register_all<Struct<std::uint32_t, 4>>("struct_12", some, largest, ratios);
+  register_all<Struct<std::uint64_t, 0>>("struct_16", some, largest, ratios);
+  register_all<Struct<std::uint64_t, 8>>("struct_24", some, largest, ratios);
+  register_all<Struct<std::uint64_t, 16>>("struct_32", some, largest, ratios);
+  register_all<Struct<std::uint64_t, 32>>("struct_48", some, largest, ratios);
+  register_all<Struct<std::uint64_t, 48>>("struct_64", some, largest, ratios);
+  register_all<Struct<std::uint32_t, 92>>("struct_100", some, largest, ratios);
+  register_all<Struct<std::uint64_t, 240>>("struct_256", some, largest, ratios);
   register_block_sizes(largest);
   return bench::run_with_ratios(argc, argv, ratios);
 }
