@@ -45,21 +45,31 @@ class KeysBehindComma final : public RecordKeys {
   const std::size_t most_bytes_;
 };
 
-// The order by std::stable_sort.
-inline Lines sorted(Lines lines, const LineOrder& order) {
-  const auto key = [&](const std::string& line) {
-    return order.keys ? behind_comma(line) : std::string_view(line);
+// The order by std::stable_sort, of keys that are found once.
+inline Lines sorted(const Lines& lines, const LineOrder& order) {
+  struct Keyed {
+    std::string_view key;
+    const std::string* line;
   };
-  std::stable_sort(lines.begin(), lines.end(), [&](const std::string& a, const std::string& b) {
-    int compared = key(a).compare(key(b));
-    if (compared == 0 && order.ties == Ties::kRecordBytes && !order.unique) compared = a.compare(b);
+  std::vector<Keyed> records;
+  records.reserve(lines.size());
+  for (const std::string& line : lines) {
+    records.push_back({order.keys ? behind_comma(line) : std::string_view(line), &line});
+  }
+  const bool by_bytes = order.ties == Ties::kRecordBytes && !order.unique;
+  std::stable_sort(records.begin(), records.end(), [&](const Keyed& a, const Keyed& b) {
+    int compared = a.key.compare(b.key);
+    if (compared == 0 && by_bytes) compared = a.line->compare(*b.line);
     return order.descending ? compared > 0 : compared < 0;
   });
   if (order.unique) {
-    const auto same = [&](const std::string& a, const std::string& b) { return key(a) == key(b); };
-    lines.erase(std::unique(lines.begin(), lines.end(), same), lines.end());
+    const auto same = [](const Keyed& a, const Keyed& b) { return a.key == b.key; };
+    records.erase(std::unique(records.begin(), records.end(), same), records.end());
   }
-  return lines;
+  Lines result;
+  result.reserve(records.size());
+  for (const Keyed& record : records) result.push_back(*record.line);
+  return result;
 }
 
 inline std::string joined(const Lines& lines, char delimiter = '\n') {

@@ -30,6 +30,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/loop_device.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
@@ -146,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(, ExternalSort, ::testing::ValuesIn(kAllPrefetchKinds),
 TEST_P(ExternalSort, GivesWhatAStableSortGives) {
   auto random = test_random();
   Paths paths;
-  const unsigned rounds = long_tests() ? 1500 : 45;
+  const unsigned rounds = long_tests() ? 1500 : kShadowMemory ? 24 : 45;
   for (unsigned round = 0; round < rounds && !HasFatalFailure(); ++round) {
     SCOPED_TRACE(round);
     // Every way is gone now and then, whatever chance says.

@@ -21,6 +21,7 @@
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/record_kernels.h"
 #include "vortex/detail/record_sort.h"
@@ -400,6 +401,7 @@ TEST(RunFormation, OfAStreamOfOneBlock) {
 TEST(RunFormation, PartitionedBySeveralThreads) {
   constexpr std::size_t kLarge = std::size_t{256} << 10;
   auto random = test::test_random();
+  unsigned turn = 0;
   for (const std::size_t record_bytes : {8u, 16u, 24u, 31u, 100u}) {
     for (const Shape shape :
          {Shape::kRandom, Shape::kFewValues, Shape::kSkewed, Shape::kDrifting}) {
@@ -407,7 +409,10 @@ TEST(RunFormation, PartitionedBySeveralThreads) {
       const std::size_t blocks = 17 + random() % 8;
       const RecordList list = test::make_records(
           shape, record_bytes, 5 * blocks * kLarge / 2 / record_bytes + random() % 1000, random);
+      // A sanitizer sees each number of threads with each size, not with each shape.
+      const unsigned only = test::kShadowMemory ? std::array{1U, 2U, 7U}[turn++ % 3] : 0;
       for (const unsigned threads : {1U, 2U, 7U}) {
+        if (only != 0 && threads != only) continue;
         SCOPED_TRACE(to_string(order.format()) + ", shape " +
                      std::to_string(static_cast<int>(shape)) + ", blocks " +
                      std::to_string(blocks) + ", threads " + std::to_string(threads));

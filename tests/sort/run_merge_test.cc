@@ -25,6 +25,7 @@
 #include "tests/sort/record_lists.h"
 #include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/detail/record_kernels.h"
@@ -235,7 +236,7 @@ AllocationStrategy random_strategy(std::mt19937_64& random) {
 
 TEST_P(RunMerge, GivesWhatAStableSortGives) {
   auto random = test_random();
-  const unsigned rounds = long_tests() ? 1000 : 40;
+  const unsigned rounds = long_tests() ? 1000 : kShadowMemory ? 20 : 40;
   for (unsigned round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     const FormatOrder order = random_format(random);
@@ -783,7 +784,7 @@ TEST(RecordMerge, MergesAnyNumberOfInputs) {
 // two words, with rounds that are one slice and many, and of all others, with any keys.
 TEST(RecordMerge, MergesByThreads) {
   auto random = test_random();
-  const unsigned rounds = long_tests() ? 800 : 80;
+  const unsigned rounds = long_tests() ? 800 : kShadowMemory ? 40 : 80;
   for (unsigned round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     const FormatOrder order = round % 2 == 0 ? random_word_format(random) : random_format(random);
