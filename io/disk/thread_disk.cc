@@ -43,6 +43,7 @@ void ThreadDisk::start(Request& request) noexcept {
   {
     std::lock_guard lock(mutex_);
     started_.push(request);
+    if (is_left_to_waiters(request)) return;
     if (!has_threads_ && std::exchange(served_here_, true)) return;
   }
   if (has_threads_) {
@@ -50,6 +51,28 @@ void ThreadDisk::start(Request& request) noexcept {
   } else {
     serve_here();
   }
+}
+
+bool ThreadDisk::is_left_to_waiters(const Request& request) const noexcept {
+  return !has_threads_ && request.complete == nullptr && request.operation == Operation::kRead &&
+         request.offset == Request::kSequential;
+}
+
+// Others that wait look again when this one has read what it waits for, or what is in front of it.
+void ThreadDisk::await_progress(std::uint32_t seen) noexcept {
+  Request* request = nullptr;
+  if (!has_threads_) {
+    std::lock_guard lock(mutex_);
+    if (!served_here_) request = started_.pop();
+    served_here_ |= request != nullptr;
+  }
+  if (request == nullptr) return Disk::await_progress(seen);
+  carry_out(*request);
+  {
+    std::lock_guard lock(mutex_);
+    served_here_ = false;
+  }
+  interrupt();
 }
 
 // What ends a request may start others, which are served here as well.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,8 @@
 namespace vortex::inline v0 {
 
 // `depth` threads (one by default) with pread and pwrite, or fewer where the system refuses them.
-// Where it refuses all, whoever submits a request carries it out, and those of others meanwhile.
+// Where it refuses all, whoever submits a request carries it out, and those of others meanwhile;
+// what cannot seek is read by whoever waits for it, for nobody knows when more comes.
 // With a depth of one it also serves descriptors that cannot seek (Request::kSequential): pipes,
 // sockets, terminals. It waits for those to become ready, and cancel_sequential() ends such a wait.
 class ThreadDisk final : public Disk {
@@ -35,7 +37,9 @@ class ThreadDisk final : public Disk {
   const char* backend() const noexcept override { return "threads"; }
   void start(Request& request) noexcept override;
   void serve() noexcept;
+  bool is_left_to_waiters(const Request& request) const noexcept;
   void serve_here() noexcept;
+  void await_progress(std::uint32_t seen) noexcept override;
   void carry_out(Request& request) noexcept;
   std::int64_t transfer_when_ready(const Attempt& attempt) noexcept;
   std::int64_t transfer_first(const Attempt& attempt) noexcept;

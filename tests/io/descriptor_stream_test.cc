@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/child_process.h"
 #include "tests/support/environment.h"
 #include "tests/support/loop_device.h"
 #include "tests/support/random_seed.h"
@@ -234,6 +236,42 @@ int error_of_opening(int descriptor) {
     return error.code().value();
   }
   return 0;
+}
+
+// Whoever writes block by block, and waits for an answer each time, gets it.
+TEST(Descriptor, IsReadNoFartherThanItIsTouchedWithoutThreads) {
+  constexpr std::size_t kBytes = std::size_t{16} << 10;
+  int data[2];
+  int answers[2];
+  ASSERT_EQ(pipe(data), 0);
+  ASSERT_EQ(pipe(answers), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(data[1]);
+    alarm(30);  // or it would wait for ever for the block behind
+    if (!test::refuse_call(SYS_clone3, EAGAIN)) _exit(77);
+    FileReader<char> reader(data[0],
+                            {.block_bytes = kBytes, .read_ahead = 4, .request_bytes = kBytes});
+    if (reader.statistics().disks.front().backend != "threads") _exit(2);
+    for (std::size_t i = 0; i < 8; ++i) {
+      const char found = reader.data()[i * kBytes];
+      if (found != static_cast<char>('a' + i) || write(answers[1], &found, 1) != 1) _exit(1);
+    }
+    _exit(0);
+  }
+  close(answers[1]);
+  for (std::size_t i = 0; i < 8; ++i) {
+    const std::string block(kBytes, static_cast<char>('a' + i));
+    ASSERT_EQ(write(data[1], block.data(), kBytes), static_cast<ssize_t>(kBytes));
+    char answer = 0;
+    if (read(answers[0], &answer, 1) != 1) break;
+    EXPECT_EQ(answer, block.front());
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  for (const int end : {data[0], data[1], answers[0]}) close(end);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "no filter of calls here";
+  EXPECT_EQ(status, 0);
 }
 
 // So that the two ends do not wait for each other all the time. A larger one stays as it is.
