@@ -90,21 +90,22 @@ class PlaceEngine {
                         : Filled::kWords;
   }
 
-  // Words with the same part of the key are never apart.
+  // Words with the same part of the key are never apart. A share looks at no word of the next one,
+  // which may be handed out already.
   void hand_out(std::uint64_t* words, const KeyWords& form) {
-    const std::size_t count = shares_.count();
-    const auto behind_ties = [&](std::size_t at) {
-      if (form.exact()) return at;
-      while (at != 0 && at < count && form.same_part(words[at - 1], words[at])) ++at;
+    const auto behind_ties = [&](std::size_t at, std::size_t end) {
+      if (form.exact() || at == 0) return at;
+      while (at < end && form.same_part(words[at - 1], words[at])) ++at;
       return at;
     };
     std::vector<std::size_t> begins;
     for (std::size_t share = 0; share <= shares_.shares(); ++share)
-      begins.push_back(behind_ties(shares_.begin_of(share)));
+      begins.push_back(behind_ties(shares_.begin_of(share), shares_.count()));
     shares_.run([&](std::size_t share, std::size_t, std::size_t) {
+      const std::size_t last = begins[share + 1];
       std::vector<Pair64> group;
-      for (std::size_t at = begins[share]; at < begins[share + 1];) {
-        const std::size_t end = behind_ties(std::min(at + kBlock, begins[share + 1]));
+      for (std::size_t at = begins[share]; at < last;) {
+        const std::size_t end = behind_ties(std::min(at + kBlock, last), last);
         // The next block: the processor's own prefetching does not keep up.
         for (std::size_t i = 0; i < kBlock; i += kLine) __builtin_prefetch(words + end + i);
         if (!form.exact() && form.any_same_part(words + at, end - at))
