@@ -20,6 +20,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/argsort.h"
 #include "vortex/block_pool.h"
+#include "vortex/by_key.h"
 #include "vortex/chunked_sort.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
@@ -300,6 +301,16 @@ TEST_F(PlainCall, OfSortsOfFiles) {
     vortex::external_sort<std::uint64_t>({.inputs = {"numbers"}, .output = "sorted"});
     // ----
     EXPECT_EQ(vortex::FileReader<std::uint64_t>("sorted").data()[7], 7);
+  }
+  {
+    vortex::FileWriter<Item> items("items");
+    for (unsigned i = 0; i < 1000; ++i) items.data()[i] = {1000 - i, i};
+    items.finish(1000);
+    // vortex/by_key.h
+    vortex::external_sort<Item>({.inputs = {"items"}, .output = "by_price"},
+                                vortex::ByKey(&Item::price));
+    // ----
+    EXPECT_EQ(vortex::FileReader<Item>("by_price").data()[0].price, 1);
   }
   {
     // vortex/record_order.h
