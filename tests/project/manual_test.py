@@ -26,7 +26,7 @@ OTHER_PROGRAM = "\n# THE PROGRAM VORTEX-SORT\n"
 # Where C++ code raises an error of its own; others pass on what the system says.
 RAISED = re.compile(r"(?:Error\(|fail\(|Status\{|return \{|= \{|\? )(E[A-Z]{3,})\b")
 # Errors that the sources handle and never hand out as their own.
-INSIDE = {"EAGAIN", "EINTR"}
+INSIDE = {"EAGAIN", "EINTR", "EOPNOTSUPP"}
 
 
 def help_of(*verb):
