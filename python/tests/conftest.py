@@ -1,5 +1,7 @@
 import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,3 +13,27 @@ def rng(request):
     seed = int(os.environ.get("VORTEX_TEST_SEED", random.randrange(1 << 32)))
     print(f"seed: VORTEX_TEST_SEED={seed}")
     return np.random.default_rng(seed)
+
+
+# ru_maxrss has what the parent held when it forked; VmHWM belongs to what was executed.
+PEAK = """
+import re, sys
+import numpy as np, vortex
+def peak():
+    return int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read()).group(1))
+before = peak()
+"""
+
+
+@pytest.fixture
+def peak_of():
+    """Runs a program, which finds its arguments in sys.argv; returns by how many KiB its peak of
+    memory grew after the imports, and what it printed."""
+
+    def run(program, *arguments):
+        text = f"{PEAK}{program}\nprint(peak() - before)\n"
+        done = subprocess.run([sys.executable, "-c", text, *arguments], stdout=subprocess.PIPE, text=True, check=True)
+        *said, kib = done.stdout.split()
+        return int(kib), said
+
+    return run

@@ -167,24 +167,17 @@ def test_ctrl_c_ends_a_sort(rng, tmp_path):
     assert said == "interrupted\n" and os.listdir(tmp_path) == ["in"]
 
 
-PEAK = """
-import resource, sys
-import numpy as np, vortex
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-vortex.sort_file(sys.argv[1], sys.argv[2], memory=32 << 20, **eval(sys.argv[3]))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-"""
+SORT = "vortex.sort_file(sys.argv[1], sys.argv[2], memory=32 << 20, **eval(sys.argv[3]))"
 
 
 @pytest.mark.parametrize("name", ["raw", "a.npy"])
-def test_memory_limit_holds(rng, tmp_path, name):
+def test_memory_limit_holds(rng, tmp_path, name, peak_of):
     a = rng.integers(0, 1 << 60, 16 * MIB)
     (np.save if name == "a.npy" else lambda path, x: x.tofile(path))(tmp_path / name, a)
     keys = "{'dtype': 'i8'}" if name == "raw" else "{}"
-    said = subprocess.run([sys.executable, "-c", PEAK, tmp_path / name, tmp_path / "out.npy", keys],
-                          stdout=subprocess.PIPE, text=True, check=True).stdout  # fmt: skip
-    assert int(said) <= 32 * 1024
+    kib, _ = peak_of(SORT, tmp_path / name, tmp_path / "out.npy", keys)
+    # Half of it, at least: the sort does not fit, and takes what it may. The module's code, whose
+    # pages come with the sort, is beside it.
+    assert 16 * 1024 < kib <= 33 * 1024
     if name == "a.npy":
         assert (np.load(tmp_path / "out.npy") == np.sort(a)).all()
-
-
