@@ -141,7 +141,7 @@ std::string_view LongLines::take_for_stand_in(std::string_view record) {
 LongLines::Place LongLines::place_of(std::string_view stand_in) const {
   Place place;
   if (stand_in.size() > sizeof place) std::memcpy(&place, stand_in.data() + 1, sizeof place);
-  if (place.file < files_.size() && place.bytes <= file_bytes_) return place;
+  if (place.file < file_count_ && place.bytes <= file_bytes_) return place;
   throw Error(EIO, "a long record is not where it was");
 }
 
@@ -163,6 +163,7 @@ std::uint64_t LongLines::store(std::string_view key, std::string_view record) {
     if (error == 0) {
       end_ = begin + bytes;
       file_bytes_ += bytes;
+      file_count_ = files_.size();
       return begin;
     }
     const std::string& folder = folders_[files_.size() - 1];

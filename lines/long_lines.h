@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -57,7 +58,7 @@ class LongLines {
   std::string_view take_for_stand_in(std::string_view record);
 
   bool is_stand_in(std::string_view record) const noexcept {
-    return stand_ins_ > 0 && !record.empty() && record.front() == *delimiter_;
+    return delimiter_ && !record.empty() && record.front() == *delimiter_;
   }
   // Leaves the record that this one stands for in `record`. Any thread. Throws Error.
   void read(std::string_view stand_in, std::string& record) const;
@@ -117,7 +118,9 @@ class LongLines {
   std::uint64_t end_ = 0;         // of the last one
   std::vector<Entry> entries_;
   std::size_t next_ = 0;
-  std::uint64_t file_bytes_ = 0;
+  // What stands in for a record may be looked at beside the thread that takes others.
+  std::atomic<std::uint64_t> file_bytes_{0};
+  std::atomic<std::size_t> file_count_{0};
   std::uint64_t stand_ins_ = 0;
   std::string stand_in_;
   std::array<std::vector<char>, 2> buffers_;
