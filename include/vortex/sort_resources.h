@@ -368,8 +368,9 @@ VORTEX_EXPORT SortResources with_memory(SortResources resources);
 // and the share is empty. The resources have a memory. Throws Error as MemoryBudget::take() does.
 VORTEX_EXPORT MemoryShare take_memory_share(SortResources& resources);
 
-// Fills in what this process can have: the default memory where the request names none, kernel
-// maps, address space, and the stacks of the threads that so many disks of the backend start.
+// Fills in what this process can have: the default memory where the request names none, less where
+// RLIMIT_DATA leaves less, kernel maps, address space, and the stacks of the threads that so many
+// disks of the backend start.
 VORTEX_EXPORT void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks);
 
 }  // namespace vortex::inline v0

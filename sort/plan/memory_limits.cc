@@ -149,8 +149,26 @@ SortResources with_memory(SortResources resources) {
   return resources;
 }
 
+namespace {
+
+// RLIMIT_DATA counts blocks that are in use twice, at home and where they are placed, and the
+// stacks of threads. Where it leaves little for them, less memory is taken than was said.
+std::uint64_t within_private_memory(std::uint64_t memory_bytes, unsigned threads) {
+  constexpr std::uint64_t kBeside = std::uint64_t{12} << 20;
+  constexpr std::uint64_t kLeastShare = 8;
+  constexpr unsigned kOtherThreads = 2;
+  const std::optional<std::uint64_t> left = private_memory_left();
+  if (!left) return memory_bytes;
+  const std::uint64_t beside = kBeside + (threads + kOtherThreads) * thread_stack_bytes();
+  return std::min(memory_bytes,
+                  std::max((*left - std::min(*left, beside)) / 2, *left / kLeastShare));
+}
+
+}  // namespace
+
 void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks) {
   if (request.memory_bytes == 0) request.memory_bytes = default_memory_bytes();
+  request.memory_bytes = within_private_memory(request.memory_bytes, request.threads);
   request.most_maps = MapBudget::available();
   request.address_space_bytes = address_space_left();
   if (!address_space_limit()) return;

@@ -5,6 +5,7 @@ what sorts of small inputs start and take.
   process_limits_test.py VORTEX_SORT VORTEX [--sanitized]
 """
 
+import array
 import json
 import os
 import pathlib
@@ -98,6 +99,18 @@ class Memory(Limits):
         limit = under({resource.RLIMIT_AS: 160 * MIB})
         self.expect_same("-S8M", "in", limit=limit)
         self.expect_same("-S8M", "-k2", "--parallel=8", "in", limit=limit)
+
+    def test_records_take_the_memory_that_is_private(self):
+        numbers = [self.random.randrange(1 << 64) for _ in range(3_000_000)]
+        self.put("numbers", array.array("Q", numbers).tobytes())
+        expected = array.array("Q", sorted(numbers)).tobytes()
+        for memory, limit in (("64M", 60 * MIB), ("256M", 150 * MIB)):
+            for threads in (1, 2):
+                code, _, errors = self.run_program(
+                    VORTEX, "sort", "numbers", "-o", "out", "--form", "u64", "-S", memory,
+                    "--parallel", threads, limit=under({resource.RLIMIT_DATA: limit}))
+                self.assertEqual((code, errors), (0, ""))
+                self.assertTrue((self.folder / "out").read_bytes() == expected)
 
     def test_what_is_too_long_is_refused_by_name(self):
         # An output under a name takes address space as long as it is; what goes through a pipe does not.
