@@ -93,7 +93,9 @@ void print_json(std::FILE* out, const LineSortReport& report,
   fmt::print(out, "{}\n", json.dump(2));
 }
 
-void print(std::FILE* out, const LineSortReport& report, const std::optional<DiskBound>& bound) {
+void print(std::FILE* out, const std::optional<LineSortPlan>& plan, const LineSortReport& report,
+           const std::optional<DiskBound>& bound) {
+  if (plan) fmt::print(out, "{}", to_string(*plan));
   fmt::print(out, "sorted          {} lines, {}\n", report.records_in,
              format_bytes(report.input_bytes));
   if (report.records_out != report.records_in) {
@@ -131,10 +133,13 @@ int sort_lines(const SortOptions& options) {
   // A signal ends the process then as it ends any other.
   SmallLineFiles small(what);
   const std::optional<LineSortReport> done = options.progress ? std::nullopt : small.sort();
+  // Of inputs that may be written over. What is small needs no plan.
+  std::optional<LineSortPlan> plan;
+  if (options.verbose && !done) plan = plan_line_sort(what);
   const LineSortReport report = done ? *done : sort_any(what, small, line);
   warn_of_unclosed(report);
   if (options.json) print_json(options.output == "-" ? stderr : stdout, report, disks);
-  if (options.verbose) print(stderr, report, disks);
+  if (options.verbose) print(stderr, plan, report, disks);
   return kExitGood;
 }
 

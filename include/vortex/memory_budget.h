@@ -76,9 +76,8 @@ class VORTEX_EXPORT MemoryShare {
 // which is all within the share, has gone back to the system then. It takes what is free, at most
 // SortResources::memory_bytes; where SortResources::least_memory_bytes are not free, it waits until
 // others end, in the order of coming. A sort of files that are small keeps only what it needs. A
-// sort of records of one length that comes to its merges takes more for them if others have ended
-// meanwhile. Sorters take their share when they are made, sorts of files and plan_external_sort()
-// when they are called.
+// sort that comes to its merges takes more for them if others have ended meanwhile. Sorters take
+// their share when they are made, sorts of files and plan_external_sort() when they are called.
 //
 // Sorts may be a chain, each reading the one before, in one thread or several. While somebody
 // waits, a sort that comes to its merges keeps no more than they need. A merge that is under way,

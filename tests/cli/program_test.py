@@ -481,6 +481,10 @@ class Sort(Program):
         self.assertEqual(plan["input_bytes"], None)
         self.assertIn("at least", self.refusal("sort", "in", "-o", "out", "--lines", "-S", "10k",
                                                "--plan"))
+        told = self.run_vortex("sort", "in", "-o", "out", "--lines", "-S", "4M", "-v").stderr.decode()
+        plan = self.sort("in", "-o", "out", "--lines", "-S", "4M", "--plan")
+        self.assertIn(f"merge order     {plan['merge_order']}\n", told)
+        self.assertRegex(told, r"(?m)^busy +reading: disks \d+ %, threads \d+ %")
         # Where requests are expensive, fewer of them move more at a time.
         small, large = (self.sort("in", "-o", "out", "--lines", "-S", "64M", "--plan", "--request-cost",
                                   cost)["block_bytes"] for cost in ("0", "4M"))
