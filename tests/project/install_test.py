@@ -2,13 +2,14 @@
 """Installs the library into an empty folder and builds a program against what is there.
 
   install_test.py SOURCE_ROOT BUILD_ROOT ENGINE --sanitized
-  install_test.py SOURCE_ROOT BUILD_ROOT ENGINE COMPILER...
+  install_test.py SOURCE_ROOT BUILD_ROOT ENGINE [--examples] COMPILER...
 
 Users install no sanitizer's build: the first form only checks which libraries it needs. The second
 checks that the pkg-config file is enough to build and run the consumer with the shared and with the
 static library, that every installed header compiles alone, that the library brings no allocator
 and no symbols beside its own, that the native engine leaves no libsigsegv behind, and that a program
-that sorts records of its own runs clean under the sanitizers of COMPILER.
+that sorts records of its own runs clean under the sanitizers of COMPILER. With --examples, for a compiler
+that does not build them, the examples compile with what is installed.
 """
 
 import os
@@ -71,6 +72,15 @@ def check_headers(installation, compiler, folder):
     file = folder / "headers.cc"
     file.write_text("".join(f"#include <vortex/{header.name}>\n" for header in installation.headers))
     run([*compiler, "-std=c++20", "-fno-exceptions", "-fno-rtti", "-fsyntax-only", *flags, file])
+
+
+def check_examples(installation, compiler, examples):
+    sources = sorted(examples.rglob("*.cc"))
+    expect(sources, "there are examples")
+    flags = installation.pkg_config("--cflags")
+    for source in sources:
+        run([*compiler, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+             *flags, source])
 
 
 def symbols_of(file, *options):
@@ -161,8 +171,8 @@ def check_sanitized(installation, compiler, source, folder):
 
 def main():
     source_root, build_root = map(pathlib.Path, sys.argv[1:3])
-    engine, compiler = sys.argv[3], sys.argv[4:]
-    sanitized = compiler == ["--sanitized"]
+    engine, compiler = sys.argv[3], [word for word in sys.argv[4:] if not word.startswith("--")]
+    sanitized, with_examples = "--sanitized" in sys.argv, "--examples" in sys.argv
     consumers = source_root / "tests" / "project" / "consumer"
     source = consumers / "consumer.cc"
     with tempfile.TemporaryDirectory() as temporary:
@@ -171,6 +181,8 @@ def main():
         check_libraries(installation, engine, sanitized)
         if not sanitized:
             check_headers(installation, compiler, folder)
+            if with_examples:
+                check_examples(installation, compiler, source_root / "examples")
             check_exports(installation)
             check_shared(installation, compiler, source, folder)
             check_static(installation, compiler, source, folder)
