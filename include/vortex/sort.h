@@ -29,10 +29,6 @@ struct SortOptions {
   // may use, by its affinity and by the quotas of its control groups. More than 4096 are 4096. The
   // result is the same, to the byte.
   unsigned threads = 0;
-  // Records of 24 bytes and more may be copied, where that is faster: for arrays beyond 512 KiB it
-  // takes as much memory again and 16 bytes a record, and moves each record twice, whatever the
-  // keys.
-  bool use_copy = false;
 };
 
 namespace detail {
@@ -68,13 +64,6 @@ concept ArrayRange = WholeRange<Range> && std::ranges::contiguous_range<Range> &
 template <std::size_t key_bytes, typename T>
 void sort_structs(T* records, std::size_t count, const SortKey& key, const SortOptions& options) {
   constexpr std::size_t bytes = sizeof(T);
-  constexpr std::size_t kLeastCopied = 24;  // smaller records are carried as fast
-  if constexpr (bytes >= kLeastCopied) {
-    if (options.use_copy && count * bytes > kMaxCachedBytes) {
-      const KeyOfSized<bytes> key_of(key);
-      return sort_by_copy(records, count, bytes, key_of.in_batches(), options.threads);
-    }
-  }
   if constexpr (has_compiled_sort<T>(key_bytes)) {
     sort_records(records, count, bytes, key, options.threads);
   } else {

@@ -244,28 +244,6 @@ TEST(StructSort, ByThreads) {
   }
 }
 
-// By way of a copy, by a member and by a function, by one thread and several.
-TEST(StructSort, ByACopy) {
-  auto random = test::test_random();
-  const auto check = [&]<typename T>(T, std::size_t count) {
-    for (const Keys keys : {Keys::kUniform, Keys::kTwoClusters, Keys::kSorted, Keys::kReversed}) {
-      const auto records = make_records<T>(keys, count, random);
-      for (const unsigned threads : {1u, 7u}) {
-        const SortOptions options{
-            .order = Order::kDescending, .threads = threads, .use_copy = true};
-        ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(records, &T::key, key_before<T>, options));
-        ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(
-            records, [](const T& record) noexcept { return key_of(record); }, key_before<T>,
-            options));
-      }
-    }
-  };
-  check(Packed<std::int32_t, 19, 1>{}, (std::size_t{1} << 19) / 24 + 1);
-  check(Packed<double, 92, 0>{}, 6000);
-  check(Packed<std::uint64_t, 293, 0>{}, 3000);
-  check(Packed<std::uint64_t, 16, 0>{}, std::size_t{test::kShadowMemory ? 30000 : 600000});
-}
-
 struct Sale {
   std::int32_t shop;
   float price;

@@ -47,15 +47,6 @@ class KeyOfSized {
     if (take_bits_ != nullptr) return take_bits_(function_, records, count, bits);
     for (std::size_t i = 0; i < count; ++i) bits[i] = bits_there(records[i]);
   }
-  // The same for code that does not know the size, as long as this is.
-  SortKey in_batches() const noexcept {
-    return {.function = this,
-            .take_bits = [](const void* key, const void* records, std::size_t count,
-                            std::uint64_t* bits) noexcept {
-              static_cast<const KeyOfSized*>(key)->take(
-                  static_cast<const SizedRecord<bytes>*>(records), count, bits);
-            }};
-  }
 
  private:
   static constexpr std::size_t kLoaded = std::min(bytes, sizeof(std::uint64_t));

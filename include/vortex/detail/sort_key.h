@@ -87,9 +87,4 @@ constexpr bool has_compiled_sort(std::size_t key_bytes) noexcept {
 VORTEX_EXPORT void sort_records(void* records, std::size_t count, std::size_t record_bytes,
                                 const SortKey& key, unsigned threads);
 
-// Sorts records of any size stably, by way of a copy of them. `key` takes bits. Takes 16 bytes a
-// record, what sorting those takes, and the copy; throws std::bad_alloc with nothing moved.
-VORTEX_EXPORT void sort_by_copy(void* records, std::size_t count, std::size_t record_bytes,
-                                const SortKey& key, unsigned threads);
-
 }  // namespace vortex::inline v0::detail
