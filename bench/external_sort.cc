@@ -52,7 +52,7 @@
 #include "bench/support/plain_copy.h"
 #include "bench/support/ratios.h"
 #include "bench/support/sort_settings.h"
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 #include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"

@@ -29,7 +29,7 @@
 
 #include "bench/support/merge_workloads.h"
 #include "bench/support/ratios.h"
-#include "io/file/block_allocation.h"
+#include "io/sequence/block_allocation.h"
 #include "sort/merge/in_order_prefetch.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_kind.h"

@@ -38,8 +38,8 @@
 #include "bench/support/ratios.h"
 #include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
-#include "vortex/os/cores.h"
 #include "vortex/record_order.h"
+#include "vortex/thread/cores.h"
 
 namespace vortex {
 namespace {

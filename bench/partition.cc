@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "bench/support/ratios.h"
-#include "vortex/detail/bucket_writer.h"
+#include "vortex/detail/array/bucket_writer.h"
 #include "vortex/partition.h"
 #include "vortex/process_memory.h"
 

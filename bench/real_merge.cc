@@ -35,7 +35,7 @@
 #include "bench/support/known_disks.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 #include "sort/merge/run_merge.h"
 #include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
@@ -43,7 +43,7 @@
 #include "sort/runs/run_writer.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/os/steady_time.h"
+#include "vortex/thread/steady_time.h"
 
 namespace vortex {
 namespace {

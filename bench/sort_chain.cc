@@ -28,7 +28,7 @@
 #include "bench/support/disk_speed.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 #include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"

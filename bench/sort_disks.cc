@@ -37,7 +37,7 @@
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "io/disk/open_disk.h"
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 #include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"

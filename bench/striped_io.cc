@@ -27,8 +27,8 @@
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/os/steady_time.h"
 #include "vortex/striped_file.h"
+#include "vortex/thread/steady_time.h"
 
 namespace vortex {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "io/disk/disk.h"
 #include "study/fault_plan.h"
-#include "vortex/os/futex.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "io/file/block_allocation.h"
+#include "io/sequence/block_allocation.h"
 #include "study/simulated_disk.h"
 #include "study/virtual_clock.h"
 #include "vortex/error.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "io/file/block_allocation.h"
+#include "io/sequence/block_allocation.h"
 #include "sort/merge/order_of_need.h"
 #include "study/block_merger.h"
 

@@ -7,8 +7,8 @@
 
 #include "io/disk/disk.h"
 #include "study/service_clock.h"
-#include "vortex/os/futex.h"
-#include "vortex/os/masked_thread.h"
+#include "vortex/thread/futex.h"
+#include "vortex/thread/masked_thread.h"
 
 namespace vortex::inline v0 {
 

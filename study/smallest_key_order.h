@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/file/block_allocation.h"
+#include "io/sequence/block_allocation.h"
 #include "sort/merge/forecasting_heap.h"
 #include "sort/merge/order_of_need.h"
 

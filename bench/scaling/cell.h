@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/support/process_time.h"
-#include "vortex/detail/thread_team.h"
+#include "vortex/detail/array/thread_team.h"
 
 namespace vortex::bench {
 

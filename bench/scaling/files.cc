@@ -17,7 +17,7 @@
 #include "bench/scaling/cell.h"
 #include "bench/support/disk_speed.h"
 #include "bench/support/made_lines.h"
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 #include "vortex/external_sort.h"
 #include "vortex/line_key.h"
 #include "vortex/line_sort.h"

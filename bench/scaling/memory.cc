@@ -12,7 +12,7 @@
 #include "bench/scaling/cell.h"
 #include "bench/scaling/huge_array.h"
 #include "bench/support/made_lines.h"
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 #include "vortex/process_memory.h"
 #include "vortex/sort.h"
 

@@ -29,7 +29,7 @@
 #include "bench/scaling/cell.h"
 #include "bench/support/disk_speed.h"
 #include "bench/support/own_options.h"
-#include "cli/machine_report.h"
+#include "cli/verbs/machine_report.h"
 #include "vortex/block_pool.h"
 #include "vortex/fault_dispatcher.h"
 #include "vortex/version.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 
 namespace vortex::bench {
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-#include "vortex/os/control_groups.h"
+#include "vortex/thread/control_groups.h"
 
 namespace vortex::bench {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/file/block_allocation.h"
-#include "io/file/seeded_random.h"
+#include "io/sequence/block_allocation.h"
+#include "io/sequence/seeded_random.h"
 #include "study/merge_trace.h"
 
 namespace vortex::bench {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 
 namespace vortex::bench {
 

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "vortex/detail/array_calls.h"
-#include "vortex/detail/key.h"
-#include "vortex/detail/key_source.h"
+#include "vortex/detail/array/array_calls.h"
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/key_source.h"
 #include "vortex/sort.h"
 
 namespace vortex::inline v0 {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/saturating.h"
 
 namespace vortex::inline v0 {
 

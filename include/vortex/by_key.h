@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "vortex/detail/key.h"
+#include "vortex/detail/record/key.h"
 
 namespace vortex::inline v0 {
 

@@ -44,7 +44,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 #ifdef __cplusplus
 extern "C" {

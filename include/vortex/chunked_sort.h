@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "vortex/detail/array_calls.h"
+#include "vortex/detail/array/array_calls.h"
 #include "vortex/sort.h"
 
 namespace vortex::inline v0 {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 

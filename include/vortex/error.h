@@ -10,8 +10,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/printable.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/printable.h"
 
 namespace vortex::inline v0 {
 

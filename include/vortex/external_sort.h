@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/record_kernels.h"
+#include "vortex/detail/merge/record_kernels.h"
+#include "vortex/detail/stream/export.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 

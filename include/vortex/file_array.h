@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/export.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"

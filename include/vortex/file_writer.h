@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/export.h"
-#include "vortex/detail/file_layout.h"
-#include "vortex/detail/gaps.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/file_layout.h"
+#include "vortex/detail/stream/gaps.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/output_stream.h"
 

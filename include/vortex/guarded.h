@@ -6,7 +6,7 @@
 #include <atomic>
 #include <utility>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::inline v0 {

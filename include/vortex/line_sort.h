@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::inline v0 {

@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <utility>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 

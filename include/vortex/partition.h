@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "vortex/detail/bucket_writer.h"
+#include "vortex/detail/array/bucket_writer.h"
 #include "vortex/error.h"
 #include "vortex/vanishing_array.h"
 

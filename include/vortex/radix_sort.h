@@ -11,11 +11,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/key.h"
-#include "vortex/detail/record_codec.h"
-#include "vortex/detail/split_plan.h"
-#include "vortex/detail/vanishing_sort.h"
+#include "vortex/detail/array/vanishing_sort.h"
+#include "vortex/detail/radix/split_plan.h"
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/record_codec.h"
+#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 #include "vortex/sort.h"
 #include "vortex/vanishing_array.h"

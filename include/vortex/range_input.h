@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/key.h"
-#include "vortex/detail/key_code.h"
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/key_code.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 
@@ -240,7 +240,7 @@ class VORTEX_EXPORT OpenBuckets {
 // A strict weak order over whole records that are record_bytes() bytes at any address, and all that
 // a sort does with records by their order. A virtual call takes a batch of records, so that what is
 // done for each is compiled with the order inlined: for formats in the library, for the comparator
-// of a program in that program (OrderBy, vortex/detail/record_kernels.h).
+// of a program in that program (OrderBy, vortex/detail/merge/record_kernels.h).
 //
 // The leading bits of a record are the first 64 bits of its key: if leading_bits(a) <
 // leading_bits(b), then less(a, b). An order that has none takes 0 for all.

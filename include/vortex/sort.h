@@ -11,13 +11,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "vortex/detail/byte_key_sort.h"
-#include "vortex/detail/export.h"
-#include "vortex/detail/key.h"
-#include "vortex/detail/sized_records.h"
-#include "vortex/detail/sort_key.h"
-#include "vortex/detail/sort_mistakes.h"
-#include "vortex/detail/tuple_key.h"
+#include "vortex/detail/array/byte_key_sort.h"
+#include "vortex/detail/array/sized_records.h"
+#include "vortex/detail/array/sort_mistakes.h"
+#include "vortex/detail/array/tuple_key.h"
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/sort_key.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/in_place.h"
-#include "vortex/detail/thread_team.h"
+#include "vortex/detail/array/thread_team.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/in_place.h"
 #include "vortex/disk.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "vortex/detail/key.h"
+#include "vortex/detail/record/key.h"
 #include "vortex/sort.h"
 
 namespace vortex::inline v0 {

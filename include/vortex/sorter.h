@@ -11,9 +11,9 @@
 #include <span>
 #include <utility>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/one_pass_iterator.h"
-#include "vortex/detail/record_kernels.h"
+#include "vortex/detail/merge/record_kernels.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/one_pass_iterator.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 

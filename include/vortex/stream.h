@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {

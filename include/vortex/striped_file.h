@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/file_layout.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/file_layout.h"
 #include "vortex/disk.h"
 
 namespace vortex::inline v0 {

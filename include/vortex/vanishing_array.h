@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/export.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/stream.h"
 

@@ -1,7 +1,7 @@
 // Which version of the library this is. The macros are for C as well.
 #pragma once
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 #define VORTEX_VERSION_MAJOR 0
 #define VORTEX_VERSION_MINOR 1

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "vortex/os/steady_time.h"
+#include "vortex/thread/steady_time.h"
 
 namespace vortex::inline v0 {
 namespace {

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "io/disk/request.h"
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 #include "vortex/disk.h"
-#include "vortex/os/activity.h"
-#include "vortex/os/futex.h"
+#include "vortex/thread/activity.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "io/disk/disk.h"
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 

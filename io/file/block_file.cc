@@ -17,9 +17,9 @@
 #include <memory>
 #include <utility>
 
-#include "io/file/path_names.h"
-#include "io/file/temporary_name.h"
-#include "io/file/uninterrupted.h"
+#include "io/name/path_names.h"
+#include "io/name/temporary_name.h"
+#include "io/name/uninterrupted.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/write_signals.h"

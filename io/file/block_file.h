@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "io/file/contents_in_place.h"
-#include "io/file/open_folder.h"
-#include "io/file/output_name.h"
-#include "vortex/detail/export.h"
-#include "vortex/detail/in_place.h"
+#include "io/name/contents_in_place.h"
+#include "io/name/open_folder.h"
+#include "io/name/output_name.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/in_place.h"
 
 namespace vortex::inline v0 {
 

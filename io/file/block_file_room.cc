@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "io/file/block_file.h"
-#include "io/file/free_space.h"
-#include "io/file/uninterrupted.h"
+#include "io/name/free_space.h"
+#include "io/name/uninterrupted.h"
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 

@@ -16,10 +16,10 @@
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
-#include "vortex/os/steady_time.h"
+#include "vortex/thread/steady_time.h"
 
 namespace vortex::inline v0 {
 namespace {

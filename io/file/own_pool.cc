@@ -6,7 +6,7 @@
 #include <bit>
 #include <cerrno>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {

@@ -11,7 +11,7 @@
 
 #include "io/file/block_file.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 

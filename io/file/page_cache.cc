@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/os/memory.h"
 
 namespace vortex::inline v0 {

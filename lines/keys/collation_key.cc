@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "lines/keys/character_weights.h"
+#include "lines/fields/character_weights.h"
 #include "lines/keys/collation_pieces.h"
 
 namespace vortex::inline v0 {

@@ -1,10 +1,10 @@
 // Text in the order of a locale.
 #pragma once
 
-#include "lines/keys/character_choice.h"
+#include "lines/fields/character_choice.h"
+#include "lines/fields/key_bytes.h"
+#include "lines/fields/key_locale.h"
 #include "lines/keys/field_encoder.h"
-#include "lines/keys/key_bytes.h"
-#include "lines/keys/key_locale.h"
 
 namespace vortex::inline v0 {
 

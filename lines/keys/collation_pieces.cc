@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "lines/fields/key_bytes.h"
 #include "lines/keys/collation_key.h"
-#include "lines/keys/key_bytes.h"
 
 namespace vortex::inline v0 {
 

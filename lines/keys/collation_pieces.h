@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "lines/keys/character_choice.h"
-#include "lines/keys/character_weights.h"
-#include "lines/keys/key_locale.h"
+#include "lines/fields/character_choice.h"
+#include "lines/fields/character_weights.h"
+#include "lines/fields/key_locale.h"
 
 namespace vortex::inline v0 {
 

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "lines/keys/character_choice.h"
+#include "lines/fields/character_choice.h"
+#include "lines/fields/field_finder.h"
+#include "lines/fields/key_locale.h"
+#include "lines/fields/key_specification.h"
 #include "lines/keys/collation_key.h"
 #include "lines/keys/field_encoder.h"
-#include "lines/keys/field_finder.h"
-#include "lines/keys/key_locale.h"
-#include "lines/keys/key_specification.h"
 #include "lines/keys/random_key.h"
 #include "vortex/line_sort.h"
 

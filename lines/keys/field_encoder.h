@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "lines/keys/key_bytes.h"
+#include "lines/fields/key_bytes.h"
 
 namespace vortex::inline v0 {
 

@@ -1,8 +1,8 @@
 // Floating-point numbers as strtold() reads them.
 #pragma once
 
+#include "lines/fields/key_locale.h"
 #include "lines/keys/field_encoder.h"
-#include "lines/keys/key_locale.h"
 
 namespace vortex::inline v0 {
 

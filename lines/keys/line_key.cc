@@ -5,10 +5,10 @@
 #include <span>
 #include <utility>
 
+#include "lines/fields/field_finder.h"
+#include "lines/fields/key_locale.h"
+#include "lines/fields/key_specification.h"
 #include "lines/keys/composed_key.h"
-#include "lines/keys/field_finder.h"
-#include "lines/keys/key_locale.h"
-#include "lines/keys/key_specification.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "lines/keys/text_word.h"
+#include "lines/fields/text_word.h"
 
 namespace vortex::inline v0 {
 namespace {

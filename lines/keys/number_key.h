@@ -1,8 +1,8 @@
 // Numbers written in decimal digits, of any length.
 #pragma once
 
+#include "lines/fields/key_locale.h"
 #include "lines/keys/field_encoder.h"
-#include "lines/keys/key_locale.h"
 
 namespace vortex::inline v0 {
 

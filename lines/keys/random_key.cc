@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lines/keys/character_weights.h"
+#include "lines/fields/character_weights.h"
 #include "lines/keys/md5.h"
 
 namespace vortex::inline v0 {

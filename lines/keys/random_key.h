@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "lines/fields/key_locale.h"
 #include "lines/keys/field_encoder.h"
-#include "lines/keys/key_locale.h"
 
 namespace vortex::inline v0 {
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "sort/memory/index_sort.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/sort.h"
 
 namespace vortex::inline v0::detail {

@@ -9,8 +9,8 @@
 
 #include "sort/arrays/key_words.h"
 #include "sort/arrays/shares.h"
-#include "vortex/detail/key.h"
-#include "vortex/detail/key_source.h"
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/key_source.h"
 
 namespace vortex::inline v0::detail {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sort/arrays/key_order.h"
-#include "vortex/detail/key_source.h"
+#include "vortex/detail/record/key_source.h"
 
 namespace vortex::inline v0::detail {
 

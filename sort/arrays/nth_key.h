@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "sort/arrays/shares.h"
-#include "vortex/detail/key_source.h"
+#include "vortex/detail/record/key_source.h"
 
 namespace vortex::inline v0::detail {
 

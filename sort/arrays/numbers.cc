@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "vortex/detail/cpu.h"
+#include "vortex/detail/array/cpu.h"
 #include "vortex/sort.h"
 
 namespace vortex::inline v0::detail {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/key_source.h"
+#include "vortex/detail/record/key_source.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0::detail {
 

@@ -11,7 +11,7 @@
 #include "sort/arrays/key_words.h"
 #include "sort/arrays/scratch.h"
 #include "sort/arrays/shares.h"
-#include "vortex/detail/key_source.h"
+#include "vortex/detail/record/key_source.h"
 #include "vortex/sort.h"
 
 namespace vortex::inline v0::detail {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <optional>
 
-#include "vortex/detail/kept_memory.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/radix/kept_memory.h"
+#include "vortex/detail/stream/saturating.h"
 
 namespace vortex::inline v0::detail {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "vortex/detail/thread_team.h"
+#include "vortex/detail/array/thread_team.h"
 
 namespace vortex::inline v0::detail {
 

@@ -10,7 +10,7 @@
 #include "sort/arrays/place_engine.h"
 #include "sort/arrays/rows.h"
 #include "vortex/argsort.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 
 namespace vortex::inline v0::detail {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "io/disk/open_disk.h"
-#include "io/file/path_names.h"
+#include "io/name/path_names.h"
 #include "sort/job/sort_folders.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"

@@ -5,8 +5,8 @@
 
 #include "sort/job/run_set.h"
 #include "sort/job/sort_files.h"
-#include "vortex/os/activity.h"
 #include "vortex/sort_resources.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex::inline v0 {
 
@@ -15,7 +15,7 @@ namespace vortex::inline v0 {
 // (sort/job/run_set.h) its runs and the order in which they are merged. What a record is, in memory
 // and in a run, only its kind knows. It is called for all records of a phase, never for one.
 // Records of one length are RecordFiles (sort/job/external_sort.cc), lines LineFiles
-// (lines/line_sort.cc).
+// (lines/job/line_sort.cc).
 class RecordKind {
  public:
   virtual ~RecordKind() = default;

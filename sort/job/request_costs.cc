@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "sort/job/sort_folders.h"
-#include "vortex/detail/thread_team.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 
 namespace vortex::inline v0 {
 

@@ -13,11 +13,11 @@
 #include <span>
 #include <utility>
 
-#include "io/file/path_names.h"
-#include "io/file/single_file.h"
+#include "io/name/path_names.h"
+#include "io/sequence/single_file.h"
 #include "sort/job/sort_folders.h"
 #include "sort/runs/run_store.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
 

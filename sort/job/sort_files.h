@@ -14,7 +14,7 @@
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
-#include "io/file/single_file.h"
+#include "io/sequence/single_file.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/file_reader.h"

@@ -9,10 +9,10 @@
 
 #include "io/disk/open_disk.h"
 #include "io/file/block_file.h"
-#include "io/file/free_space.h"
-#include "io/file/path_names.h"
+#include "io/name/free_space.h"
+#include "io/name/path_names.h"
 #include "vortex/error.h"
-#include "vortex/os/activity.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex::inline v0 {
 namespace {

@@ -7,12 +7,12 @@
 
 #include "sort/record/forecast_keys.h"
 #include "sort/runs/bucket_sorters.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/os/activity.h"
-#include "vortex/os/cores.h"
 #include "vortex/sort_resources.h"
+#include "vortex/thread/activity.h"
+#include "vortex/thread/cores.h"
 
 namespace vortex::inline v0 {
 

@@ -18,10 +18,10 @@
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/memory_budget.h"
-#include "vortex/os/background_task.h"
-#include "vortex/os/futex.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
+#include "vortex/thread/background_task.h"
+#include "vortex/thread/futex.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {

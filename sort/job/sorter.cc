@@ -15,14 +15,14 @@
 #include "sort/job/sort_folders.h"
 #include "sort/job/sort_job.h"
 #include "sort/merge/run_merge.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
-#include "vortex/os/masked_thread.h"
 #include "vortex/output_stream.h"
 #include "vortex/pipeline.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
+#include "vortex/thread/masked_thread.h"
 
 namespace vortex::inline v0 {
 namespace {

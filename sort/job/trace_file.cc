@@ -11,7 +11,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "vortex/detail/printable.h"
+#include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
 #include "vortex/os/names.h"
 

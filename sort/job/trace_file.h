@@ -4,7 +4,7 @@
 #include <string>
 
 #include "sort/job/sort_files.h"
-#include "vortex/os/activity.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex::inline v0 {
 

@@ -1,4 +1,4 @@
-#include "vortex/detail/cpu.h"
+#include "vortex/detail/array/cpu.h"
 
 #include <array>
 #include <atomic>

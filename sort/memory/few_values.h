@@ -17,8 +17,8 @@
 #endif
 
 #include "sort/memory/value_counts.h"
-#include "vortex/detail/cpu.h"
-#include "vortex/detail/thread_team.h"
+#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/array/thread_team.h"
 
 namespace vortex::inline v0::detail {
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/detail/export.h"
-#include "vortex/detail/small_sort.h"
+#include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 

@@ -1,4 +1,4 @@
-#include "vortex/detail/kept_memory.h"
+#include "vortex/detail/radix/kept_memory.h"
 
 #include <algorithm>
 #include <array>

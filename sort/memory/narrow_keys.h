@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
-#include "vortex/detail/key_code.h"
-#include "vortex/detail/small_sort.h"
+#include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/record/key_code.h"
 
 namespace vortex::inline v0::detail {
 

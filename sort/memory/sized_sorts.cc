@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "vortex/detail/sized_records.h"
+#include "vortex/detail/array/sized_records.h"
 
 namespace vortex::inline v0::detail {
 namespace {

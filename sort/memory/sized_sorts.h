@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "vortex/detail/sort_key.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex::inline v0::detail {
 

@@ -1,7 +1,7 @@
-#include "vortex/detail/small_sort.h"
+#include "vortex/detail/array/small_sort.h"
 
 #include "sort/memory/small_sort_kernels.h"
-#include "vortex/detail/small_sort_by_place.h"
+#include "vortex/detail/array/small_sort_by_place.h"
 
 namespace vortex::inline v0::detail {
 namespace {

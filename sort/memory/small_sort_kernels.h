@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/detail/small_sort.h"
+#include "vortex/detail/array/small_sort.h"
 
 namespace vortex::inline v0::detail {
 

@@ -7,12 +7,12 @@
 #include "sort/memory/few_values.h"
 #include "sort/memory/narrow_keys.h"
 #include "sort/memory/sized_sorts.h"
-#include "vortex/detail/cpu.h"
-#include "vortex/detail/kept_memory.h"
-#include "vortex/detail/record_codec.h"
-#include "vortex/detail/sized_records.h"
-#include "vortex/detail/small_sort.h"
-#include "vortex/detail/sort_key.h"
+#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/array/sized_records.h"
+#include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/radix/kept_memory.h"
+#include "vortex/detail/record/record_codec.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex::inline v0 {
 

@@ -1,4 +1,4 @@
-#include "vortex/detail/split_plan.h"
+#include "vortex/detail/radix/split_plan.h"
 
 #include <algorithm>
 #include <cerrno>

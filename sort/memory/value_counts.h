@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-#include "vortex/detail/cpu.h"
+#include "vortex/detail/array/cpu.h"
 
 namespace vortex::inline v0::detail {
 

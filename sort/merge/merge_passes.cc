@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 
 namespace vortex::inline v0 {
 

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "io/file/block_reads.h"
-#include "io/file/file_layout.h"
+#include "io/sequence/block_reads.h"
+#include "io/sequence/file_layout.h"
 #include "sort/merge/prefetch_policy.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
-#include "vortex/os/futex.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 

@@ -12,8 +12,8 @@
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
-#include "vortex/os/activity.h"
 #include "vortex/record_order.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex::inline v0 {
 

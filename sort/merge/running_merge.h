@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "sort/merge/merge_prefetcher.h"
-#include "vortex/os/futex.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 

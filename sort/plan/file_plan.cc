@@ -7,7 +7,7 @@
 #include "sort/merge/merge_passes.h"
 #include "sort/plan/least_memory.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "vortex/error.h"
-#include "vortex/os/futex.h"
 #include "vortex/sort_resources.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 namespace {

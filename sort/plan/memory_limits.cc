@@ -12,8 +12,8 @@
 #include "io/disk/open_disk.h"
 #include "sort/plan/sort_limits.h"
 #include "vortex/error.h"
-#include "vortex/os/control_groups.h"
 #include "vortex/os/map_budget.h"
+#include "vortex/thread/control_groups.h"
 
 namespace vortex::inline v0 {
 namespace {

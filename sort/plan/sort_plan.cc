@@ -13,7 +13,7 @@
 #include "sort/runs/partitioners.h"
 #include "sort/runs/run_store.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"

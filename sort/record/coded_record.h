@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "sort/record/format_order.h"
-#include "vortex/detail/key.h"
-#include "vortex/detail/record_codec.h"
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/record_codec.h"
 
 namespace vortex::inline v0 {
 

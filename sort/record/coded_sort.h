@@ -12,9 +12,9 @@
 #include <span>
 
 #include "sort/record/coded_record.h"
-#include "vortex/detail/dense_sorter.h"
-#include "vortex/detail/split.h"
-#include "vortex/detail/streaming_copy.h"
+#include "vortex/detail/array/streaming_copy.h"
+#include "vortex/detail/radix/dense_sorter.h"
+#include "vortex/detail/radix/split.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {

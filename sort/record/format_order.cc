@@ -11,9 +11,9 @@
 #include "sort/record/coded_sort.h"
 #include "sort/record/slice_merge.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/cpu.h"
-#include "vortex/detail/in_place_sort.h"
-#include "vortex/detail/small_sort.h"
+#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/array/in_place_sort.h"
+#include "vortex/detail/array/small_sort.h"
 #include "vortex/sort.h"
 
 namespace vortex::inline v0 {

@@ -10,8 +10,8 @@
 #include <span>
 #include <utility>
 
-#include "vortex/detail/key_code.h"
-#include "vortex/detail/record_kernels.h"
+#include "vortex/detail/merge/record_kernels.h"
+#include "vortex/detail/record/key_code.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {

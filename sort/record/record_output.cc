@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "vortex/detail/saturating.h"
-#include "vortex/detail/streaming_copy.h"
+#include "vortex/detail/array/streaming_copy.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "sort/record/coded_record.h"
-#include "vortex/detail/dense_sorter.h"
-#include "vortex/detail/merge_frontier.h"
-#include "vortex/detail/multisequence_selection.h"
-#include "vortex/detail/streaming_copy.h"
-#include "vortex/detail/task_ring.h"
+#include "vortex/detail/array/streaming_copy.h"
+#include "vortex/detail/merge/merge_frontier.h"
+#include "vortex/detail/merge/multisequence_selection.h"
+#include "vortex/detail/merge/task_ring.h"
+#include "vortex/detail/radix/dense_sorter.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "vortex/detail/record_sort.h"
+#include "vortex/detail/merge/record_sort.h"
 
 namespace vortex::inline v0 {
 namespace {

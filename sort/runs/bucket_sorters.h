@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "vortex/detail/task_ring.h"
+#include "vortex/detail/merge/task_ring.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {

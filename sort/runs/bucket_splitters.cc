@@ -1,4 +1,4 @@
-#include "vortex/detail/bucket_splitters.h"
+#include "vortex/detail/merge/bucket_splitters.h"
 
 #include <bit>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "vortex/detail/streaming_copy.h"
+#include "vortex/detail/array/streaming_copy.h"
 
 namespace vortex::inline v0 {
 

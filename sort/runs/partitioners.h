@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sort/runs/run_buckets.h"
-#include "vortex/detail/bucket_splitters.h"
-#include "vortex/detail/thread_team.h"
+#include "vortex/detail/array/thread_team.h"
+#include "vortex/detail/merge/bucket_splitters.h"
 #include "vortex/record_order.h"
 
 namespace vortex::inline v0 {

@@ -1,4 +1,4 @@
-#include "vortex/detail/record_sort.h"
+#include "vortex/detail/merge/record_sort.h"
 
 #include <cerrno>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sort/memory/index_sort.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0::detail {

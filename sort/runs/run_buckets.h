@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "vortex/detail/streaming_copy.h"
+#include "vortex/detail/array/streaming_copy.h"
 #include "vortex/record_order.h"
 #include "vortex/vanishing_array.h"
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <utility>
 
-#include "vortex/detail/key.h"
-#include "vortex/detail/record_sort.h"
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/merge/record_sort.h"
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/os/activity.h"
 #include "vortex/os/memory.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex::inline v0 {
 namespace {

@@ -11,10 +11,10 @@
 #include "sort/runs/bucket_sorters.h"
 #include "sort/runs/partitioners.h"
 #include "sort/runs/run_buckets.h"
-#include "vortex/detail/bucket_splitters.h"
-#include "vortex/os/futex.h"
+#include "vortex/detail/merge/bucket_splitters.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
+#include "vortex/thread/futex.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {

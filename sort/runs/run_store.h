@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "io/disk/disk.h"
-#include "io/file/block_allocation.h"
 #include "io/file/block_file.h"
-#include "io/file/spread_sequence.h"
+#include "io/sequence/block_allocation.h"
+#include "io/sequence/spread_sequence.h"
 #include "vortex/block_pool.h"
-#include "vortex/os/futex.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 

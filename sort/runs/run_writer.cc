@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "io/file/file_sink.h"
-#include "vortex/detail/saturating.h"
+#include "io/stream/file_sink.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/record_order.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "vortex/error.h"
-#include "vortex/os/activity.h"
 #include "vortex/os/names.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex::inline v0 {
 

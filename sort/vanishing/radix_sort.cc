@@ -6,8 +6,8 @@
 #include <new>
 #include <string>
 
-#include "vortex/detail/cpu.h"
-#include "vortex/detail/small_sort.h"
+#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/array/small_sort.h"
 
 namespace vortex::inline v0::detail {
 namespace {

@@ -1,6 +1,6 @@
 // Order, duplicates and checksums of records, whole and in parts, against plain loops over the
 // same.
-#include "cli/order_check.h"
+#include "cli/records/order_check.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/byte_size.h"
-#include "cli/order_summary_json.h"
+#include "cli/common/byte_size.h"
+#include "cli/records/order_summary_json.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 

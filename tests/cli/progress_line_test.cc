@@ -1,5 +1,5 @@
 // What a progress line says, and what misspelt words are answered with.
-#include "cli/progress_line.h"
+#include "cli/common/progress_line.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/error_message.h"
-#include "cli/suggestion.h"
+#include "cli/common/error_message.h"
+#include "cli/common/suggestion.h"
 #include "vortex/error.h"
 
 namespace vortex::cli {

@@ -1,5 +1,5 @@
 // Generated records: the same for any division into parts, and distributed as promised.
-#include "cli/record_generator.h"
+#include "cli/records/record_generator.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "tests/sort/chain_sort.h"
-#include "tests/sort/nested_outliers.h"
+#include "tests/array/chain_sort.h"
+#include "tests/array/nested_outliers.h"
 
 namespace vortex::test {
 namespace {

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "io/disk/transfer.h"
-#include "tests/io/reluctant_disk.h"
+#include "tests/disk/reluctant_disk.h"
+#include "tests/disk/test_disk.h"
 #include "tests/io/setting.h"
-#include "tests/io/test_disk.h"
 #include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/random_text.h"

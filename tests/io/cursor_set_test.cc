@@ -1,5 +1,5 @@
 // The walks that CursorSet notices, and those that give way to others.
-#include "io/file/cursor_set.h"
+#include "io/array/cursor_set.h"
 
 #include <gtest/gtest.h>
 

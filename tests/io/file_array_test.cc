@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "io/disk/transfer.h"
+#include "tests/disk/test_disk.h"
 #include "tests/io/setting.h"
-#include "tests/io/test_disk.h"
 #include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/random_text.h"

@@ -20,12 +20,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fault/engine_suite.h"
 #include "tests/support/child_process.h"
 #include "tests/support/file_text.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/vortex/engine_suite.h"
 #include "vortex/error.h"
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "io/disk/transfer.h"
-#include "tests/io/reluctant_disk.h"
-#include "tests/io/test_disk.h"
+#include "tests/disk/reluctant_disk.h"
+#include "tests/disk/test_disk.h"
 #include "tests/support/environment.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_text.h"

@@ -1,5 +1,5 @@
 // HeldBlocks against a map and a list.
-#include "io/file/held_blocks.h"
+#include "io/array/held_blocks.h"
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "io/file/page_cache.h"
-#include "tests/io/test_disk.h"
+#include "tests/disk/test_disk.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/watched_heap.h"

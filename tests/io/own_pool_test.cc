@@ -8,8 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "tests/fault/engine_suite.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/vortex/engine_suite.h"
 #include "vortex/block_pool.h"
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include "tests/io/test_disk.h"
+#include "tests/disk/test_disk.h"
 #include "tests/vortex/placing.h"
 
 namespace vortex::test {

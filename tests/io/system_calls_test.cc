@@ -23,19 +23,19 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fault/engine_suite.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
-#include "tests/vortex/engine_suite.h"
-#include "vortex/fault/fault_engine.h"
+#include "vortex/engine/fault_engine.h"
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
-#include "vortex/os/thread_id.h"
+#include "vortex/thread/thread_id.h"
 
 namespace vortex::test {
 namespace {

@@ -1,5 +1,5 @@
 // Records are found where a byte-by-byte search finds them, however the text is cut.
-#include "lines/framing.h"
+#include "lines/record/framing.h"
 
 #include <gtest/gtest.h>
 

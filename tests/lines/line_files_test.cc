@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "io/disk/open_disk.h"
-#include "lines/block_packer.h"
-#include "lines/line_plan.h"
+#include "lines/job/line_plan.h"
+#include "lines/runs/block_packer.h"
 #include "study/fault_plan.h"
 #include "study/faulty_disk.h"
 #include "tests/lines/fuzzed_input.h"

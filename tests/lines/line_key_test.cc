@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "lines/keys/character_choice.h"
-#include "lines/keys/character_weights.h"
+#include "lines/fields/character_choice.h"
+#include "lines/fields/character_weights.h"
+#include "lines/fields/key_locale.h"
+#include "lines/fields/key_specification.h"
 #include "lines/keys/collation_key.h"
-#include "lines/keys/key_locale.h"
-#include "lines/keys/key_specification.h"
 #include "tests/lines/fuzzed_keys.h"
 #include "tests/lines/gnu_sort.h"
 #include "tests/lines/line_cases.h"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 #include "tests/lines/line_cases.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/child_peak.h"

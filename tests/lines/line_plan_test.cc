@@ -1,5 +1,5 @@
 // How a sort of lines divides its memory, which tests of whole sorts see as times only.
-#include "lines/line_plan.h"
+#include "lines/job/line_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Records that are long beside the memory are kept apart: the output is the same, and they are
 // written to the disk and read once.
-#include "lines/long_lines.h"
+#include "lines/runs/long_lines.h"
 
 #include <gtest/gtest.h>
 

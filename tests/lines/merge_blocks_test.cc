@@ -1,6 +1,6 @@
 // Runs of lines are read in the order in which their merge needs the blocks: foretold exactly where
 // forecasts tell records apart, and nearly so where they do not.
-#include "lines/merge_blocks.h"
+#include "lines/runs/merge_blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "lines/block_packer.h"
-#include "lines/line_merge.h"
-#include "lines/line_run.h"
-#include "lines/packed_run.h"
-#include "lines/run_division.h"
+#include "lines/runs/block_packer.h"
+#include "lines/runs/line_merge.h"
+#include "lines/runs/line_run.h"
+#include "lines/runs/packed_run.h"
+#include "lines/runs/run_division.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/prefetch_kind.h"
 #include "tests/lines/line_cases.h"

@@ -1,5 +1,5 @@
 // Blocks are packed and come back as they were; runs are packed where that pays.
-#include "lines/packed_run.h"
+#include "lines/runs/packed_run.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "io/file/file_sink.h"
-#include "io/file/file_source.h"
-#include "lines/block_packer.h"
+#include "io/stream/file_sink.h"
+#include "io/stream/file_source.h"
+#include "lines/runs/block_packer.h"
 #include "sort/runs/run_store.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"

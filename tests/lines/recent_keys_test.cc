@@ -1,5 +1,5 @@
 // Keys that have come lately are found while the records that hold them stay, and no longer.
-#include "lines/recent_keys.h"
+#include "lines/memory/recent_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/file/seeded_random.h"
-#include "lines/stored_record.h"
+#include "io/sequence/seeded_random.h"
+#include "lines/record/stored_record.h"
 #include "tests/support/random_seed.h"
 
 namespace vortex::test {

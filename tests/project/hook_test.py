@@ -16,7 +16,7 @@ import unittest
 
 SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
 SKIPPED = 77
-HEADER = "vortex/os/futex.h"
+HEADER = "vortex/thread/futex.h"
 
 
 class Hook(unittest.TestCase):

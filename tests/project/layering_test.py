@@ -6,7 +6,7 @@ that strangers or clang-tidy would miss, and on a message of the library that na
 
 rooms.toml is the map: it names the rooms in the order of their layers, and the limits that sizes.py
 measures. Public headers and their templates include each other alone, and of the system what C++ has.
-Includes of our own are written in full ("vortex/os/futex.h"), so that every file reads the same wherever
+Includes of our own are written in full ("vortex/thread/futex.h"), so that every file reads the same wherever
 it lies. A library of somebody else belongs to the rooms that own its headers.
 
 Each room has a README.md of at most 15 lines that names each of its files once, in reading order:

@@ -4,7 +4,7 @@
   race_detector_test.py SOURCE_ROOT BUILD_ROOT
 
 docs/limits.md says that this works: the library tells the sanitizer of what its threads hand each other
-(vortex/os/race_detector.h). The program sorts by templates of the headers, which are compiled into it, in
+(vortex/thread/race_detector.h). The program sorts by templates of the headers, which are compiled into it, in
 threads of the library. A second one has a race of its own, which must be found.
 """
 

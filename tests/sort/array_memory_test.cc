@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/sort/array_inputs.h"
+#include "tests/array/array_inputs.h"
 #include "tests/support/child_peak.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"

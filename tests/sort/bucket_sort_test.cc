@@ -16,7 +16,7 @@
 #include "sort/record/format_order.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
-#include "vortex/detail/small_sort.h"
+#include "vortex/detail/array/small_sort.h"
 #include "vortex/error.h"
 
 namespace vortex {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sort/number_order.h"
+#include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sort/record/record_output.h"
-#include "tests/sort/nested_outliers.h"
+#include "tests/array/nested_outliers.h"
 #include "vortex/record_order.h"
 
 namespace vortex::test {

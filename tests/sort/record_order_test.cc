@@ -10,7 +10,7 @@
 
 #include "sort/record/format_order.h"
 #include "tests/support/random_seed.h"
-#include "vortex/detail/record_kernels.h"
+#include "vortex/detail/merge/record_kernels.h"
 
 namespace vortex {
 namespace {

@@ -1,4 +1,4 @@
-#include "vortex/detail/record_sort.h"
+#include "vortex/detail/merge/record_sort.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include "sort/record/format_order.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
-#include "vortex/detail/cpu.h"
-#include "vortex/detail/record_kernels.h"
+#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/merge/record_kernels.h"
 #include "vortex/error.h"
 
 namespace vortex {

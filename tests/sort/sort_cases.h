@@ -18,7 +18,7 @@
 #include "sort/job/sort_folders.h"
 #include "study/faulty_disk.h"
 #include "study/virtual_clock.h"
-#include "tests/io/test_disk.h"
+#include "tests/disk/test_disk.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file/seeded_random.h"
+#include "io/sequence/seeded_random.h"
 #include "tests/support/child_peak.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"

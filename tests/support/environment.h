@@ -13,7 +13,7 @@ namespace vortex::test {
 
 // A test that cannot have one of these here may skip on somebody's own machine. Where $CI is set,
 // which every CI service does, it fails: nobody reads what was skipped there.
-// tests/io/environment_test.cc looks for each by itself.
+// tests/disk/environment_test.cc looks for each by itself.
 enum class Environment { kUring, kDirectIo, kHugePages, kMounts, kLoopDevices, kUserfaultfd };
 
 inline const char* name_of(Environment environment) {

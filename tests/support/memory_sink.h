@@ -13,8 +13,8 @@
 
 #include "tests/support/threads.h"
 #include "vortex/block_pool.h"
-#include "vortex/os/futex.h"
 #include "vortex/output_stream.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::test {
 

@@ -16,7 +16,7 @@
 #include "tests/support/threads.h"
 #include "vortex/block_pool.h"
 #include "vortex/input_stream.h"
-#include "vortex/os/futex.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::test {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "vortex/os/futex.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::test {
 

@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fault/engine_suite.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/watched_heap.h"
-#include "tests/vortex/engine_suite.h"
 #include "tests/vortex/placing.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"

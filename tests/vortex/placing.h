@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/fault/engine_suite.h"
 #include "tests/support/environment.h"
-#include "tests/vortex/engine_suite.h"
 #include "vortex/block_pool.h"
 #include "vortex/fault_dispatcher.h"
 #include "vortex/os/names.h"

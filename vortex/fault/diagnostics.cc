@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "vortex/detail/printable.h"
+#include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 

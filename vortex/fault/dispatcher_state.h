@@ -7,12 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/fault/earlier_handler.h"
-#include "vortex/fault/fault_engine.h"
-#include "vortex/fault/handler_places.h"
+#include "vortex/engine/earlier_handler.h"
+#include "vortex/engine/fault_engine.h"
+#include "vortex/engine/handler_places.h"
 #include "vortex/fault/region_table.h"
 #include "vortex/fault_dispatcher.h"
-#include "vortex/os/futex.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 

@@ -11,16 +11,16 @@
 #include <new>
 #include <string_view>
 
+#include "vortex/engine/earlier_handler.h"
+#include "vortex/engine/fault_engine.h"
+#include "vortex/engine/handler_places.h"
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
 #include "vortex/fault/dispatcher_state.h"
-#include "vortex/fault/earlier_handler.h"
-#include "vortex/fault/fault_engine.h"
-#include "vortex/fault/handler_places.h"
 #include "vortex/fault/refusals.h"
 #include "vortex/fault/region_table.h"
-#include "vortex/os/thread_id.h"
 #include "vortex/os/userfaultfd.h"
+#include "vortex/thread/thread_id.h"
 
 namespace vortex::inline v0 {
 

@@ -5,17 +5,17 @@
 #include <cerrno>
 #include <string_view>
 
+#include "vortex/engine/earlier_handler.h"
+#include "vortex/engine/fault_engine.h"
+#include "vortex/engine/handler_stack.h"
+#include "vortex/engine/machine_context.h"
+#include "vortex/engine/thread_state.h"
 #include "vortex/fault/diagnostics.h"
 #include "vortex/fault/dispatcher_state.h"
-#include "vortex/fault/earlier_handler.h"
-#include "vortex/fault/fault_engine.h"
-#include "vortex/fault/handler_stack.h"
-#include "vortex/fault/machine_context.h"
 #include "vortex/fault/refusals.h"
-#include "vortex/fault/thread_state.h"
 #include "vortex/guarded.h"
-#include "vortex/os/thread_id.h"
 #include "vortex/os/userfaultfd.h"
+#include "vortex/thread/thread_id.h"
 
 namespace vortex::inline v0 {
 

@@ -1,8 +1,8 @@
 #include "vortex/guarded.h"
 
-#include "vortex/fault/handler_stack.h"
+#include "vortex/engine/handler_stack.h"
+#include "vortex/engine/thread_state.h"
 #include "vortex/fault/refusals.h"
-#include "vortex/fault/thread_state.h"
 
 namespace vortex::inline v0 {
 

@@ -10,11 +10,11 @@
 #include <cerrno>
 #include <mutex>
 
+#include "vortex/engine/fault_engine.h"
 #include "vortex/fault/diagnostics.h"
-#include "vortex/fault/fault_engine.h"
 #include "vortex/fault/region_table.h"
-#include "vortex/os/futex.h"
-#include "vortex/os/thread_id.h"
+#include "vortex/thread/futex.h"
+#include "vortex/thread/thread_id.h"
 
 namespace vortex::inline v0 {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "vortex/fault/fault_server.h"
-#include "vortex/os/futex.h"
+#include "vortex/engine/fault_server.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 

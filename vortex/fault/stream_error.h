@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {

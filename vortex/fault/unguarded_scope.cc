@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "vortex/fault/thread_state.h"
+#include "vortex/engine/thread_state.h"
 
 namespace vortex::inline v0 {
 

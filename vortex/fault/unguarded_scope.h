@@ -1,7 +1,7 @@
 // Keeps guarded() calls from taking errors out of code that control must not leave.
 #pragma once
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 

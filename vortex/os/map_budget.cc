@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cerrno>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 

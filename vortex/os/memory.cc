@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "vortex/os/race_detector.h"
+#include "vortex/thread/race_detector.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000  // Linux 4.17

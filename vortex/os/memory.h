@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0::os {
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <utility>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "vortex/detail/export.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex::inline v0 {
 

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <mutex>
 
+#include "vortex/engine/fault_engine.h"
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
-#include "vortex/fault/fault_engine.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "vortex/block_pool.h"
-#include "vortex/fault/fault_engine.h"
-#include "vortex/os/futex.h"
+#include "vortex/engine/fault_engine.h"
 #include "vortex/os/map_budget.h"
-#include "vortex/os/masked_thread.h"
 #include "vortex/pool/block_memory.h"
+#include "vortex/thread/futex.h"
+#include "vortex/thread/masked_thread.h"
 
 namespace vortex::inline v0 {
 

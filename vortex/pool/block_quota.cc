@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
 #include "vortex/pool/block_pool_state.h"

@@ -4,8 +4,8 @@
 #include <exception>
 
 #include "vortex/error.h"
-#include "vortex/os/waiting.h"
 #include "vortex/pool/block_counts.h"
+#include "vortex/thread/waiting.h"
 
 namespace vortex::inline v0 {
 namespace {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex::inline v0 {

@@ -14,10 +14,10 @@
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
-#include "vortex/os/futex.h"
 #include "vortex/output_stream.h"
 #include "vortex/pipeline.h"
 #include "vortex/stream/in_place_handover.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 

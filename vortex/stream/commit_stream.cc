@@ -7,13 +7,13 @@
 #include <optional>
 #include <vector>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
+#include "vortex/engine/fault_engine.h"
 #include "vortex/error.h"
-#include "vortex/fault/fault_engine.h"
-#include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
 #include "vortex/stream/block_guards.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 namespace {

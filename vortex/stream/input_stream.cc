@@ -5,13 +5,13 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/os/futex.h"
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
 #include "vortex/stream/block_window.h"
 #include "vortex/stream/readable_bytes.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 namespace {

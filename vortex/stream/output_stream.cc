@@ -7,11 +7,11 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/os/futex.h"
 #include "vortex/pool/block_memory.h"
 #include "vortex/stream/block_window.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 namespace {

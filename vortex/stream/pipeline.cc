@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <string>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/pool/block_counts.h"
 #include "vortex/stream/channel.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "vortex/detail/saturating.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 

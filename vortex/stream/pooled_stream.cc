@@ -3,10 +3,10 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/detail/saturating.h"
-#include "vortex/os/futex.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/pool/block_memory.h"
 #include "vortex/stream/pooled_blocks.h"
+#include "vortex/thread/futex.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex::inline v0 {

@@ -6,16 +6,16 @@
 #include <new>
 #include <utility>
 
+#include "vortex/engine/fault_engine.h"
+#include "vortex/engine/thread_state.h"
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
-#include "vortex/fault/fault_engine.h"
 #include "vortex/fault/region_table.h"
-#include "vortex/fault/thread_state.h"
 #include "vortex/fault_dispatcher.h"
-#include "vortex/os/activity.h"
-#include "vortex/os/futex.h"
 #include "vortex/os/reservation.h"
-#include "vortex/os/thread_id.h"
+#include "vortex/thread/activity.h"
+#include "vortex/thread/futex.h"
+#include "vortex/thread/thread_id.h"
 
 namespace vortex::inline v0 {
 

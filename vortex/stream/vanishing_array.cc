@@ -4,8 +4,8 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/os/futex.h"
 #include "vortex/stream/pooled_blocks.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex::inline v0 {
 

@@ -1,0 +1,111 @@
+// Functions of a C program behind arrays.
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "capi/stream/input.h"
+#include "capi/stream/output.h"
+#include "capi/stream/pool.h"
+#include "vortex/detail/stream/saturating.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+namespace vortex::inline v0::capi {
+namespace {
+
+// A callback reports an error as a negative errno value.
+void throw_if_negative(std::int64_t result) {
+  if (result < 0) throw Error(errno_from(result, EIO), "it returned " + std::to_string(result));
+}
+
+// Each call is a guarded scope of its own. So the error of a stream that the callback touches ends
+// the callback alone, and becomes the error of this stream.
+FillFunction fill_function(vtx_fill_function fill, void* context) {
+  if (fill == nullptr) throw Error(EINVAL, "the function that fills the blocks is NULL");
+  return [=](std::span<std::byte> block, std::uint64_t offset) {
+    std::int64_t filled = 0;
+    guarded([&] { filled = fill(context, block.data(), block.size(), offset); }).throw_if_failed();
+    throw_if_negative(filled);
+    return static_cast<std::size_t>(filled);
+  };
+}
+
+DrainFunction drain_function(vtx_drain_function drain, void* context) {
+  if (drain == nullptr) throw Error(EINVAL, "the function that takes the blocks is NULL");
+  return [=](std::span<const std::byte> block, std::uint64_t offset) {
+    int result = 0;
+    guarded([&] { result = drain(context, block.data(), block.size(), offset); }).throw_if_failed();
+    throw_if_negative(result);
+  };
+}
+
+// The options of a C stream for one of C++, and the pool of it.
+template <typename Options>
+struct StreamSetup {
+  explicit StreamSetup(const vtx_stream_options* given)
+      : wanted(given != nullptr ? *given : vtx_stream_options{}) {
+    if (wanted.name != nullptr) options.name = wanted.name;
+    set_unless_zero(options.comeback_blocks, wanted.comeback_blocks);
+    pool = pool_or_own(wanted.pool, detail::saturating_sum(options.comeback_blocks, 1),
+                       wanted.block_bytes);
+  }
+
+  const vtx_stream_options wanted;
+  Options options;
+  std::shared_ptr<BlockPool> pool;
+};
+
+// The members of CallbackInput that must be there before its base.
+struct OwnedInput {
+  std::shared_ptr<BlockPool> pool;
+  InputStream<std::byte> stream;
+};
+
+class CallbackInput final : private OwnedInput, public StreamInput {
+ public:
+  CallbackInput(FillFunction fill, const StreamSetup<InputStreamOptions>& setup)
+      : OwnedInput{setup.pool,
+                   input_from_callback<std::byte>(*setup.pool, std::move(fill), setup.options,
+                                                  setup.wanted.length_bytes != 0
+                                                      ? std::optional(setup.wanted.length_bytes)
+                                                      : std::nullopt)},
+        StreamInput(OwnedInput::stream) {}
+};
+
+class CallbackOutput final : public vtx_output {
+ public:
+  CallbackOutput(DrainFunction drain, const StreamSetup<OutputStreamOptions>& setup)
+      : pool_(setup.pool),
+        stream_(output_to_callback<std::byte>(*pool_, std::move(drain), setup.options)) {}
+
+  OutputStreamBase& stream() noexcept override { return stream_; }
+
+ private:
+  const std::shared_ptr<BlockPool> pool_;
+  OutputStream<std::byte> stream_;
+};
+
+}  // namespace
+}  // namespace vortex::inline v0::capi
+
+int vtx_input_from_callback(vtx_fill_function fill, void* context,
+                            const vtx_stream_options* options, vtx_input** input) {
+  using namespace vortex::capi;
+  return answer_with(input, [&] {
+    return std::make_unique<CallbackInput>(fill_function(fill, context),
+                                           StreamSetup<vortex::InputStreamOptions>(options));
+  });
+}
+
+int vtx_output_to_callback(vtx_drain_function drain, void* context,
+                           const vtx_stream_options* options, vtx_output** output) {
+  using namespace vortex::capi;
+  return answer_with(output, [&] {
+    return std::make_unique<CallbackOutput>(drain_function(drain, context),
+                                            StreamSetup<vortex::OutputStreamOptions>(options));
+  });
+}

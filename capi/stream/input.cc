@@ -1,0 +1,55 @@
+#include "capi/stream/input.h"
+
+#include <cerrno>
+
+#include "capi/stream/stream_error.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+
+using vortex::capi::answer;
+
+const void* vtx_input_data(const vtx_input* input) { return input->bytes(); }
+
+int vtx_input_length(const vtx_input* input, uint64_t* bytes) {
+  return answer(*input, [&] {
+    vortex::capi::expect_place(bytes);
+    const std::optional<std::uint64_t> length = input->length_bytes();
+    if (!length) throw vortex::Error(EAGAIN, "the length of the data is known at their end");
+    *bytes = *length;
+  });
+}
+
+int vtx_input_wait_length(vtx_input* input, uint64_t* bytes) {
+  const int error = answer(*input, [&] {
+    vortex::capi::expect_place(bytes);
+    input->wait_for_length();
+  });
+  return error != 0 ? error : vtx_input_length(input, bytes);
+}
+
+int vtx_input_readable(vtx_input* input, uint64_t offset, uint64_t* end) {
+  return answer(*input, [&] {
+    vortex::capi::expect_place(end);
+    std::uint64_t readable = 0;
+    vortex::guarded([&] { readable = input->readable_bytes(offset); }).throw_if_failed();
+    *end = readable;
+  });
+}
+
+int vtx_input_prefault(vtx_input* input, uint64_t offset, size_t bytes) {
+  return answer(*input, [&] { input->prefault(offset, bytes); });
+}
+
+int vtx_input_will_need(vtx_input* input, uint64_t offset, uint64_t bytes) {
+  return answer(*input, [&] { input->will_need(offset, bytes); });
+}
+
+int vtx_input_failure(vtx_input* input) {
+  return vortex::capi::failure_of(*input, input->stream());
+}
+
+void vtx_input_cancel(vtx_input* input, int error, const char* cause) {
+  vortex::capi::cancel(input->stream(), error, cause);
+}
+
+void vtx_input_close(vtx_input* input) { delete input; }

@@ -1,0 +1,46 @@
+// An array to read of the C interface, whatever is behind it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "capi/stream/handle.h"
+#include "vortex/c.h"
+#include "vortex/input_stream.h"
+#include "vortex/stream.h"
+
+struct vtx_input : vortex::capi::Handle {
+  virtual const std::byte* bytes() const noexcept = 0;
+  virtual std::optional<std::uint64_t> length_bytes() const noexcept = 0;
+  virtual void wait_for_length() {}
+  virtual std::uint64_t readable_bytes(std::uint64_t offset) const = 0;
+  virtual void prefault(std::uint64_t offset, std::size_t bytes) = 0;
+  virtual void will_need(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
+  virtual vortex::Stream& stream() noexcept = 0;
+};
+
+namespace vortex::inline v0::capi {
+
+// One that an InputStream is behind, which a derived class or somebody else owns.
+class StreamInput : public vtx_input {
+ public:
+  explicit StreamInput(InputStreamBase& stream) noexcept : stream_(stream) {}
+
+  const std::byte* bytes() const noexcept override { return stream_.bytes(); }
+  std::optional<std::uint64_t> length_bytes() const noexcept override {
+    return stream_.length_bytes();
+  }
+  std::uint64_t readable_bytes(std::uint64_t offset) const override {
+    return stream_.readable_bytes(offset);
+  }
+  void prefault(std::uint64_t offset, std::size_t bytes) override {
+    stream_.prefault(offset, bytes);
+  }
+  Stream& stream() noexcept override { return stream_; }
+
+ private:
+  InputStreamBase& stream_;
+};
+
+}  // namespace vortex::inline v0::capi

@@ -1,0 +1,56 @@
+#include "cli/common/error_message.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "vortex/detail/stream/printable.h"
+#include "vortex/error.h"
+#include "vortex/fault/stream_error.h"
+
+namespace vortex::cli {
+namespace {
+
+// Names without blanks go without quotes, as in GNU programs.
+std::string_view without_needless_quotes(std::string_view place) {
+  if (place.size() < 3 || place.front() != '\'' || place.back() != '\'') return place;
+  const std::string_view name = place.substr(1, place.size() - 2);
+  return name.find_first_of(" \t'\"\\$`") == std::string_view::npos ? name : place;
+}
+
+// Of "writing PLACE at byte N; WAY OUT" all but the number. Empty where the cause is another.
+std::string failed_transfer(std::string_view cause, int error) {
+  constexpr std::string_view kOffset = " at byte ";
+  const bool writes = cause.starts_with("writing ");
+  const std::size_t end = cause.rfind(kOffset);
+  if ((!writes && !cause.starts_with("reading ")) || end == std::string_view::npos) return {};
+  const std::size_t begin = cause.find(' ') + 1;
+  const std::size_t way_out = cause.find("; ", end);
+  std::string text = writes ? "write failed: " : "read failed: ";
+  text += without_needless_quotes(cause.substr(begin, end - begin));
+  text += ": ";
+  text += std::strerror(error);
+  if (way_out != std::string_view::npos) text += cause.substr(way_out);
+  return text;
+}
+
+}  // namespace
+
+std::string message_for_people(const std::exception& exception) {
+  const auto* const of_stream = dynamic_cast<const StreamError*>(&exception);
+  const std::string_view plain = message_of(exception);
+  const std::string_view cause = of_stream != nullptr ? of_stream->failure().cause.view() : plain;
+  const std::string transfer = failed_transfer(cause, errno_of(exception, EIO));
+  if (!transfer.empty()) return detail::printable(transfer);
+  // Of plain calls.
+  for (const std::string_view failed : {"write failed: ", "read failed: "}) {
+    if (!plain.starts_with(failed) || errno_of(exception, 0) == 0) continue;
+    return std::string(failed) + std::string(without_needless_quotes(plain.substr(failed.size()))) +
+           ": " + std::strerror(errno_of(exception, 0));
+  }
+  // The system's word for EINVAL says nothing that the message does not say better.
+  const bool by_us = errno_of(exception, 0) == EINVAL;
+  return std::string(by_us ? message_of(exception) : std::string_view(exception.what()));
+}
+
+}  // namespace vortex::cli

@@ -1,0 +1,74 @@
+#include "cli/common/interrupt.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace vortex::cli {
+namespace {
+
+// The signal that the destructor sends to end the thread, and that the thread sends to wake the
+// thread that made the Interrupt.
+constexpr int kWake = SIGUSR2;
+constexpr long kFirstPauseMs = 50;
+constexpr long kLongestPauseMs = 10'000;
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  sigemptyset(&signals_);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+      sigaddset(&signals_, signal);
+    }
+  }
+  pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
+  struct sigaction wake {};
+  wake.sa_handler = [](int) {};  // no SA_RESTART: what waits in the kernel comes back with EINTR
+  sigaction(kWake, &wake, &action_before_);
+  // Only the thread has it blocked and waits for it.
+  sigaddset(&signals_, kWake);
+  if (thread_.start([this] { wait_for_signal(); }) != 0) restore();
+}
+
+Interrupt::~Interrupt() {
+  if (!thread_.started()) return;
+  pthread_kill(thread_.handle(), kWake);
+  thread_.join();
+  restore();
+}
+
+void Interrupt::restore() noexcept {
+  sigaction(kWake, &action_before_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+void Interrupt::wait_for_signal() noexcept {
+  long pause_ms = kFirstPauseMs;
+  for (;;) {
+    const bool requested = received_.load() != 0;
+    const timespec pause{.tv_sec = pause_ms / 1000, .tv_nsec = pause_ms % 1000 * 1'000'000};
+    if (requested) pause_ms = std::min(2 * pause_ms, kLongestPauseMs);
+    const int signal =
+        requested ? sigtimedwait(&signals_, nullptr, &pause) : sigwaitinfo(&signals_, nullptr);
+    if (signal == kWake) return;
+    if (signal > 0) {
+      received_.store(signal);
+      source_.request_stop();
+    }
+    if (received_.load() != 0) pthread_kill(maker_, kWake);
+  }
+}
+
+void Interrupt::end_process_by(int signal) noexcept {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  kill(getpid(), signal);
+  // The first process of a container outlives that; this is how a shell would tell.
+  _exit(128 + signal);
+}
+
+}  // namespace vortex::cli

@@ -1,0 +1,262 @@
+#include "cli/gnu/marked_output.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <wchar.h>
+#include <wctype.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <cwchar>
+#include <system_error>
+#include <utility>
+
+namespace vortex::cli {
+namespace {
+
+constexpr std::size_t kBatch = std::size_t{64} << 10;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Returns an errno value, or 0.
+int write_all(int file, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+// The locale of the calling thread.
+class ThreadLocale {
+ public:
+  explicit ThreadLocale(::locale_t locale) : before_(uselocale(locale)) {}
+  ~ThreadLocale() { uselocale(before_); }
+  ThreadLocale(const ThreadLocale&) = delete;
+  ThreadLocale& operator=(const ThreadLocale&) = delete;
+
+ private:
+  const ::locale_t before_;
+};
+
+}  // namespace
+
+KeyMarks::KeyMarks(const LineKeyOptions& options, const KeyLocale& locale)
+    : locale_(locale),
+      fields_(locale, options.separator),
+      lines_decide_(!options.stable && !options.unique) {
+  std::vector<KeySpecification> given;
+  for (const std::string& text : options.keys) given.push_back(parse_key_specification(text));
+  keys_ = complete_keys(given, parse_key_flags(options.letters));
+}
+
+void KeyMarks::append(std::string_view line, std::string& text) const {
+  const ThreadLocale locale(locale_.handle());
+  const std::size_t begin = text.size();
+  text += line;
+  std::replace(text.begin() + static_cast<std::ptrdiff_t>(begin), text.end(), '\t', '>');
+  text += '\n';
+  for (const KeySpecification& key : keys_) {
+    const std::string_view part = part_that_counts(line, key);
+    mark(width(line.substr(0, static_cast<std::size_t>(part.data() - line.data()))), width(part),
+         text);
+  }
+  if (keys_.empty() || lines_decide_) mark(0, width(line), text);
+}
+
+// A number or a month is as long as it is understood.
+std::string_view KeyMarks::part_that_counts(std::string_view line,
+                                            const KeySpecification& key) const {
+  std::string room;
+  KeyBytes unused(room);
+  const std::string_view found = fields_.find(line, key, unused);
+  const KeyFlags& flags = key.flags;
+  const bool number = flags.numeric || flags.human_numeric || flags.general_numeric;
+  if (!number && !flags.month) return found;
+  std::string_view rest = locale_.without_leading_blanks(found);
+  if (found.empty()) {
+    // Blanks behind the beginning are passed even where the key ends in front of it.
+    const auto begin = static_cast<std::size_t>(found.data() - line.data());
+    KeySpecification from_line{.end_field = key.end_field, .end_byte = key.end_byte};
+    from_line.flags.skip_end_blanks = flags.skip_end_blanks;
+    if (fields_.find(line, from_line, unused).size() < begin) {
+      rest = locale_.without_leading_blanks(line.substr(begin)).substr(0, 0);
+    }
+  }
+  if (flags.month) {
+    std::size_t bytes = 0;
+    for (const KeyLocale::Month& month : locale_.months()) {
+      const bool begins = rest.size() >= month.name.size() &&
+                          std::equal(month.name.begin(), month.name.end(), rest.begin(),
+                                     [&](char a, char b) { return locale_.to_upper(b) == a; });
+      if (begins) bytes = month.name.size();
+    }
+    return rest.substr(0, bytes);
+  }
+  if (flags.general_numeric) {
+    const std::string copy(rest);  // a NUL ends it
+    char* stop = nullptr;
+    strtold_l(copy.c_str(), &stop, locale_.handle());
+    return rest.substr(0, static_cast<std::size_t>(stop - copy.c_str()));
+  }
+  return rest.substr(0, number_bytes(rest, flags.human_numeric));
+}
+
+// A separator or a point at the end is no part of a number; a unit behind one is.
+std::size_t KeyMarks::number_bytes(std::string_view text, bool with_unit) const {
+  const auto at = [&](std::size_t i) { return i < text.size() ? text[i] : '\0'; };
+  const auto separates = [&](std::size_t i) {
+    return i < text.size() && static_cast<unsigned char>(text[i]) == locale_.thousands_separator();
+  };
+  std::size_t i = at(0) == '-' ? 1 : 0;
+  bool digits = false;
+  bool separator_last = false;
+  while (is_digit(at(i))) {
+    digits = true;
+    ++i;
+    separator_last = separates(i);
+    if (separator_last) ++i;
+  }
+  if (separator_last) {
+    --i;
+  } else if (at(i) == locale_.decimal_point() && i < text.size()) {
+    std::size_t behind = i + 1;
+    while (is_digit(at(behind))) {
+      digits = true;
+      ++behind;
+    }
+    i = behind;
+  }
+  if (!digits) return 0;
+  constexpr std::string_view kUnits = "EGKMPTYZk";
+  if (with_unit && i < text.size() && kUnits.find(text[i]) != kUnits.npos) ++i;
+  return i;
+}
+
+// Columns of a terminal, one for a tab.
+std::size_t KeyMarks::width(std::string_view text) const {
+  std::size_t width = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\t'));
+  std::mbstate_t state{};
+  while (!text.empty()) {
+    const auto c = static_cast<unsigned char>(text.front());
+    if (c >= 0x20 && c < 0x7f && std::mbsinit(&state)) {
+      ++width;
+      text.remove_prefix(1);
+      continue;
+    }
+    wchar_t wide = 0;
+    std::size_t bytes = std::mbrtowc(&wide, text.data(), text.size(), &state);
+    if (bytes == static_cast<std::size_t>(-1)) {
+      state = {};
+      ++width;
+      bytes = 1;
+    } else if (bytes == static_cast<std::size_t>(-2)) {
+      return width + 1;
+    } else {
+      bytes = std::max<std::size_t>(bytes, 1);
+      const int columns = wcwidth(wide);
+      width += columns >= 0 ? static_cast<std::size_t>(columns)
+                            : (iswcntrl(static_cast<wint_t>(wide)) != 0 ? 0 : 1);
+    }
+    text.remove_prefix(bytes);
+  }
+  return width;
+}
+
+void KeyMarks::mark(std::size_t offset, std::size_t width, std::string& text) const {
+  text.append(offset, ' ');
+  if (width == 0) {
+    text += "^ no match for key";
+  } else {
+    text.append(width, '_');
+  }
+  text += '\n';
+}
+
+MarkedOutput::MarkedOutput(KeyMarks marks, char delimiter)
+    : marks_(std::move(marks)), delimiter_(delimiter) {
+  std::array<int, 2> ends{};
+  output_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (output_ < 0) throw std::system_error(errno, std::generic_category(), "standard output");
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    const int error = errno;
+    close(output_);
+    throw std::system_error(error, std::generic_category(), "a pipe");
+  }
+  pipe_ = ends[0];
+  dup2(ends[1], STDOUT_FILENO);
+  close(ends[1]);
+  try {
+    thread_ = std::thread([this] { pass_on(); });
+  } catch (const std::system_error&) {
+    collect();
+  }
+}
+
+// Without a thread the marks are made when all is there: what comes is kept in memory.
+void MarkedOutput::collect() {
+  const int kept = memfd_create("vortex-marks", MFD_CLOEXEC);
+  const int error = errno;
+  dup2(kept >= 0 ? kept : output_, STDOUT_FILENO);
+  close(pipe_);
+  pipe_ = kept;
+  if (kept >= 0) return;
+  close(output_);
+  throw std::system_error(error, std::generic_category(), "memory for marked lines");
+}
+
+MarkedOutput::~MarkedOutput() { end(); }
+
+// What comes is read to the end even if it cannot be written: the sort must not wait, or be killed
+// for a pipe that nobody reads.
+void MarkedOutput::pass_on() noexcept {
+  std::string batch(kBatch, '\0');
+  std::string line;
+  std::string text;
+  for (;;) {
+    const ssize_t count = read(pipe_, batch.data(), batch.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    std::string_view left(batch.data(), static_cast<std::size_t>(count));
+    while (!left.empty()) {
+      const std::size_t end = left.find(delimiter_);
+      line += left.substr(0, end);
+      if (end == left.npos) break;
+      marks_.append(line, text);
+      line.clear();
+      left.remove_prefix(end + 1);
+      if (text.size() < kBatch) continue;
+      if (error_ == 0) error_ = write_all(output_, text);
+      text.clear();
+    }
+  }
+  if (error_ == 0) error_ = write_all(output_, text);
+}
+
+void MarkedOutput::end() noexcept {
+  if (ended_) return;
+  ended_ = true;
+  dup2(output_, STDOUT_FILENO);  // the pipe has no other end
+  if (thread_.joinable()) {
+    thread_.join();
+  } else {
+    lseek(pipe_, 0, SEEK_SET);
+    pass_on();
+  }
+  close(output_);
+  close(pipe_);
+}
+
+void MarkedOutput::finish() {
+  end();
+  if (error_ != 0) throw std::system_error(error_, std::generic_category(), "write failed");
+}
+
+}  // namespace vortex::cli

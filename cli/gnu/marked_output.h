@@ -1,0 +1,68 @@
+// The output of a sort with its keys underlined, as `sort --debug` writes it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "lines/fields/field_finder.h"
+#include "lines/fields/key_locale.h"
+#include "lines/fields/key_specification.h"
+#include "vortex/line_key.h"
+
+namespace vortex::cli {
+
+// Shows which bytes of a line are its keys. One thread at a time.
+class KeyMarks {
+ public:
+  // The locale must outlive this. Throws Error(EINVAL) for keys that line_order() refuses.
+  KeyMarks(const LineKeyOptions& options, const KeyLocale& locale);
+
+  // Appends the line, with > for each tab and a newline, and below it a line for each key: blanks,
+  // and underscores where the key is.
+  void append(std::string_view line, std::string& text) const;
+
+ private:
+  std::string_view part_that_counts(std::string_view line, const KeySpecification& key) const;
+  std::size_t number_bytes(std::string_view text, bool with_unit) const;
+  std::size_t width(std::string_view text) const;
+  void mark(std::size_t offset, std::size_t width, std::string& text) const;
+
+  const KeyLocale& locale_;
+  const LineFields fields_;
+  std::vector<KeySpecification> keys_;
+  bool lines_decide_;
+};
+
+// While it is there, what is written to standard output, lines of whatever length, goes through the
+// marks.
+class MarkedOutput {
+ public:
+  // Throws std::system_error.
+  MarkedOutput(KeyMarks marks, char delimiter);
+  // As finish(), without a word.
+  ~MarkedOutput();
+  MarkedOutput(const MarkedOutput&) = delete;
+  MarkedOutput& operator=(const MarkedOutput&) = delete;
+
+  // No more comes: standard output is what it was before. Throws std::system_error when something
+  // could not be written.
+  void finish();
+
+ private:
+  void collect();
+  void pass_on() noexcept;
+  void end() noexcept;
+
+  const KeyMarks marks_;
+  const char delimiter_;
+  int output_ = -1;  // where standard output led
+  int pipe_ = -1;    // its end to read from, or the memory where there is no thread
+  int error_ = 0;    // of writing
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace vortex::cli

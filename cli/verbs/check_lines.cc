@@ -1,0 +1,106 @@
+#include "cli/verbs/check_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/common/interrupt.h"
+#include "cli/common/progress_line.h"
+#include "cli/records/line_options.h"
+#include "vortex/detail/stream/printable.h"
+#include "vortex/error.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::cli {
+namespace {
+
+// Of the record that a message shows.
+constexpr std::size_t kMostShown = 120;
+
+LineSortOptions line_check_options(const CheckOptions& options) {
+  const auto refuse = [](bool given, const char* name) {
+    if (!given) return;
+    throw Error(EINVAL, fmt::format("{} is for records of one length, not for lines", name));
+  };
+  refuse(!options.records.form.empty(), "--form");
+  refuse(!options.records.record.empty(), "--record");
+  refuse(options.combine, "--combine");
+  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
+    throw Error(EINVAL, "standard input can be read once only");
+  }
+  LineSortOptions what;
+  what.framing = line_framing(options.lines);
+  what.order = parse_line_order(options.lines, options.records.keys, options.inputs,
+                                options.records.reverse, options.stable, options.unique);
+  what.inputs = options.inputs;
+  what.header_records = options.lines.header;
+  return what;
+}
+
+std::string name_of(const std::string& input) { return input == "-" ? "standard input" : input; }
+
+void print_json(const LineSortReport& report, const std::optional<LineDisorder>& disorder) {
+  nlohmann::ordered_json json = {
+      {"kind", "vortex check of lines"}, {"records", report.records_in},
+      {"bytes", report.input_bytes},     {"invalid_records", report.invalid_records},
+      {"sorted", !disorder.has_value()},
+  };
+  if (disorder) {
+    json["disorder"] = {{"input", detail::printable(name_of(disorder->input))},
+                        {"record", disorder->record},
+                        {"offset", disorder->offset}};
+  }
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print(const LineSortReport& report, const std::optional<LineDisorder>& disorder) {
+  fmt::print("records    {}{}\nbytes      {} ({})\n", report.records_in,
+             disorder ? ", up to the first that is out of order" : "", report.input_bytes,
+             format_bytes(report.input_bytes));
+  if (report.invalid_records != 0) {
+    fmt::print("invalid    {} records, whose quotes are not as RFC 4180 has them\n",
+               report.invalid_records);
+  }
+  fmt::print("sorted     {}\n", disorder ? "no" : "yes");
+}
+
+std::string shown(const std::string& text) {
+  return detail::printable(text.substr(0, kMostShown)) + (text.size() > kMostShown ? "..." : "");
+}
+
+}  // namespace
+
+int check_lines(const CheckOptions& options) {
+  LineSortOptions what = line_check_options(options);
+  Interrupt interrupt;
+  what.resources.stop = interrupt.token();
+  LineSortReport report;
+  ProgressLine line("vortex check", options.progress);
+  if (line.wanted()) {
+    what.resources.progress = [&line](const SortProgress& now) {
+      line.show("checking", now.bytes, now.phase_bytes);
+    };
+  }
+  const std::optional<LineDisorder> disorder =
+      interrupt.end_process_or([&] { return vortex::check_lines(what, &report); });
+  line.finish();
+  if (options.json) {
+    print_json(report, disorder);
+  } else {
+    print(report, disorder);
+  }
+  warn_of_unclosed(report);
+  if (!disorder) return kExitGood;
+  fmt::print(stderr, "vortex check: not sorted: record {} of '{}' (byte {}) {}: {}\n",
+             disorder->record, detail::printable(name_of(disorder->input)), disorder->offset,
+             options.unique ? "must come before the record before it, or is equal to it"
+                            : "belongs before the record before it",
+             shown(disorder->text));
+  return kExitNotSorted;
+}
+
+}  // namespace vortex::cli

@@ -1,0 +1,143 @@
+// vortex sort: files of records in order.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/common/interrupt.h"
+#include "cli/common/open_files.h"
+#include "cli/common/progress_line.h"
+#include "cli/verbs/sort_lines.h"
+#include "cli/verbs/sort_options.h"
+#include "cli/verbs/sort_report.h"
+#include "cli/verbs/verbs.h"
+#include "sort/job/disk_bound.h"
+#include "vortex/error.h"
+#include "vortex/external_sort.h"
+#include "vortex/sort_resources.h"
+
+namespace vortex::cli {
+namespace {
+
+RecordFormat format_of(const SortOptions& options) {
+  if (options.records.empty()) {
+    throw Error(EINVAL,
+                "how long is a record? Give --record BYTES, or --form; for text, --lines or --csv");
+  }
+  return parse_record_options(options.records, "");
+}
+
+ExternalSortOptions external_sort_options(const SortOptions& options) {
+  expect_places(options);
+  ExternalSortOptions result{.format = format_of(options)};
+  result.inputs = options.inputs;
+  result.output = options.output;
+  result.resources = sort_resources(options);
+  result.unique = options.unique;
+  result.merge_inputs = options.merge;
+  result.trace = options.trace;
+  return result;
+}
+
+void print_json(const SortPlan& plan) {
+  nlohmann::ordered_json json = {
+      {"kind", "vortex sort plan"},
+      {"input_bytes", known(plan.request.bytes)},
+      {"record_bytes", plan.request.record_bytes},
+      {"memory_bytes", plan.request.memory_bytes},
+      {"block_bytes", plan.block_bytes},
+      {"pool_blocks", plan.pool_blocks},
+  };
+  if (plan.merged_inputs != 0) {
+    json["merged_inputs"] = plan.merged_inputs;
+    json["inputs_at_a_time"] = plan.plain_merge_order();
+    json["passes"] = plan.passes;
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  json.update(nlohmann::ordered_json{
+      {"buckets", plan.formation.buckets},
+      {"bucket_blocks", plan.bucket_blocks},
+      {"scratch_bytes", plan.formation.scratch_bytes},
+      {"forecast_memory_bytes", plan.forecast_memory_bytes},
+      {"least_run_bytes", plan.least_run_bytes()},
+      {"in_memory", plan.in_memory()},
+  });
+  if (!plan.in_memory()) {
+    const MergeBuffers buffers = plan.merge_buffers(plan.merge_order);
+    const bool length_known = plan.request.bytes.has_value();
+    json["most_runs"] = known(length_known ? std::optional(plan.runs) : std::nullopt);
+    json["passes"] = known(length_known ? std::optional<std::uint64_t>(plan.passes) : std::nullopt);
+    json["merge_order"] = plan.merge_order;
+    json["read_buffers"] = buffers.read_buffers;
+    json["write_requests"] = buffers.writer.write_behind;
+    json["write_request_bytes"] = buffers.writer.request_bytes;
+    json["prefetch"] = prefetch_kind_name(plan.request.prefetch);
+    json["disks"] = plan.request.disks;
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
+                const std::optional<DiskBound>& bound) {
+  nlohmann::ordered_json json = {
+      {"kind", "vortex sort"},
+      {"format", to_string(*what.format)},
+      {"records_in", report.records_in},
+      {"records_out", report.records_out},
+      {"record_bytes", report.record_bytes},
+      {"memory_bytes", what.resources.memory_bytes},
+      {"block_bytes", report.plan.block_bytes},
+  };
+  add_report(json, report, bound);
+  fmt::print(out, "{}\n", json.dump(2));
+}
+
+void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
+           const std::optional<DiskBound>& bound) {
+  fmt::print(out, "{}", to_string(report.plan));
+  fmt::print(out, "sorted          {} {}, {}\n", report.records_in, to_string(*what.format),
+             format_bytes(report.input_bytes));
+  if (what.unique) fmt::print(out, "left            {} records\n", report.records_out);
+  print_report(out, report, bound);
+}
+
+}  // namespace
+
+int sort(const SortOptions& options) {
+  if (options.lines.wanted()) return sort_lines(options);
+  expect_no_line_options(options.lines);
+  ExternalSortOptions what = external_sort_options(options);
+  std::FILE* const out = options.output == "-" ? stderr : stdout;
+  allow_many_open_files();
+  // Made before a plan that is only shown, too: its thread takes address space, which is then gone
+  // for that plan as it is for the sort.
+  Interrupt interrupt;
+  what.resources.stop = interrupt.token();
+  interrupt.end_process_or([&] {
+    if (options.plan) {
+      const SortPlan plan = plan_external_sort(what);
+      if (options.json) {
+        print_json(plan);
+      } else {
+        fmt::print("{}", to_string(plan));
+      }
+      return;
+    }
+    ProgressLine line("vortex sort", options.progress);
+    if (line.wanted())
+      what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
+    std::optional<DiskBound> disks;
+    if (options.bound) disks.emplace(what);
+    const ExternalSortReport report = external_sort(what);
+    line.finish();
+    if (options.json) print_json(out, what, report, disks);
+    if (options.verbose) print(stderr, what, report, disks);
+  });
+  return kExitGood;
+}
+
+}  // namespace vortex::cli

@@ -1,0 +1,146 @@
+#include "cli/verbs/sort_lines.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/common/interrupt.h"
+#include "cli/common/open_files.h"
+#include "cli/common/progress_line.h"
+#include "cli/records/line_options.h"
+#include "cli/verbs/sort_options.h"
+#include "cli/verbs/sort_report.h"
+#include "lines/job/small_line_files.h"
+#include "sort/job/disk_bound.h"
+#include "vortex/error.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::cli {
+namespace {
+
+// Options of records alone, where lines are sorted.
+void expect_options_for_lines(const SortOptions& options) {
+  const auto refuse = [](bool given, const char* name) {
+    if (given) {
+      throw Error(EINVAL, fmt::format("{} is for records of one length, not for lines", name));
+    }
+  };
+  refuse(!options.records.form.empty(), "--form");
+  refuse(!options.records.record.empty(), "--record");
+}
+
+LineSortOptions line_sort_options(const SortOptions& options) {
+  expect_places(options);
+  expect_options_for_lines(options);
+  LineSortOptions result;
+  result.framing = line_framing(options.lines);
+  result.order = parse_line_order(options.lines, options.records.keys, options.inputs,
+                                  options.records.reverse, options.stable, options.unique);
+  result.inputs = options.inputs;
+  result.output = options.output;
+  result.header_records = options.lines.header;
+  result.merge_inputs = options.merge;
+  result.trace = options.trace;
+  result.resources = sort_resources(options);
+  return result;
+}
+
+void print_json(const LineSortPlan& plan) {
+  nlohmann::ordered_json json = {
+      {"kind", "vortex plan of a sort of lines"},
+      {"input_bytes", known(plan.input_bytes)},
+      {"memory_bytes", plan.memory_bytes},
+      {"threads", plan.threads},
+      {"request_cost_bytes", plan.request_cost_bytes},
+      {"block_bytes", plan.block_bytes},
+      {"pool_blocks", plan.pool_blocks},
+      {"arena_bytes", plan.arena_bytes},
+      {"longest_record", plan.longest_record},
+      {"merge_order", plan.merge_order},
+      {"prefetch", prefetch_kind_name(plan.prefetch)},
+      {"disks", plan.disks},
+  };
+  if (plan.merged_inputs != 0) {
+    json["merged_inputs"] = plan.merged_inputs;
+    json["inputs_in_blocks"] = plan.inputs_in_blocks;
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+int show_plan(const LineSortOptions& what, bool as_json) {
+  allow_many_open_files();
+  const LineSortPlan plan = plan_line_sort(what);
+  if (as_json) {
+    print_json(plan);
+  } else {
+    fmt::print("{}", to_string(plan));
+  }
+  return kExitGood;
+}
+
+void print_json(std::FILE* out, const LineSortReport& report,
+                const std::optional<DiskBound>& bound) {
+  nlohmann::ordered_json json = {
+      {"kind", "vortex sort of lines"},      {"records_in", report.records_in},
+      {"records_out", report.records_out},   {"input_bytes", report.input_bytes},
+      {"output_bytes", report.output_bytes}, {"invalid_records", report.invalid_records},
+      {"merge_parts", report.merge_parts},
+  };
+  add_report(json, report, bound);
+  fmt::print(out, "{}\n", json.dump(2));
+}
+
+void print(std::FILE* out, const std::optional<LineSortPlan>& plan, const LineSortReport& report,
+           const std::optional<DiskBound>& bound) {
+  if (plan) fmt::print(out, "{}", to_string(*plan));
+  fmt::print(out, "sorted          {} lines, {}\n", report.records_in,
+             format_bytes(report.input_bytes));
+  if (report.records_out != report.records_in) {
+    fmt::print(out, "left            {} lines\n", report.records_out);
+  }
+  if (report.invalid_records != 0) {
+    fmt::print(out, "invalid         {} records, whose quotes are not as RFC 4180 has them\n",
+               report.invalid_records);
+  }
+  print_report(out, report, bound);
+}
+
+// For all sizes.
+LineSortReport sort_any(LineSortOptions& what, SmallLineFiles& small, ProgressLine& line) {
+  allow_many_open_files();
+  Interrupt interrupt;
+  what.resources.stop = interrupt.token();
+  return interrupt.end_process_or([&] {
+    if (line.wanted())
+      what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
+    const LineSortReport report = vortex::sort_lines(what, small.begun());
+    line.finish();
+    return report;
+  });
+}
+
+}  // namespace
+
+int sort_lines(const SortOptions& options) {
+  LineSortOptions what = line_sort_options(options);
+  if (options.plan) return show_plan(what, options.json);
+  std::optional<DiskBound> disks;
+  if (options.bound) disks.emplace(what);
+  ProgressLine line("vortex sort", options.progress);
+  // A signal ends the process then as it ends any other.
+  SmallLineFiles small(what);
+  const std::optional<LineSortReport> done = options.progress ? std::nullopt : small.sort();
+  // Of inputs that may be written over. What is small needs no plan.
+  std::optional<LineSortPlan> plan;
+  if (options.verbose && !done) plan = plan_line_sort(what);
+  const LineSortReport report = done ? *done : sort_any(what, small, line);
+  warn_of_unclosed(report);
+  if (options.json) print_json(options.output == "-" ? stderr : stdout, report, disks);
+  if (options.verbose) print(stderr, plan, report, disks);
+  return kExitGood;
+}
+
+}  // namespace vortex::cli

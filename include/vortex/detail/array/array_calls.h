@@ -1,0 +1,49 @@
+// What argsort.h, select.h and chunked_sort.h have compiled once, in the library.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "vortex/detail/record/key_source.h"
+#include "vortex/detail/stream/export.h"
+
+namespace vortex::inline v0::detail {
+
+// The places are integers of 4 and of 8 bytes.
+VORTEX_EXPORT void argsort_32(const KeySource& keys, std::size_t count, void* places,
+                              unsigned threads);
+VORTEX_EXPORT void argsort_64(const KeySource& keys, std::size_t count, void* places,
+                              unsigned threads);
+
+// An array of as many values as there are keys, of so many bytes each.
+struct Column {
+  void* values;
+  std::size_t bytes;
+};
+VORTEX_EXPORT void sort_by_key(void* keys, const NumberForm& form, std::size_t count,
+                               std::span<const Column> columns, unsigned threads);
+
+// Records of `bytes` bytes, and their keys, which stay those of the records when these move.
+struct Selection {
+  void* records;
+  std::size_t bytes;
+  std::size_t count;
+  KeySource keys;
+  const NumberForm* numbers;  // null: the records are none
+  unsigned threads;
+};
+VORTEX_EXPORT void select(const Selection& selection, std::size_t k);
+VORTEX_EXPORT void partial_sort(const Selection& selection, std::size_t k);
+
+// An array of so many bytes.
+struct WholeChunk {
+  void* begin;
+  std::size_t bytes;
+};
+// Calls sort(together) with the chunks copied to one array, which it copies back. A single one is
+// sorted where it is.
+VORTEX_EXPORT void sort_joined(std::span<const WholeChunk> chunks, unsigned threads,
+                               const std::function<void(void* together)>& sort);
+
+}  // namespace vortex::inline v0::detail

@@ -1,0 +1,139 @@
+// Sorts records by keys that are strings of bytes, eight of them at a time.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <ranges>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "vortex/detail/record/key.h"
+
+namespace vortex::inline v0::detail {
+
+template <typename T>
+concept ByteLike = std::same_as<T, char> || std::same_as<T, unsigned char> ||
+    std::same_as<T, signed char> || std::same_as<T, char8_t> || std::same_as<T, std::byte>;
+
+// std::string_view, std::array<unsigned char, 10>, std::span<const std::byte> and the like.
+template <typename Key>
+concept ByteStringKey =
+    std::ranges::contiguous_range<const Key> && std::ranges::sized_range<const Key> &&
+    ByteLike<std::remove_cv_t<std::ranges::range_value_t<const Key>>>;
+
+// Orders keys as std::memcmp() does, and one that is the beginning of another before it. Each level
+// sorts records by eight bytes of their keys, as numbers; those whose eight bytes are equal are
+// sorted by the next ones, few of them by comparing.
+template <typename T, typename KeyFunction>
+class ByteKeySort {
+ public:
+  // `sort_by_number(records, number)` sorts stably, in the order that is asked for, by
+  // number(record), a std::uint64_t.
+  ByteKeySort(KeyFunction key, Order order) : key_(std::move(key)), order_(order) {}
+
+  // Throws what sort_by_number does and std::bad_alloc; the records are all there then, in any
+  // order.
+  template <typename SortByNumber>
+  void run(std::span<T> records, const SortByNumber& sort_by_number) {
+    std::vector<Group> groups = {{records, 0}};
+    while (!groups.empty()) {
+      const std::span<T> group = groups.back().records;
+      const std::size_t word = groups.back().word;
+      groups.pop_back();
+      if (group.size() <= kFew) {
+        sort_few(group, word);
+        continue;
+      }
+      sort_by_number(group, [&](const T& record) { return word_of(record, word); });
+      for (std::size_t begin = 0; begin < group.size();) {
+        const std::uint64_t here = word_of(group[begin], word);
+        std::size_t end = begin + 1;
+        while (end < group.size() && word_of(group[end], word) == here) ++end;
+        const std::span<T> equal = group.subspan(begin, end - begin);
+        begin = end;
+        if (equal.size() == 1) continue;
+        if (equal.size() <= kFew) {
+          sort_few(equal, word);
+        } else if (any_beyond(equal, word)) {
+          groups.push_back({equal, word + 1});
+        } else {
+          // Bytes that are not there count as 0 until here.
+          sort_by_number(equal, [&](const T& record) { return bytes_of(record).size(); });
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFew = 24;
+  static constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+  struct Group {
+    std::span<T> records;
+    std::size_t word;  // the first that they may differ in
+  };
+  // A key, which may be a temporary object, as long as this is.
+  class Bytes {
+   public:
+    explicit Bytes(const KeyFunction& key, const T& record) : key_(std::invoke(key, record)) {}
+    const unsigned char* data() const {
+      return reinterpret_cast<const unsigned char*>(std::ranges::data(std::as_const(key_)));
+    }
+    std::uint64_t size() const { return std::ranges::size(std::as_const(key_)); }
+
+   private:
+    std::invoke_result_t<const KeyFunction&, const T&> key_;
+  };
+
+  Bytes bytes_of(const T& record) const { return Bytes(key_, record); }
+
+  std::uint64_t word_of(const T& record, std::size_t word) const {
+    const Bytes bytes = bytes_of(record);
+    const std::size_t at = word * kWord;
+    unsigned char eight[kWord] = {};
+    if (at < bytes.size()) {
+      std::memcpy(eight, bytes.data() + at, std::min<std::size_t>(kWord, bytes.size() - at));
+    }
+    std::uint64_t number = 0;
+    for (const unsigned char byte : eight) number = number << 8 | byte;
+    return number;
+  }
+
+  bool any_beyond(std::span<T> records, std::size_t word) const {
+    return std::any_of(records.begin(), records.end(), [&](const T& record) {
+      return bytes_of(record).size() > (word + 1) * kWord;
+    });
+  }
+
+  bool before(const T& left, const T& right, std::size_t word) const {
+    const Bytes a = bytes_of(left), b = bytes_of(right);
+    const std::size_t common = std::min<std::size_t>(a.size(), b.size());
+    const std::size_t at = std::min(word * kWord, common);
+    const int order = common == at ? 0 : std::memcmp(a.data() + at, b.data() + at, common - at);
+    return order != 0 ? order < 0 : a.size() < b.size();
+  }
+
+  // By insertion, which is stable. The words before `word` are equal.
+  void sort_few(std::span<T> records, std::size_t word) const {
+    const auto belongs_before = [&](const T& left, const T& right) {
+      return order_ == Order::kAscending ? before(left, right, word) : before(right, left, word);
+    };
+    for (std::size_t i = 1; i < records.size(); ++i) {
+      const T record = records[i];
+      std::size_t to = i;
+      for (; to > 0 && belongs_before(record, records[to - 1]); --to) records[to] = records[to - 1];
+      records[to] = record;
+    }
+  }
+
+  const KeyFunction key_;
+  const Order order_;
+};
+
+}  // namespace vortex::inline v0::detail

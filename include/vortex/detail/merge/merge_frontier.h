@@ -1,0 +1,166 @@
+// What a merge may take before it needs another block.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "vortex/detail/merge/order_rules.h"
+#include "vortex/record_order.h"
+
+namespace vortex::inline v0::detail {
+
+// The last records of the blocks that are there bound what can be merged: what lies up to the least
+// of them, in the order (key, input), needs no further block, and then the input that this record
+// belongs to enters its next one. So blocks are needed in the order of their last records, in which
+// a merge that takes record by record needs them.
+//
+// For one thread; what lies in front of the frontier any thread may read, until it is done with.
+template <OrderRules R>
+class MergeFrontier {
+ public:
+  MergeFrontier(const R& rules, std::span<const MergeInput> inputs, const MergeRoom& room)
+      : rules_(rules),
+        block_bytes_(room.block_bytes),
+        window_blocks_(room.window_blocks),
+        parts_(inputs.begin(), inputs.end()) {
+    assert(window_blocks_ >= blocks_for_records(block_bytes_, rules_.record_bytes()));
+    inputs_.reserve(inputs.size());
+    for (MergeInput& part : parts_) {
+      inputs_.push_back({.begin = part.begin, .records = part.records, .done_up_to = part.begin});
+      part.records = 0;
+    }
+  }
+
+  // Touches the first block of each input.
+  void start() noexcept {
+    for (Input& input : inputs_) enter_block(input);
+    find_bound();
+  }
+
+  // What is in front of the frontier and not taken, of each input; and how many records that are.
+  std::span<const MergeInput> parts() const noexcept { return parts_; }
+  std::uint64_t records() const noexcept { return records_; }
+  // The last record that may be in front of it; null: there is no block to enter.
+  const std::byte* bound() const noexcept {
+    return entering_ == nullptr ? nullptr : entering_->last.record;
+  }
+
+  // Takes so many records of each part, and says what these are. Returns their sum.
+  std::uint64_t take(std::span<const std::uint64_t> counts, std::span<MergeInput> taken) noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      taken[i] = {parts_[i].begin, counts[i]};
+      parts_[i].begin += counts[i] * rules_.record_bytes();
+      parts_[i].records -= counts[i];
+      sum += counts[i];
+    }
+    records_ -= sum;
+    return sum;
+  }
+  // Nobody reads these any more, nor what was taken before.
+  void done_with(std::span<const MergeInput> taken) noexcept {
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      inputs_[i].done_up_to = taken[i].begin + taken[i].records * rules_.record_bytes();
+    }
+  }
+
+  // Whether there is a block to enter, and nothing is needed of the one that then goes. Where there
+  // is one to enter, that is so at the latest when nothing is left in front of the frontier and all
+  // is done with that was taken.
+  bool may_enter() const noexcept {
+    if (entering_ == nullptr) return false;
+    const std::uint64_t stay_from = block_to_enter(*entering_) + 1;
+    if (stay_from <= window_blocks_) return true;
+    return static_cast<std::uint64_t>(entering_->done_up_to - entering_->begin) >=
+           (stay_from - window_blocks_) * block_bytes_;
+  }
+  // Touches that block.
+  void enter() noexcept {
+    enter_block(*entering_);
+    find_bound();
+  }
+
+ private:
+  struct Input {
+    const std::byte* begin = nullptr;
+    std::uint64_t records = 0;
+    const std::byte* done_up_to = nullptr;
+    std::uint64_t there = 0;  // records up to the end of the newest block
+    std::uint64_t end = 0;    // of those in front of the frontier
+    KeyedRecord last = {};    // of those that are there
+  };
+
+  KeyedRecord record(const Input& input, std::uint64_t index) const noexcept {
+    return with_bits(rules_, input.begin + index * rules_.record_bytes());
+  }
+  // The block that the first record ends in that is not there yet.
+  std::uint64_t block_to_enter(const Input& input) const noexcept {
+    return ((input.there + 1) * rules_.record_bytes() - 1) / block_bytes_;
+  }
+
+  void enter_block(Input& input) noexcept {
+    if (input.there == input.records) return;
+    const std::uint64_t block = block_to_enter(input);
+    const std::byte* const last_byte = input.begin + (input.there + 1) * rules_.record_bytes() - 1;
+    static_cast<void>(*static_cast<const volatile std::byte*>(last_byte));
+    input.there = std::min((block + 1) * block_bytes_ / rules_.record_bytes(), input.records);
+    input.last = record(input, input.there - 1);
+  }
+
+  void find_bound() noexcept {
+    entering_ = nullptr;
+    for (Input& input : inputs_) {
+      if (input.there == input.records) continue;
+      if (entering_ == nullptr || less(rules_, input.last, entering_->last)) entering_ = &input;
+    }
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      Input& input = inputs_[i];
+      const std::uint64_t end =
+          entering_ == nullptr || &input == entering_ ? input.there : end_up_to(*entering_, input);
+      const std::uint64_t more = end - std::exchange(input.end, end);
+      parts_[i].records += more;
+      records_ += more;
+    }
+  }
+
+  // The end of those records of an input that are not behind the last one of another. Mostly few of
+  // the many records that are there come in front of it since the last call.
+  std::uint64_t end_up_to(const Input& bounding, const Input& input) const noexcept {
+    const auto is_up_to = [&](std::uint64_t index) {
+      const KeyedRecord here = record(input, index);
+      return &input < &bounding ? !less(rules_, bounding.last, here)
+                                : less(rules_, here, bounding.last);
+    };
+    std::uint64_t first = input.end, last = input.there, width = 1;
+    while (width < last - first && is_up_to(first + width - 1)) {
+      first += width;
+      width *= 2;
+    }
+    last = std::min(last, first + width);
+    while (first < last) {
+      const std::uint64_t middle = std::midpoint(first, last);
+      if (is_up_to(middle)) {
+        first = middle + 1;
+      } else {
+        last = middle;
+      }
+    }
+    return first;
+  }
+
+  const R rules_;
+  const std::size_t block_bytes_;
+  const std::size_t window_blocks_;
+  std::vector<Input> inputs_;
+  std::vector<MergeInput> parts_;
+  std::uint64_t records_ = 0;
+  Input* entering_ = nullptr;  // whose last record is the bound
+};
+
+}  // namespace vortex::inline v0::detail

@@ -1,0 +1,288 @@
+// Makes a RecordOrder of a comparator: what a sort does for each record, compiled with the
+// comparator inlined.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "vortex/by_key.h"
+#include "vortex/detail/merge/bucket_splitters.h"
+#include "vortex/detail/merge/order_rules.h"
+#include "vortex/detail/merge/parallel_merge.h"
+#include "vortex/detail/merge/record_size.h"
+#include "vortex/detail/merge/record_sort.h"
+#include "vortex/detail/merge/tree_merge.h"
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/sort_key.h"
+#include "vortex/record_order.h"
+
+namespace vortex::inline v0::detail {
+
+// The order by these rules.
+template <OrderRules R>
+class OrderBy : public RecordOrder {
+ public:
+  explicit OrderBy(R rules)
+      : RecordOrder(rules.record_bytes(), rules.leading_bits_decide()), rules_(std::move(rules)) {}
+
+  bool less(const std::byte* left, const std::byte* right) const noexcept override {
+    return detail::less(rules_, with_bits(rules_, left), with_bits(rules_, right));
+  }
+  std::uint64_t leading_bits(const std::byte* record) const noexcept override {
+    return rules_.leading_bits(record);
+  }
+  std::size_t normalised_bytes() const noexcept override {
+    if constexpr (requires { rules_.format(); }) return rules_.format().normalised_bytes();
+    return 0;
+  }
+  void normalise([[maybe_unused]] const std::byte* record,
+                 [[maybe_unused]] std::byte* key) const noexcept override {
+    if constexpr (requires { rules_.format(); }) rules_.format().normalise(record, key);
+  }
+
+  std::size_t scatter(const std::byte* records, std::size_t count, const BucketSplitters& splitters,
+                      OpenBuckets& buckets) const override {
+    return with_size_of(rules_, [&](auto record_bytes) {
+      return scatter_by(record_bytes, records, count, splitters, buckets,
+                        [](std::byte* to, const std::byte* record, std::uint64_t, auto bytes) {
+                          std::memcpy(to, record, bytes);
+                        });
+    });
+  }
+
+  void count_for_buckets(const std::byte* records, std::size_t count,
+                         const BucketSplitters& splitters,
+                         std::span<std::uint32_t> counts) const override {
+    with_size_of(rules_, [&](auto record_bytes) {
+      with_bucket_of(splitters, [&](auto bucket_of) {
+        for (std::size_t i = 0; i < count; ++i) {
+          ++counts[bucket_of(records, rules_.leading_bits(records))];
+          records += record_bytes;
+        }
+      });
+    });
+  }
+
+  void sort(std::byte* records, std::size_t count, std::span<std::byte> scratch,
+            RecordOutput& out) const override {
+    sort_records(rules_, records, count, scratch, out);
+  }
+  void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
+                   RecordOutput& out) const override {
+    sort_records(rules_, records, count, scratch, out);
+  }
+
+  std::optional<std::size_t> scratch_to_index(std::size_t count) const noexcept override {
+    return scratch_to_index_records(count);
+  }
+  RecordIndex index_bucket(std::byte* records, std::size_t count,
+                           std::span<std::byte> scratch) const noexcept override {
+    return index_records(rules_, records, count, scratch);
+  }
+
+  std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs,
+                                     const MergeRoom& room) const override {
+    if (ParallelMerge<R>::suits(rules_, inputs.size(), room)) {
+      return std::make_unique<ParallelMerge<R>>(rules_, inputs, room);
+    }
+    return checked_merge(inputs);
+  }
+  std::unique_ptr<CheckedRecordMerge> checked_merge(
+      std::span<const MergeInput> inputs) const override {
+    return std::make_unique<TreeMerge<R>>(rules_, inputs);
+  }
+
+  std::size_t keep_first_of_equal(std::byte* records, std::size_t count,
+                                  const std::byte* before) const noexcept override {
+    const std::size_t bytes = record_bytes();
+    std::byte* to = records;
+    KeyedRecord last;
+    if (before != nullptr) last = with_bits(rules_, before);
+    for (const std::byte* from = records; count > 0; --count, from += bytes) {
+      const KeyedRecord here = with_bits(rules_, from);
+      if (last.record != nullptr && !detail::less(rules_, last, here)) continue;
+      if (to != from) std::memcpy(to, from, bytes);
+      last = {here.bits, to};
+      to += bytes;
+    }
+    return static_cast<std::size_t>(to - records) / bytes;
+  }
+
+  const R& rules() const noexcept { return rules_; }
+
+ protected:
+  // Puts records of `record_bytes` to their buckets by put(to, record, its leading bits,
+  // record_bytes).
+  template <typename Size, typename Put>
+  std::size_t scatter_by(Size record_bytes, const std::byte* records, std::size_t count,
+                         const BucketSplitters& splitters, OpenBuckets& buckets, Put put) const {
+    return with_bucket_of(splitters, [&](auto bucket_of) {
+      return scatter_to(record_bytes, records, count, buckets, put, bucket_of);
+    });
+  }
+
+ private:
+  // Calls kernel(bucket_of), with a function of a record and its leading bits.
+  template <typename Kernel>
+  auto with_bucket_of(const BucketSplitters& splitters, const Kernel& kernel) const {
+    const BucketSplitters::Finder finder = splitters.finder();
+    if (finder.table_decides()) {
+      return kernel(
+          [finder](const std::byte*, std::uint64_t bits) { return finder.only_table(bits); });
+    }
+    return kernel([this, finder](const std::byte* record, std::uint64_t bits) {
+      return finder.bucket_of(rules_, record, bits);
+    });
+  }
+
+  template <typename Size, typename Put, typename BucketOf>
+  [[gnu::always_inline]] std::size_t scatter_to(Size record_bytes, const std::byte* records,
+                                                std::size_t count, OpenBuckets& buckets, Put put,
+                                                BucketOf bucket_of) const {
+    OpenBuckets::End* const ends = &buckets.end(0);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t bits = rules_.leading_bits(records);
+      const std::size_t bucket = bucket_of(records, bits);
+      OpenBuckets::End& end = ends[bucket];
+      if (end.room() < record_bytes && !buckets.extend(bucket)) [[unlikely]]
+        return i;
+      put(end.cursor, records, bits, record_bytes);
+      end.cursor += record_bytes;
+      records += record_bytes;
+    }
+    return count;
+  }
+
+  const R rules_;
+};
+
+// A record of type T; one at an address that does not suit its type is copied to one that does.
+template <typename T>
+class RecordAt {
+ public:
+  explicit RecordAt(const std::byte* bytes) noexcept : at_(bytes) {
+    if (reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) != 0) [[unlikely]] {
+      std::memcpy(copy_, bytes, sizeof(T));
+      at_ = copy_;
+    }
+  }
+  RecordAt(const RecordAt&) = delete;
+  RecordAt& operator=(const RecordAt&) = delete;
+  const T& get() const noexcept { return *std::launder(reinterpret_cast<const T*>(at_)); }
+
+ private:
+  alignas(T) std::byte copy_[sizeof(T)];
+  const std::byte* at_;
+};
+
+// The order of a comparator `less(const T&, const T&)` over records of type T. It must not throw.
+template <typename T, typename Less = std::less<T>>
+class ComparatorRules {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "records are moved as bytes: they must be trivially copyable");
+  static_assert(std::predicate<const Less&, const T&, const T&>,
+                "the comparator must be callable, as a constant, with two records");
+
+ public:
+  static constexpr std::size_t kRecordBytes = sizeof(T);
+
+  explicit ComparatorRules(Less less = {}) : less_(std::move(less)) {}
+
+  std::size_t record_bytes() const noexcept { return sizeof(T); }
+  std::uint64_t leading_bits(const std::byte* /*record*/) const noexcept { return 0; }
+  bool leading_bits_decide() const noexcept { return false; }
+
+  bool less_of_equal_bits(const std::byte* left, const std::byte* right) const noexcept {
+    const RecordAt<T> a(left);
+    const RecordAt<T> b(right);
+    return std::invoke(less_, a.get(), b.get());
+  }
+
+ private:
+  Less less_;
+};
+
+template <typename T, typename Less = std::less<T>>
+class ComparatorOrder final : public OrderBy<ComparatorRules<T, Less>> {
+ public:
+  explicit ComparatorOrder(Less less = {})
+      : OrderBy<ComparatorRules<T, Less>>(ComparatorRules<T, Less>(std::move(less))) {}
+};
+
+// The order of a key that a function makes of records of type T: its bits decide.
+template <typename T, typename KeyFunction>
+class KeyRules {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "records are moved as bytes: they must be trivially copyable");
+  using Key = OrderedKey<T, KeyFunction>;
+
+ public:
+  static constexpr std::size_t kRecordBytes = sizeof(T);
+
+  explicit KeyRules(const ByKey<KeyFunction>& by) : key_(by.key(), by.order()) {}
+
+  std::size_t record_bytes() const noexcept { return sizeof(T); }
+  std::uint64_t leading_bits(const std::byte* record) const noexcept {
+    constexpr int kBelow = 64 - std::numeric_limits<typename Key::Bits>::digits;
+    return std::uint64_t{key_(RecordAt<T>(record).get())} << kBelow;
+  }
+  bool leading_bits_decide() const noexcept { return true; }
+  bool less_of_equal_bits(const std::byte*, const std::byte*) const noexcept { return false; }
+
+ private:
+  Key key_;
+};
+
+inline constexpr ByteOrder kOwnByteOrder =
+    std::endian::native == std::endian::little ? ByteOrder::kLittleEndian : ByteOrder::kBigEndian;
+template <typename Less>
+inline constexpr bool kIsByKey = false;
+template <typename KeyFunction>
+inline constexpr bool kIsByKey<ByKey<KeyFunction>> = true;
+
+// A member that is the key is sorted as a number at its place, by code that is compiled once.
+template <typename T, typename KeyFunction>
+std::shared_ptr<const RecordOrder> order_by_key(const ByKey<KeyFunction>& by) {
+  if constexpr (MemberKey<T, KeyFunction>::kIsOne) {
+    const SortKey key = MemberKey<T, KeyFunction>::of(by.key(), by.order());
+    const auto bytes = static_cast<std::size_t>(key.place.bytes);
+    return order_of_format(
+        RecordFormat(sizeof(T), {{.offset = static_cast<std::size_t>(key.place.offset),
+                                  .length = bytes,
+                                  .type = {key.code.kind, bytes, kOwnByteOrder},
+                                  .descending = key.code.descending}}));
+  } else {
+    return std::make_shared<OrderBy<KeyRules<T, KeyFunction>>>(KeyRules<T, KeyFunction>(by));
+  }
+}
+
+// The order of records of type T by `less`. Numbers in their usual order are compared as their bits
+// are, which is faster, and total for floating-point numbers too: NaNs have their places, and -0.0
+// comes before +0.0 (see RadixKey).
+template <typename T, typename Less>
+std::shared_ptr<const RecordOrder> order_of_type(Less less) {
+  if constexpr (RadixKey<T> &&
+                (std::same_as<Less, std::less<T>> || std::same_as<Less, std::less<>>)) {
+    const KeyType type = {key_code<T>(Order::kAscending).kind, sizeof(T), kOwnByteOrder};
+    return order_of_format(
+        RecordFormat(sizeof(T), {{.offset = 0, .length = sizeof(T), .type = type}}));
+  } else if constexpr (kIsByKey<Less>) {
+    return order_by_key<T>(less);
+  } else {
+    return std::make_shared<ComparatorOrder<T, Less>>(std::move(less));
+  }
+}
+
+}  // namespace vortex::inline v0::detail

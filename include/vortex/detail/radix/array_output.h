@@ -1,0 +1,44 @@
+// The result of a sort that goes where the records come from.
+#pragma once
+
+#include <cstddef>
+
+#include "vortex/detail/radix/chunk_arena.h"
+#include "vortex/detail/radix/sorted_output.h"
+
+namespace vortex::inline v0::detail {
+
+// The array whose chunks an arena has, front to back.
+template <typename Record, typename Codec>
+class ArrayOutput final : public SortedOutput<Record> {
+ public:
+  // Both outlive it.
+  ArrayOutput(ChunkArena<Record>& arena, const Codec& codec) : arena_(arena), codec_(codec) {}
+
+  // The result goes to `array`, and `before` records of it come before the arena's first chunk.
+  void start(Record* array, std::size_t before = 0) noexcept {
+    at_ = array;
+    before_ = before;
+    records_ = 0;
+  }
+
+  Record* room(std::size_t count) noexcept override {
+    Record* const here = at_;
+    records_ += count;
+    at_ += count;
+    if (records_ > before_) arena_.claim(records_ - before_);
+    return here;
+  }
+  void written(Record* records, std::size_t count) noexcept override {
+    codec_.decode(records, count);
+  }
+
+ private:
+  Record* at_ = nullptr;
+  std::size_t before_ = 0;
+  std::size_t records_ = 0;
+  ChunkArena<Record>& arena_;
+  const Codec& codec_;
+};
+
+}  // namespace vortex::inline v0::detail

@@ -1,0 +1,133 @@
+// Chunks of an array that change places, by several threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "vortex/detail/radix/chunk_arena.h"
+
+namespace vortex::inline v0::detail {
+
+// Knows for each place where the chunk comes from that is to be there. Places are numbered: the
+// chunks of the array, then a store, then others where chunks come from. Each is the destination of
+// one chunk at most, and the source of one at most. So destinations form paths, which end where a
+// chunk comes from that is no destination, and cycles; and threads that follow different ones never
+// meet.
+template <typename Record>
+class ChunkMovers {
+ public:
+  using Place = std::uint32_t;
+
+  // The store begins at `extra`, and other places follow it.
+  ChunkMovers(Record* array, std::size_t array_chunks, Record* extra, std::size_t store_chunks)
+      : array_(array), chunks_(array_chunks), extra_(extra), store_chunks_(store_chunks) {}
+
+  void reserve() {
+    source_of_.assign(chunks_ + store_chunks_, kNone);
+    leaves_.assign(chunks_ + store_chunks_, 0);
+    cycles_.reserve(chunks_ / 2 + 1);
+  }
+  static std::size_t working_bytes(std::size_t array_chunks, std::size_t store_chunks) noexcept {
+    return (array_chunks + store_chunks) * (sizeof(Place) + 1) +
+           (array_chunks / 2 + 1) * sizeof(Place);
+  }
+
+  Record* at(Place place) const noexcept {
+    return place < chunks_ ? array_ + place * kChunk : extra_ + (place - chunks_) * kChunk;
+  }
+  Place place_of(const Record* chunk) const noexcept {
+    const bool in_array = chunk >= array_ && chunk < array_ + chunks_ * kChunk;
+    return static_cast<Place>(in_array
+                                  ? static_cast<std::size_t>(chunk - array_) / kChunk
+                                  : static_cast<std::size_t>(chunk - extra_) / kChunk + chunks_);
+  }
+  Place store(std::size_t index) const noexcept { return static_cast<Place>(chunks_ + index); }
+
+  // Begins a plan for the chunks [begin, end) of the array and the first `stored` of the store.
+  void start(std::size_t begin, std::size_t end, std::size_t stored) noexcept {
+    begin_ = begin;
+    end_ = end;
+    for (std::size_t place = begin; place < end; ++place) forget(place);
+    for (std::size_t i = 0; i < stored; ++i) forget(chunks_ + i);
+  }
+  // Chunks that move, and chunks of the array that stay. Threads may call these for different
+  // chunks and destinations.
+  void stays(Place place) noexcept { source_of_[place] = place; }
+  bool is_taken(Place place) const noexcept { return source_of_[place] != kNone; }
+  void moves(Place from, Place to) noexcept {
+    source_of_[to] = from;
+    if (from != to && from < chunks_) leaves_[from] = 1;
+  }
+
+  // Fills the destinations in [begin, end) that hold nothing, and those from which that takes
+  // chunks. Threads may do that for different destinations.
+  void move_along_paths(std::size_t begin, std::size_t end) noexcept {
+    for (std::size_t place = begin; place < end; ++place) {
+      // A place that holds a chunk belongs to another path, or to a cycle.
+      if (leaves_[place] != 0) continue;
+      for (std::size_t to = place; is_destination(to);) {
+        const Place from = source_of_[to];
+        move(from, to);
+        if (from >= chunks_) break;
+        to = from;
+      }
+    }
+  }
+
+  // How many cycles are left.
+  std::size_t find_cycles() noexcept {
+    constexpr std::uint8_t kSeen = 2;
+    cycles_.clear();
+    for (std::size_t place = begin_; place < end_; ++place) {
+      if (!is_destination(place) || leaves_[place] == kSeen) continue;
+      cycles_.push_back(static_cast<Place>(place));
+      for (std::size_t at = place; leaves_[at] != kSeen; at = source_of_[at]) leaves_[at] = kSeen;
+    }
+    return cycles_.size();
+  }
+  // Follows the cycles [first, last). `room` is room for a chunk.
+  void move_along_cycles(std::size_t first, std::size_t last, Record* room) noexcept {
+    for (std::size_t cycle = first; cycle < last; ++cycle) {
+      const Place begin = cycles_[cycle];
+      copy(at(begin), room);
+      Place to = begin;
+      for (Place from; (from = source_of_[to]) != begin; to = from) move(from, to);
+      copy(room, at(to));
+      source_of_[to] = to;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kChunk = ChunkLayout<Record>::kChunkRecords;
+  static constexpr Place kNone = 0xffffffff;
+
+  void forget(std::size_t place) noexcept {
+    source_of_[place] = kNone;
+    leaves_[place] = 0;
+  }
+  // Whether a chunk is still to come.
+  bool is_destination(std::size_t place) const noexcept {
+    return source_of_[place] != kNone && source_of_[place] != place;
+  }
+  static void copy(const Record* from, Record* to) noexcept {
+    std::memcpy(static_cast<void*>(to), from, ChunkLayout<Record>::kChunkBytes);
+  }
+  void move(Place from, std::size_t to) noexcept {
+    copy(at(from), at(static_cast<Place>(to)));
+    source_of_[to] = static_cast<Place>(to);
+  }
+
+  Record* const array_;
+  const std::size_t chunks_;
+  Record* const extra_;
+  const std::size_t store_chunks_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::vector<Place> source_of_;      // itself: the chunk that belongs there is there
+  std::vector<std::uint8_t> leaves_;  // the place holds a chunk that belongs elsewhere
+  std::vector<Place> cycles_;         // a place of each
+};
+
+}  // namespace vortex::inline v0::detail

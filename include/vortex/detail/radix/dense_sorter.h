@@ -1,0 +1,300 @@
+// Radix sorting of as many records as fit the caches.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+
+#include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/radix/chunk_arena.h"
+#include "vortex/detail/radix/counted_keys.h"
+#include "vortex/detail/radix/digit.h"
+#include "vortex/detail/radix/sort_rules.h"
+
+namespace vortex::inline v0::detail {
+
+// Sorts an array by distributing it between itself and `other`, which has as much room, until a few
+// records are left. Keeps the order of equal keys if rules.small does.
+//
+// It calls itself: once for every level of slices, each of which halves the range of keys at least,
+// and once for every heavy key, which is an eighth of the records at least. So there are up to 64
+// and 46 calls at once, and what a level remembers is not on the stack but in a Workspace.
+template <typename Record, typename KeyOf>
+class DenseSorter {
+ public:
+  using Bits = typename SortRules<Record, KeyOf>::Bits;
+  // Slices of about this many records: with more, too many hold more than 64, which the vector
+  // kernels sort as if they were 128.
+  static constexpr std::size_t kLeave = 54;
+  static constexpr unsigned kMaxSlices = 1024;
+  // Both arrays fit the second-level cache.
+  static constexpr std::size_t kMax = (std::size_t{192} << 10) / sizeof(Record) > 4 * kMaxSmallSort
+                                          ? (std::size_t{192} << 10) / sizeof(Record)
+                                          : 4 * kMaxSmallSort;
+
+  // Room in which most arrays can be distributed without counting their records first.
+  static constexpr std::size_t kSpacious = 3 * kMax;
+
+  // Room for a slice that is expected to hold `mean` records: an odd number of cache lines, so that
+  // the slices begin in different sets of the cache.
+  static constexpr std::size_t room_of_slice(std::size_t mean) noexcept {
+    return ((mean + mean / 2 + 40) / kLine | 1) * kLine;
+  }
+  // So many records can be distributed there in this way.
+  static constexpr std::size_t kMaxSpaced =
+      std::min(kSpacious / (room_of_slice(kLeave) + kLeave) * kLeave, kMax);
+
+  // Where slices begin, for the levels at work. A level of s slices keeps s + 1 places. Slices of a
+  // range of w bits are s >= 3 and have ranges of w - 1 bits at most, so kMinPlaces * w places
+  // are enough for it and all levels below; the first ones may use more.
+  static constexpr std::size_t kMinPlaces = 4;
+  static constexpr std::size_t kPlaces =
+      4 * (kMaxSlices + 1) + kMinPlaces * std::numeric_limits<Bits>::digits;
+  struct Workspace {
+    std::array<Record*, kMaxSlices> cursors;  // of the level that distributes
+    std::array<std::uint32_t, kPlaces> places;
+  };
+
+  // `workspace` serves one sort at a time.
+  DenseSorter(const SortRules<Record, KeyOf>& rules, Workspace& workspace)
+      : rules_(rules), workspace_(workspace) {}
+
+  // The result is in `other` if `to_other`, else in `array`.
+  void sort(Record* array, std::size_t count, Record* other, bool to_other) const noexcept {
+    sort(array, count, other, to_other, workspace_.places);
+  }
+
+  // The same with the result in `out`, which may be the array. It is written from its beginning to
+  // its end, so that it need not be in the caches; `other` should be, and has room for `room`
+  // records. `known`: a range that is known to hold the keys, and to be about as narrow as they
+  // are; without it they are measured.
+  void sort_to(Record* array, std::size_t count, Record* other, std::size_t room, Record* out,
+               const KeyRange<Bits>* known = nullptr) const noexcept {
+    if (count <= kMaxSmallSort || has_heavy_key(rules_, array, count)) {
+      sort(array, count, other, true);
+      return copy(other, count, out);
+    }
+    const KeyRange<Bits> range = known != nullptr ? *known : range_of_keys(array, count);
+    if constexpr (kBareKeys<KeyOf>) {
+      if (can_count_keys(range, count)) return count_keys(range, array, count, out);
+    }
+    if (known != nullptr && sort_spaced(range, array, count, other, room, out)) return;
+    const Places places = workspace_.places;
+    const std::size_t slices = distribute(range, array, count, other, places);
+    for (std::size_t i = 0; i < slices; ++i) {
+      sort_slice(other + places[i], places[i + 1] - places[i], array + places[i], out + places[i],
+                 places.subspan(slices + 1));
+    }
+  }
+
+  // Appends records to the slices that slice_of() says. `soon`: those that will be appended next.
+  template <typename SliceOf>
+  [[gnu::always_inline]] static void append_all(Record** cursors, const SliceOf& slice_of,
+                                                const Record* records, std::size_t count,
+                                                const Record* soon) noexcept {
+    std::size_t i = 0;
+    for (; i + kLine <= count; i += kLine) {
+      __builtin_prefetch(soon + i);
+#pragma GCC unroll 16
+      for (std::size_t k = 0; k < kLine; ++k) {
+        append(cursors, slice_of(records[i + k]), records[i + k]);
+      }
+    }
+    for (; i < count; ++i) append(cursors, slice_of(records[i]), records[i]);
+  }
+  // Whether each of the slices, which begin `room` apart, has kept to its room.
+  static bool have_fitted(Record* const* cursors, std::size_t slices, const Record* begin,
+                          std::size_t room) noexcept {
+    bool fit = true;
+    for (std::size_t i = 0; i < slices; ++i) fit &= cursors[i] <= begin + (i + 1) * room;
+    return fit;
+  }
+
+  // Whether one key seems to be a third of all, from nine of them.
+  static bool has_heavy_key(const SortRules<Record, KeyOf>& rules, const Record* records,
+                            std::size_t count, Bits* heavy = nullptr) noexcept {
+    constexpr std::size_t kLooks = 9;
+    std::array<Bits, kLooks> keys;
+    for (std::size_t i = 0; i < kLooks; ++i) keys[i] = rules.key_of(records[i * count / kLooks]);
+    for (std::size_t i = 0; i + 2 < kLooks; ++i) {
+      int equal = 0;
+      for (std::size_t k = i + 1; k < kLooks; ++k) equal += keys[k] == keys[i];
+      if (equal < 2) continue;
+      if (heavy != nullptr) *heavy = keys[i];
+      return true;
+    }
+    return false;
+  }
+
+  static void copy(const Record* from, std::size_t count, Record* to) noexcept {
+    std::memcpy(static_cast<void*>(to), from, count * sizeof(Record));
+  }
+  // `cursors` and a copy of the cursor in local variables: the compiler cannot know that the record
+  // is not written over them, and would read them again.
+  [[gnu::always_inline]] static void append(Record** cursors, unsigned bucket,
+                                            const Record& record) noexcept {
+    Record* const at = cursors[bucket];
+    std::memcpy(static_cast<void*>(at), &record, sizeof(Record));
+    cursors[bucket] = at + 1;
+  }
+
+ private:
+  using Places = std::span<std::uint32_t>;
+  static constexpr std::size_t kLine = ChunkLayout<Record>::kLineRecords;
+  // The array may come from memory: it is asked for so many records ahead.
+  static constexpr std::size_t kSoon = 2048 / sizeof(Record) + 1;
+
+  // Slices with room between them need not be counted first. Returns false, and the array is as it
+  // was, where `room` is not enough or the records are spread too unevenly.
+  [[gnu::noinline]] bool sort_spaced(const KeyRange<Bits>& range, Record* array, std::size_t count,
+                                     Record* other, std::size_t room, Record* out) const noexcept {
+    const std::size_t slices = std::min(count / kLeave + 1, std::size_t{kMaxSlices});
+    const std::size_t of_slice = room_of_slice(count / slices);
+    if (slices * of_slice + count > room) return false;  // one may overflow into others
+    Record** const cursors = workspace_.cursors.data();
+    for (std::size_t i = 0; i < slices; ++i) cursors[i] = other + i * of_slice;
+    const auto digit = ScaledDigit<Bits>::of(range, static_cast<unsigned>(slices));
+    append_all(cursors, rules_.on_record(digit), array, count, array + kSoon);
+    if (!have_fitted(cursors, slices, other, of_slice)) return false;
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < slices; ++i) {
+      Record* const slice = other + i * of_slice;
+      const auto size = static_cast<std::size_t>(cursors[i] - slice);
+      sort_slice(slice, size, array + done, out + done, workspace_.places);
+      done += size;
+    }
+    return true;
+  }
+
+  // By way of `free`, which has as much room, where it is a large one.
+  [[gnu::always_inline]] void sort_slice(Record* slice, std::size_t size, Record* free, Record* out,
+                                         Places places) const noexcept {
+    if (size <= kMaxSmallSort) [[likely]]
+      return rules_.sort_few(slice, size, out);
+    sort(slice, size, free, false, places);
+    copy(slice, size, out);
+  }
+
+  // `places`: those that are free.
+  void sort(Record* array, std::size_t count, Record* other, bool to_other,
+            Places places) const noexcept {
+    if (count <= kMaxSmallSort) {
+      rules_.sort_few(array, count, to_other ? other : array);
+      return;
+    }
+    Bits heavy{};
+    if (has_heavy_key(rules_, array, count, &heavy) &&
+        sort_around(heavy, array, count, other, to_other, places)) {
+      return;
+    }
+    const KeyRange<Bits> range = range_of_keys(array, count);
+    if constexpr (kBareKeys<KeyOf>) {
+      if (can_count_keys(range, count)) {
+        return count_keys(range, array, count, to_other ? other : array);
+      }
+    }
+    const std::size_t slices = distribute(range, array, count, other, places);
+    const Places begins = places.first(slices + 1);
+    places = places.subspan(slices + 1);
+    for (std::size_t i = 0; i < slices; ++i) {
+      Record* const slice = other + begins[i];
+      Record* const back = array + begins[i];
+      const std::size_t size = begins[i + 1] - begins[i];
+      if (size <= kMaxSmallSort) {  // as nearly all are
+        rules_.sort_few(slice, size, to_other ? slice : back);
+      } else {
+        sort(slice, size, back, !to_other, places);
+      }
+    }
+  }
+
+  KeyRange<Bits> range_of_keys(const Record* array, std::size_t count) const noexcept {
+    KeyRange<Bits> range{rules_.key_of(array[0]), rules_.key_of(array[0])};
+    for (std::size_t i = 1; i < count; ++i) {
+      const Bits key = rules_.key_of(array[i]);
+      range.low = std::min(range.low, key);
+      range.high = std::max(range.high, key);
+    }
+    return range;
+  }
+
+  // Distributes the array to slices of the range in `other`, whose begins and common end it puts
+  // into the first places. Returns how many slices there are.
+  [[gnu::noinline]] std::size_t distribute(const KeyRange<Bits>& range, const Record* array,
+                                           std::size_t count, Record* other,
+                                           Places places) const noexcept {
+    const auto width =
+        static_cast<std::size_t>(std::bit_width(static_cast<Bits>(range.high - range.low)));
+    const std::size_t kept = width == 0 ? 0 : kMinPlaces * (width - 1);
+    const std::size_t slices =
+        std::min({count / kLeave + 1, std::size_t{kMaxSlices}, places.size() - kept - 1});
+    const auto digit = ScaledDigit<Bits>::of(range, static_cast<unsigned>(slices));
+    std::uint32_t* const begins = places.data();
+    std::fill_n(begins, slices + 1, 0);
+    for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
+    Record** const cursors = workspace_.cursors.data();
+    std::uint32_t begin = 0;
+    for (std::size_t i = 0; i < slices; ++i) {
+      cursors[i] = other + begin;
+      begins[i + 1] = begin += begins[i + 1];
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      append(cursors, digit(rules_.key_of(array[i])), array[i]);
+    }
+    return slices;
+  }
+
+  // Makes three lists of the records, with keys less than `heavy`, equal to it and greater, and
+  // sorts the outer two. Nearly all keys are expected to be equal to it, so the processor foresees
+  // the branches, and the ends of the lists stay in registers. Returns false, with nothing done,
+  // where less than an eighth of the keys are equal to it.
+  bool sort_around(Bits heavy, Record* array, std::size_t count, Record* other, bool to_other,
+                   Places places) const noexcept {
+    std::size_t less = 0, equal = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Bits key = rules_.key_of(array[i]);
+      less += key < heavy;
+      equal += key == heavy;
+    }
+    if (8 * equal < count) return false;
+    if (equal == count) {
+      if (to_other) copy(array, count, other);
+      return true;
+    }
+    Record* below = other;
+    Record* same = other + less;
+    Record* above = same + equal;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Bits key = rules_.key_of(array[i]);
+      Record*& to = key == heavy ? same : key < heavy ? below : above;
+      copy(array + i, 1, to++);
+    }
+    sort(other, less, array, !to_other, places);
+    if (!to_other) copy(other + less, equal, array + less);
+    sort(other + less + equal, count - less - equal, array + less + equal, !to_other, places);
+    return true;
+  }
+
+  static constexpr std::size_t kMaxCounters = 2048;
+  static bool can_count_keys(const KeyRange<Bits>& range, std::size_t count) noexcept {
+    return range.high - range.low < kMaxCounters && CountedKeys<Bits>::suits(range, count);
+  }
+
+  [[gnu::noinline]] static void count_keys(const KeyRange<Bits>& range, const Record* in,
+                                           std::size_t count, Record* out) noexcept {
+    std::array<std::uint32_t, kMaxCounters> counters;
+    CountedKeys<Bits> keys(range, counters.data());
+    keys.add(in, count);
+    keys.write(out, count);
+  }
+
+  const SortRules<Record, KeyOf>& rules_;
+  Workspace& workspace_;
+};
+
+}  // namespace vortex::inline v0::detail

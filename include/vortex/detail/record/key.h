@@ -1,0 +1,113 @@
+// Keys as unsigned bits whose order is the order of the keys.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "vortex/detail/record/key_code.h"
+
+namespace vortex::inline v0 {
+
+enum class Order { kAscending, kDescending };
+
+namespace detail {
+
+// What an enumeration counts with, and the type itself of what is none.
+template <typename K>
+struct NumberOf {
+  using Type = K;
+};
+template <typename K>
+requires std::is_enum_v<K>
+struct NumberOf<K> {
+  using Type = std::underlying_type_t<K>;
+};
+
+}  // namespace detail
+
+// The types that radix sorting takes as keys: integers up to 64 bits, bool and characters,
+// enumerations, float and double.
+// Floating-point keys are in the total order of their bits: negative NaNs, -inf ... -0.0, +0.0 ...
+// +inf, NaNs.
+template <typename K>
+concept RadixKey =
+    ((std::integral<K> || std::is_enum_v<K>)&&sizeof(K) <= 8) ||
+    std::same_as<std::remove_cv_t<K>, float> || std::same_as<std::remove_cv_t<K>, double>;
+
+// The unsigned type of a key's bits: 32 bits for keys of up to 32.
+template <RadixKey K>
+using KeyBits = std::conditional_t<sizeof(K) <= 4, std::uint32_t, std::uint64_t>;
+
+template <RadixKey K>
+constexpr KeyCode key_code(Order order) noexcept {
+  using Number = typename detail::NumberOf<K>::Type;
+  return {std::floating_point<K>         ? KeyKind::kFloat
+          : std::signed_integral<Number> ? KeyKind::kSigned
+                                         : KeyKind::kUnsigned,
+          order == Order::kDescending};
+}
+
+// to_key_bits(a) < to_key_bits(b) exactly if a < b (for kDescending: a > b). Branch-free.
+template <Order order = Order::kAscending, RadixKey K>
+constexpr KeyBits<K> to_key_bits(K key) noexcept {
+  using Bits = KeyBits<K>;
+  constexpr KeyEncoder<Bits> kEncoder(key_code<K>(order));
+  if constexpr (std::floating_point<K>) {
+    return kEncoder.encode(std::bit_cast<Bits>(key));
+  } else if constexpr (std::signed_integral<typename detail::NumberOf<K>::Type>) {
+    return kEncoder.encode(static_cast<Bits>(static_cast<std::make_signed_t<Bits>>(key)));
+  } else {
+    return kEncoder.encode(static_cast<Bits>(key));
+  }
+}
+
+// The inverse.
+template <RadixKey K, Order order = Order::kAscending>
+constexpr K from_key_bits(KeyBits<K> bits) noexcept {
+  using Bits = KeyBits<K>;
+  constexpr KeyEncoder<Bits> kEncoder(key_code<K>(order));
+  if constexpr (std::floating_point<K>) {
+    return std::bit_cast<K>(kEncoder.decode(bits));
+  } else {
+    return static_cast<K>(kEncoder.decode(bits));
+  }
+}
+
+namespace detail {
+
+// The bits of `key(record)`, in either order. The order is a value, not a type: a sort is compiled
+// once for both, and flipping the bits is one instruction.
+template <typename T, typename KeyFunction>
+class OrderedKey {
+ public:
+  using Bits = KeyBits<std::remove_cvref_t<std::invoke_result_t<const KeyFunction&, const T&>>>;
+
+  OrderedKey(KeyFunction key, Order order)
+      : key_(std::move(key)), flip_(order == Order::kDescending ? ~Bits{0} : Bits{0}) {}
+
+  Bits operator()(const T& record) const noexcept {
+    return to_key_bits(std::invoke(key_, record)) ^ flip_;
+  }
+
+ private:
+  [[no_unique_address]] KeyFunction key_;
+  Bits flip_;
+};
+
+}  // namespace detail
+
+// A key with something attached to it.
+template <RadixKey Key, typename Value>
+struct KeyValue {
+  Key key;
+  Value value;
+};
+
+// A 64-bit key and what it belongs to: 16 bytes, as the kernels sort them.
+using Pair64 = KeyValue<std::uint64_t, std::uint64_t>;
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,98 @@
+// Records changed so that code that knows only unsigned keys in ascending order can sort them.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/key_code.h"
+#include "vortex/detail/record/sort_key.h"
+
+namespace vortex::inline v0::detail {
+
+// Changes records on their way in and back on their way out. This one changes nothing.
+template <typename Record>
+struct NoCodec {
+  void encode(Record*, std::size_t) const noexcept {}
+  void decode(Record*, std::size_t) const noexcept {}
+};
+
+// A KeyEncoder for whole arrays of words whose key is all of them or a part: `rotate` brings it to
+// the top and back.
+template <typename Bits>
+class WordCodec {
+ public:
+  explicit WordCodec(KeyCode code, KeyPlace place = {0, sizeof(Bits)})
+      : encoder_(code, 8 * place.bytes),
+        rotate_(std::endian::native == std::endian::little
+                    ? KeyEncoder<Bits>::kDigits - 8 * (place.offset + place.bytes)
+                    : 8 * place.offset) {}
+
+  void encode(Bits* words, std::size_t count) const noexcept {
+    if (changes_nothing()) return;
+    for (std::size_t i = 0; i < count; ++i)
+      words[i] = encoder_.encode(std::rotl(words[i], rotate_));
+  }
+  void decode(Bits* words, std::size_t count) const noexcept {
+    if (changes_nothing()) return;
+    for (std::size_t i = 0; i < count; ++i)
+      words[i] = std::rotr(encoder_.decode(words[i]), rotate_);
+  }
+
+ private:
+  bool changes_nothing() const noexcept { return rotate_ == 0 && encoder_.is_identity(); }
+
+  KeyEncoder<Bits> encoder_;
+  int rotate_;
+};
+
+// The same for pairs; `exchange` where the second half is the key.
+class PairCodec {
+ public:
+  explicit PairCodec(KeyCode code, bool exchange = false) : encoder_(code), exchange_(exchange) {}
+  void encode(Pair64* pairs, std::size_t count) const noexcept {
+    if (exchange_) {
+      for (std::size_t i = 0; i < count; ++i)
+        pairs[i] = {encoder_.encode(pairs[i].value), pairs[i].key};
+    } else if (!encoder_.is_identity()) {
+      for (std::size_t i = 0; i < count; ++i) pairs[i].key = encoder_.encode(pairs[i].key);
+    }
+  }
+  void decode(Pair64* pairs, std::size_t count) const noexcept {
+    if (exchange_) {
+      for (std::size_t i = 0; i < count; ++i)
+        pairs[i] = {pairs[i].value, encoder_.decode(pairs[i].key)};
+    } else if (!encoder_.is_identity()) {
+      for (std::size_t i = 0; i < count; ++i) pairs[i].key = encoder_.decode(pairs[i].key);
+    }
+  }
+
+ private:
+  KeyEncoder<std::uint64_t> encoder_;
+  bool exchange_;
+};
+
+struct KeyOfWord {
+  template <typename Bits>
+  Bits operator()(Bits word) const noexcept {
+    return word;
+  }
+};
+struct KeyOfPair {
+  std::uint64_t operator()(const Pair64& pair) const noexcept { return pair.key; }
+};
+
+// The upper bits of a word, 32 at most; the others belong to them.
+class KeyOfUpperHalf {
+ public:
+  explicit KeyOfUpperHalf(int key_bytes) noexcept : below_(64 - 8 * key_bytes) {}
+  std::uint32_t operator()(std::uint64_t word) const noexcept {
+    return static_cast<std::uint32_t>(word >> below_);
+  }
+
+ private:
+  int below_;
+};
+
+}  // namespace vortex::inline v0::detail

@@ -1,0 +1,90 @@
+// The key of a record as it is told to code that is compiled once for all types.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/key_code.h"
+#include "vortex/detail/stream/export.h"
+
+namespace vortex::inline v0::detail {
+
+// Where the key of a record lies, in bytes from its beginning.
+struct KeyPlace {
+  int offset = 0;
+  int bytes = 0;
+};
+
+// A number at a place of the record, or whatever bits functions make of it, in ascending order.
+struct SortKey {
+  KeyCode code = {};
+  KeyPlace place = {};  // of 0 bytes: the functions
+  const void* function = nullptr;
+  std::uint64_t (*bits_of)(const void* function, const void* record) noexcept = nullptr;
+  void (*take_bits)(const void* function, const void* records, std::size_t count,
+                    std::uint64_t* bits) noexcept = nullptr;
+};
+
+// The member that a key of a record of type T is, if it is one.
+template <typename T, typename KeyFunction>
+struct MemberKey {
+  static constexpr bool kIsOne = false;
+};
+template <typename T, typename Class, typename Member>
+requires(!std::is_function_v<Member> && std::is_base_of_v<Class, T> &&
+         RadixKey<Member>) struct MemberKey<T, Member Class::*> {
+  static constexpr bool kIsOne = true;
+  static constexpr std::size_t kBytes = sizeof(Member);
+  static SortKey of(Member Class::*member, Order order) noexcept {
+    // What such a pointer holds on every platform of this library; a packed member has no
+    // reference that says as much.
+    Member T::*const of_record = member;
+    const auto offset = std::bit_cast<std::ptrdiff_t>(of_record);
+    return {.code = key_code<std::remove_cv_t<Member>>(order),
+            .place = {static_cast<int>(offset), static_cast<int>(sizeof(Member))}};
+  }
+};
+
+// The key as `key` says, which must live as long.
+template <typename T, typename KeyFunction>
+SortKey sort_key_of(const OrderedKey<T, KeyFunction>& key) noexcept {
+  using Key = OrderedKey<T, KeyFunction>;
+  return {.function = std::addressof(key),
+          .bits_of = [](const void* function, const void* record) noexcept -> std::uint64_t {
+            return (*static_cast<const Key*>(function))(*static_cast<const T*>(record));
+          },
+          .take_bits =
+              [](const void* function, const void* records, std::size_t count,
+                 std::uint64_t* bits) noexcept {
+                const Key& key_of = *static_cast<const Key*>(function);
+                const T* const record = static_cast<const T*>(records);
+                for (std::size_t i = 0; i < count; ++i) bits[i] = key_of(record[i]);
+              }};
+}
+
+// The sizes of records that are sorted by code that is compiled once, whatever the key. Others are
+// sorted by code that is compiled with the caller.
+inline constexpr std::array<std::size_t, 12> kCompiledSizes = {4,  8,  12, 16, 20, 24,
+                                                               28, 32, 40, 48, 64, 100};
+
+// `key_bytes`: of a member that is the key, or 0.
+template <typename T>
+constexpr bool has_compiled_sort(std::size_t key_bytes) noexcept {
+  // Numbers of one or two bytes have code of their own, where their addresses suit them.
+  if (sizeof(T) <= 2) return key_bytes == alignof(T) && key_bytes == sizeof(T);
+  for (const std::size_t bytes : kCompiledSizes) {
+    if (bytes == sizeof(T)) return true;
+  }
+  return false;
+}
+
+// Sorts records of such a size by a key, stably, as sort() says.
+VORTEX_EXPORT void sort_records(void* records, std::size_t count, std::size_t record_bytes,
+                                const SortKey& key, unsigned threads);
+
+}  // namespace vortex::inline v0::detail

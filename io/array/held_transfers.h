@@ -1,0 +1,108 @@
+// The requests that fill held blocks, and those that write them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "io/array/held_blocks.h"
+#include "io/sequence/block_reads.h"
+#include "io/sequence/request_units.h"
+#include "io/sequence/transfer_counters.h"
+#include "vortex/detail/stream/export.h"
+#include "vortex/detail/stream/saturating.h"
+#include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
+
+namespace vortex::inline v0 {
+
+// Reads and writes blocks of a file of known length that can be had at any offset, several blocks
+// by one request where they follow each other in a unit of the layout.
+//
+// One thread at a time, but for the statistics. Only the constructor and resize() allocate.
+class VORTEX_EXPORT HeldTransfers {
+ public:
+  // At most `requests` are under way at once. The units outlive it.
+  HeldTransfers(RequestUnits& units, std::size_t requests);
+  // The requests must have ended; see drain().
+  ~HeldTransfers() = default;
+  HeldTransfers(const HeldTransfers&) = delete;
+  HeldTransfers& operator=(const HeldTransfers&) = delete;
+
+  std::uint64_t length() const noexcept { return length_.load(std::memory_order_relaxed); }
+  std::uint64_t blocks() const noexcept { return detail::units_for(length(), block_bytes_); }
+  // How many bytes of the file a block has: less than all for the last one.
+  std::size_t bytes_of(std::uint64_t index) const noexcept;
+  // The file has so many bytes from now on. Nothing is under way. Throws std::bad_alloc, with
+  // nothing changed.
+  void resize(std::uint64_t length);
+
+  // A request could be made now.
+  bool has_room() const noexcept { return !free_.empty(); }
+  // Reads the blocks, which follow each other in one unit and rest. Needs room.
+  void start_reading(std::span<HeldBlock* const> blocks) noexcept;
+  // Writes the blocks, which follow each other in one unit, from where they are. Needs room. Nobody
+  // may change them until it has ended; they count as clean from now on, and are dirty again if the
+  // write fails. The last block of a file whose length is no multiple of what direct I/O demands
+  // goes through the page cache.
+  void start_writing(std::span<HeldBlock* const> blocks) noexcept;
+  // Notes what has ended: the blocks are ready or written, or have their error.
+  void collect() noexcept;
+  // Waits until the block has no request under way. False: cancelled.
+  bool settle(HeldBlock& held) noexcept;
+  // Requests have been made and have not been noted as ended.
+  bool busy() const noexcept { return free_.size() < slots_.size(); }
+  // Waits until one of them has ended. False: cancelled.
+  bool settle_any() noexcept;
+  // Wait until the block has no request under way, or until nothing has, whatever happens.
+  void drain(HeldBlock& held) noexcept;
+  void drain() noexcept;
+  // Words for the error of a block that was read or written, valid until the next call.
+  Status failed_reading(const HeldBlock& held) noexcept;
+  Status failed_writing(const HeldBlock& held) noexcept;
+
+  bool was_read_before(std::uint64_t index) const noexcept {
+    return (seen_[index / 64] >> (index % 64) & 1) != 0;
+  }
+
+  FileSourceStatistics read_statistics() const noexcept { return reads_.statistics(); }
+  FileSinkStatistics write_statistics() const noexcept { return writes_.write_statistics(); }
+  std::uint64_t reread_bytes() const noexcept {
+    return reread_bytes_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  struct Slot {
+    PlacedRequest transfer;
+    bool busy = false;
+    unsigned count = 0;
+    std::array<HeldBlock*, kMaxPieces> blocks{};
+  };
+
+  std::uint32_t take_slot(std::span<HeldBlock* const> blocks) noexcept;
+  std::size_t bytes_of(std::span<HeldBlock* const> blocks) const noexcept;
+  std::size_t begin_in_unit(std::uint64_t index) const noexcept;
+  FileLayout::Place unit_of(std::uint64_t index) noexcept;
+  bool wait(Slot& slot, const std::atomic<bool>& stop) noexcept;
+  void finish(Slot& slot) noexcept;
+
+  std::size_t group() const noexcept { return units_.group(); }
+
+  RequestUnits& units_;
+  const std::size_t block_bytes_;
+  std::atomic<std::uint64_t> length_;
+  BlockReads reads_;
+  TransferCounters writes_;
+  CauseText cause_;  // of a write
+  std::vector<Slot> slots_;
+  std::vector<Pieces> pieces_;  // of the slots, where requests have several
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint64_t> seen_;  // a bit for each block that has been asked for
+  std::atomic<std::uint64_t> reread_bytes_{0};
+};
+
+}  // namespace vortex::inline v0

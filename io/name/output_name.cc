@@ -1,0 +1,224 @@
+#include "io/name/output_name.h"
+
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "io/name/path_names.h"
+#include "io/name/temporary_name.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+int link_nameless(int file, int folder, const std::string& name) {
+  return linkat(AT_FDCWD, path_of_descriptor(file).c_str(), folder, name.c_str(),
+                AT_SYMLINK_FOLLOW) == 0
+             ? 0
+             : errno;
+}
+
+}  // namespace
+
+OutputName::OutputName(const std::string& path, const struct stat* existing, bool replace)
+    : path_(path),
+      base_(name_in_folder(path)),
+      folder_(path),
+      replace_(replace),
+      creator_pid_(getpid()) {
+  if (!folder_) fail("create", errno);
+  if (existing == nullptr) return;
+  expect_replaceable(*existing);
+  passed_on_.emplace(path, *existing);
+}
+
+OutputName::~OutputName() {
+  // A forked child has the object, and its parent goes on with the file.
+  if (!temporary_.empty() && getpid() == creator_pid_) {
+    unlinkat(folder_.descriptor(), temporary_.c_str(), 0);
+  }
+}
+
+OutputName::OutputName(OutputName&& other) noexcept { *this = std::move(other); }
+
+OutputName& OutputName::operator=(OutputName&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(base_, other.base_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(passed_on_, other.passed_on_);
+  std::swap(folder_, other.folder_);
+  std::swap(replace_, other.replace_);
+  std::swap(nameless_, other.nameless_);
+  std::swap(taken_, other.taken_);
+  std::swap(mode_refusal_, other.mode_refusal_);
+  std::swap(creator_pid_, other.creator_pid_);
+  return *this;
+}
+
+void OutputName::fail(const std::string& operation, int error) const {
+  throw Error(error, operation + " '" + path_ + "'");
+}
+
+// Throws what a rename over the file would fail with.
+void OutputName::expect_replaceable(const struct stat& existing) const {
+  const auto refuse = [this](int error, const std::string& reason) {
+    throw Error(error, "replace '" + path_ + "', " + reason);
+  };
+  struct stat named {};
+  if (fstatat(folder_.descriptor(), base_.c_str(), &named, 0) != 0 ||
+      named.st_dev != existing.st_dev || named.st_ino != existing.st_ino) {
+    refuse(ENOENT, "which is open and has no name any more");
+  }
+  struct statx status {};
+  if (statx(folder_.descriptor(), base_.c_str(), 0, STATX_BASIC_STATS, &status) == 0) {
+    if ((status.stx_attributes & STATX_ATTR_IMMUTABLE) != 0) refuse(EPERM, "which is immutable");
+    if ((status.stx_attributes & STATX_ATTR_APPEND) != 0) {
+      refuse(EPERM, "to which can only be appended");
+    }
+    if ((status.stx_attributes_mask & status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) {
+      refuse(EBUSY, "on which something is mounted: write beside it, and copy");
+    }
+  }
+  // A rename does not ask for that, but whoever took the permission away meant the contents.
+  if (faccessat(folder_.descriptor(), base_.c_str(), W_OK, AT_EACCESS) != 0) {
+    refuse(errno, "which may not be written to");
+  }
+  struct stat folder {};
+  const uid_t me = geteuid();
+  if (me != 0 && fstat(folder_.descriptor(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
+      existing.st_uid != me && folder.st_uid != me) {
+    refuse(EPERM, "somebody else's file in a folder where only owners may (sticky)");
+  }
+}
+
+int OutputName::create(unsigned mode, bool may_have_name) {
+  // Nobody looks into a file that takes the place of another before it has that one's rights.
+  const mode_t now = passed_on_ ? 0600 : static_cast<mode_t>(mode);
+  const int nameless = openat(folder_.descriptor(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, now);
+  if (nameless >= 0) {
+    // A file without a name gets one by way of /proc.
+    nameless_ = access(path_of_descriptor(nameless).c_str(), F_OK) == 0;
+    if (nameless_) return nameless;
+    ::close(nameless);
+  }
+  // A folder that takes no file at all says so below.
+  const bool forbidden = nameless < 0 && (errno == EACCES || errno == EPERM || errno == EROFS);
+  if (!may_have_name && !forbidden) throw NoNamelessFile(path_);
+  int file = -1;
+  const int error = take_temporary_name(base_, temporary_, [&](const std::string& name) {
+    file = openat(folder_.descriptor(), name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, now);
+    return file >= 0 ? 0 : errno;
+  });
+  if (error == EACCES) {
+    throw Error(error, "create '" + path_ + "': its folder '" + folder_of(path_) +
+                           "' may not be written to");
+  }
+  if (error != 0) fail("create", error);
+  try {
+    if (!replace_) expect_no_replacing();
+  } catch (...) {
+    ::close(file);
+    throw;
+  }
+  return file;
+}
+
+// Not every file system can give a file a name that must be free: shows it on the temporary one.
+void OutputName::expect_no_replacing() {
+  std::string other;
+  int error = take_temporary_name(base_, other, [this](const std::string& name) {
+    return linkat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), name.c_str(),
+                  0) == 0
+               ? 0
+               : errno;
+  });
+  if (error == 0) {
+    unlinkat(folder_.descriptor(), other.c_str(), 0);
+    return;
+  }
+  error = take_temporary_name(base_, other, [this](const std::string& name) {
+    return renameat2(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), name.c_str(),
+                     RENAME_NOREPLACE) == 0
+               ? 0
+               : errno;
+  });
+  if (error != 0) {
+    throw Error(error, "create '" + path_ +
+                           "' and replace nothing: its file system has neither hard links nor "
+                           "renaming that does not replace");
+  }
+  temporary_ = other;
+}
+
+int OutputName::link_to_temporary_name(int file) {
+  return take_temporary_name(base_, temporary_, [&](const std::string& name) {
+    return link_nameless(file, folder_.descriptor(), name);
+  });
+}
+
+void OutputName::prepare(int file) {
+  if (!passed_on_) return;
+  if (temporary_.empty()) {
+    if (const int error = link_to_temporary_name(file)) fail("give a name to", error);
+  }
+  mode_refusal_ = passed_on_->give_to(file);
+}
+
+void OutputName::take(int file) {
+  if (temporary_.empty()) {
+    int error = link_nameless(file, folder_.descriptor(), base_);
+    if (error == 0) {
+      taken_ = true;
+      return;
+    }
+    if (error != EEXIST || !replace_) fail("give its name to", error);
+    // There is one now.
+    error = link_to_temporary_name(file);
+    if (error != 0) fail("give a name to", error);
+  }
+  if (replace_) {
+    if (renameat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), base_.c_str()) !=
+        0) {
+      fail("rename into place", errno);
+    }
+    temporary_.clear();
+  } else if (linkat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), base_.c_str(),
+                    0) == 0) {
+    if (unlinkat(folder_.descriptor(), temporary_.c_str(), 0) == 0) temporary_.clear();
+  } else if (errno == EEXIST) {
+    fail("give its name to", EEXIST);
+  } else {
+    const unsigned flags = RENAME_NOREPLACE;
+    if (renameat2(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), base_.c_str(),
+                  flags) != 0) {
+      fail("rename into place", errno);
+    }
+    temporary_.clear();
+  }
+  taken_ = true;
+}
+
+void OutputName::settle(int file, bool durable) const {
+  const auto fail_in_place = [this](int error, const std::string& what) {
+    throw Error(error, "'" + path_ + "' is whole and in place, but " + what);
+  };
+  if (durable) {
+    if (const int error = folder_.sync(file)) {
+      fail_in_place(
+          error, "its folder cannot be synced: a crash of the system may yet take the name back");
+    }
+  }
+  if (mode_refusal_ != 0) {
+    std::string mode(8, '\0');
+    mode.resize(static_cast<std::size_t>(
+        std::snprintf(mode.data(), mode.size(), "%04o", unsigned{passed_on_->mode()})));
+    fail_in_place(mode_refusal_,
+                  "its mode cannot be set to " + mode + ", that of the file which it replaced");
+  }
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,74 @@
+// The name that a file is to have when it is whole.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+
+#include "io/name/file_attributes.h"
+#include "io/name/open_folder.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+
+// The file system has only files with names.
+class NoNamelessFile : public Error {
+ public:
+  explicit NoNamelessFile(const std::string& path)
+      : Error(EOPNOTSUPP, "create '" + path + "' without a name") {}
+};
+
+// Holds the folder open from the beginning: whatever the folder is called later, and whichever
+// folder is the process's own then, that is where the file appears. Nothing that can run out is
+// taken at the end but, to replace a file, an entry in the folder.
+//
+// create(), then prepare(), take() and settle(), each once and in this order. Movable.
+class OutputName {
+ public:
+  OutputName() = default;
+  // For `path`, whose links have been followed, and where `existing` is, if not null: a regular
+  // file, which will give way. Throws Error for what would fail at the end, while nothing has been
+  // done that could be lost.
+  OutputName(const std::string& path, const struct stat* existing, bool replace);
+  // Removes the temporary name, if there is one.
+  ~OutputName();
+  OutputName(OutputName&& other) noexcept;
+  OutputName& operator=(OutputName&& other) noexcept;
+
+  // Whether there is a file to be named.
+  explicit operator bool() const noexcept { return static_cast<bool>(folder_) && !taken_; }
+
+  // Opens the file to be, for reading and writing: without a name (O_TMPFILE), or, where the file
+  // system cannot do that, under a temporary one, if it may have one. Throws NoNamelessFile; Error.
+  int create(unsigned mode, bool may_have_name = true);
+
+  // Does the steps that a lack of something can stop: gives a file that replaces another its
+  // temporary name, and the attributes that the other passes on. Throws Error.
+  void prepare(int file);
+  // At once: nothing is found under the name before, and the whole file after. Throws Error.
+  void take(int file);
+  // The file is in place. With `durable`, its name has reached the disk when this returns. Throws
+  // Error, which says that it is in place, when that or setting its mode failed.
+  void settle(int file, bool durable) const;
+
+ private:
+  [[noreturn]] void fail(const std::string& operation, int error) const;
+  void expect_replaceable(const struct stat& existing) const;
+  void expect_no_replacing();
+  int link_to_temporary_name(int file);
+
+  std::string path_;  // for messages
+  std::string base_;  // the name in the folder
+  std::string temporary_;
+  std::optional<FileAttributes> passed_on_;
+  OpenFolder folder_;
+  bool replace_ = true;
+  bool nameless_ = false;
+  bool taken_ = false;
+  int mode_refusal_ = 0;
+  int creator_pid_ = -1;
+};
+
+}  // namespace vortex::inline v0

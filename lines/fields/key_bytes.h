@@ -1,0 +1,79 @@
+// The bytes of a key while they are made.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lines/fields/key_room.h"
+
+namespace vortex::inline v0 {
+
+// A string that grows, or a fixed room: keys of long records are made where the sort has memory for
+// them, and take none besides.
+class KeyBytes {
+ public:
+  // Appends to the string, which is as long as the key only after finish().
+  explicit KeyBytes(std::string& string) noexcept
+      : string_(&string), data_(string.data()), size_(string.size()), room_(string.size()) {}
+  // Throws KeyRoomFull where more are appended than it holds.
+  explicit KeyBytes(std::span<char> room) noexcept : data_(room.data()), room_(room.size()) {}
+  KeyBytes(const KeyBytes&) = delete;
+  KeyBytes& operator=(const KeyBytes&) = delete;
+
+  KeyBytes& operator+=(char byte) {
+    if (size_ == room_) [[unlikely]]
+      grow(1);
+    data_[size_++] = byte;
+    return *this;
+  }
+  KeyBytes& operator+=(std::string_view text) {
+    if (!text.empty()) std::memcpy(more(text.size()), text.data(), text.size());
+    return *this;
+  }
+  // So many bytes behind those that are there, of any content.
+  char* more(std::size_t bytes) {
+    if (room_ - size_ < bytes) [[unlikely]]
+      grow(bytes);
+    size_ += bytes;
+    return data_ + size_ - bytes;
+  }
+  // Keeps the first ones.
+  void cut(std::size_t size) noexcept { size_ = size; }
+  void clear() noexcept { size_ = 0; }
+
+  std::size_t size() const noexcept { return size_; }
+  char* data() noexcept { return data_; }
+  std::string_view view() const noexcept { return {data_, size_}; }
+  // How many more there can be.
+  std::size_t most_more() const noexcept {
+    return string_ != nullptr ? std::numeric_limits<std::size_t>::max() : room_ - size_;
+  }
+
+  void invert_from(std::size_t begin) noexcept {
+    for (std::size_t i = begin; i < size_; ++i) data_[i] = static_cast<char>(~data_[i]);
+  }
+  void finish() {
+    if (string_ != nullptr) string_->resize(size_);
+  }
+
+ private:
+  void grow(std::size_t bytes) {
+    if (string_ == nullptr) throw KeyRoomFull();
+    constexpr std::size_t kLeast = 64;
+    string_->resize(std::max({2 * size_, size_ + bytes, kLeast}));
+    data_ = string_->data();
+    room_ = string_->size();
+  }
+
+  std::string* string_ = nullptr;
+  char* data_;
+  std::size_t size_ = 0;
+  std::size_t room_;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,61 @@
+#include "lines/fields/key_locale.h"
+
+#include <ctype.h>
+#include <langinfo.h>
+
+#include <cerrno>
+
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+
+KeyLocale::KeyLocale(const std::string& name)
+    : locale_(newlocale(LC_ALL_MASK, name.c_str(), nullptr)) {
+  if (locale_ == nullptr) {
+    throw Error(errno, "the locale '" + name + "' is not installed here");
+  }
+  read_characters();
+  read_numbers();
+  collates_bytes_ = collation_rules(locale_) == 0;
+  const std::string_view order = nl_langinfo_l(_NL_LOCALE_NAME(LC_COLLATE), locale_);
+  is_c_ = order == "C" || order == "POSIX";
+  read_months();
+}
+
+KeyLocale::~KeyLocale() { freelocale(locale_); }
+
+void KeyLocale::read_characters() noexcept {
+  for (int c = 0; c < 256; ++c) {
+    const auto at = static_cast<std::size_t>(c);
+    blank_[at] = isblank_l(c, locale_) != 0 || c == '\n';
+    dictionary_[at] = blank_[at] || isalnum_l(c, locale_) != 0;
+    printable_[at] = isprint_l(c, locale_) != 0;
+    upper_[at] = static_cast<char>(toupper_l(c, locale_));
+  }
+}
+
+// Separators of several bytes count as none, as in GNU sort.
+void KeyLocale::read_numbers() noexcept {
+  const std::string_view point = nl_langinfo_l(RADIXCHAR, locale_);
+  if (point.size() == 1) decimal_point_ = point.front();
+  const std::string_view thousands = nl_langinfo_l(THOUSEP, locale_);
+  if (thousands.size() == 1) thousands_separator_ = static_cast<unsigned char>(thousands.front());
+}
+
+void KeyLocale::read_months() {
+  for (int i = 0; i < 12; ++i) {
+    Month month{.name = {}, .number = static_cast<unsigned char>(i + 1)};
+    for (const char* c = nl_langinfo_l(ABMON_1 + i, locale_); *c != '\0'; ++c) {
+      if (isblank_l(static_cast<unsigned char>(*c), locale_) == 0) month.name += to_upper(*c);
+    }
+    months_.push_back(std::move(month));
+  }
+}
+
+std::string_view KeyLocale::without_leading_blanks(std::string_view text) const noexcept {
+  std::size_t blanks = 0;
+  while (blanks < text.size() && is_blank(text[blanks])) ++blanks;
+  return text.substr(blanks);
+}
+
+}  // namespace vortex::inline v0

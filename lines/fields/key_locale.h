@@ -1,0 +1,79 @@
+// The rules of a locale for the keys of lines.
+#pragma once
+
+#include <locale.h>
+
+#include <array>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lines/fields/character_weights.h"
+
+namespace vortex::inline v0 {
+
+// One locale, read once: nothing here depends on what the program has set. Immutable; any number of
+// threads may use it. Characters are bytes, as in GNU sort.
+class KeyLocale {
+ public:
+  static constexpr int kNone = -1;
+
+  struct Month {
+    std::string name;  // without blanks, in upper case
+    unsigned char number = 0;
+  };
+
+  // A name as newlocale() takes it; "": what the environment says. Throws Error(ENOENT).
+  explicit KeyLocale(const std::string& name);
+  ~KeyLocale();
+  KeyLocale(const KeyLocale&) = delete;
+  KeyLocale& operator=(const KeyLocale&) = delete;
+
+  // Blanks separate fields where no separator is given, and so does the newline in lines that end
+  // with NUL.
+  bool is_blank(char c) const noexcept { return blank_[index(c)]; }
+  bool in_dictionary(char c) const noexcept { return dictionary_[index(c)]; }
+  bool is_printable(char c) const noexcept { return printable_[index(c)]; }
+  char to_upper(char c) const noexcept { return upper_[index(c)]; }
+
+  std::string_view without_leading_blanks(std::string_view text) const noexcept;
+
+  char decimal_point() const noexcept { return decimal_point_; }
+  // A byte, or kNone.
+  int thousands_separator() const noexcept { return thousands_separator_; }
+  const std::vector<Month>& months() const noexcept { return months_; }
+
+  // Whether the order of strings is that of "C" or "POSIX" by name.
+  bool is_c() const noexcept { return is_c_; }
+  // Whether strings are ordered by their bytes, as in C.UTF-8, too.
+  bool collates_bytes() const noexcept { return collates_bytes_; }
+  ::locale_t handle() const noexcept { return locale_; }
+  // Found out when it is asked for first.
+  const CharacterWeights& weights() const {
+    std::call_once(weights_once_, [this] { weights_.emplace(locale_); });
+    return *weights_;
+  }
+
+ private:
+  static std::size_t index(char c) noexcept { return static_cast<unsigned char>(c); }
+  void read_characters() noexcept;
+  void read_numbers() noexcept;
+  void read_months();
+
+  ::locale_t locale_;
+  std::array<bool, 256> blank_{};
+  std::array<bool, 256> dictionary_{};
+  std::array<bool, 256> printable_{};
+  std::array<char, 256> upper_{};
+  char decimal_point_ = '.';
+  int thousands_separator_ = kNone;
+  bool is_c_ = true;
+  bool collates_bytes_ = true;
+  std::vector<Month> months_;
+  mutable std::once_flag weights_once_;
+  mutable std::optional<CharacterWeights> weights_;
+};
+
+}  // namespace vortex::inline v0

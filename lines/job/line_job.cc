@@ -1,0 +1,332 @@
+#include "lines/job/line_job.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "lines/fields/key_room.h"
+#include "lines/keys/composed_key.h"
+#include "lines/record/record_keys.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+#include "vortex/thread/activity.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// A key of a long record that is longer is not made beside the memory.
+constexpr std::size_t kMostKeyOfByte = 16;
+
+}  // namespace
+
+LineJob::LineJob(const LineOrder& order, const SortResources& resources,
+                 std::vector<std::string> folders)
+    : line_order_(order), order_(order), context_(resources, std::move(folders)) {}
+
+// The task beside ends soon.
+LineJob::~LineJob() { context_.end(); }
+
+void LineJob::keep_long_apart(const RecordFraming& framing) noexcept {
+  using Kind = RecordFraming::Kind;
+  keeps_long_apart_ = true;
+  if (framing.kind() == Kind::kDelimited || framing.kind() == Kind::kQuoted) {
+    delimiter_ = framing.delimiter();
+  }
+  if (order_.whole_keys == nullptr || !order_.input_decides) return;
+  keys_of_long_lines_.emplace(*order_.whole_keys, long_lines_);
+  order_.whole_keys = &*keys_of_long_lines_;
+}
+
+void LineJob::start(std::optional<std::uint64_t> bytes) {
+  runs_.reset();
+  warmer_.reset();
+  plan_ = plan_lines(context_, bytes);
+  context_.make_pool(plan_.block_bytes, plan_.pool_blocks, Warming::kOnDemand,
+                     "memory of the sort");
+  RunStoreOptions for_store = context_.run_store_options();
+  for_store.sparse = plan_.compression == RunCompression::kAlways;
+  runs_.emplace(order_, plan_, pool(), watch(), std::move(for_store));
+  const auto* const composed = dynamic_cast<const ComposedKey*>(line_order_.keys.get());
+  long_lines_.emplace(order_, delimiter_, composed != nullptr ? composed->byte_map() : nullptr,
+                      plan_.memory_bytes, context_.folders(), watch());
+  // Where the input decides, what is kept apart does not begin to be in the middle of it.
+  fits_ = bytes ? *bytes <= plan_.arena_bytes : !order_.input_decides;
+  team_.emplace(plan_.threads);
+  if (ActivityLog* const log = Working::log()) {
+    team_->work_within([log](unsigned number, const std::function<void()>& work) {
+      const Working working(log, "worker", number);
+      work();
+    });
+  }
+  memory_.emplace(plan_.arena_bytes);
+  warmer_.emplace();
+  if (order_.unique || order_.counted) recent_.emplace(plan_.arena_bytes, order_);
+  // An input that is longer than the arena does not fit in memory; a shorter one may.
+  divide(plan_.threads > 1 && bytes && *bytes > plan_.arena_bytes ? 2 : 1);
+  cold_arenas_ = plan_.threads > 1 ? arenas_.size() : 0;
+  fill(0);
+}
+
+void LineJob::divide(unsigned parts) {
+  arenas_.clear();
+  filling_ = 0;
+  warmer_->begin({});
+  const std::size_t part = memory_->size() / parts;
+  for (unsigned i = 0; i < parts; ++i) {
+    arenas_.push_back(
+        std::make_unique<LineArena>(std::span(memory_->data() + i * part, part), order_));
+  }
+}
+
+std::uint64_t LineJob::longest_record() const noexcept { return plan_.longest_record; }
+
+std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t bytes) {
+  if (bytes > longest_record()) return {};
+  const std::size_t needed = bytes + 2 * LineArena::kPushRoom;
+  while (arenas_[filling_]->free_room().size() < needed) {
+    if (arenas_[filling_]->empty()) return {};
+    make_room();
+  }
+  const std::span<char> room = arenas_[filling_]->free_room().subspan(LineArena::kPushRoom, bytes);
+  if (room.data() != so_far.data()) std::memmove(room.data(), so_far.data(), so_far.size());
+  return room;
+}
+
+void LineJob::take(std::span<const std::string_view> records) {
+  context_.note_user();
+  const WorkSpan span(SpanKind::kTake);
+  batch_begin_ = records_;
+  while (records_ - batch_begin_ < records.size()) {
+    const auto left = records.subspan(records_ - batch_begin_);
+    if (!order_.has_keys) {
+      for (const std::string_view record : left) {
+        if (way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) [[likely]] {
+          take_with_key({}, record);
+          continue;
+        }
+        long_lines_->take({}, record);
+        ++records_;
+      }
+    } else if (left.front().size() > kLongRecord) {
+      take_long(left.front());
+    } else {
+      const auto batch = left.first(records_together(left));
+      make_keys(*line_order_.keys, batch, keys_);
+      for (std::size_t i = 0; i < batch.size(); ++i) take_with_key(keys_.key(i), batch[i]);
+    }
+  }
+  const std::span<const char> free = arenas_[filling_]->free_room();
+  warmer_->note(free.data(), free.data() + free.size());
+}
+
+void LineJob::take_with_key(std::string_view key, std::string_view record) {
+  // Keys of short records are long where they are made of something else.
+  const bool is_long = key.size() > kLongRecord;
+  if (is_long && take_apart(key, record)) [[unlikely]] {
+    ++records_;
+    return;
+  }
+  if (!recent_ || !recent_->contains(order_.has_keys ? key : record, record)) {
+    if (is_long && plan_.most_runs(stored_bytes(key, record, true)) < 2) [[unlikely]]
+      refuse(record);
+    while (!arenas_[filling_]->push(key, record)) [[unlikely]] make_room_for(record);
+    if (recent_) recent_->note(arenas_[filling_]->newest());
+  }
+  ++records_;
+}
+
+// Long records are kept apart where not everything fits in memory. Who wants runs compressed wants
+// little space taken.
+LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) const noexcept {
+  const LongLines::Way way = long_lines_->way_of(key_bytes, record_bytes);
+  if (way == LongLines::Way::kWithOthers || !keeps_long_apart_ ||
+      plan_.compression == RunCompression::kAlways) {
+    return LongLines::Way::kWithOthers;
+  }
+  return fits_ ? LongLines::Way::kWithOthers : way;
+}
+
+// Takes a record that is not to lie in memory, or only another in its place. The key is shorter
+// then, and may lie behind the record in free room.
+bool LineJob::take_apart(std::string_view key, std::string_view record) {
+  switch (way_of(key.size(), record.size())) {
+    case LongLines::Way::kWithOthers:
+      return false;
+    case LongLines::Way::kApart:
+      long_lines_->take(key, record);
+      return true;
+    case LongLines::Way::kStandIn:
+      break;
+  }
+  if (recent_ && recent_->contains(key, record)) return true;
+  const std::string_view stand_in = long_lines_->take_for_stand_in(record);
+  while (!arenas_[filling_]->push(key, stand_in)) make_room_for(stand_in);
+  if (recent_) recent_->note(arenas_[filling_]->newest());
+  return true;
+}
+
+// A key may be several times as long as its record: it is made in the arena, where both stay.
+void LineJob::take_long(std::string_view record) {
+  if (!long_lines_->needs_keys() &&
+      way_of(record.size(), record.size()) == LongLines::Way::kApart) {
+    long_lines_->take({}, record);
+  } else {
+    while (!push_long(record)) {
+      if (take_beside(record)) break;
+      make_room_for(record);
+    }
+  }
+  ++records_;
+}
+
+// False, and the record lies where it did or in free room: there is none for its key, too.
+bool LineJob::push_long(std::string_view& record) {
+  LineArena& arena = *arenas_[filling_];
+  const std::span<char> room = arena.free_room();
+  if (room.size() < record.size() + 2 * LineArena::kPushRoom) return false;
+  char* const place = room.data() + LineArena::kPushRoom;
+  if (record.data() != place) std::memmove(place, record.data(), record.size());
+  record = {place, record.size()};
+  KeyBatch key(room.subspan(LineArena::kPushRoom + record.size())
+                   .first(room.size() - record.size() - 2 * LineArena::kPushRoom));
+  try {
+    make_keys(*line_order_.keys, {&record, 1}, key);
+  } catch (const KeyRoomFull&) {
+    return false;
+  }
+  if (take_apart(key.key(0), record)) return true;
+  if (recent_ && recent_->contains(key.key(0), record)) return true;
+  const std::uint64_t bytes = stored_bytes(key.key(0), record, true);
+  if (plan_.most_runs(bytes) < 2) refuse(record);
+  arena.push_in_place(record.size(), key.key(0).size());
+  if (recent_) recent_->note(arena.newest());
+  return true;
+}
+
+// Takes a record apart, whose key is made beside the memory where that would hold little more if
+// the arena were empty. False: the record stays where it is.
+bool LineJob::take_beside(std::string_view record) {
+  const LineArena& arena = *arenas_[filling_];
+  if (arenas_.size() > 1 || arena.free_room().size() < memory_->size() / 2 ||
+      way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) {
+    return false;
+  }
+  const RawMemory beside(kMostKeyOfByte * record.size() + kLongRecord, PageKind::kSmall);
+  KeyBatch key({beside.data(), beside.size()});
+  try {
+    make_keys(*line_order_.keys, {&record, 1}, key);
+  } catch (const KeyRoomFull&) {
+    return false;
+  }
+  return take_apart(key.key(0), record);
+}
+
+void LineJob::refuse(std::string_view record) const {
+  throw RecordTooLong(static_cast<std::size_t>(records_ - batch_begin_),
+                      "of " + format_bytes(record.size()) + " is longer" +
+                          (order_.has_keys ? ", with its key," : "") +
+                          " than the memory has room for: sort with more than " +
+                          format_bytes(plan_.memory_bytes));
+}
+
+// The arena has no room for the record, which may lie in what it has free.
+void LineJob::make_room_for(std::string_view record) {
+  if (!arenas_[filling_]->empty()) return make_room();
+  if (arenas_.size() == 1) refuse(record);
+  background_.finish();
+  divide(1);
+}
+
+// The arena is full: where many are equal, these are dropped; else its records become a run, and
+// another arena, which is empty, is filled from now on.
+void LineJob::make_room() {
+  LineArena& full = *arenas_[filling_];
+  sort(full);
+  if (recent_ && full.drop_equal()) return;
+  background_.finish();
+  watch().expect_going();
+  if (!order_.input_decides) fits_ = false;
+  if (arenas_.size() == 1) {
+    write_run(full, ArenaCursor(full), false);
+    full.clear();
+    if (plan_.threads > 1) divide(2);
+    return;
+  }
+  const bool begun = background_.start(
+      "writing runs", [this, &full] { write_run(full, ArenaCursor(full), true); }, [] {});
+  if (!begun) write_run(full, ArenaCursor(full), false);
+  fill(1 - filling_);
+}
+
+void LineJob::fill(std::size_t arena) {
+  filling_ = arena;
+  arenas_[filling_]->clear();
+  if (cold_arenas_ == 0) return warmer_->begin({});
+  --cold_arenas_;
+  warmer_->begin(arenas_[filling_]->free_room());
+}
+
+void LineJob::sort(LineArena& arena) {
+  if (recent_) recent_->forget();
+  const WorkSpan span(SpanKind::kSort);
+  arena.sort(*team_);
+}
+
+// Takes what others have given back meanwhile.
+void LineJob::grow() {
+  LinePlan larger = plan_;
+  const auto blocks_with = [&](std::uint64_t more) {
+    return larger.add_memory_for_merging(more) ? larger.pool_blocks : 0;
+  };
+  if (!context_.grow(blocks_with)) return;
+  plan_ = larger;
+  runs_->use(pool());
+}
+
+// Those of the arena that the cursor has not been at.
+void LineJob::write_run(const LineArena& arena, ArenaCursor cursor, bool beside) {
+  const std::uint64_t most_bytes = arena.stored_bytes() + arena.records() * kRunPrefixBytes;
+  runs_->form(most_bytes, [&](LineRunWriter& run) {
+    StoredRecord before;
+    bool first = true;
+    for_each_record(
+        cursor,
+        [&](const ArenaCursor& at) {
+          const StoredRecord& stored = at.stored();
+          const std::uint64_t in_common = first ? 0 : difference(before, stored, order_, 0).chunk;
+          run.append(stored, in_common, at.count());
+          before = stored;
+          first = false;
+        },
+        [&](std::uint64_t bytes) {
+          if (beside) {
+            watch().add_beside(bytes);
+          } else {
+            watch().expect_going();
+          }
+        });
+  });
+}
+
+void LineJob::end_forming(bool slowly) {
+  context_.note_user();
+  warmer_.reset();
+  background_.finish();
+  long_lines_->sort();
+  if (runs_->empty()) {
+    sort(*arenas_[filling_]);
+    give_back_free_room();
+    return;
+  }
+  if (!arenas_[filling_]->empty()) {
+    sort(*arenas_[filling_]);
+    write_run(*arenas_[filling_], ArenaCursor(*arenas_[filling_]), false);
+  }
+  arenas_.clear();
+  memory_.reset();  // for the blocks of the merge
+  if (!context_.others_wait()) grow();
+  runs_->reduce_to_one_merge(slowly && context_.shares_memory());
+}
+
+}  // namespace vortex::inline v0

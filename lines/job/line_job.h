@@ -1,0 +1,181 @@
+// One sort of lines, whichever way they come in and go out.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lines/job/line_plan.h"
+#include "lines/job/line_runs.h"
+#include "lines/memory/arena_warmer.h"
+#include "lines/memory/line_arena.h"
+#include "lines/memory/recent_keys.h"
+#include "lines/record/stored_record.h"
+#include "lines/runs/long_lines.h"
+#include "sort/job/sort_context.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/array/thread_team.h"
+#include "vortex/error.h"
+#include "vortex/line_sort.h"
+#include "vortex/memory_budget.h"
+#include "vortex/thread/background_task.h"
+#include "vortex/thread/futex.h"
+
+namespace vortex::inline v0 {
+
+// A record that the memory has no room for. The message says no more about where it came from.
+class RecordTooLong : public Error {
+ public:
+  RecordTooLong(std::size_t index, const std::string& complaint)
+      : Error(EMSGSIZE, "a record " + complaint), index_(index), complaint_(complaint) {}
+
+  std::size_t index() const noexcept { return index_; }  // among those that were to be taken
+  const std::string& complaint() const noexcept { return complaint_; }
+
+ private:
+  std::size_t index_;
+  std::string complaint_;
+};
+
+// Keys, arenas, runs and the watch of a sort. Sorts of files and sorters are two pairs of ends to
+// it.
+//
+//   LineJob job(order, resources, folders);
+//   job.start(bytes);
+//   while (...) job.take(records);
+//   job.end_forming();
+//   for_each_sorted(job, use);
+//
+// With one thread the memory is one arena: it is filled, sorted, written, filled again. With more
+// it is two, unless all may fit in memory: an arena is sorted by all threads, and written by one
+// beside the caller, who fills the other. One thread at a time; after an exception it can only be
+// destroyed.
+//
+// Others that share a budget with it may want its memory when it has ended forming runs: see
+// lend_of().
+class LineJob final : private MemoryLender {
+ public:
+  LineJob(const LineOrder& order, const SortResources& resources, std::vector<std::string> folders);
+  ~LineJob() override;
+  LineJob(const LineJob&) = delete;
+  LineJob& operator=(const LineJob&) = delete;
+
+  // `bytes` of records will come, if it is known. May be called again instead of take(), and gives
+  // back the runs that there are. Throws Error as plan_lines() and BlockPool do.
+  void start(std::optional<std::uint64_t> bytes);
+  // Before start(): the caller writes long records itself, which are kept apart then.
+  void keep_long_apart(const RecordFraming& framing) noexcept;
+  // end_forming() may enlarge it for merging, when the sort has a share of a budget.
+  const LinePlan& plan() const noexcept { return plan_; }
+  const StoredOrder& order() const noexcept { return order_; }
+  BlockPool& pool() noexcept { return *context_.pool(); }
+  LineRuns& runs() noexcept { return *runs_; }
+  SortWatch& watch() noexcept { return context_.watch(); }
+  // The threads are idle outside take() and end_forming().
+  detail::ThreadTeam& team() noexcept { return *team_; }
+
+  // The longest record that there is room for, key not counted.
+  std::uint64_t longest_record() const noexcept;
+  // Where a record that is to be taken next may be put together; see AssemblyRoom.
+  std::span<char> assembly_room(std::string_view so_far, std::size_t bytes);
+
+  // Copies records. Throws RecordTooLong where one does not fit with its key; Error: ECANCELED;
+  // what the disks report, and what keys throw.
+  void take(std::span<const std::string_view> records);
+  std::uint64_t records() const noexcept { return records_; }
+
+  // No more come. Either all are sorted in memory, or in runs that one merge can take, in half of
+  // the memory where others may want some while it is read, `slowly`.
+  void end_forming(bool slowly = false);
+  bool in_memory() const noexcept { return runs_->empty(); }
+  const LineArena& arena() const noexcept { return *arenas_[filling_]; }
+  // Behind end_forming(): records which are in neither of them, in order.
+  LongLines& long_lines() noexcept { return *long_lines_; }
+
+  // What these merges have read ahead goes to those who wait for memory of the budget, and at once
+  // what no merge or writer has been promised. Until end_lending(); the merges outlive that.
+  void lend_of(std::span<const std::unique_ptr<RunMerge>> merges);
+  // Records in memory: `spill` is called by whoever waits, as MemoryLender::give_back().
+  void lend_of(std::function<bool()> spill);
+  // Everybody may use the job's memory again, and nobody is in the middle of giving it back.
+  void end_lending() noexcept;
+
+  // The records of the arena that the cursor has not been at, as a merge, which reads ahead little.
+  // The arena is still there; see give_arena_back().
+  std::unique_ptr<RunMerge> spilled(const ArenaCursor& rest);
+  // All of it but the pages of `kept`, which stay until forget_arena().
+  void give_arena_back(std::string_view kept) noexcept;
+  void forget_arena() noexcept;
+
+ private:
+  bool give_back(std::uint64_t wanted) noexcept override;
+  void give_back_free_room() noexcept;
+  void divide(unsigned parts);
+  void take_with_key(std::string_view key, std::string_view record);
+  void take_long(std::string_view record);
+  LongLines::Way way_of(std::size_t key_bytes, std::size_t record_bytes) const noexcept;
+  bool take_apart(std::string_view key, std::string_view record);
+  bool push_long(std::string_view& record);
+  bool take_beside(std::string_view record);
+  [[noreturn]] void refuse(std::string_view record) const;
+  void make_room_for(std::string_view record);
+  void make_room();
+  void fill(std::size_t arena);
+  void sort(LineArena& arena);
+  void grow();
+  void write_run(const LineArena& arena, ArenaCursor cursor, bool beside);
+
+  const LineOrder line_order_;
+  StoredOrder order_;
+  SortContext context_;  // outlives all memory
+  LinePlan plan_;
+  std::optional<LineRuns> runs_;
+  std::optional<LongLines> long_lines_;
+  std::optional<KeysOfLongLines> keys_of_long_lines_;
+  bool keeps_long_apart_ = false;
+  std::optional<char> delimiter_;  // no record that is kept apart begins with it
+  bool fits_ = true;               // for all that is known
+  std::optional<RawMemory> memory_;
+  std::vector<std::unique_ptr<LineArena>> arenas_;
+  std::size_t filling_ = 0;
+  std::size_t cold_arenas_ = 0;  // that have not been filled yet, since there was memory
+  std::optional<ArenaWarmer> warmer_;
+  // Those in the arena being filled, where equal records are dropped or counted.
+  std::optional<RecentKeys> recent_;
+  std::optional<detail::ThreadTeam> team_;
+  KeyBatch keys_;
+  std::uint64_t records_ = 0;
+  std::uint64_t batch_begin_ = 0;  // those that had been taken before take() was called
+  RunCounts counts_;
+
+  FutexMutex lending_mutex_;  // guards what follows, and the share while it is lent
+  std::span<const std::unique_ptr<RunMerge>> lent_merges_;
+  std::function<bool()> spill_;
+
+  BackgroundTask background_;  // writes a run; the first to go
+};
+
+// Lends what the merges have read ahead as long as it lives.
+class LineLending {
+ public:
+  // Both outlive it.
+  LineLending(LineJob& job, std::span<const std::unique_ptr<RunMerge>> merges) : job_(job) {
+    job_.lend_of(merges);
+  }
+  ~LineLending() { job_.end_lending(); }
+  LineLending(const LineLending&) = delete;
+  LineLending& operator=(const LineLending&) = delete;
+
+ private:
+  LineJob& job_;
+};
+
+}  // namespace vortex::inline v0

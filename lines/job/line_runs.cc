@@ -1,0 +1,144 @@
+#include "lines/job/line_runs.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "lines/runs/merge_blocks.h"
+#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/running_merge.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// A part of a merge that has less text is not worth a thread.
+constexpr std::uint64_t kMinBlocksOfPart = 8;
+
+std::uint64_t longest_of(const std::vector<LineRun>& runs) noexcept {
+  std::uint64_t longest = 0;
+  for (const LineRun& run : runs) longest = std::max(longest, run.longest);
+  return longest;
+}
+
+LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
+  LineMergeSize size{.runs = runs.size(), .longest = longest_of(runs), .blocks = 0};
+  for (const LineRun& run : runs) size.blocks += run.run.blocks();
+  return size;
+}
+
+// The size of a block that may have to be unpacked; 0 where no run has packed blocks.
+std::size_t packed_block_bytes(const std::vector<LineRun>& runs) noexcept {
+  const bool packed = std::any_of(runs.begin(), runs.end(),
+                                  [](const LineRun& run) { return run.packed.saved_bytes() > 0; });
+  return packed ? runs.front().run.store->block_bytes() : 0;
+}
+
+void forget_forecasts(std::vector<LineRun>& runs) noexcept {
+  for (LineRun& run : runs) run.forecasts = {};
+}
+
+}  // namespace
+
+RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part,
+                   const LinePrefetch& prefetch, const StoredOrder& order, bool punch_holes,
+                   const std::stop_token& stop)
+    : counted_(part.counted),
+      text_bytes_(part.text_bytes),
+      lean_buffers_(lean_buffers(prefetch.options.held_blocks, prefetch.options.disks)),
+      runs_(std::move(runs)),
+      packer_(packed_block_bytes(*runs_)) {
+  RunStore& store = *runs_->front().run.store;
+  const auto count = static_cast<std::uint32_t>(runs_->size());
+  prefetcher_.emplace(store, slices_of(*runs_, part, packer_),
+                      make_prefetch_policy(prefetch.kind, order_of_need(*runs_, part, order),
+                                           prefetch.options, count, store.block_times()),
+                      punch_holes);
+  std::vector<RunCursor*> cursors;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    cursors_.push_back(std::make_unique<RunCursor>(*prefetcher_, i, part.runs[i],
+                                                   (*runs_)[i].longest, order, stop));
+    cursors.push_back(cursors_.back().get());
+  }
+  merge_.emplace(cursors, order);
+}
+
+LineRuns::LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool,
+                   SortWatch& watch, RunStoreOptions for_store)
+    : RunSet(pool, watch, std::move(for_store)), order_(order), plan_(plan) {}
+
+void LineRuns::form(std::uint64_t most_bytes,
+                    const std::function<void(LineRunWriter& run)>& write) {
+  runs_.push_back(write_run(most_bytes, write));
+  count_run();
+}
+
+LineRun LineRuns::write_run(std::uint64_t most_bytes,
+                            const std::function<void(LineRunWriter& run)>& write) {
+  open();
+  if (!packing_) packing_.emplace(plan_.compression, plan_.block_bytes);
+  LineRunWriter writer(store(), order_, *packing_, plan_.run_write_behind, plan_.forecast_bytes,
+                       most_bytes, watch().stop());
+  write(writer);
+  LineRun run = writer.finish();
+  count_bytes(run.stored_bytes());
+  return run;
+}
+
+void LineRuns::reduce_to_one_merge(bool in_half) {
+  const std::uint64_t longest = longest_of(runs_);
+  const std::uint64_t blocks = size_of(runs_).blocks;
+  const std::uint64_t most = plan_.most_runs(longest, blocks);
+  const std::uint64_t of_half = in_half ? plan_.most_runs(longest, blocks, 2) : most;
+  const std::uint64_t left = of_half >= 2 ? of_half : most;
+  if (runs_.size() <= std::max<std::uint64_t>(left, 1)) return;
+  if (most < 2) {
+    throw Error(ENOMEM, "merging lines of up to " + format_bytes(longest) + " with " +
+                            format_bytes(plan_.memory_bytes) +
+                            " of memory: no two runs fit; raise it");
+  }
+  reduce(left, most);
+}
+
+void LineRuns::merge_to_one(std::size_t first, std::size_t count) {
+  const auto begin = runs_.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto end = begin + static_cast<std::ptrdiff_t>(count);
+  auto group = std::make_shared<std::vector<LineRun>>(std::make_move_iterator(begin),
+                                                      std::make_move_iterator(end));
+  runs_.erase(begin, end);
+  // The prefixes of records may take more bytes than in the runs that are merged.
+  std::uint64_t most_bytes = 0;
+  for (const LineRun& run : *group) most_bytes += run.run.bytes + run.end.records * kRunPrefixBytes;
+  LineRun merged = write_run(most_bytes, [&](LineRunWriter& writer) {
+    RunMerge merge(group, whole_merge(*group), plan_.prefetch_of(size_of(*group)), order_, false,
+                   watch().stop());
+    forget_forecasts(*std::exchange(group, nullptr));
+    guarded([&] { merge.start(); }).throw_if_failed();
+    for_each_record(
+        merge, [&](const RunMerge& at) { writer.append(at.stored(), at.in_common(), at.count()); },
+        [&](std::uint64_t bytes) { watch().add(bytes); });
+  });
+  runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(first), std::move(merged));
+}
+
+std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) {
+  count_last_merge();
+  const auto runs = std::make_shared<std::vector<LineRun>>(std::exchange(runs_, {}));
+  const LineMergeSize size = size_of(*runs);
+  const std::vector<MergePart> parts =
+      divide_runs(*runs, order_, std::min(most_parts, plan_.merges_at_once(size)),
+                  kMinBlocksOfPart * plan_.block_bytes);
+  const LinePrefetch prefetch = plan_.prefetch_of(size, static_cast<unsigned>(parts.size()));
+  const bool punch_holes = runs->front().run.store->punching_pays();
+  std::vector<std::unique_ptr<RunMerge>> merges;
+  for (const MergePart& part : parts) {
+    merges.push_back(
+        std::make_unique<RunMerge>(runs, part, prefetch, order_, punch_holes, watch().stop()));
+  }
+  forget_forecasts(*runs);
+  return merges;
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,122 @@
+// The runs of a sort of records of any length.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lines/job/line_plan.h"
+#include "lines/record/stored_record.h"
+#include "lines/runs/line_merge.h"
+#include "lines/runs/line_run.h"
+#include "lines/runs/run_division.h"
+#include "sort/job/run_set.h"
+#include "sort/merge/merge_prefetcher.h"
+#include "sort/runs/run_store.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/block_pool.h"
+#include "vortex/guarded.h"
+#include "vortex/sort_resources.h"
+#include "vortex/thread/activity.h"
+
+namespace vortex::inline v0 {
+
+// The merge of a part of some runs, and what it reads them with. What the runs take on the disks is
+// given back as it goes.
+class RunMerge {
+ public:
+  // The forecasts of the runs are not needed any more when it has been made.
+  RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part,
+           const LinePrefetch& prefetch, const StoredOrder& order, bool punch_holes,
+           const std::stop_token& stop);
+  // What is left of the runs is not read.
+  ~RunMerge() { prefetcher_->stop(); }
+  RunMerge(const RunMerge&) = delete;
+  RunMerge& operator=(const RunMerge&) = delete;
+
+  // As those of LineMerge.
+  void start() {
+    prefetcher_->start();
+    merge_->start();
+  }
+  static constexpr SpanKind kWork = SpanKind::kMerge;
+  bool next() { return merge_->next(); }
+  const StoredRecord& stored() const noexcept { return merge_->stored(); }
+  std::uint64_t in_common() const noexcept { return merge_->in_common(); }
+  std::uint64_t count() const noexcept { return merge_->count(); }
+
+  // Keeps only the blocks that it needs, and a few ahead, from now on. Any thread; see
+  // MergePrefetcher::keep_only().
+  bool give_back() noexcept { return prefetcher_->keep_only(lean_buffers_); }
+
+  // The records that it gives, each as many times as it is there, and the bytes of their text.
+  // Equal ones that are dropped are counted.
+  std::uint64_t counted() const noexcept { return counted_; }
+  std::uint64_t text_bytes() const noexcept { return text_bytes_; }
+
+ private:
+  const std::uint64_t counted_;
+  const std::uint64_t text_bytes_;
+  const std::size_t lean_buffers_;
+  const std::shared_ptr<std::vector<LineRun>> runs_;
+  BlockPacker packer_;
+  std::optional<MergePrefetcher> prefetcher_;
+  std::vector<std::unique_ptr<RunCursor>> cursors_;
+  std::optional<LineMerge<RunCursor>> merge_;
+};
+
+// Runs of records of any length. The plan outlives it.
+class LineRuns final : public RunSet {
+ public:
+  LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool, SortWatch& watch,
+           RunStoreOptions for_store);
+
+  std::size_t size() const noexcept override { return runs_.size(); }
+
+  // Calls `write` with the writer of a new run of `most_bytes` at most. Throws what `write` throws
+  // and what the disks report.
+  void form(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
+
+  // Merges until one merge can take all that are left, in half of the memory if that is to do and
+  // two fit in it. Throws Error(ENOMEM) when the memory does not hold a merge of two.
+  void reduce_to_one_merge(bool in_half);
+  // The last merge, whose records come next: in several parts, `most_parts` at most, which lie one
+  // behind the other and may be merged at the same time; in one where the memory or the runs are
+  // small, or records are long.
+  std::vector<std::unique_ptr<RunMerge>> merge_all(unsigned most_parts = 1);
+
+ private:
+  std::uint64_t bytes_of_run(std::size_t run) const noexcept override {
+    return runs_[run].run.bytes;
+  }
+  void merge_to_one(std::size_t first, std::size_t count) override;
+  LineRun write_run(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
+
+  const StoredOrder order_;
+  const LinePlan& plan_;
+  std::optional<RunPacking> packing_;
+  std::vector<LineRun> runs_;
+};
+
+// Calls `use` for each record that the cursor goes to, and `told` now and then with the bytes of
+// those since the last time. A Cursor has next(), stored() and count(), and kWork for traces.
+// Throws the failures of streams that the cursor or `use` meets, and what `told` throws.
+template <typename Cursor, typename Use, typename Told>
+void for_each_record(Cursor& cursor, const Use& use, const Told& told) {
+  bool more = true;
+  while (more) {
+    std::uint64_t bytes = 0;
+    const WorkSpan span(Cursor::kWork);
+    guarded([&] {
+      while (bytes < SortWatch::kNoteBytes && (more = cursor.next())) {
+        use(cursor);
+        bytes += cursor.count() * (cursor.stored().record.size() + 1);
+      }
+    }).throw_if_failed();
+    told(bytes);
+  }
+}
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,175 @@
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lines/job/line_job.h"
+#include "sort/job/sort_folders.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+class LineSorter::Impl {
+ public:
+  Impl(LineOrder order, const SortResources& resources)
+      : job_(order, resources, folders_of_sorter(resources)) {
+    job_.start(std::nullopt);
+    job_.watch().begin(SortPhase::kReading, std::nullopt);
+  }
+
+  ~Impl() { job_.end_lending(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void push(std::string_view record) {
+    if (state_ != State::kPushing) refuse("push");
+    state_ = State::kFailed;
+    job_.take({&record, 1});
+    job_.watch().add(record.size());
+    state_ = State::kPushing;
+  }
+
+  bool next(std::string_view& record) {
+    if (state_ == State::kPushing) sort();
+    if (state_ == State::kFailed) refuse("next");
+    note_reader();
+    if (spill_wanted_.load(std::memory_order_relaxed)) spill();
+    state_ = State::kFailed;
+    if (left_ == 0 && !advance()) {
+      state_ = State::kSorted;
+      return false;
+    }
+    --left_;
+    record = record_;
+    job_.watch().add(record.size());
+    state_ = State::kSorted;
+    return true;
+  }
+
+  std::uint64_t records() const noexcept { return job_.records(); }
+  RunCounts counts() noexcept { return counts_; }
+
+ private:
+  // Whoever waits in the thread that read before may be about to take what is read: it ends first.
+  void note_reader() {
+    if (pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) return;
+    job_.end_lending();
+    user_.store(pthread_self(), std::memory_order_relaxed);
+    if (!merge_.empty()) {
+      job_.lend_of(merge_);
+    } else {
+      job_.lend_of([this] { return spill_for_another(); });
+    }
+  }
+
+  // Goes to the next record, and how many times it is there.
+  bool advance() {
+    bool more = false;
+    if (!merge_.empty()) {
+      if (std::exchange(arena_is_kept_, false)) job_.forget_arena();
+      RunMerge& merge = *merge_.front();
+      guarded([&] { more = merge.next(); }).throw_if_failed();
+      if (more) note(merge);
+    } else {
+      more = cursor_->next();
+      if (more) note(*cursor_);
+    }
+    return more;
+  }
+  template <typename Cursor>
+  void note(const Cursor& at) {
+    record_ = at.stored().record;
+    left_ = at.count();
+  }
+
+  enum class State : std::uint8_t { kPushing, kSorted, kFailed };
+
+  [[noreturn]] void refuse(const char* call) const {
+    if (state_ == State::kFailed) {
+      throw Error(ENOTRECOVERABLE, std::string(call) + "() of a sorter that has failed");
+    }
+    throw Error(EINVAL, std::string(call) + "() of a sorter behind its first next()");
+  }
+
+  void sort() {
+    state_ = State::kFailed;
+    job_.end_forming(true);
+    job_.watch().begin(SortPhase::kWriting, std::nullopt);
+    user_.store(pthread_self(), std::memory_order_relaxed);
+    if (job_.in_memory()) {
+      cursor_.emplace(job_.arena());
+      job_.lend_of([this] { return spill_for_another(); });
+    } else {
+      merge_ = job_.runs().merge_all();
+      RunMerge& merge = *merge_.front();
+      guarded([&] { merge.start(); }).throw_if_failed();
+      job_.lend_of(merge_);
+    }
+    counts_ = job_.runs().counts();
+    state_ = State::kSorted;
+  }
+
+  // Called by a thread that waits for memory. If that is the one which reads this sorter, it does
+  // not read now; otherwise that one is to do it. Nothing more comes by itself.
+  bool spill_for_another() noexcept {
+    if (pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) {
+      give_memory();
+    } else {
+      spill_wanted_.store(true, std::memory_order_relaxed);
+    }
+    return false;
+  }
+
+  // What has not been read goes to the disks. Where these refuse it, it stays in memory.
+  void give_memory() noexcept {
+    if (!cursor_ || spill_failed_ || arena_is_kept_) return;
+    if (cursor_->at_end()) {
+      arena_is_kept_ = true;
+      return job_.give_arena_back(record_);
+    }
+    try {
+      merge_.push_back(job_.spilled(*cursor_));
+    } catch (...) {
+      spill_failed_ = true;
+      return;
+    }
+    cursor_.reset();
+    job_.give_arena_back(record_);
+    arena_is_kept_ = true;
+  }
+
+  void spill() {
+    spill_wanted_.store(false, std::memory_order_relaxed);
+    job_.end_lending();
+    give_memory();
+    if (!merge_.empty()) job_.lend_of(merge_);
+  }
+
+  LineJob job_;
+  State state_ = State::kPushing;
+  RunCounts counts_;
+  std::optional<ArenaCursor> cursor_;
+  std::vector<std::unique_ptr<RunMerge>> merge_;  // one, or none
+  std::string_view record_;
+  std::uint64_t left_ = 0;         // so many times it comes again
+  std::atomic<pthread_t> user_{};  // the thread that reads
+  std::atomic<bool> spill_wanted_{false};
+  bool spill_failed_ = false;
+  bool arena_is_kept_ = false;  // the page of the record that was handed out last
+};
+
+LineSorter::LineSorter(LineOrder order, SortResources resources)
+    : impl_(std::make_unique<Impl>(std::move(order), resources)) {}
+LineSorter::~LineSorter() = default;
+
+void LineSorter::push(std::string_view record) { impl_->push(record); }
+bool LineSorter::next(std::string_view& record) { return impl_->next(record); }
+std::uint64_t LineSorter::records() const noexcept { return impl_->records(); }
+RunCounts LineSorter::counts() const noexcept { return impl_->counts(); }
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,124 @@
+#include "lines/memory/line_arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "vortex/error.h"
+#include "vortex/os/memory.h"
+#include "vortex/sort.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::ptrdiff_t kAhead = 12;  // records whose bytes are asked for
+
+}  // namespace
+
+RawMemory::RawMemory(std::size_t bytes, PageKind pages) : bytes_(bytes) {
+  int error = 0;
+  std::byte* const memory = os::map_memory(nullptr, bytes, &error);
+  if (memory == nullptr) {
+    throw Error(error, "memory for records: the system refuses " + format_bytes(bytes));
+  }
+  // Where it cannot, small pages do.
+  os::advise(memory, bytes, pages == PageKind::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  data_ = reinterpret_cast<char*>(memory);
+}
+
+RawMemory::~RawMemory() { os::unmap(reinterpret_cast<std::byte*>(data_), bytes_); }
+
+LineArena::LineArena(std::span<char> memory, const StoredOrder& order)
+    : memory_(memory), order_(order) {
+  const auto end = reinterpret_cast<std::uintptr_t>(memory.data() + memory.size());
+  index_end_ = reinterpret_cast<IndexEntry*>(end / sizeof(IndexEntry) * sizeof(IndexEntry));
+  clear();
+}
+
+void LineArena::clear() noexcept {
+  front_ = memory_.data();
+  index_ = index_end_;
+}
+
+bool LineArena::push(std::string_view key, std::string_view record) noexcept {
+  const std::size_t bytes = vortex::stored_bytes(key, record, order_.has_keys);
+  if (free_room().size() < bytes + sizeof(IndexEntry)) return false;
+  char* const begin = front_;
+  front_ += bytes;
+  // Before the rest, which may be written over where it lies now.
+  char* const to = front_ - record.size();
+  if (record.data() + record.size() <= begin || record.data() >= front_) {
+    copy_text(to, record);
+  } else {
+    std::memmove(to, record.data(), record.size());
+  }
+  char* at = begin;
+  if (order_.has_keys) at = write_length(at, key.size());
+  at = write_length(at, record.size());
+  if (order_.has_keys) copy_text(at, key);
+  const std::string_view sorted_by = order_.has_keys ? key : std::string_view(to, record.size());
+  *--index_ = {chunk_at(sorted_by, 0) ^ order_.flip, reinterpret_cast<std::uint64_t>(begin)};
+  return true;
+}
+
+void LineArena::push_in_place(std::size_t record_bytes, std::size_t key_bytes) noexcept {
+  char* const begin = front_;
+  char* const from = begin + kPushRoom;
+  std::rotate(from, from + record_bytes, from + record_bytes + key_bytes);
+  char* const key = write_length(write_length(begin, key_bytes), record_bytes);
+  std::memmove(key, from, key_bytes + record_bytes);
+  front_ = key + key_bytes + record_bytes;
+  *--index_ = {chunk_at({key, key_bytes}, 0) ^ order_.flip, reinterpret_cast<std::uint64_t>(begin)};
+}
+
+bool LineArena::drop_equal() noexcept {
+  const auto equal = static_cast<std::uint64_t>(
+      std::count_if(index_, index_end_, [](const auto& entry) { return entry.key == kSameKey; }));
+  if (equal < records() / 2) return false;
+  std::uint64_t kept_bytes = 0;
+  for (const IndexEntry* entry = index_; entry != index_end_; ++entry) {
+    if (entry->key == kSameKey) continue;
+    if (index_end_ - entry > kAhead) __builtin_prefetch(stored_at(entry[kAhead]));
+    const StoredRecord record = stored_record_at(stored_at(*entry), order_.has_keys);
+    kept_bytes += vortex::stored_bytes(record.key, record.record, order_.has_keys);
+  }
+  if (kept_bytes > stored_bytes() / 2) return false;
+
+  // From the end on: equal ones are met before the first of them, which counts them. One more is
+  // kept where there would be too many for it.
+  IndexEntry* to = index_end_;
+  std::uint64_t repeats = 0;
+  for (IndexEntry* entry = index_end_; entry-- != index_;) {
+    repeats += repeats_of(*entry);
+    if (entry->key == kSameKey) {
+      if (order_.unique) continue;
+      if (repeats + 1 + repeats_of(entry[-1]) <= kMaxRepeats) {
+        ++repeats;
+        continue;
+      }
+    }
+    const auto place = reinterpret_cast<std::uint64_t>(stored_at(*entry));
+    *--to = {place, place};
+    add_repeats(*to, repeats);
+    repeats = 0;
+  }
+  index_ = to;
+  vortex::sort(std::span(index_, index_end_), {.threads = 1});  // by their places
+  front_ = memory_.data();
+  for (IndexEntry* entry = index_; entry != index_end_; ++entry) {
+    const char* const from = stored_at(*entry);
+    const char* end = from;
+    stored_record(end, order_.has_keys);
+    std::memmove(front_, from, static_cast<std::size_t>(end - from));
+    const std::uint64_t repeated = repeats_of(*entry);
+    entry->value = reinterpret_cast<std::uint64_t>(front_);
+    entry->key = chunk_at(stored_record_at(front_, order_.has_keys).key, 0) ^ order_.flip;
+    add_repeats(*entry, repeated);
+    front_ += end - from;
+  }
+  return true;
+}
+
+}  // namespace vortex::inline v0

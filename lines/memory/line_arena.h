@@ -1,0 +1,136 @@
+// The memory in which records become sorted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "lines/memory/string_sort.h"
+#include "lines/record/stored_record.h"
+#include "vortex/detail/array/thread_team.h"
+#include "vortex/thread/activity.h"
+
+namespace vortex::inline v0 {
+
+// Of memory: small ones where most of it stays untouched.
+enum class PageKind : std::uint8_t { kSmall, kHuge };
+
+// Private memory, in huge pages where they are wanted and there are any, which is resident once it
+// has been touched. Not copied.
+class RawMemory {
+ public:
+  // Throws Error(ENOMEM).
+  explicit RawMemory(std::size_t bytes, PageKind pages = PageKind::kHuge);
+  ~RawMemory();
+  RawMemory(const RawMemory&) = delete;
+  RawMemory& operator=(const RawMemory&) = delete;
+
+  char* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return bytes_; }
+
+ private:
+  char* data_;
+  std::size_t bytes_;
+};
+
+// Records grow from the beginning of a part of memory, their index from its end.
+class LineArena {
+ public:
+  LineArena(std::span<char> memory, const StoredOrder& order);
+
+  // Copies a record and its key to the end of those that are there; the key is not looked at where
+  // records are their own. False: there is no room, and nothing has changed. The record may lie in
+  // free_room(), the key not.
+  bool push(std::string_view key, std::string_view record) noexcept;
+
+  // The same, of a record that lies kPushRoom behind the beginning of free_room(), with its key
+  // right behind it and room for an index entry behind that.
+  void push_in_place(std::size_t record_bytes, std::size_t key_bytes) noexcept;
+
+  // The memory that records have not taken. A record may be put together in it, kPushRoom behind
+  // its beginning, before it is pushed.
+  std::span<char> free_room() const noexcept {
+    return {front_, static_cast<std::size_t>(reinterpret_cast<char*>(index_) - front_)};
+  }
+  // A record takes so much at most besides its bytes and its key.
+  static constexpr std::size_t kPushRoom = 2 * kMaxLengthBytes + sizeof(IndexEntry);
+
+  // The record that was pushed last; there must be one. It stays there until clear(), sort() or
+  // drop_equal().
+  IndexEntry& newest() noexcept { return *index_; }
+  bool empty() const noexcept { return index_ == index_end_; }
+  std::uint64_t records() const noexcept { return static_cast<std::uint64_t>(index_end_ - index_); }
+  // The bytes of records and keys with their lengths.
+  std::uint64_t stored_bytes() const noexcept {
+    return static_cast<std::uint64_t>(front_ - memory_.data());
+  }
+  void clear() noexcept;
+
+  // Sorts the index.
+  void sort(detail::ThreadTeam& team) { sort_stored({index_, index_end_}, order_, team); }
+
+  // Behind sort(), where the order is unique or counted: drops all but the first of equal records,
+  // with a counted order counts them there, and makes their room free. The records that are kept
+  // are in the order of the input again. Does nothing, and returns false, where that would free
+  // less than half.
+  bool drop_equal() noexcept;
+
+  std::span<const IndexEntry> index() const noexcept { return {index_, index_end_}; }
+  const StoredOrder& order() const noexcept { return order_; }
+
+ private:
+  std::span<char> memory_;
+  StoredOrder order_;
+  char* front_;
+  IndexEntry* index_;
+  IndexEntry* index_end_;
+};
+
+// The records of an arena in the order of its index. Of equal ones only the first, with a unique
+// order; with a counted order they are one with a count, or a few: counts are limited, so that a
+// sort that writes them tells its progress in between.
+class ArenaCursor {
+ public:
+  explicit ArenaCursor(const LineArena& arena) noexcept
+      : ArenaCursor(arena.index(), arena.order()) {}
+  // A part of the index, whose first entry is not equal to the one before it.
+  ArenaCursor(std::span<const IndexEntry> index, const StoredOrder& order) noexcept
+      : index_(index), order_(order) {}
+
+  static constexpr SpanKind kWork = SpanKind::kCopy;
+
+  // Goes to the next record; false behind the last.
+  bool next() noexcept {
+    if (at_ == index_.size()) return false;
+    if (index_.size() - at_ > kAhead) {
+      const char* const soon = stored_at(index_[at_ + kAhead]);
+      __builtin_prefetch(soon);
+      __builtin_prefetch(soon + 64);
+    }
+    stored_ = stored_record_at(stored_at(index_[at_]), order_.has_keys);
+    count_ = 0;
+    do {
+      count_ += 1 + repeats_of(index_[at_++]);
+    } while (at_ < index_.size() && index_[at_].key == kSameKey &&
+             (order_.unique || count_ < kMaxRepeats));
+    if (order_.unique) count_ = 1;
+    return true;
+  }
+  // There is no next one.
+  bool at_end() const noexcept { return at_ == index_.size(); }
+  const StoredRecord& stored() const noexcept { return stored_; }
+  // How many times it is there.
+  std::uint64_t count() const noexcept { return count_; }
+
+ private:
+  static constexpr std::size_t kAhead = 12;  // records whose bytes are asked for
+
+  std::span<const IndexEntry> index_;
+  StoredOrder order_;
+  std::size_t at_ = 0;
+  StoredRecord stored_;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,57 @@
+// Sorting strings by an index of their first bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "lines/record/stored_record.h"
+#include "vortex/detail/array/thread_team.h"
+#include "vortex/detail/record/key.h"
+
+namespace vortex::inline v0 {
+
+// The first chunk of a record's key, turned round where the order is, and where the record is: for
+// stored records its address, for views its number. Places ascend with the order of the input.
+using IndexEntry = KeyValue<std::uint64_t, std::uint64_t>;
+
+// An entry of a stored record may stand for several that are the same: the bits above its address
+// say for how many besides.
+inline constexpr int kAddressBits = 48;
+inline constexpr std::uint64_t kMaxRepeats = (std::uint64_t{1} << (64 - kAddressBits)) - 1;
+
+inline const char* stored_at(const IndexEntry& entry) noexcept {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << kAddressBits) - 1;
+  return reinterpret_cast<const char*>(entry.value & kMask);
+}
+inline std::uint64_t repeats_of(const IndexEntry& entry) noexcept {
+  return entry.value >> kAddressBits;
+}
+// There must be room for them: kMaxRepeats at most in all.
+inline void add_repeats(IndexEntry& entry, std::uint64_t repeats) noexcept {
+  entry.value += repeats << kAddressBits;
+}
+
+// Behind a sort by a unique order, the chunk of an entry whose key is that of the one in front of
+// it, and by a counted order, of one whose record is: no string has it.
+inline constexpr std::uint64_t kSameKey = 0x40;
+
+// Sorts an index. The entries are sorted by their chunks, eight bytes at a time in cache-friendly
+// passes of the radix sort; where chunks are equal, those behind the longest common prefix take
+// their place (caching multikey sort after Ng and Kakehi, with chunks of a radix sort instead of
+// pivots). So each byte of a distinguishing prefix is looked at about once, and a common prefix of
+// any length is skipped at the speed of memory.
+//
+// Records whose keys are equal are sorted as the order says; where a record is its own key, their
+// order does not matter and is any. Takes the memory of vortex::sort() besides, and for nested
+// common prefixes a few bytes for each level.
+void sort_stored(std::span<IndexEntry> index, const StoredOrder& order, detail::ThreadTeam& team);
+
+// The same for views: place i means keys[i] and records[i]; `keys` is empty where records are their
+// own. Chunks are filled in here.
+void sort_views(std::span<IndexEntry> index, std::span<const std::string_view> keys,
+                std::span<const std::string_view> records, const StoredOrder& order,
+                detail::ThreadTeam& team);
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,161 @@
+// Sorted runs of records of any length: written, and read back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "io/stream/file_sink.h"
+#include "lines/record/byte_output.h"
+#include "lines/record/stored_record.h"
+#include "lines/runs/block_forecasts.h"
+#include "lines/runs/packed_run.h"
+#include "lines/runs/run_record.h"
+#include "sort/merge/merge_prefetcher.h"
+#include "sort/runs/run_store.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/input_stream.h"
+#include "vortex/output_stream.h"
+
+namespace vortex::inline v0 {
+
+// A place of a run, between two of its records: how much of the run lies in front of it.
+struct RunMark {
+  std::uint64_t offset = 0;      // bytes of the run
+  std::uint64_t records = 0;     // as they are stored
+  std::uint64_t counted = 0;     // the same, each as many times as it is there
+  std::uint64_t text_bytes = 0;  // of the records that are counted, without keys
+};
+
+// A run on the disks. In front of each record stands how many of the chunks that decide its order
+// it has in common with the record before (see first_difference()): a merge compares the rest.
+// Where that is a good part of a key, the key is stored without it (front coding): neighbours in a
+// long run have most of a URL or a path in common. A record that comes several times is there once,
+// with a count.
+struct LineRun {
+  Run run;
+  std::uint64_t longest = 0;  // of the records as they are stored, in bytes
+  RunMark end;
+  // Some hundred places of a long run, about equally far apart, the first of them its beginning.
+  // None of an empty run. The records behind them are stored whole.
+  std::vector<RunMark> marks;
+  PackedBlocks packed;
+  BlockForecasts forecasts;  // until it is merged
+
+  // On the disks.
+  std::uint64_t stored_bytes() const noexcept { return run.bytes - packed.saved_bytes(); }
+};
+
+// A part of a run.
+struct RunPart {
+  // Its blocks: [begin, end) of the run.
+  struct Blocks {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+  Blocks blocks(std::size_t block_bytes) const noexcept {
+    const std::uint64_t first = begin.offset / block_bytes;
+    if (begin.records == end.records) return {first, first};
+    return {first, (end.offset + block_bytes - 1) / block_bytes};
+  }
+
+  RunMark begin;
+  RunMark end;
+  std::string first_key;  // of its first record, unless that is stored whole
+};
+
+// Writes a run from its first record to its last. append() may wait in a fault: call it inside
+// guarded(). A writer that is destroyed without finish() gives all it has taken back.
+class LineRunWriter {
+ public:
+  // Blocks of the pool that it takes for good.
+  static std::size_t blocks_needed(std::size_t write_behind) noexcept { return write_behind + 1; }
+
+  // `most_bytes` is what the run will have at most, `forecast_bytes` see ForecastWriter. Throws
+  // Error as RunWriter does. The store and the packing must outlive it.
+  LineRunWriter(RunStore& store, const StoredOrder& order, RunPacking& packing,
+                std::size_t write_behind, std::size_t forecast_bytes, std::uint64_t most_bytes,
+                const std::stop_token& stop);
+  LineRunWriter(const LineRunWriter&) = delete;
+  LineRunWriter& operator=(const LineRunWriter&) = delete;
+
+  // `in_common`: the chunks that it has in common with the record before; `count`: how many times
+  // it is there.
+  void append(const StoredRecord& stored, std::uint64_t in_common, std::uint64_t count) noexcept;
+
+  std::uint64_t records() const noexcept { return run_.end.records; }
+  std::uint64_t bytes() const noexcept { return out_->bytes(); }
+
+  // Waits until everything is written. Throws Error when something was not.
+  LineRun finish();
+
+ private:
+  void add_mark() noexcept;
+  void begin_blocks(const StoredRecord& stored, std::size_t bytes) noexcept;
+  bool shares(const StoredRecord& stored, std::uint64_t in_common) noexcept;
+  char* write_head(char* to, const RunRecordHead& head, const StoredRecord& stored) const noexcept;
+
+  StoredOrder order_;
+  RunPacking& packing_;
+  std::uint64_t mark_bytes_;     // between two marks
+  std::uint64_t next_mark_ = 0;  // where in the run
+  // The next record may lack what it shares with the one before.
+  bool may_share_ = false;
+  ForecastWriter forecasts_;
+  std::uint64_t blocks_ = 1;  // that have been begun
+  // Records that end so near to the end of a block are noted; in the first block all.
+  std::size_t near_ = ~std::size_t{0};
+  bool noted_ = false;        // the last one is
+  LineRun run_;               // outlives the stream, whose sink finds places for its blocks
+  FileSink* sink_ = nullptr;  // of the stream
+  std::optional<OutputStream<std::byte>> stream_;
+  std::optional<StreamStop> stop_;
+  std::optional<ByteOutput> out_;
+};
+
+// The records of a part of a run, one after the other, through the plain pointer of a stream over
+// the blocks that a prefetcher of the merge reads. Not moved.
+class RunCursor {
+ public:
+  // Blocks that the cursor holds at once, where the longest record has so many bytes.
+  static std::size_t window_blocks(std::uint64_t longest, std::size_t block_bytes) noexcept;
+
+  // Reads slice `index` of the prefetcher, which outlives it. `longest`: of the records of the run.
+  RunCursor(MergePrefetcher& prefetcher, std::uint32_t index, const RunPart& part,
+            std::uint64_t longest, const StoredOrder& order, const std::stop_token& stop);
+  RunCursor(const RunCursor&) = delete;
+  RunCursor& operator=(const RunCursor&) = delete;
+
+  // Goes to the next record; false behind the last. Touches its blocks at once, all of them, for
+  // they are foretold for this moment. Inside guarded().
+  bool advance() noexcept {
+    if (left_ == 0) return false;
+    --left_;
+    record_.read(at_);
+    if (at_ > next_block_) touch_blocks();
+    return true;
+  }
+  // It is valid until the next advance().
+  const StoredRecord& stored() const noexcept { return record_.stored(); }
+  // The chunks that it has in common with the one before.
+  std::uint64_t in_common() const noexcept { return record_.in_common(); }
+  // How many times it is there.
+  std::uint64_t count() const noexcept { return record_.count(); }
+
+ private:
+  void touch_blocks() noexcept;
+
+  const std::size_t block_bytes_;
+  InputStream<char> stream_;
+  StreamStop stop_;
+  std::uint64_t left_;
+  const char* at_;
+  const char* next_block_;  // the first one that has not been touched
+  RunRecordReader record_;
+};
+
+}  // namespace vortex::inline v0

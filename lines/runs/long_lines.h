@@ -1,0 +1,150 @@
+// Long records that a sort keeps apart from the others.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file/block_file.h"
+#include "lines/record/byte_output.h"
+#include "lines/record/stored_record.h"
+#include "sort/runs/sort_watch.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+
+// Records that are longer than a part of the memory. A merge holds the longest record of each of
+// its runs at a time, so few runs with such records could be merged: these are written to a file
+// once, and read once when their turn comes in the output.
+//
+// Mostly the file has their keys, too, and the memory their places and the first bytes of what they
+// are sorted by; they are sorted by themselves. Where the input decides between equal keys, that
+// holds for all records whose keys are long, be they long themselves or not, so that what their
+// keys are equal to is here as well. Of a long record with a shorter key another, of a few bytes,
+// stands in its place, among the records that are sorted in memory.
+//
+// One thread at a time. After an Error it can only be destroyed.
+class LongLines {
+ public:
+  // Takes a small part of the memory, beside which there is what the program has. The file is made
+  // in the first folder that has room when a record comes. The watch outlives it.
+  // `delimiter`: no record begins with it; none: there is no such byte, and so no stand-in.
+  // `byte_map`: see ComposedKey; keys are not kept then. It may be null, and outlives this, too.
+  LongLines(const StoredOrder& order, std::optional<char> delimiter,
+            const std::array<char, 256>* byte_map, std::uint64_t memory_bytes,
+            std::vector<std::string> folders, const SortWatch& watch);
+
+  // What is to become of a record. Where the input decides, all are asked for, from the first on.
+  enum class Way : std::uint8_t { kWithOthers, kApart, kStandIn };
+  Way way_of(std::size_t key_bytes, std::size_t record_bytes) const noexcept {
+    const bool by_itself =
+        order_.input_decides ? key_bytes >= least_bytes_ / 2 : record_bytes >= least_bytes_;
+    if (by_itself) return entries_.size() < most_entries_ ? Way::kApart : Way::kWithOthers;
+    return record_bytes >= least_bytes_ && delimiter_ ? Way::kStandIn : Way::kWithOthers;
+  }
+  // Else keys are records, byte by byte, and no shorter.
+  bool needs_keys() const noexcept { return order_.has_keys && byte_map_ == nullptr; }
+
+  // One to be kept apart. The key is not looked at where none are needed. Throws Error: ECANCELED;
+  // what the folders say.
+  void take(std::string_view key, std::string_view record);
+  // Returns what stands in for the record, valid until the next call. Throws as take() does.
+  std::string_view take_for_stand_in(std::string_view record);
+
+  bool is_stand_in(std::string_view record) const noexcept {
+    return delimiter_ && !record.empty() && record.front() == *delimiter_;
+  }
+  // Leaves the record that this one stands for in `record`. Any thread. Throws Error.
+  void read(std::string_view stand_in, std::string& record) const;
+  // Writes it, inside guarded(), and returns its bytes. Behind sort(), and throws as that does.
+  std::uint64_t write(std::string_view stand_in, FramedOutput& out);
+
+  bool empty() const noexcept { return entries_.empty() && stand_ins_ == 0; }
+  std::uint64_t file_bytes() const noexcept { return file_bytes_; }
+
+  // All have been taken. Throws Error: ECANCELED; what reading the file says.
+  void sort();
+  // Behind sort(), of those that are kept apart: there is a next one; whether it comes before that
+  // record, or is kept instead of it, which is dropped; writes it, inside guarded(), and returns
+  // its bytes. These throw as sort() does.
+  enum class Turn : std::uint8_t { kBefore, kInstead, kBehind };
+  bool left() const noexcept { return next_ < entries_.size(); }
+  Turn turn(const StoredRecord& other);
+  std::uint64_t write_next(FramedOutput& out);
+
+ private:
+  static constexpr std::size_t kPrefix = 64;
+
+  struct Entry {
+    std::uint64_t offset = 0;  // of a key that is longer than the prefix, and the record behind it
+    std::uint64_t key_bytes = 0;
+    std::uint64_t record_bytes = 0;
+    std::uint32_t file = 0;
+    std::array<char, kPrefix> prefix{};  // of the key, or of the record that is its own
+  };
+  // Bytes of a file, or of memory.
+  class Text;
+  // Where a record is that another stands for.
+  struct Place {
+    std::uint64_t file = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  std::uint64_t store(std::string_view key, std::string_view record);
+  Place place_of(std::string_view stand_in) const;
+  Text key_of(const Entry& entry, std::size_t buffer);
+  Text record_of(const Entry& entry, std::size_t buffer);
+  static int compare(Text& a, Text& b, std::uint64_t known);
+  int compare_behind_keys(Text a, Text b);
+  int compare(const Entry& a, const Entry& b);
+  int compare(const Entry& a, const StoredRecord& b);
+  std::uint64_t write(const Text& record, FramedOutput& out);
+
+  const StoredOrder order_;
+  const std::optional<char> delimiter_;
+  const std::array<char, 256>* const byte_map_;
+  const std::uint64_t least_bytes_;
+  const std::size_t most_entries_;
+  const std::vector<std::string> folders_;
+  const SortWatch& watch_;
+  std::vector<BlockFile> files_;  // one a folder, as far as they were needed
+  std::uint64_t end_ = 0;         // of the last one
+  std::vector<Entry> entries_;
+  std::size_t next_ = 0;
+  // What stands in for a record may be looked at beside the thread that takes others.
+  std::atomic<std::uint64_t> file_bytes_{0};
+  std::atomic<std::size_t> file_count_{0};
+  std::uint64_t stand_ins_ = 0;
+  std::string stand_in_;
+  std::array<std::vector<char>, 2> buffers_;
+  std::array<std::string, 2> whole_;
+};
+
+// The keys of an order that makes whole ones where records are compared, also of those that others
+// stand for.
+class KeysOfLongLines final : public RecordKeys {
+ public:
+  // Both outlive it; there are lines where a record stands in for one of them.
+  KeysOfLongLines(const RecordKeys& keys, const std::optional<LongLines>& lines) noexcept
+      : keys_(keys), lines_(lines) {}
+
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override;
+  bool shortened() const noexcept override { return true; }
+  void append_whole(std::string_view record, std::string& key) const override;
+  int compare_whole(std::string_view a, std::string_view b) const override;
+
+ private:
+  std::string_view whole(std::string_view record, std::string& room) const;
+
+  const RecordKeys& keys_;
+  const std::optional<LongLines>& lines_;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,279 @@
+#include "lines/runs/run_division.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "lines/runs/block_packer.h"
+#include "lines/runs/packed_run.h"
+#include "lines/runs/run_record.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+constexpr std::size_t kScanBytes = std::size_t{256} << 10;
+
+// The most bytes of a record of the run, with what stands in front of it.
+std::size_t most_bytes_of_record(const LineRun& run) noexcept {
+  return static_cast<std::size_t>(run.longest) + kRunPrefixBytes;
+}
+
+// A piece of a run, copied.
+class RunPiece {
+ public:
+  explicit RunPiece(const LineRun& run) : run_(run.run), packed_(run.packed) {}
+
+  // Makes the bytes from `offset` on be there, `bytes` of them or up to the end of the run.
+  void load(std::uint64_t offset, std::size_t bytes) {
+    const std::size_t block_bytes = run_.store->block_bytes();
+    begin_ = offset;
+    bytes_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, run_.bytes - offset)));
+    for (std::size_t done = 0; done < bytes_.size();) {
+      const std::uint64_t at = offset + done;
+      const std::size_t within = static_cast<std::size_t>(at % block_bytes);
+      const std::size_t now = std::min(bytes_.size() - done, block_bytes - within);
+      const std::uint64_t block = at / block_bytes;
+      const std::span<std::byte> to = std::as_writable_bytes(std::span(bytes_)).subspan(done, now);
+      if (packed_.packed(block) != 0) {
+        done += load_packed(block, within, to);
+      } else {
+        read(block, within, to);
+        done += now;
+      }
+    }
+  }
+  // Whether the bytes from there on are there, or all that the run has.
+  bool has(std::uint64_t offset, std::size_t bytes) const noexcept {
+    const std::uint64_t end = begin_ + bytes_.size();
+    return offset >= begin_ && offset <= end && (end - offset >= bytes || end == run_.bytes);
+  }
+  const char* at(std::uint64_t offset) const noexcept { return bytes_.data() + (offset - begin_); }
+  std::vector<char> bytes() && noexcept { return std::move(bytes_); }
+
+ private:
+  [[noreturn]] void fail(std::uint64_t block, int error) const {
+    throw Error(error, "reading a temporary file in '" +
+                           run_.store->folder(run_.places.place(block).file) + "'");
+  }
+  void read(std::uint64_t block, std::size_t from, std::span<std::byte> to) const {
+    const int error = run_.store->read(run_.places.place(block), from, to.data(), to.size());
+    if (error != 0) fail(block, error);
+  }
+  // From byte `within` of a packed block on, to the end of a chunk at most. Returns the bytes.
+  std::size_t load_packed(std::uint64_t block, std::size_t within, std::span<std::byte> to) {
+    constexpr std::size_t kChunk = BlockPacker::kChunkBytes;
+    const std::size_t packed = packed_.packed(block);
+    const std::size_t table = BlockPacker::table_bytes(run_.store->block_bytes(), packed);
+    chunk_.resize(2 * kChunk);
+    const std::span<std::byte> from = std::span(chunk_).first(kChunk);
+    const std::span<std::byte> made = std::span(chunk_).last(kChunk);
+    std::vector<std::byte> lengths(table);
+    read(block, packed - table, lengths);
+    const auto chunk = BlockPacker::find_chunk(lengths, packed, within / kChunk);
+    if (!chunk) fail(block, EBADMSG);
+    read(block, chunk->begin, from.first(chunk->packed));
+    const std::size_t bytes = BlockPacker::unpack_chunk(*chunk, from.data(), made.data());
+    if (bytes <= within % kChunk) fail(block, EBADMSG);
+    const std::size_t now = std::min(to.size(), bytes - within % kChunk);
+    std::memcpy(to.data(), made.data() + within % kChunk, now);
+    return now;
+  }
+
+  const Run& run_;
+  const PackedBlocks& packed_;
+  std::uint64_t begin_ = 0;
+  std::vector<char> bytes_;
+  std::vector<std::byte> chunk_;
+};
+
+bool precedes(const StoredRecord& a, const StoredRecord& b, const StoredOrder& order) {
+  return difference(a, b, order, 0).order < 0;
+}
+
+// The end of a part in a run.
+struct RunPlace {
+  RunMark mark;
+  std::string key;  // of the record behind it, unless that is stored whole
+};
+
+class Division {
+ public:
+  Division(const std::vector<LineRun>& runs, const StoredOrder& order)
+      : runs_(runs), order_(order) {}
+
+  // The end of a part that has about `wanted` bytes of text from the beginning on.
+  std::vector<RunPlace> cut(std::uint64_t wanted, std::uint64_t tolerance);
+
+ private:
+  // A record that outlives what it was read from.
+  struct Splitter {
+    std::vector<char> bytes;
+    StoredRecord stored;
+  };
+
+  Splitter read_mark(std::size_t run, std::size_t mark) const;
+  // How many of the marks [first, last) of a run precede it; those in front of them do.
+  std::size_t marks_before(const Splitter& splitter, std::size_t run, std::size_t first,
+                           std::size_t last) const;
+  RunPlace exact_place(const Splitter& splitter, std::size_t run, std::size_t marks_before) const;
+
+  const std::vector<LineRun>& runs_;
+  const StoredOrder order_;
+};
+
+Division::Splitter Division::read_mark(std::size_t run, std::size_t mark) const {
+  RunPiece piece(runs_[run]);
+  piece.load(runs_[run].marks[mark].offset, most_bytes_of_record(runs_[run]));
+  Splitter splitter;
+  splitter.bytes = std::move(piece).bytes();
+  const char* at = splitter.bytes.data();
+  RunRecordReader record(order_.has_keys);
+  record.read(at);
+  splitter.stored = record.stored();
+  return splitter;
+}
+
+std::size_t Division::marks_before(const Splitter& splitter, std::size_t run, std::size_t first,
+                                   std::size_t last) const {
+  while (first < last) {
+    const std::size_t middle = first + (last - first) / 2;
+    if (precedes(read_mark(run, middle).stored, splitter.stored, order_)) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first;
+}
+
+// The first record that does not precede the splitter lies between the last mark that does and the
+// mark behind that.
+RunPlace Division::exact_place(const Splitter& splitter, std::size_t run,
+                               std::size_t marks_before) const {
+  if (marks_before == 0) return {};
+  const LineRun& in = runs_[run];
+  RunPlace place{in.marks[marks_before - 1], {}};
+  RunMark& mark = place.mark;
+  const RunMark& end = marks_before < in.marks.size() ? in.marks[marks_before] : in.end;
+  RunPiece piece(in);
+  RunRecordReader record(order_.has_keys);
+  while (mark.offset < end.offset) {
+    if (!piece.has(mark.offset, most_bytes_of_record(in))) {
+      record.keep_key();
+      piece.load(mark.offset, kScanBytes);
+    }
+    const char* const begin = piece.at(mark.offset);
+    const char* at = begin;
+    record.read(at);
+    if (!precedes(record.stored(), splitter.stored, order_)) {
+      place.key = record.stored().key.substr(0, kMaxSharingKey);
+      break;
+    }
+    mark.offset += static_cast<std::uint64_t>(at - begin);
+    ++mark.records;
+    mark.counted += record.count();
+    mark.text_bytes += record.count() * record.stored().record.size();
+  }
+  return place;
+}
+
+std::vector<RunPlace> Division::cut(std::uint64_t wanted, std::uint64_t tolerance) {
+  std::vector<std::size_t> first(runs_.size(), 0);
+  std::vector<std::size_t> last;
+  for (const LineRun& run : runs_) last.push_back(run.marks.size());
+  Splitter best;
+  std::uint64_t best_distance = ~std::uint64_t{0};
+  for (;;) {
+    std::size_t widest = 0;
+    for (std::size_t run = 1; run < runs_.size(); ++run) {
+      if (last[run] - first[run] > last[widest] - first[widest]) widest = run;
+    }
+    if (first[widest] == last[widest]) break;
+    const std::size_t middle = first[widest] + (last[widest] - first[widest]) / 2;
+    Splitter splitter = read_mark(widest, middle);
+    std::vector<std::size_t> before;
+    std::uint64_t bytes = 0;
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      before.push_back(marks_before(splitter, run, first[run], last[run]));
+      const LineRun& in = runs_[run];
+      bytes += before[run] < in.marks.size() ? in.marks[before[run]].text_bytes : in.end.text_bytes;
+    }
+    const bool too_few = bytes < wanted;
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      (too_few ? first : last)[run] = before[run];
+    }
+    if (too_few) first[widest] = std::max(first[widest], middle + 1);
+    if (!too_few) last[widest] = std::min(last[widest], middle);
+    const std::uint64_t distance = too_few ? wanted - bytes : bytes - wanted;
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = std::move(splitter);
+    }
+    if (best_distance <= tolerance) break;
+  }
+  // Marks that are equal to the splitter may have been left out on either side.
+  std::vector<RunPlace> places(runs_.size());
+  for (std::size_t run = 0; run < runs_.size() && !best.bytes.empty(); ++run) {
+    places[run] = exact_place(best, run, marks_before(best, run, 0, runs_[run].marks.size()));
+  }
+  return places;
+}
+
+MergePart part_between(const std::vector<RunPlace>& begin, const std::vector<RunPlace>& end) {
+  MergePart part;
+  for (std::size_t run = 0; run < begin.size(); ++run) {
+    const RunMark& from = begin[run].mark;
+    const RunMark& to = end[run].mark;
+    part.runs.push_back({from, to, begin[run].key});
+    part.counted += to.counted - from.counted;
+    part.text_bytes += to.text_bytes - from.text_bytes;
+  }
+  return part;
+}
+
+std::vector<RunPlace> ends_of(const std::vector<LineRun>& runs) {
+  std::vector<RunPlace> ends;
+  for (const LineRun& run : runs) ends.push_back({run.end, {}});
+  return ends;
+}
+
+}  // namespace
+
+MergePart whole_merge(const std::vector<LineRun>& runs) {
+  return part_between(std::vector<RunPlace>(runs.size()), ends_of(runs));
+}
+
+std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const StoredOrder& order,
+                                   unsigned parts, std::uint64_t least_bytes) {
+  const MergePart whole = whole_merge(runs);
+  const bool too_long = std::any_of(
+      runs.begin(), runs.end(), [](const LineRun& run) { return run.longest > kMaxDividedRecord; });
+  if (too_long || parts < 2) return {whole};
+  // Parts that differ by a sixteenth are equal enough.
+  const std::uint64_t tolerance = whole.text_bytes / parts / 32;
+  Division division(runs, order);
+  std::vector<MergePart> result;
+  std::vector<RunPlace> begin(runs.size());
+  std::uint64_t left = whole.text_bytes;
+  for (unsigned i = 1; i < parts; ++i) {
+    const std::vector<RunPlace> end = division.cut(whole.text_bytes / parts * i, tolerance);
+    MergePart part = part_between(begin, end);
+    // A cut in front of the one before gives numbers that wrap around.
+    if (part.text_bytes > left || part.text_bytes < least_bytes ||
+        left - part.text_bytes < least_bytes) {
+      continue;
+    }
+    left -= part.text_bytes;
+    result.push_back(std::move(part));
+    begin = end;
+  }
+  result.push_back(part_between(begin, ends_of(runs)));
+  return result;
+}
+
+}  // namespace vortex::inline v0

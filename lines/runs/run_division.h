@@ -1,0 +1,37 @@
+// Runs cut at the same places of their order, so that the parts can be merged side by side.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lines/record/stored_record.h"
+#include "lines/runs/line_run.h"
+
+namespace vortex::inline v0 {
+
+// A part of what a merge gives, of consecutive records.
+struct MergePart {
+  std::vector<RunPart> runs;     // a part of each
+  std::uint64_t counted = 0;     // records, each as many times as it is there
+  std::uint64_t text_bytes = 0;  // of these, without keys
+};
+
+// All of the runs as one part.
+MergePart whole_merge(const std::vector<LineRun>& runs);
+
+// Runs are not divided where a record, as it is stored, is longer.
+inline constexpr std::uint64_t kMaxDividedRecord = std::uint64_t{64} << 10;
+
+// Cuts the runs into `parts` parts at most, about equally long, one behind the other in the order.
+// Records whose order is equal are in the same part, so there may be fewer parts, or unequal ones.
+// None has less than `least_bytes` of text.
+//
+// A splitter is the record of a mark. It is found by a multiway selection on the marks (Varman et
+// al. 1991), which ends when the part is near enough to what it should be; then the runs are
+// searched for the first record that does not precede it. Reads a few pages for each of the
+// records compared, and in each run what lies between two marks, through the page cache. Takes less
+// than a megabyte of memory. Throws Error: what the disks report.
+std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const StoredOrder& order,
+                                   unsigned parts, std::uint64_t least_bytes);
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,236 @@
+#include "lines/text/framed_input.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "lines/record/record_keys.h"
+#include "vortex/error.h"
+
+namespace vortex::inline v0 {
+namespace {
+
+// The first batch is small, since many inputs may be open at once.
+constexpr std::size_t kFirstBatchRecords = 16;
+constexpr std::size_t kMostBatchRecords = 1024;
+
+std::string complaint_about(InvalidQuote what) {
+  switch (what) {
+    case InvalidQuote::kTextBehind:
+      return "text stands behind the quote that closes the value: double a quote that belongs to "
+             "it";
+    case InvalidQuote::kNeverClosed:
+      return "the quote that opens here is never closed: close it where the value ends";
+    case InvalidQuote::kInsideValue:
+    case InvalidQuote::kNone:
+      break;
+  }
+  return "a quote stands inside a value without quotes: put the value into quotes and double the "
+         "one inside";
+}
+
+}  // namespace
+
+// Most records that cross a border are short: what is counted is taken for long ones only.
+AssemblyRoom own_assembly_room(LongRoomBudget& budget) {
+  const auto short_room = std::make_shared<std::vector<char>>();
+  const auto room = std::make_shared<LongRoom>(budget);
+  return [short_room, room](std::string_view so_far, std::size_t bytes) -> std::span<char> {
+    if (bytes <= kLongRecord) {
+      short_room->resize(kLongRecord);  // once: it stays where it is
+      if (so_far.data() != short_room->data()) {
+        room->shrink(0);  // another record than before
+        std::memcpy(short_room->data(), so_far.data(), so_far.size());
+      }
+      return *short_room;
+    }
+    const bool elsewhere = so_far.data() != room->data();
+    if (elsewhere) room->shrink(bytes);
+    if (!room->grow(bytes)) return {};
+    if (elsewhere) std::memcpy(room->data(), so_far.data(), so_far.size());
+    return room->span();
+  };
+}
+
+FileReaderOptions FramedInput::reader_options(std::size_t read_ahead, std::size_t request_bytes) {
+  return {.comeback_blocks = 0,
+          .read_ahead = read_ahead,
+          .request_bytes = request_bytes,
+          .order = ReadOrder::kForward};
+}
+
+FramedInput::FramedInput(std::unique_ptr<TextSource> text, std::string name,
+                         const RecordFraming& framing, std::uint64_t longest, AssemblyRoom room)
+    : text_(std::move(text)),
+      name_(std::move(name)),
+      framing_(framing),
+      longest_(longest),
+      room_(std::move(room)),
+      batch_(kFirstBatchRecords) {}
+
+std::string_view FramedInput::unused() const noexcept {
+  return piece_.substr(piece_.size() - static_cast<std::size_t>(read_ - done_));
+}
+
+// Goes on to the next piece; false at the end.
+bool FramedInput::read_piece() {
+  if (at_end_) return false;
+  const std::string_view piece = text_->next();
+  at_end_ = piece.empty();
+  if (at_end_) return false;
+  piece_ = piece;
+  read_ += piece.size();
+  return true;
+}
+
+// Before the first batch.
+void FramedInput::pass_mark() noexcept {
+  has_mark_ =
+      framing_.kind() == RecordFraming::Kind::kQuoted && unused().starts_with(kByteOrderMark);
+  if (has_mark_) done_ += kByteOrderMark.size();
+}
+
+std::span<const std::string_view> FramedInput::next() {
+  if (done_ == read_ && !read_piece()) return {};
+  if (done_ == 0) {
+    pass_mark();
+    if (done_ == read_ && !read_piece()) return {};
+  }
+  if (batch_full_) batch_.resize(std::min(4 * batch_.size(), kMostBatchRecords));
+  first_record_ = records_;
+  first_offset_ = done_;
+  const FramedRecords found = split_records(framing_, unused(), at_end_, batch_);
+  std::size_t records = found.records;
+  batch_full_ = records == batch_.size();
+  if (records > 0) {
+    note_invalid(found.invalid, found.first_invalid, unused().substr(0, found.first_invalid_at));
+    done_ += found.bytes;
+  } else {
+    if (found.malformed) refuse_malformed();
+    batch_[0] = framing_.kind() == RecordFraming::Kind::kQuoted ? assemble_quoted() : assemble();
+    records = 1;
+  }
+  records_ += records;
+  count_lines(records);
+  return std::span(batch_).first(records);
+}
+
+std::span<char> FramedInput::room_for(std::string_view record, std::size_t bytes,
+                                      const char* advice) const {
+  const std::span<char> room = room_(record, bytes);
+  if (!room.empty()) return room;
+  throw LongRecordError(at_place(first_record_, first_offset_) + "is longer than " +
+                        format_bytes(longest_) +
+                        ", the longest that the memory has room for: " + advice);
+}
+
+// The record that begins in the rest of the piece and ends in a later one.
+std::string_view FramedInput::assemble() {
+  std::string_view record = unused();
+  const auto grow = [&](std::size_t bytes) {
+    return room_for(record, record.size() + bytes, "sort with more memory").data();
+  };
+  record = {grow(0), record.size()};
+  done_ = read_;
+  for (;;) {
+    const bool more = read_piece();
+    std::string_view piece = unused();
+    if (more && framing_.kind() == RecordFraming::Kind::kDelimited) {
+      piece = piece.substr(0, std::min(piece.find(framing_.delimiter()), piece.size() - 1) + 1);
+    }
+    char* const room = grow(piece.size());
+    std::memcpy(room + record.size(), piece.data(), piece.size());
+    record = {room, record.size() + piece.size()};
+    done_ += piece.size();
+    if (more && framing_.kind() == RecordFraming::Kind::kDelimited &&
+        record.back() != framing_.delimiter()) {
+      continue;
+    }
+    std::string_view found;
+    const FramedRecords split =
+        split_records(framing_, record, at_end_ && done_ == read_, {&found, 1});
+    if (split.records == 1) {
+      done_ -= record.size() - split.bytes;
+      if (at_end_) piece_ = record;  // what is left of it lies behind this record
+      return found;
+    }
+    if (split.malformed) refuse_malformed();
+  }
+}
+
+// The same of CSV. What is copied doubles, so that little of it belongs to the next record.
+std::string_view FramedInput::assemble_quoted() {
+  constexpr std::size_t kLeastPiece = 4096;
+  CsvRecordScan scan(framing_.delimiter(), framing_.separator());
+  std::string_view record = unused();
+  const auto grow = [&](std::size_t bytes) {
+    return room_for(record, record.size() + bytes,
+                    scan.in_quotes() ? "sort with more memory, or close its quote, if one is open"
+                                     : "sort with more memory")
+        .data();
+  };
+  record = {grow(0), record.size()};
+  done_ = read_;
+  for (;;) {
+    const bool ended = unused().empty() && !read_piece();
+    const std::string_view piece = unused().substr(0, std::max(kLeastPiece, record.size()));
+    char* const room = grow(piece.size() + (ended ? 1 : 0));
+    std::memcpy(room + record.size(), piece.data(), piece.size());
+    record = {room, record.size() + piece.size()};
+    done_ += piece.size();
+    const std::size_t length = scan.find_end(record, ended);
+    if (length == CsvRecordScan::kOpen && !ended) continue;
+    note_invalid(scan.invalid() != InvalidQuote::kNone ? 1 : 0, scan.invalid(),
+                 record.substr(0, scan.invalid_at()));
+    if (length == CsvRecordScan::kOpen) {
+      ends_in_quotes_ = true;
+      room[record.size()] = '"';
+      return {room, record.size() + 1};
+    }
+    done_ -= record.size() - std::min(length + 1, record.size());
+    return record.substr(0, length);
+  }
+}
+
+// Counts the lines of the batch, which messages name.
+void FramedInput::count_lines(std::size_t records) {
+  if (framing_.invalid_quotes() != InvalidQuotes::kRefused) return;
+  lines_ += records;
+  for (const std::string_view record : std::span(batch_).first(records)) {
+    lines_ +=
+        static_cast<std::uint64_t>(std::count(record.begin(), record.end(), framing_.delimiter()));
+  }
+}
+
+// So many records of the batch have invalid quotes; `in_front` of the first of these lies what the
+// batch has there.
+void FramedInput::note_invalid(std::size_t records, InvalidQuote what, std::string_view in_front) {
+  invalid_records_ += records;
+  if (records == 0 || framing_.invalid_quotes() != InvalidQuotes::kRefused) return;
+  const auto lines = std::count(in_front.begin(), in_front.end(), framing_.delimiter());
+  const std::size_t line_begin = in_front.rfind(framing_.delimiter()) + 1;  // npos + 1 is 0
+  throw Error(EINVAL, "'" + name_ + "', line " +
+                          std::to_string(lines_ + static_cast<std::uint64_t>(lines) + 1) +
+                          ", column " + std::to_string(in_front.size() - line_begin + 1) + ": " +
+                          complaint_about(what));
+}
+
+void FramedInput::refuse_malformed() const {
+  throw Error(EINVAL,
+              at_place(first_record_, first_offset_) + "is not whole, or is none of this framing");
+}
+
+// The records of a batch lie one behind the other, and a length in front of each is equally long.
+void FramedInput::refuse_long(std::size_t index, const std::string& what) const {
+  const auto offset = static_cast<std::uint64_t>(batch_[index].data() - batch_[0].data());
+  throw LongRecordError(at_place(first_record_ + index, first_offset_ + offset) + what);
+}
+
+std::string FramedInput::at_place(std::uint64_t record, std::uint64_t offset) const {
+  return "record " + std::to_string(record + 1) + " of '" + name_ + "', at offset " +
+         std::to_string(offset) + ", ";
+}
+
+}  // namespace vortex::inline v0

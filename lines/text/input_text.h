@@ -1,0 +1,81 @@
+// The text of a file, device or pipe, to its end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+
+#include "io/disk/disk.h"
+#include "io/file/block_file.h"
+#include "io/sequence/single_file.h"
+#include "io/stream/file_source.h"
+#include "lines/text/stop_signal.h"
+#include "lines/text/text_source.h"
+#include "vortex/block_pool.h"
+
+namespace vortex::inline v0 {
+
+// How an input is read that has more text than is worth plain calls: ahead, into blocks of a pool.
+// The pool and the disk outlive it.
+struct BlockReading {
+  BlockPool* pool = nullptr;
+  Disk* disk = nullptr;
+  FileSourceOptions options;
+};
+
+// The text to its end, wherever that is by the time it is reached: a file may grow while it is
+// read. One that has become shorter than it was when it was opened is an error.
+//
+// What is short, and the beginning of what does not tell its length, is read with plain calls into
+// a buffer: nothing is begun for it. The rest is read ahead, if the reading names blocks, and found
+// at their homes: it takes no address space, so a pipe has no longest length.
+class InputText final : public TextSource {
+ public:
+  // Files that are not longer are not worth more than plain calls.
+  static constexpr std::uint64_t kShort = std::uint64_t{1} << 20;
+
+  // The buffer has `buffer_bytes`. The signal outlives this.
+  InputText(BlockFile file, std::size_t buffer_bytes, std::optional<BlockReading> blocks,
+            StopSignal& stop);
+  ~InputText() override;
+
+  // Throws Error: ECANCELED; ENODATA that says where a file ends now; what reading reports.
+  std::string_view next() override;
+
+  // Fills the buffer of a file that is read with plain calls. Once its end has been read it is
+  // closed.
+  void read_first();
+
+ private:
+  bool wants_blocks() const noexcept;
+  const BlockFile& file() const noexcept { return layout_ != nullptr ? layout_->file() : file_; }
+  void begin_blocks();
+  bool next_block();
+  std::string_view fill();
+  std::size_t read_some(char* to, std::size_t bytes);
+  void wait_until_readable();
+  void expect_whole() const;
+
+  StopSignal& stop_;
+  BlockFile file_;
+  std::optional<BlockReading> reading_;
+  std::size_t buffer_bytes_;
+  std::unique_ptr<char[]> buffer_;
+  std::string_view piece_;
+  bool read_first_ = false;  // the piece has not been handed out yet
+  std::uint64_t read_ = 0;   // bytes
+  bool ended_ = false;
+  // While blocks are read.
+  SingleFile* layout_ = nullptr;  // the source's
+  std::unique_ptr<FileSource> source_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+  std::uint64_t block_ = 0;  // the number of the next one
+  Block held_;
+  bool blocks_ended_ = false;
+};
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,70 @@
+// The inputs of a sort, a merge or a check of lines.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/disk/disk.h"
+#include "lines/text/input_text.h"
+#include "lines/text/stop_signal.h"
+#include "vortex/block_pool.h"
+#include "vortex/file_reader.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+
+// They are looked at when this is made, and each is opened when its turn comes, so that any number
+// of them takes few descriptors. One thread at a time.
+class LineInputs {
+ public:
+  // The options outlive it. Throws Error: EINVAL without inputs; what would keep an input from
+  // being read, as far as that is known without opening it.
+  // `begun` are inputs that are open already, by their numbers.
+  explicit LineInputs(const LineSortOptions& options, std::map<std::size_t, BlockFile> begun = {});
+
+  // "-" is standard input. Throws Error.
+  static BlockFile open_file(const std::string& path, bool direct);
+
+  std::size_t size() const noexcept { return all_.size(); }
+  // For messages.
+  const std::string& name(std::size_t index) const noexcept;
+  // As it was when this was made: an input may be longer by the time it is read. None of a pipe.
+  std::optional<std::uint64_t> length(std::size_t index) const noexcept {
+    return all_[index].length;
+  }
+  // The bytes of all inputs together; none when one of them is a pipe.
+  std::optional<std::uint64_t> bytes() const noexcept;
+  // Whether one of them is this file or block device.
+  bool contain(const struct stat& file) const noexcept;
+
+  // Opens an input with a buffer of so many bytes, and less where its text is less. Throws Error.
+  std::unique_ptr<InputText> open(std::size_t index, std::size_t buffer_bytes);
+  // The same where a text that is not short is read into blocks, as the options for a forward
+  // reader say.
+  std::unique_ptr<InputText> open(std::size_t index, BlockPool& pool, Disk* disk,
+                                  const FileReaderOptions& reader);
+
+ private:
+  struct Input {
+    std::optional<std::uint64_t> length;
+    dev_t device = 0;  // that it is, or that it lies on
+    ino_t number = 0;  // of a file
+  };
+  Input look_at(const std::string& path) const;
+  std::unique_ptr<InputText> open(std::size_t index, std::size_t buffer_bytes,
+                                  std::optional<BlockReading> blocks);
+
+  const LineSortOptions& options_;
+  StopSignal stop_;
+  std::vector<Input> all_;
+  std::map<std::size_t, BlockFile> begun_;
+};
+
+}  // namespace vortex::inline v0

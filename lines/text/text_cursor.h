@@ -1,0 +1,79 @@
+// The records of a text that is sorted already.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lines/record/stored_record.h"
+#include "lines/text/framed_input.h"
+#include "lines/text/long_room.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::inline v0 {
+
+// Goes through an input, with the keys of its records. Outside guarded(), as the input.
+class TextCursor {
+ public:
+  using UseHeader = std::function<void(std::string_view record)>;
+
+  // The input, the options and the budget, of which long records take what they need, outlive it.
+  // `use_header` gets the records of the header, which are skipped.
+  TextCursor(FramedInput& input, const LineSortOptions& options, LongRoomBudget& budget,
+             UseHeader use_header = {});
+
+  bool advance();
+  const StoredRecord& stored() const noexcept { return stored_; }
+  // The chunks that it has in common with the one before.
+  std::uint64_t in_common() const noexcept { return differ_.chunk; }
+  static std::uint64_t count() noexcept { return 1; }  // a text has each record by itself
+  // Whether it may follow the one before: they are in order, and not equal where the
+  // order is unique.
+  bool in_order() const noexcept { return differ_.order < (order_.unique ? 0 : 1); }
+
+  std::uint64_t records() const noexcept { return records_; }
+  // Gives back the key and what is kept of the record before; it does not go on then.
+  void leave_record_only() noexcept;
+
+  // The record's number in the input, from 0 on, and where it begins.
+  std::uint64_t number() const noexcept { return input_.first_record() + at_ - 1; }
+  std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  bool next_batch();
+  void make_more_keys();
+  void keep_record();
+  std::string_view copy(std::string_view text, std::string& room, LongRoom& long_room);
+  [[noreturn]] void refuse(std::size_t index, const std::string& beside) const;
+
+  FramedInput& input_;
+  const LineSortOptions& options_;
+  const LongRoomBudget& budget_;
+  const StoredOrder order_;
+  UseHeader use_header_;
+  std::uint64_t header_left_;
+  std::span<const std::string_view> batch_;
+  std::size_t at_ = 0;
+  // Keys of the batch's records [keys_from_, keys_to_): of short ones together, or of one long one.
+  KeyBatch keys_;
+  std::size_t keys_from_ = 0;
+  std::size_t keys_to_ = 0;
+  LongRoom long_key_;
+  bool key_is_long_ = false;
+  StoredRecord stored_;
+  // Copies of the record before, whose batch may be gone: of what is short, and of what is long.
+  StoredRecord before_;
+  std::string key_before_;
+  std::string record_before_;
+  LongRoom long_key_before_;
+  LongRoom long_record_before_;
+  Difference differ_{0, -1};  // from the one before
+  std::uint64_t records_ = 0;
+  std::uint64_t offset_ = 0;
+  std::uint64_t next_offset_ = 0;
+};
+
+}  // namespace vortex::inline v0

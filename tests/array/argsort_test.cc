@@ -1,0 +1,313 @@
+#include "vortex/argsort.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "sort/arrays/place_engine.h"
+#include "tests/array/array_inputs.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr Order kOrders[] = {Order::kAscending, Order::kDescending};
+
+// Every small size, and those around which another way begins.
+std::vector<std::size_t> sizes() {
+  std::vector<std::size_t> sizes(71);
+  std::iota(sizes.begin(), sizes.end(), std::size_t{0});
+  sizes.insert(sizes.end(), {127, 128, 129, 511, 512, 513, 1023, 1024, 1025, 2049, 20000});
+  if (!kShadowMemory) sizes.push_back(70001);
+  return sizes;
+}
+
+// By std::stable_sort of the places.
+template <typename T>
+std::vector<std::uint64_t> expected_places(const std::vector<T>& keys, Order order) {
+  std::vector<std::uint64_t> places(keys.size());
+  std::iota(places.begin(), places.end(), std::uint64_t{0});
+  std::stable_sort(places.begin(), places.end(), [&](std::uint64_t a, std::uint64_t b) {
+    return order == Order::kAscending ? belongs_before(keys[a], keys[b])
+                                      : belongs_before(keys[b], keys[a]);
+  });
+  return places;
+}
+
+template <typename T>
+bool same_bytes(const std::vector<T>& left, const std::vector<T>& right) {
+  return left.size() == right.size() &&
+         (left.empty() || std::memcmp(left.data(), right.data(), left.size() * sizeof(T)) == 0);
+}
+
+template <typename T>
+std::vector<T> in_order(const std::vector<T>& values, const std::vector<std::uint64_t>& places) {
+  std::vector<T> ordered;
+  ordered.reserve(values.size());
+  for (const std::uint64_t place : places) ordered.push_back(values[place]);
+  return ordered;
+}
+
+template <typename T>
+class ArgsortTest : public testing::Test {};
+TYPED_TEST_SUITE(ArgsortTest, NumberTypes);
+
+TYPED_TEST(ArgsortTest, LikeStableSortOfPlaces) {
+  auto random = test_random();
+  for (const Shape shape : kShapes) {
+    for (const std::size_t count : sizes()) {
+      const Order order = kOrders[random() % 2];
+      const auto keys = numbers_of<TypeParam>(shape, count, random);
+      const auto expected = expected_places(keys, order);
+      const auto before = keys;
+      ASSERT_EQ(argsort<std::uint64_t>(keys, {.order = order}), expected)
+          << static_cast<int>(shape) << ", " << count;
+      const auto narrow = argsort<std::uint32_t>(keys, {.order = order, .threads = 1});
+      ASSERT_TRUE(std::equal(narrow.begin(), narrow.end(), expected.begin(), expected.end()))
+          << static_cast<int>(shape) << ", " << count;
+      ASSERT_TRUE(same_bytes(keys, before));
+    }
+  }
+}
+
+// Sinks that keep what the engine tells, for threads that share few keys.
+struct PlacesOf {
+  std::vector<std::uint64_t> places;
+
+  void given() { std::iota(places.begin(), places.end(), std::uint64_t{0}); }
+  void reversed() {
+    given();
+    std::reverse(places.begin(), places.end());
+  }
+  std::uint64_t* room() { return places.data(); }
+  void start_words(const detail::KeyWords& words_form) { form = &words_form; }
+  void words(std::size_t, std::size_t size, std::uint64_t* words) {
+    for (std::size_t i = 0; i < size; ++i) words[i] = form->place(words[i]);
+  }
+  void start_pairs() {}
+  void pairs(std::size_t begin, std::size_t size, const Pair64* pairs) {
+    for (std::size_t i = 0; i < size; ++i) places[begin + i] = pairs[i].value;
+  }
+
+  const detail::KeyWords* form = nullptr;
+};
+
+template <typename T>
+std::vector<std::uint64_t> places_by_engine(const std::vector<T>& keys, unsigned threads,
+                                            std::size_t least_share) {
+  detail::Shares shares(keys.size(), threads, least_share);
+  PlacesOf sink{std::vector<std::uint64_t>(keys.size())};
+  const detail::KeySource source =
+      detail::keys_of_numbers(keys.data(), detail::number_form<T>(Order::kAscending));
+  detail::PlaceEngine(source, shares, 1, sink).run();
+  return sink.places;
+}
+
+TYPED_TEST(ArgsortTest, ByThreads) {
+  auto random = test_random();
+  constexpr std::size_t kCount = 9001, kShare = 500;
+  for (const Shape shape : kShapes) {
+    const auto keys = numbers_of<TypeParam>(shape, kCount, random);
+    const auto expected = expected_places(keys, Order::kAscending);
+    for (const unsigned threads : {1u, 2u, 7u}) {
+      ASSERT_EQ(places_by_engine(keys, threads, kShare), expected)
+          << static_cast<int>(shape) << ", " << threads;
+    }
+  }
+}
+
+// Keys in order but for one, wherever it lies: in the shares of threads, at their borders.
+TEST(Argsort, OneOutOfOrder) {
+  auto random = test_random();
+  constexpr std::size_t kCount = 4000;
+  for (const bool reversed : {false, true}) {
+    for (int turn = 0; turn < 60; ++turn) {
+      std::vector<std::uint64_t> keys(kCount);
+      for (std::size_t i = 0; i < kCount; ++i) keys[i] = 10 * (reversed ? kCount - i : i);
+      const std::size_t at = turn < 4 ? 1000 * (turn + 1) - 1 : random() % kCount;
+      keys[at] = turn % 2 == 0 ? keys[at == 0 ? 1 : at - 1] : random() % (10 * kCount);
+      ASSERT_EQ(places_by_engine(keys, 4, kCount / 4), expected_places(keys, Order::kAscending))
+          << at;
+    }
+  }
+}
+
+// Keys whose words are equal: a sample sees that there are many, or expects few.
+TEST(Argsort, TiesThatASampleSeesAndDoesNotSee) {
+  auto random = test_random();
+  for (const std::size_t of_tied : {1u, 30u, 1500u, 20000u}) {
+    std::vector<std::uint64_t> keys(20000);
+    for (std::uint64_t& key : keys) key = random();
+    keys[0] = 0;
+    keys[1] = ~std::uint64_t{0};
+    const std::uint64_t common = random() & ~std::uint64_t{0x3fff};
+    for (std::size_t i = 0; i < of_tied; ++i)
+      keys[random() % keys.size()] = common | random() % 900;
+    ASSERT_EQ(argsort(keys), expected_places(keys, Order::kAscending)) << of_tied;
+    ASSERT_EQ(argsort(keys, {.order = Order::kDescending}),
+              expected_places(keys, Order::kDescending))
+        << of_tied;
+  }
+}
+
+// A sample sees neither the least key nor the greatest.
+TEST(Argsort, KeysBeyondASample) {
+  auto random = test_random();
+  for (const std::uint64_t narrow : {std::uint64_t{1} << 20, std::uint64_t{1} << 60}) {
+    for (const std::size_t at : {7u, 4500u, 8999u}) {
+      for (const std::uint64_t outlier : {std::uint64_t{0}, ~std::uint64_t{0}}) {
+        std::vector<std::uint64_t> keys(9000);
+        for (std::uint64_t& key : keys) key = (std::uint64_t{3} << 61) + random() % narrow;
+        keys[at] = outlier;
+        ASSERT_EQ(argsort(keys), expected_places(keys, Order::kAscending)) << at;
+        ASSERT_EQ(places_by_engine(keys, 7, 500), expected_places(keys, Order::kAscending)) << at;
+      }
+    }
+  }
+}
+
+// So many that the call itself uses threads.
+TEST(Argsort, Large) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer makes it too slow";
+  auto random = test_random();
+  const auto keys = numbers_of<double>(Shape::kUniform, (std::size_t{1} << 21) + 77, random);
+  const auto expected = expected_places(keys, Order::kAscending);
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    ASSERT_EQ(argsort<std::uint64_t>(keys, {.threads = threads}), expected);
+  }
+}
+
+struct Item {
+  char name[6];
+  std::int16_t price;
+  float weight;
+};
+
+TEST(Argsort, RecordsByMemberAndByFunction) {
+  auto random = test_random();
+  std::vector<Item> items(3000);
+  std::vector<std::int16_t> prices;
+  std::vector<float> weights;
+  for (Item& item : items) {
+    item.price = static_cast<std::int16_t>(random() % 100 - 50);
+    item.weight = static_cast<float>(random() % 1000) / 8;
+    prices.push_back(item.price);
+    weights.push_back(-item.weight);
+  }
+  EXPECT_EQ(argsort(items, &Item::price, {.order = Order::kDescending}),
+            expected_places(prices, Order::kDescending));
+  EXPECT_EQ(argsort(items, [](const Item& item) { return -item.weight; }),
+            expected_places(weights, Order::kAscending));
+  const int few[] = {3, 1, 2};
+  EXPECT_EQ(argsort<std::int32_t>(few), (std::vector<std::int32_t>{1, 2, 0}));
+}
+
+TEST(Argsort, RoomThatIsTooSmallOrLarger) {
+  const std::vector<int> keys = {5, 4, 6};
+  std::vector<std::uint32_t> places(2, 9);
+  EXPECT_THROW(argsort_into(std::span<const int>(keys), std::span(places)), std::invalid_argument);
+  places.assign(4, 9);
+  argsort_into(std::span<const int>(keys), std::span(places));
+  EXPECT_EQ(places, (std::vector<std::uint32_t>{1, 0, 2, 9}));
+}
+
+template <typename T>
+class SortByKeyTest : public testing::Test {};
+TYPED_TEST_SUITE(SortByKeyTest, NumberTypes);
+
+struct Wide {
+  std::uint32_t part[25];
+  bool operator==(const Wide&) const = default;
+};
+struct Odd {
+  std::array<std::uint8_t, 3> part;
+  bool operator==(const Odd&) const = default;
+};
+
+// Values that are carried with their keys, and values that are fetched: the latter of all sizes.
+TYPED_TEST(SortByKeyTest, ValuesFollowTheirKeys) {
+  auto random = test_random();
+  for (const Shape shape : kShapes) {
+    for (const std::size_t count : sizes()) {
+      const Order order = kOrders[random() % 2];
+      const auto given = numbers_of<TypeParam>(shape, count, random);
+      const auto places = expected_places(given, order);
+      const SortOptions options{.order = order};
+      const auto expected_keys = in_order(given, places);
+      std::vector<std::uint32_t> numbers(count);
+      for (auto& number : numbers) number = static_cast<std::uint32_t>(random());
+      const std::vector<std::uint16_t> shorts(numbers.begin(), numbers.end());
+      const std::vector<std::uint8_t> bytes(numbers.begin(), numbers.end());
+      const std::vector<double> doubles(numbers.begin(), numbers.end());
+      {
+        auto keys = given;
+        auto one = numbers;
+        auto two = shorts;
+        auto three = bytes;
+        sort_by_key(options, keys, three, one, two);
+        ASSERT_TRUE(same_bytes(keys, expected_keys)) << static_cast<int>(shape) << ", " << count;
+        ASSERT_EQ(one, in_order(numbers, places)) << static_cast<int>(shape) << ", " << count;
+        ASSERT_EQ(two, in_order(shorts, places));
+        ASSERT_EQ(three, in_order(bytes, places));
+      }
+      std::vector<Wide> wide(count);
+      std::vector<Odd> odd(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        wide[i].part[0] = wide[i].part[24] = numbers[i];
+        odd[i] = {{1, static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i >> 8)}};
+      }
+      auto keys = given;
+      auto moved_wide = wide;
+      auto moved_odd = odd;
+      auto moved_doubles = doubles;
+      sort_by_key(options, keys, std::span(moved_odd), moved_wide, moved_doubles);
+      ASSERT_TRUE(same_bytes(keys, expected_keys)) << static_cast<int>(shape) << ", " << count;
+      ASSERT_EQ(moved_wide, in_order(wide, places)) << static_cast<int>(shape) << ", " << count;
+      ASSERT_EQ(moved_odd, in_order(odd, places));
+      ASSERT_EQ(moved_doubles, in_order(doubles, places));
+    }
+  }
+}
+
+TEST(SortByKey, Large) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer makes it too slow";
+  auto random = test_random();
+  const std::size_t count = (std::size_t{1} << 21) + 5;
+  const auto given = numbers_of<std::uint64_t>(Shape::kUniform, count, random);
+  const auto places = expected_places(given, Order::kAscending);
+  for (const unsigned threads : {2u, 7u}) {
+    auto keys = given;
+    std::vector<std::uint64_t> first(count), second(count);
+    std::iota(first.begin(), first.end(), std::uint64_t{0});
+    second = first;
+    sort_by_key({.threads = threads}, keys, first);
+    ASSERT_EQ(first, places);
+    keys = given;
+    std::iota(first.begin(), first.end(), std::uint64_t{0});
+    sort_by_key({.threads = threads}, keys, first, second);
+    ASSERT_EQ(first, places);
+    ASSERT_EQ(second, places);
+    ASSERT_TRUE(std::is_sorted(keys.begin(), keys.end()));
+  }
+}
+
+TEST(SortByKey, ArraysOfDifferentLengthsAreRefused) {
+  std::vector<int> keys = {2, 1}, values = {1};
+  EXPECT_THROW(sort_by_key(keys, values), std::invalid_argument);
+  EXPECT_EQ(keys, (std::vector<int>{2, 1}));
+  std::vector<std::string_view> names = {"two", "one"};
+  sort_by_key(keys, names);
+  EXPECT_EQ(names[0], "one");
+}
+
+}  // namespace
+}  // namespace vortex::test

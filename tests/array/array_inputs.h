@@ -1,0 +1,97 @@
+// Arrays of numbers that calls on arrays are tried with.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+#include "tests/array/number_order.h"
+
+namespace vortex::test {
+
+// All types of numbers, but for those that are made like one of these.
+using NumberTypes =
+    testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t,
+                   std::int32_t, float, std::uint64_t, std::int64_t, double>;
+
+enum class Shape {
+  kUniform,  // all bits at random, NaNs of both signs among them
+  kEqual,
+  kFew,   // seven values
+  kZipf,  // ranks, hashed: many equal ones in a wide range
+  kSorted,
+  kReversed,  // no two equal
+  kNearlySorted,
+  kNarrow,   // few bits differ, not the lowest
+  kLateLow,  // equal but for a few less ones at the end
+  kPrefix,   // the upper bits agree in large groups, the lower ones do not
+};
+inline constexpr Shape kShapes[] = {
+    Shape::kUniform,  Shape::kEqual,        Shape::kFew,    Shape::kZipf,    Shape::kSorted,
+    Shape::kReversed, Shape::kNearlySorted, Shape::kNarrow, Shape::kLateLow, Shape::kPrefix};
+
+template <typename T>
+T from_low_bits(std::uint64_t word) {
+  T value;
+  std::memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+template <typename T, typename Random>
+T number_of(Shape shape, std::size_t i, std::size_t count, Random& random) {
+  const std::uint64_t word = random();
+  const auto plain = [](std::uint64_t n) { return static_cast<T>(n); };
+  switch (shape) {
+    case Shape::kUniform:
+      return from_low_bits<T>(word);
+    case Shape::kEqual:
+      return plain(77);
+    case Shape::kFew:
+      if constexpr (std::is_floating_point_v<T>) {
+        constexpr T kValues[] = {T(-0.0),
+                                 T(0.0),
+                                 std::numeric_limits<T>::infinity(),
+                                 -std::numeric_limits<T>::infinity(),
+                                 std::numeric_limits<T>::quiet_NaN(),
+                                 -std::numeric_limits<T>::quiet_NaN(),
+                                 T(1.5)};
+        return kValues[word % 7];
+      }
+      return plain(word % 7 * 0x2492492492492492);
+    case Shape::kZipf: {
+      const double uniform = static_cast<double>(word >> 11) * 0x1p-53;
+      const auto rank =
+          static_cast<std::uint64_t>(std::exp(uniform * std::log(static_cast<double>(count + 1))));
+      return from_low_bits<T>(rank * 0x9e3779b97f4a7c15);
+    }
+    case Shape::kSorted:
+      return plain(i);
+    case Shape::kReversed:
+      return plain(count - i);
+    case Shape::kNearlySorted:
+      return plain(word % 20 == 0 ? word % (count + 1) : i);
+    case Shape::kNarrow:
+      return from_low_bits<T>((word & 0x30) | 0x41);
+    case Shape::kLateLow:
+      return plain(i + 5 > count ? i % 3 : 100);
+    case Shape::kPrefix:
+      return from_low_bits<T>((word % 5 << (8 * sizeof(T) - 5)) | (word >> 32 & 0x3ff));
+  }
+  return T{};
+}
+
+template <typename T, typename Random>
+std::vector<T> numbers_of(Shape shape, std::size_t count, Random& random) {
+  std::vector<T> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = number_of<T>(shape, i, count, random);
+  return numbers;
+}
+
+}  // namespace vortex::test

@@ -1,0 +1,115 @@
+#include "vortex/detail/radix/digit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "tests/support/random_seed.h"
+
+namespace vortex {
+namespace {
+
+using namespace detail;
+
+using Widths = testing::Types<std::uint32_t, std::uint64_t>;
+
+template <typename Bits>
+class ScaledDigitOf : public testing::Test {};
+TYPED_TEST_SUITE(ScaledDigitOf, Widths);
+
+template <typename Bits>
+class DoublingDigitOf : public testing::Test {};
+TYPED_TEST_SUITE(DoublingDigitOf, Widths);
+
+// Buckets are numbered in the order of the keys, there are no more than asked for, and range_of()
+// says of each which keys it holds: those and no others.
+TYPED_TEST(ScaledDigitOf, IsMonotoneAndKnowsItsRanges) {
+  auto random = test::test_random();
+  for (int turn = 0; turn < 2000; ++turn) {
+    const auto any = [&] { return static_cast<TypeParam>(random() >> random() % 64); };
+    KeyRange<TypeParam> range{any(), any()};
+    if (turn == 0) range = {};
+    if (range.low > range.high) std::swap(range.low, range.high);
+    if (range.low == range.high) continue;
+    const auto slices = static_cast<unsigned>(2 + random() % 510);
+    const auto digit = ScaledDigit<TypeParam>::of(range, slices);
+    const unsigned buckets = digit.buckets(range);
+    ASSERT_LE(buckets, slices);
+    std::vector<TypeParam> keys = {range.low, range.high};
+    const auto span = static_cast<TypeParam>(range.high - range.low);
+    for (int i = 0; i < 100; ++i) {
+      const auto word = static_cast<TypeParam>(random());
+      const bool whole = span == std::numeric_limits<TypeParam>::max();
+      const auto at = whole ? word : static_cast<TypeParam>(word % (span + 1));
+      keys.push_back(static_cast<TypeParam>(range.low + at));
+    }
+    std::sort(keys.begin(), keys.end());
+    unsigned before = 0;
+    for (const TypeParam key : keys) {
+      const unsigned bucket = digit(key);
+      ASSERT_GE(bucket, before);
+      ASSERT_LT(bucket, buckets);
+      before = bucket;
+      const auto held = digit.range_of(bucket, range);
+      ASSERT_LE(held.low, key);
+      ASSERT_GE(held.high, key);
+      // The ends are its own, their neighbours are not.
+      ASSERT_EQ(digit(held.low), bucket);
+      ASSERT_EQ(digit(held.high), bucket);
+      if (held.low != range.low) {
+        ASSERT_LT(digit(static_cast<TypeParam>(held.low - 1)), bucket);
+      }
+      if (held.high != range.high) {
+        ASSERT_GT(digit(static_cast<TypeParam>(held.high + 1)), bucket);
+      }
+    }
+  }
+}
+
+// The same of a digit made of a sample, with keys that need not lie between those of the sample.
+TYPED_TEST(DoublingDigitOf, IsMonotoneAndKnowsItsRanges) {
+  auto random = test::test_random();
+  const auto any = [&] { return static_cast<TypeParam>(random() >> random() % 64); };
+  for (int turn = 0; turn < 500; ++turn) {
+    std::vector<TypeParam> sample(1 + random() % 300);
+    const TypeParam offset = turn % 2 == 0 ? TypeParam{0} : any();
+    for (TypeParam& key : sample) key = static_cast<TypeParam>(offset + any());
+    std::sort(sample.begin(), sample.end());
+    const auto most = static_cast<unsigned>(3 + random() % 254);
+    const auto digit = DoublingDigit<TypeParam>::of(sample.data(), sample.size(), most);
+    ASSERT_LE(digit.buckets(), most);
+    const KeyRange<TypeParam> all;
+    std::vector<TypeParam> keys = {all.low, all.high, static_cast<TypeParam>(digit.low + 1)};
+    for (int i = 0; i < 100; ++i) keys.push_back(static_cast<TypeParam>(digit.low + any()));
+    // Around the powers of two and the eighths between them.
+    for (int i = 0; i < 100; ++i) {
+      const TypeParam eighths = static_cast<TypeParam>(8 + random() % 8);
+      const int shift = static_cast<int>(random() % std::numeric_limits<TypeParam>::digits);
+      keys.push_back(static_cast<TypeParam>(digit.low + static_cast<TypeParam>(eighths << shift) -
+                                            random() % 2));
+    }
+    std::sort(keys.begin(), keys.end());
+    unsigned before = 0;
+    for (const TypeParam key : keys) {
+      const unsigned bucket = digit(key);
+      ASSERT_GE(bucket, before);
+      ASSERT_LT(bucket, digit.buckets());
+      before = bucket;
+      const auto held = digit.range_of(bucket, all);
+      ASSERT_LE(held.low, key);
+      ASSERT_GE(held.high, key);
+      if (held.low != all.low) {
+        ASSERT_LT(digit(static_cast<TypeParam>(held.low - 1)), bucket);
+      }
+      if (held.high != all.high) {
+        ASSERT_GT(digit(static_cast<TypeParam>(held.high + 1)), bucket);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vortex

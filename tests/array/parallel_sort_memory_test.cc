@@ -1,0 +1,120 @@
+// The memory that a sort by several threads takes besides the array.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <span>
+#include <vector>
+
+#include "tests/support/random_seed.h"
+#include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/radix/parallel_sort.h"
+#include "vortex/detail/record/record_codec.h"
+#include "vortex/sort.h"
+
+namespace {
+
+std::atomic<std::size_t> held{0}, most_held{0}, refused_beyond{~std::size_t{0}};
+
+void* take(std::size_t bytes, std::size_t alignment) {
+  if (held + bytes > refused_beyond) throw std::bad_alloc();
+  void* const memory =
+      std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  const std::size_t now = held += malloc_usable_size(memory);
+  std::size_t most = most_held;
+  while (now > most && !most_held.compare_exchange_weak(most, now)) {
+  }
+  return memory;
+}
+void give(void* memory) noexcept {
+  if (memory == nullptr) return;
+  held -= malloc_usable_size(memory);
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return take(bytes, 16); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return take(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { give(memory); }
+void operator delete(void* memory, std::size_t) noexcept { give(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { give(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give(memory); }
+
+namespace vortex {
+namespace {
+
+using namespace detail;
+
+using Sort = ParallelSort<std::uint64_t, detail::KeyOfWord, detail::WordCodec<std::uint64_t>>;
+
+std::vector<std::uint64_t> random_keys(std::size_t count) {
+  auto random = test::test_random();
+  std::vector<std::uint64_t> keys(count);
+  for (std::uint64_t& key : keys) key = random();
+  return keys;
+}
+
+TEST(ParallelSortMemory, AsMuchAsItTells) {
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    for (const std::size_t count : {50'000u, 4'000'000u}) {
+      std::vector<std::uint64_t> keys = random_keys(count);
+      const SortRules<std::uint64_t, detail::KeyOfWord> rules{
+          {}, small_sort_for<std::uint64_t>(best_isa())};
+      const detail::WordCodec<std::uint64_t> codec(key_code<std::uint64_t>(Order::kAscending));
+      ThreadTeam team(threads);
+      const std::size_t before = held;
+      most_held = before;
+      Sort(keys.data(), count, rules, codec, team).sort();
+      constexpr std::size_t kRounding = 64 << 10;  // by the heap
+      EXPECT_LE(most_held - before, Sort::working_bytes(count, threads) + kRounding) << threads;
+      EXPECT_GE(most_held - before, Sort::working_bytes(count, threads) * 3 / 4) << threads;
+      EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
+    }
+  }
+}
+
+// The promise of sort.h.
+TEST(ParallelSortMemory, AsLittleAsItPromises) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  for (const unsigned threads : {2u, 7u, 16u}) {
+    for (int lg = 20; lg <= 36; ++lg) {
+      const std::size_t count = std::size_t{1} << lg;
+      const std::size_t one_percent = count * sizeof(std::uint64_t) / 100;
+      EXPECT_LE(Sort::working_bytes(count, threads), threads * 9 * kMiB + one_percent + kMiB)
+          << threads << " threads, 2^" << lg;
+    }
+  }
+}
+
+// Memory that is refused at any point ends the sort before a record has moved.
+TEST(ParallelSortMemory, WithoutMemoryNothingHasMoved) {
+  const std::vector<std::uint64_t> keys = random_keys(std::size_t{1} << 20);
+  std::vector<std::uint64_t> sorted = keys;
+  std::size_t refusals = 0;
+  for (std::size_t room = 1 << 10;; room += room / 4) {
+    refused_beyond = held + room;
+    bool refused = false;
+    try {
+      sort(std::span(sorted), {.threads = 2});
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    refused_beyond = ~std::size_t{0};
+    if (!refused) break;
+    ++refusals;
+    ASSERT_EQ(sorted, keys);
+  }
+  EXPECT_GT(refusals, 20u);
+  EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end()));
+}
+
+}  // namespace
+}  // namespace vortex

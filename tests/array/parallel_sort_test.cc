@@ -1,0 +1,278 @@
+// Sorts of arrays by several threads: the same bytes as by one.
+#include "vortex/detail/radix/parallel_sort.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/array/nested_outliers.h"
+#include "tests/array/tagged_record.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/detail/array/in_place_sort.h"
+#include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/radix/chunk_movers.h"
+#include "vortex/sort.h"
+
+namespace vortex {
+namespace {
+
+using namespace detail;
+
+constexpr unsigned kTeams[] = {1, 2, 7};
+
+template <typename K, std::size_t bytes>
+using Tagged = test::TaggedRecord<K, bytes>;
+template <typename K, std::size_t bytes>
+void set(Tagged<K, bytes>& record, K key, std::size_t i) {
+  record.key = key;
+  record.index = static_cast<std::uint32_t>(i);
+  std::memset(record.rest, static_cast<int>(i % 251), sizeof record.rest);
+}
+
+struct KeyOfRecord {
+  template <typename R>
+  auto operator()(const R& record) const noexcept {
+    return record.key;
+  }
+};
+
+template <typename R, typename KeyOf>
+void sort_by_team(std::vector<R>& records, const SortRules<R, KeyOf>& rules, unsigned threads) {
+  ThreadTeam team(threads);
+  ASSERT_EQ(team.threads(), threads);
+  const NoCodec<R> codec;
+  ParallelSort<R, KeyOf, NoCodec<R>>(records.data(), records.size(), rules, codec, team).sort();
+}
+
+template <typename R>
+bool same(const std::vector<R>& a, const std::vector<R>& b) {
+  return std::memcmp(static_cast<const void*>(a.data()), b.data(), a.size() * sizeof(R)) == 0;
+}
+
+// Kinds of keys, in bits: 64 of them, of which narrow keys take the upper ones.
+struct Kind {
+  const char* name;
+  std::uint64_t (*key)(std::uint64_t word, std::size_t i, std::size_t count);
+};
+constexpr Kind kKinds[] = {
+    {"uniform", [](std::uint64_t word, std::size_t, std::size_t) { return word; }},
+    {"equal", [](std::uint64_t, std::size_t, std::size_t) { return std::uint64_t{7} << 32; }},
+    {"two", [](std::uint64_t word, std::size_t, std::size_t) { return word << 63; }},
+    {"few", [](std::uint64_t word, std::size_t, std::size_t) { return word % 100 << 57 | 5; }},
+    {"ascending",
+     [](std::uint64_t, std::size_t i, std::size_t count) { return ~std::uint64_t{0} / count * i; }},
+    {"descending", [](std::uint64_t, std::size_t i,
+                      std::size_t count) { return ~std::uint64_t{0} / count * (count - i); }},
+    {"halves changed",
+     [](std::uint64_t, std::size_t i, std::size_t count) {
+       return ~std::uint64_t{0} / count * ((i + count / 2) % count);
+     }},
+    {"one key among others",
+     [](std::uint64_t word, std::size_t, std::size_t) {
+       return word % 10 != 0 ? std::uint64_t{0x123456789} << 30 : word;
+     }},
+    {"one bucket",
+     [](std::uint64_t word, std::size_t, std::size_t) {
+       return word % 500 == 0 ? word : 0x7700000000000000 | word >> 12;
+     }},
+    {"one bit",
+     [](std::uint64_t word, std::size_t, std::size_t) { return std::uint64_t{1} << word % 64; }},
+    {"outside the sample",
+     [](std::uint64_t word, std::size_t, std::size_t) {
+       return word % 5000 == 0 ? word : 0x5555 | word << 63;
+     }},
+};
+
+template <typename R>
+class ParallelSortOf : public testing::Test {
+ protected:
+  using Key = typename R::Key;
+  using Sort = ParallelSort<R, KeyOfRecord, NoCodec<R>>;
+
+  static void expect_sorted(const std::vector<Key>& keys) {
+    ASSERT_GT(keys.size(), Sort::kMin);
+    std::vector<R> records(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) set(records[i], keys[i], i);
+    std::vector<R> expected = records;
+    std::stable_sort(expected.begin(), expected.end(),
+                     [](const R& a, const R& b) { return a.key < b.key; });
+    for (const unsigned threads : kTeams) {
+      std::vector<R> sorted = records;
+      sort_by_team(sorted, SortRules<R, KeyOfRecord>{{}}, threads);
+      ASSERT_TRUE(same(sorted, expected)) << threads << " threads, " << keys.size() << " records";
+    }
+  }
+
+  // Counts that do and do not fill the last chunk; the larger ones have buckets that get passes of
+  // their own.
+  static std::vector<std::size_t> counts() {
+    const std::size_t least = Sort::kMin + 1;
+    return {least, 2 * least - 1, 12 * least + 64};
+  }
+};
+
+using Records = testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint64_t, 104>,
+                               Tagged<std::uint32_t, 12>, Tagged<std::uint32_t, 256>>;
+TYPED_TEST_SUITE(ParallelSortOf, Records);
+
+TYPED_TEST(ParallelSortOf, AllKindsOfKeys) {
+  using Key = typename TypeParam::Key;
+  auto random = test::test_random();
+  for (const std::size_t count : this->counts()) {
+    for (const Kind& kind : kKinds) {
+      SCOPED_TRACE(kind.name);
+      std::vector<Key> keys(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        keys[i] = static_cast<Key>(kind.key(random(), i, count) >> (64 - 8 * sizeof(Key)));
+      }
+      ASSERT_NO_FATAL_FAILURE(this->expect_sorted(keys));
+    }
+  }
+}
+
+TYPED_TEST(ParallelSortOf, NestedOutliers) {
+  using Key = typename TypeParam::Key;
+  auto random = test::test_random();
+  const int turns = test::long_tests() ? 300 : 12;
+  for (int turn = 0; turn < turns; ++turn) {
+    const auto levels =
+        turn < 3 ? test::outliers_at_every_byte<Key>() : test::random_nesting(random);
+    const std::size_t count = this->counts()[turn % 3] + random() % 1000;
+    ASSERT_NO_FATAL_FAILURE(this->expect_sorted(
+        test::nested_keys<Key>(levels, count, random, static_cast<test::NestedOrder>(turn % 3))));
+  }
+}
+
+// Each level halves what is left: the deepest passes that there are.
+TYPED_TEST(ParallelSortOf, PowersOfTwo) {
+  using Key = typename TypeParam::Key;
+  auto random = test::test_random();
+  for (const bool down : {false, true}) {
+    std::vector<Key> keys(this->counts().back());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      keys[i] = static_cast<Key>(Key{1} << random() % std::numeric_limits<Key>::digits);
+      if (i % 64 != 0) keys[i] = static_cast<Key>(random() % 4);
+      if (down) keys[i] = static_cast<Key>(~keys[i]);
+    }
+    ASSERT_NO_FATAL_FAILURE(this->expect_sorted(keys));
+  }
+}
+
+// The kernel for pairs leaves those with equal keys in any order: it is the same order still.
+TEST(ParallelSort, PairsWithEqualKeysLieAsAfterASortByOneThread) {
+  auto random = test::test_random();
+  const SortRules<Pair64, detail::KeyOfPair> rules{{}, small_sort_for<Pair64>(best_isa())};
+  for (const Kind& kind : kKinds) {
+    for (const std::size_t count : {40000u, 200001u}) {
+      SCOPED_TRACE(kind.name);
+      std::vector<Pair64> pairs(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        // A few records of each key.
+        pairs[i] = {kind.key(random(), i, count) & ~std::uint64_t{0} << 49, i};
+      }
+      std::vector<Pair64> expected = pairs;
+      InPlaceSort<Pair64, detail::KeyOfPair>::run(expected.data(), count, rules);
+      for (const unsigned threads : kTeams) {
+        std::vector<Pair64> sorted = pairs;
+        sort_by_team(sorted, rules, threads);
+        ASSERT_TRUE(same(sorted, expected)) << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(ParallelSort, BareKeys) {
+  auto random = test::test_random();
+  const SortRules<std::uint64_t, detail::KeyOfWord> rules{
+      {}, small_sort_for<std::uint64_t>(best_isa())};
+  for (const Kind& kind : kKinds) {
+    for (const std::size_t count : {24577u, 400003u}) {
+      SCOPED_TRACE(kind.name);
+      std::vector<std::uint64_t> keys(count);
+      for (std::size_t i = 0; i < count; ++i) keys[i] = kind.key(random(), i, count);
+      std::vector<std::uint64_t> expected = keys;
+      std::sort(expected.begin(), expected.end());
+      for (const unsigned threads : kTeams) {
+        std::vector<std::uint64_t> sorted = keys;
+        sort_by_team(sorted, rules, threads);
+        ASSERT_EQ(sorted, expected) << threads << " threads";
+      }
+    }
+  }
+}
+
+// As users call it, with codes for keys and orders, and with enough records for two threads.
+TEST(ParallelSort, TheSameForAnyNumberOfThreads) {
+  auto random = test::test_random();
+  const std::size_t count = (std::size_t{1} << (test::kShadowMemory ? 20 : 22)) + 77;
+  for (const Order order : {Order::kAscending, Order::kDescending}) {
+    std::vector<double> numbers(count);
+    std::vector<KeyValue<std::int32_t, std::uint32_t>> half_pairs(count);
+    std::vector<Tagged<std::uint64_t, 24>> records(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t word = random();
+      numbers[i] = static_cast<double>(static_cast<std::int64_t>(word));
+      half_pairs[i] = {static_cast<std::int32_t>(word >> 48), static_cast<std::uint32_t>(i)};
+      set(records[i], word >> 44, i);
+    }
+    auto by_one = std::tuple(numbers, half_pairs, records);
+    const auto sort_all = [&](auto& arrays, unsigned threads) {
+      const SortOptions options{.order = order, .threads = threads};
+      sort(std::span(std::get<0>(arrays)), options);
+      sort(std::span(std::get<1>(arrays)), options);
+      sort(std::span(std::get<2>(arrays)), &Tagged<std::uint64_t, 24>::key, options);
+    };
+    sort_all(by_one, 1);
+    EXPECT_TRUE(order == Order::kAscending
+                    ? std::is_sorted(std::get<0>(by_one).begin(), std::get<0>(by_one).end())
+                    : std::is_sorted(std::get<0>(by_one).rbegin(), std::get<0>(by_one).rend()));
+    for (const unsigned threads : {2u, 7u, 0u}) {
+      auto by_many = std::tuple(numbers, half_pairs, records);
+      sort_all(by_many, threads);
+      EXPECT_TRUE(same(std::get<0>(by_one), std::get<0>(by_many))) << threads;
+      EXPECT_TRUE(same(std::get<1>(by_one), std::get<1>(by_many))) << threads;
+      EXPECT_TRUE(same(std::get<2>(by_one), std::get<2>(by_many))) << threads;
+    }
+  }
+}
+
+// Chunks that change places in cycles, which arrays at random hardly lead to.
+TEST(ChunkMovers, FollowsPathsAndCycles) {
+  constexpr std::size_t kP = ChunkLayout<std::uint64_t>::kChunkRecords;
+  constexpr std::size_t kChunks = 10, kExtra = 4, kStored = 2;
+  std::vector<std::uint64_t> array(kChunks * kP), extra(kExtra * kP);
+  for (std::size_t i = 0; i < array.size(); ++i) array[i] = i / kP;
+  for (std::size_t i = 0; i < extra.size(); ++i) extra[i] = kChunks + i / kP;
+  ChunkMovers<std::uint64_t> movers(array.data(), kChunks, extra.data(), kStored);
+  movers.reserve();
+  movers.start(0, kChunks, kStored);
+  movers.stays(0);
+  // A path from a spare chunk to the store, and two cycles.
+  const std::pair<unsigned, unsigned> moves[] = {{12, 3}, {3, 5}, {5, 10}, {1, 2}, {2, 1},
+                                                 {4, 6},  {6, 8}, {8, 4},  {7, 9}};
+  for (const auto& [from, to] : moves) movers.moves(from, to);
+  movers.move_along_paths(0, kChunks);
+  movers.move_along_paths(movers.store(0), movers.store(kStored));
+  const std::size_t cycles = movers.find_cycles();
+  EXPECT_EQ(cycles, 2u);
+  std::vector<std::uint64_t> room(kP);
+  for (std::size_t i = cycles; i-- > 0;) movers.move_along_cycles(i, i + 1, room.data());
+  for (const auto& [from, to] : moves) {
+    const std::uint64_t* const at = movers.at(to);
+    EXPECT_EQ(at[0], from) << "to " << to;
+    EXPECT_EQ(at[kP - 1], from) << "to " << to;
+    EXPECT_EQ(movers.place_of(at), to);
+  }
+  EXPECT_EQ(array[0], 0u);
+}
+
+}  // namespace
+}  // namespace vortex

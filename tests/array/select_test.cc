@@ -1,0 +1,299 @@
+#include "vortex/select.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "sort/arrays/least_keys.h"
+#include "sort/arrays/nth_key.h"
+#include "tests/array/array_inputs.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/detail/array/cpu.h"
+
+namespace vortex::test {
+namespace {
+
+template <typename T>
+auto less_in(Order order) {
+  return [order](const T& a, const T& b) {
+    return order == Order::kAscending ? belongs_before(a, b) : belongs_before(b, a);
+  };
+}
+
+template <typename T>
+std::vector<T> sorted(std::vector<T> numbers, Order order) {
+  std::sort(numbers.begin(), numbers.end(), less_in<T>(order));
+  return numbers;
+}
+
+template <typename T>
+bool same_bytes(const T* left, const T* right, std::size_t count) {
+  return count == 0 || std::memcmp(left, right, count * sizeof(T)) == 0;
+}
+
+std::vector<std::size_t> sizes() {
+  std::vector<std::size_t> sizes(71);
+  std::iota(sizes.begin(), sizes.end(), std::size_t{0});
+  sizes.insert(sizes.end(), {511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 2100, 20000});
+  if (!kShadowMemory) sizes.push_back((std::size_t{1} << 18) + 3);
+  return sizes;
+}
+
+// Some places of an array: the ends, the middle, and others.
+template <typename Random>
+std::vector<std::size_t> some_places(std::size_t count, Random& random) {
+  if (count == 0) return {0, 1};
+  return {0, count - 1, count / 2, random() % count, random() % count, random() % (count / 64 + 1)};
+}
+
+template <typename T>
+class SelectTest : public testing::Test {};
+TYPED_TEST_SUITE(SelectTest, NumberTypes);
+
+TYPED_TEST(SelectTest, TheNthIsInPlace) {
+  auto random = test_random();
+  for (const Shape shape : kShapes) {
+    for (const std::size_t count : sizes()) {
+      // The large ones with some shapes only, to save time.
+      if (count > 30000 && shape != Shape::kUniform && shape != Shape::kZipf) continue;
+      const Order order = random() % 2 == 0 ? Order::kAscending : Order::kDescending;
+      const auto given = numbers_of<TypeParam>(shape, count, random);
+      const auto expected = sorted(given, order);
+      for (const std::size_t k : some_places(count, random)) {
+        auto numbers = given;
+        select(numbers, k, {.order = order});
+        if (k < count) {
+          const auto less = less_in<TypeParam>(order);
+          ASSERT_TRUE(same_bytes(&numbers[k], &expected[k], 1))
+              << static_cast<int>(shape) << ", " << k << " of " << count;
+          for (std::size_t i = 0; i < count; ++i) {
+            ASSERT_FALSE(i < k ? less(expected[k], numbers[i]) : less(numbers[i], expected[k]))
+                << static_cast<int>(shape) << ", " << k << " of " << count << ", at " << i;
+          }
+        }
+        numbers = sorted(numbers, order);
+        ASSERT_TRUE(same_bytes(numbers.data(), expected.data(), count));
+        if (count > 30000 && random() % 2 == 0) break;
+      }
+    }
+  }
+}
+
+TYPED_TEST(SelectTest, TheFirstAreSorted) {
+  auto random = test_random();
+  for (const Shape shape : kShapes) {
+    for (const std::size_t count : sizes()) {
+      // The large ones with some shapes only, to save time.
+      if (count > 30000 && shape != Shape::kUniform && shape != Shape::kZipf) continue;
+      const Order order = random() % 2 == 0 ? Order::kAscending : Order::kDescending;
+      const auto given = numbers_of<TypeParam>(shape, count, random);
+      const auto expected = sorted(given, order);
+      auto places = some_places(count, random);
+      places.push_back(count / 64);
+      places.push_back(count / 64 + 1);
+      for (const std::size_t k : places) {
+        auto numbers = given;
+        partial_sort(numbers, k, {.order = order});
+        ASSERT_TRUE(same_bytes(numbers.data(), expected.data(), std::min(k, count)))
+            << static_cast<int>(shape) << ", " << k << " of " << count;
+        numbers = sorted(numbers, order);
+        ASSERT_TRUE(same_bytes(numbers.data(), expected.data(), count))
+            << static_cast<int>(shape) << ", " << k << " of " << count;
+        if (count > 30000 && random() % 2 == 0) break;
+      }
+    }
+  }
+}
+
+// One that is less among others, at each place of what is compared together, by the instructions of
+// each processor.
+TYPED_TEST(SelectTest, TheLeastWhereverItLies) {
+  constexpr std::size_t kCount = 2000;
+  for (const detail::Isa isa : {detail::Isa::kPortable, detail::Isa::kAvx2, detail::Isa::kAvx512}) {
+    if (!detail::use_isa(isa)) {
+      std::printf("this processor has no %s: not tested\n", detail::isa_name(isa));
+      continue;
+    }
+    for (std::size_t at = 1000; at < kCount; ++at) {
+      std::vector<TypeParam> numbers(kCount, TypeParam{5});
+      numbers[at] = TypeParam{4};
+      partial_sort(numbers, 1);
+      ASSERT_EQ(numbers[0], TypeParam{4}) << at << ", " << detail::isa_name(isa);
+      ASSERT_EQ(std::count(numbers.begin(), numbers.end(), TypeParam{5}),
+                static_cast<std::ptrdiff_t>(kCount - 1));
+    }
+  }
+  detail::use_isa(detail::best_isa());
+}
+
+TYPED_TEST(SelectTest, TheNthKeyByThreads) {
+  auto random = test_random();
+  constexpr std::size_t kCount = 30001, kShare = 2000;
+  for (const Shape shape : kShapes) {
+    const auto numbers = numbers_of<TypeParam>(shape, kCount, random);
+    const auto keys =
+        detail::keys_of_numbers(numbers.data(), detail::number_form<TypeParam>(Order::kAscending));
+    std::vector<std::uint64_t> bits(kCount);
+    keys.read(0, kCount, bits.data());
+    std::sort(bits.begin(), bits.end());
+    for (const unsigned threads : {1u, 2u, 7u}) {
+      detail::Shares shares(kCount, threads, kShare);
+      for (const std::size_t nth : some_places(kCount, random)) {
+        const detail::NthKey found = detail::nth_key(keys, nth, shares);
+        ASSERT_EQ(found.bits, bits[nth]) << static_cast<int>(shape) << ", " << nth;
+        ASSERT_EQ(found.less,
+                  static_cast<std::size_t>(std::lower_bound(bits.begin(), bits.end(), found.bits) -
+                                           bits.begin()));
+      }
+    }
+  }
+}
+
+// A sample of an array whose keys lie where it does not look: the sample shows equal keys, and most
+// are others.
+TEST(Select, ASampleThatIsWrong) {
+  auto random = test_random();
+  struct Context {
+    static void read(const void* context, std::size_t begin, std::size_t count,
+                     std::uint64_t* bits) noexcept {
+      // Those who ask for one key are told others.
+      const auto& keys = *static_cast<const std::vector<std::uint64_t>*>(context);
+      for (std::size_t i = 0; i < count; ++i)
+        bits[i] = count == 1 ? begin * 977 + 5 : keys[begin + i];
+    }
+  };
+  for (const std::uint64_t mask : {~std::uint64_t{0}, std::uint64_t{0xff00ff}, std::uint64_t{3}}) {
+    std::vector<std::uint64_t> keys(20000);
+    for (std::uint64_t& key : keys) key = random() & mask;
+    std::vector<std::uint64_t> expected = keys;
+    std::sort(expected.begin(), expected.end());
+    for (const unsigned threads : {1u, 7u}) {
+      detail::Shares shares(keys.size(), threads, 1000);
+      for (const std::size_t nth : some_places(keys.size(), random)) {
+        const auto found = detail::nth_key({&keys, &Context::read}, nth, shares);
+        ASSERT_EQ(found.bits, expected[nth]);
+      }
+    }
+  }
+}
+
+struct Item {
+  std::uint32_t index;
+  float price;
+  char rest[13];
+};
+
+template <typename Random>
+std::vector<Item> random_items(std::size_t count, std::uint64_t prices, Random& random) {
+  std::vector<Item> items(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    items[i].index = static_cast<std::uint32_t>(i);
+    items[i].price = static_cast<float>(random() % prices) / 4;
+    std::memset(items[i].rest, static_cast<int>(i % 251), sizeof items[i].rest);
+  }
+  return items;
+}
+
+void expect_whole(std::vector<Item> items) {
+  std::sort(items.begin(), items.end(),
+            [](const Item& a, const Item& b) { return a.index < b.index; });
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    ASSERT_EQ(items[i].index, i);
+    for (const char c : items[i].rest) ASSERT_EQ(static_cast<unsigned char>(c), i % 251);
+  }
+}
+
+// Few of many are the first of those with equal keys, and in their order.
+TEST(Select, RecordsByTheirKeys) {
+  auto random = test_random();
+  for (const std::size_t count : {1, 40, 3000, 30000}) {
+    for (const std::uint64_t prices : {1, 5, 1000000}) {
+      const auto given = random_items(count, prices, random);
+      auto expected = given;
+      std::stable_sort(expected.begin(), expected.end(),
+                       [](const Item& a, const Item& b) { return a.price > b.price; });
+      const SortOptions options{.order = Order::kDescending};
+      for (const std::size_t k : some_places(count, random)) {
+        auto items = given;
+        select(items, k, &Item::price, options);
+        ASSERT_EQ(items[k].price, expected[k].price);
+        for (std::size_t i = 0; i < count; ++i) {
+          ASSERT_TRUE(i < k ? items[i].price >= items[k].price : items[i].price <= items[k].price);
+        }
+        expect_whole(items);
+        items = given;
+        partial_sort(
+            items, k, [](const Item& item) { return item.price; }, options);
+        for (std::size_t i = 0; i < k; ++i) {
+          ASSERT_EQ(items[i].price, expected[i].price);
+          if (k <= count / 64) {
+            ASSERT_EQ(items[i].index, expected[i].index);
+          }
+        }
+        expect_whole(items);
+      }
+    }
+  }
+}
+
+// The bound sinks all the time, or never.
+TEST(Select, LeastKeysOfAllOrders) {
+  auto random = test_random();
+  for (const Shape shape : kShapes) {
+    const auto numbers = numbers_of<std::uint64_t>(shape, 20000, random);
+    const auto keys = detail::keys_of_numbers(
+        numbers.data(), detail::number_form<std::uint64_t>(Order::kAscending));
+    std::vector<Pair64> all;
+    for (std::size_t i = 0; i < numbers.size(); ++i) all.push_back({numbers[i], i});
+    std::sort(all.begin(), all.end(), detail::LeastKeys::before);
+    for (const std::size_t wanted : {1, 2, 700, 19999}) {
+      detail::LeastKeys least(wanted);
+      for (std::size_t begin = 0; begin < numbers.size(); begin += 5000)
+        least.add(keys, begin, begin + 5000);
+      auto found = least.finish();
+      ASSERT_EQ(found.size(), wanted);
+      std::sort(found.begin(), found.end(), detail::LeastKeys::before);
+      for (std::size_t i = 0; i < wanted; ++i) {
+        ASSERT_EQ(found[i].key, all[i].key) << static_cast<int>(shape);
+        ASSERT_EQ(found[i].value, all[i].value) << static_cast<int>(shape);
+      }
+    }
+  }
+}
+
+// The result is the same, whatever the threads.
+TEST(Select, Large) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer makes it too slow";
+  auto random = test_random();
+  const std::size_t count = (std::size_t{1} << 21) + 9;
+  for (const std::uint64_t prices : {300, 100000000}) {
+    std::vector<KeyValue<std::uint32_t, std::uint32_t>> given(count);
+    for (std::size_t i = 0; i < count; ++i)
+      given[i] = {static_cast<std::uint32_t>(random() % prices), static_cast<std::uint32_t>(i)};
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1000}, count / 2}) {
+      auto alone = given, partial = given;
+      select(alone, k, {.threads = 1});
+      partial_sort(partial, k, {.threads = 1});
+      for (const unsigned threads : {2u, 7u}) {
+        auto together = given;
+        select(together, k, {.threads = threads});
+        ASSERT_TRUE(same_bytes(together.data(), alone.data(), count)) << k;
+        together = given;
+        partial_sort(together, k, {.threads = threads});
+        ASSERT_TRUE(same_bytes(together.data(), partial.data(), count)) << k;
+      }
+      ASSERT_TRUE(std::is_sorted(partial.begin(), partial.begin() + static_cast<long>(k),
+                                 [](const auto& a, const auto& b) { return a.key < b.key; }));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vortex::test

@@ -1,0 +1,132 @@
+#include "vortex/detail/array/small_sort.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+#include "tests/support/random_seed.h"
+#include "vortex/detail/array/small_sort_portable.h"
+
+namespace vortex {
+namespace {
+
+using namespace detail;
+
+template <typename Record>
+Record make(std::uint64_t key, std::uint64_t value) {
+  if constexpr (std::is_same_v<Record, Pair64>) {
+    return Pair64{key, value};
+  } else {
+    (void)value;
+    return static_cast<Record>(key);
+  }
+}
+
+bool less_by_all(const Pair64& a, const Pair64& b) {
+  return a.key != b.key ? a.key < b.key : a.value < b.value;
+}
+bool less_by_all(std::uint64_t a, std::uint64_t b) { return a < b; }
+std::uint64_t key_of(const Pair64& record) { return record.key; }
+std::uint64_t key_of(std::uint64_t key) { return key; }
+bool same(const Pair64& a, const Pair64& b) { return a.key == b.key && a.value == b.value; }
+bool same(std::uint64_t a, std::uint64_t b) { return a == b; }
+
+template <typename Record>
+class SmallSortTest : public testing::Test {};
+using Records = testing::Types<std::uint32_t, std::uint64_t, Pair64>;
+TYPED_TEST_SUITE(SmallSortTest, Records);
+
+TYPED_TEST(SmallSortTest, EveryCountAndInstructionSetLikeStdSort) {
+  auto random = test::test_random();
+  // Masks that leave many, few and one distinct keys, and keys among the largest, where padding is.
+  const std::uint64_t masks[] = {~std::uint64_t{0}, 0xff, 0x3, 0, 0};
+  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa > best_isa()) {
+      std::printf("this processor has no %s: not tested\n", isa_name(isa));
+      continue;
+    }
+    const SmallSort<TypeParam> sort = small_sort_for<TypeParam>(isa);
+    for (std::size_t count = 0; count <= kMaxSmallSort; ++count) {
+      for (int kind = 0; kind < 5; ++kind) {
+        const std::uint64_t high = kind == 4 || kind == 2 ? ~std::uint64_t{3} : 0;
+        std::vector<TypeParam> in(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          in[i] = make<TypeParam>((random() & masks[kind]) | high, i);
+        }
+        // Exactly `count` long, so that address sanitizer sees a read beyond the end; the canary
+        // sees a write.
+        const TypeParam canary = make<TypeParam>(0x5555, 0x5555);
+        std::vector<TypeParam> out(count + 1, canary);
+        sort(in.data(), count, out.data());
+        ASSERT_TRUE(same(out[count], canary)) << isa_name(isa) << ' ' << count;
+        out.pop_back();
+        for (std::size_t i = 1; i < count; ++i) {
+          ASSERT_LE(key_of(out[i - 1]), key_of(out[i])) << isa_name(isa) << ' ' << count;
+        }
+        auto by_all = [](const TypeParam& a, const TypeParam& b) { return less_by_all(a, b); };
+        std::vector<TypeParam> in_place = in;
+        sort(in_place.data(), count, in_place.data());
+        for (auto* result : {&out, &in_place}) {
+          std::vector<TypeParam> expected = in;
+          std::sort(expected.begin(), expected.end(), by_all);
+          std::sort(result->begin(), result->end(), by_all);
+          ASSERT_TRUE(std::equal(expected.begin(), expected.end(), result->begin(),
+                                 [](const auto& a, const auto& b) { return same(a, b); }))
+              << isa_name(isa) << ", " << count << " records, kind " << kind;
+        }
+      }
+    }
+  }
+}
+
+TEST(SmallSortStable, KeepsTheOrderOfEqualKeys) {
+  auto random = test::test_random();
+  for (std::size_t count = 0; count <= kMaxSmallSort; ++count) {
+    std::vector<Pair64> in(count), out(count);
+    for (std::size_t i = 0; i < count; ++i) in[i] = {random() % 7, i};
+    small_sort_stable(in.data(), count, out.data(), [](const Pair64& r) { return r.key; });
+    std::stable_sort(in.begin(), in.end(),
+                     [](const Pair64& a, const Pair64& b) { return a.key < b.key; });
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(in[i].key, out[i].key);
+      ASSERT_EQ(in[i].value, out[i].value);
+    }
+  }
+}
+
+// Keys so close and so far apart as words that hold a key and a place can have them, and farther.
+TEST(StableSmallSortOfPairs, KeepsTheOrderOfEqualKeys) {
+  auto random = test::test_random();
+  const auto by_key = [](const Pair64& a, const Pair64& b) { return a.key < b.key; };
+  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa > best_isa()) continue;
+    const SmallSort<Pair64> sort = stable_small_sort_of_pairs(isa);
+    for (std::size_t count = 0; count <= kMaxSmallSort; ++count) {
+      for (const int bits : {1, 3, 40, 56, 57, 58, 63, 64}) {
+        const std::uint64_t low = bits == 64 ? 0 : random() >> 1;
+        const std::uint64_t width = ~std::uint64_t{0} >> (64 - bits);
+        std::vector<Pair64> in(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::uint64_t edge = random() % 4 == 0 ? width : 0;
+          in[i] = {low + (random() % 4 == 0 ? edge : random() & width), i};
+        }
+        std::vector<Pair64> out(count), in_place = in;
+        sort(in.data(), count, out.data());
+        sort(in_place.data(), count, in_place.data());
+        std::stable_sort(in.begin(), in.end(), by_key);
+        ASSERT_TRUE(std::equal(in.begin(), in.end(), out.begin(),
+                               [](const auto& a, const auto& b) { return same(a, b); }))
+            << isa_name(isa) << ", " << count << " pairs, keys of " << bits << " bits";
+        ASSERT_TRUE(std::equal(in.begin(), in.end(), in_place.begin(),
+                               [](const auto& a, const auto& b) { return same(a, b); }))
+            << isa_name(isa) << ", " << count << " pairs, keys of " << bits << " bits";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vortex

@@ -1,0 +1,587 @@
+#include "vortex/sort.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/array/nested_outliers.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/detail/array/cpu.h"
+
+namespace vortex {
+namespace {
+
+using namespace detail;
+
+enum class Keys {
+  kUniform,
+  kEqual,
+  kFewDistinct,
+  kZipf,
+  kZipfRanks,
+  kSorted,
+  kReversed,
+  kNearlySorted,
+  kSharedPrefix,
+  kOneHugeBucket,
+  kOneBitApart,    // 2^i: adversarial for splits into equal slices
+  kOutsideSample,  // all equal but a few extremes that a sample misses
+};
+constexpr Keys kAllKeys[] = {Keys::kUniform,       Keys::kEqual,        Keys::kFewDistinct,
+                             Keys::kZipf,          Keys::kZipfRanks,    Keys::kSorted,
+                             Keys::kReversed,      Keys::kNearlySorted, Keys::kSharedPrefix,
+                             Keys::kOneHugeBucket, Keys::kOneBitApart,  Keys::kOutsideSample};
+
+std::uint64_t make_key(Keys keys, std::size_t i, std::size_t count, std::mt19937_64& random) {
+  const std::uint64_t word = random();
+  switch (keys) {
+    case Keys::kUniform:
+      return word;
+    case Keys::kEqual:
+      return 0x0123456789abcdef;
+    case Keys::kFewDistinct:
+      return word % 7 * 0x1111111111111111;
+    case Keys::kZipf:
+    case Keys::kZipfRanks: {
+      const double uniform = static_cast<double>(word >> 11) * 0x1p-53;
+      const auto rank =
+          static_cast<std::uint64_t>(std::exp(uniform * std::log(static_cast<double>(count + 1))));
+      return keys == Keys::kZipf ? rank * 0x9e3779b97f4a7c15 : rank;
+    }
+    case Keys::kSorted:
+      return i * 3;
+    case Keys::kReversed:
+      return (count - i) * 3;
+    case Keys::kNearlySorted:
+      return word % 50 == 0 ? word % (3 * count + 1) : i * 3;
+    case Keys::kSharedPrefix:
+      return 0xabcdef1234000000 | word >> 40;
+    case Keys::kOneHugeBucket:
+      return word % 500 == 0 ? word : 0x7700000000000000 | word >> 30;
+    case Keys::kOneBitApart:
+      return std::uint64_t{1} << word % 64;
+    case Keys::kOutsideSample:
+      return word % 5000 == 0 ? word : 0x5555;
+  }
+  return 0;
+}
+
+std::vector<std::size_t> sizes() {
+  std::vector<std::size_t> sizes = {0,   1,   2,   3,    31,    64,    65,
+                                    127, 128, 129, 1000, 24576, 24577, 70000};
+  if (!test::kShadowMemory) sizes.push_back(300001);
+  if (test::long_tests()) sizes.insert(sizes.end(), {5000011, 40000003});
+  return sizes;
+}
+
+// Every instruction set that the processor has; the one in use is put back at the end.
+template <typename Body>
+void for_each_isa(Body body) {
+  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (!use_isa(isa)) {
+      std::printf("this processor has no %s: not tested\n", isa_name(isa));
+      continue;
+    }
+    SCOPED_TRACE(isa_name(isa));
+    body();
+    if (testing::Test::HasFatalFailure()) break;
+  }
+  use_isa(best_isa());
+}
+
+template <typename T>
+T from_word(std::uint64_t word) {
+  T value;
+  std::memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+// Total order of floating-point numbers by IEEE 754, independent of
+// include/vortex/detail/record/key.h.
+template <typename T>
+bool total_less(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a) || std::isnan(b) || a == b) {
+      using Int = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+      Int x, y;
+      std::memcpy(&x, &a, sizeof x);
+      std::memcpy(&y, &b, sizeof y);
+      // Sign and magnitude to two's complement.
+      const Int most = std::numeric_limits<Int>::max();
+      if (x < 0) x ^= most;
+      if (y < 0) y ^= most;
+      return x < y;
+    }
+  }
+  return a < b;
+}
+
+template <typename T>
+class SortKeysTest : public testing::Test {};
+using KeyTypes = testing::Types<std::uint8_t, std::int16_t, std::uint32_t, std::int32_t, float,
+                                std::uint64_t, std::int64_t, double>;
+TYPED_TEST_SUITE(SortKeysTest, KeyTypes);
+
+TYPED_TEST(SortKeysTest, EveryDistributionLikeStdSort) {
+  auto random = test::test_random();
+  for_each_isa([&] {
+    for (const Order order : {Order::kAscending, Order::kDescending}) {
+      for (const Keys keys : kAllKeys) {
+        for (const std::size_t count : sizes()) {
+          // The large ones with some distributions only, to save time.
+          const bool thorough = keys == Keys::kUniform || keys == Keys::kZipfRanks;
+          if (count > 30000 && !thorough && !test::long_tests()) continue;
+          std::vector<TypeParam> values(count);
+          // The high half of narrow types would be lost with the high bits of the word.
+          for (std::size_t i = 0; i < count; ++i) {
+            const std::uint64_t word = make_key(keys, i, count, random);
+            values[i] = from_word<TypeParam>(keys == Keys::kUniform ? word : word >> (i % 2 * 8));
+          }
+          std::vector<TypeParam> expected = values;
+          std::sort(expected.begin(), expected.end(), [order](TypeParam a, TypeParam b) {
+            return order == Order::kAscending ? total_less(a, b) : total_less(b, a);
+          });
+          sort(std::span<TypeParam>(values), {.order = order});
+          ASSERT_TRUE(count == 0 ||
+                      std::memcmp(values.data(), expected.data(), count * sizeof(TypeParam)) == 0)
+              << "keys " << static_cast<int>(keys) << ", " << count << " of them";
+        }
+      }
+    }
+  });
+}
+
+// Enough keys that the frequent ones are counted: a few of many, all of them, and the least and the
+// greatest of all.
+TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
+  auto random = test::test_random();
+  for (const std::size_t count : {70001u}) {
+    for (const std::size_t frequent_keys : {3, 20, 600}) {
+      std::vector<std::uint64_t> frequent(frequent_keys);
+      for (std::uint64_t& word : frequent) word = random();
+      frequent[0] = 0;
+      frequent[1] = ~std::uint64_t{0};
+      for (const unsigned others_in_8 : {0u, 1u, 4u, 7u}) {
+        std::vector<TypeParam> values(count);
+        for (TypeParam& value : values) {
+          const std::uint64_t word = random();
+          // The earlier ones are more frequent, as in a Zipf distribution.
+          const std::size_t index = word / 8 % frequent_keys * (word >> 40) >> 24;
+          value = from_word<TypeParam>(word % 8 < others_in_8 ? random() : frequent[index]);
+        }
+        std::vector<TypeParam> expected = values;
+        std::sort(expected.begin(), expected.end(), total_less<TypeParam>);
+        sort(std::span<TypeParam>(values));
+        ASSERT_EQ(std::memcmp(values.data(), expected.data(), count * sizeof(TypeParam)), 0)
+            << count << " keys, " << frequent_keys << " frequent";
+      }
+    }
+  }
+}
+
+// Keys of so few values that they are compared or looked up, and of a few more than that: values
+// that share a place of the table, that come late, and the one that free places hold. Arrays that
+// are long enough for the table, for many values, and for a few.
+TYPED_TEST(SortKeysTest, FewValuesAndMore) {
+  auto random = test::test_random();
+  for_each_isa([&] {
+    for (const std::size_t values : {1, 2, 3, 4, 8, 9, 16, 17, 1000, 1536, 1537}) {
+      for (const bool crowded : {false, true}) {
+        // Multiples of the inverse of the table's multiplier have the same home.
+        constexpr std::uint64_t kInverse = 0xf1de83e19937733d;
+        static_assert(kInverse * 0x9e3779b97f4a7c15 == 1);
+        std::vector<TypeParam> chosen(values);
+        for (std::size_t i = 0; i < values; ++i)
+          chosen[i] = from_word<TypeParam>(crowded ? i * kInverse : random());
+        if (random() % 2 == 0) chosen[random() % values] = TypeParam{};
+        const std::size_t least[] = {70000, 4096, 500};
+        const std::size_t size = random() % 3;
+        const std::size_t count = least[size] + random() % (size == 2 ? 3000 : 9000);
+        std::vector<TypeParam> keys(count);
+        for (TypeParam& key : keys) key = chosen[random() % values];
+        const std::size_t late[] = {0, 1, 3, 40};
+        for (std::size_t i = late[random() % 4]; i-- > 0;) {
+          keys[count - 1 - random() % (count / 8)] = from_word<TypeParam>(random());
+        }
+        const Order order = random() % 2 == 0 ? Order::kAscending : Order::kDescending;
+        std::vector<TypeParam> expected = keys;
+        std::sort(expected.begin(), expected.end(), [order](TypeParam a, TypeParam b) {
+          return order == Order::kAscending ? total_less(a, b) : total_less(b, a);
+        });
+        sort(std::span<TypeParam>(keys), {.order = order});
+        ASSERT_EQ(std::memcmp(keys.data(), expected.data(), count * sizeof(TypeParam)), 0)
+            << count << " keys of " << values << " values" << (crowded ? ", crowded" : "");
+      }
+    }
+  });
+}
+
+// So many that several threads count them, and that they are written past the caches.
+TEST(SortFewValues, ByThreads) {
+  auto random = test::test_random();
+  for (const std::size_t values : {3, 600}) {
+    std::vector<std::uint64_t> chosen(values);
+    for (std::uint64_t& value : chosen) value = random();
+    for (const unsigned threads : {1u, 2u, 7u}) {
+      std::vector<std::uint64_t> keys((std::size_t{1} << 21) + random() % 1000);
+      std::vector<std::uint64_t> counts(values);
+      for (std::uint64_t& key : keys) {
+        const std::size_t index = random() % values;
+        key = chosen[index];
+        ++counts[index];
+      }
+      sort(std::span(keys), {.threads = threads});
+      std::vector<std::size_t> order(values);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::sort(order.begin(), order.end(),
+                [&](std::size_t a, std::size_t b) { return chosen[a] < chosen[b]; });
+      auto at = keys.begin();
+      for (const std::size_t index : order) {
+        const auto end = at + static_cast<std::ptrdiff_t>(counts[index]);
+        ASSERT_TRUE(std::all_of(at, end, [&](std::uint64_t key) { return key == chosen[index]; }))
+            << values << " values, " << threads << " threads";
+        at = end;
+      }
+    }
+  }
+}
+
+// Outliers on every level of a sort by bytes, and on levels at random; each key `of` what the sort
+// makes of the bits.
+template <typename Key, typename Body>
+void for_each_nesting(Body body) {
+  using Bits = KeyBits<Key>;
+  auto random = test::test_random();
+  const int turns = test::long_tests() ? 300 : 12;
+  for (int turn = 0; turn < turns; ++turn) {
+    const bool every_byte = turn < 3;
+    const auto levels =
+        every_byte ? test::outliers_at_every_byte<Bits>() : test::random_nesting(random);
+    const std::size_t count = turn == 0 ? 23000 : 2000 + random() % 60000;
+    std::vector<Key> keys;
+    for (Bits bits :
+         test::nested_keys<Bits>(levels, count, random, static_cast<test::NestedOrder>(turn % 3))) {
+      // Narrow keys have fewer bits than the type of their bits.
+      if constexpr (sizeof(Key) < 4) bits >>= 32 - 8 * sizeof(Key);
+      keys.push_back(from_key_bits<Key>(bits));
+    }
+    body(keys);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TYPED_TEST(SortKeysTest, NestedOutliers) {
+  for_each_nesting<TypeParam>([](std::vector<TypeParam>& values) {
+    std::vector<TypeParam> expected = values;
+    std::sort(expected.begin(), expected.end(), total_less<TypeParam>);
+    sort(std::span<TypeParam>(values));
+    ASSERT_EQ(std::memcmp(values.data(), expected.data(), values.size() * sizeof(TypeParam)), 0);
+  });
+}
+
+// A record that no specialised code knows: 12 bytes, key in the middle.
+struct Odd {
+  std::uint16_t before;
+  std::int16_t key;
+  std::uint32_t index[2];
+};
+template <std::size_t kRest>
+struct Wide {
+  double key;
+  std::uint32_t index[2];
+  char rest[kRest];
+};
+void set(Odd& record, std::uint64_t word, std::size_t i) {
+  record = {1, from_word<std::int16_t>(word), {static_cast<std::uint32_t>(i), 2}};
+}
+template <std::size_t kRest>
+void set(Wide<kRest>& record, std::uint64_t word, std::size_t i) {
+  record = {static_cast<double>(word), {static_cast<std::uint32_t>(i), 2}, {}};
+}
+template <typename K, typename V>
+void set(KeyValue<K, V>& record, std::uint64_t word, std::size_t i) {
+  record.key = from_word<K>(word);
+  record.value = static_cast<V>(i);
+}
+std::uint64_t index_of(const Odd& record) { return record.index[0]; }
+template <std::size_t kRest>
+std::uint64_t index_of(const Wide<kRest>& record) {
+  return record.index[0];
+}
+template <typename K, typename V>
+std::uint64_t index_of(const KeyValue<K, V>& record) {
+  return static_cast<std::uint64_t>(record.value);
+}
+
+template <typename T>
+void sort_records(std::vector<T>& records, SortOptions options) {
+  if constexpr (detail::IsKeyValue<T>::value) {
+    sort(std::span<T>(records), options);
+  } else {
+    sort(std::span<T>(records), &T::key, options);
+  }
+}
+
+template <typename T>
+class SortRecordsTest : public testing::Test {};
+using RecordTypes =
+    testing::Types<KeyValue<std::uint64_t, std::uint64_t>, KeyValue<double, std::int64_t>,
+                   KeyValue<std::uint32_t, std::uint32_t>, KeyValue<float, std::uint32_t>,
+                   KeyValue<std::int32_t, std::uint64_t>, Odd, Wide<8>, Wide<84>, Wide<284>>;
+TYPED_TEST_SUITE(SortRecordsTest, RecordTypes);
+
+TYPED_TEST(SortRecordsTest, EveryDistributionLikeStableSort) {
+  auto random = test::test_random();
+  for_each_isa([&] {
+    for (const SortOptions options :
+         {SortOptions{}, SortOptions{.order = Order::kDescending}, SortOptions{.stable = true},
+          SortOptions{.order = Order::kDescending, .stable = true}}) {
+      for (const Keys keys : kAllKeys) {
+        for (const std::size_t count : sizes()) {
+          const bool thorough = options.order == Order::kAscending && keys == Keys::kZipf;
+          if (count > 25000 && !thorough && !test::long_tests()) continue;
+          if (sizeof(TypeParam) > 64 && count > 10000 && !test::long_tests()) continue;
+          std::vector<TypeParam> records(count);
+          for (std::size_t i = 0; i < count; ++i) {
+            set(records[i], make_key(keys, i, count, random), i);
+          }
+          std::vector<TypeParam> expected = records;
+          const auto less = [&](const TypeParam& a, const TypeParam& b) {
+            return options.order == Order::kAscending ? total_less(a.key, b.key)
+                                                      : total_less(b.key, a.key);
+          };
+          std::stable_sort(expected.begin(), expected.end(), less);
+          sort_records(records, options);
+          std::vector<bool> seen(count, false);
+          for (std::size_t i = 0; i < count; ++i) {
+            ASSERT_FALSE(less(records[i], expected[i]) || less(expected[i], records[i]))
+                << "keys " << static_cast<int>(keys) << ", " << count << " of them, at " << i;
+            const std::uint64_t index = index_of(records[i]);
+            ASSERT_LT(index, count);
+            ASSERT_FALSE(seen[index]) << "record " << index << " twice";
+            seen[index] = true;
+            if (options.stable) {
+              ASSERT_EQ(index, index_of(expected[i])) << "not stable at " << i;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TYPED_TEST(SortRecordsTest, NestedOutliers) {
+  using Key = decltype(TypeParam::key);
+  for_each_nesting<Key>([](const std::vector<Key>& keys) {
+    std::vector<TypeParam> records(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      set(records[i], 0, i);
+      records[i].key = keys[i];
+    }
+    std::vector<TypeParam> expected = records;
+    std::stable_sort(expected.begin(), expected.end(), [](const TypeParam& a, const TypeParam& b) {
+      return total_less(a.key, b.key);
+    });
+    sort_records(records, {.stable = true});
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      ASSERT_EQ(index_of(records[i]), index_of(expected[i])) << "at " << i;
+    }
+  });
+}
+
+// Whatever their size, records take no room on the stack.
+TEST(Sort, LargeRecordsOnASmallStack) {
+  using Large = Wide<(std::size_t{32} << 10) - 16>;
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, std::size_t{512} << 10), 0);
+  for (const std::size_t count : {std::size_t{3}, std::size_t{700}}) {
+    std::vector<Large> records(count);
+    for (std::size_t i = 0; i < count; ++i) set(records[i], i * 7919 % 31, i);
+    pthread_t thread;
+    const auto body = [](void* argument) -> void* {
+      sort(std::span<Large>(*static_cast<std::vector<Large>*>(argument)), &Large::key);
+      return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, &attributes, body, &records), 0);
+    pthread_join(thread, nullptr);
+    for (std::size_t i = 1; i < count; ++i) {
+      const bool in_order =
+          records[i - 1].key < records[i].key ||
+          (records[i - 1].key == records[i].key && index_of(records[i - 1]) < index_of(records[i]));
+      ASSERT_TRUE(in_order) << i;
+    }
+  }
+  pthread_attr_destroy(&attributes);
+}
+
+// How much of a stack of its own a thread has used when `body` has returned.
+std::size_t stack_used_by(const std::function<void()>& body) {
+  constexpr std::size_t kBytes = std::size_t{2} << 20;
+  constexpr unsigned char kPaint = 0xa5;
+  void* const memory =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(memory, MAP_FAILED);
+  std::memset(memory, kPaint, kBytes);
+  pthread_attr_t attributes;
+  EXPECT_EQ(pthread_attr_init(&attributes), 0);
+  EXPECT_EQ(pthread_attr_setstack(&attributes, memory, kBytes), 0);
+  pthread_t thread;
+  const auto run = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  EXPECT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&body)),
+            0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  const auto* const bytes = static_cast<const unsigned char*>(memory);
+  const std::size_t untouched = static_cast<std::size_t>(
+      std::find_if(bytes, bytes + kBytes, [](unsigned char byte) { return byte != kPaint; }) -
+      bytes);
+  munmap(memory, kBytes);
+  return kBytes - untouched;
+}
+
+// Keys that lead the sort as deep as they can: what a level takes of the stack, they multiply.
+std::vector<std::vector<std::uint64_t>> deep_keys() {
+  std::vector<std::vector<std::uint64_t>> all;
+  auto random = test::test_random();
+  for (const std::size_t count : {157, 1000, 24000, 60000, 200000}) {
+    std::vector<std::uint64_t> powers(count), below(count), fine(count);
+    double value = 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      powers[i] = std::uint64_t{1} << i * 7 % 64;
+      below[i] = ~powers[i];
+      fine[i] = static_cast<std::uint64_t>(value);
+      value *= 1 + 43.0 / static_cast<double>(count);
+    }
+    std::shuffle(fine.begin(), fine.end(), random);
+    all.insert(all.end(), {powers, below, fine});
+    for (const std::size_t at_ends : {1, 250, 1000}) {
+      auto levels = test::outliers_at_every_byte<std::uint64_t>();
+      for (test::NestedLevel& level : levels) level.at_ends = at_ends;
+      all.push_back(test::nested_keys<std::uint64_t>(levels, count, random));
+    }
+    for (int turn = 0; turn < 4; ++turn) {
+      all.push_back(test::nested_keys<std::uint64_t>(test::random_nesting(random), count, random));
+    }
+  }
+  return all;
+}
+
+// The stack stays within the contract of sort(), whatever the keys.
+TYPED_TEST(SortRecordsTest, TakesLittleStack) {
+  if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's frames are larger";
+  using Key = decltype(TypeParam::key);
+  for (const auto& keys : deep_keys()) {
+    std::vector<TypeParam> records(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      set(records[i], 0, i);
+      using Bits = KeyBits<Key>;
+      auto bits = static_cast<Bits>(keys[i] >> (64 - std::numeric_limits<Bits>::digits));
+      if constexpr (sizeof(Key) < 4) bits >>= 32 - 8 * sizeof(Key);
+      records[i].key = from_key_bits<Key>(bits);
+    }
+    const std::size_t carried =
+        sizeof(TypeParam) > detail::kMaxCarriedBytes ? 0 : sizeof(TypeParam);
+    ASSERT_LE(stack_used_by([&] { sort_records(records, {.stable = true}); }),
+              (std::size_t{64} << 10) + 256 * carried)
+        << keys.size() << " records";
+  }
+}
+
+TEST(Sort, FindsOutWhatIsInOrder) {
+  std::vector<std::uint64_t> values(1000);
+  const auto key = [](std::uint64_t value) { return value; };
+  EXPECT_EQ(presorted(values.data(), values.size(), key), Presorted::kAscending);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = values.size() - i;
+  EXPECT_EQ(presorted(values.data(), values.size(), key), Presorted::kStrictlyDescending);
+  values[999] = values[998];
+  EXPECT_EQ(presorted(values.data(), values.size(), key), Presorted::kNo);
+  EXPECT_EQ(presorted(values.data(), 0, key), Presorted::kAscending);
+}
+
+// Keys that are strings of bytes: of ten, with few values, with all bytes, with long beginnings in
+// common, and views of any length, zeros and beginnings of each other among them.
+TEST(Sort, ByStringsOfBytes) {
+  auto random = test::test_random();
+  struct Record {
+    std::array<unsigned char, 10> key;
+    std::uint32_t place;
+  };
+  struct View {
+    std::string_view key;
+    std::uint32_t place;
+  };
+  const auto expect_like_stable_sort = [](const auto& given, const SortOptions& options) {
+    auto expected = given, sorted = given;
+    const auto less = [](const auto& left, const auto& right) {
+      return std::lexicographical_compare(left.key.begin(), left.key.end(), right.key.begin(),
+                                          right.key.end(),
+                                          [](unsigned char a, unsigned char b) { return a < b; });
+    };
+    std::stable_sort(expected.begin(), expected.end(), [&](const auto& left, const auto& right) {
+      return options.order == Order::kAscending ? less(left, right) : less(right, left);
+    });
+    vortex::sort(
+        sorted, [](const auto& record) { return record.key; }, options);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      ASSERT_EQ(sorted[i].place, expected[i].place) << i << " of " << given.size();
+    }
+  };
+  for (const std::size_t count : {0u, 1u, 2u, 24u, 25u, 1000u, 70'000u}) {
+    for (const unsigned values : {2u, 256u}) {
+      std::vector<Record> records(count);
+      std::vector<std::string> texts(count);
+      std::vector<View> views(count);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        records[i].place = views[i].place = i;
+        for (unsigned char& byte : records[i].key) byte = random() % values;
+        texts[i] = std::string(random() % 3 * 19, 'a');
+        for (std::size_t more = random() % 20; more > 0; --more) {
+          texts[i] += static_cast<char>(random() % values);
+        }
+        views[i].key = texts[i];
+      }
+      for (const Order order : {Order::kAscending, Order::kDescending}) {
+        for (const unsigned threads : {1u, 2u, 7u}) {
+          const SortOptions options{.order = order, .threads = threads};
+          ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(records, options));
+          ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(views, options));
+        }
+      }
+    }
+  }
+}
+
+// Each level leaves a record behind: what is still to do lies in memory, not on the stack.
+TEST(Sort, ByStringsThatBeginEachOther) {
+  const std::string text(8 * 3000, 'x');
+  std::vector<std::string_view> views;
+  for (std::size_t length = text.size() + 1; length-- > 0;) {
+    if (length % 7 == 0) views.push_back(std::string_view(text).substr(0, length));
+  }
+  vortex::sort(views, [](std::string_view view) { return view; });
+  EXPECT_TRUE(std::ranges::is_sorted(views, {}, &std::string_view::size));
+  EXPECT_EQ(views.back().size(), text.size() / 7 * 7);
+}
+
+}  // namespace
+}  // namespace vortex

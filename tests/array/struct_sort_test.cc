@@ -1,0 +1,339 @@
+// Sorts of structs by members and by functions, of every size, place and alignment, against
+// std::stable_sort: records with equal keys keep their order, so every byte is known.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tests/array/number_order.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/detail/array/cpu.h"
+#include "vortex/sort.h"
+
+namespace vortex {
+namespace {
+
+enum class Colour : std::uint8_t { kRed, kBlue = 200 };
+enum class Level : std::int32_t { kLow = -5, kHigh = 5 };
+
+// A key with so many bytes before it and behind it.
+template <typename K, std::size_t before, std::size_t behind>
+struct [[gnu::packed]] Packed {
+  using Key = K;
+  std::array<unsigned char, before> first;
+  K key;
+  std::array<unsigned char, behind> last;
+};
+template <typename K, std::size_t before>
+struct [[gnu::packed]] Packed<K, before, 0> {
+  using Key = K;
+  std::array<unsigned char, before> first;
+  K key;
+};
+template <typename K, std::size_t behind>
+struct [[gnu::packed]] Packed<K, 0, behind> {
+  using Key = K;
+  K key;
+  std::array<unsigned char, behind> last;
+};
+template <typename K>
+struct [[gnu::packed]] Packed<K, 0, 0> {
+  using Key = K;
+  K key;
+};
+
+enum class Keys {
+  kUniform,
+  kFew,
+  kEqual,
+  kSorted,
+  kReversed,
+  kLowBits,
+  kTwoClusters,
+  kOneBitApart
+};
+constexpr Keys kAllKeys[] = {Keys::kUniform,     Keys::kFew,        Keys::kEqual,
+                             Keys::kSorted,      Keys::kReversed,   Keys::kLowBits,
+                             Keys::kTwoClusters, Keys::kOneBitApart};
+
+// Such bits as the upper part of a word has, for keys that are shorter.
+std::uint64_t word_of(Keys keys, std::size_t i, std::size_t count, std::mt19937_64& random) {
+  const std::uint64_t word = random();
+  switch (keys) {
+    case Keys::kUniform:
+      return word;
+    case Keys::kFew:
+      return word % 5 * 0x3333333333333333;
+    case Keys::kEqual:
+      return 42;
+    case Keys::kSorted:
+      return i * (std::numeric_limits<std::uint64_t>::max() / (count + 1));
+    case Keys::kReversed:
+      return (count - i) * (std::numeric_limits<std::uint64_t>::max() / (count + 1));
+    case Keys::kLowBits:
+      return 0x123456789abcd000 | word % 64;
+    case Keys::kTwoClusters:  // so far apart, and so close in each, that no word holds the
+                              // difference
+      return word << 63 | word >> 50;
+    case Keys::kOneBitApart:
+      return std::uint64_t{1} << word % 64;
+  }
+  return 0;
+}
+
+template <typename K>
+K key_of_word(std::uint64_t word) {
+  if constexpr (std::is_same_v<K, bool>) {
+    return word % 3 == 0;
+  } else {
+    if (std::is_floating_point_v<K> && word % 16 == 0) {
+      constexpr double kSpecial[] = {0.0, -0.0, std::numeric_limits<double>::infinity(),
+                                     -std::numeric_limits<double>::infinity(),
+                                     std::numeric_limits<double>::quiet_NaN()};
+      return static_cast<K>(kSpecial[word / 16 % std::size(kSpecial)]);
+    }
+    // The bits that tell keys apart are high in some distributions and low in others.
+    word = sizeof(K) < 8 ? word >> (64 - 8 * sizeof(K)) ^ word : word;
+    K key;
+    std::memcpy(&key, &word, sizeof key);
+    return key;
+  }
+}
+
+// Records whose other bytes are random, or tell their places where there is room.
+template <typename T>
+std::vector<T> make_records(Keys keys, std::size_t count, std::mt19937_64& random) {
+  std::vector<T> records(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::array<unsigned char, sizeof(T)> bytes;
+    for (std::size_t at = 0; at < sizeof(T); ++at) {
+      bytes[at] = static_cast<unsigned char>(i >> 8 * (at % 4));
+    }
+    std::memcpy(static_cast<void*>(&records[i]), bytes.data(), sizeof(T));
+    records[i].key = key_of_word<typename T::Key>(word_of(keys, i, count, random));
+  }
+  return records;
+}
+
+template <typename T>
+typename T::Key key_of(const T& record) noexcept {
+  return record.key;
+}
+
+// `before`: what the oracle knows of the order of keys.
+template <typename T, typename KeyFunction, typename Before>
+void expect_like_stable_sort(const std::vector<T>& records, KeyFunction key, Before before,
+                             const SortOptions& options, std::size_t misplaced = 0) {
+  std::vector<T> expected = records;
+  std::stable_sort(expected.begin(), expected.end(), [&](const T& a, const T& b) {
+    return options.order == Order::kAscending ? before(a, b) : before(b, a);
+  });
+  std::vector<std::byte> memory(records.size() * sizeof(T) + misplaced + 1);
+  std::byte* const begin = memory.data() + misplaced;
+  std::memcpy(begin, static_cast<const void*>(records.data()), records.size() * sizeof(T));
+  vortex::sort(std::span<T>(reinterpret_cast<T*>(begin), records.size()), key, options);
+  ASSERT_EQ(
+      std::memcmp(begin, static_cast<const void*>(expected.data()), records.size() * sizeof(T)), 0)
+      << records.size() << " records of " << sizeof(T) << " bytes";
+}
+
+template <typename T>
+bool key_before(const T& a, const T& b) {
+  return test::belongs_before(key_of(a), key_of(b));
+}
+
+// Around each size where another way begins.
+template <typename T>
+std::vector<std::size_t> sizes() {
+  const std::size_t cached = std::min<std::size_t>((std::size_t{512} << 10) / sizeof(T), 55296);
+  return {0, 1, 2, 8, 9, 63, 128, 129, 1000, cached, cached + 1};
+}
+
+template <typename T>
+class StructSortTest : public testing::Test {};
+using Structs = testing::Types<
+    // One word, or two, and the key anywhere in them.
+    Packed<std::uint64_t, 0, 0>, Packed<double, 0, 0>, Packed<std::uint32_t, 0, 0>,
+    Packed<std::int16_t, 0, 0>, Packed<bool, 0, 0>, Packed<std::uint32_t, 0, 4>,
+    Packed<float, 4, 0>, Packed<Level, 1, 3>, Packed<std::int16_t, 6, 0>, Packed<char, 3, 4>,
+    Packed<std::uint16_t, 0, 2>, Packed<Colour, 2, 1>, Packed<std::uint64_t, 0, 8>,
+    Packed<std::int64_t, 8, 0>, Packed<double, 3, 5>, Packed<std::uint32_t, 0, 12>,
+    Packed<float, 12, 0>, Packed<std::int32_t, 6, 6>, Packed<std::int8_t, 15, 0>,
+    Packed<bool, 7, 8>,
+    // Others that the library has code for, and some that it has none for.
+    Packed<std::int8_t, 1, 0>, Packed<std::uint64_t, 3, 1>, Packed<double, 0, 16>,
+    Packed<std::int64_t, 16, 8>, Packed<float, 5, 39>, Packed<std::uint64_t, 92, 0>,
+    Packed<std::int32_t, 1, 0>, Packed<std::uint16_t, 1, 0>, Packed<std::int64_t, 3, 189>,
+    Packed<float, 90, 206>>;
+TYPED_TEST_SUITE(StructSortTest, Structs);
+
+TYPED_TEST(StructSortTest, ByAMemberAndByAFunction) {
+  auto random = test::test_random();
+  const auto function = [](const TypeParam& record) noexcept { return key_of(record); };
+  for (const std::size_t count : sizes<TypeParam>()) {
+    for (const Keys keys : kAllKeys) {
+      const bool large = count > 1000;
+      if (large && keys != Keys::kUniform && keys != Keys::kTwoClusters) continue;
+      const auto records = make_records<TypeParam>(keys, count, random);
+      const SortOptions options{.order = random() % 2 == 0 ? Order::kAscending : Order::kDescending,
+                                .threads = 1};
+      const std::size_t misplaced = random() % 2 * (random() % 8);
+      SCOPED_TRACE(testing::Message()
+                   << "keys " << static_cast<int>(keys) << ", misplaced by " << misplaced);
+      ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(records, &TypeParam::key,
+                                                      key_before<TypeParam>, options, misplaced));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_like_stable_sort(records, function, key_before<TypeParam>, options, misplaced));
+    }
+  }
+}
+
+// With every set of instructions.
+TEST(StructSort, ByAllKernels) {
+  auto random = test::test_random();
+  for (const detail::Isa isa : {detail::Isa::kPortable, detail::Isa::kAvx2, detail::Isa::kAvx512}) {
+    if (!detail::use_isa(isa)) {
+      std::printf("this processor has no %s: not tested\n", detail::isa_name(isa));
+      continue;
+    }
+    const auto check = [&]<typename T>(T) {
+      for (const std::size_t count : {70u, 128u, 5000u, 33000u}) {
+        for (const Keys keys : {Keys::kUniform, Keys::kTwoClusters, Keys::kFew}) {
+          ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(make_records<T>(keys, count, random),
+                                                          &T::key, key_before<T>, {}));
+        }
+      }
+    };
+    check(Packed<std::uint32_t, 4, 0>{});
+    check(Packed<double, 8, 0>{});
+    check(Packed<std::uint64_t, 8, 8>{});
+    if (HasFatalFailure()) break;
+  }
+  detail::use_isa(detail::best_isa());
+}
+
+// So many that threads share them.
+TEST(StructSort, ByThreads) {
+  auto random = test::test_random();
+  const auto check = [&]<typename T>(T, std::size_t count) {
+    const auto records = make_records<T>(Keys::kUniform, count, random);
+    for (const unsigned threads : {1u, 2u, 7u}) {
+      const SortOptions options{.threads = threads};
+      ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(records, &T::key, key_before<T>, options));
+      ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(
+          records, [](const T& record) noexcept { return key_of(record); }, key_before<T>,
+          options));
+    }
+  };
+  check(Packed<std::uint32_t, 8, 4>{}, (std::size_t{1} << 20) + 5);
+  if (!test::kShadowMemory) {
+    check(Packed<std::uint32_t, 4, 0>{}, (std::size_t{1} << 21) + 5);
+    check(Packed<std::uint64_t, 8, 8>{}, (std::size_t{1} << 20) + 5);
+  }
+}
+
+struct Sale {
+  std::int32_t shop;
+  float price;
+  std::uint64_t time;
+  std::uint8_t kind;
+};
+
+// Several numbers: of 8 bytes together, of fewer, of more.
+TEST(StructSort, ByTuples) {
+  auto random = test::test_random();
+  for (const std::size_t count : {0u, 5u, 100u, 3000u, 30000u}) {
+    std::vector<Sale> sales(count);
+    for (Sale& sale : sales) {
+      std::memset(static_cast<void*>(&sale), 0, sizeof sale);
+      sale.shop = static_cast<std::int32_t>(random() % 7) - 3;
+      sale.price = static_cast<float>(static_cast<int>(random() % 9) - 4);
+      sale.time = random() % 3 << 40;
+      sale.kind = static_cast<std::uint8_t>(random());
+    }
+    for (const Order order : {Order::kAscending, Order::kDescending}) {
+      const SortOptions options{.order = order};
+      const auto check = [&](auto key) {
+        expect_like_stable_sort(
+            sales, key, [&](const Sale& a, const Sale& b) { return key(a) < key(b); }, options);
+      };
+      check([](const Sale& sale) { return std::tuple(sale.shop, sale.price); });
+      check([](const Sale& sale) { return std::pair(sale.kind, sale.shop); });
+      check([](const Sale& sale) { return std::tie(sale.price, sale.kind, sale.shop); });
+      check([](const Sale& sale) { return std::tuple(sale.time); });
+      check([](const Sale& sale) { return std::array{sale.shop, -sale.shop}; });
+      check([](const Sale& sale) { return std::tuple(sale.shop, sale.time, sale.price); });
+    }
+  }
+}
+
+TEST(StructSort, PairsOfHalvesStably) {
+  auto random = test::test_random();
+  using Pair = KeyValue<std::int32_t, std::uint32_t>;
+  for (const std::size_t count : {100u, 60000u}) {
+    std::vector<Pair> pairs(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      pairs[i] = {static_cast<std::int32_t>(random() % 100) - 50, static_cast<std::uint32_t>(i)};
+    }
+    std::shuffle(pairs.begin(), pairs.end(), random);
+    auto expected = pairs;
+    std::stable_sort(expected.begin(), expected.end(),
+                     [](const Pair& a, const Pair& b) { return a.key < b.key; });
+    vortex::sort(pairs, {.stable = true});
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(pairs[i].value, expected[i].value) << i;
+  }
+}
+
+TEST(StructSort, Enumerations) {
+  auto random = test::test_random();
+  std::vector<Level> levels(3000);
+  for (Level& level : levels) level = static_cast<Level>(static_cast<int>(random() % 11) - 5);
+  auto expected = levels;
+  std::sort(expected.begin(), expected.end());
+  vortex::sort(levels);
+  EXPECT_EQ(levels, expected);
+}
+
+// The member of a class that the record derives from.
+struct Base {
+  std::uint32_t first;
+  std::uint32_t key;
+};
+struct Derived : Base {
+  std::uint32_t place;
+  std::uint32_t more;
+};
+
+TEST(StructSort, ByAnInheritedMember) {
+  auto random = test::test_random();
+  std::vector<Derived> records(3000);
+  for (std::uint32_t i = 0; i < records.size(); ++i) {
+    records[i].first = static_cast<std::uint32_t>(random());
+    records[i].key = static_cast<std::uint32_t>(random() % 1000);
+    records[i].place = i;
+    records[i].more = 0;
+  }
+  auto expected = records;
+  std::stable_sort(expected.begin(), expected.end(),
+                   [](const Derived& a, const Derived& b) { return a.key < b.key; });
+  vortex::sort(records, &Derived::key);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    ASSERT_EQ(records[i].place, expected[i].place) << i;
+    ASSERT_EQ(records[i].first, expected[i].first) << i;
+  }
+}
+
+}  // namespace
+}  // namespace vortex

@@ -1,0 +1,948 @@
+// One suite for all backends of Disk.
+#include "io/disk/disk.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "io/disk/open_disk.h"
+#include "io/disk/thread_disk.h"
+#include "io/disk/uring_disk.h"
+#include "study/faulty_disk.h"
+#include "study/paced_disk.h"
+#include "study/simulated_disk.h"
+#include "tests/support/environment.h"
+#include "tests/support/random_seed.h"
+#include "vortex/disk.h"
+#include "vortex/error.h"
+#include "vortex/os/memory.h"
+#include "vortex/thread/activity.h"
+
+namespace vortex {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct OneThread {
+  static constexpr bool kThreadSafe = true;
+  static constexpr bool kOwnThread = true;  // that finds results
+  std::unique_ptr<Disk> make(DiskOptions options) { return std::make_unique<ThreadDisk>(options); }
+};
+
+struct FourThreads {
+  static constexpr bool kThreadSafe = true;
+  static constexpr bool kOwnThread = true;
+  std::unique_ptr<Disk> make(DiskOptions options) {
+    options.depth = 4;
+    return std::make_unique<ThreadDisk>(options);
+  }
+};
+
+struct Uring {
+  static constexpr bool kThreadSafe = true;
+  static constexpr bool kOwnThread = true;
+  std::unique_ptr<Disk> make(DiskOptions options) {
+    try {
+      return std::make_unique<UringDisk>(options);
+    } catch (const Error& error) {
+      refusal = error.what();
+      return nullptr;
+    }
+  }
+  std::string refusal;
+};
+
+struct VirtualTime {
+  static constexpr bool kThreadSafe = false;
+  static constexpr bool kOwnThread = false;
+  std::unique_ptr<Disk> make(DiskOptions options) {
+    return std::make_unique<SimulatedDisk>(
+        clock,
+        ServiceModel{.read_bytes_per_s = 1'000'000, .write_bytes_per_s = 500'000, .seek_ns = 1000},
+        options);
+  }
+  VirtualClock clock;
+};
+
+struct RealTime {
+  static constexpr bool kThreadSafe = true;
+  static constexpr bool kOwnThread = true;
+  std::unique_ptr<Disk> make(DiskOptions options) {
+    return std::make_unique<PacedDisk>(
+        ServiceModel{
+            .read_bytes_per_s = 4'000'000'000, .write_bytes_per_s = 4'000'000'000, .seek_ns = 100},
+        options);
+  }
+};
+
+Bytes random_bytes(std::mt19937_64& random, std::size_t count) {
+  Bytes bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+template <typename Backend>
+class DiskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    file = memfd_create("disk_test", MFD_CLOEXEC);
+    ASSERT_GE(file, 0);
+  }
+  void TearDown() override { close(file); }
+
+  std::unique_ptr<Disk> make(std::shared_ptr<FaultPlan> faults = nullptr) {
+    auto disk = backend.make({});
+    return disk == nullptr ? nullptr : with_faults(std::move(disk), std::move(faults));
+  }
+
+  void put(const Bytes& bytes) {
+    ASSERT_EQ(pwrite(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  }
+  Bytes contents(std::size_t size) {
+    Bytes bytes(size);
+    EXPECT_EQ(pread(file, bytes.data(), size, 0), static_cast<ssize_t>(size));
+    return bytes;
+  }
+
+  void prepare(Request& request, Operation operation, std::uint64_t offset, std::byte* memory,
+               std::size_t bytes) const {
+    request.operation = operation;
+    request.file = file;
+    request.offset = offset;
+    request.set_memory(memory, bytes);
+  }
+
+  // From the end of a pipe.
+  void begin_to_read_a_byte(Disk& disk, Request& request, int end, std::byte* byte) const {
+    prepare(request, Operation::kRead, Request::kSequential, byte, 1);
+    request.file = end;
+    disk.submit(request);
+  }
+
+  // Writes a random permutation of requests of all shapes, then reads others, and compares with
+  // what plain system calls say.
+  void shuffle_bytes(Disk& disk, std::size_t alignment) {
+    constexpr std::size_t kUnit = 512;
+    constexpr std::size_t kUnits = 600;
+    const Bytes wanted = random_bytes(random, kUnit * kUnits);
+    put(Bytes(wanted.size()));
+    Bytes memory(wanted.size());
+    for (const Operation operation : {Operation::kWrite, Operation::kRead}) {
+      memory = operation == Operation::kWrite ? wanted : Bytes(wanted.size());
+      std::vector<std::pair<std::size_t, std::size_t>> ranges;  // in units
+      for (std::size_t at = 0; at < kUnits;) {
+        const std::size_t size = std::min<std::size_t>(random() % 40 + 1, kUnits - at);
+        ranges.emplace_back(at, size);
+        at += size;
+      }
+      std::shuffle(ranges.begin(), ranges.end(), random);
+      std::deque<Request> requests(ranges.size());
+      std::deque<Pieces> pieces(ranges.size());
+      for (std::size_t i = 0; i < ranges.size(); ++i) {
+        Request& request = requests[i];
+        const auto [at, size] = ranges[i];
+        prepare(request, operation, at * kUnit, memory.data() + at * kUnit, size * kUnit);
+        request.alignment = alignment;
+        if (size <= kMaxPieces && random() % 2 == 0) {
+          request.pieces = &pieces[i];
+          request.piece_bytes = kUnit;
+          request.piece_count = static_cast<unsigned>(size);
+          for (std::size_t k = 0; k < size; ++k) {
+            pieces[i].begins[k] = memory.data() + (at + k) * kUnit;
+          }
+        }
+        disk.submit(request, random() % 2 == 0);
+      }
+      std::vector<std::size_t> order(requests.size());
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), random);
+      for (std::size_t i : order) {
+        ASSERT_TRUE(disk.wait(requests[i]));
+        ASSERT_EQ(requests[i].error, 0);
+        ASSERT_EQ(requests[i].bytes_done, requests[i].bytes);
+      }
+      ASSERT_EQ(operation == Operation::kWrite ? contents(wanted.size()) : memory, wanted);
+    }
+    const DiskStatistics statistics = disk.statistics();
+    EXPECT_EQ(statistics.read_bytes, wanted.size());
+    EXPECT_EQ(statistics.written_bytes, wanted.size());
+    EXPECT_EQ(statistics.failures, 0u);
+    EXPECT_FALSE(statistics.backend.empty());
+  }
+
+  std::mt19937_64 random = test::test_random();
+  Backend backend;
+  int file = -1;
+};
+
+// Each test begins with this, so that a machine without io_uring says so.
+#define MAKE_DISK(...)                                                                     \
+  const auto disk = this->make(__VA_ARGS__);                                               \
+  if (disk == nullptr) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused"); \
+  static_assert(true)
+
+using Backends = testing::Types<OneThread, FourThreads, Uring, VirtualTime, RealTime>;
+
+class BackendNames {
+ public:
+  template <typename T>
+  static std::string GetName(int index) {
+    constexpr std::array kNames{"OneThread", "FourThreads", "Uring", "VirtualTime", "RealTime"};
+    return kNames[static_cast<std::size_t>(index)];
+  }
+};
+TYPED_TEST_SUITE(DiskTest, Backends, BackendNames);
+
+TYPED_TEST(DiskTest, MovesEveryByte) {
+  MAKE_DISK();
+  this->shuffle_bytes(*disk, 1);
+}
+
+TYPED_TEST(DiskTest, MovesEveryByteThroughShortTransfersAndInterruptions) {
+  for (const std::size_t alignment : {1, 512}) {
+    const auto faults = std::make_shared<RandomFaults>(
+        this->random(),
+        RandomFaults::Rates{
+            .short_transfer = 0.3, .interrupted = 0.1, .try_again = 0.1, .late = 0.2});
+    MAKE_DISK(faults);
+    this->shuffle_bytes(*disk, alignment);
+    const DiskStatistics statistics = disk->statistics();
+    EXPECT_GT(dynamic_cast<const FaultyDisk&>(*disk).injected_faults(), 0u);
+    EXPECT_GT(statistics.retries, 0u);
+    EXPECT_GT(statistics.short_transfers, 0u);
+  }
+}
+
+TYPED_TEST(DiskTest, ReportsItsWorkToALog) {
+  const auto faults = std::make_shared<RandomFaults>(
+      this->random(), RandomFaults::Rates{.short_transfer = 0.3, .interrupted = 0.1, .late = 0.2});
+  ActivityLog log(10000);
+  {
+    MAKE_DISK(faults);
+    disk->report_to(log);
+    this->shuffle_bytes(*disk, 1);
+    disk->drain();
+    // Nothing is left that would count as under way.
+    log.begin_phase(1);
+    const std::uint64_t now = log.totals(1).all_ns;
+    while (log.totals(1).all_ns == now) log.begin_phase(1);
+    EXPECT_EQ(log.totals(1).disks_ns, 0u);
+    EXPECT_GT(log.totals(0).disks_ns, 0u);
+    EXPECT_EQ(log.totals(0).threads_ns, 0u);
+    const DiskStatistics statistics = disk->statistics();
+    EXPECT_EQ(log.spans().size(), statistics.reads + statistics.writes);
+    std::map<SpanKind, std::uint64_t> bytes;
+    for (const Span& span : log.spans()) {
+      EXPECT_EQ(span.track, 0u);
+      EXPECT_LE(span.begin_ns, span.end_ns);
+      bytes[span.kind] += span.detail;
+    }
+    EXPECT_EQ(bytes[SpanKind::kRead], statistics.read_bytes);
+    EXPECT_EQ(bytes[SpanKind::kWrite], statistics.written_bytes);
+    EXPECT_EQ(bytes.size(), 2u);
+    ASSERT_EQ(log.tracks().size(), 1u);
+    EXPECT_EQ(log.tracks()[0].name, disk->name());
+    EXPECT_TRUE(log.tracks()[0].is_disk);
+  }
+}
+
+// Cut twice in the same place inside a sector, which is how a file that ends there would look.
+TYPED_TEST(DiskTest, APlannedCutIsNoEndOfTheFile) {
+  class TwoCuts final : public FaultPlan {
+   public:
+    PlannedFault decide(const Attempt&, std::uint64_t number) noexcept override {
+      if (number > 1) return {};
+      return {.kind = PlannedFault::Kind::kShort, .bytes = number == 0 ? 700U : 700U - 512U};
+    }
+  };
+  const Bytes wanted = random_bytes(this->random, 2048);
+  this->put(wanted);
+  MAKE_DISK(std::make_shared<TwoCuts>());
+  Bytes memory(wanted.size());
+  Request request;
+  this->prepare(request, Operation::kRead, 0, memory.data(), memory.size());
+  request.alignment = 512;
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, 0);
+  EXPECT_EQ(request.bytes_done, wanted.size());
+  EXPECT_EQ(memory, wanted);
+}
+
+TYPED_TEST(DiskTest, AReadEndsWhereTheFileEnds) {
+  constexpr std::size_t kLength = 3 * 512 + 100;
+  this->put(random_bytes(this->random, kLength));
+  for (const std::size_t alignment : {1, 512}) {
+    for (const std::size_t least : {std::size_t{0}, kLength}) {
+      MAKE_DISK();
+      Bytes memory(8 * 512);
+      Request request;
+      this->prepare(request, Operation::kRead, 0, memory.data(), memory.size());
+      request.alignment = alignment;
+      request.least_bytes = least;
+      disk->submit(request);
+      ASSERT_TRUE(disk->wait(request));
+      EXPECT_EQ(request.error, 0);
+      EXPECT_EQ(request.bytes_done, kLength);
+      memory.resize(kLength);
+      EXPECT_EQ(memory, this->contents(kLength));
+      // With the length known, one attempt is enough.
+      if (least != 0) {
+        EXPECT_EQ(disk->statistics().attempts, 1u);
+      }
+    }
+  }
+}
+
+TYPED_TEST(DiskTest, AReadBeyondTheEndMovesNothing) {
+  this->put(Bytes(100));
+  MAKE_DISK();
+  Bytes memory(512);
+  Request request;
+  this->prepare(request, Operation::kRead, 512, memory.data(), memory.size());
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, 0);
+  EXPECT_EQ(request.bytes_done, 0u);
+}
+
+// The error at attempt k, for every k: that request and no other fails, with that error.
+TYPED_TEST(DiskTest, OneErrorFailsOneRequest) {
+  constexpr std::size_t kRequests = 12;
+  for (const int error : {EIO, ENOSPC}) {
+    for (std::size_t k = 0; k < kRequests; ++k) {
+      MAKE_DISK(std::make_shared<FaultAt>(
+          k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error}));
+      const Bytes wanted = random_bytes(this->random, kRequests * 512);
+      this->put(Bytes(wanted.size()));
+      Bytes memory = wanted;
+      std::array<Request, kRequests> requests;
+      for (std::size_t i = 0; i < kRequests; ++i) {
+        this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+        disk->submit(requests[i]);
+      }
+      std::size_t failed = 0;
+      for (std::size_t i = 0; i < kRequests; ++i) {
+        ASSERT_TRUE(disk->wait(requests[i]));
+        const Bytes part(wanted.begin() + static_cast<std::ptrdiff_t>(i * 512),
+                         wanted.begin() + static_cast<std::ptrdiff_t>((i + 1) * 512));
+        Bytes written(512);
+        ASSERT_EQ(pread(this->file, written.data(), 512, static_cast<off_t>(i * 512)), 512);
+        if (requests[i].error == 0) {
+          EXPECT_EQ(written, part);
+        } else {
+          EXPECT_EQ(requests[i].error, error);
+          EXPECT_EQ(requests[i].bytes_done, 0u);
+          ++failed;
+        }
+      }
+      EXPECT_EQ(failed, 1u);
+      EXPECT_EQ(disk->statistics().failures, 1u);
+    }
+  }
+}
+
+TYPED_TEST(DiskTest, ATornWriteIsAnErrorThatLeavesAPart) {
+  MAKE_DISK(std::make_shared<FaultAt>(
+      0, PlannedFault{.kind = PlannedFault::Kind::kTorn, .error = EIO, .bytes = 700}));
+  const Bytes wanted = random_bytes(this->random, 2048);
+  this->put(Bytes(wanted.size()));
+  Bytes memory = wanted;
+  Request request;
+  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, EIO);
+  Bytes torn(wanted.begin(), wanted.begin() + 700);
+  torn.resize(wanted.size());
+  EXPECT_EQ(this->contents(wanted.size()), torn);
+}
+
+TYPED_TEST(DiskTest, EndlessInterruptionsBecomeAnError) {
+  MAKE_DISK(std::make_shared<FaultAt>(
+      0, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EINTR}, std::nullopt, true));
+  Bytes memory(512);
+  Request request;
+  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, EINTR);
+}
+
+TYPED_TEST(DiskTest, ABadDescriptorIsAnError) {
+  MAKE_DISK();
+  Bytes memory(512);
+  Request request;
+  this->prepare(request, Operation::kRead, 0, memory.data(), memory.size());
+  request.file = 1'000'000;
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, EBADF);
+}
+
+// Each completion submits the next request from inside the disk, as a prefetcher does.
+TYPED_TEST(DiskTest, CompletionsAreCalledOnceAndMaySubmit) {
+  MAKE_DISK();
+  struct Chain {
+    Disk* disk;
+    std::array<std::atomic<int>, 64> calls{};
+    std::deque<Request> requests{64};
+  } chain{disk.get()};
+  Bytes memory = random_bytes(this->random, chain.requests.size() * 512);
+  for (std::size_t i = 0; i < chain.requests.size(); ++i) {
+    Request& request = chain.requests[i];
+    this->prepare(request, Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+    request.context = &chain;
+    request.complete = [](Request& done) noexcept {
+      Chain& all = *static_cast<Chain*>(done.context);
+      const std::size_t number = done.offset / 512;
+      all.calls[number].fetch_add(1);
+      if (number + 4 < all.requests.size()) all.disk->submit(all.requests[number + 4]);
+    };
+  }
+  for (std::size_t i = 0; i < 4; ++i) disk->submit(chain.requests[i]);
+  disk->drain();
+  for (const auto& calls : chain.calls) EXPECT_EQ(calls.load(), 1);
+  EXPECT_EQ(this->contents(memory.size()), memory);
+}
+
+TYPED_TEST(DiskTest, ARequestCanBeUsedAgain) {
+  MAKE_DISK();
+  Bytes memory(512);
+  Request request;
+  for (std::size_t i = 0; i < 50; ++i) {
+    memory.assign(512, static_cast<std::byte>(i));
+    this->prepare(request, Operation::kWrite, i * 512, memory.data(), 512);
+    disk->submit(request);
+    ASSERT_TRUE(disk->wait(request));
+    ASSERT_EQ(request.error, 0);
+  }
+  const Bytes all = this->contents(50 * 512);
+  for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<std::byte>(i / 512));
+}
+
+TYPED_TEST(DiskTest, ARequestThatFailedCanBeUsedAgain) {
+  MAKE_DISK(
+      std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO}));
+  Bytes memory = random_bytes(this->random, 512);
+  Request request;
+  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  ASSERT_EQ(request.error, EIO);
+  disk->submit(request);
+  ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(request.error, 0);
+  EXPECT_EQ(request.bytes_done, 512u);
+  EXPECT_EQ(this->contents(512), memory);
+}
+
+TYPED_TEST(DiskTest, AWaitCanBeStopped) {
+  MAKE_DISK();
+  // Many requests, so that the last is still under way; if it is not, wait() says so.
+  Bytes memory(512 * 200);
+  std::deque<Request> requests(200);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+    disk->submit(requests[i]);
+  }
+  const std::atomic<bool> stop{true};
+  const bool ended = disk->wait(requests.back(), &stop);
+  if (ended) {
+    EXPECT_TRUE(requests.back().done());
+  }
+  disk->drain();
+  for (const Request& request : requests) EXPECT_TRUE(request.done());
+}
+
+TYPED_TEST(DiskTest, ManyThreadsSubmitAndWait) {
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+  const auto faults = std::make_shared<RandomFaults>(
+      this->random(), RandomFaults::Rates{.short_transfer = 0.1, .interrupted = 0.1, .late = 0.1});
+  MAKE_DISK(faults);
+  constexpr std::size_t kThreads = 4, kRounds = 150, kBytes = 1536;
+  Bytes memory = random_bytes(this->random, kThreads * kRounds * kBytes);
+  std::atomic<std::size_t> failures{0};
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::array<Request, 3> ring;
+      for (std::size_t i = 0; i < kRounds; ++i) {
+        Request& request = ring[i % ring.size()];
+        if (request.under_way()) disk->wait(request);
+        if (request.error != 0) ++failures;
+        const std::size_t at = (t * kRounds + i) * kBytes;
+        this->prepare(request, Operation::kWrite, at, memory.data() + at, kBytes);
+        disk->submit(request);
+      }
+      for (Request& request : ring) {
+        disk->wait(request);
+        if (request.error != 0) ++failures;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures.load(), 0u);
+  EXPECT_EQ(this->contents(memory.size()), memory);
+}
+
+// A thread that looks for results in passing is no thread that waits for them: whoever waits must
+// not rely on it.
+TYPED_TEST(DiskTest, NobodyIsLeftWaitingByAThreadThatOnlyLooks) {
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+  MAKE_DISK();
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  for (int round = 0; round < 1000; ++round) {
+    std::byte byte{};
+    Request request;
+    this->begin_to_read_a_byte(*disk, request, ends[0], &byte);
+    std::thread waiter([&] { disk->wait(request); });
+    for (std::uint64_t looks = this->random() % 2000; looks > 0; --looks) disk->send();
+    ASSERT_EQ(write(ends[1], "x", 1), 1);
+    waiter.join();
+    ASSERT_EQ(byte, std::byte{'x'});
+  }
+  for (const int end : ends) close(end);
+}
+
+// Wherever it is when it is interrupted: on its way, in the kernel, or asleep.
+TYPED_TEST(DiskTest, AWaitForWhatDoesNotEndCanBeStopped) {
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+  MAKE_DISK();
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  for (int round = 0; round < 300; ++round) {
+    std::byte byte{};
+    Request request;
+    this->begin_to_read_a_byte(*disk, request, ends[0], &byte);
+    std::atomic<bool> stop{false};
+    std::thread waiter([&] { EXPECT_FALSE(disk->wait(request, &stop)); });
+    for (std::uint64_t yields = this->random() % 30; yields > 0; --yields) {
+      std::this_thread::yield();
+    }
+    stop.store(true, std::memory_order_release);
+    disk->interrupt();
+    waiter.join();
+    ASSERT_EQ(write(ends[1], "x", 1), 1);
+    ASSERT_TRUE(disk->wait(request));
+  }
+  for (const int end : ends) close(end);
+}
+
+TYPED_TEST(DiskTest, WhatIsSubmittedEndsWithoutAnotherCall) {
+  if (!TypeParam::kOwnThread) GTEST_SKIP() << "results are found by those who wait";
+  MAKE_DISK();
+  Bytes memory = random_bytes(this->random, 512);
+  Request request;
+  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
+  disk->submit(request);
+  while (!request.done()) std::this_thread::yield();
+  EXPECT_EQ(this->contents(512), memory);
+}
+
+// Threads of this process and the signals that they block.
+std::map<std::string, std::string> blocked_signals() {
+  std::map<std::string, std::string> masks;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("SigBlk:")) masks[task.path().filename()] = line.substr(8);
+    }
+  }
+  return masks;
+}
+
+// A handler of the program runs on threads of the program, and those are left as they were.
+TYPED_TEST(DiskTest, ItsThreadsBlockAllSignals) {
+  auto before = blocked_signals();
+  MAKE_DISK();
+  auto after = blocked_signals();
+  const std::string self = std::to_string(gettid());
+  EXPECT_EQ(after[self], before[self]);
+  // Threads of earlier tests may just be going, and the kernel may have added some of its own.
+  for (const auto& [thread, mask] : before) after.erase(thread);
+  if (TypeParam::kOwnThread) {
+    EXPECT_FALSE(after.empty());
+  }
+  for (const auto& [thread, mask] : after) {
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD, SIGSEGV}) {
+      EXPECT_NE(std::stoull(mask, nullptr, 16) >> (signal - 1) & 1, 0u) << signal;
+    }
+  }
+}
+
+// The child must neither wait for requests that are its parent's nor disturb them.
+TYPED_TEST(DiskTest, AForkWithRequestsUnderWayLeavesThemToTheParent) {
+  auto disk = this->make();
+  if (disk == nullptr) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused");
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time has nothing under way by itself";
+  Bytes memory = random_bytes(this->random, 512 * 64);
+  std::deque<Request> requests(64);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+    disk->submit(requests[i]);
+  }
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    disk.reset();
+    _exit(7);
+  }
+  for (Request& request : requests) ASSERT_TRUE(disk->wait(request));
+  EXPECT_EQ(this->contents(memory.size()), memory);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TYPED_TEST(DiskTest, DestructionWaitsForWhatIsUnderWay) {
+  Bytes memory = random_bytes(this->random, 512 * 64);
+  std::deque<Request> requests(64);
+  {
+    MAKE_DISK();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+      disk->submit(requests[i], true);
+    }
+  }
+  for (const Request& request : requests) EXPECT_TRUE(request.done());
+  EXPECT_EQ(this->contents(memory.size()), memory);
+}
+
+// Memory that the disk maps may lie where another thread had memory a moment ago. The kernel alone
+// orders the two; the thread sanitizer reports this test unless it is told (os::note_mapped).
+TYPED_TEST(DiskTest, MayTakeTheAddressesThatAnotherThreadHasGivenBack) {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 22;
+  for (std::size_t bytes = 4096; bytes <= kMaxBytes; bytes *= 4) {
+    std::atomic<bool> given_back{false};
+    std::thread other([&] {
+      int error = 0;
+      std::byte* const memory = os::map_memory(nullptr, bytes, &error);
+      if (memory != nullptr) {
+        std::memset(memory, 1, bytes);
+        error = os::unmap(memory, bytes);
+      }
+      EXPECT_EQ(error, 0);
+      given_back.store(true, std::memory_order_relaxed);
+    });
+    while (!given_back.load(std::memory_order_relaxed)) std::this_thread::yield();
+    std::unique_ptr<Disk> disk = this->make();
+    if (disk != nullptr) this->shuffle_bytes(*disk, 1);
+    other.join();
+    if (disk == nullptr) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused");
+  }
+}
+
+// Answers each attempt with the next of the results that it is given.
+class ScriptedDisk final : public Disk {
+ public:
+  explicit ScriptedDisk(std::vector<std::int64_t> results)
+      : Disk(DiskOptions{}, 1), results_(std::move(results)) {}
+  bool all_used() const { return used_ == results_.size(); }
+  std::vector<std::uint64_t> pauses;
+
+ private:
+  const char* backend() const noexcept override { return "scripted"; }
+  void start(Request& request) noexcept override { arrived(request, results_.at(used_++)); }
+  void pause(std::uint64_t nanoseconds) noexcept override { pauses.push_back(nanoseconds); }
+
+  std::vector<std::int64_t> results_;
+  std::size_t used_ = 0;
+};
+
+class WhatResultsMean : public testing::Test {
+ protected:
+  void expect(Operation operation, std::vector<std::int64_t> results, int error,
+              std::size_t bytes_done, std::size_t alignment = 1) {
+    ScriptedDisk disk(std::move(results));
+    expect_on(disk, operation, error, bytes_done, alignment);
+    EXPECT_TRUE(disk.all_used());
+  }
+  void expect_on(ScriptedDisk& disk, Operation operation, int error, std::size_t bytes_done,
+                 std::size_t alignment = 1) {
+    request.operation = operation;
+    request.set_memory(memory.data(), memory.size());
+    request.alignment = alignment;
+    disk.submit(request);
+    ASSERT_TRUE(request.done());
+    EXPECT_EQ(request.error, error);
+    EXPECT_EQ(request.bytes_done, bytes_done);
+  }
+  Bytes memory{2048};
+  Request request;
+};
+
+TEST_F(WhatResultsMean, ADeviceThatTakesNothingIsAnError) {
+  expect(Operation::kWrite, {0}, EIO, 0);
+  expect(Operation::kWrite, {512, 0}, EIO, 512);
+}
+
+TEST_F(WhatResultsMean, NothingReadIsTheEnd) {
+  expect(Operation::kRead, {0}, 0, 0);
+  expect(Operation::kRead, {512, 0}, 0, 512);
+}
+
+TEST_F(WhatResultsMean, WhatIsMissingIsAskedForAgain) {
+  for (const Operation operation : {Operation::kRead, Operation::kWrite}) {
+    expect(operation, {2048}, 0, 2048);
+    expect(operation, {1, 2047}, 0, 2048);
+    expect(operation, {-EINTR, 512, -EAGAIN, 1024, 512}, 0, 2048);
+    // Inside a sector, once: from the beginning of that sector again.
+    expect(operation, {700, 1536}, 0, 2048, 512);
+    expect(operation, {700, 400, 1024, 512}, 0, 2048, 512);
+  }
+}
+
+// As only the end of a file cuts transfers of whole sectors.
+TEST_F(WhatResultsMean, CutTwiceInTheSamePlaceInsideASector) {
+  expect(Operation::kRead, {700, 188}, 0, 700, 512);
+  expect(Operation::kWrite, {700, 188}, EIO, 700, 512);
+}
+
+TEST_F(WhatResultsMean, TheFirstErrorIsKept) {
+  expect(Operation::kWrite, {512, -ENOSPC}, ENOSPC, 512);
+  expect(Operation::kRead, {-EIO}, EIO, 0);
+}
+
+// The kernel is short of something, and gets some time.
+TEST_F(WhatResultsMean, AShortageIsWaitedFor) {
+  constexpr std::uint64_t kUs = 1000;
+  ScriptedDisk passes({-EAGAIN, -EAGAIN, -EINTR, -EAGAIN, 512, -EAGAIN, 1536});
+  expect_on(passes, Operation::kRead, 0, 2048);
+  EXPECT_EQ(passes.pauses, (std::vector<std::uint64_t>{20 * kUs, 40 * kUs, 80 * kUs, 20 * kUs}));
+  ScriptedDisk lasts(std::vector<std::int64_t>(1000, -EAGAIN));
+  expect_on(lasts, Operation::kRead, EAGAIN, 0);
+  ASSERT_FALSE(lasts.pauses.empty());
+  EXPECT_TRUE(std::is_sorted(lasts.pauses.begin(), lasts.pauses.end()));
+  EXPECT_LE(lasts.pauses.back(), 50'000 * kUs);
+  const std::uint64_t all = std::accumulate(lasts.pauses.begin(), lasts.pauses.end(), 0UL);
+  EXPECT_GE(all, 1'000'000 * kUs);
+  EXPECT_LE(all, 4'000'000 * kUs);
+}
+
+// A request that is submitted again starts without anything learnt from its first submission.
+TEST_F(WhatResultsMean, ARequestBeginsAnew) {
+  ScriptedDisk cut({700, 188, 700, 1536});
+  expect_on(cut, Operation::kRead, 0, 700, 512);
+  expect_on(cut, Operation::kRead, 0, 2048, 512);
+
+  std::vector<std::int64_t> results(600, -EINTR);
+  results.push_back(-EIO);
+  results.insert(results.end(), 600, -EINTR);
+  results.push_back(2048);
+  ScriptedDisk interrupted(results);
+  expect_on(interrupted, Operation::kWrite, EIO, 0);
+  expect_on(interrupted, Operation::kWrite, 0, 2048);
+  EXPECT_TRUE(interrupted.all_used());
+}
+
+// Whether the kernel has put the thread to sleep.
+bool sleeps(pid_t thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(stat)), {});
+  const std::size_t at = text.rfind(") ");
+  return at != std::string::npos && text[at + 2] == 'S';
+}
+
+// The kernel finishes a request inside the thread that submitted it, and wakes it for that.
+TYPED_TEST(DiskTest, ARequestThatEndsInterruptsNoSystemCallOfItsSubmitter) {
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+  MAKE_DISK();
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const int event = eventfd(0, 0);
+  const int events = epoll_create1(0);
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  ASSERT_EQ(epoll_ctl(events, EPOLL_CTL_ADD, event, &wanted), 0);
+  std::byte byte{};
+  Request request;
+  this->prepare(request, Operation::kRead, Request::kSequential, &byte, 1);
+  request.file = ends[0];
+  disk->submit(request);
+  const pid_t submitter = gettid();
+  std::thread other([&] {
+    while (!sleeps(submitter)) std::this_thread::yield();
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    EXPECT_TRUE(disk->wait(request));
+    const std::uint64_t one = 1;
+    EXPECT_EQ(write(event, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  });
+  epoll_event got{};
+  const int count = epoll_wait(events, &got, 1, -1);
+  EXPECT_EQ(count, 1) << std::strerror(errno);
+  other.join();
+  for (const int file : {ends[0], ends[1], event, events}) close(file);
+}
+
+// The kernel takes a ring apart after it was closed, and calls on each thread that has entered it.
+TYPED_TEST(DiskTest, ADiskThatHasGoneInterruptsNoSystemCallOfItsMaker) {
+  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+  const int events = epoll_create1(0);
+  for (int round = 0; round < 40; ++round) {
+    { MAKE_DISK(); }
+    epoll_event got{};
+    EXPECT_EQ(epoll_wait(events, &got, 1, 2), 0) << std::strerror(errno);
+  }
+  close(events);
+}
+
+// From now on io_uring_enter fails with `error`, in every thread. True: it does.
+bool refuse_submissions(int error) {
+  std::array<sock_filter, 4> program{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
+}
+
+// A security module, or a kernel without memory: what it refuses are requests, not the process.
+TEST(UringDiskDeathTest, SubmissionsThatAreRefusedForGoodAreErrorsOfTheRequests) {
+  const auto body = [](int error, int expected) {
+    std::unique_ptr<UringDisk> disk;
+    try {
+      disk = std::make_unique<UringDisk>(DiskOptions{.depth = 4});
+    } catch (const Error&) {
+      return 77;
+    }
+    std::array<int, 2> ends{};
+    const int file = memfd_create("disk_test", MFD_CLOEXEC);
+    if (file < 0 || pipe(ends.data()) != 0) return 1;
+    std::array<std::byte, 512> memory{};
+    const auto write_some = [&](Request& request, int to) {
+      request.operation = Operation::kWrite;
+      request.file = to;
+      request.set_memory(memory.data(), memory.size());
+      disk->submit(request);
+    };
+    Request good;
+    write_some(good, file);
+    disk->wait(good);
+    if (good.error != 0) return 2;
+    std::byte byte{};
+    Request under_way;
+    under_way.operation = Operation::kRead;
+    under_way.file = ends[0];
+    under_way.offset = Request::kSequential;
+    under_way.set_memory(&byte, 1);
+    disk->submit(under_way);
+    // The kernel has it when the disk's next request has ended.
+    write_some(good, file);
+    disk->wait(good);
+    if (!refuse_submissions(error)) return 78;
+    std::deque<Request> refused(8);
+    for (Request& request : refused) write_some(request, file);
+    for (Request& request : refused) {
+      disk->wait(request);
+      if (request.error != expected) return 3;
+    }
+    if (under_way.done()) return 4;
+    if (write(ends[1], "x", 1) != 1) return 5;
+    disk->wait(under_way);
+    if (under_way.error != 0 || byte != std::byte{'x'}) return 6;
+    disk.reset();
+    return 0;
+  };
+  for (const auto& [error, expected] :
+       {std::pair{EPERM, EPERM}, {EAGAIN, ENOMEM}, {EBUSY, EBUSY}}) {
+    EXPECT_EXIT(
+        _exit(body(error, expected)),
+        [](int status) {
+          const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+          if (code == 77) std::printf("not tried: io_uring is refused on this machine\n");
+          if (code == 78) std::printf("not tried: seccomp is refused on this machine\n");
+          return code == 0 || code == 77 || code == 78;
+        },
+        "");
+  }
+}
+
+// Transfers that lie in a registered range, to its last byte, go by way of the registration, and no
+// others do.
+TEST(RegisteredMemory, IsUsedExactlyWhereItIs) {
+  constexpr std::size_t kBytes = 4096;
+  std::unique_ptr<UringDisk> disk;
+  try {
+    disk = std::make_unique<UringDisk>();
+  } catch (const Error& error) {
+    END_TEST_WITHOUT(test::Environment::kUring, error.what());
+  }
+  std::mt19937_64 random = test::test_random();
+  Bytes memory = random_bytes(random, 3 * kBytes);
+  std::byte* const begin = memory.data() + kBytes;
+  const int file = memfd_create("disk_test", MFD_CLOEXEC);
+  ASSERT_GE(file, 0);
+  disk->register_memory(begin, kBytes, kBytes);
+  const std::string registration = disk->statistics().registration;
+  for (const char* const limit : {"RLIMIT_MEMLOCK", "not possible"}) {
+    if (registration.find(limit) != std::string::npos) GTEST_SKIP() << registration;
+  }
+  ASSERT_EQ(registration, format_bytes(kBytes) + " registered");
+  const auto fixed_attempts = [&](std::ptrdiff_t at, std::size_t bytes) {
+    const std::uint64_t before = disk->statistics().fixed_attempts;
+    Request request;
+    request.operation = Operation::kWrite;
+    request.file = file;
+    request.set_memory(begin + at, bytes);
+    disk->submit(request);
+    EXPECT_TRUE(disk->wait(request));
+    EXPECT_EQ(request.error, 0);
+    EXPECT_EQ(request.bytes_done, bytes);
+    Bytes written(bytes);
+    EXPECT_EQ(pread(file, written.data(), bytes, 0), static_cast<ssize_t>(bytes));
+    EXPECT_TRUE(std::equal(written.begin(), written.end(), begin + at));
+    return disk->statistics().fixed_attempts - before;
+  };
+  constexpr auto kEnd = static_cast<std::ptrdiff_t>(kBytes);
+  EXPECT_EQ(fixed_attempts(0, kBytes), 1u);
+  EXPECT_EQ(fixed_attempts(0, 1), 1u);
+  EXPECT_EQ(fixed_attempts(kEnd - 1, 1), 1u);
+  EXPECT_EQ(fixed_attempts(kEnd - 1, 2), 0u);
+  EXPECT_EQ(fixed_attempts(kEnd, 1), 0u);
+  EXPECT_EQ(fixed_attempts(-1, 2), 0u);
+  EXPECT_EQ(fixed_attempts(-1, kBytes + 2), 0u);
+  // Known as long as somebody needs it.
+  disk->register_memory(begin, kBytes, kBytes);
+  disk->unregister_memory(begin);
+  EXPECT_EQ(fixed_attempts(0, kBytes), 1u);
+  disk->unregister_memory(begin);
+  EXPECT_EQ(fixed_attempts(0, kBytes), 0u);
+  close(file);
+}
+
+}  // namespace
+}  // namespace vortex

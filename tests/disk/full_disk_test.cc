@@ -1,0 +1,190 @@
+// File systems that are really full.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "io/file/block_file.h"
+#include "tests/disk/test_disk.h"
+#include "tests/support/small_file_system.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
+#include "vortex/guarded.h"
+#include "vortex/striped_file.h"
+
+namespace vortex {
+namespace {
+
+using test::Backend;
+using test::SmallFileSystem;
+using test::TestDisk;
+
+constexpr std::size_t kBlock = std::size_t{64} << 10;
+constexpr std::size_t kBlocks = 16;
+constexpr std::size_t kFileSystemBytes = std::size_t{8} << 20;
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// The outcome of an attempt to write kBlocks blocks.
+struct Outcome {
+  int error = 0;
+  std::string message;
+};
+
+Outcome write_blocks(const std::string& path, const FileWriterOptions& options) {
+  try {
+    FileWriter<char> out(path, options);
+    const Failure failure = guarded([&] {
+      for (std::size_t at = 0; at < kBlocks * kBlock; at += 512) {
+        std::memset(out.data() + at, 'x', 512);
+      }
+    });
+    if (failure) return {failure.error, failure.message()};
+    out.finish(kBlocks * kBlock);
+  } catch (const Error& error) {
+    return {error.code().value(), error.what()};
+  }
+  return {};
+}
+
+class FullDisk : public testing::TestWithParam<std::tuple<const char*, Caching, Backend>> {
+ protected:
+  void SetUp() override {
+    if (!system.refusal.empty()) END_TEST_WITHOUT(system.environment, system.refusal);
+  }
+  FileWriterOptions options() const {
+    return {.block_bytes = kBlock,
+            .request_bytes = kBlock,
+            .caching = std::get<1>(GetParam()),
+            .sync = true};
+  }
+  SmallFileSystem system{std::get<0>(GetParam()), kFileSystemBytes};
+};
+
+// However much room there is, down to none.
+TEST_P(FullDisk, NothingAppearsUnderTheName) {
+  const std::string path = system.file("file");
+  int whole = 0;
+  int refused = 0;
+  for (std::size_t room = 0; room <= kBlocks + 4; ++room) {
+    SCOPED_TRACE(room);
+    system.leave(room * kBlock);
+    TestDisk disk(std::get<2>(GetParam()));
+    FileWriterOptions way = options();
+    way.disk = disk.disk.get();
+    const Outcome outcome = write_blocks(path, way);
+    if (outcome.error == 0) {
+      ++whole;
+      const std::ifstream file(path, std::ios::binary);
+      std::ostringstream text;
+      text << file.rdbuf();
+      EXPECT_TRUE(text.str() == std::string(kBlocks * kBlock, 'x'));
+      ASSERT_EQ(unlink(path.c_str()), 0);
+      continue;
+    }
+    ++refused;
+    EXPECT_EQ(outcome.error, ENOSPC) << outcome.message;
+    EXPECT_NE(outcome.message.find(path), std::string::npos) << outcome.message;
+    // Where room is missing for the first sector already, there is no offset to tell.
+    EXPECT_TRUE(outcome.message.find("at byte ") != std::string::npos ||
+                outcome.message.find("the first sector") != std::string::npos)
+        << outcome.message;
+    EXPECT_FALSE(exists(path));
+  }
+  EXPECT_GE(whole, 1);
+  EXPECT_GE(refused, static_cast<int>(kBlocks) - 1);
+  // All the room is there again.
+  system.leave(kFileSystemBytes);
+  EXPECT_GE(system.free_bytes(), (kBlocks + 4) * kBlock);
+}
+
+TEST_P(FullDisk, TheFileThatWasThereStays) {
+  const std::string path = system.file("file");
+  std::ofstream(path) << "old";
+  system.leave(kBlocks / 2 * kBlock);
+  EXPECT_EQ(write_blocks(path, options()).error, ENOSPC);
+  std::string text;
+  std::ifstream(path) >> text;
+  EXPECT_EQ(text, "old");
+}
+
+// With the size known, before the first byte.
+TEST_P(FullDisk, SpaceThatIsExpectedIsMissedAtOnce) {
+  system.leave(kBlocks / 2 * kBlock);
+  FileWriterOptions way = options();
+  way.expected_bytes = kBlocks * kBlock;
+  try {
+    const FileWriter<char> out(system.file("file"), way);
+    ADD_FAILURE() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOSPC) << error.what();
+    EXPECT_NE(std::string(error.what()).find(system.file("file")), std::string::npos);
+  }
+  EXPECT_FALSE(exists(system.file("file")));
+}
+
+// A striped file goes on with the disks that have room.
+TEST_P(FullDisk, AStripedFileLeavesItOut) {
+  system.leave(2 * kBlock);
+  const test::TemporaryFolder roomy;
+  TestDisk disk(std::get<2>(GetParam()));
+  StripedFileOptions striping;
+  striping.unit_bytes = kBlock;
+  striping.caching = std::get<1>(GetParam());
+  StripedFile file({{roomy.file("a"), disk.disk.get()}, {system.file("b"), disk.disk.get()}},
+                   striping);
+  {
+    FileWriter<char> out(file.writing_layout(), options());
+    for (std::size_t i = 0; i < kBlocks * kBlock; ++i) {
+      out.data()[i] = static_cast<char>('a' + i / kBlock);
+    }
+    out.finish(kBlocks * kBlock);
+  }
+  EXPECT_FALSE(file.left_out(0));
+  EXPECT_TRUE(file.left_out(1));
+  const FileReader<char> in(file.reading_layout(), {.block_bytes = kBlock});
+  for (std::size_t i = 0; i < kBlocks * kBlock; ++i) {
+    ASSERT_EQ(in.data()[i], static_cast<char>('a' + i / kBlock)) << i;
+  }
+}
+
+// Room that is not told is not missing.
+TEST(FileSystemsWithoutASize, AreNotFull) {
+  for (const char* const type : {"tmpfs", "ramfs"}) {
+    SCOPED_TRACE(type);
+    const SmallFileSystem system(type, 0);
+    if (!system.refusal.empty()) END_TEST_WITHOUT(system.environment, system.refusal);
+    ASSERT_EQ(system.free_bytes(), 0u) << "it does tell";
+    const std::string path = system.file("file");
+    const Outcome outcome =
+        write_blocks(path, {.block_bytes = kBlock, .expected_bytes = kBlocks * kBlock});
+    EXPECT_EQ(outcome.error, 0) << outcome.message;
+    EXPECT_FALSE(BlockFile::open(path).free_bytes().has_value());
+    EXPECT_FALSE(BlockFile::open(path).room_bytes().has_value());
+  }
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.file("file")) << "x";
+  EXPECT_GT(BlockFile::open(folder.file("file")).free_bytes().value_or(0), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(FileSystems, FullDisk,
+                         testing::Combine(testing::Values("tmpfs", "ext4"),
+                                          testing::Values(Caching::kAuto, Caching::kBuffered),
+                                          testing::Values(Backend::kUring, Backend::kThreads)),
+                         [](const auto& setting) {
+                           return std::string(std::get<0>(setting.param)) +
+                                  (std::get<1>(setting.param) == Caching::kAuto ? "Direct"
+                                                                                : "Buffered") +
+                                  test::name_of(std::get<2>(setting.param));
+                         });
+
+}  // namespace
+}  // namespace vortex

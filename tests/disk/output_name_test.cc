@@ -1,0 +1,426 @@
+// Files get their names: whatever others do to the folder meanwhile, whatever the file system
+// cannot do, and with what the file passes on that gives way.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "io/file/block_file.h"
+#include "io/name/temporary_name.h"
+#include "tests/support/child_process.h"
+#include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/error.h"
+#include "vortex/file_writer.h"
+#include "vortex/line_sort.h"
+
+namespace vortex {
+namespace {
+
+using test::error_of;
+using test::file_text;
+using test::in_child;
+using test::put_file_text;
+using test::refuse_call;
+using test::refuse_call_with;
+using test::refuse_nameless_files;
+
+constexpr std::size_t kBlock = std::size_t{16} << 10;
+constexpr int kCannotRefuse = 77;
+
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(stat(path.c_str(), &status), 0) << path;
+  return status.st_mode & 07777;
+}
+
+FileWriter<char> written(const std::string& path, bool replace = true) {
+  FileWriter<char> out(path, {.block_bytes = kBlock, .sync = true, .replace = replace});
+  std::memcpy(out.data(), "new", 3);
+  return out;
+}
+
+class NamesToBe : public testing::Test {
+ protected:
+  // In a process of its own; the body returns 0 or where it went wrong.
+  void run_with(bool nameless_files, const std::function<int()>& body) {
+    EXPECT_EQ(in_child([&] {
+                if (!nameless_files && !refuse_nameless_files()) return kCannotRefuse;
+                try {
+                  return body();
+                } catch (const std::exception& error) {
+                  std::cerr << error.what() << "\n";
+                  return 99;
+                }
+              }),
+              0);
+  }
+
+  // A file that must not replace another appears where there is none, and not where one has
+  // appeared meanwhile. 0, or where that went wrong.
+  int what_is_wrong_without_replacing() {
+    written(path, false).finish(3);
+    if (file_text(path) != "new" || folder.entries() != 1) return 1;
+    if (unlink(path.c_str()) != 0) return 2;
+    FileWriter<char> out = written(path, false);
+    put_file_text(path, "other");
+    if (error_of([&] { out.finish(3); }) != EEXIST) return 3;
+    return file_text(path) == "other" ? 0 : 4;
+  }
+
+  test::TemporaryFolder folder;
+  std::string path = folder.file("file");
+};
+
+// Without nameless files as well as with them.
+class OutputNames : public NamesToBe, public testing::WithParamInterface<bool> {
+ protected:
+  void run(const std::function<int()>& body) { run_with(GetParam(), body); }
+};
+
+class TemporaryNames : public NamesToBe {
+ protected:
+  void run(const std::function<int()>& body) { run_with(false, body); }
+};
+
+// A process of the same number was killed and has left its files: in a container all processes have
+// the same number.
+TEST_P(OutputNames, AreNotKeptByWhatOthersLeftBehind) {
+  put_file_text(path, "old");
+  run([&] {
+    for (int i = 0; i < 100; ++i) {
+      const std::string number = std::to_string(getpid()) + "-" + std::to_string(i);
+      put_file_text(folder.file(".file." + number + ".part"), "left");
+      put_file_text(folder.file(".vortex." + number + ".part"), "left");
+    }
+    written(path).finish(3);
+    if (BlockFile::temporary(folder.path().string()).descriptor() < 0) return 1;
+    return file_text(path) == "new" ? 0 : 2;
+  });
+  EXPECT_EQ(folder.entries(), 201u);
+}
+
+TEST_P(OutputNames, AppearInTheFolderWhateverItIsCalledThen) {
+  for (const bool replace : {true, false}) {
+    const std::string name = replace ? "old" : "fresh";
+    const std::string before = folder.file("before");
+    const std::string after = folder.file("after");
+    std::filesystem::remove_all(after);
+    ASSERT_EQ(mkdir(before.c_str(), 0700), 0);
+    if (replace) put_file_text(before + "/" + name, "old");
+    run([&] {
+      FileWriter<char> out = written(before + "/" + name, replace);
+      if (rename(before.c_str(), after.c_str()) != 0) return 1;
+      // And somebody else has a folder of that name.
+      if (mkdir(before.c_str(), 0700) != 0) return 2;
+      out.finish(3);
+      return 0;
+    });
+    EXPECT_EQ(file_text(after + "/" + name), "new");
+    EXPECT_TRUE(std::filesystem::is_empty(before));
+    ASSERT_EQ(rmdir(before.c_str()), 0);
+  }
+}
+
+TEST_P(OutputNames, AreRelativeToTheFolderAtTheBeginning) {
+  ASSERT_EQ(mkdir(folder.file("elsewhere").c_str(), 0700), 0);
+  run([&] {
+    if (chdir(folder.path().c_str()) != 0) return 1;
+    FileWriter<char> fresh = written("fresh");
+    put_file_text("old", "old");
+    FileWriter<char> old = written("old");
+    FileWriter<char> unfinished = written("unfinished");
+    if (chdir("elsewhere") != 0) return 2;
+    fresh.finish(3);
+    old.finish(3);
+    return 0;
+  });
+  EXPECT_EQ(file_text(folder.file("fresh")), "new");
+  EXPECT_EQ(file_text(folder.file("old")), "new");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.file("elsewhere")));
+}
+
+TEST_P(OutputNames, CanBeProtectedWithoutRenamingThatDoesNotReplace) {
+  run([&] {
+    if (!refuse_call(SYS_renameat2, EINVAL)) return kCannotRefuse;
+    return what_is_wrong_without_replacing();
+  });
+}
+
+TEST_F(TemporaryNames, CanBeProtectedWithoutHardLinks) {
+  run([&] {
+    if (!refuse_call(SYS_linkat, EPERM)) return kCannotRefuse;
+    return what_is_wrong_without_replacing();
+  });
+}
+
+// Not for a moment: whoever reads the folder would see it.
+TEST_F(TemporaryNames, AreNotTakenWhereTheFileMayHaveNone) {
+  run_with(false, [&] {
+    const int changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    inotify_add_watch(changes, folder.path().c_str(), IN_CREATE);
+    try {
+      BlockFile::create(path, {.may_have_name = false});
+      return 1;
+    } catch (const NoNamelessFile&) {
+    }
+    std::array<char, 4096> events{};
+    if (read(changes, events.data(), events.size()) >= 0) return 2;
+    LineSortOptions options;
+    options.inputs = {folder.file("in")};
+    options.output = path;
+    put_file_text(options.inputs.front(), "b\na\n");
+    sort_lines(options);  // another way than that of small inputs
+    return file_text(path) == "a\nb\n" ? 0 : 3;
+  });
+}
+
+TEST_F(TemporaryNames, ThatCannotBeProtectedAreRefusedAtOnce) {
+  run([&] {
+    if (!refuse_call(SYS_renameat2, EINVAL) || !refuse_call(SYS_linkat, EPERM)) {
+      return kCannotRefuse;
+    }
+    if (error_of([&] { const FileWriter<char> out(path, {.replace = false}); }) != EINVAL) return 1;
+    if (folder.entries() != 0) return 2;
+    written(path).finish(3);  // one that may replace needs neither
+    return file_text(path) == "new" ? 0 : 3;
+  });
+}
+
+// The descriptor with which this process has the folder open.
+int descriptor_of(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    if (std::filesystem::read_symlink(entry.path(), ignored) == folder) {
+      return std::stoi(entry.path().filename());
+    }
+  }
+  return -1;
+}
+
+TEST_P(OutputNames, AreToldToBeInPlaceWhenOnlyTheirFolderCannotBeSynced) {
+  for (const bool replace : {true, false}) {
+    if (replace) put_file_text(path, "old");
+    run([&] {
+      FileWriter<char> out = written(path, replace);
+      const int opened = descriptor_of(folder.path());
+      if (opened < 0) return 1;
+      if (!refuse_call_with(SYS_fsync, 0, static_cast<unsigned>(opened), EIO)) {
+        return kCannotRefuse;
+      }
+      std::string message;
+      if (error_of([&] { out.finish(3); }, &message) != EIO) return 2;
+      if (file_text(path) != "new" || folder.entries() != 1) return 3;
+      if (message.find("is whole and in place") != std::string::npos) return 0;
+      std::cerr << message << "\n";
+      return 4;
+    });
+    unlink(path.c_str());
+  }
+}
+
+// Only its maker may look into a file that is not yet in the other's place.
+TEST_P(OutputNames, AreGivenModesAtTheEnd) {
+  for (const mode_t mode : {0644u, 0666u, 0400u | 0200u, 0640u, 0755u}) {
+    put_file_text(path, "old");
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    run([&] {
+      umask(0);
+      FileWriter<char> out = written(path);
+      for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+        if (entry.path() != path && mode_of(entry.path()) != 0600) return 1;
+      }
+      out.finish(3);
+      return 0;
+    });
+    EXPECT_EQ(mode_of(path), mode);
+  }
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  run([&] {
+    umask(027);
+    written(path).finish(3);
+    return 0;
+  });
+  EXPECT_EQ(mode_of(path), 0640u);
+}
+
+// Nobody gets more rights than before.
+TEST_P(OutputNames, OfFilesThatCannotBeGivenAway) {
+  put_file_text(path, "old");
+  if (chown(path.c_str(), 1234, 4321) != 0) GTEST_SKIP() << "only root gives files away";
+  struct Case {
+    mode_t before;
+    mode_t without_both;
+    mode_t without_owner;
+  };
+  for (const Case& one : std::initializer_list<Case>{{0660, 0600, 0660},
+                                                     {0664, 0644, 0664},
+                                                     {0604, 0600, 0604},
+                                                     {06775, 0755, 02775},
+                                                     {0640, 0600, 0640}}) {
+    for (const bool group : {false, true}) {
+      put_file_text(path, "old");
+      ASSERT_EQ(chown(path.c_str(), 1234, 4321), 0);
+      ASSERT_EQ(chmod(path.c_str(), one.before), 0);
+      run([&] {
+        // As for a member of the group, which may pass on the group.
+        const bool refused =
+            group ? refuse_call_with(SYS_fchown, 1, 1234, EPERM) : refuse_call(SYS_fchown, EPERM);
+        if (!refused) return kCannotRefuse;
+        written(path).finish(3);
+        return 0;
+      });
+      EXPECT_EQ(file_text(path), "new");
+      EXPECT_EQ(mode_of(path), group ? one.without_owner : one.without_both)
+          << std::oct << one.before;
+      ASSERT_EQ(unlink(path.c_str()), 0);
+    }
+  }
+}
+
+TEST_P(OutputNames, WhoseModeIsRefusedAreInPlaceAndTheirMakersAlone) {
+  put_file_text(path, "old");
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  run([&] {
+    if (!refuse_call(SYS_fchmod, EPERM)) return kCannotRefuse;
+    std::string message;
+    if (error_of([&] { written(path).finish(3); }, &message) != EPERM) return 1;
+    if (file_text(path) != "new" || mode_of(path) != 0600) return 2;
+    if (message.find("in place") != std::string::npos &&
+        message.find("0644") != std::string::npos) {
+      return 0;
+    }
+    std::cerr << message << "\n";
+    return 3;
+  });
+}
+
+// As acl(5) and the kernel's posix_acl_xattr.h have it.
+struct ListEntry {
+  std::uint16_t tag;
+  std::uint16_t permissions;
+  std::uint32_t id;
+};
+struct AccessList {
+  std::uint32_t version = 2;
+  std::array<ListEntry, 5> entries;
+};
+constexpr const char* kAccessList = "system.posix_acl_access";
+constexpr const char* kDefaultList = "system.posix_acl_default";
+
+// user::rw-, user:1234:rw-, group::---, mask::rw-, other::---
+constexpr AccessList kList{
+    2, {{{0x01, 6, ~0u}, {0x02, 6, 1234}, {0x04, 0, ~0u}, {0x10, 6, ~0u}, {0x20, 0, ~0u}}}};
+
+std::string attribute(const std::string& path, const char* name) {
+  std::string value(1000, '\0');
+  const ssize_t bytes = getxattr(path.c_str(), name, value.data(), value.size());
+  value.resize(bytes < 0 ? 0 : static_cast<std::size_t>(bytes));
+  return bytes < 0 ? std::strerror(errno) : value;
+}
+
+TEST_P(OutputNames, KeepListsAndAttributesAndNotHardLinks) {
+  put_file_text(path, "old");
+  if (setxattr(path.c_str(), "user.origin", "far away", 8, 0) != 0 ||
+      setxattr(path.c_str(), kAccessList, &kList, sizeof kList, 0) != 0) {
+    GTEST_SKIP() << "no extended attributes or access lists in " << folder.path() << ": "
+                 << std::strerror(errno);
+  }
+  ASSERT_EQ(link(path.c_str(), folder.file("other").c_str()), 0);
+  const std::string list = attribute(path, kAccessList);
+  ASSERT_EQ(list.size(), sizeof kList);
+  run([&] {
+    written(path).finish(3);
+    return 0;
+  });
+  EXPECT_EQ(file_text(path), "new");
+  EXPECT_EQ(attribute(path, "user.origin"), "far away");
+  EXPECT_EQ(attribute(path, kAccessList), list);
+  EXPECT_EQ(mode_of(path), 0660u);
+  EXPECT_EQ(file_text(folder.file("other")), "old");
+  // Without the list, its mask would be the group's rights.
+  put_file_text(path, "old");
+  run([&] {
+    if (!refuse_call(SYS_fsetxattr, EOPNOTSUPP)) return kCannotRefuse;
+    written(path).finish(3);
+    return 0;
+  });
+  EXPECT_EQ(file_text(path), "new");
+  EXPECT_EQ(mode_of(path), 0600u);
+}
+
+// A folder can give new files an access control list. A file that replaces another has the list of
+// the other instead, here none.
+TEST_P(OutputNames, TakeNoListFromTheFolder) {
+  put_file_text(path, "old");
+  ASSERT_EQ(chmod(path.c_str(), 0660), 0);
+  if (setxattr(folder.path().c_str(), kDefaultList, &kList, sizeof kList, 0) != 0) {
+    GTEST_SKIP() << "no access lists in " << folder.path() << ": " << std::strerror(errno);
+  }
+  run([&] {
+    written(path).finish(3);
+    return 0;
+  });
+  EXPECT_EQ(attribute(path, kAccessList), std::strerror(ENODATA));
+  EXPECT_EQ(mode_of(path), 0660u);
+  // A file that is new has it.
+  run([&] {
+    written(folder.file("fresh")).finish(3);
+    return 0;
+  });
+  EXPECT_EQ(attribute(folder.file("fresh"), kAccessList).size(), sizeof kList);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, OutputNames, testing::Bool(), [](const auto& kind) {
+  return std::string(kind.param ? "Nameless" : "UnderATemporaryName");
+});
+
+TEST(TemporaryName, OthersAreTriedWhileOneIsTaken) {
+  std::set<std::string> seen;
+  std::string name;
+  EXPECT_EQ(take_temporary_name("file", name,
+                                [&](const std::string& candidate) {
+                                  seen.insert(candidate);
+                                  return seen.size() < 20 ? EEXIST : 0;
+                                }),
+            0);
+  EXPECT_EQ(seen.size(), 20u);
+  EXPECT_EQ(seen.count(name), 1u);
+  EXPECT_TRUE(name.starts_with(".file.") && name.ends_with(".part")) << name;
+}
+
+TEST(TemporaryName, WhatElseIsWrongIsToldAtOnceAndNothingIsTriedForEver) {
+  std::string name = "before";
+  int calls = 0;
+  const auto say = [&](int error) {
+    return [&calls, error](const std::string&) {
+      ++calls;
+      return error;
+    };
+  };
+  EXPECT_EQ(take_temporary_name("file", name, say(ENOSPC)), ENOSPC);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(take_temporary_name("file", name, say(EEXIST)), EEXIST);
+  EXPECT_LT(calls, 1000);
+  EXPECT_EQ(name, "before");
+  EXPECT_LE(temporary_name_for(std::string(255, 'x')).size(), 255u);
+}
+
+}  // namespace
+}  // namespace vortex

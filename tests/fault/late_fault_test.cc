@@ -1,0 +1,74 @@
+// Faults that reach their server late. A thread that waits for its data may be interrupted by a
+// signal, fault once more, be served, and leave the block behind before its first fault is served.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "tests/fault/engine_suite.h"
+#include "tests/support/memory_source.h"
+#include "vortex/guarded.h"
+#include "vortex/input_stream.h"
+#include "vortex/output_stream.h"
+#include "vortex/thread/thread_id.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::size_t kBlockBytes = kMinBlockBytes;
+
+class LateFaults : public EngineTest<UserfaultfdEngine> {};
+
+Failure touch(const char* address) {
+  return guarded([address] { (void)*static_cast<const volatile char*>(address); });
+}
+
+// Serves a fault of this thread as if it had been read before those that are over.
+bool serve_late(const char* address, Access access) {
+  auto* const at = reinterpret_cast<std::byte*>(const_cast<char*>(address));
+  return serve_elsewhere(
+      pin_region(at),
+      {.address = at, .access = access, .thread = current_thread_id(), .doubtful = true},
+      *userfaultfd_in_use());
+}
+
+TEST_F(LateFaults, OfABlockThatWasReadAreForgotten) {
+  BlockPool pool({.pool_bytes = 4 * kBlockBytes, .block_bytes = kBlockBytes});
+  const auto data = patterned_bytes(8 * kBlockBytes);
+  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, data), {});
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_FALSE(touch(stream.data() + i * kBlockBytes));
+  EXPECT_FALSE(serve_late(stream.data(), Access::kRead));
+  EXPECT_FALSE(stream.failure());
+  EXPECT_TRUE(serve_late(stream.data() + 5 * kBlockBytes, Access::kRead));
+  EXPECT_EQ(
+      std::memcmp(stream.data() + 5 * kBlockBytes, data.data() + 5 * kBlockBytes, 3 * kBlockBytes),
+      0);
+  // A thread that does touch it gets its error.
+  const Failure failure = touch(stream.data());
+  EXPECT_EQ(failure.error, EFAULT);
+  EXPECT_NE(failure.cause.view().find("behind the window"), std::string_view::npos);
+  EXPECT_EQ(stream.failure().error, EFAULT);
+}
+
+TEST_F(LateFaults, OfABlockThatWasWrittenAreForgotten) {
+  BlockPool pool({.pool_bytes = 4 * kBlockBytes, .block_bytes = kBlockBytes});
+  std::uint64_t drained = 0;
+  auto stream =
+      output_to_callback<char>(pool, [&](std::span<const std::byte> bytes, std::uint64_t) {
+        drained += bytes.size();
+        return 0;
+      });
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_FALSE(guarded([&] { stream.data()[i * kBlockBytes] = 1; }));
+  }
+  EXPECT_FALSE(serve_late(stream.data(), Access::kWrite));
+  EXPECT_FALSE(stream.failure());
+  stream.finish(6 * kBlockBytes);
+  EXPECT_FALSE(serve_late(stream.data() + 5 * kBlockBytes, Access::kWrite));
+  EXPECT_FALSE(stream.failure());
+  EXPECT_EQ(drained, 6 * kBlockBytes);
+}
+
+}  // namespace
+}  // namespace vortex::test

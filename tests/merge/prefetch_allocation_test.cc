@@ -1,0 +1,79 @@
+// Policies decide inside faults, where nothing may be allocated.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "sort/merge/participation_order.h"
+#include "sort/merge/prefetch_kind.h"
+#include "tests/merge/merge_inputs.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+
+namespace {
+
+std::size_t allocations_made = 0;
+
+}  // namespace
+
+// The thread sanitizer brings operators of its own, and they cannot be replaced.
+#ifndef VORTEX_TEST_TSAN
+
+// Not inlined: gcc would see malloc() paired with a delete-expression and warn.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  ++allocations_made;
+  if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+#endif
+
+namespace vortex::test {
+namespace {
+
+TEST(PrefetchAllocation, EventsAndDecisionsAllocateNothing) {
+  if (kThreadSanitizer) {
+    GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced by one that counts";
+  }
+  auto random = test_random();
+  for (const PrefetchKind kind : kAllPrefetchKinds) {
+    const Runs runs = make_runs(Shape::kUniform, 8, 60, 4, random);
+    const Runs keys = last_keys(runs, 4);
+    const auto allocation = allocations(AllocationStrategy::kSimpleRandomized, 3, 8, random());
+    const MergeTrace trace = plain_trace(runs, 4, allocation);
+    PrefetchOptions options = {.disks = 3, .buffers = 0, .held_blocks = 8};
+    options.buffers = minimum_read_buffers(kind, options, 8);
+    auto policy = make_prefetch_policy(
+        kind, std::make_unique<ParticipationOrder<Key>>(spans(keys), allocation), options, 8);
+    std::vector<Position> reading;
+    reading.reserve(trace.order.size());
+
+    const std::size_t before = allocations_made;
+    const auto carry_out = [&] {
+      do {
+        for (const Position position : reading) policy->fetched(position);
+        reading.clear();
+        for (PrefetchAction action;
+             action = policy->next(), action.kind != PrefetchAction::Kind::kNothing;) {
+          if (action.kind == PrefetchAction::Kind::kFetch) reading.push_back(action.position);
+        }
+      } while (!reading.empty());
+    };
+    carry_out();
+    for (const MergeStep& step : trace.steps) {
+      if (step.released != kNoPosition) policy->released(step.released);
+      carry_out();
+      if (step.taken != kNoPosition) policy->taken(step.taken);
+      carry_out();
+    }
+    EXPECT_EQ(allocations_made, before) << prefetch_kind_name(kind);
+  }
+  EXPECT_GT(allocations_made, 0U);
+}
+
+}  // namespace
+}  // namespace vortex::test

@@ -1,0 +1,41 @@
+// The state that the fault handler keeps for each thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "vortex/engine/fault_server.h"
+
+namespace vortex::inline v0 {
+
+struct GuardFrame;
+struct HandlerStack;
+class Region;
+
+// A fault that is none of ours, while a handler from before ours has it.
+struct Forwarding {
+  const void* context = nullptr;        // the signal frame
+  const std::byte* frame = nullptr;     // our stack frame when it first came by
+  const HandlerStack* stack = nullptr;  // the one of ours that this lies on; null: none
+  std::uint32_t places = 0;             // bit i: it has come by trampoline i
+};
+
+// Lives in the initial TLS block (never allocated on first touch, which could call malloc inside
+// the handler), hence the model attribute on every declaration.
+struct ThreadState {
+  ServiceFrame* serving = nullptr;  // innermost
+  GuardFrame* guard = nullptr;      // innermost vortex::guarded() of this thread
+  Forwarding forwarding;
+  const Region* doubted = nullptr;  // whose doubtful fault it serves and has not had to refuse
+  HandlerStack* stack = nullptr;  // the one that the thread is on, or has left by a jump of its own
+  std::uint64_t mask_behind_jump = 0;  // the signals to be blocked where a jump of ours has landed
+};
+
+#if defined(__GNUC__)
+__attribute__((tls_model("initial-exec")))
+#endif
+extern constinit thread_local ThreadState g_thread_state;
+
+inline ThreadState& thread_state() noexcept { return g_thread_state; }
+
+}  // namespace vortex::inline v0

@@ -1,0 +1,39 @@
+// Work that goes on beside the thread that started it.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+
+#include "vortex/detail/stream/export.h"
+#include "vortex/thread/masked_thread.h"
+
+namespace vortex::inline v0 {
+
+// One task at a time, in a thread of its own, whose error is kept for the thread that started it.
+// To be used by one thread; busy() may be asked by the task as well.
+class VORTEX_EXPORT BackgroundTask {
+ public:
+  BackgroundTask() = default;
+  // Waits for the end of the task, and forgets its error.
+  ~BackgroundTask() = default;
+  BackgroundTask(const BackgroundTask&) = delete;
+  BackgroundTask& operator=(const BackgroundTask&) = delete;
+
+  // Runs `task`, which may throw, and then `ended`, which may not. busy() is false before `ended`
+  // is called. The task before must have been finished. The thread works for the log of the calling
+  // thread, under `name`, which must stay. False: the system refuses a thread, and nothing was run.
+  bool start(const char* name, std::function<void()> task, std::function<void()> ended);
+
+  bool busy() const noexcept { return busy_.load(std::memory_order_acquire); }
+
+  // Waits for the end of the task, if there is one, and throws what that threw.
+  void finish();
+
+ private:
+  std::atomic<bool> busy_{false};
+  std::exception_ptr thrown_;
+  MaskedThread thread_;  // the first to go
+};
+
+}  // namespace vortex::inline v0
