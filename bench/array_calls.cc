@@ -30,8 +30,7 @@
 #include "vortex/select.h"
 #include "vortex/sort.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using bench::Keys;
 using bench::WarmArray;
@@ -209,6 +208,7 @@ void register_all(const std::string& key, int largest, std::vector<bench::Ratio>
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

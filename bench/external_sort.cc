@@ -59,8 +59,7 @@
 #include "vortex/process_memory.h"
 #include "vortex/record_order.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -361,6 +360,7 @@ void configure_stxxl() {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

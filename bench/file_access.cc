@@ -42,8 +42,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/thread/steady_time.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kStep = std::uint64_t{64} << 10;
@@ -322,6 +321,7 @@ int main_of(int argc, char** argv) {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) { return vortex::main_of(argc, argv); }

@@ -27,8 +27,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/thread/steady_time.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPart = 8 * kMiB;
@@ -187,6 +186,7 @@ const bench::OwnOptions kOptions = {
 };
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

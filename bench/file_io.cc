@@ -54,8 +54,7 @@
 #include "vortex/pipeline.h"
 #include "vortex/process_memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
@@ -606,6 +605,7 @@ const bench::OwnOptions kOptions = {
 };
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

@@ -20,8 +20,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 enum class Guard { kNone, kProtect, kAbsence, kPage };
 
@@ -78,6 +77,7 @@ BENCHMARK_CAPTURE(guards, absence, Guard::kAbsence)->Apply(block_sizes)->UseReal
 BENCHMARK_CAPTURE(guards, page, Guard::kPage)->Apply(block_sizes)->UseRealTime();
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

@@ -38,8 +38,7 @@
 #include "study/overlap_model.h"
 #include "study/srm_tables.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using bench::Keys;
 
@@ -576,6 +575,7 @@ std::vector<bench::Ratio> ratios() {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

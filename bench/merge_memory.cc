@@ -41,8 +41,7 @@
 #include "vortex/record_order.h"
 #include "vortex/thread/cores.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 std::size_t mib = 512;
 std::size_t block_bytes = std::size_t{1} << 20;
@@ -155,6 +154,7 @@ void add(const std::string& records, std::size_t runs, std::vector<bench::Ratio>
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

@@ -30,8 +30,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -218,6 +217,7 @@ BENCHMARK_CAPTURE(into_array, preallocated_wc, How::kPreallocated, true)
     ->UseRealTime();
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

@@ -43,8 +43,7 @@
 #include "vortex/pipeline.h"
 #include "vortex/process_memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
@@ -596,6 +595,7 @@ std::vector<bench::Ratio> ratios() {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

@@ -45,8 +45,7 @@
 #include "vortex/guarded.h"
 #include "vortex/thread/steady_time.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 constexpr std::size_t kRecordBytes = 128;
@@ -238,6 +237,7 @@ void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

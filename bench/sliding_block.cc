@@ -28,8 +28,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
@@ -207,6 +206,7 @@ std::vector<bench::Ratio> ratios() {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

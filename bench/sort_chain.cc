@@ -35,8 +35,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/sorter.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 struct Settings {
   std::string folder = ".";
@@ -175,6 +174,7 @@ void add_rows() {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

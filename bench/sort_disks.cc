@@ -43,8 +43,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/record_order.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 struct Settings {
   bench::KnownDisks disks;
@@ -183,6 +182,7 @@ void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

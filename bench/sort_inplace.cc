@@ -45,8 +45,7 @@
 #include "vortex/radix_sort.h"
 #include "vortex/sort.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using bench::Keys;
 using bench::WarmArray;
@@ -321,6 +320,7 @@ void register_block_sizes(int largest) {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

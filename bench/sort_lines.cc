@@ -53,8 +53,7 @@
 #include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -259,6 +258,7 @@ void remove_files() {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

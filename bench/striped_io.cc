@@ -30,8 +30,7 @@
 #include "vortex/striped_file.h"
 #include "vortex/thread/steady_time.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kUnitBytes = std::size_t{1} << 20;
 
@@ -159,6 +158,7 @@ void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
 }
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

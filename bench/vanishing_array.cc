@@ -29,8 +29,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 struct alignas(16) Item {
   std::uint64_t words[2];
@@ -199,6 +198,7 @@ BENCHMARK_CAPTURE(vanishing, read, Direction::kRead)->Apply(block_sizes)->UseMan
 BENCHMARK_CAPTURE(buffer, read_prefaulted, Direction::kRead, true)->Arg(kSize)->UseManualTime();
 
 }  // namespace
+
 }  // namespace vortex
 
 int main(int argc, char** argv) {

@@ -23,6 +23,7 @@
 #include <nanobind/stl/vector.h>
 
 namespace vortex_python {
+
 namespace {
 
 // Beside the vtx_numbers: int64 of which the least is NaT.

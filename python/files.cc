@@ -15,6 +15,7 @@
 #include <nanobind/stl/string.h>
 
 namespace vortex_python {
+
 namespace {
 
 // Somebody may have begun to handle SIGSEGV since, as faulthandler.enable() does.

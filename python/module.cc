@@ -8,6 +8,7 @@
 #include <string_view>
 
 namespace vortex_python {
+
 namespace {
 
 // A vortex::Error is an OSError with its errno, and so FileNotFoundError where that is ENOENT.

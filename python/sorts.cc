@@ -29,6 +29,7 @@
 #include <nanobind/stl/vector.h>
 
 namespace vortex_python {
+
 namespace {
 
 // What a sort reports goes to a function of Python's, and a signal that Python has noted ends the

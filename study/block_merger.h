@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The merging thread of SPAA, section 2.2: it knows nothing of runs, holds the first k blocks of
 // the prediction sequence that still have unselected elements, and selects the smallest element in
@@ -72,4 +72,4 @@ class BlockMerger {
   std::vector<Buffered> blocks_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 
 #include "sort/merge/order_of_need.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // An order of need whose forecasting data are read through a buffer of some keys a run (Barve and
 // Vitter, section 4.1.2): the order itself does not change, and the reads are counted. The last key
@@ -44,4 +44,4 @@ class BufferedForecasts final : public OrderOfNeed {
   std::uint64_t reads_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

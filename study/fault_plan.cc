@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 PlannedFault FaultAt::decide(const Attempt& attempt, std::uint64_t) noexcept {
   if (only_ && attempt.operation != *only_) return {};
@@ -43,4 +43,4 @@ PlannedFault RandomFaults::decide(const Attempt& attempt, std::uint64_t) noexcep
   return {};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 
 #include "io/disk/request.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The fate of one attempt.
 struct PlannedFault {
@@ -78,4 +78,4 @@ class RandomFaults final : public FaultPlan {
   Rates rates_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -4,7 +4,8 @@
 #include <mutex>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 DiskOptions options_of(const Disk& inner) {
@@ -240,4 +241,4 @@ std::unique_ptr<Disk> with_faults(std::unique_ptr<Disk> disk, std::shared_ptr<Fa
   return std::make_unique<FaultyDisk>(std::move(disk), std::move(plan));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

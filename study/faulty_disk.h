@@ -12,7 +12,7 @@
 #include "study/fault_plan.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The queue is its own, and the attempts of its requests become requests to the inner disk, unless
 // the plan has another fate for them. So whoever uses it meets short transfers and errors where a
@@ -85,4 +85,4 @@ class FaultyDisk final : public Disk {
 // The disk itself where there is no plan.
 std::unique_ptr<Disk> with_faults(std::unique_ptr<Disk> disk, std::shared_ptr<FaultPlan> plan);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

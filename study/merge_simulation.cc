@@ -16,7 +16,8 @@
 #include "study/virtual_clock.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Output is placed by the share of the writing that each disk can do.
@@ -277,4 +278,4 @@ MergeSimulationResult simulate_merge(const MergeTrace& trace, PrefetchPolicy& po
   return Simulation(trace, policy, options).run();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

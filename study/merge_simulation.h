@@ -10,7 +10,7 @@
 #include "study/merge_trace.h"
 #include "study/service_clock.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct MergeSimulationOptions {
   std::vector<ServiceModel> disks;
@@ -51,4 +51,4 @@ struct MergeSimulationResult {
 MergeSimulationResult simulate_merge(const MergeTrace& trace, PrefetchPolicy& policy,
                                      const MergeSimulationOptions& options);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

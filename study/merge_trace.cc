@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 MergeTrace plain_merge_trace(const BlockEnds& ends) {
   struct UsedUp {
@@ -64,4 +64,4 @@ MergeTrace retold(const MergeTrace& trace, const std::vector<NeededBlock>& order
   return result;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,7 @@
 #include "sort/merge/order_of_need.h"
 #include "study/block_merger.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // One moment of a merge: after `records_before` records of output a block is given back, another is
 // taken, or both, in this order. Blocks are positions in the trace's `order`.
@@ -136,4 +136,4 @@ MergeTrace block_merge_trace(const std::vector<std::vector<T>>& runs,
   return trace;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -4,7 +4,8 @@
 #include <limits>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
@@ -139,4 +140,4 @@ std::uint64_t overlap_model_bound(const MergeTrace& trace, const OverlapModelOpt
                     options.disks);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 
 #include "study/merge_trace.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The model of SPAA, section 2.3: an I/O step moves up to D blocks, wherever they are, in time L;
 // one step at a time, beside the merging thread, which needs ℓ a record. All times in one unit.
@@ -37,4 +37,4 @@ OverlapModelResult run_overlap_model(const MergeTrace& trace, const OverlapModel
 // max(2 L N' / (D B), ℓ N') + L (k / D + 3), fractions rounded up.
 std::uint64_t overlap_model_bound(const MergeTrace& trace, const OverlapModelOptions& options);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

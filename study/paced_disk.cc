@@ -10,7 +10,8 @@
 #include "io/disk/transfer.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 void sleep_until(std::uint64_t time_ns) noexcept {
@@ -70,4 +71,4 @@ void PacedDisk::serve() noexcept {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

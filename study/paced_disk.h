@@ -10,7 +10,7 @@
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Serves one request at a time as SimulatedDisk does, but in real time: a thread moves the bytes
 // with plain system calls, best on files in memory, and reports the result when the service model
@@ -38,4 +38,4 @@ class PacedDisk final : public Disk {
   MaskedThread thread_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

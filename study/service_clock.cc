@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::uint64_t ServiceClock::serve(const Attempt& transfer, std::uint64_t now_ns) noexcept {
   std::uint64_t duration_ns = 0;
@@ -23,4 +23,4 @@ std::uint64_t ServiceClock::serve(const Attempt& transfer, std::uint64_t now_ns)
   return free_at_ns_;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

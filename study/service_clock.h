@@ -5,7 +5,7 @@
 
 #include "io/disk/request.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A disk that serves one request at a time: it seeks when the request does not begin where the last
 // one ended, then moves bytes at a constant rate. 0 bytes a second mean infinitely fast.
@@ -38,4 +38,4 @@ class ServiceClock {
   std::uint64_t head_offset_ = ~std::uint64_t{0};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

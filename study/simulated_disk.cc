@@ -5,7 +5,7 @@
 #include "io/disk/transfer.h"
 #include "vortex/fault/diagnostics.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 SimulatedDisk::SimulatedDisk(VirtualClock& clock, ServiceModel model, DiskOptions options)
     : Disk(std::move(options), 1), clock_(clock), service_(model) {}
@@ -35,4 +35,4 @@ void SimulatedDisk::await_progress(std::uint32_t seen) noexcept {
   fatal("vortex: a wait for a simulated disk would never end: nothing is going to happen");
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 #include "study/service_clock.h"
 #include "study/virtual_clock.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Serves one request at a time, as long as the service model says, on the clock of a simulation.
 // The bytes are moved with plain system calls at the moment of completion (use files in memory);
@@ -34,4 +34,4 @@ class SimulatedDisk final : public Disk, private VirtualEvent {
   RequestQueue backlog_;  // resubmitted while another is served
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

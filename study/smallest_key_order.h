@@ -12,7 +12,7 @@
 #include "sort/merge/forecasting_heap.h"
 #include "sort/merge/order_of_need.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The prediction sequence of SPAA, section 2.2: all blocks by their smallest keys, ties to the run
 // with the lower index. It belongs to BlockMerger, which reads blocks in this order whatever run
@@ -45,4 +45,4 @@ class SmallestKeyOrder final : public OrderOfNeed {
   Position blocks_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

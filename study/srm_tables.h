@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct SrmColumn {
   std::uint64_t millions;  // of records
@@ -57,4 +57,4 @@ inline constexpr SrmTable kSrmTables[] = {{"table_1",
                                              {9, 60, 8, 2, 3, 1.01, 114.6, 143.2},
                                              {10, 66, 9, 2, 3, 1.01, 126.0, 158.2}}}}};
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

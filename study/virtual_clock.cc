@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void VirtualClock::schedule(VirtualEvent& event, std::uint64_t time_ns) noexcept {
   event.time_ns_ = std::max(time_ns, now_ns_);
@@ -27,4 +27,4 @@ void VirtualClock::advance(std::uint64_t duration_ns) noexcept {
   now_ns_ = end;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

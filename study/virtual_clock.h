@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Something that happens at a point of virtual time. Linked through itself; pending in one clock at
 // most.
@@ -41,4 +41,4 @@ class VirtualClock {
   VirtualEvent* first_ = nullptr;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,6 +10,7 @@
 #include "bench/scaling/cell.h"
 
 namespace vortex::bench {
+
 namespace {
 
 struct Panel {

@@ -24,6 +24,7 @@
 #include "vortex/record_order.h"
 
 namespace vortex::bench {
+
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;

@@ -17,6 +17,7 @@
 #include "vortex/sort.h"
 
 namespace vortex::bench {
+
 namespace {
 
 // Each kind makes record i, with room of its own for kTextBytes of text, and tells the key by which

@@ -34,8 +34,7 @@
 #include "vortex/fault_dispatcher.h"
 #include "vortex/version.h"
 
-namespace vortex::bench {
-namespace {
+namespace vortex::bench { namespace {
 
 using Json = nlohmann::ordered_json;
 
@@ -159,6 +158,7 @@ int run(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
+
 }  // namespace vortex::bench
 
 int main(int argc, char** argv) {

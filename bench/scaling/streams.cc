@@ -13,6 +13,7 @@
 #include "vortex/pipeline.h"
 
 namespace vortex::bench {
+
 namespace {
 
 using Word = std::uint64_t;

@@ -15,8 +15,7 @@
 #include "vortex/select.h"
 #include "vortex/sort_unique.h"
 
-namespace vortex::inline v0::capi {
-namespace {
+namespace vortex { inline namespace v0 { namespace capi { namespace {
 
 detail::NumberForm form_of(int number, const SortOptions& options) {
   const auto form = [&](std::size_t bytes, KeyKind kind) -> detail::NumberForm {
@@ -88,7 +87,8 @@ std::size_t first_of_each(void* numbers, std::size_t count) {
 }
 
 }  // namespace
-}  // namespace vortex::inline v0::capi
+
+}}}  // namespace vortex::v0::capi
 
 using namespace vortex::capi;
 using vortex::SortOptions;

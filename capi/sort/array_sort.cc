@@ -8,8 +8,7 @@
 #include "vortex/c.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0::capi {
-namespace {
+namespace vortex { inline namespace v0 { namespace capi { namespace {
 
 template <typename T>
 int sort_array(T* array, std::size_t count, const vtx_sort_options* options) noexcept {
@@ -27,7 +26,8 @@ int sort_pairs(Pair* pairs, std::size_t count, const vtx_sort_options* options) 
 }
 
 }  // namespace
-}  // namespace vortex::inline v0::capi
+
+}}}  // namespace vortex::v0::capi
 
 // The sorts of a type of keys.
 #define DEFINE_SORTS(Key, name)                                                   \

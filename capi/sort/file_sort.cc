@@ -12,8 +12,7 @@
 #include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0::capi {
-namespace {
+namespace vortex { inline namespace v0 { namespace capi { namespace {
 
 // The files of the options of either kind of records.
 template <typename Options>
@@ -89,7 +88,8 @@ vtx_sort_report report_of(const SortReport& made) noexcept {
 }
 
 }  // namespace
-}  // namespace vortex::inline v0::capi
+
+}}}  // namespace vortex::v0::capi
 
 int vtx_sort_files(const vtx_file_sort* files, const vtx_record_format* format,
                    const vtx_sort_resources* resources, vtx_sort_report* report) {

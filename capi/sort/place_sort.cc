@@ -8,7 +8,8 @@
 #include "vortex/detail/array/large_record_sort.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Sorts each range of places whose leading bits are equal.
@@ -42,4 +43,4 @@ void sort_by_places(std::byte* records, std::size_t count, const RecordFormat& f
   detail::move_to_places(records, record_bytes, all.data(), count, held.get());
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

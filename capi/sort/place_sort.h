@@ -5,7 +5,7 @@
 
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Stable. The leading bits of the keys are sorted with the places that they come from, by up to
 // `threads` threads as sort() does it; places with equal bits are sorted by the keys, where the
@@ -14,4 +14,4 @@ namespace vortex::inline v0 {
 void sort_by_places(std::byte* records, std::size_t count, const RecordFormat& format,
                     unsigned threads);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,8 @@
 #include "capi/stream/handle.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
+
 namespace {
 
 KeyKind kind_of(int kind) {
@@ -45,4 +46,4 @@ RecordFormat record_format_of(const vtx_record_format* format) {
   return RecordFormat(format->record_bytes, std::move(keys));
 }
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi

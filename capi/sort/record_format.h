@@ -4,9 +4,9 @@
 #include "vortex/c.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 // Throws Error(EINVAL) that names the key, the record's length and the limit.
 RecordFormat record_format_of(const vtx_record_format* format);
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi

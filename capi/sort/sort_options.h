@@ -4,7 +4,7 @@
 #include "vortex/c.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 inline SortOptions sort_options_of(const vtx_sort_options* given) noexcept {
   SortOptions options;
@@ -15,4 +15,4 @@ inline SortOptions sort_options_of(const vtx_sort_options* given) noexcept {
   return options;
 }
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi

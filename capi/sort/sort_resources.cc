@@ -9,7 +9,8 @@
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
+
 namespace {
 
 vtx_sort_phase phase_of(SortPhase phase) noexcept {
@@ -64,7 +65,7 @@ SortResources sort_resources_of(const vtx_sort_resources* given) {
   return resources;
 }
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi
 
 int vtx_stop_create(vtx_stop** stop) {
   return vortex::capi::answer_with(stop, [] { return std::make_unique<vtx_stop>(); });

@@ -21,9 +21,9 @@ struct vtx_budget : vortex::capi::Handle {
   const std::shared_ptr<vortex::MemoryBudget> shared;
 };
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 // Throws Error(EINVAL) for names that are NULL and options that do not exist.
 SortResources sort_resources_of(const vtx_sort_resources* given);
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi

@@ -14,8 +14,7 @@
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 
-namespace vortex::inline v0::capi {
-namespace {
+namespace vortex { inline namespace v0 { namespace capi { namespace {
 
 // A callback reports an error as a negative errno value.
 void throw_if_negative(std::int64_t result) {
@@ -90,7 +89,8 @@ class CallbackOutput final : public vtx_output {
 };
 
 }  // namespace
-}  // namespace vortex::inline v0::capi
+
+}}}  // namespace vortex::v0::capi
 
 int vtx_input_from_callback(vtx_fill_function fill, void* context,
                             const vtx_stream_options* options, vtx_input** input) {

@@ -10,7 +10,7 @@
 #include "vortex/disk.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 inline Caching caching_of(int caching) {
   switch (caching) {
@@ -42,4 +42,4 @@ void set_reading_options(Options& options, const Given& wanted, BlockPool* pool)
   set_unless_zero(options.cursors, wanted.cursors);
 }
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi

@@ -11,8 +11,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 
-namespace vortex::inline v0::capi {
-namespace {
+namespace vortex { inline namespace v0 { namespace capi { namespace {
 
 class FileInput final : public vtx_input {
  public:
@@ -82,7 +81,8 @@ std::unique_ptr<vtx_output> open_output(const File& file, const vtx_new_file_opt
 }
 
 }  // namespace
-}  // namespace vortex::inline v0::capi
+
+}}}  // namespace vortex::v0::capi
 
 using vortex::capi::answer_with;
 using vortex::capi::required;

@@ -15,7 +15,7 @@
 #include "vortex/error.h"
 #include "vortex/fault/unguarded_scope.h"
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 // The text of an error. Setting it never fails: without memory for a text it says that.
 class ErrorText {
@@ -128,4 +128,4 @@ void set_unless_zero(T& option, U value) noexcept {
   if (value != 0) option = static_cast<T>(value);
 }
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi

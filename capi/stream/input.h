@@ -20,7 +20,7 @@ struct vtx_input : vortex::capi::Handle {
   virtual vortex::Stream& stream() noexcept = 0;
 };
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 // One that an InputStream is behind, which a derived class or somebody else owns.
 class StreamInput : public vtx_input {
@@ -43,4 +43,4 @@ class StreamInput : public vtx_input {
   InputStreamBase& stream_;
 };
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi

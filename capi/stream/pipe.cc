@@ -9,8 +9,7 @@
 #include "capi/stream/pool.h"
 #include "vortex/pipeline.h"
 
-namespace vortex::inline v0::capi {
-namespace {
+namespace vortex { inline namespace v0 { namespace capi { namespace {
 
 class PipeInput final : public StreamInput {
  public:
@@ -48,7 +47,8 @@ PipelineOptions options_of(const vtx_pipe_options& wanted) {
 }
 
 }  // namespace
-}  // namespace vortex::inline v0::capi
+
+}}}  // namespace vortex::v0::capi
 
 int vtx_pipe_create(const vtx_pipe_options* options, vtx_output** writer, vtx_input** reader) {
   using namespace vortex::capi;

@@ -5,7 +5,7 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/pool/block_counts.h"
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 std::shared_ptr<BlockPool> pool_or_own(const vtx_pool* pool, std::size_t blocks,
                                        std::size_t block_bytes) {
@@ -20,7 +20,7 @@ std::shared_ptr<BlockPool> pool_or_own(const vtx_pool* pool, std::size_t blocks,
   return std::make_shared<BlockPool>(options);
 }
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi
 
 int vtx_pool_create(size_t pool_bytes, size_t block_bytes, vtx_pool** pool) {
   return vortex::capi::answer_with(pool, [&] {

@@ -16,7 +16,7 @@ struct vtx_pool : vortex::capi::Handle {
   const std::shared_ptr<vortex::BlockPool> blocks;
 };
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 // The blocks of `pool`; for null a pool of so many of `block_bytes` each, 0 being the default.
 std::shared_ptr<BlockPool> pool_or_own(const vtx_pool* pool, std::size_t blocks,
@@ -27,4 +27,4 @@ inline std::shared_ptr<BlockPool> blocks_of(const vtx_pool* pool) noexcept {
   return pool == nullptr ? nullptr : pool->blocks;
 }
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi

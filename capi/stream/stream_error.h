@@ -6,7 +6,7 @@
 #include "capi/stream/handle.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 inline int failure_of(const Handle& handle, const Stream& stream) noexcept {
   return answer(handle, [&] { stream.failure().throw_if_failed(); });
@@ -17,4 +17,4 @@ inline void cancel(Stream& stream, int error, const char* cause) noexcept {
                 cause != nullptr ? cause : "it was cancelled");
 }
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi

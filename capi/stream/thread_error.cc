@@ -2,14 +2,14 @@
 #include "vortex/c.h"
 #include "vortex/version.h"
 
-namespace vortex::inline v0::capi {
+namespace vortex { inline namespace v0 { namespace capi {
 
 ErrorText& thread_error() noexcept {
   static thread_local ErrorText text;
   return text;
 }
 
-}  // namespace vortex::inline v0::capi
+}}}  // namespace vortex::v0::capi
 
 const char* vtx_version(void) { return vortex::version(); }
 

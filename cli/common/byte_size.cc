@@ -8,6 +8,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 struct Unit {

@@ -9,6 +9,7 @@
 #include "vortex/fault/stream_error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 // Names without blanks go without quotes, as in GNU programs.

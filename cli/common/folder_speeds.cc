@@ -9,6 +9,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr std::uint64_t kMeasuredBytes = std::uint64_t{64} << 20;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 namespace vortex::cli {
+
 namespace {
 
 // The signal that the destructor sends to end the thread, and that the thread sends to wake the

@@ -11,6 +11,7 @@
 #include <utility>
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr std::chrono::milliseconds kOnTerminals{100};

@@ -5,6 +5,7 @@
 #include <vector>
 
 namespace vortex::cli {
+
 namespace {
 
 // The optimal string alignment distance.

@@ -37,6 +37,7 @@
 #include "vortex/version.h"
 
 namespace vortex::cli {
+
 namespace {
 
 using Action = GnuSortOptions::Action;

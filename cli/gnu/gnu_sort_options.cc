@@ -16,6 +16,7 @@
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {
+
 namespace {
 
 // What getopt_long() returns for operands, and for long options without a letter.

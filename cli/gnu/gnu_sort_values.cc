@@ -19,6 +19,7 @@
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {
+
 namespace {
 
 // A number in front of a suffix, which is left in `text`; too large ones are the largest.

@@ -12,6 +12,7 @@
 #include "lines/fields/key_specification.h"
 
 namespace vortex::cli {
+
 namespace {
 
 // The locale of the environment for the order of text, by its name.

@@ -17,6 +17,7 @@
 #include <utility>
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr std::size_t kBatch = std::size_t{64} << 10;

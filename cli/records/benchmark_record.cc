@@ -6,6 +6,7 @@
 #include "io/sequence/seeded_random.h"
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr char kDigits[] = "0123456789ABCDEF";

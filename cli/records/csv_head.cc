@@ -15,6 +15,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr std::size_t kMaxHeadBytes = std::size_t{1} << 20;

@@ -8,6 +8,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr std::array<std::pair<std::string_view, Distribution>, 9> kNames = {{

@@ -18,6 +18,7 @@
 #include "vortex/line_key.h"
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr std::string_view kLetters = "bdfghiMnRrV";

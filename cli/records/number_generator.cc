@@ -13,6 +13,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 __extension__ using Wide = unsigned __int128;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 namespace vortex::cli {
+
 namespace {
 
 std::uint64_t load_native(const std::byte* bytes) noexcept {

@@ -8,6 +8,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 using Json = nlohmann::ordered_json;

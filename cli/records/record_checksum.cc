@@ -9,6 +9,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 // A length that the compiler knows is worth a factor of two.

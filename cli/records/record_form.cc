@@ -5,6 +5,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr KeyType kPairKey = {KeyKind::kUnsigned, 8, ByteOrder::kLittleEndian};

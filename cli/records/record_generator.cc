@@ -8,6 +8,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;

@@ -30,6 +30,7 @@
 #include "vortex/guarded.h"
 
 namespace vortex::cli {
+
 namespace {
 
 FileReader<std::byte> open_input(const std::string& path, const RecordFormat& format) {

@@ -16,6 +16,7 @@
 #include "vortex/line_sort.h"
 
 namespace vortex::cli {
+
 namespace {
 
 // Of the record that a message shows.

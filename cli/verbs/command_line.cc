@@ -25,6 +25,7 @@
 #include "vortex/version.h"
 
 namespace vortex::cli {
+
 namespace {
 
 constexpr const char* kVersion = "vortex " VORTEX_VERSION_STRING;

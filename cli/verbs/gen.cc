@@ -25,6 +25,7 @@
 #include "vortex/guarded.h"
 
 namespace vortex::cli {
+
 namespace {
 
 // Records are made and added to the checksum while they are in the fastest cache.

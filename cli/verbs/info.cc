@@ -10,6 +10,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 std::string text_of(const Fact& fact) {

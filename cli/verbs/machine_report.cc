@@ -27,6 +27,7 @@
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {
+
 namespace {
 
 using Facts = std::vector<Fact>;

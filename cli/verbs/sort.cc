@@ -20,6 +20,7 @@
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {
+
 namespace {
 
 RecordFormat format_of(const SortOptions& options) {

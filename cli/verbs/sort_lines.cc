@@ -19,6 +19,7 @@
 #include "vortex/line_sort.h"
 
 namespace vortex::cli {
+
 namespace {
 
 // Options of records alone, where lines are sorted.

@@ -13,6 +13,7 @@
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
 namespace {
 
 DiskBackend parse_backend(const std::string& text) {

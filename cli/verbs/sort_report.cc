@@ -11,6 +11,7 @@
 #include "vortex/process_memory.h"
 
 namespace vortex::cli {
+
 namespace {
 
 double bytes_per_second(const SortReport& report) {

@@ -18,7 +18,7 @@
 #include "vortex/detail/record/key_source.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A type that places are told in.
 template <typename T>
@@ -125,4 +125,4 @@ requires RadixKey<std::ranges::range_value_t<Keys>> &&
   sort_by_key(SortOptions{}, keys, values...);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

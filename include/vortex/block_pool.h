@@ -12,7 +12,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Names one block of a pool: an index, cheap to copy. The holder owns the block from take to give
 // back. That is a convention, which the type does not enforce.
@@ -291,4 +291,4 @@ class VORTEX_EXPORT BlockQuota {
   std::atomic<std::size_t> lost_{0};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

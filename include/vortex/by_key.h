@@ -7,7 +7,7 @@
 
 #include "vortex/detail/record/key.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Orders records as sort(records, key) does, by a number that is a member of theirs or that a
 // function of one record returns: integers, enumerations, and floating-point numbers in the total
@@ -41,4 +41,4 @@ class ByKey {
   Order order_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

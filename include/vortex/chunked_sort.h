@@ -13,7 +13,8 @@
 #include "vortex/detail/array/array_calls.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace detail {
 
 template <typename Chunks>
@@ -62,4 +63,4 @@ requires std::invocable < KeyFunction&, const detail::RecordOfChunks<Chunks>
                          [&](auto records) { sort(records, std::move(key), options); });
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

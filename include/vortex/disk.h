@@ -10,14 +10,14 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A queue of requests and the backend that carries them out. A program makes one to share it
 // between files, or to choose its backend and depth, and passes it on; nothing else can be done
 // with it.
 class Disk;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0
 
 // A disk that open_disk() made waits for its requests when it is destroyed.
 template <>
@@ -29,7 +29,7 @@ struct std::default_delete<vortex::Disk> {
   VORTEX_EXPORT void operator()(vortex::Disk* disk) const noexcept;
 };
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // How a file is read or written.
 enum class Caching : std::uint8_t {
@@ -120,4 +120,4 @@ VORTEX_EXPORT DiskSpeed measure_disk_speed(Disk& disk, const std::string& folder
 VORTEX_EXPORT double measure_request_cost(Disk& disk, const std::string& folder,
                                           const DiskSpeedOptions& options = {});
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

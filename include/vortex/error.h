@@ -13,7 +13,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/printable.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The exception by which every constructor, and every call outside a fault, reports an error.
 // code() carries the errno value. what() names the operation, the object (stream, pool, path), the
@@ -125,4 +125,4 @@ struct VORTEX_EXPORT Failure {
   LineBuffer<768> text() const noexcept;  // message() without the system's word
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

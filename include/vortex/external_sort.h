@@ -15,7 +15,7 @@
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct ExternalSortOptions {
   // In this order: of records with equal keys, those of an earlier input come first. "-" is
@@ -92,4 +92,4 @@ SortPlan plan_external_sort(const ExternalSortOptions& options, Less less = {}) 
   return plan_external_sort(options, detail::order_of_type<T>(std::move(less)));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class Region;
 
@@ -94,4 +94,4 @@ class VORTEX_EXPORT FaultDispatcher {
   static void start_locked(Engine engine);
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -17,7 +17,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Numbers of blocks, requests and walks are at most kMaxPoolBlocks: the constructor throws
 // Error(EINVAL) that names the option. Where they need more memory than there is, it is ENOMEM.
@@ -190,4 +190,4 @@ class FileArray : public FileArrayBase {
   }
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

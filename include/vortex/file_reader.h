@@ -17,7 +17,7 @@
 #include "vortex/disk.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class FileStream;
 
@@ -228,4 +228,4 @@ class FileReader : public FileReaderBase {
   std::span<const T> span() const { return {begin(), end()}; }
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -16,7 +16,7 @@
 #include "vortex/disk.h"
 #include "vortex/output_stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class FileSink;
 
@@ -127,4 +127,4 @@ class FileWriter : public FileWriterBase {
   void finish(std::uint64_t count) { finish_bytes(detail::saturating_product(count, sizeof(T))); }
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct HandlerStack;
 struct ServiceFrame;
@@ -58,4 +58,4 @@ template <typename Body>
   return frame.result();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

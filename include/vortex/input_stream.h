@@ -20,7 +20,7 @@
 #include "vortex/error.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class InPlaceHandover;
 
@@ -234,4 +234,4 @@ InputStream<T> input_from_callback(BlockPool& pool, FillFunction fill_function,
 VORTEX_EXPORT void write_from_stream(int descriptor, InputStreamBase& stream, std::uint64_t offset,
                                      std::uint64_t bytes);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What separates the fields of a line.
 enum class FieldRules : std::uint8_t {
@@ -47,4 +47,4 @@ struct LineKeyOptions {
 // them, their length.
 VORTEX_EXPORT LineOrder line_order(const LineKeyOptions& options);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

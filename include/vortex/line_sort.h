@@ -14,7 +14,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What becomes of records whose quotes are not as RFC 4180 has them.
 enum class InvalidQuotes : std::uint8_t {
@@ -271,4 +271,4 @@ class VORTEX_EXPORT LineSorter {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class MemoryBudget;
 
@@ -120,4 +120,4 @@ class VORTEX_EXPORT MemoryBudget : public std::enable_shared_from_this<MemoryBud
   const std::unique_ptr<State> state_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

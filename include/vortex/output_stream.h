@@ -18,7 +18,7 @@
 #include "vortex/error.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class InPlaceHandover;
 
@@ -208,4 +208,4 @@ OutputStream<T> output_to_callback(BlockPool& pool, DrainFunction drain_function
 VORTEX_EXPORT std::uint64_t read_into_stream(int descriptor, OutputStreamBase& stream,
                                              std::uint64_t offset, std::uint64_t bytes);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

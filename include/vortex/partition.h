@@ -14,7 +14,7 @@
 #include "vortex/error.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 inline constexpr std::size_t kMaxPartitions = 4096;
 
@@ -72,4 +72,4 @@ std::vector<std::uint64_t> partition(VanishingArray<Record>& input,
   return counts;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -22,7 +22,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class Channel;
 class FutexSemaphore;
@@ -314,4 +314,4 @@ class CommitStream : public CommitStreamBase {
   void finish(std::uint64_t count) { finish_bytes(detail::saturating_product(count, sizeof(T))); }
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

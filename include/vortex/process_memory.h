@@ -5,7 +5,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The resident sizes count a page as often as it is mapped, so they show more than is held where a
 // pool of aliases is in use: see held_bytes().
@@ -28,4 +28,4 @@ VORTEX_EXPORT std::size_t held_bytes();
 // Starts a new peak from the present size. Returns false where the kernel does not let it.
 VORTEX_EXPORT bool reset_peak_resident();
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

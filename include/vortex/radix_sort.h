@@ -20,7 +20,7 @@
 #include "vortex/sort.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct RadixSortOptions {
   // 1 to 8: 2^b buckets on the first level, however few records there are; one thread fills them.
@@ -208,4 +208,4 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(VanishingArray<T>
   radix_sort(array, {.order = options.order, .stable = options.stable, .threads = options.threads});
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

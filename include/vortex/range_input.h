@@ -19,7 +19,8 @@
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace detail {
 
 // The bytes of a range's elements, in order, a block at a time.
@@ -28,7 +29,7 @@ template <typename T, typename Range>
 class RangeFill {
  public:
   template <typename R>
-  explicit RangeFill(R&& range)
+  explicit RangeFill(R&& range)  // NOLINT(bugprone-forwarding-reference-overload)
       : range_(std::forward<R>(range)),
         at_(std::ranges::begin(range_)),
         end_(std::ranges::end(range_)) {}
@@ -112,4 +113,4 @@ InputStream<T> input_from_range(BlockPool& pool, Range&& range, InputStreamOptio
       std::move(options), length_bytes);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -15,7 +15,7 @@
 #include "vortex/detail/record/key_code.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 enum class ByteOrder : std::uint8_t { kLittleEndian, kBigEndian };
 
@@ -338,4 +338,4 @@ class VORTEX_EXPORT RecordOrder {
 // The order that a format's keys give.
 VORTEX_EXPORT std::shared_ptr<const RecordOrder> order_of_format(RecordFormat format);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

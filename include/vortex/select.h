@@ -14,7 +14,8 @@
 #include "vortex/detail/record/key_source.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace detail {
 
 // Calls use() with a Selection of the records, by `key`.
@@ -110,4 +111,4 @@ void partial_sort(Range&& range, std::size_t k, KeyFunction key, SortOptions opt
                options);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -19,7 +19,7 @@
 #include "vortex/detail/record/sort_key.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct SortOptions {
   Order order = Order::kAscending;
@@ -37,8 +37,6 @@ namespace detail {
 // bytes and 8 bytes of value; `half_pairs` a key of 4 and 4 of value, and not stable.
 VORTEX_EXPORT void sort_keys_32(void* keys, std::size_t count, KeyCode code, unsigned threads);
 VORTEX_EXPORT void sort_keys_64(void* keys, std::size_t count, KeyCode code, unsigned threads);
-VORTEX_EXPORT void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable,
-                                 unsigned threads);
 VORTEX_EXPORT void sort_half_pairs(void* pairs, std::size_t count, KeyCode code, unsigned threads);
 
 template <typename T>
@@ -236,4 +234,4 @@ void sort(First, Last, KeyFunction, SortOptions = {}) {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -21,7 +21,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/memory_budget.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // How much memory this process may take: the machine's, the limit of its control group, and what
 // its own limits leave.
@@ -373,4 +373,4 @@ VORTEX_EXPORT MemoryShare take_memory_share(SortResources& resources);
 // disks of the backend start.
 VORTEX_EXPORT void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

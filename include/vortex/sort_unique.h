@@ -11,7 +11,8 @@
 #include "vortex/detail/record/key.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace detail {
 
 // Moves the first record of each key, which are in order, to the front; returns how many there are.
@@ -77,4 +78,4 @@ sort_unique(Range&& range, KeyFunction key, SortOptions options = {}) {
                      options);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

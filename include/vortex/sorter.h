@@ -17,7 +17,7 @@
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class InputStreamBase;
 
@@ -180,4 +180,4 @@ class VORTEX_EXPORT RecordSorter : private ByteSorter {
   const std::byte* data() const { return Base::bytes(); }
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class FutexMutex;
 class Reservation;
@@ -180,4 +180,4 @@ class VORTEX_EXPORT Stream {
   const std::uint64_t reserved_bytes_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -12,7 +12,7 @@
 #include "vortex/detail/stream/file_layout.h"
 #include "vortex/disk.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // How the blocks of a sequence are spread over the disks. The names are those of the options and of
 // the papers: SRM is Barve and Vitter, section 3; random cyclic allocation is SPAA, section 2.4.
@@ -101,4 +101,4 @@ class VORTEX_EXPORT StripedFile {
   std::unique_ptr<Units> units_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -21,7 +21,7 @@
 #include "vortex/error.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class PooledBlocks;
 
@@ -312,4 +312,4 @@ class VORTEX_EXPORT BucketStream final : public PooledStream {
   std::uint64_t entered_ = kNone;     // block opened by a read fault in its middle
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

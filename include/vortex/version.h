@@ -15,12 +15,12 @@
 
 // Names of the library are in the inline namespace vortex::v0. While the major version is 0, each
 // minor version may break the interface, and the soname says so.
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The version of the library that the program runs with, as the macros above give the one that it
 // was compiled with: "0.1.0". Part of vortex-streams. Thread-safe, never fails.
 VORTEX_EXPORT const char* version() noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0
 
 #endif

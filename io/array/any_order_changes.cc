@@ -11,7 +11,7 @@
 #include "vortex/fault/diagnostics.h"
 #include "vortex/pool/block_memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void AnyOrderStream::write_behind() noexcept {
   if (held_.ordered() <= kept_) return;
@@ -136,4 +136,4 @@ void AnyOrderStream::write_last_changes() noexcept {
   write_line(line.view());
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,8 @@
 
 #include "vortex/pool/block_memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::uint64_t kPageTableSpan = std::uint64_t{2} << 20;
@@ -335,4 +336,4 @@ void AnyOrderStream::reclaim_page_tables(std::uint64_t index) noexcept {
   vacate(base() + begin, static_cast<std::size_t>(end - begin));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -16,7 +16,8 @@
 #include "vortex/pool/block_memory.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // The most that one instruction touches: two places, each over the border of two blocks.
@@ -358,4 +359,4 @@ const std::byte* AnyOrderStream::home_of(const void* at) noexcept {
   return pool.aliases() ? pool.home(held->block) + offset % block_bytes_ : byte;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -21,7 +21,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // For a stream whose file may be changed.
 struct ChangeOptions {
@@ -171,4 +171,4 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   std::atomic<std::uint64_t> unused_{0};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A number for the bytes of a range: one word that changes always makes another, several changes
 // do but for one case in 2^64. Nobody but a device may write there meanwhile; a race detector does
@@ -46,4 +46,4 @@ namespace vortex::inline v0 {
   return sum;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

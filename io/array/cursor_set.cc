@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::uint64_t kNoBlock = ~std::uint64_t{0};
@@ -104,4 +105,4 @@ void CursorSet::begin(Cursor& cursor, std::uint64_t block, bool forward,
   cursor.last_step = now_;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

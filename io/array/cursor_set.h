@@ -7,7 +7,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // One walk from block to block, upwards or downwards.
 struct Cursor {
@@ -79,4 +79,4 @@ class VORTEX_EXPORT CursorSet {
   std::uint64_t now_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

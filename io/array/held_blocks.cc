@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 HeldBlocks::HeldBlocks(std::size_t capacity)
     : blocks_(capacity), table_(std::bit_ceil(2 * capacity + 2), HeldBlock::kNone) {
@@ -107,4 +107,4 @@ void HeldBlocks::rank_behind(HeldBlock& held, std::size_t count) noexcept {
   link(held, older, newer);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

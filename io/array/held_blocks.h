@@ -8,7 +8,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // One block of memory, and the block of the file that it holds.
 struct HeldBlock {
@@ -114,4 +114,4 @@ class VORTEX_EXPORT HeldBlocks {
   std::size_t ordered_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,8 @@
 
 #include "vortex/thread/steady_time.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::atomic<bool> kNever{false};
@@ -193,4 +194,4 @@ Status HeldTransfers::failed_writing(const HeldBlock& held) noexcept {
   return {held.write_error, cause_.c_str()};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -18,7 +18,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Reads and writes blocks of a file of known length that can be had at any offset, several blocks
 // by one request where they follow each other in a unit of the layout.
@@ -105,4 +105,4 @@ class VORTEX_EXPORT HeldTransfers {
   std::atomic<std::uint64_t> reread_bytes_{0};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "io/disk/request.h"
 #include "vortex/pool/block_memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void WriteBack::note_placed(HeldBlock& held) noexcept {
   held.writable = true;
@@ -90,4 +90,4 @@ void WriteBack::start_run(HeldBlock& held, bool protecting) noexcept {
   transfers_.start_writing({run.data(), count});
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

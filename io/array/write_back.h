@@ -11,7 +11,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A block is placed so that it can only be read, until a write to it faults; then it is dirty.
 // While it is written it can only be read again: the disk gets what one moment showed, and whoever
@@ -65,4 +65,4 @@ class VORTEX_EXPORT WriteBack {
   std::uint64_t clock_ = 1;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

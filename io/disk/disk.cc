@@ -10,7 +10,8 @@
 
 #include "vortex/thread/steady_time.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // A request whose attempts are interrupted so often without moving a byte will not get anywhere.
@@ -241,4 +242,4 @@ void Disk::register_memory(std::byte*, std::size_t, std::size_t) {}
 
 void Disk::unregister_memory(std::byte*) noexcept {}
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

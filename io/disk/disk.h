@@ -14,7 +14,7 @@
 #include "vortex/thread/activity.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Requests to one disk. At most `depth` are with the backend; the others wait here, and writes go
 // before reads. A backend only carries out attempts; what their results mean is decided here for
@@ -136,4 +136,4 @@ class VORTEX_EXPORT Disk {
   FutexEvent progress_;  // requests have ended
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,8 @@ void std::default_delete<vortex::Disk>::operator()(vortex::Disk* disk) const noe
   delete disk;
 }
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Enough for direct I/O to keep a solid-state disk busy.
@@ -54,4 +55,4 @@ unsigned threads_of_disk(DiskBackend backend) {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void Request::prepare_attempt() noexcept {
   attempt_.operation = operation;
@@ -38,4 +38,4 @@ Request* RequestQueue::pop() noexcept {
   return request;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

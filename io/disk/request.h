@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 enum class Operation : std::uint8_t { kRead, kWrite };
 
@@ -126,4 +126,4 @@ class RequestQueue {
   Request* last_ = nullptr;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -16,7 +16,7 @@
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 ThreadDisk::ThreadDisk(DiskOptions options) : Disk(std::move(options), 1), threads_(depth()) {
   cancel_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -141,4 +141,4 @@ void ThreadDisk::cancel_sequential() noexcept {
   if (write(cancel_event_, &one, sizeof one) < 0) errno = saved;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

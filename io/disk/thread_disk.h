@@ -11,7 +11,7 @@
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // `depth` threads (one by default) with pread and pwrite, or fewer where the system refuses them.
 // Where it refuses all, whoever submits a request carries it out, and those of others meanwhile;
@@ -57,4 +57,4 @@ class ThreadDisk final : public Disk {
   bool served_here_ = false;  // under mutex_: a thread of the program is at it
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // pwritev(2) that a race detector does not watch. What is written may be memory that a program
@@ -62,4 +63,4 @@ std::int64_t transfer_at_once(const Attempt& attempt) noexcept {
   return result;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 
 #include "io/disk/request.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Carries out the attempt with preadv or pwritev (readv or writev where the descriptor cannot seek)
 // and returns the bytes moved or a negative errno value. Keeps errno.
@@ -15,4 +15,4 @@ std::int64_t transfer(const Attempt& attempt) noexcept;
 // and does not wait for its other side to make room for all.
 std::int64_t transfer_at_once(const Attempt& attempt) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -16,7 +16,8 @@
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // The kernel's limit for one registered buffer.
@@ -385,4 +386,4 @@ void UringDisk::settle_results() noexcept {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -13,7 +13,7 @@
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Serves requests with offsets only; ThreadDisk serves descriptors that cannot seek.
 //
@@ -90,4 +90,4 @@ class UringDisk final : public Disk {
   bool listens_ = false;                    // one of them waits for new_requests_
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -24,7 +24,8 @@
 #include "vortex/os/memory.h"
 #include "vortex/os/write_signals.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // The alignment that is assumed where the file system does not tell: all of them accept it.
@@ -368,4 +369,4 @@ void BlockFile::publish(bool durable) {
   settle_name(durable);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -17,7 +17,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/in_place.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct CreateOptions {
   bool replace = true;   // an existing file of that name gives way at publish(); otherwise EEXIST
@@ -167,4 +167,4 @@ class VORTEX_EXPORT BlockFile {
   std::vector<char> given_back_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

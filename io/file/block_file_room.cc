@@ -14,7 +14,8 @@
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // The unit of stat(2)'s st_blocks, in bytes.
@@ -112,4 +113,4 @@ bool BlockFile::punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept {
                    static_cast<off_t>(bytes)) == 0;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

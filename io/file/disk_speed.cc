@@ -21,7 +21,8 @@
 #include "vortex/os/memory.h"
 #include "vortex/thread/steady_time.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -250,4 +251,4 @@ double measure_request_cost(Disk& disk, const std::string& folder,
   return std::max(of_small * more / of_bytes - static_cast<double>(small), 0.0);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kSmallestChosenBlock = std::size_t{64} << 10;
@@ -87,4 +88,4 @@ std::string direct_io_report(const BlockFile& file) {
   return file.direct_refusal().empty() ? "not asked for" : file.direct_refusal();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -13,7 +13,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Blocks of a file in any order. A touch alone reads a whole one, so they are smaller than those of
 // other streams: as small as disks read at full speed.
@@ -55,4 +55,4 @@ std::string descriptor_name(int descriptor, const std::string& name);
 // "direct I/O", or why not.
 std::string direct_io_report(const BlockFile& file);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/os/memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 #ifdef SYS_cachestat
@@ -71,4 +72,4 @@ bool PageCacheProbe::worth_reading_through(int file, std::uint64_t offset,
   return answer == Answer::kYes;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

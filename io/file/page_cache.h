@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Tells whether a range can be read at the speed of memory. Asks cachestat (Linux 6.5; well below a
 // microsecond where nothing is cached, up to 8 for a megabyte that is), which counts pages. Where
@@ -31,4 +31,4 @@ class PageCacheProbe {
   std::atomic<Method> method_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

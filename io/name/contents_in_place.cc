@@ -12,7 +12,8 @@
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kBatch = std::size_t{1} << 20;
@@ -101,4 +102,4 @@ void ContentsInPlace::settle(bool durable) const {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

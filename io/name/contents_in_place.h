@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The file keeps its place in the folder, its other names (hard links), owner and rights. The new
 // contents wait in a file without a name, so that whatever is read until then may be read from the
@@ -36,4 +36,4 @@ class ContentsInPlace {
   int file_ = -1;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,8 @@
 #include <cstring>
 #include <string_view>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr const char* kAccessList = "system.posix_acl_access";
@@ -85,4 +86,4 @@ int FileAttributes::give_to(int file) const noexcept {
   return error;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The attributes that a file passes on to the file that replaces it. Hard links cannot be passed
 // on: the file's other names keep the old contents.
@@ -32,4 +32,4 @@ class FileAttributes {
   std::vector<std::pair<std::string, std::string>> extended_;  // name, value
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,8 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::optional<std::uint64_t> free_bytes_of(const struct statvfs& status) {
@@ -38,4 +39,4 @@ std::optional<std::uint64_t> free_bytes_if_told(int file) noexcept {
   return free_bytes_of(status);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

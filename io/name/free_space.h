@@ -7,7 +7,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Bytes that unprivileged writers may still take, of the file system of a folder or of an open
 // file. None where the file system does not tell how large it is (ramfs, tmpfs without a limit,
@@ -18,4 +18,4 @@ std::optional<std::uint64_t> free_bytes_around(int file, const std::string& name
 // The same inside a fault; none, too, where the system refuses to say.
 std::optional<std::uint64_t> free_bytes_if_told(int file) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "io/name/path_names.h"
 #include "io/name/uninterrupted.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 OpenFolder::OpenFolder(const std::string& path) {
   const std::string folder = folder_of(path);
@@ -40,4 +40,4 @@ int OpenFolder::sync(int file) const noexcept {
   return synced == 0 || errno == EINVAL ? 0 : errno;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Movable; empty once it was moved from.
 class OpenFolder {
@@ -29,4 +29,4 @@ class OpenFolder {
   bool readable_ = false;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -12,7 +12,8 @@
 #include "io/name/temporary_name.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 int link_nameless(int file, int folder, const std::string& name) {
@@ -221,4 +222,4 @@ void OutputName::settle(int file, bool durable) const {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,7 @@
 #include "io/name/open_folder.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The file system has only files with names.
 class NoNamelessFile : public Error {
@@ -71,4 +71,4 @@ class OutputName {
   int creator_pid_ = -1;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

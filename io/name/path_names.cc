@@ -9,7 +9,8 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr int kMaxLinks = 40;
@@ -46,4 +47,4 @@ std::string followed_links(const std::string& path) {
   throw Error(ELOOP, "follow '" + path + "'");
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

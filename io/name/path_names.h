@@ -5,7 +5,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The folder that a path's file lies in.
 VORTEX_EXPORT std::string folder_of(const std::string& path);
@@ -19,4 +19,4 @@ std::string path_of_descriptor(int descriptor);
 // last of them; what is no regular file is left as it is. Throws Error(ELOOP).
 VORTEX_EXPORT std::string followed_links(const std::string& path);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

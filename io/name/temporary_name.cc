@@ -9,7 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::uint64_t random_bits() noexcept {
@@ -42,4 +43,4 @@ std::string temporary_name_for(std::string_view base) {
   return name;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

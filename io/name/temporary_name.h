@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A hidden name for a file that is to be `base` in the same folder, telling where it came from as
 // far as that is short: the whole may be as long as file systems allow. It ends in 64 random bits,
@@ -29,4 +29,4 @@ int take_temporary_name(std::string_view base, std::string& name, Take take) {
   return error;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

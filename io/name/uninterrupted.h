@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Repeats a call that returns 0 or sets errno: tmpfs, for one, gives up allocating when a timer's
 // signal comes.
@@ -16,4 +16,4 @@ int uninterrupted(Call call) {
   return result;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -12,7 +12,8 @@
 #include "vortex/error.h"
 #include "vortex/os/names.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::array<Named<AllocationStrategy>, 4> kNames = {{
@@ -143,4 +144,4 @@ std::vector<double> shares_that_fit(const std::vector<double>& bytes_per_s,
   return share;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

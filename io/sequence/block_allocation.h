@@ -7,7 +7,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/striped_file.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The disk of every block of one sequence, a pure function of what the constructor is given:
 // whoever reads the sequence later makes the same object instead of keeping a table.
@@ -46,4 +46,4 @@ VORTEX_EXPORT std::vector<double> shares_that_fit(const std::vector<double>& byt
                                                   const std::vector<std::uint64_t>& free_bytes,
                                                   std::uint64_t total_bytes);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 
 #include "vortex/thread/steady_time.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void BlockReads::start(PlacedRequest& read, FileLayout& layout, const Range& range,
                        std::span<const Block> blocks, Pieces* pieces, bool more_to_come) noexcept {
@@ -54,4 +54,4 @@ Status BlockReads::failed(const FileLayout& layout, const FileLayout::Place& pla
   return {error, cause_.c_str()};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

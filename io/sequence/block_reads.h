@@ -15,7 +15,7 @@
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Finds out where blocks lie and whether the page cache has them, sends the requests, waits for
 // them, counts, and says what failed. Which block is read when is decided by a reader that goes
@@ -62,4 +62,4 @@ class VORTEX_EXPORT BlockReads {
   TransferCounters counters_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

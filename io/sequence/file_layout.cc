@@ -7,7 +7,7 @@ void std::default_delete<vortex::FileLayout>::operator()(
   delete layout;
 }
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void PlacedRequest::aim(Operation operation, const FileLayout::Place& where, std::size_t begin,
                         std::size_t bytes, bool direct) noexcept {
@@ -23,4 +23,4 @@ void PlacedRequest::aim(Operation operation, const FileLayout::Place& where, std
   request.least_bytes = operation == Operation::kRead && !sequential ? bytes : 0;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -13,7 +13,7 @@
 #include "vortex/detail/stream/file_layout.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A sequence of bytes cut into units of equal size, each whole on one disk. locate(), assign() and
 // move_elsewhere() are called inside faults: no allocation, no exceptions.
@@ -106,4 +106,4 @@ struct VORTEX_EXPORT PlacedRequest {
   }
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

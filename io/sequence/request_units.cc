@@ -8,7 +8,8 @@
 #include "io/disk/request.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // From here on larger requests gain nothing on the disks we know.
@@ -73,4 +74,4 @@ void RequestUnits::cancel() noexcept {
   for (Disk* disk : layout_->disks()) disk->interrupt();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/disk.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A layout, and how many blocks of a pool one request moves: small blocks are grouped.
 class VORTEX_EXPORT RequestUnits {
@@ -64,4 +64,4 @@ class VORTEX_EXPORT RequestUnits {
   std::atomic<bool> cancelled_{false};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

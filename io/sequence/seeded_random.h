@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Sixty-four well mixed bits of `value`: the output function of splitmix64 (Steele, Lea, Flood,
 // "Fast splittable pseudorandom number generators", OOPSLA 2014).
@@ -44,4 +44,4 @@ class SeededRandom {
   std::uint64_t state_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 #include "io/disk/thread_disk.h"
 #include "vortex/disk.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 SingleFile::SingleFile(BlockFile file, Disk* disk) : file_(std::move(file)), disk_(disk) {
   if (!file_.seekable()) {
@@ -53,4 +53,4 @@ void SingleFile::cancel() noexcept {
   if (!file_.seekable()) static_cast<ThreadDisk*>(own_disk_.get())->cancel_sequential();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

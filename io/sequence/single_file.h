@@ -8,7 +8,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class VORTEX_EXPORT SingleFile final : public FileLayout {
  public:
@@ -36,4 +36,4 @@ class VORTEX_EXPORT SingleFile final : public FileLayout {
   Disk* disk_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 SpreadSequence::SpreadSequence(SlotFiles& files, BlockAllocation allocation,
                                std::uint64_t most_units)
@@ -67,4 +67,4 @@ FileLayout::Place SpreadLayout::move_elsewhere(std::uint64_t unit, std::size_t,
   return sequence_.move_elsewhere(unit) ? sequence_.locate(unit) : Place{};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

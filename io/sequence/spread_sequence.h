@@ -13,7 +13,7 @@
 #include "io/sequence/file_layout.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Where a unit lies: the number of the file, and of the slot in it.
 struct UnitPlace {
@@ -104,4 +104,4 @@ class VORTEX_EXPORT SpreadLayout : public FileLayout {
   std::uint64_t first_unit_;  // 0 where it is written
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

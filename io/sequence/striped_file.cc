@@ -14,7 +14,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 struct OpenPart {
@@ -260,4 +261,4 @@ bool StripedFile::left_out(std::size_t part) const noexcept {
   return units_->sequence().left_out(static_cast<unsigned>(part));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The counts of FileSourceStatistics or FileSinkStatistics. Counted by any thread, read by any.
 class TransferCounters {
@@ -52,4 +52,4 @@ class TransferCounters {
   Counter waited_ns_{0};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

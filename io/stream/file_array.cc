@@ -13,7 +13,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 FileReaderOptions reader_options(const FileArrayOptions& options) {
@@ -159,4 +160,4 @@ FileArrayStatistics FileArrayBase::statistics() const {
   return result;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

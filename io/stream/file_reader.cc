@@ -14,7 +14,8 @@
 #include "vortex/stream/readable_bytes.h"
 #include "vortex/stream/write_in_parts.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::size_t chosen_block_bytes(const FileLayout& layout, const FileReaderOptions& options) {
@@ -147,4 +148,4 @@ void write_from_stream(int descriptor, FileReaderBase& reader, std::uint64_t off
   write_in_parts(descriptor, reader, reader.stream().name(), reader.block_bytes(), offset, bytes);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

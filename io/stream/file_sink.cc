@@ -11,7 +11,7 @@
 #include "vortex/pool/block_counts.h"
 #include "vortex/thread/steady_time.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 std::size_t FileSink::blocks_needed(const FileSinkOptions& options, std::size_t block_bytes,
                                     std::size_t unit_bytes) {
   expect_block_count("a writer", "comeback_blocks", options.blocks_for_stream);
@@ -245,4 +245,4 @@ Status FileSink::failed(const FileLayout::Place& place, std::uint64_t offset, in
   return first_error_;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

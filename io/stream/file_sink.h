@@ -16,7 +16,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/output_stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct FileSinkOptions {
   std::size_t blocks_for_stream = 2;  // L + 1
@@ -94,4 +94,4 @@ class VORTEX_EXPORT FileSink final : public Sink {
   TransferCounters counters_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

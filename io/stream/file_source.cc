@@ -12,7 +12,7 @@
 #include "vortex/error.h"
 #include "vortex/pool/block_counts.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t FileSource::blocks_needed(const FileSourceOptions& options, std::size_t block_bytes,
                                       std::size_t unit_bytes, std::optional<std::uint64_t> length) {
@@ -176,4 +176,4 @@ Status FileSource::failed(const Slot& slot, int error) noexcept {
   return reads_.failed(units_.layout(), read.place, offset, error);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -16,7 +16,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/input_stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct FileSourceOptions {
   std::size_t blocks_for_stream = 2;  // M + 1
@@ -77,4 +77,4 @@ class VORTEX_EXPORT FileSource final : public Source {
   std::atomic<std::uint64_t> length_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/input_stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 FileSourceOptions source_options(const FileReaderOptions& options) {
@@ -115,4 +116,4 @@ std::unique_ptr<FileStream> make_file_stream(BlockPool& pool, std::unique_ptr<Fi
   return std::make_unique<ForwardFileStream>(its_source, std::move(source), for_stream);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

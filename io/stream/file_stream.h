@@ -11,7 +11,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The stream of a reader, as FileReaderBase uses it.
 class FileStream {
@@ -43,4 +43,4 @@ std::size_t file_stream_blocks(const FileReaderOptions& options, bool any_order,
 std::unique_ptr<FileStream> make_file_stream(BlockPool& pool, std::unique_ptr<FileLayout> layout,
                                              const FileReaderOptions& options, bool register_pool);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,8 @@
 #include "io/stream/file_sink.h"
 #include "vortex/detail/stream/saturating.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::size_t chosen_block_bytes(const FileWriterOptions& options) {
@@ -99,4 +100,4 @@ FileWriterStatistics FileWriterBase::statistics() const {
   return result;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -2,7 +2,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::string reread_advice(const FileSourceStatistics& reads, const AnyOrderStatistics& order,
                           std::size_t pool_bytes) {
@@ -14,4 +14,4 @@ std::string reread_advice(const FileSourceStatistics& reads, const AnyOrderStati
          "places, or go through the data fewer times";
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

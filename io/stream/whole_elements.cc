@@ -4,7 +4,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void expect_whole_elements(const std::string& name, std::uint64_t length,
                            std::size_t element_bytes) {
@@ -16,4 +16,4 @@ void expect_whole_elements(const std::string& name, std::uint64_t length,
                           " would be left out; read elements of another size, or set allow_rest");
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

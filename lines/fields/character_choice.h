@@ -7,7 +7,7 @@
 #include "lines/fields/key_locale.h"
 #include "lines/fields/key_specification.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The characters that d and i leave out, and those that f folds. Immutable.
 class CharacterChoice {
@@ -38,4 +38,4 @@ class CharacterChoice {
   std::array<char, 256> as_{};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

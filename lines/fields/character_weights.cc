@@ -10,7 +10,8 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kPiece = 1024;  // characters
@@ -186,4 +187,4 @@ bool CharacterWeights::append(std::string_view text, std::size_t rules, KeyBytes
   return true;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -14,7 +14,7 @@
 #include "lines/fields/collation_tables.h"
 #include "lines/fields/key_bytes.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What strcoll() compares of a text (CollationTables), rule by rule, with kEndOfRule in between.
 // Most characters of ASCII are simple: their weights stand one behind the other whatever is beside
@@ -125,4 +125,4 @@ class CharacterWeights {
 // cannot. Appends no NUL; the text has none.
 void append_transformed_by_libc(::locale_t locale, std::string_view text, KeyBytes& bytes);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

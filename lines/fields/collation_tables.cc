@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 template <typename T>
@@ -174,4 +175,4 @@ void CollationTables::append_run(std::size_t rule, const char* begin, std::size_
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

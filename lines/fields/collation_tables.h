@@ -9,7 +9,7 @@
 
 #include "lines/fields/key_bytes.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Stands between what two rules make of a text, and in no other place but in front of each weight
 // of a rule with positions.
@@ -84,4 +84,4 @@ class CollationTables {
 // How many rules the locale has for the order of strings; none: strcoll() is strcmp().
 std::size_t collation_rules(::locale_t locale) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

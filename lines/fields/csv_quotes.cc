@@ -6,7 +6,8 @@
 #include <emmintrin.h>
 #endif
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // The place of either byte at or behind `at`, or the end. What is looked for lies close: a call of
@@ -77,4 +78,4 @@ std::size_t CsvRecordScan::find_end(std::string_view text, bool ends) noexcept {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What the quotes in a record of CSV are that RFC 4180 does not allow.
 enum class InvalidQuote : unsigned char {
@@ -58,4 +58,4 @@ class CsvRecordScan {
   std::size_t invalid_at_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

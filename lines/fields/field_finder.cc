@@ -5,7 +5,8 @@
 
 #include "lines/fields/csv_quotes.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // The place of `c` at or behind `at`, or the end.
@@ -126,4 +127,4 @@ std::string_view CsvFields::take_field(std::string_view record, std::size_t& at,
   return scratch.view();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "lines/fields/key_locale.h"
 #include "lines/fields/key_specification.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Finds the bytes that a specification means. Any number of threads may call it.
 class FieldFinder {
@@ -79,4 +79,4 @@ class CsvFields : public FieldFinder {
   const char separator_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

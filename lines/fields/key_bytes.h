@@ -11,7 +11,7 @@
 
 #include "lines/fields/key_room.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A string that grows, or a fixed room: keys of long records are made where the sort has memory for
 // them, and take none besides.
@@ -76,4 +76,4 @@ class KeyBytes {
   std::size_t room_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 KeyLocale::KeyLocale(const std::string& name)
     : locale_(newlocale(LC_ALL_MASK, name.c_str(), nullptr)) {
@@ -58,4 +58,4 @@ std::string_view KeyLocale::without_leading_blanks(std::string_view text) const 
   return text.substr(blanks);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

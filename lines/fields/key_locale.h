@@ -12,7 +12,7 @@
 
 #include "lines/fields/character_weights.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // One locale, read once: nothing here depends on what the program has set. Immutable; any number of
 // threads may use it. Characters are bytes, as in GNU sort.
@@ -76,4 +76,4 @@ class KeyLocale {
   mutable std::optional<CharacterWeights> weights_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

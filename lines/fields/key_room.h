@@ -5,7 +5,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The sort catches it, and looks for more room.
 class KeyRoomFull : public Error {
@@ -13,4 +13,4 @@ class KeyRoomFull : public Error {
   KeyRoomFull() : Error(EMSGSIZE, "a key is longer than the memory has room for") {}
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,8 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const char* reason) {
@@ -155,4 +156,4 @@ std::vector<KeySpecification> complete_keys(std::span<const KeySpecification> ke
   return complete;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The letters behind a key.
 struct KeyFlags {
@@ -55,4 +55,4 @@ KeyFlags parse_key_flags(std::string_view letters);
 std::vector<KeySpecification> complete_keys(std::span<const KeySpecification> keys,
                                             const KeyFlags& for_all);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

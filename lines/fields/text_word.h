@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 template <typename Word>
 Word load_word(const char* from) noexcept {
@@ -37,4 +37,4 @@ inline std::uint64_t load_short(const char* from, std::size_t bytes) noexcept {
   return word;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Descriptors that are left to others: a folder of runs takes four.
@@ -127,4 +128,4 @@ std::uint64_t InputMerge::records() const noexcept {
   return records;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

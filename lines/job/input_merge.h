@@ -21,7 +21,7 @@
 #include "lines/text/text_cursor.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Merges some inputs: from one on as many as there is memory for, and descriptors. What is short is
 // read at once and closed, so that a merge of many such inputs takes few descriptors.
@@ -86,4 +86,4 @@ class MergePiece {
   bool more_ = true;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -12,7 +12,8 @@
 #include "vortex/guarded.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // A key of a long record that is longer is not made beside the memory.
@@ -329,4 +330,4 @@ void LineJob::end_forming(bool slowly) {
   runs_->reduce_to_one_merge(slowly && context_.shares_memory());
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

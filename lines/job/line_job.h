@@ -29,7 +29,7 @@
 #include "vortex/thread/background_task.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A record that the memory has no room for. The message says no more about where it came from.
 class RecordTooLong : public Error {
@@ -178,4 +178,4 @@ class LineLending {
   LineJob& job_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

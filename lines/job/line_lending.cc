@@ -9,7 +9,8 @@
 #include "lines/job/line_job.h"
 #include "vortex/os/memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kAllBlocks = std::numeric_limits<std::size_t>::max();
@@ -96,4 +97,4 @@ void LineJob::give_arena_back(std::string_view kept) noexcept {
 
 void LineJob::forget_arena() noexcept { memory_.reset(); }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,8 @@
 #include "sort/merge/prefetch_kind.h"
 #include "vortex/detail/stream/saturating.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Blocks that a merge reads ahead: two of each disk and these at least, or it would wait; and no
@@ -137,4 +138,4 @@ std::uint64_t LinePlan::bytes_beside_inputs(const MergedInput& together) const {
   return left - std::min(together.short_bytes, left / 4 * 3);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -17,7 +17,8 @@
 #include "vortex/os/map_budget.h"
 #include "vortex/os/reservation.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::uint64_t kMinMemoryBytes = std::uint64_t{1} << 20;
@@ -324,4 +325,4 @@ unsigned LinePlan::writers_at_once() const {
       std::clamp<std::size_t>(forming_blocks / of_one, 1, std::max(threads, 1U)));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

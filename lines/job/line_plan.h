@@ -11,7 +11,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What a merge is to read.
 struct LineMergeSize {
@@ -106,4 +106,4 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
 // The same with the resources of a sort, whose disks may be measured.
 LinePlan plan_lines(const SortContext& context, std::optional<std::uint64_t> bytes);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

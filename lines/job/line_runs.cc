@@ -11,7 +11,8 @@
 #include "sort/merge/running_merge.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // A part of a merge that has less text is not worth a thread.
@@ -141,4 +142,4 @@ std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) 
   return merges;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

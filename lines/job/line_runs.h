@@ -21,7 +21,7 @@
 #include "vortex/sort_resources.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The merge of a part of some runs, and what it reads them with. What the runs take on the disks is
 // given back as it goes.
@@ -119,4 +119,4 @@ void for_each_record(Cursor& cursor, const Use& use, const Told& told) {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -30,7 +30,8 @@
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // A record with its key and lengths takes so many times the bytes of its text at most, but for a
@@ -476,4 +477,4 @@ LineSortReport sort_lines(const LineSortOptions& options) {
   return sort_lines(options, small.begun());
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

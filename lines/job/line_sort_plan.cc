@@ -8,7 +8,7 @@
 #include "sort/plan/plan_text.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 LineSortPlan plan_line_sort(const LineSortOptions& options) {
   const LineInputs inputs(options);
@@ -59,4 +59,4 @@ std::string to_string(const LineSortPlan& plan) {
   return text.str();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -13,7 +13,7 @@
 #include "vortex/guarded.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 class LineSorter::Impl {
  public:
   Impl(LineOrder order, const SortResources& resources)
@@ -172,4 +172,4 @@ bool LineSorter::next(std::string_view& record) { return impl_->next(record); }
 std::uint64_t LineSorter::records() const noexcept { return impl_->records(); }
 RunCounts LineSorter::counts() const noexcept { return impl_->counts(); }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

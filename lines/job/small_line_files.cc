@@ -15,7 +15,8 @@
 #include "vortex/os/memory.h"
 #include "vortex/thread/steady_time.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kBatchRecords = 1024;
@@ -266,4 +267,4 @@ BegunFiles SmallLineFiles::begun() {
   return begun;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

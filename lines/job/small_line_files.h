@@ -15,7 +15,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Reads all inputs into one piece of memory with plain calls, sorts them there, and writes them
 // with one call: no thread is started, no pool, no stream and no ring is made, which take longer
@@ -76,4 +76,4 @@ class VORTEX_EXPORT SmallLineFiles {
 // sort_lines() with what has been begun.
 VORTEX_EXPORT LineSortReport sort_lines(const LineSortOptions& options, BegunFiles begun);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

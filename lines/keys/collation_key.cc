@@ -7,7 +7,7 @@
 #include "lines/fields/character_weights.h"
 #include "lines/keys/collation_pieces.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t append_transformed(const KeyLocale& locale, std::string_view text, KeyBytes& bytes) {
   text = text.substr(0, text.find('\0'));
@@ -63,4 +63,4 @@ int CollationKey::compare(std::string_view a, std::string_view b,
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 #include "lines/fields/key_locale.h"
 #include "lines/keys/field_encoder.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What strcoll() compares of the text, NUL by NUL, as GNU sort does: empty text comes first, text
 // that differs from it only in what the locale ignores behind it.
@@ -31,4 +31,4 @@ class CollationKey : public FieldEncoder {
 // how many bytes of `text` that was. Throws Error when the locale cannot.
 std::size_t append_transformed(const KeyLocale& locale, std::string_view text, KeyBytes& bytes);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

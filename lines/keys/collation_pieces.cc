@@ -5,7 +5,7 @@
 #include "lines/fields/key_bytes.h"
 #include "lines/keys/collation_key.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 CollationPieces::CollationPieces(const KeyLocale& locale, std::string_view field,
                                  const CharacterChoice& choice)
@@ -89,4 +89,4 @@ std::string_view CollationPieces::end_text() noexcept {
   return {"\0\2", 2};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -12,7 +12,7 @@
 #include "lines/fields/character_weights.h"
 #include "lines/fields/key_locale.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What CollationKey::append() makes of the characters of a field that count, in pieces that need no
 // memory: rule after rule over simple characters. A part between NULs that has others is made as a
@@ -57,4 +57,4 @@ class CollationPieces {
       piece_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,8 @@
 #include "lines/keys/text_key.h"
 #include "lines/keys/version_key.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Letters that contradict each other have been refused; R wins over V as in GNU sort.
@@ -202,4 +203,4 @@ int ComposedKey::compare_made(const Part& part, std::string_view a, std::string_
   return of_a.view().compare(of_b.view());
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -18,7 +18,7 @@
 #include "lines/keys/random_key.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // For each record, the bytes of its fields as their encoders write them, those of descending keys
 // inverted. In a locale a key is several times as long as its text, and mostly the first rule of
@@ -71,4 +71,4 @@ class ComposedKey : public RecordKeys {
   bool chooses_ = false;                      // fields are copied without what does not count
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

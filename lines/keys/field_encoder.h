@@ -5,7 +5,7 @@
 
 #include "lines/fields/key_bytes.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Appends for each field bytes that are ordered as the fields are to be. Two fields that count as
 // equal give the same bytes, and what one gives never begins what another gives: so the bytes of
@@ -23,4 +23,4 @@ class FieldEncoder {
   FieldEncoder& operator=(const FieldEncoder&) = default;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,8 @@
 #include <cstring>
 #include <limits>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // The first byte of a key: some values come before the numbers.
@@ -61,4 +62,4 @@ void FloatKey::append(std::string_view field, KeyBytes& bytes) const {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -4,7 +4,7 @@
 #include "lines/fields/key_locale.h"
 #include "lines/keys/field_encoder.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // -g: what is no number comes first, then NaNs in the order of their bytes in memory, then -inf to
 // +inf; -0 and 0 are equal. GNU sort 9.1 also compares the bytes behind a NaN, which are undefined.
@@ -17,4 +17,4 @@ class FloatKey : public FieldEncoder {
   const KeyLocale& locale_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

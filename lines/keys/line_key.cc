@@ -11,7 +11,8 @@
 #include "lines/keys/composed_key.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 KeySpecification parse_column(const std::string& text) {
@@ -62,4 +63,4 @@ LineOrder line_order(const LineKeyOptions& options) {
   return order;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

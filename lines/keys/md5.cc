@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kBlockBytes = 64;
@@ -86,4 +87,4 @@ Md5Digest md5(std::string_view text) noexcept {
   return digest;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string_view>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 using Md5Digest = std::array<unsigned char, 16>;
 
 Md5Digest md5(std::string_view text) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void MonthKey::append(std::string_view field, KeyBytes& bytes) const {
   field = locale_.without_leading_blanks(field);
@@ -18,4 +18,4 @@ void MonthKey::append(std::string_view field, KeyBytes& bytes) const {
   bytes += number;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

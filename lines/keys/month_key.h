@@ -4,7 +4,7 @@
 #include "lines/fields/key_locale.h"
 #include "lines/keys/field_encoder.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // -M: one byte, 0 for what does not begin, behind blanks, with the short name of a month in the
 // locale, in letters of either case.
@@ -17,4 +17,4 @@ class MonthKey : public FieldEncoder {
   const KeyLocale& locale_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,8 @@
 
 #include "lines/fields/text_word.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr unsigned char kZero = 0x80;
@@ -215,4 +216,4 @@ void HumanNumberKey::append(std::string_view field, KeyBytes& bytes) const {
   number_.append(field, bytes);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -4,7 +4,7 @@
 #include "lines/fields/key_locale.h"
 #include "lines/keys/field_encoder.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // -n: blanks, a minus, digits with the locale's separators among them, a decimal point, digits.
 // A text that is no number counts as 0; the rest of a text behind a number does not count.
@@ -32,4 +32,4 @@ class HumanNumberKey : public FieldEncoder {
   const NumberKey number_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 #include "lines/fields/character_weights.h"
 #include "lines/keys/md5.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void RandomKey::append(std::string_view field, KeyBytes& bytes) const {
   // What is hashed stands where the key will be.
@@ -30,4 +30,4 @@ void RandomKey::append(std::string_view field, KeyBytes& bytes) const {
   bytes += std::string_view(reinterpret_cast<const char*>(digest.data()), digest.size());
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

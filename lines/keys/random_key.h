@@ -6,7 +6,7 @@
 #include "lines/fields/key_locale.h"
 #include "lines/keys/field_encoder.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // -R: the MD5 of the seed and the text, so that equal keys stay together and the same seed gives
 // the order that GNU sort gives: in all locales but "C" that of the text as strxfrm() transforms
@@ -23,4 +23,4 @@ class RandomKey : public FieldEncoder {
   const Seed seed_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

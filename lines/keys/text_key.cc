@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void TextKey::append(std::string_view field, KeyBytes& bytes) const {
   for (;;) {
@@ -16,4 +16,4 @@ void TextKey::append(std::string_view field, KeyBytes& bytes) const {
   bytes += '\0';
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -3,7 +3,7 @@
 
 #include "lines/keys/field_encoder.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The bytes themselves, with a 1 behind each NUL, and two NULs at the end.
 class TextKey : public FieldEncoder {
@@ -11,4 +11,4 @@ class TextKey : public FieldEncoder {
   void append(std::string_view field, KeyBytes& bytes) const override;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

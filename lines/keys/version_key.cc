@@ -3,7 +3,8 @@
 #include <array>
 #include <cstddef>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
@@ -96,4 +97,4 @@ void VersionKey::append(std::string_view field, KeyBytes& bytes) const {
   append_parts(field, bytes);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -3,7 +3,7 @@
 
 #include "lines/keys/field_encoder.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // -V, as coreutils 9 orders names of files: digits count as numbers, a tilde comes before
 // everything, the end of the name included, letters come before other bytes; endings of files
@@ -13,4 +13,4 @@ class VersionKey : public FieldEncoder {
   void append(std::string_view field, KeyBytes& bytes) const override;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void ArenaPart::measure() noexcept {
   ArenaCursor cursor(index_, order_);
@@ -40,4 +40,4 @@ std::vector<std::unique_ptr<ArenaPart>> divide_arena(const LineArena& arena, uns
   return all;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,7 @@
 #include "lines/record/stored_record.h"
 #include "vortex/detail/array/thread_team.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The records of a part, in order. Read by one thread at a time, as a RunMerge is.
 class ArenaPart {
@@ -46,4 +46,4 @@ std::vector<std::unique_ptr<ArenaPart>> divide_arena(const LineArena& arena, uns
                                                      std::uint64_t least_bytes,
                                                      detail::ThreadTeam& team);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

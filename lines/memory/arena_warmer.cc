@@ -6,7 +6,8 @@
 
 #include "vortex/os/memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // A huge page at a time.
@@ -95,4 +96,4 @@ void ArenaWarmer::run() {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

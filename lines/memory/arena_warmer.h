@@ -8,7 +8,7 @@
 #include "vortex/thread/background_task.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Goes ahead of what fills an arena from both ends, as far as that has come already and no further
 // than 64 MiB: the kernel clears memory when it is first touched, which takes a good part of the
@@ -54,4 +54,4 @@ class ArenaWarmer {
   BackgroundTask task_;  // the first to go
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

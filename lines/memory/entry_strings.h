@@ -10,7 +10,7 @@
 #include "lines/record/key_chunk.h"
 #include "lines/record/stored_record.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class StoredStrings {
  public:
@@ -46,4 +46,4 @@ class ViewedStrings {
   std::span<const std::string_view> records_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,8 @@
 #include "vortex/os/memory.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::ptrdiff_t kAhead = 12;  // records whose bytes are asked for
@@ -121,4 +122,4 @@ bool LineArena::drop_equal() noexcept {
   return true;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,7 @@
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Of memory: small ones where most of it stays untouched.
 enum class PageKind : std::uint8_t { kSmall, kHuge };
@@ -133,4 +133,4 @@ class ArenaCursor {
   std::uint64_t count_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

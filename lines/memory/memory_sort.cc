@@ -7,7 +7,7 @@
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t sort_lines_in_memory(std::span<std::string_view> records, const LineOrder& order,
                                  unsigned threads) {
@@ -33,4 +33,4 @@ std::size_t sort_lines_in_memory(std::span<std::string_view> records, const Line
   return sorted.size();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,8 @@
 
 #include "lines/record/key_chunk.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // A table that the cache of a core holds, and no more than a part in 64 of the records' memory.
@@ -69,4 +70,4 @@ void RecentKeys::forget() noexcept {
   slot_ = nullptr;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

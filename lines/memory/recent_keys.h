@@ -9,7 +9,7 @@
 #include "lines/memory/string_sort.h"
 #include "lines/record/stored_record.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A hash table in which a later key replaces one with the same place: it finds many of the equal
 // keys, and a sort finds the others. Where few are equal it looks at a few keys now and then only.
@@ -58,4 +58,4 @@ class RecentKeys {
   std::uint64_t skip_ = 0;  // so many keys are not looked at
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

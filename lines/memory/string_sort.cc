@@ -10,7 +10,8 @@
 #include "lines/record/whole_key.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Sorting fewer entries by comparing whole strings costs less than a pass over their chunks.
@@ -391,4 +392,4 @@ void sort_views(std::span<IndexEntry> index, std::span<const std::string_view> k
   sort.sort(index);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

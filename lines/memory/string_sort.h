@@ -10,7 +10,7 @@
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/record/key.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The first chunk of a record's key, turned round where the order is, and where the record is: for
 // stored records its address, for views its number. Places ascend with the order of the input.
@@ -54,4 +54,4 @@ void sort_views(std::span<IndexEntry> index, std::span<const std::string_view> k
                 std::span<const std::string_view> records, const StoredOrder& order,
                 detail::ThreadTeam& team);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

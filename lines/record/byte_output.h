@@ -12,7 +12,7 @@
 #include "lines/record/stored_record.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Never goes back, and never touches a block before the one in front of it is full, however long
 // what is written. Write inside guarded().
@@ -107,4 +107,4 @@ class FramedOutput {
   char delimiter_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,8 @@
 #include <emmintrin.h>
 #endif
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Calls `use` for each place of the byte in [begin, end), from the first on, until it returns
@@ -137,4 +138,4 @@ std::uint64_t longest_record(const RecordFraming& framing) noexcept {
              : std::numeric_limits<std::uint64_t>::max();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "lines/fields/csv_quotes.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The records that were found in a text.
 struct FramedRecords {
@@ -48,4 +48,4 @@ inline std::size_t framing_bytes(const RecordFraming& framing) noexcept {
   return 0;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 
 #include "lines/fields/text_word.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A chunk of a string: seven of its bytes, big-endian, and in the lowest byte how many there are, 8
 // if more follow. The order of two strings is that of their first chunks that differ, the shorter
@@ -61,4 +61,4 @@ inline std::uint64_t differing_chunk(std::string_view a, std::string_view b,
   return shorter == 0 ? 0 : (shorter - 1) / kChunkBytes;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 RecordFraming::RecordFraming(Kind kind, char delimiter, LengthFunction length)
     : kind_(kind), delimiter_(delimiter), length_(std::move(length)) {}
@@ -63,4 +63,4 @@ void KeyBatch::clear() noexcept {
   ends_.clear();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void make_keys(const RecordKeys& keys, std::span<const std::string_view> records, KeyBatch& batch) {
   batch.clear();
@@ -24,4 +24,4 @@ std::size_t records_together(std::span<const std::string_view> records) noexcept
   return together;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

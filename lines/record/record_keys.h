@@ -7,7 +7,7 @@
 
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Leaves the keys of these records in `batch`, and no others. Throws Error(EINVAL) when it is not
 // one for each record, and what `keys` throws.
@@ -19,4 +19,4 @@ inline constexpr std::size_t kLongRecord = std::size_t{8} << 10;
 // How many of the first records have their keys made together; 0: the first one is long.
 std::size_t records_together(std::span<const std::string_view> records) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,7 @@
 #include "lines/record/whole_key.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A length in one byte where it is less than 255, else in nine.
 inline constexpr std::size_t kMaxLengthBytes = 1 + sizeof(std::uint64_t);
@@ -172,4 +172,4 @@ inline Difference difference(const StoredRecord& a, const StoredRecord& b, const
   return {chunk, order_chunk(a, order, chunk) < order_chunk(b, order, chunk) ? -1 : 1};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -2,7 +2,8 @@
 
 #include <cstddef>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // The room of longer ones is given back, for it is beside the memory of the sort.
@@ -48,4 +49,4 @@ int compare_made_keys(std::string_view a, std::string_view b, const RecordKeys& 
   return of_a.compare(of_b);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

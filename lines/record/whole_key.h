@@ -6,7 +6,7 @@
 
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Room for the whole keys of one order.
 class WholeKey {
@@ -28,4 +28,4 @@ int compare_whole_keys(std::string_view a, std::string_view b, const RecordKeys&
 // The same by keys that are made, as RecordKeys does it by itself.
 int compare_made_keys(std::string_view a, std::string_view b, const RecordKeys& keys);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 StoredOrder forecast_order(const StoredOrder& order) noexcept {
   StoredOrder result = order;
@@ -125,4 +125,4 @@ bool ForecastCursor::advance() {
   return true;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 
 #include "lines/record/stored_record.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // For each block of a run what orders the record in front of the first one that reaches into it:
 // when a merge has used that record up, it goes to the next one, and touches its blocks.
@@ -111,4 +111,4 @@ class ForecastCursor {
   std::uint64_t in_common_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,8 @@
 #include <lz4.h>
 #endif
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // In the length of a chunk: it lies there as it was.
@@ -171,4 +172,4 @@ std::size_t BlockPacker::unpack_chunk(const Chunk& chunk, const std::byte* from,
   return chunk.packed;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

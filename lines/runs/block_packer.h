@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Compresses blocks with LZ4, a chunk at a time, so that it needs no second block. A packed block
 // has its chunks one behind the other, each compressed if that saves a sixteenth of it, then the
@@ -54,4 +54,4 @@ class BlockPacker {
   std::vector<std::uint32_t> lengths_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -12,7 +12,7 @@
 #include "lines/record/stored_record.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A loser tree over cursors whose records are compared by offset-value codes (Conner 1977; the
 // longest common prefixes of Ng and Kakehi's merge are the same with single bytes). Each record in
@@ -159,4 +159,4 @@ class LineMerge {
   bool fresh_ = true;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

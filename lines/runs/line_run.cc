@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::uint64_t kMaxMarks = 512;
@@ -164,4 +165,4 @@ void RunCursor::touch_blocks() noexcept {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

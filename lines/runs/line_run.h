@@ -21,7 +21,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A place of a run, between two of its records: how much of the run lies in front of it.
 struct RunMark {
@@ -158,4 +158,4 @@ class RunCursor {
   RunRecordReader record_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -13,7 +13,8 @@
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // A long record takes at least this share of the memory; the places of all of them take no more.
@@ -312,4 +313,4 @@ int KeysOfLongLines::compare_whole(std::string_view a, std::string_view b) const
   return order;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

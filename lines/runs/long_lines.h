@@ -17,7 +17,7 @@
 #include "sort/runs/sort_watch.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Records that are longer than a part of the memory. A merge holds the longest record of each of
 // its runs at a time, so few runs with such records could be merged: these are written to a file
@@ -147,4 +147,4 @@ class KeysOfLongLines final : public RecordKeys {
   const std::optional<LongLines>& lines_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

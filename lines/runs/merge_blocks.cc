@@ -9,7 +9,7 @@
 #include "lines/runs/line_merge.h"
 #include "lines/runs/packed_run.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& part,
                                 BlockPacker& packer) {
@@ -62,4 +62,4 @@ std::unique_ptr<OrderOfNeed> order_of_need(const std::vector<LineRun>& runs, con
   return std::make_unique<KnownOrder>(std::move(needed));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,7 @@
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/order_of_need.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What a merge of the part reads of each run. The slots of its blocks are given back, but those of
 // blocks that a part begins or ends in, which may be another part's, too. Runs and packer outlive
@@ -24,4 +24,4 @@ std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& par
 std::unique_ptr<OrderOfNeed> order_of_need(const std::vector<LineRun>& runs, const MergePart& part,
                                            const StoredOrder& order);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

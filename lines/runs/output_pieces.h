@@ -7,7 +7,7 @@
 #include "lines/record/byte_output.h"
 #include "lines/record/stored_record.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What a cursor gives, in pieces: a writer's array has room for a part of the output where address
 // space is short. Records that are there many times come some at a time.
@@ -49,4 +49,4 @@ class OutputPieces {
   bool more_ = true;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -2,7 +2,8 @@
 
 #include "vortex/thread/steady_time.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Packing that saves less than an eighth is not worth its time.
@@ -63,4 +64,4 @@ std::size_t UnpackingLayout::unpack(std::uint64_t unit, std::byte* begin,
   return blocks_.packed(first_block_ + unit) != 0 ? packer_.unpack(begin, packed) : packed;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

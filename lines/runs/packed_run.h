@@ -9,7 +9,7 @@
 #include "sort/runs/run_store.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Decides which blocks of the runs of a sort are packed, and packs them. A disk is slow if its
 // writer waited longer for it, for each byte of the run before, than packing one takes: that is
@@ -92,4 +92,4 @@ class UnpackingLayout final : public RunLayout {
   const std::uint64_t first_block_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -13,7 +13,8 @@
 #include "lines/runs/run_record.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kScanBytes = std::size_t{256} << 10;
@@ -276,4 +277,4 @@ std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const Store
   return result;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

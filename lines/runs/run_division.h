@@ -7,7 +7,7 @@
 #include "lines/record/stored_record.h"
 #include "lines/runs/line_run.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A part of what a merge gives, of consecutive records.
 struct MergePart {
@@ -34,4 +34,4 @@ inline constexpr std::uint64_t kMaxDividedRecord = std::uint64_t{64} << 10;
 std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const StoredOrder& order,
                                    unsigned parts, std::uint64_t least_bytes);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

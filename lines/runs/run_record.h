@@ -10,7 +10,7 @@
 #include "lines/record/key_chunk.h"
 #include "lines/record/stored_record.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Longer keys are stored whole, and so are those behind them.
 inline constexpr std::size_t kMaxSharingKey = 1024;
@@ -107,4 +107,4 @@ class RunRecordReader {
   char key_[kMaxSharingKey];  // of the last record, if that lacked a part
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,8 @@
 #include "lines/record/record_keys.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // The first batch is small, since many inputs may be open at once.
@@ -233,4 +234,4 @@ std::string FramedInput::at_place(std::uint64_t record, std::uint64_t offset) co
          std::to_string(offset) + ", ";
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

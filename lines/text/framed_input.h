@@ -18,7 +18,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Room in which a record that crosses the border of a piece is put together: `bytes` at least, of
 // which the first are a copy of `so_far`, which is what the call before returned or lies elsewhere.
@@ -97,4 +97,4 @@ class FramedInput {
   std::uint64_t lines_ = 0;  // in front of the batch, where invalid quotes are refused
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

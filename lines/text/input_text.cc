@@ -15,7 +15,8 @@
 #include "vortex/error.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kLeastFirst = 4;
@@ -144,4 +145,4 @@ void InputText::expect_whole() const {
                            " long when it was opened");
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

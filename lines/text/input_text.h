@@ -17,7 +17,7 @@
 #include "lines/text/text_source.h"
 #include "vortex/block_pool.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // How an input is read that has more text than is worth plain calls: ahead, into blocks of a pool.
 // The pool and the disk outlive it.
@@ -78,4 +78,4 @@ class InputText final : public TextSource {
   bool blocks_ended_ = false;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -13,7 +13,8 @@
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
@@ -81,4 +82,4 @@ std::optional<LineDisorder> check_lines(const LineSortOptions& options, LineSort
   return std::nullopt;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

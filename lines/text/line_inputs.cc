@@ -13,7 +13,8 @@
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kLargeBuffer = std::size_t{256} << 10;
@@ -123,4 +124,4 @@ std::unique_ptr<InputText> LineInputs::open(std::size_t index, std::size_t buffe
   return std::make_unique<InputText>(std::move(file), buffer_bytes, std::move(blocks), stop_);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

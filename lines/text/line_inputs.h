@@ -18,7 +18,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // They are looked at when this is made, and each is opened when its turn comes, so that any number
 // of them takes few descriptors. One thread at a time.
@@ -67,4 +67,4 @@ class LineInputs {
   std::map<std::size_t, BlockFile> begun_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,8 @@
 #include "vortex/os/memory.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // A room takes this share of the address space that is left: each input has several rooms.
@@ -81,4 +82,4 @@ void LongRoom::swap(LongRoom& other) noexcept {
   std::swap(capacity_, other.capacity_);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

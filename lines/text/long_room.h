@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The bytes that rooms may take together. One thread at a time.
 class LongRoomBudget {
@@ -55,4 +55,4 @@ class LongRoom {
   std::uint64_t capacity_ = 0;  // bytes that are mapped
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 StopSignal::~StopSignal() {
   on_stop_.reset();
@@ -32,4 +32,4 @@ void StopSignal::expect_going() const {
   if (stop_.stop_requested()) throw Error(ECANCELED, kSortInterrupted);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

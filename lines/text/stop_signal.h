@@ -5,7 +5,7 @@
 #include <optional>
 #include <stop_token>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Wakes those who wait for a descriptor of their own and for this one (poll(2)). One thread at a
 // time waits; any thread may request the stop.
@@ -29,4 +29,4 @@ class StopSignal {
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "lines/record/record_keys.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 TextCursor::TextCursor(FramedInput& input, const LineSortOptions& options, LongRoomBudget& budget,
                        UseHeader use_header)
@@ -106,4 +106,4 @@ bool TextCursor::advance() {
   return true;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -13,7 +13,7 @@
 #include "lines/text/long_room.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Goes through an input, with the keys of its records. Outside guarded(), as the input.
 class TextCursor {
@@ -76,4 +76,4 @@ class TextCursor {
   std::uint64_t next_offset_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

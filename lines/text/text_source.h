@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A text, a piece at a time. One thread at a time; after an exception it can only be destroyed.
 class TextSource {
@@ -15,4 +15,4 @@ class TextSource {
   virtual std::string_view next() = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

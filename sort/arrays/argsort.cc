@@ -8,7 +8,8 @@
 
 #include "sort/arrays/place_engine.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // Where the places of an argsort go. 64 bits hold the words that are sorted, too.
@@ -71,4 +72,4 @@ void argsort_64(const KeySource& keys, std::size_t count, void* places, unsigned
   argsort(keys, count, static_cast<std::uint64_t*>(places), threads);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -7,7 +7,8 @@
 #include "sort/arrays/scratch.h"
 #include "sort/arrays/shares.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // Copies bytes [begin, end) of the chunks, as one array, to `together` or from there.
@@ -54,4 +55,4 @@ void sort_joined(std::span<const WholeChunk> chunks, unsigned threads,
   copy(true);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

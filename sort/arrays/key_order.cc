@@ -6,7 +6,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // Sorts pairs of a key and a place by both; they come in the order of their places.
@@ -88,4 +89,4 @@ void settle_ties(const KeySource& keys, std::uint64_t* words, std::size_t count,
   }
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

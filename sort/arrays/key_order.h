@@ -12,7 +12,7 @@
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/key_source.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Calls body(bits, begin, size) for blocks of keys [begin, end).
 template <typename Body>
@@ -85,4 +85,4 @@ KeyExtent extent_of(const KeySource& keys, Shares& shares);
 void settle_ties(const KeySource& keys, std::uint64_t* words, std::size_t count,
                  const KeyWords& form, std::vector<Pair64>& group);
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

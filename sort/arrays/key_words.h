@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // What keys lie between, both included.
 struct KeyExtent {
@@ -62,4 +62,4 @@ class KeyWords {
   int dropped_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -10,7 +10,7 @@
 #include "sort/arrays/key_order.h"
 #include "vortex/detail/record/key_source.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Keeps the `wanted` least of the keys that pass by, equal ones by their places: those below a
 // bound are collected, and when their room is full, the bound sinks to the greatest of the least.
@@ -86,4 +86,4 @@ class LeastKeys {
   bool bounded_ = false;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -13,7 +13,8 @@
 #include "sort/arrays/scratch.h"
 #include "sort/memory/index_sort.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // So few are looked at all together.
@@ -189,4 +190,4 @@ NthKey nth_key(const KeySource& keys, std::size_t nth, Shares& shares) {
   return nth_by_bytes(keys, nth, shares);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

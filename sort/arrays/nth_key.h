@@ -7,7 +7,7 @@
 #include "sort/arrays/shares.h"
 #include "vortex/detail/record/key_source.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 struct NthKey {
   std::uint64_t bits;
@@ -21,4 +21,4 @@ struct NthKey {
 // 2^18; throws std::bad_alloc.
 NthKey nth_key(const KeySource& keys, std::size_t nth, Shares& shares);
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

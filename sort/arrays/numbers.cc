@@ -7,7 +7,8 @@
 #include "vortex/detail/array/cpu.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // A type that says how numbers are encoded.
@@ -171,4 +172,4 @@ void sort_numbers(void* numbers, const NumberForm& form, std::size_t count, unsi
   }
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

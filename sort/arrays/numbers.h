@@ -7,7 +7,7 @@
 #include "vortex/detail/record/key_source.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The inverse of keys_of_numbers(): puts the numbers that have these bits to numbers[begin] and
 // behind.
@@ -23,4 +23,4 @@ std::size_t skip_not_less(const void* numbers, const NumberForm& form, std::size
 VORTEX_EXPORT void sort_numbers(void* numbers, const NumberForm& form, std::size_t count,
                                 unsigned threads);
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -10,7 +10,7 @@
 #include "sort/arrays/rows.h"
 #include "vortex/detail/record/key_source.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The places of rows [begin, end) whose keys are such, a block at a time.
 template <typename Such>
@@ -73,4 +73,4 @@ inline void partition_rows(const Rows& rows, std::size_t count, const KeySource&
   exchange(greater, equal);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

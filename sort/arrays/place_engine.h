@@ -14,7 +14,7 @@
 #include "vortex/detail/record/key_source.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Sorts keys with their places and hands them to `sink`:
 //   room()                      room for as many words as there are keys, where they are sorted
@@ -140,4 +140,4 @@ class PlaceEngine {
   Sink& sink_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

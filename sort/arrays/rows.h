@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // As many bytes as a type, moved together.
 template <std::size_t kBytes>
@@ -98,4 +98,4 @@ class Rows {
   std::size_t bytes_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

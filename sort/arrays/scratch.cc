@@ -4,7 +4,8 @@
 
 #include <new>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 constexpr std::align_val_t kHugePage{std::size_t{2} << 20};
@@ -25,4 +26,4 @@ ScratchMemory::~ScratchMemory() {
   if (large_ != nullptr) ::operator delete(large_, kHugePage);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -7,7 +7,7 @@
 #include "vortex/detail/radix/kept_memory.h"
 #include "vortex/detail/stream/saturating.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Memory from a page on. A little of it is kept for the thread's next call; more lies on huge pages
 // where the system grants them, since touching fresh small pages takes as long as sorting what they
@@ -40,4 +40,4 @@ class Scratch {
   ScratchMemory memory_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -15,7 +15,8 @@
 #include "sort/arrays/scratch.h"
 #include "sort/arrays/shares.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // So few numbers are sorted as fast as one of them is found.
@@ -124,4 +125,4 @@ void partial_sort(const Selection& all, std::size_t k) {
   sort_front(all, k);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -8,7 +8,7 @@
 
 #include "vortex/detail/array/thread_team.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Splits an array of `count` items among as many of `threads` as pay for it.
 class Shares {
@@ -48,4 +48,4 @@ class Shares {
   std::size_t shares_ = 1;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -12,7 +12,8 @@
 #include "vortex/argsort.h"
 #include "vortex/detail/stream/saturating.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 constexpr std::size_t kBlock = 512;
@@ -189,4 +190,4 @@ void sort_by_key(void* keys, const NumberForm& form, std::size_t count,
   sink.finish();
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

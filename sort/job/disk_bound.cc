@@ -12,7 +12,7 @@
 #include "vortex/disk.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 DiskSpeed DiskBound::measured(const std::string& folder) {
   OpenDiskOptions for_disk;
@@ -93,4 +93,4 @@ double DiskBound::seconds(const SortReport& report) const {
   return seconds(first) + seconds(second);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -14,7 +14,7 @@
 #include "vortex/disk.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The least time that the disks need for a sort. Data that do not fit in memory are read from the
 // input while they are written to the folders of the runs, then read from there while they are
@@ -60,4 +60,4 @@ class DiskBound {
   bool merge_only_ = false;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -21,7 +21,8 @@
 #include "vortex/guarded.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // external_sort() by any order of records: opens and plans when it is made, and sorts once. The
@@ -265,4 +266,4 @@ ExternalSortReport external_sort(const ExternalSortOptions& options,
   return RecordFiles(without_format(options), std::move(order)).sort();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 #include "vortex/error.h"
 #include "vortex/thread/steady_time.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 FileSort::FileSort(const SortPlaces& places, std::optional<SortOutput> output)
     : places_(places),
@@ -83,4 +83,4 @@ void FileSort::count_overlap(SortReport& report) {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

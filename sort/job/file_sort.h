@@ -8,7 +8,7 @@
 #include "vortex/sort_resources.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What a sort of files does with records of one kind. FileSort has the files, the trace and the
 // report of a sort, SortContext (sort/job/sort_context.h) its memory and its disks, RunSet
@@ -60,4 +60,4 @@ class FileSort {
   SortFiles files_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

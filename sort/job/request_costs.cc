@@ -13,7 +13,8 @@
 #include "vortex/disk.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // What is known of a file system for the life of the process.
@@ -69,4 +70,4 @@ std::uint64_t request_cost_of(const SortResources& resources,
   return *std::ranges::max_element(costs);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

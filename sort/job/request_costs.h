@@ -7,7 +7,7 @@
 
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What a request costs the disk of one of these folders, one at least, at most, in bytes: see
 // measure_request_cost(). Each file system is measured once in the life of the process, all at a
@@ -17,4 +17,4 @@ namespace vortex::inline v0 {
 std::uint64_t request_cost_of(const SortResources& resources,
                               const std::vector<std::string>& folders);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,8 @@
 #include "sort/runs/run_writer.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::uint64_t total_bytes(std::span<const Run> runs) noexcept {
@@ -102,4 +103,4 @@ void RunCollection::merge_to_one(std::size_t first, std::size_t count) {
   });
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -17,7 +17,7 @@
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Runs of records of one length. The order and the plan outlive it.
 class RunCollection final : public RunSet {
@@ -65,4 +65,4 @@ class RunCollection final : public RunSet {
   std::vector<Run> runs_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

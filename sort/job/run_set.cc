@@ -4,7 +4,7 @@
 
 #include "vortex/detail/stream/saturating.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 RunSet::RunSet(BlockPool& pool, SortWatch& watch, RunStoreOptions for_store)
     : pool_(&pool), watch_(watch), for_store_(std::move(for_store)) {}
@@ -76,4 +76,4 @@ void RunSet::merge_neighbours(const MergePass& pass) {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -12,7 +12,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Keeps count of the runs and of their store, and says which neighbours are merged; what a run is,
 // and merging some, is the business of a subclass. Neighbours only, so that equal records stay in
@@ -69,4 +69,4 @@ class RunSet {
   RunCounts counts_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 #include "sort/job/sort_folders.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 SortContext::SortContext(const SortResources& resources, std::vector<std::string> folders)
     : resources_(with_memory(resources)),
@@ -77,4 +77,4 @@ void SortContext::end() noexcept {
   end_lending();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

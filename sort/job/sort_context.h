@@ -15,7 +15,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A sort may have a share of a budget. What it takes is then no more than the share, and what it
 // gives back here goes to others. One thread at a time, but for what says otherwise.
@@ -83,4 +83,4 @@ class SortContext {
   std::size_t given_back_ = 0;  // of the pool's retired blocks
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

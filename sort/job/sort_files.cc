@@ -21,7 +21,8 @@
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 BlockFile open_input(const std::string& path) {
@@ -300,4 +301,4 @@ FileWriterOptions SortFiles::writer_options(BlockPool& pool, FileWriterOptions o
   return options;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -21,7 +21,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A view of the options of a sort, which outlive it: those of records and of lines become one.
 struct SortPlaces {
@@ -195,4 +195,4 @@ class SortFiles {
 // Error(EFBIG) for a pipe that is longer than its address space.
 std::uint64_t readable_bytes(FileReaderBase& input, std::uint64_t known);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

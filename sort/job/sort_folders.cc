@@ -14,7 +14,8 @@
 #include "vortex/error.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::unique_ptr<Disk> make_disk(const SortDiskFunction& open_disk, DiskBackend backend,
@@ -94,4 +95,4 @@ void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t
                           " left: keep runs in a folder with more room, or in several");
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

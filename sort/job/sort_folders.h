@@ -12,7 +12,7 @@
 #include "vortex/disk.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The disk of a folder, or, if `folder` is empty, of inputs and output: made by `open_disk` if
 // there is one, else by the backend. It reports to the log that the calling thread works for.
@@ -45,4 +45,4 @@ bool punches_holes(const std::string& folder);
 // many bytes of runs together. One that does not tell how large it is may have it.
 void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -14,7 +14,7 @@
 #include "vortex/thread/activity.h"
 #include "vortex/thread/cores.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
                  std::vector<std::string> folders, bool unique)
@@ -198,4 +198,4 @@ void SortJob::emit(RecordOutput& out, void (RunFormation::*run)(RecordOutput&)) 
   guarded([&] { ((*formation_).*run)(to); }).throw_if_failed();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

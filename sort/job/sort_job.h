@@ -24,7 +24,7 @@
 #include "vortex/thread/futex.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The plan, the pool of blocks, the runs and the watch of a sort. Sorts of files (FileSort) and
 // sorters (ByteSorter) are two pairs of ends to it: one reads files and writes a file, the other
@@ -157,4 +157,4 @@ class SortJob final : private MemoryLender {
   BackgroundTask background_;  // writes a run; the first to go
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

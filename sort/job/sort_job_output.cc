@@ -13,7 +13,8 @@
 #include "vortex/error.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kAllBlocks = std::numeric_limits<std::size_t>::max();
@@ -143,4 +144,4 @@ void SortJob::write_spilled(RecordOutput& out) {
   runs_->merge_all(out, read_buffers, &running_);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -24,7 +24,8 @@
 #include "vortex/sort_resources.h"
 #include "vortex/thread/masked_thread.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kComebackBlocks = 1;  // of the thread that reads the array
@@ -249,4 +250,4 @@ void RecordSorter::push(std::span<const std::byte> records) {
 const std::byte* ByteSorter::bytes() const { return machine_->output().bytes(); }
 InputStreamBase& ByteSorter::stream() const { return machine_->output(); }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

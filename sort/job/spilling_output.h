@@ -10,7 +10,7 @@
 #include "sort/record/record_output.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Passes records on to `out` as long as `has_room`, which is asked with the bytes that there would
 // be in all and may wait; to the output that `spill` makes from the first time on that it has not.
@@ -45,4 +45,4 @@ class SpillingOutput final : public RecordOutput {
   bool spilled_ = false;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -15,7 +15,8 @@
 #include "vortex/error.h"
 #include "vortex/os/names.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
@@ -154,4 +155,4 @@ void TraceFile::write(const ActivityLog& log) {
   append(text);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 #include "sort/job/sort_files.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A file in the JSON format of Chrome's traces: one process for the threads of the sort and one for
 // each disk, in which each request has a track while it is under way. Times are microseconds since
@@ -31,4 +31,4 @@ class TraceFile {
   const int file_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -16,8 +16,7 @@
 #define VORTEX_NETWORK_TARGET VORTEX_AVX512 __attribute__((always_inline)) inline
 #include "sort/memory/sorting_network.h"
 
-namespace vortex::inline v0::detail {
-namespace {
+namespace vortex { inline namespace v0 { namespace detail { namespace {
 
 // The lanes of the upper halves of groups of G lanes, as a mask.
 template <int G>
@@ -170,6 +169,7 @@ struct LanesPair64 {
 };
 
 }  // namespace
-}  // namespace vortex::inline v0::detail
+
+}}}  // namespace vortex::v0::detail
 
 #endif

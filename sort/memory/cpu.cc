@@ -5,7 +5,8 @@
 
 #include "vortex/os/names.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // 0: not chosen yet; otherwise the value plus one.
@@ -41,4 +42,4 @@ const char* isa_name(Isa isa) noexcept {
   return name_in(kNames, isa);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -20,7 +20,7 @@
 #include "vortex/detail/array/cpu.h"
 #include "vortex/detail/array/thread_team.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Sorts arrays of bare keys whose values a sample finds to be few. Where there turn out to be more,
 // nothing has changed.
@@ -195,4 +195,4 @@ class FewValues {
   }
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

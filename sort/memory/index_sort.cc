@@ -6,7 +6,8 @@
 #include <cstring>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr int kMaxDigitBits = 11;
@@ -120,4 +121,4 @@ void sort_bits(std::uint64_t* bits, std::size_t count, std::uint64_t* spare) noe
   sort_items(bits, count, spare);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,7 @@
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The most that these sort at once.
 inline constexpr std::size_t kMaxIndexPairs = std::size_t{1} << 31;
@@ -18,4 +18,4 @@ VORTEX_EXPORT void sort_index_pairs(Pair64* pairs, std::size_t count, Pair64* sp
 // The same with keys alone.
 VORTEX_EXPORT void sort_bits(std::uint64_t* bits, std::size_t count, std::uint64_t* spare) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

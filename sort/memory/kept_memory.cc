@@ -5,7 +5,8 @@
 #include <new>
 #include <utility>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 struct Piece {
@@ -81,4 +82,4 @@ KeptMemory::~KeptMemory() {
 std::size_t KeptMemory::kept_bytes() noexcept { return kept.bytes(); }
 void KeptMemory::release() noexcept { kept.clear(); }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -11,7 +11,7 @@
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/record/key_code.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Sorts integers. Takes up to 2 bytes a key, 512 KiB at most; throws std::bad_alloc with nothing
 // moved.
@@ -90,4 +90,4 @@ void sort_narrow_keys(Bits* keys, std::size_t count, KeyCode code) {
   NarrowKeys<Bits>(code).sort(keys, count);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

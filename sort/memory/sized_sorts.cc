@@ -7,7 +7,8 @@
 
 #include "vortex/detail/array/sized_records.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 using SortSized = void (*)(void* records, std::size_t count, const SortKey& key, unsigned threads);
@@ -26,4 +27,4 @@ void sort_compiled_size(void* records, std::size_t count, std::size_t record_byt
   kSorts[static_cast<std::size_t>(size - kCompiledSizes.begin())](records, count, key, threads);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -6,10 +6,10 @@
 
 #include "vortex/detail/record/sort_key.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Sorts records of one of kCompiledSizes by any key, as sort_records() does.
 void sort_compiled_size(void* records, std::size_t count, std::size_t record_bytes,
                         const SortKey& key, unsigned threads);
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

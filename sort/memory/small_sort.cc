@@ -3,7 +3,8 @@
 #include "sort/memory/small_sort_kernels.h"
 #include "vortex/detail/array/small_sort_by_place.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 template <typename Key>
@@ -54,4 +55,4 @@ SmallSort<Pair64> stable_small_sort_of_pairs([[maybe_unused]] Isa isa) noexcept 
   return &small_sort_pair64_by_place<&small_sort_keys_portable<std::uint64_t>>;
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -11,7 +11,8 @@
 #define VORTEX_NETWORK_TARGET VORTEX_AVX2 __attribute__((always_inline)) inline
 #include "sort/memory/sorting_network.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // 64-bit lanes have no unsigned comparison and no minimum before AVX-512: keys are kept with their
@@ -168,6 +169,6 @@ VORTEX_AVX2 void small_sort_u32_avx2(const std::uint32_t* in, std::size_t count,
   sort_up_to_128<LanesU32>(in, count, out, std::uint32_t{0});
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail
 
 #endif

@@ -5,7 +5,8 @@
 
 #if defined(__x86_64__)
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // How many of 64-bit words i * 8 ... i * 8 + 7 lie below `words`, as a mask.
@@ -263,6 +264,6 @@ VORTEX_AVX512 void small_sort_pair64_avx512(const Pair64* in, std::size_t count,
   }
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail
 
 #endif

@@ -14,13 +14,14 @@
 #include "vortex/detail/record/record_codec.h"
 #include "vortex/detail/record/sort_key.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void release_sort_memory() noexcept { detail::KeptMemory::release(); }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // Smaller arrays are sorted as fast as their values are found to be few.
@@ -139,4 +140,4 @@ void sort_records(void* records, std::size_t count, std::size_t record_bytes, co
   sort_compiled_size(records, count, record_bytes, key, threads);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

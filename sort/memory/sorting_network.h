@@ -21,8 +21,7 @@
 // G is a power of two from 2 to kLanes.
 #include <cstddef>
 
-namespace vortex::inline v0::detail {
-namespace {
+namespace vortex { inline namespace v0 { namespace detail { namespace {
 
 template <typename Lanes, int R>
 VORTEX_NETWORK_TARGET void sort_columns(typename Lanes::Vector* v) noexcept {
@@ -96,4 +95,5 @@ VORTEX_NETWORK_TARGET void sort_registers(typename Lanes::Vector* v) noexcept {
 }
 
 }  // namespace
-}  // namespace vortex::inline v0::detail
+
+}}}  // namespace vortex::v0::detail

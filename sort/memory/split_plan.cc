@@ -8,7 +8,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 std::vector<int> plan_splits(int bits, int most_bits) {
   if (bits <= 0) return {};
@@ -90,4 +90,4 @@ int most_split_bits(std::uint64_t bytes, int levels, int address_bits) noexcept 
   return 0;
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

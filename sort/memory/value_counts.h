@@ -13,7 +13,7 @@
 
 #include "vortex/detail/array/cpu.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 template <typename Bits>
 struct ValueCount {
@@ -258,4 +258,4 @@ class TableOfValues {
   std::array<std::uint32_t, kSlots> counts_{};  // 0: the slot is free, whatever its value
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t ForecastAndFlush::minimum_buffers(const PrefetchOptions& options,
                                               std::uint32_t runs) noexcept {
@@ -184,4 +184,4 @@ void AsynchronousForecastAndFlush::on_taken(Position position) noexcept {
   next_taken_ = position + 1;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "sort/merge/order_of_need.h"
 #include "sort/merge/prefetch_policy.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The occupancy queues of Barve and Vitter, section 4.2: for each disk the known blocks that are
 // still (or, flushed, again) on it, in the order of need. Nothing here allocates.
@@ -123,4 +123,4 @@ class AsynchronousForecastAndFlush final : public PrefetchPolicy {
   Position next_taken_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

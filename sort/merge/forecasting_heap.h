@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The forecasting heap (Barve and Vitter, section 4.1.1): merges the runs' forecasting data, kept
 // apart from the runs, one key at a time. Equal keys come in the order of their runs.
@@ -64,4 +64,4 @@ class ForecastingHeap {
   std::vector<Forecast> heap_;  // one entry a run, so it stops growing in the constructor
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,8 @@
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::size_t prefetch_blocks_of(const PrefetchOptions& options,
@@ -56,4 +57,4 @@ OptimalPrefetch::OptimalPrefetch(std::unique_ptr<OrderOfNeed> order, const Prefe
   parallel_steps_ = order_of_fetching.steps;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 
 #include "sort/merge/prefetch_policy.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Fetches blocks in a fixed order, each as soon as a buffer is free. Never drops one.
 class InOrderPrefetch : public PrefetchPolicy {
@@ -71,4 +71,4 @@ class OptimalPrefetch final : public InOrderPrefetch {
   std::uint32_t parallel_steps_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

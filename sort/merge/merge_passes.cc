@@ -5,7 +5,7 @@
 
 #include "vortex/detail/stream/saturating.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t default_prefetch_blocks(std::size_t read_buffers, unsigned disks) noexcept {
   const std::size_t two_a_disk = 2 * std::size_t{disks};
@@ -53,4 +53,4 @@ MergePass next_merge_pass(std::uint64_t runs, std::uint64_t most,
   return {.merged = fewer + groups, .groups = groups};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

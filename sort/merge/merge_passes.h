@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The number of blocks for which the optimal prefetch order is computed, out of the `read_buffers`
 // (r) beyond those that the merge holds; the rest are overlap buffers. w = 2D + 0.3 (r - 2D) (SPAA,
@@ -41,4 +41,4 @@ struct MergePass {
 MergePass next_merge_pass(std::uint64_t runs, std::uint64_t most,
                           std::uint64_t largest_order) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

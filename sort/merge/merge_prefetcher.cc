@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 RunSlice::RunSlice(Run& of)
     : run(&of), layout(std::make_unique<RunLayout>(of, 0, of.bytes)), freed_end(of.blocks()) {}
@@ -364,4 +364,4 @@ MergePrefetcherStatistics MergePrefetcher::statistics() const noexcept {
   return {.policy = policy_->statistics(), .unforeseen = unforeseen_, .reads = reads_.statistics()};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -18,7 +18,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct MergePrefetcherStatistics {
   PrefetchPolicy::Statistics policy;
@@ -210,4 +210,4 @@ class RunSource final : public Source {
   std::atomic<bool> stopped_{false};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // One block of a run, and the disk it lies on.
 struct NeededBlock {
@@ -63,4 +63,4 @@ inline std::vector<NeededBlock> whole_order(OrderOfNeed& order) {
   return blocks;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -12,7 +12,7 @@
 #include "sort/merge/forecasting_heap.h"
 #include "sort/merge/order_of_need.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The participation order (Barve and Vitter, section 2.2): the first blocks of the runs, in the
 // order of the runs, then block i + 1 of a run when block i is used up, which is when the last key
@@ -70,4 +70,4 @@ class ParticipationOrder final : public OrderOfNeed {
   Position blocks_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

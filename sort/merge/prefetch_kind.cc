@@ -12,7 +12,8 @@
 #include "vortex/error.h"
 #include "vortex/os/names.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::array<Named<PrefetchKind>, 5> kNames = {{
@@ -69,4 +70,4 @@ std::unique_ptr<PrefetchPolicy> make_prefetch_policy(
   throw Error(EINVAL, "no such prefetch policy");
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

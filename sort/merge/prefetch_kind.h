@@ -9,7 +9,7 @@
 #include "sort/merge/prefetch_policy.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The least options.buffers with which a merge of `runs` runs cannot get stuck; options.buffers
 // itself is not looked at.
@@ -24,4 +24,4 @@ std::unique_ptr<PrefetchPolicy> make_prefetch_policy(
     PrefetchKind kind, std::unique_ptr<OrderOfNeed> order, const PrefetchOptions& options,
     std::uint32_t runs, const std::vector<unsigned>& block_times = {}, unsigned reads_per_disk = 2);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

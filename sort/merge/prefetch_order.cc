@@ -9,7 +9,8 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 struct WriteQueue {
@@ -71,4 +72,4 @@ PrefetchOrder optimal_prefetch_order(std::span<const std::uint32_t> disk_of, uns
   return result;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

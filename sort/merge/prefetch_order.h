@@ -7,7 +7,7 @@
 
 #include "sort/merge/order_of_need.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct PrefetchOrder {
   std::vector<Position> order;  // positions in the order of need, in the order of their fetching
@@ -30,4 +30,4 @@ PrefetchOrder optimal_prefetch_order(std::span<const std::uint32_t> disk_of, uns
                                      std::size_t buffers,
                                      std::span<const unsigned> block_times = {});
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 PrefetchPolicy::PrefetchPolicy(std::string_view name, std::unique_ptr<OrderOfNeed> order,
                                const PrefetchOptions& options, std::size_t minimum_buffers)
@@ -79,4 +79,4 @@ bool PrefetchPolicy::look_ahead() noexcept {
   return true;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 
 #include "sort/merge/order_of_need.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct PrefetchOptions {
   unsigned disks = 1;
@@ -123,4 +123,4 @@ class PrefetchPolicy {
   Statistics statistics_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

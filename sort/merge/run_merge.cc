@@ -15,7 +15,7 @@
 #include "vortex/record_order.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, unsigned disks,
                                std::size_t block_bytes, std::size_t record_bytes) {
@@ -175,4 +175,4 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   return options.unique ? first->records() : merged;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -17,7 +17,7 @@
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct RunMergeOptions {
   PrefetchKind kind = PrefetchKind::kOptimal;
@@ -57,4 +57,4 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
 std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<Run> runs,
                          RecordOutput& out, const RunMergeOptions& options);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,7 @@
 #include "sort/merge/merge_prefetcher.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Outlives the merges. Thread-safe.
 class RunningMerge {
@@ -55,4 +55,4 @@ inline std::size_t lean_buffers(std::size_t held_blocks, unsigned disks) noexcep
   return held_blocks + 2 * std::size_t{disks};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

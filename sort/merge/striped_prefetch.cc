@@ -8,7 +8,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t StripedPrefetch::minimum_buffers(const PrefetchOptions& options,
                                              std::uint32_t runs) noexcept {
@@ -57,4 +57,4 @@ void StripedPrefetch::plan_stripe(Run& run, std::uint64_t stripe) noexcept {
   count_parallel_read();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

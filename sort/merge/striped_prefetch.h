@@ -8,7 +8,7 @@
 
 #include "sort/merge/prefetch_policy.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Disk-striped mergesort (DSM; Barve and Vitter, section 2.4), the baseline: the D disks are one
 // disk with blocks D times as large. Each run has two buffers of D blocks; when the merge has used
@@ -42,4 +42,4 @@ class StripedPrefetch final : public PrefetchPolicy {
   std::size_t planned_done_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 bool merges_inputs(const SortPlan& plan) {
@@ -101,4 +102,4 @@ SortPlan plan_input_merge(const SortPlanRequest& request, std::uint64_t inputs) 
           (enough == 0 ? std::string() : "; at least " + format_bytes(enough) + " are needed"));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

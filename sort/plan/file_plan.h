@@ -3,7 +3,7 @@
 
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // As plan_sort(), but an input much smaller than the memory gets no more of it than four times its
 // length, or 16 MiB.
@@ -13,4 +13,4 @@ SortPlan plan_thriftily(const SortPlanRequest& request);
 // a time at least, each read on its own. Throws Error(ENOMEM) with the least that would do.
 SortPlan plan_input_merge(const SortPlanRequest& request, std::uint64_t inputs);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

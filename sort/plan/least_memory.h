@@ -9,7 +9,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Of so much memory the part that is taken for the program, its libraries, the queues of the disks,
 // and the streams of inputs and output.
@@ -60,4 +60,4 @@ std::uint64_t least_memory(std::uint64_t too_little, const Suffices& suffices) {
   return high;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

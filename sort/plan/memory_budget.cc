@@ -15,7 +15,8 @@
 #include "vortex/sort_resources.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // Never that of a thread before, as kernel ids are.
@@ -350,4 +351,4 @@ MemoryShare take_memory_share(SortResources& resources) {
   return share;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

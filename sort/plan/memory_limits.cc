@@ -15,7 +15,8 @@
 #include "vortex/os/map_budget.h"
 #include "vortex/thread/control_groups.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // In pages: all of the address space, and what RLIMIT_DATA counts.
@@ -187,4 +188,4 @@ std::size_t push_buffer_bytes(std::uint64_t memory_bytes, std::size_t record_byt
   return std::max<std::size_t>(wanted / record_bytes, 1) * record_bytes;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 MergeBuffers SortPlan::merge_buffers(std::uint64_t runs) const {
   const std::size_t held = static_cast<std::size_t>(runs) * window_blocks;
@@ -83,4 +83,4 @@ std::uint64_t SortPlan::plain_merge_order() const {
   return (pool_blocks - writing) / FileReaderBase::blocks_needed(plain_reader(), block_bytes);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -2,7 +2,7 @@
 
 #include "sort/merge/merge_passes.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::string to_string(const SortPlan& plan) {
   PlanText text;
@@ -49,4 +49,4 @@ std::string to_string(const SortPlan& plan) {
   return text.str();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

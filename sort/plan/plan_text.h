@@ -10,7 +10,7 @@
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A line for each thing, its name in a column of its own.
 class PlanText {
@@ -44,4 +44,4 @@ class PlanText {
   std::string text_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

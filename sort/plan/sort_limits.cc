@@ -12,7 +12,8 @@
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr unsigned kMaxDisks = 1 << 16;
@@ -89,4 +90,4 @@ void expect_limits(const SortPlanRequest& request) {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

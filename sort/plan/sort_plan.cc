@@ -21,7 +21,8 @@
 #include "vortex/os/reservation.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kMinBuckets = 2;
@@ -376,4 +377,4 @@ SortPlan plan_sort(const SortPlanRequest& request) {
                                           : std::string(": no memory is enough")));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

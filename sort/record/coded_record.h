@@ -10,7 +10,7 @@
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Records of 8 bytes that are their key: the key's bits.
 class CodedWord {
@@ -115,4 +115,4 @@ class CodedRules {
   const Coded coded_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

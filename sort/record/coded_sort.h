@@ -17,7 +17,7 @@
 #include "vortex/detail/radix/split.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A radix sort between a bucket and a scratch that holds as much: down to lists that the
 // second-level cache holds, each of which is sorted straight to the output. Stable if `small` is;
@@ -314,4 +314,4 @@ class CodedSort {
   RecordOutput& out_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The key of a record in as few bytes as decide exactly: the leading bits where they do, else the
 // normalised key of a format where it is shorter than the record, else the whole record. A key that
@@ -82,4 +82,4 @@ class ForecastKeys {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -16,7 +16,7 @@
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 template class detail::OrderBy<FormatRules>;
 
@@ -211,4 +211,4 @@ std::shared_ptr<const RecordOrder> order_of_format(RecordFormat format) {
   return std::make_shared<FormatOrder>(std::move(format));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

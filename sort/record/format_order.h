@@ -14,7 +14,7 @@
 #include "vortex/detail/record/key_code.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A key of 8 bytes that are read at once.
 struct WordKey {
@@ -138,4 +138,4 @@ class FormatOrder final : public detail::OrderBy<FormatRules> {
                             const detail::BucketSplitters& splitters, OpenBuckets& buckets) const;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,8 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 struct NamedType {
@@ -257,4 +258,4 @@ std::string to_string(const RecordFormat& format) {
   return text;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

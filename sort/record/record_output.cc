@@ -7,7 +7,7 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t room_in_block(std::uint64_t done, std::size_t record_bytes, std::size_t block_bytes,
                           std::size_t most_bytes) noexcept {
@@ -53,4 +53,4 @@ void FirstOfEqual::written(std::size_t bytes) {
   out_.written(kept * record_bytes);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

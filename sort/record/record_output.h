@@ -8,7 +8,7 @@
 
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // How many bytes of room an output gives that has `done` bytes of records in blocks: whole records
 // up to the end of the block in which the next one ends, so that all of a room is in the window of
@@ -58,4 +58,4 @@ class FirstOfEqual final : public RecordOutput {
   std::uint64_t records_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -16,7 +16,7 @@
 #include "vortex/detail/radix/dense_sorter.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What needs no further block (MergeFrontier) is divided into slices by rank, as much as the
 // second-level cache holds. The parts of a slice are gathered, input by input, and sorted by a
@@ -190,4 +190,4 @@ class SliceMerge final : public RecordMerge {
   detail::TaskRing ring_;  // the first to go
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

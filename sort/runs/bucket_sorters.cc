@@ -5,7 +5,8 @@
 
 #include "vortex/detail/merge/record_sort.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // For fewer records it is not worth while to start threads.
@@ -100,4 +101,4 @@ void BucketSorters::done_with_it() noexcept {
   if (is_sorted_) ring_.release();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

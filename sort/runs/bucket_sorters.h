@@ -9,7 +9,7 @@
 #include "vortex/detail/merge/task_ring.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Sorts buckets where they are, or makes an index of their records, with a part of the scratch
 // each, while the caller passes on those that are sorted. A bucket that needs more scratch than a
@@ -64,4 +64,4 @@ class BucketSorters {
   detail::TaskRing ring_;      // the first to go
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

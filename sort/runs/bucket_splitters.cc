@@ -3,7 +3,8 @@
 #include <bit>
 #include <cstring>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // A bucket has at least this many cells of the table where the table decides.
@@ -111,4 +112,4 @@ bool BucketSplitters::move_to_cells() noexcept {
   return true;
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -4,7 +4,7 @@
 
 #include "vortex/detail/array/streaming_copy.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 Partitioners::Stripe::Stripe(unsigned buckets, std::size_t record_bytes)
     : OpenBuckets(buckets), record_bytes_(record_bytes), counts_(buckets), places_(buckets) {
@@ -112,4 +112,4 @@ bool Partitioners::make_room(RunBuckets& buckets) {
   return true;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

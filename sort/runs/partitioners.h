@@ -13,7 +13,7 @@
 #include "vortex/detail/merge/bucket_splitters.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Each takes a stripe of a batch. They count what goes to each bucket, the caller makes room for
 // that, and they put their records there, one stripe behind the other: so buckets are the same for
@@ -64,4 +64,4 @@ class Partitioners {
   std::vector<std::unique_ptr<Stripe>> stripes_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

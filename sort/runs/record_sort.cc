@@ -10,7 +10,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 void swap_records(std::byte* a, std::byte* b, std::size_t record_bytes) noexcept {
@@ -140,4 +141,4 @@ void append_by_index(RecordOutput& out, const std::byte* records, std::size_t re
   }
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

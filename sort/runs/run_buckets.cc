@@ -8,7 +8,8 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 void require(int error) {
@@ -105,4 +106,4 @@ void RunBuckets::clear(std::size_t bucket) {
   end(bucket) = {front(bucket), front(bucket)};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

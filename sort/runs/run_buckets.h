@@ -9,7 +9,7 @@
 #include "vortex/record_order.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // What short records on their way to a bucket are gathered in: it is written past the caches when
 // it is full, since a store to one of many places in memory costs several times as much.
@@ -77,4 +77,4 @@ class RunBuckets final : public OpenBuckets {
   std::vector<Written> written_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

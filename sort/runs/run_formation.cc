@@ -13,7 +13,8 @@
 #include "vortex/os/memory.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kPairAlignment = alignof(std::max_align_t);
@@ -346,4 +347,4 @@ void make_run_formation(std::optional<RunFormation>& formation, const RecordOrde
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -17,7 +17,7 @@
 #include "vortex/thread/futex.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Which threads may read records at a time.
 enum class Readers : std::uint8_t {
@@ -145,4 +145,4 @@ class RunFormation {
 void make_run_formation(std::optional<RunFormation>& formation, const RecordOrder& order,
                         StreamPool& pool, RunFormationOptions options);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

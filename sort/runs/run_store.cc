@@ -16,7 +16,8 @@
 #include "vortex/disk.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::unique_ptr<Disk> open_disk_of(const std::string& folder) {
@@ -329,4 +330,4 @@ std::size_t Run::bytes_of_block(std::uint64_t index) const noexcept {
       std::min<std::uint64_t>(block_bytes, bytes - index * block_bytes));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -19,7 +19,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct RunStoreOptions {
   std::vector<std::string> folders;  // one temporary file, one disk queue each
@@ -186,4 +186,4 @@ class RunLayout : public SpreadLayout {
   Run& run_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

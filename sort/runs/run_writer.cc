@@ -11,7 +11,7 @@
 #include "vortex/error.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t RunWriter::blocks_needed(std::size_t block_bytes, std::size_t record_bytes,
                                      std::size_t write_behind) noexcept {
@@ -79,4 +79,4 @@ void RunWriter::note_forecast() {
   keys_.make(to_ + bytes_ - record_bytes_, run_.forecast_keys.data() + at);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -14,7 +14,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // An output whose records become a run. They must come in order. One thread.
 //
@@ -60,4 +60,4 @@ class RunWriter final : public RecordOutput {
   std::uint64_t blocks_ = 0;  // that records have begun
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 #include "vortex/os/names.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::string_view to_string(SortPhase phase) noexcept {
   constexpr std::array kNames = {Named{SortPhase::kReading, "reading"},
@@ -74,4 +74,4 @@ void WatchedOutput::written(std::size_t bytes) {
   noted_ = bytes_;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

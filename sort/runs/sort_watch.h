@@ -14,7 +14,7 @@
 #include "vortex/sort_resources.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 inline constexpr const char* kSortInterrupted = "the sort was interrupted";
 
@@ -95,4 +95,4 @@ class WatchedOutput final : public RecordOutput {
   std::uint64_t noted_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

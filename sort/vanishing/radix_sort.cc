@@ -9,7 +9,8 @@
 #include "vortex/detail/array/cpu.h"
 #include "vortex/detail/array/small_sort.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // Below this the whole array fits the caches and moving blocks gains nothing.
@@ -95,4 +96,4 @@ RadixSortReport radix_sort_pairs_64(VanishingArrayBase& array, std::size_t count
                          detail::PairCodec(code), options);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

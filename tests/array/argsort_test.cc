@@ -17,8 +17,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr Order kOrders[] = {Order::kAscending, Order::kDescending};
 
@@ -310,4 +309,5 @@ TEST(SortByKey, ArraysOfDifferentLengthsAreRefused) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -13,8 +13,7 @@
 #include "tests/array/tagged_record.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -129,4 +128,5 @@ TEST(ChunkArenaDeathTest, EndsTheProcessWhereNoChunkIsFree) {
 }
 
 }  // namespace
+
 }  // namespace vortex

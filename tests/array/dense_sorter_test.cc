@@ -17,8 +17,7 @@
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/record/record_codec.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -98,4 +97,5 @@ TEST(DenseSorter, SortsToAnOutput) {
 }
 
 }  // namespace
+
 }  // namespace vortex

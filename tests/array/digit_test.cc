@@ -9,8 +9,7 @@
 
 #include "tests/support/random_seed.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -112,4 +111,5 @@ TYPED_TEST(DoublingDigitOf, IsMonotoneAndKnowsItsRanges) {
 }
 
 }  // namespace
+
 }  // namespace vortex

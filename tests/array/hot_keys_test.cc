@@ -12,8 +12,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/detail/radix/counted_keys.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -130,4 +129,5 @@ TYPED_TEST(CountedKeysOf, LikeStdSort) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -13,8 +13,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/sort.h"
 
-namespace vortex::detail {
-namespace {
+namespace vortex::detail { namespace {
 
 TEST(KeptMemory, IsGivenAgainWhereItIsLargeEnough) {
   const void* small = nullptr;
@@ -105,4 +104,5 @@ TEST(KeptMemory, PiecesDoNotOverlap) {
 }
 
 }  // namespace
+
 }  // namespace vortex::detail

@@ -16,8 +16,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/detail/record/key.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 template <typename K>
 using BitsOf = std::conditional_t<
@@ -91,4 +90,5 @@ TYPED_TEST(KeyCode, EncodesTheOrderOfNumbers) {
 }
 
 }  // namespace
+
 }  // namespace vortex

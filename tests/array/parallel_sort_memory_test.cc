@@ -48,8 +48,7 @@ void operator delete(void* memory, std::size_t) noexcept { give(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { give(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give(memory); }
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -117,4 +116,5 @@ TEST(ParallelSortMemory, WithoutMemoryNothingHasMoved) {
 }
 
 }  // namespace
+
 }  // namespace vortex

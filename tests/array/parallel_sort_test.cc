@@ -21,8 +21,7 @@
 #include "vortex/detail/radix/chunk_movers.h"
 #include "vortex/sort.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -275,4 +274,5 @@ TEST(ChunkMovers, FollowsPathsAndCycles) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -24,8 +24,7 @@
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kSampled = 512;  // records that the sort looks at before it chooses a split
 
@@ -605,4 +604,5 @@ TEST(RadixSortTest, SortTakesAVanishingArray) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -17,8 +17,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/detail/array/cpu.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 template <typename T>
 auto less_in(Order order) {
@@ -296,4 +295,5 @@ TEST(Select, Large) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

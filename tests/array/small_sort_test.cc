@@ -10,8 +10,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/detail/array/small_sort_portable.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -129,4 +128,5 @@ TEST(StableSmallSortOfPairs, KeepsTheOrderOfEqualKeys) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -14,8 +14,7 @@
 #include "vortex/chunked_sort.h"
 #include "vortex/sort_unique.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 struct Item {
   std::uint16_t price;
@@ -144,4 +143,5 @@ TEST(Unique, TheFirstOfEqualRecordsStays) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -24,8 +24,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/detail/array/cpu.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -584,4 +583,5 @@ TEST(Sort, ByStringsThatBeginEachOther) {
 }
 
 }  // namespace
+
 }  // namespace vortex

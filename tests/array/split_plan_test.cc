@@ -9,8 +9,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -73,4 +72,5 @@ TEST(SplitPlan, BucketsFitTheAddressSpace) {
 }
 
 }  // namespace
+
 }  // namespace vortex

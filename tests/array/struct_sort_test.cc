@@ -22,8 +22,7 @@
 #include "vortex/detail/array/cpu.h"
 #include "vortex/sort.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 enum class Colour : std::uint8_t { kRed, kBlue = 200 };
 enum class Level : std::int32_t { kLow = -5, kHigh = 5 };
@@ -336,4 +335,5 @@ TEST(StructSort, ByAnInheritedMember) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -16,8 +16,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::cli {
-namespace {
+namespace vortex::cli { namespace {
 
 // Records of few different bytes, so that ties and prefixes that are equal are frequent.
 std::vector<std::byte> random_records(std::mt19937_64& random, std::size_t bytes) {
@@ -210,4 +209,5 @@ TEST(ByteSize, UnderstandsUnits) {
 }
 
 }  // namespace
+
 }  // namespace vortex::cli

@@ -13,8 +13,7 @@
 #include "cli/common/suggestion.h"
 #include "vortex/error.h"
 
-namespace vortex::cli {
-namespace {
+namespace vortex::cli { namespace {
 
 TEST(ProgressText, HasWhatFits) {
   const ProgressFacts facts{.step = "writing",
@@ -103,4 +102,5 @@ TEST(MessagesForPeople, HaveNoOffsetsAndBlocks) {
 }
 
 }  // namespace
+
 }  // namespace vortex::cli

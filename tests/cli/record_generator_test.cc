@@ -16,8 +16,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::cli {
-namespace {
+namespace vortex::cli { namespace {
 
 constexpr std::array kNumberDistributions = {Distribution::kUniform,      Distribution::kZipf,
                                              Distribution::kSorted,       Distribution::kReversed,
@@ -259,4 +258,5 @@ TEST(RecordGenerator, RefusesWhatDoesNotGoTogether) {
 }
 
 }  // namespace
+
 }  // namespace vortex::cli

@@ -10,8 +10,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr AllocationStrategy kAll[] = {
     AllocationStrategy::kStriping, AllocationStrategy::kSimpleRandomized,
@@ -176,4 +175,5 @@ TEST(BlockAllocation, RefusesWeightsThatLeaveNoDisk) {
 }
 
 }  // namespace
+
 }  // namespace vortex

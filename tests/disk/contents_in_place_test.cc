@@ -19,8 +19,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/line_sort.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::error_of;
 using test::file_text;
@@ -157,4 +156,5 @@ TEST_F(ContentsInPlaceOfFiles, SayWhenTheyAreNotWhole) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -13,8 +13,7 @@
 #include "vortex/disk.h"
 #include "vortex/error.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 DiskSpeedOptions on(const VirtualClock& clock) {
   DiskSpeedOptions options;
@@ -183,4 +182,5 @@ TEST(DiskSpeed, TimeOfReadingAndWriting) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -47,8 +47,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using Bytes = std::vector<std::byte>;
 
@@ -945,4 +944,5 @@ TEST(RegisteredMemory, IsUsedExactlyWhereItIs) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -19,8 +19,7 @@
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 TEST(Environments, IoUring) {
   io_uring_params parameters{};
@@ -90,4 +89,5 @@ TEST(Environments, Userfaultfd) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

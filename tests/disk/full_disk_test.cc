@@ -20,8 +20,7 @@
 #include "vortex/guarded.h"
 #include "vortex/striped_file.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::Backend;
 using test::SmallFileSystem;
@@ -187,4 +186,5 @@ INSTANTIATE_TEST_SUITE_P(FileSystems, FullDisk,
                          });
 
 }  // namespace
+
 }  // namespace vortex

@@ -20,8 +20,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/striped_file.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::in_child;
 
@@ -121,4 +120,5 @@ TEST_F(GrowingFile, IsCutToSizeInEachPartOfAStripedFile) {
 }
 
 }  // namespace
+
 }  // namespace vortex

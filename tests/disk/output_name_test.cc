@@ -30,8 +30,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/line_sort.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::error_of;
 using test::file_text;
@@ -423,4 +422,5 @@ TEST(TemporaryName, WhatElseIsWrongIsToldAtOnceAndNothingIsTriedForEver) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -12,8 +12,7 @@
 
 #include "study/faulty_disk.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
@@ -155,4 +154,5 @@ TEST(SimulatedDiskDeathTest, WaitingForNothingIsNoHang) {
 }
 
 }  // namespace
+
 }  // namespace vortex

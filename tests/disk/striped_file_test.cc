@@ -28,8 +28,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::random_text;
 
@@ -431,4 +430,5 @@ TEST(StripedFile, OpensItsOwnDisks) {
 }
 
 }  // namespace
+
 }  // namespace vortex

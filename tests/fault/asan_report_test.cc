@@ -9,8 +9,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/input_stream.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
 constexpr const char kReport[] = "AddressSanitizer: SEGV on unknown address 0x0{8,}1230";
@@ -86,4 +85,5 @@ TYPED_TEST(AsanReport, BehindAStreamsError) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -17,8 +17,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::action_of;
 using test::Pages;
@@ -274,4 +273,5 @@ TYPED_TEST(FaultDiagnostics, AnEarlierHandlerThatReturnsDoesNotStopTheEnd) {
 }
 
 }  // namespace
+
 }  // namespace vortex

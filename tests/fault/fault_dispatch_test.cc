@@ -31,8 +31,7 @@
 #include <immintrin.h>
 #endif
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::dispatcher;
 using test::Pages;
@@ -499,4 +498,5 @@ TYPED_TEST(FaultDispatch, AsynchronousSignals) {
 }
 
 }  // namespace
+
 }  // namespace vortex

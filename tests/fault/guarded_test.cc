@@ -25,8 +25,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::SourceScript;
 
@@ -526,4 +525,5 @@ TEST(Guarded, DestroyedUnderWaitingThreads) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -16,8 +16,7 @@
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 using ::testing::KilledBySignal;
 
@@ -414,4 +413,5 @@ TEST_F(SharedLibsigsegv, InstalledBeforeOursIsAnError) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

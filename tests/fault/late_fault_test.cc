@@ -13,8 +13,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/thread/thread_id.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
 
@@ -71,4 +70,5 @@ TEST_F(LateFaults, OfABlockThatWasWrittenAreForgotten) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

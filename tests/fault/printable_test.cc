@@ -10,8 +10,7 @@
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 TEST(Printable, LeavesTextAlone) {
   for (const std::string text :
@@ -68,4 +67,5 @@ TEST(Printable, IsWhatErrorsAndFailuresSay) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -14,8 +14,7 @@
 #include "tests/support/threads.h"
 #include "vortex/error.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 struct Nobody final : FaultServer {
   bool serve(const Fault&, Failure&) noexcept override { return true; }
@@ -188,4 +187,5 @@ TEST(RegionTable, LookupsWhileRegionsComeAndGo) {
 }
 
 }  // namespace
+
 }  // namespace vortex

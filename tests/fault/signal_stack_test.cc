@@ -15,8 +15,7 @@
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 using ::testing::ExitedWithCode;
 using ::testing::KilledBySignal;
@@ -324,4 +323,5 @@ TYPED_TEST(SignalStacks, WithoutMemoryForAStackTheTouchFails) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

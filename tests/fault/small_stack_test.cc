@@ -13,8 +13,7 @@
 #include "tests/support/child_process.h"
 #include "vortex/guarded.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 using ::testing::ExitedWithCode;
 
@@ -91,4 +90,5 @@ TYPED_TEST(SmallStacks, AnEarlierHandlerMayGoOnElsewhere) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -17,8 +17,7 @@
 #include "tests/support/threads.h"
 #include "vortex/input_stream.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 using ::testing::KilledBySignal;
 
@@ -410,4 +409,5 @@ TYPED_TEST(UnclaimedFault, NoneIsLostWhileTheEngineComesAndGoes) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

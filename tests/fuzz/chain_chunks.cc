@@ -16,8 +16,7 @@
 #include "tests/array/chain_sort.h"
 #include "tests/array/nested_outliers.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 using namespace detail;
 
@@ -82,6 +81,7 @@ void sort_nested(std::span<const std::uint8_t> bytes) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -19,8 +19,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/file_reader.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kBlock = std::size_t{64} << 10;
 constexpr std::size_t kFile = (test::kShadowMemory ? 2 : 5) * (std::size_t{1} << 20);
@@ -216,4 +215,5 @@ TEST_F(AnyOrderFormats, SqliteDeserialize) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -16,8 +16,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/file_reader.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kBlock = std::size_t{64} << 10;
 constexpr std::size_t kFile = (test::kShadowMemory ? 2 : 16) * (std::size_t{1} << 20) + 12345;
@@ -185,4 +184,5 @@ TEST_F(AnyOrderLibraries, AMergeOfPartsOfOneFile) {
 }
 
 }  // namespace
+
 }  // namespace vortex

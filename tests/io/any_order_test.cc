@@ -31,8 +31,7 @@
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::Backend;
 using test::Placing;
@@ -697,4 +696,5 @@ TEST(AnyOrderOptions, MemoryGrowsWithWhatIsAskedFor) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -5,8 +5,7 @@
 
 #include <cstdint>
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kDepth = 4;
 
@@ -133,4 +132,5 @@ TEST(CursorSet, AWalkThatStandsStillGivesWay) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -30,8 +30,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::random_text;
 
@@ -524,4 +523,5 @@ TEST(Files, CanBeDevices) {
 }
 
 }  // namespace
+
 }  // namespace vortex

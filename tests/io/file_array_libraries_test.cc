@@ -17,8 +17,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/file_array.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kMemory = (test::kShadowMemory ? 1 : 2) * (std::size_t{1} << 20);
 constexpr std::size_t kNumbers = 4 * kMemory / sizeof(std::uint32_t);
@@ -144,4 +143,5 @@ TEST_F(FileArrayLibraries, ReverseRotateAndAccumulate) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -34,8 +34,7 @@
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::Backend;
 using test::file_text;
@@ -763,4 +762,5 @@ INSTANTIATE_TEST_SUITE_P(Settings, FileArrays,
                          test::NameOfSetting());
 
 }  // namespace
+
 }  // namespace vortex

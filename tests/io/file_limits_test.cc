@@ -54,8 +54,7 @@ extern "C" int fsync(int file) {
   return static_cast<int>(syscall(SYS_fsync, file));
 }
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::in_child;
 
@@ -454,4 +453,5 @@ TEST(WholeElements, AreWhatAPipeMustEndWith) {
 }
 
 }  // namespace
+
 }  // namespace vortex

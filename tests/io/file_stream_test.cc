@@ -40,8 +40,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::Backend;
 using test::file_text;
@@ -855,4 +854,5 @@ TEST_F(FileNames, SystemCallsNeedPlacedMemoryUnderSignals) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -11,8 +11,7 @@
 
 #include "tests/support/random_seed.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 TEST(HeldBlocks, AgainstAModel) {
   std::mt19937_64 random = test::test_random();
@@ -65,4 +64,5 @@ TEST(HeldBlocks, AgainstAModel) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -17,8 +17,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
@@ -118,4 +117,5 @@ TEST_P(LargeFile, IsWrittenWhereAWriterJumps) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

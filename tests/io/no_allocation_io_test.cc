@@ -25,8 +25,7 @@
 #include "vortex/guarded.h"
 #include "vortex/striped_file.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::Backend;
 using test::HeapAtRest;
@@ -378,4 +377,5 @@ TEST(NoAllocationPageCache, EveryMethod) {
 }
 
 }  // namespace
+
 }  // namespace vortex

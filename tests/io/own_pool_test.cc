@@ -15,8 +15,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::size_t kBlock = std::size_t{64} << 10;
 
@@ -107,4 +106,5 @@ TEST_F(OwnPoolUnderUserfaultfd, IsNoOthersPool) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -43,8 +43,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/striped_file.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals);
@@ -462,4 +461,5 @@ TEST(PulledRug, ForkWithRequestsUnderWay) {
 }
 
 }  // namespace
+
 }  // namespace vortex

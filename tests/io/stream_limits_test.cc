@@ -34,8 +34,7 @@
 #include "vortex/striped_file.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::size_t kBlock = kMinBlockBytes;
 constexpr std::uint64_t kWords = 40'000;  // of the file, which is some blocks long
@@ -557,4 +556,5 @@ TEST(StreamNumber, ThatIsRefusedLeavesNoFile) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -37,8 +37,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/thread/thread_id.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 // A buffered write touches up to 2 MiB before it copies them: windows hold 3 MiB.
 constexpr std::size_t kBlock = std::size_t{256} << 10;
@@ -616,4 +615,5 @@ TEST_F(SystemCalls, AForkedChildMakesItsOwn) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -11,8 +11,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 using Records = std::vector<std::string>;
 
@@ -191,4 +190,5 @@ TEST(Framing, AFunctionSaysHowLong) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -31,8 +31,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kBlock = 16 << 10;
@@ -1092,4 +1091,5 @@ TEST_F(LineFiles, WrongSpeedsAreRefusedAtOnce) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -25,8 +25,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -249,4 +248,5 @@ TEST(ManyInputs, AreLookedAtBeforeOneIsRead) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -19,8 +19,7 @@
 #include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -227,4 +226,5 @@ TEST(MergeMemory, OfManyInputs) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -7,8 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -65,4 +64,5 @@ TEST_P(LinePlans, SortedInputsAreNotReadFarAhead) {
 }
 
 }  // namespace
+
 }  // namespace vortex

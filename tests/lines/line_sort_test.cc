@@ -19,8 +19,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 std::vector<LineOrder> all_orders() {
   std::vector<LineOrder> orders;
@@ -233,4 +232,5 @@ TEST(LineSorter, GivesBackWhatWasPushed) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -24,8 +24,7 @@
 #include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kLong = std::size_t{64} << 10;  // with so little memory
@@ -262,4 +261,5 @@ TEST_F(LinesKeptApart, EndWhenTheSortIsStopped) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -28,8 +28,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/guarded.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::size_t kBlock = kMinBlockBytes;
 constexpr std::size_t kPoolBlocks = 2000;
@@ -258,4 +257,5 @@ TEST_F(MergeBlocks, AreGuessedWhereForecastsAreCut) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -22,8 +22,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::size_t kChunk = BlockPacker::kChunkBytes;
 using Bytes = std::vector<std::byte>;
@@ -291,4 +290,5 @@ TEST_F(RunPackingTest, MayBeForcedAndForbidden) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -50,8 +50,7 @@
 #include "vortex/vanishing_array.h"
 #include "vortex/version.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 struct Item {
   unsigned price;
@@ -366,4 +365,5 @@ TEST_F(PlainCall, OfSortsOfLines) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -16,8 +16,7 @@
 #include "lines/record/stored_record.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
 
@@ -162,4 +161,5 @@ TEST(RecentKeys, PausesWhereFewAreEqual) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -37,8 +37,7 @@
 #include "vortex/sorter.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 using Word = std::uint64_t;
 using Ends = std::vector<int>;
@@ -433,4 +432,5 @@ TEST(LeastMemory, OfABudgetOfNothingIsNotTheDefault) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -14,8 +14,7 @@
 #include "tests/merge/policy_driver.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 // The scheme as section 3.1 has it, with sets in place of the lookahead and occupancy queues: what
 // is farthest is flushed, and then the smallest block of each disk is read, be it one just flushed.
@@ -338,4 +337,5 @@ TEST(AsynchronousForecastAndFlush, DropsABlockOnlyForOneThatIsNeededBefore) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -12,8 +12,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/record_order.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kBlock = 256;
 
@@ -156,4 +155,5 @@ TEST(MergeFrontier, GoesOnAsAMergeNeedsBlocks) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -29,8 +29,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::size_t kBlock = kMinBlockBytes;
 
@@ -175,4 +174,5 @@ TEST_P(MergePrefetching, GivesBlocksInAnyOrder) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -13,8 +13,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::size_t kBlockBytes = 1000;
 // A block a microsecond.
@@ -210,4 +209,5 @@ TEST(MergeSimulation, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

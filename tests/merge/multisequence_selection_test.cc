@@ -12,8 +12,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/record_order.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 // Keys of two bytes and a byte that no key holds.
 constexpr std::size_t kRecordBytes = 3;
@@ -100,4 +99,5 @@ TEST(MultisequenceSelection, FindsWhatAMergeWouldHaveTaken) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -16,8 +16,7 @@
 #include "tests/merge/merge_inputs.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 // The order in which a merge through plain pointers touches blocks, seen from the sorted output: a
 // block is touched when the one before it in its run has given its last record.
@@ -157,4 +156,5 @@ TEST(OrderOfNeed, BlockMergerNeverWaitsForEverWithTheOrderBySmallestKeys) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

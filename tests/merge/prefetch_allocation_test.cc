@@ -32,8 +32,7 @@ std::size_t allocations_made = 0;
 
 #endif
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 TEST(PrefetchAllocation, EventsAndDecisionsAllocateNothing) {
   if (kThreadSanitizer) {
@@ -76,4 +75,5 @@ TEST(PrefetchAllocation, EventsAndDecisionsAllocateNothing) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -14,8 +14,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 std::vector<std::uint32_t> random_disks(std::size_t blocks, unsigned disks,
                                         std::mt19937_64& random) {
@@ -199,4 +198,5 @@ TEST(PrefetchOrder, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

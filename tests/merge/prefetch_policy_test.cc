@@ -19,8 +19,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 // A merge that keeps the last `comeback` blocks it has used up, of each run.
 MergeTrace with_comeback(const MergeTrace& trace, unsigned comeback) {
@@ -216,4 +215,5 @@ TEST(PrefetchKind, NamesGoBothWays) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -34,8 +34,7 @@
 #include "vortex/guarded.h"
 #include "vortex/record_order.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr std::size_t kWriteBehind = 3;
@@ -830,4 +829,5 @@ TEST(RecordMerge, MergesByThreads) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -17,8 +17,7 @@
 #include "vortex/select.h"
 #include "vortex/sort_unique.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kCount = std::size_t{1} << 21;
@@ -110,4 +109,5 @@ INSTANTIATE_TEST_SUITE_P(, ArrayMemory, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -19,8 +19,7 @@
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/error.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -248,4 +247,5 @@ TEST(BucketSort, CountsAsManyRecordsAsMemoryHolds) {
 }
 
 }  // namespace
+
 }  // namespace vortex

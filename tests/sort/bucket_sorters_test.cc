@@ -13,8 +13,7 @@
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::RecordCollector;
 using test::RecordList;
@@ -145,4 +144,5 @@ TEST(BucketSorters, MayGoBeforeAllBucketsAreTaken) {
 }
 
 }  // namespace
+
 }  // namespace vortex

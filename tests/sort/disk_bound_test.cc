@@ -13,8 +13,7 @@
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr DiskSpeed kSpeed = {.read = 200, .write = 100, .copy = 80};
 
@@ -103,4 +102,5 @@ TEST_F(DiskBoundTest, MissingInputsAreErrors) {
 }
 
 }  // namespace
+
 }  // namespace vortex

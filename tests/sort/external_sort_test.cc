@@ -36,8 +36,7 @@
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 using Bytes = std::vector<std::byte>;
 
@@ -1145,4 +1144,5 @@ TEST(ExternalSortDevice, ThatIsTooSmallIsRefusedAtOnce) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -20,8 +20,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/external_sort.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 // Runs that are nothing but their lengths and the numbers of what they were made of.
 class NumberedRuns final : public RunSet {
@@ -223,4 +222,5 @@ TEST(SortContexts, WrongResourcesAreRefusedAtOnce) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

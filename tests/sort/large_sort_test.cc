@@ -21,8 +21,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/external_sort.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBeyond = (std::uint64_t{1} << 32) + 1000;
@@ -140,4 +139,5 @@ TEST_F(LargeSort, MergesRunsBeyondFourGibibytes) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -28,8 +28,7 @@
 #include "vortex/os/map_budget.h"
 #include "vortex/sorter.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -388,4 +387,5 @@ TEST(MemoryBudgetOfSorts, TheShareOfLinesGrowsWhenAnotherEnds) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -12,8 +12,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/os/map_budget.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 class MemoryLimitsTest : public ::testing::Test {
  protected:
@@ -95,4 +94,5 @@ TEST(MemoryLimits, OfThisMachineAgreeWithSysconf) {
 }
 
 }  // namespace
+
 }  // namespace vortex

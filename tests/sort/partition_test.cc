@@ -12,8 +12,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 
@@ -120,4 +119,5 @@ TEST(Partition, SaysWhatIsWrong) {
 }
 
 }  // namespace
+
 }  // namespace vortex

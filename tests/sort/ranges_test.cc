@@ -41,20 +41,19 @@
 #include "vortex/sorter.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 template <typename T>
 struct Part;
 
 }  // namespace
+
 }  // namespace vortex
 
 template <typename T>
 inline constexpr bool std::ranges::enable_borrowed_range<vortex::Part<T>> = true;
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 template <typename R, typename T>
 concept ArrayOf = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
@@ -646,4 +645,5 @@ TEST(InputFromRange, WhatItThrowsAndWhatItCannotDo) {
 }
 
 }  // namespace
+
 }  // namespace vortex

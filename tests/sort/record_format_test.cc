@@ -17,8 +17,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 std::string refusal(const std::string& text) {
   try {
@@ -233,4 +232,5 @@ TEST(RecordFormat, EncodedNumbersHaveAnInverse) {
 }
 
 }  // namespace
+
 }  // namespace vortex

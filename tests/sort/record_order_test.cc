@@ -12,8 +12,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/detail/merge/record_kernels.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -78,4 +77,5 @@ TEST(RecordOrder, ComparatorOrderReadsRecordsAtAnyAddress) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -14,8 +14,7 @@
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 using namespace detail;
 
@@ -116,4 +115,5 @@ TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

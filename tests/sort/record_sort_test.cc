@@ -14,8 +14,7 @@
 #include "vortex/detail/merge/record_kernels.h"
 #include "vortex/error.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -112,4 +111,5 @@ TEST(RecordSort, SaysHowMuchScratchItTakes) {
 }
 
 }  // namespace
+
 }  // namespace vortex

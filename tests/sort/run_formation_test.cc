@@ -30,8 +30,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::RecordCollector;
 using test::RecordList;
@@ -582,4 +581,5 @@ TEST(RunFormation, SaysWhatIsWrong) {
 }
 
 }  // namespace
+
 }  // namespace vortex

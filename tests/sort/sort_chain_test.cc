@@ -31,8 +31,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/sorter.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBudget = 8 * kMiB;
@@ -420,4 +419,5 @@ TEST(SortChain, TakesTheMemoryOfItsBudget) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

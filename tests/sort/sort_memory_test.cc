@@ -19,8 +19,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/sorter.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -148,4 +147,5 @@ TEST_P(SortMemory, OfPushedRecords) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -19,8 +19,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/os/reservation.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -469,4 +468,5 @@ TEST(SortPlan, AnyRequestIsPlannedConsistentlyOrRefused) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

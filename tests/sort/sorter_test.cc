@@ -32,8 +32,7 @@
 #include "vortex/guarded.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::test {
-namespace {
+namespace vortex::test { namespace {
 
 // Folders for runs, in which nothing may be left.
 class RunFolders {
@@ -649,4 +648,5 @@ TEST(Sorter, WhatIsPushedMayFail) {
 }
 
 }  // namespace
+
 }  // namespace vortex::test

@@ -34,6 +34,7 @@ inline bool in_ci() {
 }
 
 // Ends the test: it skips, or fails where the environment must not be missing.
+// NOLINTBEGIN(bugprone-macro-parentheses): the reason is streamed
 #define END_TEST_WITHOUT(environment, reason)                                            \
   do {                                                                                   \
     if (::vortex::test::in_ci()) {                                                       \
@@ -42,5 +43,6 @@ inline bool in_ci() {
     }                                                                                    \
     GTEST_SKIP() << reason;                                                              \
   } while (false)
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace vortex::test

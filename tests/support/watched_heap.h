@@ -62,12 +62,14 @@ class HeapAtRest {
 #ifdef VORTEX_TEST_OWN_HEAP
 
 // glibc's allocator under the names that it keeps for this purpose.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 void* __libc_malloc(std::size_t) noexcept;
 void* __libc_calloc(std::size_t, std::size_t) noexcept;
 void* __libc_realloc(void*, std::size_t) noexcept;
 void* __libc_memalign(std::size_t, std::size_t) noexcept;
 void __libc_free(void*) noexcept;
+// NOLINTEND(bugprone-reserved-identifier)
 
 // The C++ operators call these.
 void* malloc(std::size_t bytes) noexcept {

@@ -10,8 +10,7 @@
 
 #include "vortex/thread/steady_time.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 void let_the_clock_move() {
   const std::uint64_t now = steady_now_ns();
@@ -158,4 +157,5 @@ TEST(ActivityLog, KeepsNoSpansUnlessAskedTo) {
 }
 
 }  // namespace
+
 }  // namespace vortex

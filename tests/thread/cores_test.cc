@@ -11,8 +11,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 class CoresTest : public testing::Test {
  protected:
@@ -85,4 +84,5 @@ TEST_F(CoresTest, LinesThatNameNoGroupAreLeftOut) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -15,8 +15,7 @@
 
 #include "tests/support/threads.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::run_together;
 
@@ -243,4 +242,5 @@ TEST(Futex, ErrnoIsKept) {
 }
 
 }  // namespace
+
 }  // namespace vortex

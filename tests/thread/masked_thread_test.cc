@@ -15,8 +15,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/sorter.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr int kHandled = 42;
 void end_with_42(int) { _exit(kHandled); }
@@ -132,4 +131,5 @@ TEST(MaskedThread, IsNotWaitedForInAForkedChild) {
 }
 
 }  // namespace
+
 }  // namespace vortex

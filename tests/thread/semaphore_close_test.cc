@@ -7,8 +7,7 @@
 #include "tests/support/threads.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 // close() changes the count to wake sleepers; that change must not be taken for a unit.
 TEST(FutexSemaphore, CloseHandsOutNothing) {
@@ -30,4 +29,5 @@ TEST(FutexSemaphore, CloseHandsOutNothing) {
 }
 
 }  // namespace
+
 }  // namespace vortex

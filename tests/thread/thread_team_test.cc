@@ -17,8 +17,7 @@
 #include "tests/support/threads.h"
 #include "vortex/thread/cores.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using namespace detail;
 
@@ -182,4 +181,5 @@ TEST(ThreadTeamDeathTest, GoesOnWithFewerWhereTheSystemRefusesThreads) {
 }
 
 }  // namespace
+
 }  // namespace vortex

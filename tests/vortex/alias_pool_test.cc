@@ -30,8 +30,7 @@
 #include "vortex/os/reservation.h"
 #include "vortex/process_memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals);
@@ -315,4 +314,5 @@ TEST(AliasPool, ThreadsMapAndVacateAtOnce) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -29,8 +29,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 // Blocks lie in bare reservations here.
 const testing::Environment* const by_signals =
@@ -769,4 +768,5 @@ TEST(BlockPoolDeathTest, BrokenContractsEndWithALine) {
 }
 
 }  // namespace
+
 }  // namespace vortex

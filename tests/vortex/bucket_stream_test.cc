@@ -19,8 +19,7 @@
 #include "vortex/guarded.h"
 #include "vortex/os/memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::kBlock;
 using test::kWords;
@@ -375,4 +374,5 @@ TEST_F(BucketStreamTest, RandomDepthFirstSchedulesLikeVectors) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -24,8 +24,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/process_memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::error_of;
 using test::word_at;
@@ -343,4 +342,5 @@ TEST_P(CommitStreamTest, MemoryIsTheBlocksAndNothingElse) {
 }
 
 }  // namespace
+
 }  // namespace vortex

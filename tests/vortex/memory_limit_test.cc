@@ -12,8 +12,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/process_memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
@@ -131,4 +130,5 @@ INSTANTIATE_TEST_SUITE_P(Shapes, MemoryLimit,
                          });
 
 }  // namespace
+
 }  // namespace vortex

@@ -18,8 +18,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals);
@@ -203,4 +202,5 @@ TYPED_TEST(NoAllocation, ForwardingAFault) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -15,8 +15,7 @@
 #include "vortex/error.h"
 #include "vortex/pipeline.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 class Overcommit : public testing::TestWithParam<PoolKind> {
  protected:
@@ -75,4 +74,5 @@ TEST_P(Overcommit, APoolThatIsTooLargeIsRefused) {
 }
 
 }  // namespace
+
 }  // namespace vortex

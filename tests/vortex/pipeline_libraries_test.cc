@@ -16,8 +16,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/pipeline.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
@@ -310,4 +309,5 @@ TEST(PipelineLibrariesTest, YajlParsesAStreamInOneCall) {
 }
 
 }  // namespace
+
 }  // namespace vortex

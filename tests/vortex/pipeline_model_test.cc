@@ -18,8 +18,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/pipeline.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 constexpr std::uint64_t kB = std::uint64_t{16} << 10;
 constexpr std::uint64_t kWords = kB / sizeof(std::uint64_t);
@@ -391,4 +390,5 @@ TEST(PipelineModelTest, RandomSchedulesByUserfaultfd) {
 }
 
 }  // namespace
+
 }  // namespace vortex

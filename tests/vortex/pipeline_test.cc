@@ -32,8 +32,7 @@
 #include "vortex/process_memory.h"
 #include "vortex/stream/channel.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals);
@@ -809,4 +808,5 @@ TEST(PipelineTest, AnEndNobodyTookGoesWithThePipeline) {
 }
 
 }  // namespace
+
 }  // namespace vortex

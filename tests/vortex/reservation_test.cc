@@ -16,8 +16,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/process_memory.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 int error_of(const Reservation::Options& options) {
   try {
@@ -174,4 +173,5 @@ TEST(PageTableReclaimer, FreesTheTablesBehind) {
 }
 
 }  // namespace
+
 }  // namespace vortex

@@ -18,8 +18,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/output_stream.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::Placing;
 
@@ -325,4 +324,5 @@ TEST_P(StreamModel, PrefaultedRangesServeSystemCalls) {
 }
 
 }  // namespace
+
 }  // namespace vortex

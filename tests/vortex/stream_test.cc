@@ -32,8 +32,7 @@
 #include "vortex/os/reservation.h"
 #include "vortex/output_stream.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::MemorySink;
 using test::MemorySource;
@@ -610,4 +609,5 @@ TEST(StreamDeathTest, CoreDumpsLeaveStreamsOut) {
 }
 
 }  // namespace
+
 }  // namespace vortex

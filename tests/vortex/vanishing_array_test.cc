@@ -17,8 +17,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/guarded.h"
 
-namespace vortex {
-namespace {
+namespace vortex { namespace {
 
 using test::kBlock;
 using test::kWords;
@@ -153,4 +152,5 @@ TEST_F(VanishingArrayTest, SaysWhatIsWrong) {
 }
 
 }  // namespace
+
 }  // namespace vortex

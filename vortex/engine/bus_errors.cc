@@ -11,7 +11,8 @@
 #include "vortex/engine/machine_context.h"
 #include "vortex/engine/ordered_by_kernel.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constinit HandlerPlaces places;
@@ -72,4 +73,4 @@ void remove_bus_handler() noexcept {
   sigaction(SIGBUS, &before, nullptr);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,8 @@
 
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constinit EarlierHandler* kept = nullptr;
@@ -88,4 +89,4 @@ bool EarlierHandler::equals(const struct sigaction& action) const noexcept {
   return true;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // An action as it was when ours replaced it. Never freed: a signal handler of any thread may be
 // about to call it.
@@ -51,4 +51,4 @@ inline bool sent_by_somebody(const siginfo_t* info) noexcept { return info->si_c
 // Async-signal-safe.
 void run_default_action(int signal, siginfo_t* info) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,7 @@
 
 #include "vortex/engine/fault_server.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 namespace os {
 class Userfaultfd;
@@ -114,4 +114,4 @@ class EngineHold {
 // The one in use; null when faults are received by signals.
 std::shared_ptr<os::Userfaultfd> userfaultfd_in_use() noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,8 @@
 #include "vortex/engine/fault_engine.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // libsigsegv's own signal function, read back after it installed itself. The trampoline stands in
@@ -66,4 +67,4 @@ const FaultEngine& libsigsegv_engine() noexcept {
   return kEngine;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

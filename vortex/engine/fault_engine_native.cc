@@ -1,6 +1,6 @@
 #include "vortex/engine/fault_engine.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 const FaultEngine& native_engine() noexcept {
   static constexpr FaultEngine kEngine = {
@@ -11,4 +11,4 @@ const FaultEngine& native_engine() noexcept {
   return kEngine;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -23,7 +23,8 @@
 #include "vortex/thread/thread_id.h"
 #include "vortex/thread/waiting.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // How often the listener looks for the next fault before it sleeps: some ten microseconds, as long
@@ -336,4 +337,4 @@ std::int32_t served_by(std::int32_t thread) noexcept {
   return all != nullptr ? all->served_by(thread) : 0;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,7 @@
 #include "vortex/error.h"
 #include "vortex/stream.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct Fault {
   std::byte* address = nullptr;
@@ -53,4 +53,4 @@ class FaultServer {
   ~FaultServer() = default;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 #include "vortex/engine/thread_state.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 std::size_t HandlerPlaces::next(EarlierHandler& handler, bool anew) noexcept {
   const std::size_t first = first_.load(std::memory_order_relaxed);
@@ -79,4 +79,4 @@ void install_handler(int signal, HandlerPlaces::Function function) {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,7 @@
 
 #include "vortex/engine/earlier_handler.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The handler that the kernel calls for a signal is ours. It has several places, each with a
 // function of its own; whoever puts it in front once more takes the next one. A handler that was
@@ -76,4 +76,4 @@ struct sigaction installed_action(int signal) noexcept;
 // Installs a function of ours, on the signal stacks of threads. Throws Error.
 void install_handler(int signal, HandlerPlaces::Function function);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -93,7 +93,8 @@ void vortex_v0_call_on_stack(std::byte* top, void (*function)(void*, std::byte*)
 // that a jump leaves behind.
 extern "C" __attribute__((weak)) void __asan_handle_no_return();
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kLeastBytes = std::size_t{256} << 10;
@@ -251,4 +252,4 @@ void jump_to(sigjmp_buf& target, const HandlerStack* stack, const sigset_t& mask
 
 void end_jump() noexcept { set_mask(thread_state().mask_behind_jump, nullptr); }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Whether handlers can go to another stack on this processor. Elsewhere they stay on those of the
 // threads that they interrupt, whatever these are.
@@ -57,4 +57,4 @@ HandlerStack* current_handler_stack() noexcept;
 // At the target: only the signals of `mask` are blocked from now on.
 void end_jump() noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 
 #include "vortex/engine/fault_server.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Whether the faulting instruction read or wrote.
 inline Access access_of(const ucontext_t* context) noexcept {
@@ -51,4 +51,4 @@ inline std::uintptr_t goes_on_at(const void* context) noexcept {
 #endif
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

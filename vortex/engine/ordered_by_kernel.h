@@ -16,7 +16,7 @@ extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
 extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 #endif
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A race detector does not know that whoever touched the page sleeps until it is woken, and that
 // the kernel orders the two.
@@ -39,4 +39,4 @@ class OrderedByKernel {
   OrderedByKernel& operator=(const OrderedByKernel&) = delete;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

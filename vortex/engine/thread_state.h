@@ -6,7 +6,7 @@
 
 #include "vortex/engine/fault_server.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct GuardFrame;
 struct HandlerStack;
@@ -38,4 +38,4 @@ extern constinit thread_local ThreadState g_thread_state;
 
 inline ThreadState& thread_state() noexcept { return g_thread_state; }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

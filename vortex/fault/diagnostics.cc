@@ -8,7 +8,7 @@
 #include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void write_line(std::string_view line) noexcept {
   const int saved = errno;
@@ -32,4 +32,4 @@ void fatal(std::string_view line) noexcept {
   std::abort();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Writes the line to stderr with one write(2). Async-signal-safe; keeps errno. Exported for
 // debuggers, which stop here (docs/limits.md, "Debuggers").
@@ -15,4 +15,4 @@ VORTEX_EXPORT void write_line(std::string_view line) noexcept;
 // destroyed under a stream that uses it.
 [[noreturn]] void fatal(std::string_view line) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

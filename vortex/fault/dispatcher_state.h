@@ -14,7 +14,7 @@
 #include "vortex/fault_dispatcher.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Everything the signal handler reads. Never destroyed: faults may come while the process exits.
 struct DispatcherState {
@@ -44,4 +44,4 @@ inline DispatcherState& dispatcher_state() noexcept {
 // What all our functions do that the kernel calls. `place`: the one that it has called.
 void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context) noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <new>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void throw_error(int errno_value, const std::string& message) { throw Error(errno_value, message); }
 
@@ -39,4 +39,4 @@ std::string format_bytes(std::uint64_t bytes) {
   return text.data();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

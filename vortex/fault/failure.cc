@@ -4,7 +4,7 @@
 #include "vortex/error.h"
 #include "vortex/fault/stream_error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 LineBuffer<768> Failure::text() const noexcept {
   LineBuffer<768> text;
@@ -34,4 +34,4 @@ StreamError::StreamError(const Failure& failure, const std::string& text)
 
 StreamError::~StreamError() = default;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -22,7 +22,7 @@
 #include "vortex/os/userfaultfd.h"
 #include "vortex/thread/thread_id.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 namespace {
 
@@ -286,4 +286,4 @@ FaultDispatcher::Statistics FaultDispatcher::statistics() const noexcept {
           state.forwarded.load(std::memory_order_relaxed)};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -17,7 +17,7 @@
 #include "vortex/os/userfaultfd.h"
 #include "vortex/thread/thread_id.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 constinit thread_local ThreadState g_thread_state;
 
@@ -230,4 +230,4 @@ BusErrorAnswer fail_here(std::byte* address, const void* context) noexcept {
   return BusErrorAnswer::kRefused;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -4,7 +4,7 @@
 #include "vortex/engine/thread_state.h"
 #include "vortex/fault/refusals.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 GuardFrame::GuardFrame() noexcept
     : outer(thread_state().guard),
@@ -27,4 +27,4 @@ Failure GuardFrame::result() const noexcept {
   return failure;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

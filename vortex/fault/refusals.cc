@@ -16,7 +16,8 @@
 #include "vortex/thread/futex.h"
 #include "vortex/thread/thread_id.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // How many threads with such numbers are inside guarded scopes.
@@ -140,4 +141,4 @@ Failure failure_of_call() noexcept {
   return {};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 class Region;
 
@@ -32,4 +32,4 @@ void await_refusals_taken(const Region& region) noexcept;
 // that converts to false if there is none. Makes no system call when nothing ever failed.
 Failure failure_of_call() noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

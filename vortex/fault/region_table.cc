@@ -9,7 +9,8 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // How many forks lie between this process and the first one that used the library.
@@ -115,4 +116,4 @@ std::size_t RegionTable::size() const noexcept {
   return current_.load(std::memory_order_relaxed)->size();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -12,7 +12,7 @@
 #include "vortex/engine/fault_server.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A range of addresses and who serves it (section 4.4 of the Vortex paper keeps them in an interval
 // tree). While a fault is served its region is pinned, and remove() waits for the pins to go.
@@ -104,4 +104,4 @@ class RegionTable {
   std::array<std::atomic<std::uint32_t>, 2> lookups_{};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // For programs that tell people what happened and not where in a stream.
 class VORTEX_EXPORT StreamError : public Error {
@@ -21,4 +21,4 @@ class VORTEX_EXPORT StreamError : public Error {
   Failure failure_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

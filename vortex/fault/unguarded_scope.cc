@@ -4,10 +4,10 @@
 
 #include "vortex/engine/thread_state.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 UnguardedScope::UnguardedScope() noexcept : hidden_(std::exchange(thread_state().guard, nullptr)) {}
 
 UnguardedScope::~UnguardedScope() { thread_state().guard = hidden_; }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

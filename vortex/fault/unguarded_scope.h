@@ -3,7 +3,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct GuardFrame;
 
@@ -21,4 +21,4 @@ class VORTEX_EXPORT UnguardedScope {
   GuardFrame* const hidden_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,8 @@
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::atomic<std::size_t> claimed_maps{0};
@@ -51,4 +52,4 @@ std::size_t MapBudget::available() noexcept {
   return taken < limit() ? limit() - taken : 0;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

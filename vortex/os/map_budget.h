@@ -6,7 +6,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A claim on a number of kernel maps, held for as long as the object lives. Blocks placed in order
 // share one map; in the worst case each placed block costs two (itself and the reservation behind
@@ -35,4 +35,4 @@ class VORTEX_EXPORT MapBudget {
   std::size_t maps_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -29,7 +29,8 @@
 #define MFD_NOEXEC_SEAL 8U  // Linux 6.3
 #endif
 
-namespace vortex::inline v0::os {
+namespace vortex { inline namespace v0 { namespace os {
+
 namespace {
 
 std::atomic<FailureHook> failure_hook{nullptr};
@@ -251,4 +252,4 @@ std::size_t max_map_count() noexcept {
   return value != 0 ? value : kKernelDefault;
 }
 
-}  // namespace vortex::inline v0::os
+}}}  // namespace vortex::v0::os

@@ -10,7 +10,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::os {
+namespace vortex { inline namespace v0 { namespace os {
 
 enum class MemoryCall { kMap, kMove, kAlias, kVacate, kPopulate, kUnmap, kProtect };
 
@@ -105,4 +105,4 @@ struct FreeDeleter {
   void operator()(void* memory) const noexcept { std::free(memory); }
 };
 
-}  // namespace vortex::inline v0::os
+}}}  // namespace vortex::v0::os

@@ -9,7 +9,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 template <typename E>
 struct Named {
@@ -41,4 +41,4 @@ E value_in(const std::array<Named<E>, count>& table, std::string_view name, cons
               std::string("no ") + what + " \"" + std::string(name) + "\"; there are: " + names);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 ProcessMemory process_memory() {
   ProcessMemory result;
@@ -42,4 +42,4 @@ bool reset_peak_resident() {
   return clear.good();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

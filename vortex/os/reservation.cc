@@ -15,7 +15,8 @@
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kAddressSpaceBytes = std::size_t{1} << 47;
@@ -159,4 +160,4 @@ void PageTableReclaimer::advance(std::byte*& done, std::byte* floor, std::size_t
   if (reservation_->vacate(done, static_cast<std::size_t>(whole - done)) == 0) done = whole;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 
 #include "vortex/os/userfaultfd.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Where a reservation begins, at least: block moves of whole 2 MiB spans are then one page-table
 // entry.
@@ -96,4 +96,4 @@ class PageTableReclaimer {
   std::byte* large_done_ = nullptr;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -19,7 +19,8 @@
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)  // Linux 6.1
 #endif
 
-namespace vortex::inline v0::os {
+namespace vortex { inline namespace v0 { namespace os {
+
 namespace {
 
 // What came with Linux 6.6 and 6.8, for older headers.
@@ -250,4 +251,4 @@ void Userfaultfd::wake(std::byte* address) const noexcept {
   command(descriptor_, UFFDIO_WAKE, &range);
 }
 
-}  // namespace vortex::inline v0::os
+}}}  // namespace vortex::v0::os

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-namespace vortex::inline v0::os {
+namespace vortex { inline namespace v0 { namespace os {
 
 // A page that somebody touched where nothing is, and whose toucher sleeps until it is woken.
 struct PageFault {
@@ -72,4 +72,4 @@ class Userfaultfd {
   const int descriptor_;
 };
 
-}  // namespace vortex::inline v0::os
+}}}  // namespace vortex::v0::os

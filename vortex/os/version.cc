@@ -1,7 +1,7 @@
 #include "vortex/version.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 const char* version() noexcept { return VORTEX_VERSION_STRING; }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

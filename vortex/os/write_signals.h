@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <initializer_list>
 
-namespace vortex::inline v0::os {
+namespace vortex { inline namespace v0 { namespace os {
 
 // Puts them off while it lives, and forgets those that came: the errors of the writes say as much.
 // What somebody else had sent before is theirs, and the program's actions stay as they are. For
@@ -47,4 +47,4 @@ auto without_size_signal(Call call) noexcept(noexcept(call())) {
   return call();
 }
 
-}  // namespace vortex::inline v0::os
+}}}  // namespace vortex::v0::os

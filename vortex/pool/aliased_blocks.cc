@@ -9,7 +9,8 @@
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
@@ -173,4 +174,4 @@ std::unique_ptr<BlockMemory> make_aliased_blocks(const BlockMemoryOptions& optio
   return std::make_unique<AliasedBlocks>(options);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void expect_block_count(const std::string& who, const char* option, std::size_t blocks) {
   if (blocks <= kMaxPoolBlocks) return;
@@ -13,4 +13,4 @@ void expect_block_count(const std::string& who, const char* option, std::size_t 
                           std::to_string(kMaxPoolBlocks));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

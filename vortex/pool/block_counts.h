@@ -6,11 +6,11 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Throws Error(EINVAL) that names the option, where no pool can have so many blocks. `who` begins
 // the message.
 VORTEX_EXPORT void expect_block_count(const std::string& who, const char* option,
                                       std::size_t blocks);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,7 @@
 #include "vortex/os/reservation.h"
 #include "vortex/os/userfaultfd.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The cause recorded when the kernel refuses to move a block, with this errno value.
 inline const char* cannot_move_block(int error) noexcept {
@@ -120,4 +120,4 @@ std::unique_ptr<BlockMemory> make_userfault_blocks(const BlockMemoryOptions& opt
 // Error: ENOMEM or EFBIG when the system refuses the memory, others when it has no such memory.
 std::unique_ptr<BlockMemory> make_aliased_blocks(const BlockMemoryOptions& options);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -14,7 +14,8 @@
 #include "vortex/pool/block_memory.h"
 #include "vortex/pool/block_pool_state.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 std::size_t chosen_block_bytes(const BlockPoolOptions& options) {
@@ -217,4 +218,4 @@ BlockPool::Statistics BlockPool::statistics() const noexcept {
   return result;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

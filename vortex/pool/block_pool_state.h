@@ -18,7 +18,7 @@
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct BlockPool::State {
   explicit State(const BlockPool& whose) : pool(whose) {}
@@ -78,4 +78,4 @@ struct BlockPool::State {
   const int owner_pid = getpid();
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -10,7 +10,7 @@
 #include "vortex/fault/diagnostics.h"
 #include "vortex/pool/block_pool_state.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 BlockQuota::BlockQuota(BlockPool& pool, std::size_t minimum, std::size_t maximum, std::string user)
     : pool_(pool), user_(std::move(user)), minimum_(minimum), maximum_(maximum) {
@@ -180,4 +180,4 @@ void BlockPool::give_back(BlockQuota& quota, Block block) noexcept {
   if (held < quota.minimum()) ++s.unclaimed;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

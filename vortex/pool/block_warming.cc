@@ -7,7 +7,8 @@
 #include "vortex/error.h"
 #include "vortex/pool/block_pool_state.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
@@ -105,4 +106,4 @@ void BlockPool::State::end_warming() noexcept {
   stop_warming.store(true, std::memory_order_relaxed);
   warmer.join();
 }
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

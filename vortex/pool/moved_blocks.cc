@@ -7,7 +7,8 @@
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
@@ -152,4 +153,4 @@ std::unique_ptr<BlockMemory> make_moved_blocks(const BlockMemoryOptions& options
   return std::make_unique<MovedBlocks>(options);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

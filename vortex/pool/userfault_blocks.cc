@@ -9,7 +9,8 @@
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 class UserfaultBlocks final : public BlockMemory {
@@ -91,4 +92,4 @@ std::unique_ptr<BlockMemory> make_userfault_blocks(const BlockMemoryOptions& opt
   return std::make_unique<UserfaultBlocks>(options, std::move(userfaultfd));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 BlockGuards::BlockGuards(std::size_t slots, std::shared_ptr<os::Userfaultfd> userfaultfd)
     : userfaultfd_(std::move(userfaultfd)), bytes_(slots * os::page_bytes()) {
@@ -42,4 +42,4 @@ std::byte* BlockGuards::kept(std::size_t slot) const noexcept {
   return pages_ + slot * os::page_bytes();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 
 #include "vortex/os/userfaultfd.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A guard keeps the bytes of its page. By signals it is a page that forbids every access.
 // Protection would split a map that userfaultfd serves, and its faults would be signals: there the
@@ -37,4 +37,4 @@ class BlockGuards {
   std::byte* pages_ = nullptr;  // by slot; null where faults are signals
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

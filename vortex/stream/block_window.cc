@@ -8,7 +8,8 @@
 #include "vortex/error.h"
 #include "vortex/pool/block_counts.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 #if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -144,4 +145,4 @@ void BlockWindow::require_within(std::uint64_t offset, std::size_t bytes, std::u
   if (range_end > end) refuse_beyond_end();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -13,7 +13,7 @@
 #include "vortex/os/reservation.h"
 #include "vortex/stream/in_place_handover.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The window is [newest - comeback, newest], where newest is the highest block touched. Its blocks
 // are placed at their addresses of the stream; those below are finished for good.
@@ -121,4 +121,4 @@ class BlockWindow {
   std::uint64_t vacated_ = 0;  // of aliases: nothing below is mapped
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

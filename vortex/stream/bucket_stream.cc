@@ -5,7 +5,7 @@
 
 #include "vortex/stream/pooled_blocks.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 BucketStream::BucketStream(StreamPool& pool, Options options)
     : PooledStream(std::move(options.name), pool, options.reserve_bytes),
@@ -68,4 +68,4 @@ int BucketStream::guard_above(std::uint64_t index) noexcept {
   return 0;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,8 @@
 #include "vortex/pool/block_counts.h"
 #include "vortex/thread/waiting.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 class CallbackSink final : public Sink {
@@ -76,4 +77,4 @@ std::unique_ptr<Sink> callback_sink(BlockPool& pool, std::size_t blocks,
   return std::make_unique<CallbackSink>(pool, blocks, std::move(drain_function), name);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

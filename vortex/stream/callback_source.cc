@@ -9,7 +9,8 @@
 #include "vortex/pool/block_counts.h"
 #include "vortex/thread/waiting.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 class CallbackSource final : public Source {
@@ -126,4 +127,4 @@ std::unique_ptr<Source> callback_source(BlockPool& pool, std::size_t blocks,
                                           name);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

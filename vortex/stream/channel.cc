@@ -8,7 +8,8 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr Status kClosed = {ECANCELED, "this end of the channel is closed"};
@@ -317,4 +318,4 @@ Status Channel::stopped(bool end_closed) const noexcept {
   return {};
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

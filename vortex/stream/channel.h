@@ -19,7 +19,7 @@
 #include "vortex/stream/in_place_handover.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 struct ChannelOptions {
   std::string name = "channel";
@@ -147,4 +147,4 @@ class Channel final : private InPlaceHandover {
   FutexEvent writable_;  // the reader moved on, or left
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -15,7 +15,8 @@
 #include "vortex/stream/block_guards.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr const char kRefused[] = "the kernel refuses to commit, guard or decommit a block";
@@ -291,4 +292,4 @@ void CommitStreamBase::finish_bytes(std::uint64_t length) {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

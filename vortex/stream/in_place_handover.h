@@ -5,7 +5,7 @@
 
 #include "vortex/block_pool.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A sink or a source may take blocks over at the addresses of the stream that held them, instead of
 // at home, so that the next stream moves them there in one step: half of all moves. Meanwhile the
@@ -28,4 +28,4 @@ class InPlaceHandover {
   ~InPlaceHandover() = default;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

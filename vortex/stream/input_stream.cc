@@ -13,7 +13,8 @@
 #include "vortex/stream/readable_bytes.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 AddressSpace space_for(const Source& source, std::size_t block_bytes,
@@ -187,4 +188,4 @@ void InputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

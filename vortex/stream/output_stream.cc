@@ -13,7 +13,8 @@
 #include "vortex/stream/block_window.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr std::uint64_t kNoEndYet = std::numeric_limits<std::uint64_t>::max();
@@ -187,4 +188,4 @@ void OutputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
   failure().throw_if_failed();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,8 @@
 #include "vortex/pool/block_counts.h"
 #include "vortex/stream/channel.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
+
 namespace {
 
 // N + L + M + 1.
@@ -105,4 +106,4 @@ InputStreamOptions reader_options(const PipelineOptions& options) {
   return result;
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -9,7 +9,7 @@
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 PooledBlocks::PooledBlocks(const std::string& stream, StreamPool& pool, std::byte* base,
                            std::uint64_t bytes)
@@ -94,4 +94,4 @@ void PooledBlocks::give_back_all() noexcept {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

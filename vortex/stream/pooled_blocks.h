@@ -9,7 +9,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 enum class BlockState : std::uint8_t { kEmpty, kOpen, kGuarded };
 
@@ -70,4 +70,4 @@ class PooledBlocks {
   BlockMeter* meter_ = nullptr;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

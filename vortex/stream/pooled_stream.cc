@@ -9,7 +9,8 @@
 #include "vortex/thread/futex.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 AddressSpace whole_blocks(std::uint64_t bytes, std::size_t block_bytes) {
@@ -92,4 +93,4 @@ const char* PooledStream::cause_of(int error) noexcept {
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 
 #include "vortex/error.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 [[noreturn]] inline void refuse_to_read_at(std::uint64_t offset, std::uint64_t reserved) {
   throw Error(ERANGE, "byte " + std::to_string(offset) + " lies beyond the " +
@@ -26,4 +26,4 @@ std::uint64_t readable_bytes(const Array& array, std::uint64_t reserved, std::si
   return array.length_bytes().value_or((offset / block_bytes + 1) * block_bytes);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

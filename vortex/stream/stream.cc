@@ -17,7 +17,7 @@
 #include "vortex/thread/futex.h"
 #include "vortex/thread/thread_id.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 namespace {
 
@@ -271,4 +271,4 @@ void Stream::abandon(const Failure& inner) noexcept {
   state_->mutex.unlock();
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

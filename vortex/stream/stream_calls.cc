@@ -7,7 +7,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/stream/write_in_parts.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void write_from_stream(int descriptor, InputStreamBase& stream, std::uint64_t offset,
                        std::uint64_t bytes) {
@@ -35,4 +35,4 @@ std::uint64_t read_into_stream(int descriptor, OutputStreamBase& stream, std::ui
   return offset - begin;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,7 @@
 #include "vortex/stream/pooled_blocks.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 VanishingArrayBase::VanishingArrayBase(StreamPool& pool, std::uint64_t capacity_bytes,
                                        Options options)
@@ -95,4 +95,4 @@ void VanishingArrayBase::load_parts(
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

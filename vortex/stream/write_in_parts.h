@@ -13,7 +13,7 @@
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 inline std::uint64_t end_of_range(std::uint64_t offset, std::uint64_t bytes) noexcept {
   return offset + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - offset);
@@ -49,4 +49,4 @@ void write_in_parts(int descriptor, Readable& from, const std::string& name,
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

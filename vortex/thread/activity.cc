@@ -5,7 +5,8 @@
 
 #include "vortex/thread/steady_time.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 struct ThreadActivity {
@@ -123,4 +124,4 @@ WorkSpan::WorkSpan(SpanKind kind) noexcept : begin_ns_(now_if_traced()), kind_(k
 
 WorkSpan::~WorkSpan() { add_span(kind_, begin_ns_); }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

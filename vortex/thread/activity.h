@@ -14,7 +14,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/thread/futex.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 enum class SpanKind : std::uint8_t {
   kRead,   // of a disk, `detail` bytes
@@ -150,4 +150,4 @@ class VORTEX_EXPORT WorkSpan {
   SpanKind kind_;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -4,7 +4,7 @@
 
 #include "vortex/thread/activity.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 bool BackgroundTask::start(const char* name, std::function<void()> task,
                            std::function<void()> ended) {
@@ -33,4 +33,4 @@ void BackgroundTask::finish() {
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

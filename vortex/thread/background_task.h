@@ -8,7 +8,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/thread/masked_thread.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // One task at a time, in a thread of its own, whose error is kept for the thread that started it.
 // To be used by one thread; busy() may be asked by the task as well.
@@ -36,4 +36,4 @@ class VORTEX_EXPORT BackgroundTask {
   MaskedThread thread_;  // the first to go
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

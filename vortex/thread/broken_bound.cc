@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 void broken_bound(const char* line) noexcept {
   // Nothing is left to do when stderr is closed.
@@ -13,4 +13,4 @@ void broken_bound(const char* line) noexcept {
   std::abort();
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

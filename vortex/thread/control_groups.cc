@@ -4,7 +4,7 @@
 #include <fstream>
 #include <set>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 void look_at_control_groups(
     const std::string& root, const std::string& controller,
@@ -37,4 +37,4 @@ void look_at_control_groups(
   }
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -6,7 +6,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 enum class GroupVersion { k1, k2 };
 
@@ -18,4 +18,4 @@ VORTEX_EXPORT void look_at_control_groups(
     const std::string& root, const std::string& controller,
     const std::function<void(const std::string& folder, GroupVersion version)>& look);
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

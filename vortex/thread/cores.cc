@@ -12,7 +12,8 @@
 
 #include "vortex/thread/control_groups.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 constexpr double kNoQuota = std::numeric_limits<double>::infinity();
@@ -67,4 +68,4 @@ unsigned usable_cores(const std::string& root) {
   return std::max(quota > whole ? whole + 1 : whole, 1u);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The cores on which the calling thread may run (sched_getaffinity(2)), or fewer where a control
 // group of the process or one above it has a quota of processor time (cpu.max of version 2,
@@ -13,4 +13,4 @@ namespace vortex::inline v0 {
 // least 1. Reads /proc/self/cgroup and the groups' files; tests say where else than in / these lie.
 VORTEX_EXPORT unsigned usable_cores(const std::string& root = "");
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

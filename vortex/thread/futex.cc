@@ -13,7 +13,8 @@
 #include "vortex/thread/thread_id.h"
 #include "vortex/thread/waiting.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // About two microseconds on current processors: less than a sleep and wake-up costs.
@@ -170,4 +171,4 @@ void FutexEvent::notify() noexcept {
   futex_wake(changes_, INT_MAX);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

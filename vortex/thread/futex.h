@@ -10,7 +10,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // A lock held for a moment, or for as long as its owner waits for a block. Not recursive;
 // held_by_me() lets a caller that would wait for itself report an error instead.
@@ -93,4 +93,4 @@ class VORTEX_EXPORT FutexEvent {
   std::atomic<std::uint64_t> sleeps_{0};
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -7,7 +7,8 @@
 #include <memory>
 #include <utility>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 void* run(void* body) noexcept {
@@ -54,4 +55,4 @@ void MaskedThread::join() noexcept {
   owner_ = 0;
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

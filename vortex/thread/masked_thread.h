@@ -9,7 +9,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Signals that a masked thread takes.
 enum class ThreadSignals {
@@ -49,4 +49,4 @@ class VORTEX_EXPORT MaskedThread {
   pid_t owner_ = 0;  // the process that has it; 0: none
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

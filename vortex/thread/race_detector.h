@@ -7,7 +7,7 @@ __attribute__((weak)) void __tsan_acquire(void* at);  // NOLINT: their names
 __attribute__((weak)) void __tsan_release(void* at);  // NOLINT
 }
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The sanitizer sees only the atomic operations of code that was built with it. To what happens
 // before a note_released() it adds nothing; what happens after a note_acquired() of the same place
@@ -21,4 +21,4 @@ inline void note_released(const void* at) noexcept {
   if (__tsan_release != nullptr) __tsan_release(const_cast<void*>(at));
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 inline std::uint64_t steady_now_ns() noexcept {
   timespec now{};
@@ -25,4 +25,4 @@ inline double process_cpu_seconds() noexcept {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -11,7 +11,7 @@
 #include "vortex/thread/masked_thread.h"
 #include "vortex/thread/race_detector.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 class TaskRing::Impl {
  public:
@@ -125,4 +125,4 @@ void TaskRing::submit() noexcept { impl_->submit(); }
 std::size_t TaskRing::await() noexcept { return impl_->await(); }
 void TaskRing::release() noexcept { impl_->release(); }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -3,7 +3,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
+
 namespace {
 
 // In the initial TLS block: memory for it is never allocated on first touch.
@@ -21,4 +22,4 @@ std::int32_t current_thread_id() noexcept {
 
 void forget_thread_id() noexcept { cached_id = 0; }
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -5,7 +5,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The thread's kernel id, cached in storage that exists from the thread's first instruction on, so
 // that a fault handler may ask.
@@ -14,4 +14,4 @@ VORTEX_EXPORT std::int32_t current_thread_id() noexcept;
 // In a forked child, whose one thread has another id.
 void forget_thread_id() noexcept;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

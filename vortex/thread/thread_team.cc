@@ -14,7 +14,7 @@
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 class ThreadTeam::Impl {
  public:
@@ -149,4 +149,4 @@ unsigned ThreadTeam::resolve(unsigned threads) {
   return std::min(threads != 0 ? threads : usable_cores(), kMaxThreads);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

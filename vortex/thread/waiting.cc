@@ -2,7 +2,8 @@
 
 #include <utility>
 
-namespace vortex::inline v0::os {
+namespace vortex { inline namespace v0 { namespace os {
+
 namespace {
 
 // In the initial TLS block: memory for it is never allocated on first touch.
@@ -21,4 +22,4 @@ void before_waiting() noexcept {
   if (waiting_hook != nullptr) waiting_hook();
 }
 
-}  // namespace vortex::inline v0::os
+}}}  // namespace vortex::v0::os

@@ -3,7 +3,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::os {
+namespace vortex { inline namespace v0 { namespace os {
 
 using WaitingHook = void (*)() noexcept;
 
@@ -14,4 +14,4 @@ VORTEX_EXPORT WaitingHook set_waiting_hook(WaitingHook hook) noexcept;
 // Calls it.
 VORTEX_EXPORT void before_waiting() noexcept;
 
-}  // namespace vortex::inline v0::os
+}}}  // namespace vortex::v0::os

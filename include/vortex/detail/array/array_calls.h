@@ -8,7 +8,7 @@
 #include "vortex/detail/record/key_source.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The places are integers of 4 and of 8 bytes.
 VORTEX_EXPORT void argsort_32(const KeySource& keys, std::size_t count, void* places,
@@ -46,4 +46,4 @@ struct WholeChunk {
 VORTEX_EXPORT void sort_joined(std::span<const WholeChunk> chunks, unsigned threads,
                                const std::function<void(void* together)>& sort);
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

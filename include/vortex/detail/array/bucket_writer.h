@@ -15,7 +15,7 @@
 #include "vortex/detail/radix/digit.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Appends records to buckets in one pass, without counting first (Algorithm 9 of the Vortex paper
 // and its section 5.5). A buffer of 1 KiB is written past the caches when it is full; that is
@@ -155,4 +155,4 @@ class BucketWriter {
   int error_ = 0;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

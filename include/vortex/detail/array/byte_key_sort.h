@@ -15,7 +15,7 @@
 
 #include "vortex/detail/record/key.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 template <typename T>
 concept ByteLike = std::same_as<T, char> || std::same_as<T, unsigned char> ||
@@ -136,4 +136,4 @@ class ByteKeySort {
   const Order order_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

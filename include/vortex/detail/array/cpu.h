@@ -3,7 +3,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 enum class Isa { kPortable, kAvx2, kAvx512 };
 
@@ -20,4 +20,4 @@ VORTEX_EXPORT bool use_isa(Isa isa) noexcept;
 
 VORTEX_EXPORT const char* isa_name(Isa isa) noexcept;
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -15,7 +15,7 @@
 #include "vortex/detail/radix/parallel_sort.h"
 #include "vortex/detail/record/record_codec.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Arrays of so many bytes are sorted with as much memory again.
 inline constexpr std::size_t kMaxCachedBytes = std::size_t{512} << 10;
@@ -156,4 +156,4 @@ class InPlaceSort {
   Sorter sorter_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

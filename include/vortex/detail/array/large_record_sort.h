@@ -11,7 +11,7 @@
 #include "vortex/detail/record/record_codec.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // As in sort.h.
 VORTEX_EXPORT void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable,
@@ -53,4 +53,4 @@ void sort_by_places(T* records, std::size_t count, KeyOf key_of, unsigned thread
   move_to_places(records, sizeof(T), places.get(), count, held.get());
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 enum class Presorted { kNo, kAscending, kStrictlyDescending };
 
@@ -38,4 +38,4 @@ bool sorted_or_reversed(Record* records, std::size_t count, KeyOf key_of) noexce
   return order != Presorted::kNo;
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -16,7 +16,7 @@
 #include "vortex/detail/record/sort_key.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The bytes of a record, wherever they lie.
 template <std::size_t bytes>
@@ -139,4 +139,4 @@ void sort_sized(void* array, std::size_t count, const SortKey& key, unsigned thr
   }
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

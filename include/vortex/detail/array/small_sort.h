@@ -8,7 +8,7 @@
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 inline constexpr std::size_t kMaxSmallSort = 128;
 
@@ -32,4 +32,4 @@ VORTEX_EXPORT SmallSort<Pair64> small_sort_for<Pair64>(Isa isa) noexcept;
 // One that keeps the order of pairs with equal keys.
 VORTEX_EXPORT SmallSort<Pair64> stable_small_sort_of_pairs(Isa isa) noexcept;
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

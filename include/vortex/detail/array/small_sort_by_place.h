@@ -10,7 +10,7 @@
 
 #include "vortex/detail/array/small_sort_portable.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Words whose lower bits are the place of a record among `count` of them, and whose upper bits are
 // as much of its key as there is room for, counted from the smallest key. They are all different,
@@ -117,4 +117,4 @@ template <typename Record, typename Key>
   small_sort_by_words(in, count, out, key, words, sort_words);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -6,7 +6,7 @@
 
 #include "vortex/detail/array/small_sort.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Sorts like a SmallSort, by key(record), keeping the order of records with equal keys: insertion
 // sort of runs of 8, then branch-free merging. Takes room for 2 * kMaxSmallSort records of the
@@ -54,4 +54,4 @@ template <typename Record, typename Key>
   std::memcpy(static_cast<void*>(out), from, count * sizeof(Record));
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

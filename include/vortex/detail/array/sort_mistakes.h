@@ -7,7 +7,7 @@
 #include "vortex/detail/array/byte_key_sort.h"
 #include "vortex/detail/record/key.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // False, but only once a caller's types are known.
 template <typename...>
@@ -58,4 +58,4 @@ constexpr void explain_no_array() {
                 "array, or two pointers; copy a std::deque or a std::list into a std::vector");
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // What the copies below are aligned to, and a multiple of.
 inline constexpr std::size_t kStreamedBytes = 64;
@@ -64,4 +64,4 @@ inline void copy_past_caches(std::byte* to, const std::byte* from, std::size_t b
   std::memcpy(to, from, bytes);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

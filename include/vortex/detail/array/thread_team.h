@@ -7,7 +7,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The caller of run() and some threads beside it. The threads sleep between jobs. No handler of the
 // program runs on them, but for the signals that their own instructions raise (ThreadSignals in
@@ -52,4 +52,4 @@ class VORTEX_EXPORT ThreadTeam {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -15,7 +15,7 @@
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/key_code.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 template <typename Key, typename Places>
 struct NumbersOfTuple;
@@ -89,4 +89,4 @@ class PackedKey {
   [[no_unique_address]] KeyFunction key_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

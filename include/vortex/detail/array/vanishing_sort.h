@@ -24,7 +24,7 @@
 #include "vortex/error.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Whether the call does not throw std::bad_alloc. Compiled in the library, since programs without
 // exceptions cannot ask.
@@ -370,4 +370,4 @@ class VanishingSort {
   std::size_t written_ = 0;  // records of the result
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -10,7 +10,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Splits records into buckets in order: record r belongs to the bucket whose number is the number
 // of splitters not greater than r; equal records belong to one bucket. Splitters are compared by
@@ -133,4 +133,4 @@ class VORTEX_EXPORT BucketSplitters {
   std::uint64_t next_ = 0;  // and the rank of the next splitter
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

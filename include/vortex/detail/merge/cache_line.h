@@ -5,7 +5,7 @@
 #include <new>
 #include <vector>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Of x86-64; elsewhere lines are seldom longer.
 inline constexpr std::size_t kCacheLineBytes = 64;
@@ -34,4 +34,4 @@ struct LineAllocator {
 template <typename T>
 using LineVector = std::vector<T, LineAllocator<T>>;
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

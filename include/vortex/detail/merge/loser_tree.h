@@ -13,7 +13,7 @@
 #include "vortex/detail/merge/record_size.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // A merge that gives one record at a time and keeps the promises of RecordMerge.
 //
@@ -142,4 +142,4 @@ class LoserTree {
   std::uint64_t total_ = 0;  // records left
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

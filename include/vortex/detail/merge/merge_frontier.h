@@ -13,7 +13,7 @@
 #include "vortex/detail/merge/order_rules.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The last records of the blocks that are there bound what can be merged: what lies up to the least
 // of them, in the order (key, input), needs no further block, and then the input that this record
@@ -163,4 +163,4 @@ class MergeFrontier {
   Input* entering_ = nullptr;  // whose last record is the bound
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -11,7 +11,7 @@
 #include "vortex/detail/merge/order_rules.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Multisequence selection: finds a rank, between two limits, and how many records of each sequence
 // come before it, in the order (key, sequence, place), which is the order of a stable merge. So a
@@ -119,4 +119,4 @@ class MultisequenceSelection {
   std::vector<std::uint64_t> end_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

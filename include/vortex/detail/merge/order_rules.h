@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 //   leading_bits(a)           if leading_bits(a) < leading_bits(b), then a belongs before b;
 //   leading_bits_decide()     whether equal bits mean equal records;
@@ -43,4 +43,4 @@ bool less(const Rules& rules, const KeyedRecord& left, const KeyedRecord& right)
   return !rules.leading_bits_decide() && rules.less_of_equal_bits(left.record, right.record);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

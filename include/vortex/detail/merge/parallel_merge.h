@@ -17,7 +17,7 @@
 #include "vortex/detail/merge/task_ring.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // What needs no further block (MergeFrontier) is divided into pieces by rank. The threads merge a
 // piece each by a loser tree, to memory that stays in their caches, while the caller divides what
@@ -150,4 +150,4 @@ class ParallelMerge final : public RecordMerge {
   TaskRing ring_;  // the first to go
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

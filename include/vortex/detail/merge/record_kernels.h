@@ -28,7 +28,7 @@
 #include "vortex/detail/record/sort_key.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The order by these rules.
 template <OrderRules R>
@@ -285,4 +285,4 @@ std::shared_ptr<const RecordOrder> order_of_type(Less less) {
   }
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -6,7 +6,7 @@
 
 #include "vortex/detail/merge/order_rules.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Calls kernel(bytes) with the size of a record, as a constant where it is a usual one.
 template <typename Kernel>
@@ -45,4 +45,4 @@ auto with_size_of(const R& rules, const Kernel& kernel) {
   }
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

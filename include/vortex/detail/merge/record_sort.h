@@ -14,7 +14,7 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The scratch with which sort_records() works at all on `records` records of any size: about 23
 // bytes times the square root of their number. With 16 bytes a record it moves each record once;
@@ -214,4 +214,4 @@ RecordIndex index_records(const Rules& order, std::byte* records, std::size_t co
 // The scratch that this takes. None: they are too many at once.
 VORTEX_EXPORT std::optional<std::size_t> scratch_to_index_records(std::size_t count) noexcept;
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

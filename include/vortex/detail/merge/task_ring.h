@@ -8,7 +8,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The owner fills a slot and submits it, some thread works on it, and the owner empties it, slot
 // after slot around the ring. The owner works, too, while it waits.
@@ -45,4 +45,4 @@ class VORTEX_EXPORT TaskRing {
   const std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

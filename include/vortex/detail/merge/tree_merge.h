@@ -13,7 +13,7 @@
 #include "vortex/detail/merge/record_size.h"
 #include "vortex/record_order.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Takes record by record, on the thread of the caller. Of inputs that may not be sorted, too.
 template <OrderRules R>
@@ -71,4 +71,4 @@ class TreeMerge final : public CheckedRecordMerge {
   std::size_t previous_input_ = ~std::size_t{0};
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -6,7 +6,7 @@
 #include "vortex/detail/radix/chunk_arena.h"
 #include "vortex/detail/radix/sorted_output.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // The array whose chunks an arena has, front to back.
 template <typename Record, typename Codec>
@@ -41,4 +41,4 @@ class ArrayOutput final : public SortedOutput<Record> {
   const Codec& codec_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

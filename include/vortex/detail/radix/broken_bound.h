@@ -3,10 +3,10 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Writes the line to stderr and aborts: where going on would overwrite memory of others. In every
 // build. The lines that say it is a bug in vortex are about bounds that no input should break.
 [[noreturn]] VORTEX_EXPORT void broken_bound(const char* line) noexcept;
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

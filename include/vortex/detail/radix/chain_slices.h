@@ -12,7 +12,7 @@
 #include "vortex/detail/radix/digit.h"
 #include "vortex/detail/radix/sort_rules.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Gathers the records of a chain in a workspace, slice by slice, and sorts these from there.
 // Allocates in its constructor only.
@@ -111,4 +111,4 @@ class ChainSlices {
   const std::unique_ptr<Record*[]> cursors_;  // kMaxSlices
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

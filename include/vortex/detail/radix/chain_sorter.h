@@ -26,7 +26,7 @@
 #include "vortex/detail/radix/split.h"
 #include "vortex/detail/radix/split_plan.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Sorts chains of an arena to an output, depth first. Allocates in its constructor only.
 //
@@ -391,4 +391,4 @@ class ChainSorter {
   LevelSplitter<Record, KeyOf> splitter_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

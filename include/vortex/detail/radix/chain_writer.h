@@ -8,7 +8,7 @@
 #include "vortex/detail/radix/chunk_arena.h"
 #include "vortex/detail/radix/digit.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Writes each record straight to the last chunk of its list. Chunks are taken from those that have
 // just been read, so the lists grow in cached memory and nothing is gained by gathering records in
@@ -102,4 +102,4 @@ class ChainWriter {
   Record* ends_[kMaxBuckets];
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -10,7 +10,7 @@
 
 #include "vortex/detail/radix/broken_bound.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // How records are grouped: chunks of 4 KiB where the size of a record divides them.
 template <typename Record>
@@ -260,4 +260,4 @@ class ChunkArena {
   std::size_t least_free_ = static_cast<std::size_t>(-1);
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

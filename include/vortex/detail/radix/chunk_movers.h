@@ -8,7 +8,7 @@
 
 #include "vortex/detail/radix/chunk_arena.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Knows for each place where the chunk comes from that is to be there. Places are numbered: the
 // chunks of the array, then a store, then others where chunks come from. Each is the destination of
@@ -130,4 +130,4 @@ class ChunkMovers {
   std::vector<Place> cycles_;         // a place of each
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

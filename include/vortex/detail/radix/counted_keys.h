@@ -9,7 +9,7 @@
 #include "vortex/detail/radix/digit.h"
 #include "vortex/detail/record/record_codec.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Whether a record is nothing but its key: then any records with that key are as good as those that
 // were there, and how many there were is all that a sort needs to know.
@@ -63,4 +63,4 @@ class CountedKeys {
   std::uint32_t* const counters_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -16,7 +16,7 @@
 #include "vortex/detail/radix/digit.h"
 #include "vortex/detail/radix/sort_rules.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Sorts an array by distributing it between itself and `other`, which has as much room, until a few
 // records are left. Keeps the order of equal keys if rules.small does.
@@ -297,4 +297,4 @@ class DenseSorter {
   Workspace& workspace_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

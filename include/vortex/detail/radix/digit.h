@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 inline constexpr unsigned kMaxBuckets = 256;
 
@@ -204,4 +204,4 @@ struct DoublingDigit {
   }
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

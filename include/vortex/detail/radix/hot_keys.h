@@ -10,7 +10,7 @@
 #include "vortex/detail/radix/counted_keys.h"
 #include "vortex/detail/radix/digit.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // A table of keys and how often each has been met. A key is found in one step or not at all: of
 // several that share a slot only the most frequent is hot.
@@ -128,4 +128,4 @@ class HotKeys {
   std::size_t next_ = 0;  // of in_order_, to be written
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -5,7 +5,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Memory that starts at a page. A thread keeps the memory of its last small sorts until it ends or
 // calls release(): a small sort takes some hundred microseconds, and faulting in fresh memory each
@@ -38,4 +38,4 @@ class VORTEX_EXPORT KeptMemory {
   const bool keep_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

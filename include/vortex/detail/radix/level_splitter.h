@@ -14,7 +14,7 @@
 #include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/radix/split.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // A split, and whether hot keys are left out of it and counted.
 template <typename Bits>
@@ -157,4 +157,4 @@ class LevelSplitter {
   const std::unique_ptr<Bits[]> sample_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -21,7 +21,7 @@
 #include "vortex/detail/radix/counted_keys.h"
 #include "vortex/detail/radix/split.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Sorts ordinary memory as InPlaceSort does, to the same bytes, with a team of threads. A pass over
 // the array takes four steps, each of which all threads share:
@@ -457,4 +457,4 @@ class ParallelSort {
   std::size_t store_end_ = 0;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -7,7 +7,7 @@
 
 #include "vortex/detail/array/small_sort_by_place.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // How records are compared and how few of them are sorted.
 //   KeyOf     record -> uint32_t or uint64_t, ascending
@@ -36,4 +36,4 @@ struct SortRules {
   }
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

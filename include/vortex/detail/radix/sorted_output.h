@@ -8,7 +8,7 @@
 #include "vortex/detail/radix/hot_keys.h"
 #include "vortex/detail/radix/sort_rules.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Where the sorted records go, in order.
 template <typename Record>
@@ -93,4 +93,4 @@ class OutputWithHotKeys {
   bool counting_ = false;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

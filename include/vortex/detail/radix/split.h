@@ -7,7 +7,7 @@
 
 #include "vortex/detail/radix/digit.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 enum class SplitKind { kSlices, kScaled, kClamped, kThreeWay, kDoubling };
 
@@ -135,4 +135,4 @@ Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>
   return split;
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

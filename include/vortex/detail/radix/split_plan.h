@@ -10,7 +10,7 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // A level splits 2^b ways with b from 1 to 12.
 inline constexpr int kMaxSplitBits = 12;
@@ -55,4 +55,4 @@ inline constexpr int kAddressBits = 47;
 VORTEX_EXPORT int most_split_bits(std::uint64_t bytes, int levels = 1,
                                   int address_bits = kAddressBits) noexcept;
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

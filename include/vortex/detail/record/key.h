@@ -10,7 +10,7 @@
 
 #include "vortex/detail/record/key_code.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 enum class Order { kAscending, kDescending };
 
@@ -110,4 +110,4 @@ struct KeyValue {
 // A 64-bit key and what it belongs to: 16 bytes, as the kernels sort them.
 using Pair64 = KeyValue<std::uint64_t, std::uint64_t>;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

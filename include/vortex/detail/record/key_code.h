@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 enum class KeyKind : std::uint8_t {
   kBytes,     // compared as memcmp does
@@ -63,4 +63,4 @@ class KeyEncoder {
   Bits always_ = 0;
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -9,7 +9,7 @@
 #include "vortex/detail/record/key_code.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Reads the keys of an array as bits whose order is the one that is wanted. One call for a block of
 // keys costs next to nothing, so what uses it is compiled once, in the library.
@@ -64,4 +64,4 @@ class RecordKeys {
   OrderedKey<T, KeyFunction> key_of_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

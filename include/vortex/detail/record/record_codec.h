@@ -9,7 +9,7 @@
 #include "vortex/detail/record/key_code.h"
 #include "vortex/detail/record/sort_key.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Changes records on their way in and back on their way out. This one changes nothing.
 template <typename Record>
@@ -95,4 +95,4 @@ class KeyOfUpperHalf {
   int below_;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

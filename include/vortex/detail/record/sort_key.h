@@ -12,7 +12,7 @@
 #include "vortex/detail/record/key_code.h"
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Where the key of a record lies, in bytes from its beginning.
 struct KeyPlace {
@@ -87,4 +87,4 @@ constexpr bool has_compiled_sort(std::size_t key_bytes) noexcept {
 VORTEX_EXPORT void sort_records(void* records, std::size_t count, std::size_t record_bytes,
                                 const SortKey& key, unsigned threads);
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

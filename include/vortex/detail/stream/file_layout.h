@@ -6,13 +6,13 @@
 
 #include "vortex/detail/stream/export.h"
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Which bytes lie in which file and at which place of it: one file, or several on several disks.
 // Readers and writers take one; see striped_file.h.
 class FileLayout;
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0
 
 template <>
 struct std::default_delete<vortex::FileLayout> {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // The bytes that a reader finds where the writer has left bytes out of a block that it touched.
 enum class Gaps : std::uint8_t {
@@ -12,4 +12,4 @@ enum class Gaps : std::uint8_t {
                  // writers that write every byte
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace vortex::inline v0 {
+namespace vortex { inline namespace v0 {
 
 // Where an output has the name of a file that exists, a new file takes that name when the output is
 // whole: nobody ever sees a part of it, and the old file's hard links keep the old contents. Or the
@@ -16,4 +16,4 @@ enum class InPlace : std::uint8_t {
   kAlways,
 };
 
-}  // namespace vortex::inline v0
+}}  // namespace vortex::v0

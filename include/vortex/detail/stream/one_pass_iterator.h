@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Hides from the compiler where a pointer comes from. A loop that copies what it points to would
 // else become a call of memcpy(), which reads the end of a long array first.
@@ -91,4 +91,4 @@ class ArrayOnceIterator {
   const T* at_ = nullptr;
 };
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // Bytes at the beginning of `text`, which is not empty, that are one printable character; 0 if its
 // first byte is a control or no UTF-8.
@@ -69,4 +69,4 @@ inline std::string printable(std::string_view text) {
   return result;
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail

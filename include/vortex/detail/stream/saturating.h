@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace vortex::inline v0::detail {
+namespace vortex { inline namespace v0 { namespace detail {
 
 // A sum or a product that does not fit is the largest number there is. No file, memory or address
 // space is as large as that, so the limits that the result meets refuse it, where one that wraps
@@ -34,4 +34,4 @@ constexpr T round_up(T value, std::type_identity_t<T> unit) noexcept {
   return saturating_product(units_for(value, unit), unit);
 }
 
-}  // namespace vortex::inline v0::detail
+}}}  // namespace vortex::v0::detail
