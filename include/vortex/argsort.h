@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <ranges>
 #include <span>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -29,9 +29,8 @@ namespace detail {
 
 template <PlaceType Place>
 void argsort(const KeySource& keys, std::size_t count, std::span<Place> places, unsigned threads) {
-  if (places.size() < count) throw std::invalid_argument("argsort_into() has less room than keys");
-  if (sizeof(Place) == 4 && (count >> 16) > 0xffff)
-    throw std::invalid_argument("argsort_into() cannot tell so many places in 32 bits");
+  expect_places(places.size(), count,
+                static_cast<std::uint64_t>(std::numeric_limits<Place>::max()));
   if constexpr (sizeof(Place) == 4) {
     argsort_32(keys, count, places.data(), threads);
   } else {
@@ -48,8 +47,8 @@ void argsort(const KeySource& keys, std::size_t count, std::span<Place> places, 
 //
 // Extra memory: what the sort of an array takes (sort.h), and 8 bytes a key where places have 4
 // bytes. Where keys of 64 bits do not fit into a word with their places, and many agree in the part
-// that does, it is 16 bytes a key. Throws std::bad_alloc, with `places` in any state, and
-// std::invalid_argument for less room than keys or for more than 2^32 keys with places of 32 bits.
+// that does, it is 16 bytes a key more. Throws std::bad_alloc, with `places` in any state, and
+// std::invalid_argument for less room than keys or for more keys than the type of places can tell.
 // Thread-safe where places and keys are others. Threads as for sort().
 template <RadixKey Key, PlaceType Place>
 void argsort_into(std::span<const Key> keys, std::span<Place> places, SortOptions options = {}) {
@@ -111,8 +110,7 @@ requires RadixKey<std::ranges::range_value_t<Keys>> &&(sizeof...(Values) > 0) &&
     (std::is_trivially_copyable_v<std::ranges::range_value_t<Values>> &&
      ...) void sort_by_key(SortOptions options, Keys&& keys, Values&&... values) {
   const std::size_t count = std::ranges::size(keys);
-  if (((std::ranges::size(values) != count) || ...))
-    throw std::invalid_argument("sort_by_key() has arrays of different lengths");
+  detail::expect_lengths(std::array{std::size_t{std::ranges::size(values)}...}, count);
   const std::array<detail::Column, sizeof...(Values)> columns = {
       detail::Column{std::ranges::data(values), sizeof(std::ranges::range_value_t<Values>)}...};
   detail::sort_by_key(std::ranges::data(keys),

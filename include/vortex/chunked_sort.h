@@ -51,7 +51,8 @@ void sort_chunks_by(Chunks&& chunks, unsigned threads, const Sort& sort) {
 //   vortex::sort_chunks(item_chunks, &Item::price, {.stable = true});
 //
 // The extra memory is as much as the chunks together, which are copied there and back by the
-// threads that pay, and what sort() takes. Throws std::bad_alloc with nothing moved.
+// threads that pay, and what sort() takes. Throws std::bad_alloc with nothing moved,
+// or, for strings of bytes in one chunk, with the records in any order.
 template <detail::ArrayChunks Chunks>
 void sort_chunks(Chunks&& chunks, SortOptions options = {}) {
   detail::sort_chunks_by(chunks, options.threads, [&](auto records) { sort(records, options); });

@@ -75,8 +75,8 @@ void select(std::span<T> records, std::size_t k, KeyFunction key, SortOptions op
 // records with equal keys are the first ones then, in their order, and the extra memory is 64 bytes
 // for each of the k, for each thread, and the k records. Otherwise select() finds them and the
 // extra memory is its own, and then what sort() takes of numbers, and of others 32 bytes and a
-// record for each of the k; records with equal keys come in any order. Throws std::bad_alloc with
-// the records all there, in any order.
+// record for each of the k (of all from half of them on); records with equal keys come in any
+// order. Throws std::bad_alloc with the records all there, in any order.
 template <typename T>
 requires RadixKey<T> || detail::IsKeyValue<T>::value void partial_sort(std::span<T> records,
                                                                        std::size_t k,

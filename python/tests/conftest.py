@@ -19,19 +19,19 @@ def rng(request):
 PEAK = """
 import re, sys
 import numpy as np, vortex
-def peak():
-    return int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read()).group(1))
-before = peak()
+def status(name):
+    return int(re.search(name + r":\\s*(\\d+)", open("/proc/self/status").read()).group(1))
+before, code_before = status("VmHWM"), status("RssFile")
 """
 
 
 @pytest.fixture
 def peak_of():
     """Runs a program, which finds its arguments in sys.argv; returns by how many KiB its peak of
-    memory grew after the imports, and what it printed."""
+    memory grew after the imports, without the pages of code that came in, and what it printed."""
 
     def run(program, *arguments):
-        text = f"{PEAK}{program}\nprint(peak() - before)\n"
+        text = f"{PEAK}{program}\nprint(status('VmHWM') - before - (status('RssFile') - code_before))\n"
         done = subprocess.run([sys.executable, "-c", text, *arguments], stdout=subprocess.PIPE, text=True, check=True)
         *said, kib = done.stdout.split()
         return int(kib), said

@@ -176,8 +176,7 @@ def test_memory_limit_holds(rng, tmp_path, name, peak_of):
     (np.save if name == "a.npy" else lambda path, x: x.tofile(path))(tmp_path / name, a)
     keys = "{'dtype': 'i8'}" if name == "raw" else "{}"
     kib, _ = peak_of(SORT, tmp_path / name, tmp_path / "out.npy", keys)
-    # Half of it, at least: the sort does not fit, and takes what it may. The module's code, whose
-    # pages come with the sort, is beside it.
+    # Half of it, at least: the sort does not fit, and takes what it may.
     assert 16 * 1024 < kib <= 33 * 1024
     if name == "a.npy":
         assert (np.load(tmp_path / "out.npy") == np.sort(a)).all()

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <type_traits>
 
 #include "sort/arrays/place_engine.h"
@@ -64,6 +65,12 @@ void argsort(const KeySource& keys, std::size_t count, Place* places, unsigned t
 }
 
 }  // namespace
+
+void expect_places(std::size_t room, std::size_t count, std::uint64_t most) {
+  if (room < count) throw std::invalid_argument("argsort_into() has less room than keys");
+  if (count > 0 && count - 1 > most)
+    throw std::invalid_argument("argsort_into() cannot tell so many places in this type");
+}
 
 void argsort_32(const KeySource& keys, std::size_t count, void* places, unsigned threads) {
   argsort(keys, count, static_cast<std::uint32_t*>(places), threads);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <stdexcept>
 
 #include "sort/arrays/numbers.h"
 #include "sort/arrays/place_engine.h"
@@ -34,6 +35,7 @@ bool can_be_carried(std::span<const Column> columns) noexcept {
   for (const Column& column : columns) {
     if (column.bytes == 0 || column.bytes > 8 || (column.bytes & (column.bytes - 1)) != 0)
       return false;
+    if (reinterpret_cast<std::uintptr_t>(column.values) % column.bytes != 0) return false;
     bytes += column.bytes;
   }
   return bytes <= 8;
@@ -177,6 +179,13 @@ class ColumnsSink {
 };
 
 }  // namespace
+
+void expect_lengths(std::span<const std::size_t> lengths, std::size_t count) {
+  for (const std::size_t length : lengths) {
+    if (length != count)
+      throw std::invalid_argument("sort_by_key() has arrays of different lengths");
+  }
+}
 
 void sort_by_key(void* keys, const NumberForm& form, std::size_t count,
                  std::span<const Column> columns, unsigned threads) {

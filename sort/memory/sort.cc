@@ -69,7 +69,9 @@ void sort_pairs(void* pairs, std::size_t count, const PairCodec& codec, SmallSor
 bool sort_bare_keys(void* records, std::size_t count, std::size_t record_bytes, const SortKey& key,
                     unsigned threads) {
   if (static_cast<std::size_t>(key.place.bytes) != record_bytes) return false;
-  if (reinterpret_cast<std::uintptr_t>(records) % record_bytes != 0) return false;
+  // Sizes of more than two bytes have code for any address, too.
+  if (record_bytes > 2 && reinterpret_cast<std::uintptr_t>(records) % record_bytes != 0)
+    return false;
   switch (record_bytes) {
     case 1:
       sort_narrow_keys(static_cast<std::uint8_t*>(records), count, key.code);

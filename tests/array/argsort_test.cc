@@ -219,6 +219,19 @@ TEST(Argsort, RoomThatIsTooSmallOrLarger) {
   EXPECT_EQ(places, (std::vector<std::uint32_t>{1, 0, 2, 9}));
 }
 
+// Nothing is read or written before the count is looked at, so the arrays need not be there.
+TEST(Argsort, MorePlacesThanTheirTypeCanTell) {
+  const std::size_t most = std::size_t{1} << 31;
+  const auto* const keys = reinterpret_cast<const std::uint8_t*>(64);
+  auto* const places = reinterpret_cast<std::int32_t*>(64);
+  EXPECT_THROW(argsort_into(std::span(keys, most + 1), std::span(places, most + 1)),
+               std::invalid_argument);
+  auto* const unsigned_places = reinterpret_cast<std::uint32_t*>(64);
+  EXPECT_THROW(
+      argsort_into(std::span(keys, 2 * most + 1), std::span(unsigned_places, 2 * most + 1)),
+      std::invalid_argument);
+}
+
 template <typename T>
 class SortByKeyTest : public testing::Test {};
 TYPED_TEST_SUITE(SortByKeyTest, NumberTypes);
@@ -297,6 +310,31 @@ TEST(SortByKey, Large) {
     ASSERT_EQ(second, places);
     ASSERT_TRUE(std::is_sorted(keys.begin(), keys.end()));
   }
+}
+
+// Values of 8 bytes whose type has an alignment of 4.
+struct Point {
+  float x, y;
+  bool operator==(const Point&) const = default;
+};
+TEST(SortByKey, ValuesBesideAnAddressOfWords) {
+  auto random = test_random();
+  struct Table {
+    float before;
+    Point points[3000];
+  };
+  static_assert(offsetof(Table, points) % 8 == 4);
+  const auto table = std::make_unique<Table>();
+  std::vector<std::uint64_t> keys(std::size(table->points));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = random() % 500;
+    table->points[i] = {static_cast<float>(keys[i]), static_cast<float>(i)};
+  }
+  const auto places = expected_places(keys, Order::kAscending);
+  const std::vector<Point> given(std::begin(table->points), std::end(table->points));
+  sort_by_key(keys, table->points);
+  const std::vector<Point> found(std::begin(table->points), std::end(table->points));
+  EXPECT_EQ(found, in_order(given, places));
 }
 
 TEST(SortByKey, ArraysOfDifferentLengthsAreRefused) {

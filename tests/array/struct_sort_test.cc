@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <random>
 #include <span>
 #include <tuple>
@@ -292,6 +295,54 @@ TEST(StructSort, PairsOfHalvesStably) {
                      [](const Pair& a, const Pair& b) { return a.key < b.key; });
     vortex::sort(pairs, {.stable = true});
     for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(pairs[i].value, expected[i].value) << i;
+  }
+}
+
+// Records that want an address of their own, as vectors of a processor do, given to a function.
+struct alignas(32) Vector {
+  std::uint64_t key;
+  std::uint64_t place[3];
+};
+TEST(StructSort, FunctionsSeeRecordsAtAddressesThatSuitThem) {
+  auto random = test::test_random();
+  for (const std::size_t count : {5u, 8u, 100u, 100000u}) {
+    std::vector<Vector> records(count);
+    for (std::size_t i = 0; i < count; ++i) records[i] = {random() % (count / 2), {i, i, i}};
+    auto expected = records;
+    std::stable_sort(expected.begin(), expected.end(),
+                     [](const Vector& a, const Vector& b) { return a.key < b.key; });
+    std::atomic<std::size_t> misplaced = 0;
+    vortex::sort(records, [&](const Vector& record) {
+      if (reinterpret_cast<std::uintptr_t>(&record) % alignof(Vector) != 0) ++misplaced;
+      return record.key;
+    });
+    EXPECT_EQ(misplaced, 0u);
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_EQ(records[i].place[2], expected[i].place[2]) << i;
+  }
+}
+
+// Pairs that words of their size would not suit.
+TEST(StructSort, PairsBesideAnAddressOfWords) {
+  auto random = test::test_random();
+  using Pair = KeyValue<std::int32_t, std::uint32_t>;
+  struct Table {
+    std::uint32_t before;
+    Pair pairs[5000];
+  };
+  static_assert(offsetof(Table, pairs) % 8 == 4);
+  const auto table = std::make_unique<Table>();
+  for (Pair& pair : table->pairs) {
+    const auto key = static_cast<std::int32_t>(random());
+    pair = {key, static_cast<std::uint32_t>(key)};
+  }
+  std::vector<Pair> expected(std::begin(table->pairs), std::end(table->pairs));
+  const auto less = [](const Pair& a, const Pair& b) { return a.key < b.key; };
+  std::sort(expected.begin(), expected.end(), less);
+  vortex::sort(table->pairs);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(table->pairs[i].key, expected[i].key) << i;
+    ASSERT_EQ(table->pairs[i].value, static_cast<std::uint32_t>(expected[i].key)) << i;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -9,6 +10,12 @@
 #include "vortex/detail/stream/export.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
+
+// Throws std::invalid_argument where places have less room than there are keys, or are of a type
+// that ends at `most`, before the last of them. Code without exceptions may include what calls it.
+VORTEX_EXPORT void expect_places(std::size_t room, std::size_t count, std::uint64_t most);
+// Throws std::invalid_argument where a length is not `count`.
+VORTEX_EXPORT void expect_lengths(std::span<const std::size_t> lengths, std::size_t count);
 
 // The places are integers of 4 and of 8 bytes.
 VORTEX_EXPORT void argsort_32(const KeySource& keys, std::size_t count, void* places,

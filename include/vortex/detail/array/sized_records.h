@@ -31,7 +31,7 @@ class KeyOfSized {
       : function_(key.function),
         bits_of_(key.bits_of),
         take_bits_(key.take_bits),
-        encoder_(key.code, 8 * key.place.bytes) {
+        encoder_(key.code, key.bits_of != nullptr ? 64 : 8 * key.place.bytes) {
     if (bits_of_ != nullptr) return;
     from_ = std::min(key.place.offset, static_cast<int>(bytes - kLoaded));
     const int before = 8 * (key.place.offset - from_), width = 8 * key.place.bytes;

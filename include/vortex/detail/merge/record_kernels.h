@@ -168,25 +168,6 @@ class OrderBy : public RecordOrder {
   const R rules_;
 };
 
-// A record of type T; one at an address that does not suit its type is copied to one that does.
-template <typename T>
-class RecordAt {
- public:
-  explicit RecordAt(const std::byte* bytes) noexcept : at_(bytes) {
-    if (reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) != 0) [[unlikely]] {
-      std::memcpy(copy_, bytes, sizeof(T));
-      at_ = copy_;
-    }
-  }
-  RecordAt(const RecordAt&) = delete;
-  RecordAt& operator=(const RecordAt&) = delete;
-  const T& get() const noexcept { return *std::launder(reinterpret_cast<const T*>(at_)); }
-
- private:
-  alignas(T) std::byte copy_[sizeof(T)];
-  const std::byte* at_;
-};
-
 // The order of a comparator `less(const T&, const T&)` over records of type T. It must not throw.
 template <typename T, typename Less = std::less<T>>
 class ComparatorRules {

@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <type_traits>
 
 #include "vortex/detail/record/key.h"
@@ -50,13 +52,34 @@ requires(!std::is_function_v<Member> && std::is_base_of_v<Class, T> &&
   }
 };
 
-// The key as `key` says, which must live as long.
+// A record of type T; one at an address that does not suit its type is copied to one that does.
+template <typename T>
+class RecordAt {
+ public:
+  explicit RecordAt(const std::byte* bytes) noexcept : at_(bytes) {
+    if (reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) != 0) [[unlikely]] {
+      std::memcpy(copy_, bytes, sizeof(T));
+      at_ = copy_;
+    }
+  }
+  RecordAt(const RecordAt&) = delete;
+  RecordAt& operator=(const RecordAt&) = delete;
+  const T& get() const noexcept { return *std::launder(reinterpret_cast<const T*>(at_)); }
+
+ private:
+  alignas(T) std::byte copy_[sizeof(T)];
+  const std::byte* at_;
+};
+
+// The key as `key` says, which must live as long. One record may be a copy at an address that does
+// not suit its type; several lie in the caller's array.
 template <typename T, typename KeyFunction>
 SortKey sort_key_of(const OrderedKey<T, KeyFunction>& key) noexcept {
   using Key = OrderedKey<T, KeyFunction>;
   return {.function = std::addressof(key),
           .bits_of = [](const void* function, const void* record) noexcept -> std::uint64_t {
-            return (*static_cast<const Key*>(function))(*static_cast<const T*>(record));
+            return (*static_cast<const Key*>(function))(
+                RecordAt<T>(static_cast<const std::byte*>(record)).get());
           },
           .take_bits =
               [](const void* function, const void* records, std::size_t count,
