@@ -138,14 +138,16 @@ void LineJob::take_with_key(std::string_view key, std::string_view record) {
 }
 
 // Long records are kept apart where not everything fits in memory. Who wants runs compressed wants
-// little space taken.
-LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) const noexcept {
+// little space taken, and where no folder takes a file the memory may hold everything.
+LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) {
   const LongLines::Way way = long_lines_->way_of(key_bytes, record_bytes);
   if (way == LongLines::Way::kWithOthers || !keeps_long_apart_ ||
       plan_.compression == RunCompression::kAlways) {
     return LongLines::Way::kWithOthers;
   }
-  return fits_ ? LongLines::Way::kWithOthers : way;
+  if (fits_) return LongLines::Way::kWithOthers;
+  keeps_long_apart_ = long_lines_->open();
+  return keeps_long_apart_ ? way : LongLines::Way::kWithOthers;
 }
 
 // Takes a record that is not to lie in memory, or only another in its place. The key is shorter
@@ -213,8 +215,13 @@ bool LineJob::take_beside(std::string_view record) {
       way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) {
     return false;
   }
-  const RawMemory beside(kMostKeyOfByte * record.size() + kLongRecord, PageKind::kSmall);
-  KeyBatch key({beside.data(), beside.size()});
+  std::optional<RawMemory> beside;
+  try {
+    beside.emplace(kMostKeyOfByte * record.size() + kLongRecord, PageKind::kSmall);
+  } catch (const Error&) {
+    return false;  // the arena may do
+  }
+  KeyBatch key({beside->data(), beside->size()});
   try {
     make_keys(*line_order_.keys, {&record, 1}, key);
   } catch (const KeyRoomFull&) {

@@ -121,7 +121,7 @@ class LineJob final : private MemoryLender {
   void divide(unsigned parts);
   void take_with_key(std::string_view key, std::string_view record);
   void take_long(std::string_view record);
-  LongLines::Way way_of(std::size_t key_bytes, std::size_t record_bytes) const noexcept;
+  LongLines::Way way_of(std::size_t key_bytes, std::size_t record_bytes);
   bool take_apart(std::string_view key, std::string_view record);
   bool push_long(std::string_view& record);
   bool take_beside(std::string_view record);

@@ -152,11 +152,20 @@ void LongLines::read(std::string_view stand_in, std::string& record) const {
   read_all(files_[place.file], record, place.offset);
 }
 
+bool LongLines::open() {
+  if (!files_.empty()) return true;
+  try {
+    files_.push_back(BlockFile::temporary(folders_.front(), false));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // Returns where. A folder that is full is left.
 std::uint64_t LongLines::store(std::string_view key, std::string_view record) {
   const std::uint64_t bytes = key.size() + record.size();
   for (;;) {
-    if (files_.empty()) files_.push_back(BlockFile::temporary(folders_.front(), false));
     const BlockFile& file = files_.back();
     const std::uint64_t begin = end_;
     int error = write_all(file.descriptor(), key, begin);

@@ -33,7 +33,7 @@ namespace vortex { inline namespace v0 {
 class LongLines {
  public:
   // Takes a small part of the memory, beside which there is what the program has. The file is made
-  // in the first folder that has room when a record comes. The watch outlives it.
+  // in the first folder, and goes on in the next one where that is full. The watch outlives it.
   // `delimiter`: no record begins with it; none: there is no such byte, and so no stand-in.
   // `byte_map`: see ComposedKey; keys are not kept then. It may be null, and outlives this, too.
   LongLines(const StoredOrder& order, std::optional<char> delimiter,
@@ -51,8 +51,12 @@ class LongLines {
   // Else keys are records, byte by byte, and no shorter.
   bool needs_keys() const noexcept { return order_.has_keys && byte_map_ == nullptr; }
 
-  // One to be kept apart. The key is not looked at where none are needed. Throws Error: ECANCELED;
-  // what the folders say.
+  // Makes the file, once. Returns false where the first folder takes none; then nothing can be
+  // kept.
+  bool open();
+
+  // One to be kept apart, behind open(). The key is not looked at where none are needed. Throws
+  // Error: ECANCELED; what the folders say.
   void take(std::string_view key, std::string_view record);
   // Returns what stands in for the record, valid until the next call. Throws as take() does.
   std::string_view take_for_stand_in(std::string_view record);

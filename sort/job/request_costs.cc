@@ -53,7 +53,12 @@ std::uint64_t measured_in(const SortResources& resources, const std::string& fol
 std::uint64_t cost_of(const SortResources& resources, const std::string& folder) {
   static KnownCosts known;
   if (resources.open_disk) return measured_in(resources, folder);
-  const dev_t file_system = file_system_of(folder);
+  dev_t file_system{};
+  try {
+    file_system = file_system_of(folder);
+  } catch (const Error&) {
+    return 0;  // a sort that needs the folder says what is wrong
+  }
   if (const auto cost = known.of(file_system)) return *cost;
   const std::uint64_t cost = measured_in(resources, folder);
   known.add(file_system, cost);

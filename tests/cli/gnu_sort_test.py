@@ -101,6 +101,12 @@ class LongLines(Comparison):
                 self.assertEqual([path.name for path in self.folder.iterdir()], ["in"])
 
 
+    def test_a_pipe_that_fits_needs_no_folder(self):
+        text = self.long_lines()
+        for order in ["-k1,1", "-s"], ["-k2", "-u"], []:
+            self.compare("-S64M", "-Tmissing", *order, stdin=text, locale="en_US.UTF-8")
+
+
 class Orders(Comparison):
     def test_random_command_lines(self):
         for _ in range(3000 if LONG else 15 if SANITIZED else 150):
