@@ -147,6 +147,24 @@ def test_values_follow_their_keys(rng, dtype, descending):
     np.testing.assert_array_equal(strided[::2], wide[order])
 
 
+@pytest.mark.parametrize("dtype", ["i8", "f4"])
+def test_keys_may_be_part_of_their_values(rng, dtype):
+    matrix = rng.integers(0, 50, (1000, 3)).astype(dtype)
+    expected = matrix[np.argsort(matrix[:, 0], kind="stable")]
+    vortex.sort_by_key(matrix[:, 0], matrix)
+    np.testing.assert_array_equal(matrix, expected)
+    # The keys lie in one piece, as the values do.
+    line = rng.integers(0, 50, 1000).astype(dtype)
+    expected = np.sort(line)
+    vortex.sort_by_key(line, line.reshape(-1, 1), line)
+    np.testing.assert_array_equal(line, expected)
+    # Values that overlap each other alone: as if each were moved from where it was.
+    keys, rows = rng.permutation(1000).astype(dtype), np.arange(2000).reshape(1000, 2)
+    expected = rows[np.argsort(keys)]
+    vortex.sort_by_key(keys, rows, rows[:, 1])
+    np.testing.assert_array_equal(rows, expected)
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, "?", *TIMES])
 def test_select_and_unique(rng, dtype):
     for size in (1, 10, 3000):
@@ -214,6 +232,9 @@ def test_refuses_what_it_cannot_do():
         vortex.sort(np.array(1))
     with pytest.raises(ValueError, match="as many"):
         vortex.sort_by_key(np.arange(3), np.arange(4))
+    for masked in ([np.ma.array([2, 1]), np.arange(2)], [np.array([2, 1]), np.ma.array([2, 1])]):
+        with pytest.raises(TypeError, match="Masked"):
+            vortex.sort_by_key(*masked)
     with pytest.raises(IndexError):
         vortex.select(np.arange(3), 3)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -234,15 +235,17 @@ def sort_by_key(
 
     keys: an ndarray of one axis, as for sort().
     values: ndarrays of any dtype whose first axis is as long as the keys. Values of equal keys keep
-        their order.
+        their order. The keys may be a part of the values, such as a column of theirs.
 
     Without strides, numbers take 16 bytes of extra memory a key where the values of a key have
     together at most 8 bytes, otherwise 8 bytes a key and the size of the largest array; other keys
-    8 bytes a key and the size of the largest array. Raises ValueError for other lengths and for
-    arrays that cannot be written, with nothing moved.
+    8 bytes a key and the size of the largest array. Arrays that may share memory take 8 bytes a key
+    and the size of all of them. Raises ValueError for other lengths and for arrays that cannot be
+    written, and TypeError for masked ones, with nothing moved.
     """
-    for array in (keys, *values):
-        if not isinstance(array, np.ndarray):
+    arrays = (keys, *values)
+    for array in arrays:
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise TypeError(f"sort_by_key() sorts ndarrays where they are, not a {type(array).__name__}")
         if not array.flags.writeable:
             raise ValueError("an array cannot be written: argsort(keys) leaves all as they are")
@@ -251,15 +254,21 @@ def sort_by_key(
     if any(value.ndim == 0 or value.shape[0] != keys.shape[0] for value in values):
         raise ValueError("there are not as many values as keys")
     _check_order(keys.dtype, None)
-    numbers = _numbers(keys) if _is_plain(keys) else None
+    shared = any(np.may_share_memory(one, other) for one, other in itertools.combinations(arrays, 2))
+    numbers = _numbers(keys) if _is_plain(keys) and not shared else None
     together = numbers is not None and all(v.flags.c_contiguous and not v.dtype.hasobject and v.size for v in values)
     if together and keys.size and not _core.needs_places(*numbers):
         columns = [(_raw(v), v.nbytes // keys.shape[0]) for v in values]
         _core.sort_by_key(numbers[0], numbers[1], columns, descending, threads)
         return
     places = argsort(keys, descending=descending, threads=threads)
-    for array in (keys, *values):
-        array[...] = array[places]
+    if shared:
+        # What is written to one of them changes another.
+        for array, moved in zip(arrays, [array[places] for array in arrays]):
+            array[...] = moved
+    else:
+        for array in arrays:
+            array[...] = array[places]
 
 
 def _raw(a: np.ndarray) -> np.ndarray:
