@@ -165,6 +165,17 @@ def test_keys_may_be_part_of_their_values(rng, dtype):
     np.testing.assert_array_equal(rows, expected)
 
 
+@pytest.mark.parametrize("dtype", [[("a", "u1"), ("b", "S3")], [("none", "S0"), ("b", ">i4")]])
+def test_nothing_to_sort_by_moves_nothing(rng, dtype):
+    dtype = np.dtype(dtype)
+    a = np.frombuffer(rng.bytes(500 * dtype.itemsize), dtype).copy()
+    for by in [[], *(name for name in dtype.names if dtype[name].itemsize == 0)]:
+        b = a.copy()
+        vortex.sort(b, by=by)
+        assert b.tobytes() == a.tobytes()
+        np.testing.assert_array_equal(vortex.argsort(a, by=by), np.arange(a.size))
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, "?", *TIMES])
 def test_select_and_unique(rng, dtype):
     for size in (1, 10, 3000):

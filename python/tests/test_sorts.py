@@ -66,6 +66,16 @@ def test_lines_as_sort_does(rng, tmp_path):
     assert (tmp_path / "out").read_text().splitlines() == sorted(lines, reverse=True)
 
 
+def test_keys_that_name_nothing(tmp_path):
+    dtype = np.dtype([("none", "S0"), ("a", "u4")])
+    np.zeros(3, dtype).tofile(tmp_path / "in")
+    for key in ([], "none"):
+        with pytest.raises(ValueError, match="nothing to sort by"):
+            vortex.Sorter(dtype, key)
+        with pytest.raises(ValueError, match="nothing to sort by"):
+            vortex.sort_file(tmp_path / "in", tmp_path / "out", dtype=dtype, key=key)
+
+
 def test_csv_by_the_name_of_a_column(tmp_path):
     (tmp_path / "in.csv").write_text('name,price\n"b, c",20\nd,3\n"a\nx",100\n')
     vortex.sort_file(tmp_path / "in.csv", tmp_path / "out.csv", record="csv", header=1, key="price:n")

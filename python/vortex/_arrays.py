@@ -91,6 +91,8 @@ def _sort_plain(a: np.ndarray, row: int, by: Names, descending: bool, threads: i
                 one[...] = one[_argsort_fields(one, by, descending, threads)]
             return
         keys = field_keys(a.dtype, by)
+        if not keys:
+            return  # Without a key all elements are equal.
     else:
         keys = []
     if a.itemsize:

@@ -80,6 +80,8 @@ def record_keys(dtype: np.dtype, key: Names, descending: bool) -> list[Key]:
         keys = None if unordered else [one for part in found for one in part or []]
     if keys is None:
         raise TypeError(f"{unordered} has no order in a file: numbers of up to 8 bytes, times, S and U have")
+    if not keys:
+        raise ValueError("key: it names nothing to sort by; None takes all fields")
     return [(*one[:4], descending) for one in keys]
 
 
