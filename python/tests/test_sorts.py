@@ -66,6 +66,37 @@ def test_lines_as_sort_does(rng, tmp_path):
     assert (tmp_path / "out").read_text().splitlines() == sorted(lines, reverse=True)
 
 
+@pytest.mark.parametrize("letters", ["", "n", "r", "nr"])
+@pytest.mark.parametrize("keys", [["2,2n"], ["2n,2"], ["1,1", "2,2nr"], ["1,1r", "2"], ["2,2"], []])
+def test_descending_turns_every_key_round(rng, tmp_path, keys, letters):
+    lines = [f"{rng.integers(0, 20)} {rng.integers(-99, 99)}" for _ in range(500)]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n")
+
+    def turned(letters):
+        return letters.replace("r", "") if "r" in letters else letters + "r"
+
+    own = [set(filter(str.isalpha, key)) for key in keys]
+    arguments = {"record": "lines", "key": keys, "letters": letters, "descending": True}
+    if {"r"} in own:
+        with pytest.raises(ValueError, match="leave both out"):
+            vortex.sort_file(tmp_path / "in", tmp_path / "out", **arguments)
+        return
+    options = [f"-{one}" for one in turned(letters)]
+    options += [f"-k{turned(key) if mine else key}" for key, mine in zip(keys, own)]
+    expected = subprocess.run(["sort", *options, tmp_path / "in"], stdout=subprocess.PIPE, check=True,
+                              env={**os.environ, "LC_ALL": "C"}).stdout  # fmt: skip
+    vortex.sort_file(tmp_path / "in", tmp_path / "out", **arguments)
+    assert (tmp_path / "out").read_bytes() == expected
+
+
+def test_descending_columns(tmp_path):
+    (tmp_path / "in.csv").write_text("name,price\nb,20\nd,3\na,100\n")
+    for key, letters in (("price:n", ""), ("2n", ""), ("price", "n")):
+        vortex.sort_file(tmp_path / "in.csv", tmp_path / "out.csv", record="csv", header=1, key=key, letters=letters,
+                         descending=True)  # fmt: skip
+        assert (tmp_path / "out.csv").read_text() == "name,price\na,100\nb,20\nd,3\n"
+
+
 def test_keys_that_name_nothing(tmp_path):
     dtype = np.dtype([("none", "S0"), ("a", "u4")])
     np.zeros(3, dtype).tofile(tmp_path / "in")

@@ -56,6 +56,18 @@ def _line_keys(source: str, record: str, key: Names, separator: str | None, head
     return [_column_number(one, titles) for one in keys]
 
 
+def _turned_letters(letters: str) -> str:
+    return letters.replace("r", "") if "r" in letters else letters + "r"
+
+
+def _turned(key: str) -> str:
+    """The key of the other way round. A key with letters of its own has none of those for all keys."""
+    own = set(filter(str.isalpha, key)) if key[:1].isdigit() else set()  # what is no key is refused later
+    if own == {"r"}:
+        raise ValueError(f"key {key!r} and descending turn each other round: leave both out")
+    return _turned_letters(key) if own else key
+
+
 def _sort_npy(source: str, target: str, found: Any, key: Names, descending: bool, resources: Any) -> SortReport:
     dtype, shape, offset = found
     count = int(np.prod(shape, dtype=object))
@@ -108,8 +120,9 @@ def sort_file(
         RFC 4180 has them, and keys are columns by number ("3n") or, where there is a header, by
         name ("price:n").
     header: lines at the top that stay there.
-    descending: the other way round. stable: lines with equal keys keep their order; records always
-        do. unique: of records with equal keys only the first is kept.
+    descending: the other way round; then a text key that has r and no other letter is a ValueError.
+    stable: lines with equal keys keep their order; records always do. unique: of records with equal
+        keys only the first is kept.
     memory: bytes, for everything that the sort takes; 0: half of what is free, at most 1 GiB.
     folders: for what memory does not hold; that of `dst` by default.
     threads: that may work; 0: one for each usable core.
@@ -132,7 +145,8 @@ def sort_file(
             if record not in ("lines", "csv"):
                 raise ValueError(f"record: {record!r} is no length, and none of 'lines' and 'csv'")
             keys = _line_keys(sources[0], record, key, separator, header)
-            letters = letters + "r" * descending
+            if descending:
+                keys, letters = [_turned(one) for one in keys], _turned_letters(letters)
             spec = (keys, letters, separator or "", record == "csv")
             return SortReport(*_core.sort_line_files(sources, target, spec, header, stable, unique, False,
                                                      memory, where, threads, progress))  # fmt: skip
