@@ -97,6 +97,16 @@ def test_descending_columns(tmp_path):
         assert (tmp_path / "out.csv").read_text() == "name,price\na,100\nb,20\nd,3\n"
 
 
+@pytest.mark.parametrize("record", ["lines", "csv"])
+def test_separators_are_one_byte(tmp_path, record):
+    (tmp_path / "in").write_text("a;2\nb;1\n")
+    for separator in ("", "; ", "::", "\N{SECTION SIGN}"):
+        with pytest.raises(ValueError, match="one byte"):
+            vortex.sort_file(tmp_path / "in", tmp_path / "out", record=record, separator=separator, key="2", header=1)
+    vortex.sort_file(tmp_path / "in", tmp_path / "out", record=record, separator=";", key="2")
+    assert (tmp_path / "out").read_text() == "b;1\na;2\n"
+
+
 def test_keys_that_name_nothing(tmp_path):
     dtype = np.dtype([("none", "S0"), ("a", "u4")])
     np.zeros(3, dtype).tofile(tmp_path / "in")

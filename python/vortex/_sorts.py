@@ -144,6 +144,8 @@ def sort_file(
         if isinstance(record, str):
             if record not in ("lines", "csv"):
                 raise ValueError(f"record: {record!r} is no length, and none of 'lines' and 'csv'")
+            if separator is not None and len(os.fsencode(separator)) != 1:
+                raise ValueError(f"separator: {separator!r} is not one byte")
             keys = _line_keys(sources[0], record, key, separator, header)
             if descending:
                 keys, letters = [_turned(one) for one in keys], _turned_letters(letters)
