@@ -1,6 +1,7 @@
 """Files as arrays."""
 
 import errno
+import io
 import multiprocessing
 import os
 import pickle
@@ -55,6 +56,20 @@ def test_what_the_kernel_reads(numbers, tmp_path):
         with open(tmp_path / "written", "wb") as out:
             part.write_to(out.fileno())
         assert (np.fromfile(tmp_path / "written", np.int64) == same).all()
+
+
+class Reluctant(io.FileIO):
+    """Takes a part of what it is given, as a pipe may."""
+
+    def write(self, data):
+        return super().write(memoryview(data)[:100_000])
+
+
+def test_a_raw_file_may_take_a_part(numbers, tmp_path):
+    path, a = numbers
+    with Reluctant(tmp_path / "parts", "w") as out:
+        vortex.open(path, "i8").tofile(out)
+    assert (tmp_path / "parts").read_bytes() == a.tobytes()
 
 
 def test_pickles_hold_the_elements(numbers, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import secrets
@@ -115,7 +116,7 @@ class Array(np.ndarray):
                 self.tofile(file)
         else:
             for piece in self._pieces():
-                fid.write(memoryview(piece.reshape(-1).view(np.uint8)))
+                _write_all(fid, memoryview(piece.reshape(-1).view(np.uint8)))
 
     def flush(self, sync: bool = True) -> None:
         """Writes what was changed to the file, and waits, with `sync` until the disk has it for good.
@@ -131,6 +132,18 @@ class Array(np.ndarray):
 
     def __deepcopy__(self, memo: Any) -> Any:
         return np.array(self, subok=False)
+
+
+def _write_all(file: Any, rest: memoryview) -> None:
+    if not isinstance(file, io.RawIOBase):
+        file.write(rest)
+        return
+    # Without a buffer a file may take a part.
+    while rest:
+        taken = file.write(rest)
+        if taken is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        rest = rest[taken:]
 
 
 def npy_header(path: str) -> tuple[np.dtype, tuple[int, ...], int] | None:
@@ -283,7 +296,8 @@ def create(path: Path, dtype: npt.DTypeLike, size: int | tuple[int, ...], *, mem
             squares[:] = np.arange(1000) ** 2
 
     The file appears under its name, on the disk, when the block ends; an exception leaves what was
-    there before. The array can be read then, and no longer changed. A name that ends in .npy gets
+    there before. The array can be read then, and no longer changed; slices that were taken inside
+    the block stay writable, and what they change may reach the file. A name that ends in .npy gets
     the header that numpy.load() reads.
 
     size: elements, or a shape. Room for them is set aside at the beginning, so that a full disk is
