@@ -122,6 +122,36 @@ def test_npy_headers(rng, tmp_path):
     assert vortex.open(tmp_path / "none.npy").shape == (0, 7, 3)
 
 
+@pytest.mark.filterwarnings("ignore:Stored array in format")
+@pytest.mark.parametrize("names", [["größe", "日本"], [f"a long name of a field, number {i}" for i in range(3000)]])
+def test_npy_headers_of_any_names(tmp_path, names):
+    a = np.zeros(5, [(name, "u1") for name in names])
+    a[names[1]] = [3, 1, 2, 5, 4]
+    np.save(tmp_path / "a.npy", a)
+    with vortex.create(tmp_path / "made.npy", a.dtype, 5) as made:
+        made[:] = a
+    data = (tmp_path / "made.npy").read_bytes()
+    assert (len(data) - a.nbytes) % 64 == 0
+    back = np.load(tmp_path / "made.npy", max_header_size=len(data))
+    assert back.dtype == a.dtype and back.tobytes() == a.tobytes()
+    if len(names) < 10:
+        for name in ("a.npy", "made.npy"):
+            back = vortex.open(tmp_path / name)
+            assert back.dtype == a.dtype and back.tobytes() == a.tobytes()
+        vortex.sort_file(tmp_path / "a.npy", tmp_path / "sorted.npy", key=names[1])
+        assert np.load(tmp_path / "sorted.npy")[names[1]].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_damaged_npy_headers(tmp_path):
+    path = tmp_path / "a.npy"
+    for data in (b"\x03\x00\x04\x00\x00\x00{'a'", b"\x03\x00\x02\x00\x00\x00[]",
+                 b"\x03\x00\x02\x00\x00\x00{}", b"\x03\x00\x01",
+                 b"\x03\x00\x00\x00\x00\x40" + b"(" * 100_000, b"\x09\x00\x02\x00\x00\x00{}"):  # fmt: skip
+        path.write_bytes(b"\x93NUMPY" + data)
+        with pytest.raises(ValueError):
+            vortex.open(path)
+
+
 def test_create_fills_in_any_order(rng, tmp_path):
     path = tmp_path / "made.npy"
     with vortex.create(path, np.int32, (5 * MIB,), memory=8 * MIB) as f:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import io
 import os
@@ -15,6 +16,8 @@ from . import _core
 
 Path = Union[str, "os.PathLike[str]"]
 _COPY_BYTES = 1 << 20
+# What numpy takes from anybody: a long one may crash the parser of Python.
+_HEADER_BYTES = 10_000
 
 
 def name_of(path: Path) -> str:
@@ -146,6 +149,27 @@ def _write_all(file: Any, rest: memoryview) -> None:
         rest = rest[taken:]
 
 
+def _read_header_3_0(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Versions 1 and 2 have Latin-1, for which alone numpy has functions."""
+    size = int.from_bytes(file.read(4), "little")
+    if size > _HEADER_BYTES:
+        raise ValueError(f"{file.name}: its header is longer than {_HEADER_BYTES} bytes")
+    text = file.read(size)
+    try:
+        header = ast.literal_eval(text.decode("utf-8"))
+        shape = tuple(int(length) for length in header["shape"])
+        return shape, header["fortran_order"], np.lib.format.descr_to_dtype(header["descr"])
+    except (SyntaxError, TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"{file.name}: its header is none of a .npy file") from error
+
+
+_HEADER_READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+    (3, 0): _read_header_3_0,
+}
+
+
 def npy_header(path: str) -> tuple[np.dtype, tuple[int, ...], int] | None:
     """dtype, shape and length of the header of a file that numpy.save() wrote; None for others."""
     if not os.path.isfile(path):
@@ -155,8 +179,9 @@ def npy_header(path: str) -> tuple[np.dtype, tuple[int, ...], int] | None:
             return None
         file.seek(0)
         version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(file)
+        if version not in _HEADER_READERS:
+            raise ValueError(f"{path}: version {version} of .npy files is not known here")
+        shape, fortran, dtype = _HEADER_READERS[version](file)
         if fortran and len(shape) > 1:
             raise ValueError(f"{path}: its elements lie in Fortran's order, which is not read here")
         return dtype, shape, file.tell()
@@ -165,9 +190,15 @@ def npy_header(path: str) -> tuple[np.dtype, tuple[int, ...], int] | None:
 def new_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     """The header of a file that numpy.load() reads."""
     out = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        out, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    )
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    try:
+        np.lib.format.write_array_header_1_0(out, header)
+    except ValueError:
+        # Names of fields that are not Latin-1, or too many: version 3 has UTF-8 and 4 GiB. The elements
+        # begin at a multiple of 64.
+        text = repr(header).encode("utf-8")
+        text += b" " * (-(12 + len(text) + 1) % 64) + b"\n"
+        return np.lib.format.magic(3, 0) + len(text).to_bytes(4, "little") + text
     return out.getvalue()
 
 

@@ -75,10 +75,11 @@ def _sort_npy(source: str, target: str, found: Any, key: Names, descending: bool
     memory, folders, threads, progress = resources
     if not folders:
         folders = [os.path.dirname(os.path.abspath(target))]
+    header = new_header(dtype, (count,)) if target.endswith(".npy") else b""
     sorter = _core.Sorter(dtype.itemsize, record_keys(dtype, key, descending), _less(memory), folders, threads, progress)
     sorter.push_file(source, offset, count)
     sorter.sort()
-    sorter.write(target, new_header(dtype, (count,)) if target.endswith(".npy") else b"")
+    sorter.write(target, header)
     return SortReport(count, count, *sorter.counts)
 
 
