@@ -122,6 +122,16 @@ def test_npy_headers(rng, tmp_path):
     assert vortex.open(tmp_path / "none.npy").shape == (0, 7, 3)
 
 
+def test_npy_headers_beside_a_dtype(tmp_path):
+    a = np.arange(100, dtype=np.int64)
+    np.save(tmp_path / "a.npy", a)
+    np.testing.assert_array_equal(vortex.open(tmp_path / "a.npy", np.int64), a)
+    assert [part.size for part in vortex.blocks(tmp_path / "a.npy", "i8", 64)] == [64, 36]
+    for other in ("u8", ">i8", np.uint8):
+        with pytest.raises(ValueError, match="a.npy: a .npy file of int64"):
+            vortex.open(tmp_path / "a.npy", other)
+
+
 @pytest.mark.filterwarnings("ignore:Stored array in format")
 @pytest.mark.parametrize("names", [["größe", "日本"], [f"a long name of a field, number {i}" for i in range(3000)]])
 def test_npy_headers_of_any_names(tmp_path, names):

@@ -107,6 +107,17 @@ def test_separators_are_one_byte(tmp_path, record):
     assert (tmp_path / "out").read_text() == "b;1\na;2\n"
 
 
+def test_npy_files_are_sorted_alone(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(100)[::-1])
+    np.arange(100).tofile(tmp_path / "raw")
+    alone = tmp_path / "a.npy"
+    for source, arguments in ((alone, {"dtype": "i8"}), (alone, {"record": 8}), (alone, {"unique": True}),
+                              ([alone, alone], {}), ([tmp_path / "raw", alone], {"dtype": "i8"})):  # fmt: skip
+        with pytest.raises(ValueError, match="a.npy: .*header"):
+            vortex.sort_file(source, tmp_path / "out", **arguments)
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "raw"]
+
+
 def test_keys_that_name_nothing(tmp_path):
     dtype = np.dtype([("none", "S0"), ("a", "u4")])
     np.zeros(3, dtype).tofile(tmp_path / "in")

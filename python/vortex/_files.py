@@ -230,7 +230,8 @@ def open(  # noqa: A001
 
     path: a file of elements, one behind the other, or one that numpy.save() wrote, which tells dtype
         and shape.
-    dtype: of the elements; None: that of the .npy file, else bytes (uint8).
+    dtype: of the elements; None: that of the .npy file, else bytes (uint8). Another one than a .npy
+        file has is a ValueError.
     mode: "r" to read; "r+" to change as well, see Array.flush().
     memory: bytes that may be held at most; 0: what reading ahead needs, some 10 MiB.
 
@@ -245,9 +246,11 @@ def open(  # noqa: A001
     header = npy_header(name)
     with naming(name):
         mapping = _core.Mapping(name, memory, mode == "r+")
-    if header is not None and dtype is None:
+    if header is not None:
         kind, shape, offset = header
         _checked(kind)
+        if dtype is not None and np.dtype(dtype) != kind:
+            raise ValueError(f"{name}: a .npy file of {kind}, not of {np.dtype(dtype)}; astype() converts")
         if int(np.prod(shape, dtype=object)) * kind.itemsize > mapping.size - offset:
             raise ValueError(f"{name}: it is shorter than its header says")
         return _array_over(mapping, kind, shape, offset)

@@ -112,7 +112,8 @@ def sort_file(
     dst: appears when it is complete and on the disk; an error, or Ctrl-C, leaves what was there.
     dtype: what the records are: numbers, times, S, U, or a structured dtype, of which `key` names
         the field or fields that count; all by default. None with a single .npy file: its own;
-        an output that ends in .npy gets one axis.
+        an output that ends in .npy gets one axis. Elsewhere a .npy file is a ValueError, since its
+        header is no record.
         In files NaNs whose sign is set, and NaT, come first, as their bits say.
     record: instead of a dtype, the length of a record in bytes, and `key` has the form
         "OFFSET:LENGTH[:TYPE][:desc]" with a TYPE such as u32, i64be, f64 or bytes. "lines": the file
@@ -155,16 +156,20 @@ def sort_file(
                                                      memory, where, threads, progress))  # fmt: skip
         if header or letters or separator:
             raise ValueError("header, letters and separator are for lines and CSV")
+        headers = [npy_header(source) for source in sources]
+        if any(headers) and (len(sources) > 1 or unique or dtype is not None or record is not None):
+            name = next(source for source, found in zip(sources, headers) if found)
+            raise ValueError(f"{name}: a .npy file says what it holds, and its header is no record: it is sorted "
+                             "alone, without dtype, record and unique")  # fmt: skip
         if record is not None:
             size, places = int(record), text_keys(key, descending)
             if not places and descending:
                 places = [(0, size, 0, False, True)]
         else:
-            found = npy_header(sources[0]) if dtype is None else None
-            if found is not None and len(sources) == 1 and not unique:
-                return _sort_npy(sources[0], target, found, key, descending, (memory, where, threads, progress))
+            if headers[0] is not None:
+                return _sort_npy(sources[0], target, headers[0], key, descending, (memory, where, threads, progress))
             if dtype is None:
-                raise ValueError("a dtype or a record says what the file holds; a .npy file alone says it itself")
+                raise ValueError("a file that is no .npy file does not say what it holds: give a dtype or a record")
             kind = _checked(dtype)
             size, places = kind.itemsize, record_keys(kind, key, descending)
         return SortReport(*_core.sort_record_files(sources, target, size, places, unique, False,
