@@ -16,13 +16,12 @@
 
 namespace vortex_python {
 
-namespace {
-
-// Somebody may have begun to handle SIGSEGV since, as faulthandler.enable() does.
 void receive_faults() {
   vortex::FaultDispatcher& dispatcher = vortex::FaultDispatcher::instance();
   if (dispatcher.running() && !dispatcher.handler_in_front().empty()) dispatcher.reclaim();
 }
+
+namespace {
 
 // All of a file, read or changed in any order in a fixed memory. Lives as long as a buffer of it.
 class Mapping {

@@ -33,6 +33,10 @@ class Buffer {
   Py_buffer view_;
 };
 
+// Called before memory is touched that faults: somebody may have begun to handle SIGSEGV since, as
+// faulthandler.enable() does.
+void receive_faults();
+
 void bind_arrays(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_sorts(nb::module_& module);

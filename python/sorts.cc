@@ -53,6 +53,7 @@ class Watch {
     called_here();
     try {
       const nb::gil_scoped_release released;
+      receive_faults();
       sort();
     } catch (...) {
       if (!raised_) throw;

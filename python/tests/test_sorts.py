@@ -229,6 +229,42 @@ def test_ctrl_c_ends_a_sort(rng, tmp_path):
     assert said == "interrupted\n" and os.listdir(tmp_path) == ["in"]
 
 
+AFTER_FAULTHANDLER = """
+import faulthandler, os, sys
+import numpy as np, vortex
+def sums():
+    if sys.argv[2] == "sorter":
+        sorter = vortex.Sorter(np.int64, memory=16 << 20)
+        for _ in range(4):
+            sorter.push(np.arange(1 << 20))
+        faulthandler.enable()
+        return sum(int(part.sum()) for part in sorter)
+    arguments = {"npy": {}, "raw": {"dtype": np.int64}, "lines": {"record": "lines"}}[sys.argv[2]]
+    vortex.sort_file(sys.argv[1], sys.argv[1] + ".out", memory=16 << 20, **arguments)
+    faulthandler.enable()
+    return os.path.getsize(sys.argv[1] + ".out")
+first = sums()
+print(first, sums())
+"""
+
+
+@pytest.mark.parametrize("kind", ["sorter", "npy", "raw", "lines"])
+def test_faulthandler(tmp_path, kind):
+    a = np.tile(np.arange(MIB), 4)
+    path = tmp_path / "in"
+    if kind == "npy":
+        with open(path, "wb") as file:
+            np.save(file, a)
+    elif kind == "lines":
+        path.write_bytes(b"1\n22\n" * MIB + b"333\n")
+    else:
+        a.tofile(path)
+    said = subprocess.run([sys.executable, "-c", AFTER_FAULTHANDLER, path, kind],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout  # fmt: skip
+    expected = {"sorter": a.sum(), "lines": 5 * MIB + 4}.get(kind, a.nbytes)
+    assert said.split() == [str(expected)] * 2
+
+
 SORT = "vortex.sort_file(sys.argv[1], sys.argv[2], memory=32 << 20, **eval(sys.argv[3]))"
 
 
