@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes the virtual environment in which the Python package is built and tested.
 
-  environment.py FOLDER
+  environment.py FOLDER REQUIREMENTS
 
-The wheels are those of requirements.txt, fetched by pip. Does nothing where FOLDER has them already.
+The wheels are those of the file REQUIREMENTS, fetched by pip. Does nothing where FOLDER has them already.
 Exit status 1, and a line on stderr that says why, where they cannot be had.
 """
 
@@ -22,7 +22,7 @@ def reason_of(failed):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    requirements = pathlib.Path(__file__).with_name("requirements.txt")
+    requirements = pathlib.Path(sys.argv[2])
     # Wheels are those of one interpreter.
     wanted = f"{sys.executable} {sys.version}\n{requirements.read_text(encoding='utf-8')}"
     stamp = folder / "installed"
