@@ -19,6 +19,16 @@ import sys
 import zipfile
 
 
+def check_installed_files(root):
+    """The folder of the package and what python/meson.build installs from it are the same."""
+    text = (root / "python/meson.build").read_text(encoding="utf-8")
+    listed = set(re.findall(r"'(vortex/[^']+)'", text))
+    there = {f"vortex/{path.name}" for path in (root / "python/vortex").iterdir() if path.is_file()}
+    if listed != there:
+        sys.exit(f"python/meson.build installs {sorted(listed - there) or 'nothing'} that is not there, and not "
+                 f"{sorted(there - listed) or 'nothing'} that is")
+
+
 def pack_wheel(root, build, python):
     """The wheel of the package that was built in BUILD/python."""
     about = (root / "pyproject.toml").read_text(encoding="utf-8")
@@ -52,6 +62,7 @@ def main():
     if missing:
         print(f"{missing}; then `meson setup --reconfigure {build}` tries again")
         sys.exit(77)
+    check_installed_files(root)
     python = build / "python/environment/bin/python"
     wheel = pack_wheel(root, build, python)
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index",
