@@ -4,7 +4,8 @@
   suite_report.py suites FLAVOUR BUILD_FOLDER OUTPUT TOTALS   lines of one finished run
   suite_report.py broken FLAVOUR STEP SECONDS TOTALS          the flavour did not get that far
   suite_report.py close TOTALS                                the closing line
-  suite_report.py programs BUILD_FOLDER TEST...               what tests need built, for ninja
+  suite_report.py programs BUILD_FOLDER TEST...               what tests need built, for ninja; a name that
+                                                              no test has is an error
 
 TOTALS is a file that gathers `passed failed skipped` of all runs. What is counted are the single
 test cases of a GoogleTest program, and 1 for any other program. A program that failed without a
@@ -163,7 +164,11 @@ def programs(folder, *names):
     targets = json.loads((information / "intro-targets.json").read_text())
     files_of = {target["id"]: target["filename"] for target in targets}
     files = set()
-    for test in json.loads((information / "intro-tests.json").read_text()):
+    tests = json.loads((information / "intro-tests.json").read_text())
+    unknown = sorted(set(names) - {test["name"] for test in tests})
+    if unknown:
+        sys.exit(f"there is no test {', no test '.join(unknown)}; meson test -C {folder} --list names all")
+    for test in tests:
         if test["name"] in names:
             needed = [test["cmd"][0], *(file for each in test["depends"] for file in files_of[each])]
             files |= {file for file in map(pathlib.Path, needed) if folder in file.parents}

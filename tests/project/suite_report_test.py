@@ -124,6 +124,10 @@ class SuiteReport(unittest.TestCase):
         done = subprocess.run([sys.executable, REPORT, "programs", self.folder, "one", "script"],
                               stdout=subprocess.PIPE, text=True, check=True)
         self.assertEqual(done.stdout.splitlines(), ["cli/tool", "tests/one"])
+        done = subprocess.run([sys.executable, REPORT, "programs", self.folder, "one", "skript"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no test skript;", done.stderr)
 
     def test_a_broken_build_fails(self):
         status, text = self.report("broken", "tsan", "build", "12", self.totals)

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Runs `./dev test` with a meson and a ninja that only say what a real one would.
+
+  dev_test.py SOURCE_ROOT
+
+Whatever keeps a test from being run makes it fail: a name that no test has, and a `meson test` that
+ends before all have run.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
+MESON = """
+if [[ $1 == setup ]]; then
+  mkdir -p build/meson-info build/meson-logs
+  touch build/build.ninja
+  echo "$TESTS" >build/meson-info/intro-tests.json
+  echo '[]' >build/meson-info/intro-targets.json
+else
+  echo "$RUN" >build/meson-logs/testlog.json
+  echo 'meson ends here'
+  exit "$STATUS"
+fi
+"""
+
+
+class Dev(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name).resolve()
+        for name in ("dev", "tests/suite_report.py"):
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            shutil.copy(SOURCE_ROOT / name, self.folder / name)
+        (self.folder / "bin").mkdir()
+        for name, script in {"meson": MESON, "ninja": 'echo "built: $*"', "dpkg-query": "echo installed"}.items():
+            (self.folder / "bin" / name).write_text(f"#!/usr/bin/env bash\n{script}\n")
+            (self.folder / "bin" / name).chmod(0o755)
+
+    def run_tests(self, *names, status):
+        """`./dev test NAME...` where the test `one` is good, and meson ends with a status."""
+        tests = [{"name": "one", "suite": ["vortex:io"], "cmd": [f"{self.folder}/build/one"], "depends": []}]
+        run = {"name": "vortex:io / one", "result": "OK", "duration": 1, "returncode": 0}
+        environment = dict(os.environ, PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}", TESTS=json.dumps(tests),
+                           RUN=json.dumps(run), STATUS=str(status))
+        done = subprocess.run([self.folder / "dev", "test", *names], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, env=environment, check=False)
+        return done.returncode, done.stdout
+
+    def test_good_tests_are_good(self):
+        for names in ((), ("one",)):
+            status, text = self.run_tests(*names, status=0)
+            self.assertEqual(status, 0, text)
+            self.assertRegex(text, r"(?m)^1 passed, 0 failed$")
+
+    def test_a_meson_that_dies_is_a_failure(self):
+        status, text = self.run_tests(status=137)
+        self.assertEqual(status, 1, text)
+        self.assertIn("meson ends here", text)
+        self.assertIn("meson test (status 137)", text)
+        self.assertRegex(text, r"(?m)^1 passed, 1 failed$")
+
+    def test_a_name_that_no_test_has_is_a_failure(self):
+        status, text = self.run_tests("one", "tow", status=0)
+        self.assertEqual(status, 1, text)
+        self.assertIn("no test tow;", text)
+        self.assertRegex(text, r"(?m)^0 passed, 1 failed$")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
