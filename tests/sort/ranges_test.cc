@@ -592,10 +592,12 @@ TEST(Ranges, OfPipesAreGoneThroughOnce) {
     EXPECT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
     close(ends[1]);
   });
-  const FileReader<char> file(ends[0]);
-  EXPECT_EQ(file.readable_bytes(0), text.size());
-  EXPECT_EQ(file.readable_bytes(text.size()), text.size());
-  EXPECT_EQ(std::string(file.begin(), file.end()), text);
+  {
+    const FileReader<char> file(ends[0]);
+    EXPECT_EQ(file.readable_bytes(0), text.size());
+    EXPECT_EQ(file.readable_bytes(text.size()), text.size());
+    EXPECT_EQ(std::string(file.begin(), file.end()), text);
+  }
   writer.join();
   close(ends[0]);
 }
