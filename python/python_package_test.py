@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests of the Python package, with the package installed from a wheel.
 
-  python_test.py ROOT BUILD MISSING
+  python_package_test.py ROOT BUILD MISSING
 
 BUILD/python/environment is the virtual environment; MISSING says why there is none, and is empty
 otherwise. The wheel has what `pip wheel` puts into it, and is packed here from the module that BUILD
