@@ -14,13 +14,15 @@
 
 namespace vortex { inline namespace v0 { namespace detail {
 
+// The most keys that for_each_block() hands over at once.
+inline constexpr std::size_t kKeyBlock = 512;
+
 // Calls body(bits, begin, size) for blocks of keys [begin, end).
 template <typename Body>
 void for_each_block(const KeySource& keys, std::size_t begin, std::size_t end, Body body) {
-  constexpr std::size_t kBlock = 512;
-  std::array<std::uint64_t, kBlock> bits;
+  std::array<std::uint64_t, kKeyBlock> bits;
   while (begin != end) {
-    const std::size_t size = std::min(kBlock, end - begin);
+    const std::size_t size = std::min(kKeyBlock, end - begin);
     keys.read(begin, size, bits.data());
     body(bits.data(), begin, size);
     begin += size;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -74,7 +74,6 @@ Bracket bracket_of_sample(const KeySource& keys, std::size_t count, std::size_t 
 struct Found {
   std::size_t less = 0;
   std::size_t inside = 0;
-  bool overflow = false;
 };
 
 Found count_equal(const KeySource& keys, std::size_t begin, std::size_t end,
@@ -92,25 +91,31 @@ Found count_equal(const KeySource& keys, std::size_t begin, std::size_t end,
   return found;
 }
 
-// Gathers the keys of a bracket to `room`, for `most` keys.
+// Room for gathered keys, which all shares fill together: in sorted arrays they come from one
+// share.
+struct Room {
+  std::uint64_t* begin;
+  std::size_t most;
+  std::atomic<std::size_t> used = 0;
+};
+
+// Gathers the keys of a bracket. Where the room is full, the result is void.
 Found gather_inside(const KeySource& keys, std::size_t begin, std::size_t end,
-                    const Bracket& bracket, std::uint64_t* room, std::size_t most) noexcept {
+                    const Bracket& bracket, Room& room) noexcept {
   Found found;
   const std::uint64_t width = bracket.high - bracket.low;
   for_each_block(keys, begin, end, [&](const std::uint64_t* bits, std::size_t, std::size_t size) {
-    if (found.inside + size > most) {
-      found.overflow = true;
-      return;
-    }
-    std::uint64_t* to = room + found.inside;
-    std::size_t less = 0;
+    std::array<std::uint64_t, kKeyBlock + 1> gathered;
+    std::size_t inside = 0, less = 0;
     for (std::size_t i = 0; i < size; ++i) {
-      *to = bits[i];
+      gathered[inside] = bits[i];
       less += bits[i] < bracket.low ? 1 : 0;
-      to += bits[i] - bracket.low <= width ? 1 : 0;
+      inside += bits[i] - bracket.low <= width ? 1 : 0;
     }
     found.less += less;
-    found.inside = static_cast<std::size_t>(to - room);
+    found.inside += inside;
+    const std::size_t at = room.used.fetch_add(inside, std::memory_order_relaxed);
+    if (at + inside <= room.most) std::copy_n(gathered.begin(), inside, room.begin + at);
   });
   return found;
 }
@@ -119,24 +124,17 @@ Found gather_inside(const KeySource& keys, std::size_t begin, std::size_t end,
 std::optional<NthKey> nth_in_bracket(const KeySource& keys, std::size_t nth, const Bracket& bracket,
                                      Shares& shares) {
   const bool single = bracket.low == bracket.high;
-  const auto room_begin = [&](std::size_t share) {
-    return single ? 0 : shares.begin_of(share) / room_share(shares.count());
-  };
-  const Scratch<std::uint64_t> room(room_begin(shares.shares()) + 1);
+  const std::size_t most = single ? 0 : shares.count() / room_share(shares.count());
+  const Scratch<std::uint64_t> memory(most + 1);
+  Room room{memory.get(), most};
   std::vector<Found> parts(shares.shares());
   shares.run([&](std::size_t share, std::size_t begin, std::size_t end) {
     parts[share] = single ? count_equal(keys, begin, end, bracket.low)
-                          : gather_inside(keys, begin, end, bracket, room.get() + room_begin(share),
-                                          room_begin(share + 1) - room_begin(share));
+                          : gather_inside(keys, begin, end, bracket, room);
   });
+  if (room.used > room.most) return std::nullopt;
   std::size_t less = 0, inside = 0;
-  for (std::size_t share = 0; share < parts.size(); ++share) {
-    const Found& part = parts[share];
-    if (part.overflow) return std::nullopt;
-    if (!single) {
-      std::memmove(room.get() + inside, room.get() + room_begin(share),
-                   part.inside * sizeof(std::uint64_t));
-    }
+  for (const Found& part : parts) {
     less += part.less;
     inside += part.inside;
   }
@@ -144,7 +142,7 @@ std::optional<NthKey> nth_in_bracket(const KeySource& keys, std::size_t nth, con
   if (single) return NthKey{bracket.low, less};
   Shares alone(inside, 1);
   NthKey found =
-      nth_key(keys_of_numbers(room.get(), {sizeof(std::uint64_t), {}}), nth - less, alone);
+      nth_key(keys_of_numbers(room.begin, {sizeof(std::uint64_t), {}}), nth - less, alone);
   found.less += less;
   return found;
 }

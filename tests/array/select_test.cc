@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -180,6 +181,32 @@ TEST(Select, ASampleThatIsWrong) {
         ASSERT_EQ(found.bits, expected[nth]);
       }
     }
+  }
+}
+
+// In a sorted array the keys around the wanted one lie in one share.
+TEST(Select, KeysAreReadOnceWhateverTheirOrder) {
+  auto random = test_random();
+  struct Context {
+    static void read(const void* context, std::size_t begin, std::size_t count,
+                     std::uint64_t* bits) noexcept {
+      const auto& self = *static_cast<const Context*>(context);
+      self.keys_read += count;
+      std::copy_n(self.keys.begin() + static_cast<std::ptrdiff_t>(begin), count, bits);
+    }
+    std::vector<std::uint64_t> keys;
+    mutable std::atomic<std::size_t> keys_read = 0;
+  };
+  Context context;
+  context.keys.resize(300000);
+  for (std::uint64_t& key : context.keys) key = random();
+  std::sort(context.keys.begin(), context.keys.end());
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    detail::Shares shares(context.keys.size(), threads, 2000);
+    context.keys_read = 0;
+    const std::size_t nth = context.keys.size() / 2 + random() % 1000;
+    EXPECT_EQ(detail::nth_key({&context, &Context::read}, nth, shares).bits, context.keys[nth]);
+    EXPECT_LT(context.keys_read, context.keys.size() + context.keys.size() / 8) << threads;
   }
 }
 
