@@ -40,7 +40,7 @@ def main():
            "--retries", "0", "--timeout", "10", "--only-binary", ":all:", "--requirement", requirements]
     installed = subprocess.run(pip, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     if installed.returncode != 0:
-        sys.exit(f"pip cannot install python/requirements.txt, is the network there? {reason_of(installed)}")
+        sys.exit(f"pip cannot install {requirements.name}, is the network there? {reason_of(installed)}")
     stamp.write_text(wanted, encoding="utf-8")
 
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the tests of the Python package, with the package installed from a wheel.
 
-  python_package_test.py ROOT BUILD MISSING
+  python_package_test.py ROOT BUILD MISSING [--tables]
 
 BUILD/python/environment is the virtual environment; MISSING says why there is none, and is empty
 otherwise. The wheel has what `pip wheel` puts into it, and is packed here from the module that BUILD
-has already, which saves compiling the library a second time.
+has already, which saves compiling the library a second time. With --tables the tests are those that want
+PyArrow, Polars and DuckDB, in an environment of their own.
 """
 
 import base64
@@ -29,8 +30,8 @@ def check_installed_files(root):
                  f"{sorted(there - listed) or 'nothing'} that is")
 
 
-def pack_wheel(root, build, python):
-    """The wheel of the package that was built in BUILD/python."""
+def pack_wheel(root, build, python, folder):
+    """The wheel of the package that was built in BUILD/python, in `folder`."""
     about = (root / "pyproject.toml").read_text(encoding="utf-8")
     name = re.search(r'^name = "(.*)"', about, re.M).group(1)
     version = re.search(r"version: '(.*)'", (root / "meson.build").read_text(encoding="utf-8")).group(1)
@@ -50,7 +51,8 @@ def pack_wheel(root, build, python):
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
         lines.append(f"{path},sha256={digest},{len(content)}")
     files[record] = ("\n".join([*lines, f"{record},,"]) + "\n").encode()
-    wheel = build / "python" / f"{stem}-{tag}.whl"
+    folder.mkdir(parents=True, exist_ok=True)
+    wheel = folder / f"{stem}-{tag}.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as out:
         for path, content in files.items():
             out.writestr(path, content)
@@ -63,19 +65,29 @@ def main():
         print(f"{missing}; then `meson setup --reconfigure {build}` tries again")
         sys.exit(77)
     check_installed_files(root)
-    python = build / "python/environment/bin/python"
-    wheel = pack_wheel(root, build, python)
+    tables = "--tables" in sys.argv[4:]
+    if tables:
+        work, environment = build / "python/tables-tests", build / "python/tables-environment"
+        made = subprocess.run([sys.executable, root / "python/environment.py", environment,
+                               root / "python/requirements_tables.txt"], stderr=subprocess.PIPE, text=True, check=False)
+        if made.returncode != 0:
+            print(made.stderr.strip())
+            sys.exit(77)
+    else:
+        work, environment = build / "python/tests", build / "python/environment"
+    python = environment / "bin/python"
+    shutil.rmtree(work, ignore_errors=True)
+    wheel = pack_wheel(root, build, python, work / "wheel")
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index",
                     "--no-deps", "--force-reinstall", wheel], check=True)
     # Tests lie elsewhere than the package's folder, so that they import what is installed.
-    work = build / "python/tests"
-    shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(root / "python/tests", work)
+    shutil.copytree(root / "python/tests", work, dirs_exist_ok=True)
     shutil.copy(root / "docs/python.md", work)
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.pop("PYTHONPATH", None)
-    done = subprocess.run([python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *sys.argv[4:], work],
-                          cwd=work, env=environment, check=False)
+    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    variables.pop("PYTHONPATH", None)
+    wanted = [work / "test_tables.py", work / "test_docs.py", f"{work}/test_arrays.py::test_arrow_and_polars"] if tables else [work]
+    done = subprocess.run([python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *wanted],
+                          cwd=work, env=variables, check=False)
     sys.exit(done.returncode)
 
 

@@ -1,0 +1,225 @@
+"""sort_table() beside Polars and DuckDB."""
+
+import datetime
+import decimal
+import os
+
+import numpy as np
+import pytest
+
+import vortex
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+pl = pytest.importorskip("polars", reason="polars is not installed")
+
+LEAST = 32 << 20
+WORDS = ["", "a", "a\0", "a\0b", "b", "ü", "common beginning of a long text " * 3]
+
+
+def random_table(rng, rows):
+    """Columns of all kinds that have an order, with nulls; `place` numbers the rows."""
+
+    def some(values, kind):
+        return pa.array(values, kind, mask=rng.random(rows) < 0.1)
+
+    numbers = rng.normal(size=rows)
+    numbers[rng.random(rows) < 0.2] = np.nan
+    numbers[rng.random(rows) < 0.2] = -0.0
+    numbers[rng.random(rows) < 0.2] = 0.0
+    words = [WORDS[at] + str(more) * (more % 3) for at, more in rng.integers(0, [len(WORDS), 40], (rows, 2))]
+    begin = datetime.datetime(2020, 1, 1)
+    return pa.table({
+        "i8": some(rng.integers(-5, 5, rows), pa.int8()),
+        "u64": some(rng.integers(0, 1 << 64, rows, dtype=np.uint64), pa.uint64()),
+        "f32": some(numbers.astype(np.float32), pa.float32()),
+        "f64": some(numbers, pa.float64()),
+        "bool": some(rng.random(rows) < 0.5, pa.bool_()),
+        "text": some(words, pa.string()),
+        "bytes": some([word.encode() for word in words], pa.large_binary()),
+        "kind": some(words, pa.string()).dictionary_encode(),
+        "price": some([decimal.Decimal(int(one)) / 100 for one in rng.integers(-9999, 9999, rows)], pa.decimal128(20, 2)),
+        "date": some([(begin + datetime.timedelta(int(one))).date() for one in rng.integers(0, 99, rows)], pa.date32()),
+        "time": some([begin + datetime.timedelta(0, int(one)) for one in rng.integers(0, 10**6, rows)], pa.timestamp("us")),
+        "place": pa.array(range(rows)),
+    })  # fmt: skip
+
+
+KEYS = ["i8", "u64", "f32", "f64", "bool", "text", "bytes", "kind", "price", "date", "time"]
+
+
+def frame_of(table):
+    """A frame of Polars, which orders categories by their numbers unless they are strings."""
+    return pl.from_arrow(table.set_column(table.schema.get_field_index("kind"), "kind", table["kind"].cast(pa.string())))
+
+
+def check_against_polars(rng, table, folder, memory, trials, wanted_runs):
+    pq.write_table(table, folder / "in.parquet", row_group_size=max(1, len(table) // 7))
+    frame = frame_of(table)
+    for _ in range(trials):
+        names = list(rng.choice(KEYS, rng.integers(1, 4), replace=False))
+        turned = [bool(one) for one in rng.random(len(names)) < 0.5]
+        last = bool(rng.random() < 0.5)
+        by = [(name, "descending" if one else "ascending") for name, one in zip(names, turned)]
+        report = vortex.sort_table(folder / "in.parquet", folder / "out.parquet", by, nulls="last" if last else "first",
+                                   memory=memory, threads=int(rng.integers(1, 3)))  # fmt: skip
+        wanted = frame.sort(names, descending=turned, nulls_last=last, maintain_order=True)
+        found = pq.read_table(folder / "out.parquet")
+        assert found.schema.equals(table.schema)
+        assert frame_of(found).equals(wanted), (by, last)
+        assert (report.records_in, report.records_out) == (len(table), len(table))
+        assert (report.runs > 1) == wanted_runs
+
+
+def test_random_tables_in_memory(rng, tmp_path):
+    for rows in (1, 2, 1000):
+        check_against_polars(rng, random_table(rng, rows), tmp_path, 0, 15, False)
+
+
+def test_random_tables_in_runs(rng, tmp_path):
+    check_against_polars(rng, random_table(rng, 120_000), tmp_path, LEAST, 6, True)
+
+
+def test_against_duckdb(rng, tmp_path):
+    rows = random_table(rng, 30_000)
+    vortex.sort_table(write(rows, tmp_path / "in.parquet"), tmp_path / "out.parquet",
+                      ["text", ("f64", "descending"), "u64", "place"])  # fmt: skip
+    # DuckDB counts NaN as the largest number, too.
+    places = duckdb.sql("SELECT place FROM rows ORDER BY text ASC NULLS LAST, f64 DESC NULLS LAST, "
+                        "u64 ASC NULLS LAST, place").fetchnumpy()["place"]  # fmt: skip
+    assert np.array_equal(pq.read_table(tmp_path / "out.parquet")["place"].to_numpy(), places)
+
+
+def write(table, path):
+    pq.write_table(table, path)
+    return path
+
+
+def test_equal_keys_keep_their_order_over_many_runs(rng, tmp_path):
+    rows = 400_000
+    table = pa.table({"key": rng.integers(0, 3, rows), "place": np.arange(rows), "more": rng.random(rows)})
+    report = vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "key", memory=LEAST)
+    assert report.runs > 1
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert np.array_equal(found["place"].to_numpy(), np.argsort(table["key"].to_numpy(), kind="stable"))
+
+
+def test_runs_are_merged_in_rounds(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr("vortex._tables._most_runs", lambda part, batch: 2)
+    rows = 1_000_000
+    table = pa.table({"key": rng.integers(0, 1000, rows), "place": np.arange(rows)})
+    report = vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "key", memory=LEAST)
+    assert report.passes > 1
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert np.array_equal(found["place"].to_numpy(), np.argsort(table["key"].to_numpy(), kind="stable"))
+
+
+def test_long_common_beginnings(rng, tmp_path):
+    texts = ["x" * int(long) + "y" * int(more) for long, more in rng.integers(0, 200, (5000, 2))]
+    table = pa.table({"text": texts, "place": np.arange(5000)})
+    vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "text", descending=True)
+    wanted = pl.from_arrow(table).sort("text", descending=True, maintain_order=True)["place"]
+    assert pl.from_arrow(pq.read_table(tmp_path / "out.parquet")["place"].combine_chunks()).equals(wanted)
+
+
+def test_several_files_folders_and_arrow(rng, tmp_path):
+    parts = [random_table(rng, 500) for _ in range(3)]
+    (tmp_path / "in" / "more").mkdir(parents=True)
+    for at, part in enumerate(parts[:2]):
+        pq.write_table(part, tmp_path / "in" / f"{at}.parquet")
+    with pa.ipc.new_file(str(tmp_path / "in" / "more" / "2.arrow"), parts[2].schema) as out:
+        out.write_table(parts[2], max_chunksize=70)
+    (tmp_path / "in" / "_SUCCESS").write_text("")
+    vortex.sort_table(tmp_path / "in", tmp_path / "out.arrow", ["text", "place"])
+    with pa.ipc.open_file(str(tmp_path / "out.arrow")) as found:
+        frame = frame_of(found.read_all())
+    wanted = frame_of(pa.concat_tables(parts)).sort(["text", "place"], nulls_last=True, maintain_order=True)
+    assert frame.equals(wanted)
+
+
+def test_empty_tables(tmp_path):
+    table = random_table(np.random.default_rng(1), 10).slice(0, 0)
+    report = vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", KEYS)
+    assert report == (0, 0, 0, 0)
+    assert pq.read_table(tmp_path / "out.parquet").schema.equals(table.schema)
+
+
+def test_the_file_says_how_it_is_sorted(tmp_path):
+    table = pa.table({"a": [2, 1], "b": ["x", "y"]})
+    vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", ["b", ("a", "descending")])
+    columns = pq.read_metadata(tmp_path / "out.parquet").row_group(0).sorting_columns
+    assert [(one.column_index, one.descending, one.nulls_first) for one in columns] == [(1, False, False), (0, True, False)]
+
+
+def test_wrong_calls(tmp_path):
+    table = pa.table({"a": [1, 2], "list": [[1], [2]]})
+    source, target = write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet"
+    (tmp_path / "text").write_text("no table")
+    (tmp_path / "hive" / "a=1").mkdir(parents=True)
+    for call, error, words in [
+        (dict(by="c"), ValueError, "no column 'c'"),
+        (dict(by=[]), ValueError, "no column to sort by"),
+        (dict(by="list"), TypeError, "has no order"),
+        (dict(by=[("a", "up")]), ValueError, "neither 'ascending' nor 'descending'"),
+        (dict(by="a", nulls="middle"), ValueError, "neither 'first' nor 'last'"),
+        (dict(by="a", memory=1 << 20), ValueError, "the least"),
+        (dict(by="a", src=tmp_path / "text"), ValueError, "neither a Parquet file nor an Arrow file"),
+        (dict(by="a", src=tmp_path / "none"), FileNotFoundError, "none"),
+        (dict(by="a", src=tmp_path / "hive"), ValueError, "COLUMN=VALUE"),
+        (dict(by="a", src=[source, write(pa.table({"a": ["1"]}), tmp_path / "other.parquet")]), ValueError, "schema"),
+        (dict(by="a", folders=tmp_path / "none"), FileNotFoundError, "none"),
+    ]:
+        with pytest.raises(error, match=words):
+            vortex.sort_table(**{"src": source, "dst": target, **call})
+        assert not target.exists()
+
+
+@pytest.mark.parametrize("phase", ["reading", "writing"])
+def test_what_fails_leaves_the_earlier_file_and_nothing_else(rng, tmp_path, phase):
+    source = write(random_table(rng, 100_000), tmp_path / "in.parquet")
+    (tmp_path / "out.parquet").write_text("earlier")
+
+    def stop(now, done, total):
+        if now == phase and done > 50_000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vortex.sort_table(source, tmp_path / "out.parquet", "text", memory=LEAST, progress=stop)
+    assert (tmp_path / "out.parquet").read_text() == "earlier"
+    assert sorted(os.listdir(tmp_path)) == ["in.parquet", "out.parquet"]
+
+
+def test_mode_of_the_file(tmp_path):
+    source = write(pa.table({"a": [2, 1]}), tmp_path / "in.parquet")
+    before = os.umask(0o027)
+    try:
+        vortex.sort_table(source, tmp_path / "new.parquet", "a")
+        os.chmod(source, 0o604)
+        vortex.sort_table(source, source, "a")
+    finally:
+        os.umask(before)
+    assert os.stat(tmp_path / "new.parquet").st_mode & 0o777 == 0o640
+    assert os.stat(source).st_mode & 0o777 == 0o604
+    assert pq.read_table(source)["a"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("by", ["number", "text"])
+def test_memory(rng, tmp_path, peak_of, by):
+    with pq.ParquetWriter(tmp_path / "in.parquet", pa.schema([("number", pa.int64()), ("text", pa.string())])) as out:
+        for _ in range(20):
+            number = rng.integers(0, 1 << 62, 200_000)
+            out.write_table(pa.table({"number": number, "text": number.astype("U20")}))
+    program = """
+import pyarrow.parquet
+vortex.sort_table(sys.argv[1], sys.argv[2], sys.argv[3])  # PyArrow's own memory, once
+before, code_before = status("VmHWM"), status("RssFile")
+vortex.sort_table(sys.argv[4], sys.argv[2], sys.argv[3], memory=100 << 20)
+"""
+    write(pa.table({"number": [1], "text": ["a"]}), tmp_path / "small.parquet")
+    kib, _ = peak_of(program, *(str(tmp_path / name) for name in ("small.parquet", "out.parquet")), by,
+                     str(tmp_path / "in.parquet"))  # fmt: skip
+    assert kib < 132 << 10
+    found = pq.read_table(tmp_path / "out.parquet")[by].combine_chunks()
+    assert len(found) == 4_000_000
+    assert pa.compute.all(pa.compute.less_equal(found.slice(0, len(found) - 1), found.slice(1))).as_py()
