@@ -40,7 +40,7 @@
 #include "bench/support/ratios.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { namespace {
 

@@ -25,7 +25,7 @@
 #include "io/file/page_cache.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { namespace {
 

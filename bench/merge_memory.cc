@@ -39,7 +39,7 @@
 #include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
 #include "vortex/record_order.h"
-#include "vortex/thread/cores.h"
+#include "vortex/thread/control_groups.h"
 
 namespace vortex { namespace {
 

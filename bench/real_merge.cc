@@ -43,7 +43,7 @@
 #include "sort/runs/run_writer.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { namespace {
 

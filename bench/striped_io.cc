@@ -28,7 +28,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/striped_file.h"
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { namespace {
 

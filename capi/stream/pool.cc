@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "vortex/detail/stream/saturating.h"
-#include "vortex/pool/block_counts.h"
+#include "vortex/pool/block_memory.h"
 
 namespace vortex { inline namespace v0 { namespace capi {
 

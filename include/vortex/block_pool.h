@@ -224,13 +224,7 @@ class VORTEX_EXPORT BlockPool {
   friend class BlockQuota;
   struct State;
 
-  // For BlockQuota, which passes its own bookkeeping; all of it changes under the pool's lock.
-  void admit(const BlockQuota& quota);
-  void dismiss(const BlockQuota& quota) noexcept;
-  BlockGrant take(BlockQuota& quota) noexcept;
   int take_home(Block block, Rights had, bool from_readers) noexcept;
-  void give_back(BlockQuota& quota, Block block) noexcept;
-  void lower(BlockQuota& quota, std::size_t blocks) noexcept;
 
   std::string name_;
   std::size_t block_bytes_;
@@ -280,7 +274,7 @@ class VORTEX_EXPORT BlockQuota {
   const std::string& user() const noexcept { return user_; }
 
  private:
-  friend class BlockPool;
+  void set_held(std::size_t blocks) noexcept;
 
   BlockPool& pool_;
   std::string user_;

@@ -61,10 +61,15 @@ class LineBuffer {
     return *this;
   }
 
-  constexpr LineBuffer& number(std::uint64_t value) noexcept { return digits(value, 10); }
-
-  LineBuffer& address(const void* value) noexcept {
-    return text("0x").digits(reinterpret_cast<std::uintptr_t>(value), 16);
+  constexpr LineBuffer& number(std::uint64_t value) noexcept {
+    std::array<char, 20> reversed{};
+    std::size_t count = 0;
+    do {
+      reversed[count++] = static_cast<char>('0' + value % 10);
+      value /= 10;
+    } while (value != 0);
+    while (count > 0) text({&reversed[--count], 1});
+    return *this;
   }
 
   constexpr std::string_view view() const noexcept { return {bytes_.data(), size_}; }
@@ -72,17 +77,6 @@ class LineBuffer {
   bool empty() const noexcept { return size_ == 0; }
 
  private:
-  constexpr LineBuffer& digits(std::uint64_t value, unsigned base) noexcept {
-    std::array<char, 20> reversed{};
-    std::size_t count = 0;
-    do {
-      reversed[count++] = "0123456789abcdef"[value % base];
-      value /= base;
-    } while (value != 0);
-    while (count > 0) text({&reversed[--count], 1});
-    return *this;
-  }
-
   std::array<char, kCapacity> bytes_{};
   std::size_t size_ = 0;
 };

@@ -22,6 +22,7 @@
 
 namespace vortex { inline namespace v0 {
 
+class BlockWindow;
 class InPlaceHandover;
 
 // Supplies an input stream with blocks: a callback (Vortex-A), a channel from another thread
@@ -123,11 +124,6 @@ class VORTEX_EXPORT InputStreamBase : public Stream {
   // Throws Error(ERANGE) for an offset beyond the reservation, where the length is not known.
   std::uint64_t readable_bytes(std::uint64_t offset) const;
 
-  std::size_t comeback_blocks() const noexcept;
-  // How many blocks behind the window may stay mapped: as many as the options asked for, or 0 where
-  // streams are exact (see StaleBlocks).
-  StaleBlocks stale_blocks() const noexcept;
-
   // Where system calls, requests to disks and registered buffers reach the byte at `at` whatever
   // becomes of the window: at its block's home, in a pool of aliases; `at` itself in a pool that
   // moves, as long as the block is placed. Null when the block is not placed. Waits for a fault
@@ -151,14 +147,14 @@ class VORTEX_EXPORT InputStreamBase : public Stream {
   std::size_t block_bytes() const noexcept final;
 
  private:
-  struct State;
-
   bool place_block(std::uint64_t index, std::uint64_t offset) noexcept;
   bool release_below(std::uint64_t floor, std::uint64_t offset) noexcept;
   bool serve_end(std::uint64_t offset, std::uint64_t length) noexcept;
 
   const std::unique_ptr<Source> source_;
-  const std::unique_ptr<State> state_;
+  const std::unique_ptr<BlockWindow> window_;
+  std::uint64_t released_ = 0;  // blocks below are not placed
+  bool filler_placed_ = false;  // the page after the end, where the last block has no room for it
 };
 
 // InputStream<T>: `for (std::uint64_t i = 0; i < n; ++i) sum += stream.data()[i];`

@@ -20,6 +20,7 @@
 
 namespace vortex { inline namespace v0 {
 
+class BlockWindow;
 class InPlaceHandover;
 
 // Takes the blocks of an output stream: a callback, a channel to another thread, a disk queue.
@@ -124,10 +125,6 @@ class VORTEX_EXPORT OutputStreamBase : public Stream {
   // inside a fault.
   void finish_bytes(std::uint64_t length_bytes);
 
-  std::size_t comeback_blocks() const noexcept;
-  // How many blocks behind the window may stay mapped: as many as the options asked for, or 0 where
-  // streams are exact (see StaleBlocks).
-  StaleBlocks stale_blocks() const noexcept;
   // See InputStreamBase::home_of().
   const std::byte* home_of(const void* at) noexcept;
 
@@ -144,15 +141,16 @@ class VORTEX_EXPORT OutputStreamBase : public Stream {
   std::size_t block_bytes() const noexcept final;
 
  private:
-  struct State;
-
   bool place_block(std::uint64_t index, std::uint64_t offset) noexcept;
   // Hands over every block below `floor`; the data end at `length`.
   bool hand_over_below(std::uint64_t floor, std::uint64_t length, std::uint64_t offset) noexcept;
   void drop_all() noexcept;
 
   const std::unique_ptr<Sink> sink_;
-  const std::unique_ptr<State> state_;
+  const std::unique_ptr<BlockWindow> window_;
+  const Gaps gaps_;
+  std::uint64_t handed_over_ = 0;  // blocks below were completed or skipped
+  bool finished_ = false;
 };
 
 // OutputStream<T>: `for (std::uint64_t i = 0; i < n; ++i) out.data()[i] = f(i); out.finish(n);`

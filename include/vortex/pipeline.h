@@ -24,7 +24,6 @@
 
 namespace vortex { inline namespace v0 {
 
-class Channel;
 class FutexSemaphore;
 
 // Where blocks are when they change hands. Among aliases nothing moves, and both are kAtHome.
@@ -68,19 +67,30 @@ struct PipelineOptions {
 
 namespace detail {
 
-// The channel that joins the two threads. Each end keeps it alive. break_off_channel() is
-// PipelineWriter::fail(), and cancel_channel() is Pipeline::cancel().
+// What joins the two threads of a pipeline. Thread-safe; nothing here may be called inside a fault.
+class VORTEX_EXPORT Channel {
+ public:
+  virtual ~Channel() = default;
+
+  // PipelineReader::wait_size() in bytes, PipelineWriter::fail() and Pipeline::cancel(), of which
+  // the first one stays.
+  virtual std::uint64_t wait_length() = 0;
+  virtual void break_off(int error, std::string_view cause) noexcept = 0;
+  virtual void cancel(int error, std::string_view cause) noexcept = 0;
+  // Waits until the writer may go to this block, or would get an error there. False, at once:
+  // `given_up` is true. Whoever sets it wakes the writer.
+  virtual bool await_room(std::uint64_t block, const std::atomic<bool>& given_up) noexcept = 0;
+  virtual void wake_writer() noexcept = 0;
+  // N + L + M + 1, and how often an end had to sleep.
+  virtual std::size_t capacity_blocks() const noexcept = 0;
+  virtual std::uint64_t sleeps() const noexcept = 0;
+};
+
+// The channel that joins the two threads; each end keeps it alive.
 VORTEX_EXPORT std::shared_ptr<Channel> make_channel(const PipelineOptions& options);
+// Each is made once.
 VORTEX_EXPORT std::unique_ptr<Sink> writing_end_of(const std::shared_ptr<Channel>& channel);
 VORTEX_EXPORT std::unique_ptr<Source> reading_end_of(const std::shared_ptr<Channel>& channel);
-VORTEX_EXPORT std::uint64_t wait_channel_length(Channel& channel);
-VORTEX_EXPORT void break_off_channel(Channel& channel, int error, std::string_view cause) noexcept;
-VORTEX_EXPORT void cancel_channel(Channel& channel, int error, std::string_view cause) noexcept;
-// Waits until the writer may go to this block, or would get an error there. False, at once:
-// `given_up` is true. Whoever sets it wakes the writer with wake_channel_writer().
-VORTEX_EXPORT bool await_channel_room(Channel& channel, std::uint64_t block,
-                                      const std::atomic<bool>& given_up) noexcept;
-VORTEX_EXPORT void wake_channel_writer(Channel& channel) noexcept;
 VORTEX_EXPORT OutputStreamOptions writer_options(const PipelineOptions& options);
 VORTEX_EXPORT InputStreamOptions reader_options(const PipelineOptions& options);
 
@@ -110,16 +120,15 @@ class PipelineWriter {
   void finish(std::uint64_t count) { stream_->finish(count); }
 
   // Gives up: the reader gets the blocks that were handed over, and then this error.
-  void fail(int error, std::string_view cause) noexcept {
-    detail::break_off_channel(*channel_, error, cause);
-  }
+  void fail(int error, std::string_view cause) noexcept { channel_->break_off(error, cause); }
 
   OutputStream<T>& stream() noexcept { return *stream_; }
 
  private:
   template <typename U>
   friend class Pipeline;
-  PipelineWriter(std::shared_ptr<Channel> channel, std::unique_ptr<OutputStream<T>> stream) noexcept
+  PipelineWriter(std::shared_ptr<detail::Channel> channel,
+                 std::unique_ptr<OutputStream<T>> stream) noexcept
       : channel_(std::move(channel)), stream_(std::move(stream)) {}
 
   void leave() noexcept {
@@ -128,7 +137,7 @@ class PipelineWriter {
     stream_.reset();
   }
 
-  std::shared_ptr<Channel> channel_;
+  std::shared_ptr<detail::Channel> channel_;
   std::unique_ptr<OutputStream<T>> stream_;
 };
 
@@ -158,17 +167,18 @@ class PipelineReader {
 
   // Waits for it. Throws Error when the writer gives up or the pipeline is cancelled. Do not wait
   // for a writer that waits for you: it gets no further than N + L blocks ahead of what was read.
-  std::uint64_t wait_size() { return detail::wait_channel_length(*channel_) / sizeof(T); }
+  std::uint64_t wait_size() { return channel_->wait_length() / sizeof(T); }
 
   InputStream<T>& stream() noexcept { return *stream_; }
 
  private:
   template <typename U>
   friend class Pipeline;
-  PipelineReader(std::shared_ptr<Channel> channel, std::unique_ptr<InputStream<T>> stream) noexcept
+  PipelineReader(std::shared_ptr<detail::Channel> channel,
+                 std::unique_ptr<InputStream<T>> stream) noexcept
       : channel_(std::move(channel)), stream_(std::move(stream)) {}
 
-  std::shared_ptr<Channel> channel_;
+  std::shared_ptr<detail::Channel> channel_;
   std::unique_ptr<InputStream<T>> stream_;
 };
 
@@ -216,14 +226,14 @@ class Pipeline {
   // any thread.
   void cancel(int error = ECANCELED,
               std::string_view cause = "the pipeline was cancelled") noexcept {
-    detail::cancel_channel(*channel_, error, cause);
+    channel_->cancel(error, cause);
   }
 
   // For tests and measurements of the library.
-  const Channel& channel() const noexcept { return *channel_; }
+  const detail::Channel& channel() const noexcept { return *channel_; }
 
  private:
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<detail::Channel> channel_;
   PipelineWriter<T> writer_;
   PipelineReader<T> reader_;
 };

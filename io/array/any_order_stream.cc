@@ -12,7 +12,6 @@
 #include "vortex/fault/diagnostics.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
-#include "vortex/pool/block_counts.h"
 #include "vortex/pool/block_memory.h"
 #include "vortex/thread/futex.h"
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -19,7 +19,7 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -11,8 +11,7 @@
 #include "io/stream/whole_elements.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/stream/readable_bytes.h"
-#include "vortex/stream/write_in_parts.h"
+#include "vortex/stream/stream_calls.h"
 
 namespace vortex { inline namespace v0 {
 

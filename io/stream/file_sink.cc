@@ -8,8 +8,8 @@
 
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/pool/block_counts.h"
-#include "vortex/thread/steady_time.h"
+#include "vortex/pool/block_memory.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 std::size_t FileSink::blocks_needed(const FileSinkOptions& options, std::size_t block_bytes,

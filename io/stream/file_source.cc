@@ -10,7 +10,7 @@
 #include "io/file/own_pool.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/pool/block_counts.h"
+#include "vortex/pool/block_memory.h"
 
 namespace vortex { inline namespace v0 {
 

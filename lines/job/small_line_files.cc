@@ -13,7 +13,7 @@
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -1,6 +1,6 @@
 #include "lines/runs/packed_run.h"
 
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -6,7 +6,7 @@
 
 #include "sort/job/trace_file.h"
 #include "vortex/error.h"
-#include "vortex/thread/steady_time.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -12,7 +12,7 @@
 #include "vortex/guarded.h"
 #include "vortex/sort_resources.h"
 #include "vortex/thread/activity.h"
-#include "vortex/thread/cores.h"
+#include "vortex/thread/control_groups.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -50,7 +50,7 @@ class ByteSorter::Machine {
   ~Machine() {
     job_.watch().stop_now();
     if (channel_ && !job_.pool()->inherited()) {
-      detail::cancel_channel(*channel_, ECANCELED, "the pipeline was cancelled");
+      channel_->cancel(ECANCELED, "the pipeline was cancelled");
     }
     job_.end_lending();  // which wakes the channel's writer
   }
@@ -148,9 +148,9 @@ class ByteSorter::Machine {
     job_.expect_write({.has_room =
                            [this](std::uint64_t until, const std::atomic<bool>& given_up) {
                              const std::uint64_t block = (until - 1) / plan().block_bytes;
-                             return detail::await_channel_room(*channel_, block, given_up);
+                             return channel_->await_room(block, given_up);
                            },
-                       .wake = [this] { detail::wake_channel_writer(*channel_); }});
+                       .wake = [this] { channel_->wake_writer(); }});
     if (!job_.in_memory()) {
       ++counts_.merges;
       ++counts_.passes;
@@ -172,10 +172,9 @@ class ByteSorter::Machine {
       job_.watch().expect_going();
       writer_->finish(bytes);
     } catch (const std::exception& exception) {
-      detail::break_off_channel(*channel_, errno_of(exception, ECANCELED), message_of(exception));
+      channel_->break_off(errno_of(exception, ECANCELED), message_of(exception));
     } catch (...) {
-      detail::break_off_channel(*channel_, ECANCELED,
-                                "the progress function of the sort has thrown");
+      channel_->break_off(ECANCELED, "the progress function of the sort has thrown");
     }
   }
 
@@ -183,7 +182,7 @@ class ByteSorter::Machine {
   SortJob job_;
   RunCounts counts_;
   State state_ = State::kPushing;
-  std::shared_ptr<Channel> channel_;
+  std::shared_ptr<detail::Channel> channel_;
   mutable std::optional<InputStream<std::byte>> reader_;
   std::optional<OutputStream<std::byte>> writer_;
   MaskedThread thread_;  // the first to go

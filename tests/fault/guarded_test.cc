@@ -1,7 +1,7 @@
 // Errors inside faults that come back from vortex::guarded().
 #include "vortex/guarded.h"
 #include "vortex/engine/thread_state.h"
-#include "vortex/thread/thread_id.h"
+#include "vortex/thread/this_thread.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

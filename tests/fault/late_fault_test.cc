@@ -11,7 +11,7 @@
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
-#include "vortex/thread/thread_id.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex::test { namespace {
 

@@ -35,7 +35,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
 #include "vortex/input_stream.h"
-#include "vortex/thread/thread_id.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex::test { namespace {
 

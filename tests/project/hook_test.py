@@ -65,7 +65,7 @@ class Hook(unittest.TestCase):
         self.assert_refused(self.commit_with(HEADER, "int  x;\n"), "clang-format")
 
     def test_an_include_that_points_up_is_refused(self):
-        self.assert_refused(self.commit_with(HEADER, '#include "vortex/stream/channel.h"\n'), "not below")
+        self.assert_refused(self.commit_with(HEADER, '#include "vortex/stream/block_window.h"\n'), "not below")
 
     def test_a_link_to_nothing_is_refused(self):
         self.assert_refused(self.commit_with("CONTRIBUTING.md", "\n[Nothing](nothing.md)\n"), "no such file")

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "vortex/thread/steady_time.h"
 
 namespace vortex { namespace {
 

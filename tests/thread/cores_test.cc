@@ -1,5 +1,5 @@
 // The cores that a process may use, with control groups read from made-up files.
-#include "vortex/thread/cores.h"
+#include "vortex/thread/control_groups.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

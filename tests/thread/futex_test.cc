@@ -1,7 +1,7 @@
 // Locks and semaphores under contention. semaphore_close_test.cc has the race of close() with a
 // taker.
 #include "vortex/thread/futex.h"
-#include "vortex/thread/thread_id.h"
+#include "vortex/thread/this_thread.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

@@ -15,7 +15,7 @@
 
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
-#include "vortex/thread/cores.h"
+#include "vortex/thread/control_groups.h"
 
 namespace vortex { namespace {
 

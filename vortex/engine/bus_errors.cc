@@ -8,8 +8,7 @@
 #include "vortex/engine/fault_engine.h"
 #include "vortex/engine/handler_places.h"
 #include "vortex/engine/handler_stack.h"
-#include "vortex/engine/machine_context.h"
-#include "vortex/engine/ordered_by_kernel.h"
+#include "vortex/thread/race_detector.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -42,13 +41,15 @@ void on_bus_error(std::size_t place, int signal, siginfo_t* info, void* context)
     look_for_refusal(*static_cast<BusError*>(argument));
   };
   if (!sent_by_somebody(info) && !call_with_room(context, look, &bus_error)) look(&bus_error);
-  if (bus_error.answer != BusErrorAnswer::kTryAgain) {
-    const std::uintptr_t access = goes_on_at(context);
-    places.forward({place, signal, info, context});
-    // A handler that returned to the access expects it to work now. It never will.
-    if (bus_error.answer == BusErrorAnswer::kRefused && goes_on_at(context) == access) {
-      run_default_action(signal, info);
-    }
+  switch (bus_error.answer) {
+    case BusErrorAnswer::kOthers:
+      places.forward({place, signal, info, context});
+      break;
+    case BusErrorAnswer::kRefused:
+      places.forward_refused({place, signal, info, context});
+      break;
+    case BusErrorAnswer::kTryAgain:
+      break;
   }
   errno = saved;
 }

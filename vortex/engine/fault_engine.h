@@ -40,12 +40,6 @@ struct FaultEngine {
   bool by_signals() const noexcept { return deliver != nullptr; }
 };
 
-const FaultEngine& native_engine() noexcept;
-#ifdef VORTEX_WITH_LIBSIGSEGV
-const FaultEngine& libsigsegv_engine() noexcept;
-#endif
-const FaultEngine& userfaultfd_engine() noexcept;
-
 // ---- For engines by signals.
 
 // Whether the trampoline recorded a fault that this thread has to serve.
@@ -54,6 +48,16 @@ bool has_pinned_fault() noexcept;
 // Serves the fault that the trampoline recorded for this thread. Returns after the access has
 // become possible, or does not return (a guarded scope takes over), or the process ends.
 void serve_pinned_fault() noexcept;
+
+inline constexpr FaultEngine kNativeEngine = {
+    .prepare = [] {},
+    .deliver = [](int, siginfo_t*, void*) noexcept { serve_pinned_fault(); },
+    .owns = [](const struct sigaction&) noexcept { return false; },
+};
+#ifdef VORTEX_WITH_LIBSIGSEGV
+extern const FaultEngine kLibsigsegvEngine;
+#endif
+extern const FaultEngine kUserfaultfdEngine;
 
 // ---- For the others.
 

@@ -58,13 +58,7 @@ void deliver(int signal, siginfo_t* info, void* context) noexcept {
 
 }  // namespace
 
-const FaultEngine& libsigsegv_engine() noexcept {
-  static constexpr FaultEngine kEngine = {
-      .prepare = &prepare,
-      .deliver = &deliver,
-      .owns = &owns,
-  };
-  return kEngine;
-}
+constinit const FaultEngine kLibsigsegvEngine = {
+    .prepare = &prepare, .deliver = &deliver, .owns = &owns};
 
 }}  // namespace vortex::v0

@@ -14,14 +14,13 @@
 
 #include "vortex/engine/bus_errors.h"
 #include "vortex/engine/fault_engine.h"
-#include "vortex/engine/ordered_by_kernel.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/userfaultfd.h"
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
-#include "vortex/thread/thread_id.h"
-#include "vortex/thread/waiting.h"
+#include "vortex/thread/race_detector.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -39,9 +38,9 @@ constexpr int kPatienceMs = 1;
 constexpr int kIdleLooks = 20;
 
 // The threads that answer faults. One listens. It serves what it reads itself, since waking another
-// thread costs more than the fault; only when it is about to wait (see waiting.h), or takes long,
-// does one that stands by listen in its place. So there are as many threads as faults that wait for
-// each other, and one more.
+// thread costs more than the fault; only when it is about to wait (see this_thread.h), or takes
+// long, does one that stands by listen in its place. So there are as many threads as faults that
+// wait for each other, and one more.
 class FaultThreads {
  public:
   explicit FaultThreads(std::shared_ptr<os::Userfaultfd> faults) : faults_(std::move(faults)) {
@@ -237,10 +236,7 @@ class FaultThreads {
 std::atomic<FaultThreads*> threads{nullptr};
 
 // The turn that hand_on() hands on.
-#if defined(__GNUC__)
-__attribute__((tls_model("initial-exec")))
-#endif
-constinit thread_local std::uint64_t serving_turn = 0;
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::uint64_t serving_turn = 0;
 
 void FaultThreads::hand_on() noexcept {
   FaultThreads* const all = threads.load(std::memory_order_acquire);
@@ -309,16 +305,13 @@ void leave_to_parent() noexcept {
 
 }  // namespace
 
-const FaultEngine& userfaultfd_engine() noexcept {
-  static constexpr FaultEngine kEngine = {
-      .prepare = &prepare,
-      .admit = &admit,
-      .settle = &settle,
-      .stop = &stop,
-      .leave_to_parent = &leave_to_parent,
-  };
-  return kEngine;
-}
+constinit const FaultEngine kUserfaultfdEngine = {
+    .prepare = &prepare,
+    .admit = &admit,
+    .settle = &settle,
+    .stop = &stop,
+    .leave_to_parent = &leave_to_parent,
+};
 
 std::shared_ptr<os::Userfaultfd> userfaultfd_in_use() noexcept {
   const FaultThreads* const all = threads.load(std::memory_order_acquire);

@@ -20,14 +20,6 @@ struct Fault {
 
 class Region;
 
-// A region that a thread is inside of: because it faulted there, or because a call does what a
-// fault would. They nest when a callback touches another stream.
-struct ServiceFrame {
-  Region* region;  // pinned
-  ServiceFrame* outer;
-  const void* context;  // the signal's; null: a call
-};
-
 // Serves the faults of a region. Called inside the signal handler, on the faulting thread, or on a
 // thread of the engine's while the faulting one sleeps: no allocation, no exceptions, no lock that
 // user code can hold.

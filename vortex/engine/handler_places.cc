@@ -5,6 +5,7 @@
 #include <string>
 
 #include "vortex/engine/handler_stack.h"
+#include "vortex/engine/machine_context.h"
 #include "vortex/engine/thread_state.h"
 #include "vortex/error.h"
 
@@ -60,6 +61,12 @@ void HandlerPlaces::forward(const Signal& signal) noexcept {
                           },
                           &call);
   if (!called) forward_here(signal);
+}
+
+void HandlerPlaces::forward_refused(const Signal& signal) noexcept {
+  const std::uintptr_t access = goes_on_at(signal.context);
+  forward(signal);
+  if (goes_on_at(signal.context) == access) run_default_action(signal.number, signal.info);
 }
 
 struct sigaction installed_action(int signal) noexcept {

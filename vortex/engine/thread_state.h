@@ -4,13 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/engine/fault_server.h"
-
 namespace vortex { inline namespace v0 {
 
 struct GuardFrame;
 struct HandlerStack;
 class Region;
+
+// A region that a thread is inside of: because it faulted there, or because a call does what a
+// fault would. They nest when a callback touches another stream.
+struct ServiceFrame {
+  Region* region;  // pinned
+  ServiceFrame* outer;
+  const void* context;  // the signal's; null: a call
+};
 
 // A fault that is none of ours, while a handler from before ours has it.
 struct Forwarding {
@@ -31,10 +37,7 @@ struct ThreadState {
   std::uint64_t mask_behind_jump = 0;  // the signals to be blocked where a jump of ours has landed
 };
 
-#if defined(__GNUC__)
-__attribute__((tls_model("initial-exec")))
-#endif
-extern constinit thread_local ThreadState g_thread_state;
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadState g_thread_state;
 
 inline ThreadState& thread_state() noexcept { return g_thread_state; }
 

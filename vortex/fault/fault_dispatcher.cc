@@ -20,7 +20,7 @@
 #include "vortex/fault/refusals.h"
 #include "vortex/fault/region_table.h"
 #include "vortex/os/userfaultfd.h"
-#include "vortex/thread/thread_id.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -177,14 +177,14 @@ void FaultDispatcher::start_locked(Engine engine) {
           "pools have been made for faults by signals: choose the engine userfaultfd before "
           "the first pool is made");
     }
-    userfaultfd_engine().prepare();
+    kUserfaultfdEngine.prepare();
     state.engine_kind = engine;
-    state.engine.store(&userfaultfd_engine(), std::memory_order_release);
+    state.engine.store(&kUserfaultfdEngine, std::memory_order_release);
     return;
   }
-  const FaultEngine* chosen = &native_engine();
+  const FaultEngine* chosen = &kNativeEngine;
 #ifdef VORTEX_WITH_LIBSIGSEGV
-  if (engine == Engine::kLibsigsegv) chosen = &libsigsegv_engine();
+  if (engine == Engine::kLibsigsegv) chosen = &kLibsigsegvEngine;
 #endif
   EarlierHandler& earlier = EarlierHandler::keep(installed_action(SIGSEGV));
   chosen->prepare();

@@ -15,7 +15,7 @@
 #include "vortex/fault/refusals.h"
 #include "vortex/guarded.h"
 #include "vortex/os/userfaultfd.h"
-#include "vortex/thread/thread_id.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -44,11 +44,10 @@ struct FaultFrame : ServiceFrame {
   Signal signal;
 };
 
-// A fault (or a signal) that is none of ours.
-void forward(const Signal& signal) noexcept {
-  DispatcherState& state = dispatcher_state();
-  state.forwarded.fetch_add(1, std::memory_order_relaxed);
-  state.places.forward(signal);
+// The region that the thread was inside of last.
+void leave(const ServiceFrame& frame) noexcept {
+  thread_state().serving = frame.outer;
+  frame.region->unpin();
 }
 
 // Leaves every region that was entered in the scope of `guard`, and the handler with them, under
@@ -76,12 +75,8 @@ void fail(const Failure& failure, const FaultFrame& frame) noexcept {
     leave_to(*guard, frame.context);
   }
   write_line(failure.line().view());
-  const std::uintptr_t access = goes_on_at(frame.context);
-  forward(frame.signal);
-  // A handler that returned to the access expects it to work now. It never will.
-  if (goes_on_at(frame.context) == access) {
-    run_default_action(frame.signal.number, frame.signal.info);
-  }
+  state.forwarded.fetch_add(1, std::memory_order_relaxed);
+  state.places.forward_refused(frame.signal);
 }
 
 // Gives a fault to the engine, where a stream's callbacks have room.
@@ -95,8 +90,7 @@ void deliver_with_room(FaultFrame& frame) noexcept {
       },
       &frame);
   if (delivered) return;
-  thread_state().serving = frame.outer;
-  frame.region->unpin();
+  leave(frame);
   fail(kNoRoomFailure, frame);
 }
 
@@ -114,7 +108,8 @@ void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context
     region = state.regions.pin(static_cast<const std::byte*>(info->si_addr));
   }
   if (region == nullptr) {
-    forward({place, signal, info, context});
+    state.forwarded.fetch_add(1, std::memory_order_relaxed);
+    state.places.forward({place, signal, info, context});
   } else {
     ThreadState& thread = thread_state();
     FaultFrame frame{{region, thread.serving, context},
@@ -132,9 +127,7 @@ bool has_pinned_fault() noexcept {
 }
 
 void serve_pinned_fault() noexcept {
-  ThreadState& thread = thread_state();
-  auto& frame = static_cast<FaultFrame&>(*thread.serving);
-  DispatcherState& state = dispatcher_state();
+  auto& frame = static_cast<FaultFrame&>(*thread_state().serving);
   Failure failure;
   bool is_served = false;
   if (frame.region->inherited()) {
@@ -142,15 +135,12 @@ void serve_pinned_fault() noexcept {
   } else {
     is_served = frame.region->server().serve(frame.fault, failure);
   }
+  leave(frame);
   if (is_served) {
-    state.served.fetch_add(1, std::memory_order_relaxed);
-    thread.serving = frame.outer;
-    frame.region->unpin();
-    return;
+    dispatcher_state().served.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    fail(failure, frame);
   }
-  thread.serving = frame.outer;
-  frame.region->unpin();
-  fail(failure, frame);
 }
 
 void settle_faults() noexcept {

@@ -14,7 +14,7 @@
 #include "vortex/fault/diagnostics.h"
 #include "vortex/fault/region_table.h"
 #include "vortex/thread/futex.h"
-#include "vortex/thread/thread_id.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 

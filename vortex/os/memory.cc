@@ -1,7 +1,6 @@
 #include "vortex/os/memory.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,12 +53,6 @@ std::byte* map(std::byte* address, std::size_t bytes, int protection, int flags,
       kernel(error, SYS_mmap, address, bytes, static_cast<long>(protection),
              static_cast<long>(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags), -1L, 0L);
   return *error != 0 ? nullptr : reinterpret_cast<std::byte*>(result);
-}
-
-int protect(std::byte* address, std::size_t bytes, int protection) noexcept {
-  int error = injected_failure(MemoryCall::kProtect);
-  if (error == 0) kernel(&error, SYS_mprotect, address, bytes, static_cast<long>(protection));
-  return error;
 }
 
 }  // namespace
@@ -199,16 +192,10 @@ int populate(std::byte* address, std::size_t bytes) noexcept {
   }
 }
 
-int forbid_access(std::byte* address, std::size_t bytes) noexcept {
-  return protect(address, bytes, PROT_NONE);
-}
-
-int forbid_writes(std::byte* address, std::size_t bytes) noexcept {
-  return protect(address, bytes, PROT_READ);
-}
-
-int allow_access(std::byte* address, std::size_t bytes) noexcept {
-  return protect(address, bytes, PROT_READ | PROT_WRITE);
+int protect(std::byte* address, std::size_t bytes, int protection) noexcept {
+  int error = injected_failure(MemoryCall::kProtect);
+  if (error == 0) kernel(&error, SYS_mprotect, address, bytes, static_cast<long>(protection));
+  return error;
 }
 
 int advise(std::byte* address, std::size_t bytes, int advice) noexcept {

@@ -5,6 +5,8 @@
 // profilers, whose versions lock, allocate or write shadow memory for the whole of a reservation.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdlib>
 
@@ -71,11 +73,15 @@ int populate(std::byte* address, std::size_t bytes) noexcept;
 // takes.
 VORTEX_EXPORT void touch(std::byte* address, std::size_t bytes) noexcept;
 
-// Forbids (PROT_NONE) every access to pages that stay where they are, or writes only, or allows
-// all. A range of whole huge pages keeps them whole. Returns 0 or an errno value.
-int forbid_access(std::byte* address, std::size_t bytes) noexcept;
-int forbid_writes(std::byte* address, std::size_t bytes) noexcept;
-int allow_access(std::byte* address, std::size_t bytes) noexcept;
+// Sets what is allowed (PROT_NONE, ...) on pages that stay where they are. A range of whole huge
+// pages keeps them whole. Returns 0 or an errno value.
+int protect(std::byte* address, std::size_t bytes, int protection) noexcept;
+inline int forbid_access(std::byte* address, std::size_t bytes) noexcept {
+  return protect(address, bytes, PROT_NONE);
+}
+inline int allow_access(std::byte* address, std::size_t bytes) noexcept {
+  return protect(address, bytes, PROT_READ | PROT_WRITE);
+}
 
 VORTEX_EXPORT int advise(std::byte* address, std::size_t bytes, int advice) noexcept;
 VORTEX_EXPORT int unmap(std::byte* address, std::size_t bytes) noexcept;

@@ -139,7 +139,7 @@ int Reservation::place_zeros(std::byte* at, std::size_t bytes, bool writable) no
   }
   int error = 0;
   if (os::map_memory(at, bytes, &error) == nullptr || writable) return error;
-  return os::forbid_writes(at, bytes);
+  return os::protect(at, bytes, PROT_READ);
 }
 
 PageTableReclaimer::PageTableReclaimer(Reservation& reservation, std::size_t block_bytes) noexcept

@@ -13,7 +13,7 @@
 
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
-#include "vortex/thread/waiting.h"
+#include "vortex/thread/this_thread.h"
 
 #ifndef USERFAULTFD_IOC_NEW
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)  // Linux 6.1

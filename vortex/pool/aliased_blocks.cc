@@ -13,8 +13,6 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-
 // When a page of a file is read for the first time in a map, the kernel maps those around it that
 // are there, within a range of this size. On a write it maps that page alone.
 constexpr std::size_t kFaultAroundBytes = std::size_t{64} << 10;

@@ -1,4 +1,5 @@
-// How the blocks of a pool come to lie where they are needed: the three kinds of pool.
+// How the blocks of a pool come to lie where they are needed: the three kinds of pool, and the
+// words for what they refuse.
 #pragma once
 
 #include <cerrno>
@@ -7,10 +8,16 @@
 #include <string>
 
 #include "vortex/block_pool.h"
+#include "vortex/detail/stream/export.h"
 #include "vortex/os/reservation.h"
 #include "vortex/os/userfaultfd.h"
 
 namespace vortex { inline namespace v0 {
+
+// Throws Error(EINVAL) that names the option, where no pool can have so many blocks. `who` begins
+// the message.
+VORTEX_EXPORT void expect_block_count(const std::string& who, const char* option,
+                                      std::size_t blocks);
 
 // The cause recorded when the kernel refuses to move a block, with this errno value.
 inline const char* cannot_move_block(int error) noexcept {
@@ -23,14 +30,12 @@ inline const char* cannot_move_block(int error) noexcept {
          "others, or RLIMIT_DATA has no room for a second pool)";
 }
 
-struct BlockMemoryOptions {
-  std::string who;              // for messages: the pool and its size
-  std::string pool_name;        // likewise
-  std::size_t block_bytes = 0;  // a multiple of the page
-  std::size_t pool_bytes = 0;   // a multiple of the block
-  std::size_t huge_bytes = 0;   // so much from the beginning on is wanted on huge pages
-  bool in_core_dumps = false;
-  bool checked_homes = false;
+inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+// The pool's, with the sizes that it has: whole pages, and whole blocks.
+struct BlockMemoryOptions : BlockPoolOptions {
+  std::string who;             // for messages: the pool and its size
+  std::size_t huge_bytes = 0;  // so much from the beginning on is wanted on huge pages
 };
 
 // The memory of a pool. Every block has a home in homes() and is there or, by place(), at one other

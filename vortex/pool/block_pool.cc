@@ -42,8 +42,9 @@ std::size_t chosen_block_bytes(const BlockPoolOptions& options) {
   return bytes;
 }
 
-std::unique_ptr<BlockMemory> make_memory(PoolKind kind, const BlockMemoryOptions& options,
+std::unique_ptr<BlockMemory> make_memory(const BlockMemoryOptions& options,
                                          const EngineHold& engine) {
+  const PoolKind kind = options.kind;
   if (engine.userfaultfd() != nullptr) {
     if (kind != PoolKind::kAliases) return make_userfault_blocks(options, engine.userfaultfd());
     throw Error(ENOTSUP, options.who +
@@ -76,6 +77,12 @@ std::unique_ptr<BlockMemory> make_memory(PoolKind kind, const BlockMemoryOptions
 
 }  // namespace
 
+void expect_block_count(const std::string& who, const char* option, std::size_t blocks) {
+  if (blocks <= kMaxPoolBlocks) return;
+  throw Error(EINVAL, who + ": " + option + " is " + std::to_string(blocks) + "; the most is " +
+                          std::to_string(kMaxPoolBlocks));
+}
+
 BlockPool::BlockPool(const BlockPoolOptions& options)
     : name_(options.name),
       block_bytes_(chosen_block_bytes(options)),
@@ -85,15 +92,10 @@ BlockPool::BlockPool(const BlockPoolOptions& options)
   const std::string who = s.description();
   const std::size_t most_placed = options.most_placed != 0 ? options.most_placed : block_count_;
   s.map_budget.emplace(maps_needed(std::min(most_placed, block_count_)), who);
-  s.memory = make_memory(options.kind,
-                         {.who = who,
-                          .pool_name = name_,
-                          .block_bytes = block_bytes_,
-                          .pool_bytes = pool_bytes(),
-                          .huge_bytes = options.huge_pages ? s.plan_huge_pages() : 0,
-                          .in_core_dumps = options.in_core_dumps,
-                          .checked_homes = options.checked_homes},
-                         s.engine);
+  BlockMemoryOptions exact{options, who, options.huge_pages ? s.plan_huge_pages() : 0};
+  exact.block_bytes = block_bytes_;
+  exact.pool_bytes = pool_bytes();
+  s.memory = make_memory(exact, s.engine);
   aliases_ = s.memory->aliases();
   homes_ = s.memory->homes();
 

@@ -18,7 +18,26 @@ BlockQuota::BlockQuota(BlockPool& pool, std::size_t minimum, std::size_t maximum
     throw Error(EINVAL, user_ + ": a maximum of " + std::to_string(maximum) +
                             " blocks is below the minimum of " + std::to_string(minimum));
   }
-  pool_.admit(*this);
+  BlockPool::State& s = *pool_.state_;
+  std::size_t taken = 0;
+  {
+    std::lock_guard lock(s.mutex);
+    // Blocks that others hold above their minimum cannot be promised to anybody.
+    taken = s.in_use + s.unclaimed;
+    if (minimum <= pool_.block_count() - taken) {
+      ++s.quotas;
+      s.guaranteed += minimum;
+      s.unclaimed += minimum;
+      return;
+    }
+  }
+  throw Error(ENOMEM, user_ + " needs at least " + std::to_string(minimum) + " blocks of " +
+                          format_bytes(pool_.block_bytes()) + "; pool '" + pool_.name() + "' has " +
+                          std::to_string(pool_.block_count()) +
+                          ", of which others hold or are guaranteed " + std::to_string(taken) +
+                          ": make the pool at least " +
+                          format_bytes(detail::saturating_product(
+                              detail::saturating_sum(taken, minimum), pool_.block_bytes())));
 }
 
 BlockQuota::~BlockQuota() {
@@ -29,49 +48,87 @@ BlockQuota::~BlockQuota() {
     line.text(" blocks of pool '").text(pool_.name()).text("'");
     fatal(line.view());
   }
-  pool_.dismiss(*this);
-}
-
-BlockGrant BlockQuota::try_take() noexcept { return pool_.take(*this); }
-
-void BlockQuota::give_back(Block block) noexcept { pool_.give_back(*this, block); }
-
-void BlockQuota::lower_to(std::size_t blocks) noexcept { pool_.lower(*this, blocks); }
-
-void BlockPool::admit(const BlockQuota& quota) {
-  State& s = *state_;
-  std::size_t taken = 0;
-  {
-    std::lock_guard lock(s.mutex);
-    // Blocks that others hold above their minimum cannot be promised to anybody.
-    taken = s.in_use + s.unclaimed;
-    if (quota.minimum() <= block_count_ - taken) {
-      ++s.quotas;
-      s.guaranteed += quota.minimum();
-      s.unclaimed += quota.minimum();
-      return;
-    }
-  }
-  throw Error(ENOMEM, quota.user() + " needs at least " + std::to_string(quota.minimum()) +
-                          " blocks of " + format_bytes(block_bytes_) + "; pool '" + name_ +
-                          "' has " + std::to_string(block_count_) +
-                          ", of which others hold or are guaranteed " + std::to_string(taken) +
-                          ": make the pool at least " +
-                          format_bytes(detail::saturating_product(
-                              detail::saturating_sum(taken, quota.minimum()), block_bytes_)));
-}
-
-void BlockPool::lower(BlockQuota& quota, std::size_t blocks) noexcept {
-  State& s = *state_;
+  BlockPool::State& s = *pool_.state_;
   std::lock_guard lock(s.mutex);
-  const std::size_t held = quota.held();
-  const std::size_t before = quota.minimum();
-  const std::size_t minimum = std::min(before, std::max(blocks, held));
-  s.guaranteed -= before - minimum;
-  s.unclaimed -= std::max(before, held) - std::max(minimum, held);
-  quota.minimum_.store(minimum, std::memory_order_relaxed);
-  quota.maximum_.store(std::min(quota.maximum(), std::max(blocks, held)),
-                       std::memory_order_relaxed);
+  --s.quotas;
+  s.guaranteed -= minimum();
+  s.unclaimed -= minimum() - std::min(minimum(), lost());
+}
+
+void BlockQuota::lower_to(std::size_t blocks) noexcept {
+  BlockPool::State& s = *pool_.state_;
+  std::lock_guard lock(s.mutex);
+  const std::size_t before = minimum();
+  const std::size_t least = std::min(before, std::max(blocks, held()));
+  s.guaranteed -= before - least;
+  s.unclaimed -= std::max(before, held()) - std::max(least, held());
+  minimum_.store(least, std::memory_order_relaxed);
+  maximum_.store(std::min(maximum(), std::max(blocks, held())), std::memory_order_relaxed);
+}
+
+void BlockQuota::set_held(std::size_t blocks) noexcept {
+  held_.store(blocks, std::memory_order_relaxed);
+}
+
+BlockGrant BlockQuota::try_take() noexcept {
+  BlockPool::State& s = *pool_.state_;
+  for (bool admitted = false;;) {
+    BlockPool::State::ColdBlocks cold;
+    {
+      std::lock_guard lock(s.mutex);
+      if (!admitted) {
+        const bool guaranteed = held() < minimum();
+        if (held() >= maximum() || (!guaranteed && pool_.block_count() - s.in_use <= s.unclaimed)) {
+          return {Block{}, EAGAIN};
+        }
+        if (guaranteed) --s.unclaimed;
+        set_held(held() + 1);
+        s.peak_in_use = std::max(s.peak_in_use, ++s.in_use);
+        admitted = true;
+      }
+      if (!s.warm_blocks.empty()) return {Block{s.pop_warm()}, 0};
+      cold = s.take_cold();
+    }
+    if (cold.count == 0) {
+      // The last free block is in the hands of a thread that populates it, for microseconds.
+      sched_yield();
+      continue;
+    }
+    const int error = s.populate(cold);
+    std::lock_guard lock(s.mutex);
+    if (error == 0) {
+      s.populated += cold.count;
+      while (cold.count > 1) s.push_warm(cold.first + --cold.count);
+      return {Block{cold.first}, 0};
+    }
+    s.give_back_cold(cold);
+    set_held(held() - 1);
+    --s.in_use;
+    if (held() < minimum()) ++s.unclaimed;
+    return {Block{}, error};
+  }
+}
+
+void BlockQuota::give_back(Block block) noexcept {
+  BlockPool::State& s = *pool_.state_;
+  if (pool_.lost(block)) {
+    // Held for ever, so that nobody is promised it.
+    std::lock_guard lock(s.mutex);
+    lost_.store(lost() + 1, std::memory_order_relaxed);
+    ++s.lost;
+    return;
+  }
+  if (!pool_.resting(block)) {
+    LineBuffer<256> line;
+    line.text("vortex: ").text(user_).text(" gives back block ").number(block.index);
+    line.text(" of pool '").text(pool_.name()).text("' while it is placed");
+    fatal(line.view());
+  }
+  std::lock_guard lock(s.mutex);
+  s.push_warm(block.index);
+  --s.in_use;
+  set_held(held() - 1);
+  if (held() < minimum()) ++s.unclaimed;
 }
 
 std::size_t BlockPool::retire(std::size_t blocks) noexcept {
@@ -104,80 +161,6 @@ std::size_t BlockPool::retire(std::size_t blocks) noexcept {
     if (warm != Block::kNone) s.memory->discard(home(Block{warm}), block_bytes_);
   }
   return retired;
-}
-
-void BlockPool::dismiss(const BlockQuota& quota) noexcept {
-  State& s = *state_;
-  std::lock_guard lock(s.mutex);
-  --s.quotas;
-  s.guaranteed -= quota.minimum();
-  s.unclaimed -= quota.minimum() - std::min(quota.minimum(), quota.lost());
-}
-
-BlockGrant BlockPool::take(BlockQuota& quota) noexcept {
-  State& s = *state_;
-  for (bool admitted = false;;) {
-    State::ColdBlocks cold;
-    {
-      std::lock_guard lock(s.mutex);
-      if (!admitted) {
-        const std::size_t held = quota.held();
-        const bool guaranteed = held < quota.minimum();
-        if (held >= quota.maximum() || (!guaranteed && block_count_ - s.in_use <= s.unclaimed)) {
-          return {Block{}, EAGAIN};
-        }
-        if (guaranteed) --s.unclaimed;
-        quota.held_.store(held + 1, std::memory_order_relaxed);
-        s.peak_in_use = std::max(s.peak_in_use, ++s.in_use);
-        admitted = true;
-      }
-      if (!s.warm_blocks.empty()) {
-        return {Block{s.pop_warm()}, 0};
-      }
-      cold = s.take_cold();
-    }
-    if (cold.count == 0) {
-      // The last free block is in the hands of a thread that populates it, for microseconds.
-      sched_yield();
-      continue;
-    }
-    const int error = s.populate(cold);
-    std::lock_guard lock(s.mutex);
-    if (error == 0) {
-      s.populated += cold.count;
-      while (cold.count > 1) s.push_warm(cold.first + --cold.count);
-      return {Block{cold.first}, 0};
-    }
-    s.give_back_cold(cold);
-    const std::size_t held = quota.held() - 1;
-    quota.held_.store(held, std::memory_order_relaxed);
-    --s.in_use;
-    if (held < quota.minimum()) ++s.unclaimed;
-    return {Block{}, error};
-  }
-}
-
-void BlockPool::give_back(BlockQuota& quota, Block block) noexcept {
-  State& s = *state_;
-  if (lost(block)) {
-    // Held for ever, so that nobody is promised it.
-    std::lock_guard lock(s.mutex);
-    quota.lost_.store(quota.lost() + 1, std::memory_order_relaxed);
-    ++s.lost;
-    return;
-  }
-  if (!resting(block)) {
-    LineBuffer<256> line;
-    line.text("vortex: ").text(quota.user()).text(" gives back block ").number(block.index);
-    line.text(" of pool '").text(name_).text("' while it is placed");
-    fatal(line.view());
-  }
-  std::lock_guard lock(s.mutex);
-  s.push_warm(block.index);
-  --s.in_use;
-  const std::size_t held = quota.held() - 1;
-  quota.held_.store(held, std::memory_order_relaxed);
-  if (held < quota.minimum()) ++s.unclaimed;
 }
 
 }}  // namespace vortex::v0

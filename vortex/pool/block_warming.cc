@@ -9,12 +9,6 @@
 
 namespace vortex { inline namespace v0 {
 
-namespace {
-
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-
-}  // namespace
-
 std::size_t BlockPool::State::plan_huge_pages() noexcept {
   if (pool.block_bytes() % kHugePageBytes == 0) return pool.pool_bytes();
   if (kHugePageBytes % pool.block_bytes() != 0) return 0;

@@ -11,8 +11,6 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-
 // DONTUNMAP is what keeps a moved block's old address ours; without it no stream is safe. Tried on
 // a page of its own: one that was moved out of a block keeps huge pages away from it for good.
 void require_safe_moves(const std::string& pool_name) {
@@ -41,7 +39,7 @@ class MovedBlocks final : public BlockMemory {
         small_blocks_(options.block_bytes % kHugePageBytes != 0),
         checked_homes_(options.checked_homes) {
     map_private_homes(options);
-    require_safe_moves(options.pool_name);
+    require_safe_moves(options.name);
   }
 
   int populate(std::byte* begin, std::size_t bytes) noexcept override {
@@ -74,7 +72,7 @@ class MovedBlocks final : public BlockMemory {
   }
 
   Placed place_to_read(std::byte* home, std::byte* to) noexcept override {
-    if (const int error = os::forbid_writes(home, block_bytes_)) return {error};
+    if (const int error = os::protect(home, block_bytes_, PROT_READ)) return {error};
     // The pages take their protection along.
     if (const int error = os::move_pages(home, to, block_bytes_)) {
       os::reserve_hole(to, block_bytes_);
@@ -138,15 +136,11 @@ int BlockMemory::map_also(const std::byte*, std::byte*, std::size_t, bool) noexc
 }
 
 int BlockMemory::protect(std::byte* at, std::size_t bytes, Rights rights) noexcept {
-  switch (rights) {
-    case Rights::kNone:
-      return os::forbid_access(at, bytes);
-    case Rights::kRead:
-      return os::forbid_writes(at, bytes);
-    case Rights::kReadWrite:
-      break;
-  }
-  return os::allow_access(at, bytes);
+  constexpr int kAll = PROT_READ | PROT_WRITE;
+  return os::protect(at, bytes,
+                     rights == Rights::kNone   ? PROT_NONE
+                     : rights == Rights::kRead ? PROT_READ
+                                               : kAll);
 }
 
 std::unique_ptr<BlockMemory> make_moved_blocks(const BlockMemoryOptions& options) {

@@ -6,7 +6,7 @@
 
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/pool/block_counts.h"
+#include "vortex/pool/block_memory.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -1,4 +1,4 @@
-// The window of blocks that moves forward through a stream.
+// The window of blocks that moves forward through a stream, and how blocks change hands in place.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,29 @@
 #include "vortex/block_pool.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/os/reservation.h"
-#include "vortex/stream/in_place_handover.h"
 
 namespace vortex { inline namespace v0 {
+
+// A sink or a source may take blocks over at the addresses of the stream that held them, instead of
+// at home, so that the next stream moves them there in one step: half of all moves. Meanwhile the
+// stream that gave a block away can still touch it (see Handover::kInPlace).
+//
+// Every move of such a block goes through place(), by the streams at both ends and whoever holds it
+// between. Called inside faults: no allocation, no exceptions.
+class InPlaceHandover {
+ public:
+  // BlockPool::place() for a block that the caller owns; its home is an address like any other.
+  virtual int place(Block block, std::byte* address) noexcept = 0;
+
+  // The lowest address of a block within [begin, end), whoever owns it; `end` when there is none.
+  virtual std::byte* lowest_placed(std::byte* begin, std::byte* end) noexcept = 0;
+
+  // Brings every block within [begin, end) home: those addresses are about to go.
+  virtual void recall(std::byte* begin, std::byte* end) noexcept = 0;
+
+ protected:
+  ~InPlaceHandover() = default;
+};
 
 // The window is [newest - comeback, newest], where newest is the highest block touched. Its blocks
 // are placed at their addresses of the stream; those below are finished for good.
@@ -35,10 +55,6 @@ class BlockWindow {
   BlockWindow(const BlockWindow&) = delete;
   BlockWindow& operator=(const BlockWindow&) = delete;
 
-  std::size_t comeback_blocks() const noexcept { return window_blocks_ - 1; }
-  // How many blocks behind the window may stay mapped: as many as were asked for, or 0 where
-  // streams are exact (see StaleBlocks).
-  StaleBlocks stale_blocks() const noexcept { return stale_blocks_; }
   std::size_t window_blocks() const noexcept { return window_blocks_; }
   std::size_t block_bytes() const noexcept { return block_bytes_; }
   BlockPool& pool() noexcept { return pool_; }

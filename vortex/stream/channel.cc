@@ -1,25 +1,223 @@
-#include "vortex/stream/channel.h"
-
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <limits>
 #include <mutex>
+#include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
+#include "vortex/pipeline.h"
+#include "vortex/pool/block_memory.h"
+#include "vortex/stream/block_window.h"
+#include "vortex/thread/futex.h"
 
-namespace vortex { inline namespace v0 {
+namespace vortex { inline namespace v0 { namespace detail {
 
 namespace {
+
+constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
 
 constexpr Status kClosed = {ECANCELED, "this end of the channel is closed"};
 constexpr Status kReaderLeft = {EPIPE, "the reader has left"};
 
-}  // namespace
-
-class Channel::WritingEnd final : public Sink {
+// A bounded channel that moves blocks, never bytes, from one writer to one reader (section 4.3 of
+// the Vortex paper; Algorithm 7 with remapping instead of commit and decommit, and no guards). It
+// draws N + L + M + 1 blocks from the pool and no more: with the reader in block c, the writer may
+// be as far as block c + N + L, and blocks from c - M on are kept.
+//
+// The two ends are a Sink for an OutputStream and a Source for an InputStream. When an end goes,
+// the other one learns of it: a reader gets everything that was handed over before the writer gave
+// up, and then the error; a writer gets EPIPE at the next block it needs.
+class BlockChannel final : public Channel, private InPlaceHandover {
  public:
-  explicit WritingEnd(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
+  // Throws Error(ENOMEM) when the pool cannot guarantee the blocks.
+  BlockChannel(const PipelineOptions& options, std::shared_ptr<BlockPool> pool, std::size_t blocks)
+      : pool_(std::move(pool)),
+        quota_(*pool_, blocks, blocks, "channel '" + options.name + "'"),
+        options_(options),
+        length_(options.length_bytes.value_or(kUnknown)),
+        slots_(blocks) {
+    empty_.reserve(blocks);
+    drawn_.reserve(blocks);
+  }
+  ~BlockChannel() override {
+    for (const Block block : empty_) quota_.give_back(block);
+    for (const Slot& slot : slots_) {
+      if (slot.block) quota_.give_back(slot.block);
+    }
+  }
+
+  std::size_t capacity_blocks() const noexcept override { return slots_.size(); }
+  std::uint64_t sleeps() const noexcept override { return readable_.sleeps() + writable_.sleeps(); }
+
+  std::uint64_t wait_length() override {
+    return await(readable_, [&]() -> std::optional<std::uint64_t> {
+      if (const auto known = length()) return known;
+      for (const Status& reason : {stopped(reading_closed_), broken()}) {
+        if (reason.ok()) continue;
+        throw Error(reason.error, "channel '" + options_.name + "': " + reason.cause);
+      }
+      return std::nullopt;
+    });
+  }
+
+  // After finish() nothing happens.
+  void break_off(int error, std::string_view cause) noexcept override {
+    if (pool_->inherited()) return;  // a forked child has a copy of a lock that others may hold
+    {
+      std::lock_guard lock(mutex_);
+      if (finished_ || broken_error_ != 0) return;
+      broken_cause_.text(cause);
+      broken_error_ = error != 0 ? error : EPIPE;
+    }
+    readable_.notify();
+  }
+
+  void cancel(int error, std::string_view cause) noexcept override {
+    {
+      std::lock_guard lock(mutex_);
+      if (cancel_error_ != 0) return;
+      cancel_cause_.text(cause);
+      cancel_error_ = error != 0 ? error : ECANCELED;
+    }
+    readable_.notify();
+    writable_.notify();
+  }
+
+  bool await_room(std::uint64_t block, const std::atomic<bool>& given_up) noexcept override {
+    return await(writable_, [&]() -> std::optional<bool> {
+      if (given_up.load(std::memory_order_acquire)) return false;
+      if (!stopped(writing_closed_).ok() || reader_left_ || has_room(block)) return true;
+      return std::nullopt;
+    });
+  }
+  void wake_writer() noexcept override { writable_.notify(); }
+
+ private:
+  friend class WritingEnd;
+  friend class ReadingEnd;
+
+  struct Slot {
+    Block block;
+    std::uint64_t index = 0;
+    std::size_t bytes = 0;
+  };
+  Slot& slot_of(std::uint64_t index) noexcept { return slots_[index % slots_.size()]; }
+
+  // Waits until `look`, which is called with the lock, finds what it looks for. The ticket is drawn
+  // before: some of what it looks at is set without the lock.
+  template <typename Look>
+  typename std::invoke_result_t<Look>::value_type await(FutexEvent& event, Look look) {
+    for (;;) {
+      std::uint32_t ticket = 0;
+      {
+        std::lock_guard lock(mutex_);
+        ticket = event.ticket();
+        if (const auto found = look()) return *found;
+      }
+      event.await(ticket);
+    }
+  }
+
+  // Why a call must not wait any more, if there is a reason; and whether the writer gave up.
+  Status stopped(bool end_closed) const noexcept {
+    if (cancel_error_ != 0) return {cancel_error_, cancel_cause_.c_str()};
+    return end_closed ? kClosed : Status{};
+  }
+  Status broken() const noexcept { return {broken_error_, broken_cause_.c_str()}; }
+  // How far the writer may go.
+  bool has_room(std::uint64_t index) const noexcept {
+    return index < reader_next_ + options_.read_ahead_blocks + options_.writer_comeback_blocks;
+  }
+  std::optional<std::uint64_t> length() const noexcept {
+    const std::uint64_t length = length_.load(std::memory_order_acquire);
+    return length == kUnknown ? std::nullopt : std::optional(length);
+  }
+  void set(bool& flag, FutexEvent& event) noexcept {
+    if (pool_->inherited()) return;
+    {
+      std::lock_guard lock(mutex_);
+      flag = true;
+    }
+    event.notify();
+  }
+
+  InPlaceHandover* in_place() noexcept {
+    return options_.handover == Handover::kInPlace && !pool_->aliases() ? this : nullptr;
+  }
+  int place(Block block, std::byte* address) noexcept override {
+    std::lock_guard lock(move_mutex_);
+    return pool_->place(block, address);
+  }
+  std::byte* lowest_placed(std::byte* begin, std::byte* end) noexcept override {
+    std::lock_guard lock(move_mutex_);
+    std::byte* lowest = end;
+    for (const Block block : drawn_) {
+      std::byte* const at = pool_->where(block);
+      if (at >= begin && at < lowest) lowest = at;
+    }
+    return lowest;
+  }
+  void recall(std::byte* begin, std::byte* end) noexcept override {
+    std::lock_guard lock(move_mutex_);
+    for (const Block block : drawn_) {
+      std::byte* const at = pool_->where(block);
+      if (at >= begin && at < end && pool_->withdraw(block) != 0) pool_->give_up(block);
+    }
+  }
+
+  Sink::Taken take_empty(std::uint64_t index) noexcept;
+  void put(std::uint64_t index, Block block, std::size_t bytes) noexcept;
+  void put_back(Block block) noexcept {
+    std::lock_guard lock(mutex_);
+    if (pool_->lost(block)) {
+      quota_.give_back(block);
+    } else {
+      empty_.push_back(block);
+    }
+  }
+  Status finish(std::uint64_t length) noexcept;
+  Source::Taken take_full(std::uint64_t index, std::uint64_t floor) noexcept;
+  void move_reader(std::uint64_t index, std::uint64_t floor) noexcept;
+
+  const std::shared_ptr<BlockPool> pool_;
+  BlockQuota quota_;
+  const PipelineOptions options_;
+  std::atomic<std::uint64_t> length_;
+
+  FutexMutex mutex_;  // guards what follows; held for moments, never while waiting
+  // Blocks that were handed over and not yet taken; block `index` is in slot index % capacity, and
+  // all indexes alive lie in [floor_, reader_next_ + N + L), which is as long as the vector.
+  std::vector<Slot> slots_;
+  std::vector<Block> empty_;       // drawn from the pool and free; never grows beyond its capacity
+  std::uint64_t floor_ = 0;        // the reader never asks for blocks below
+  std::uint64_t reader_next_ = 0;  // one more than the highest block that the reader touched
+  bool finished_ = false;
+  bool reader_left_ = false;
+  bool writing_closed_ = false;  // that end's stream goes: its calls must not wait
+  bool reading_closed_ = false;
+  // Each is set once; the text before the error.
+  int broken_error_ = 0;  // the writer gave up
+  CauseText broken_cause_;
+  int cancel_error_ = 0;
+  CauseText cancel_cause_;
+
+  // Held while a block moves, so that recall() finds none half-way. The kernel lets one thread of
+  // the process move memory at a time anyway.
+  FutexMutex move_mutex_;
+  std::vector<Block> drawn_;  // all blocks drawn from the pool; guarded by move_mutex_
+
+  FutexEvent readable_;  // a block was handed over, or the end came
+  FutexEvent writable_;  // the reader moved on, or left
+};
+
+class WritingEnd final : public Sink {
+ public:
+  explicit WritingEnd(std::shared_ptr<BlockChannel> channel) : channel_(std::move(channel)) {}
 
   BlockPool& pool() noexcept override { return *channel_->pool_; }
   std::size_t blocks_for_stream() const noexcept override {
@@ -27,7 +225,8 @@ class Channel::WritingEnd final : public Sink {
   }
   Taken take(std::uint64_t index) noexcept override { return channel_->take_empty(index); }
   Status complete(std::uint64_t index, Block block, std::size_t bytes) noexcept override {
-    return channel_->put(index, block, bytes);
+    channel_->put(index, block, bytes);
+    return {};
   }
   void discard(Block block) noexcept override { channel_->put_back(block); }
   Status finish(std::uint64_t length) noexcept override { return channel_->finish(length); }
@@ -35,16 +234,16 @@ class Channel::WritingEnd final : public Sink {
     channel_->break_off(EPIPE, "the writer ended without finish()");
   }
   InPlaceHandover* in_place() noexcept override { return channel_->in_place(); }
-  void cancel() noexcept override { channel_->close_writing(); }
+  void cancel() noexcept override { channel_->set(channel_->writing_closed_, channel_->writable_); }
 
  private:
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<BlockChannel> channel_;
 };
 
-class Channel::ReadingEnd final : public Source {
+class ReadingEnd final : public Source {
  public:
-  explicit ReadingEnd(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
-  ~ReadingEnd() override { channel_->leave_reading(); }
+  explicit ReadingEnd(std::shared_ptr<BlockChannel> channel) : channel_(std::move(channel)) {}
+  ~ReadingEnd() override { channel_->set(channel_->reader_left_, channel_->writable_); }
   ReadingEnd(const ReadingEnd&) = delete;
   ReadingEnd& operator=(const ReadingEnd&) = delete;
 
@@ -60,109 +259,29 @@ class Channel::ReadingEnd final : public Source {
   }
   std::optional<std::uint64_t> length() const noexcept override { return channel_->length(); }
   InPlaceHandover* in_place() noexcept override { return channel_->in_place(); }
-  void cancel() noexcept override { channel_->close_reading(); }
+  void cancel() noexcept override { channel_->set(channel_->reading_closed_, channel_->readable_); }
 
  private:
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<BlockChannel> channel_;
 };
 
-Channel::Channel(std::shared_ptr<BlockPool> pool, ChannelOptions options)
-    : pool_(std::move(pool)),
-      quota_(*pool_,
-             options.read_ahead_blocks + options.writer_comeback_blocks +
-                 options.reader_comeback_blocks + 1,
-             options.read_ahead_blocks + options.writer_comeback_blocks +
-                 options.reader_comeback_blocks + 1,
-             "channel '" + options.name + "'"),
-      options_(std::move(options)),
-      length_(options_.length_bytes.value_or(kUnknown)),
-      slots_(quota_.minimum()) {
-  empty_.reserve(slots_.size());
-  drawn_.reserve(slots_.size());
-}
-
-Channel::~Channel() {
-  for (const Block block : empty_) quota_.give_back(block);
-  for (const Slot& slot : slots_) {
-    if (slot.block) quota_.give_back(slot.block);
-  }
-}
-
-int Channel::place(Block block, std::byte* address) noexcept {
-  std::lock_guard lock(move_mutex_);
-  return pool_->place(block, address);
-}
-
-std::byte* Channel::lowest_placed(std::byte* begin, std::byte* end) noexcept {
-  std::lock_guard lock(move_mutex_);
-  std::byte* lowest = end;
-  for (const Block block : drawn_) {
-    std::byte* const at = pool_->where(block);
-    if (at >= begin && at < lowest) lowest = at;
-  }
-  return lowest;
-}
-
-void Channel::recall(std::byte* begin, std::byte* end) noexcept {
-  std::lock_guard lock(move_mutex_);
-  for (const Block block : drawn_) {
-    std::byte* const at = pool_->where(block);
-    if (at >= begin && at < end && pool_->withdraw(block) != 0) pool_->give_up(block);
-  }
-}
-
-std::unique_ptr<Sink> Channel::writing_end(std::shared_ptr<Channel> channel) {
-  return std::make_unique<WritingEnd>(std::move(channel));
-}
-
-std::unique_ptr<Source> Channel::reading_end(std::shared_ptr<Channel> channel) {
-  return std::make_unique<ReadingEnd>(std::move(channel));
-}
-
-std::optional<std::uint64_t> Channel::length() const noexcept {
-  const std::uint64_t length = length_.load(std::memory_order_acquire);
-  return length == kUnknown ? std::nullopt : std::optional(length);
-}
-
-std::uint64_t Channel::wait_length() {
-  for (;;) {
-    std::uint32_t ticket = 0;
-    {
-      std::lock_guard lock(mutex_);
-      if (const auto known = length()) return *known;
-      const std::string who = "channel '" + options_.name + "': ";
-      const Status status = stopped(reading_closed_);
-      if (!status.ok()) throw Error(status.error, who + status.cause);
-      if (broken_error_ != 0) throw Error(broken_error_, who + broken_cause_.c_str());
-      ticket = readable_.ticket();
+Sink::Taken BlockChannel::take_empty(std::uint64_t index) noexcept {
+  const auto found = await(writable_, [&]() -> std::optional<Sink::Taken> {
+    if (const Status status = stopped(writing_closed_); !status.ok()) return {{{}, status}};
+    if (reader_left_) return {{{}, kReaderLeft}};
+    if (options_.length_bytes && index * pool_->block_bytes() >= *options_.length_bytes) {
+      return {{{}, {ERANGE, "a touch beyond the length that was announced"}}};
     }
-    readable_.await(ticket);
-  }
-}
-
-Sink::Taken Channel::take_empty(std::uint64_t index) noexcept {
-  for (;;) {
-    std::uint32_t ticket = 0;
-    {
-      std::lock_guard lock(mutex_);
-      if (const Status status = stopped(writing_closed_); !status.ok()) return {{}, status};
-      if (reader_left_) return {{}, kReaderLeft};
-      if (options_.length_bytes && index * pool_->block_bytes() >= *options_.length_bytes) {
-        return {{}, {ERANGE, "a touch beyond the length that was announced"}};
-      }
-      if (has_room(index)) {
-        if (empty_.empty()) break;
-        // The block used last is the warmest in cache. But aliases that follow each other in memory
-        // as they do in the stream share a map.
-        const auto next = pool_->aliases() ? empty_.begin() : empty_.end() - 1;
-        const Block block = *next;
-        empty_.erase(next);
-        return {block, {}};
-      }
-      ticket = writable_.ticket();
-    }
-    writable_.await(ticket);
-  }
+    if (!has_room(index)) return std::nullopt;
+    if (empty_.empty()) return Sink::Taken{};
+    // The block used last is the warmest in cache. But aliases that follow each other in memory as
+    // they do in the stream share a map.
+    const auto next = pool_->aliases() ? empty_.begin() : empty_.end() - 1;
+    const Block block = *next;
+    empty_.erase(next);
+    return {{block, {}}};
+  });
+  if (found.block || !found.status.ok()) return found;
   // Only the writer draws, so what it may have is there: fewer blocks live than the quota holds.
   const auto [block, error] = quota_.try_take();
   if (error != 0) return {{}, {error, "the system has no memory for a block of the pool"}};
@@ -171,20 +290,7 @@ Sink::Taken Channel::take_empty(std::uint64_t index) noexcept {
   return {block, {}};
 }
 
-bool Channel::await_room(std::uint64_t block, const std::atomic<bool>& given_up) noexcept {
-  for (;;) {
-    std::uint32_t ticket = 0;
-    {
-      std::lock_guard lock(mutex_);
-      ticket = writable_.ticket();  // before the look at `given_up`, which is set without the lock
-      if (given_up.load(std::memory_order_acquire)) return false;
-      if (!stopped(writing_closed_).ok() || reader_left_ || has_room(block)) return true;
-    }
-    writable_.await(ticket);
-  }
-}
-
-Status Channel::put(std::uint64_t index, Block block, std::size_t bytes) noexcept {
+void BlockChannel::put(std::uint64_t index, Block block, std::size_t bytes) noexcept {
   {
     std::lock_guard lock(mutex_);
     if (index < floor_) {
@@ -199,19 +305,9 @@ Status Channel::put(std::uint64_t index, Block block, std::size_t bytes) noexcep
     }
   }
   readable_.notify();
-  return {};
 }
 
-void Channel::put_back(Block block) noexcept {
-  std::lock_guard lock(mutex_);
-  if (pool_->lost(block)) {
-    quota_.give_back(block);
-  } else {
-    empty_.push_back(block);
-  }
-}
-
-Status Channel::finish(std::uint64_t length) noexcept {
+Status BlockChannel::finish(std::uint64_t length) noexcept {
   if (options_.length_bytes && *options_.length_bytes != length) {
     constexpr Status kDisagrees = {EINVAL, "the length is not the one that was announced"};
     break_off(kDisagrees.error, kDisagrees.cause);
@@ -220,8 +316,7 @@ Status Channel::finish(std::uint64_t length) noexcept {
   Status status;
   {
     std::lock_guard lock(mutex_);
-    const std::size_t block_bytes = pool_->block_bytes();
-    const bool all_read = reader_next_ >= detail::units_for(length, block_bytes);
+    const bool all_read = reader_next_ >= units_for(length, pool_->block_bytes());
     status = stopped(false);
     if (status.ok() && reader_left_ && !all_read) status = kReaderLeft;
     finished_ = true;
@@ -231,25 +326,20 @@ Status Channel::finish(std::uint64_t length) noexcept {
   return status;
 }
 
-Source::Taken Channel::take_full(std::uint64_t index, std::uint64_t floor) noexcept {
+Source::Taken BlockChannel::take_full(std::uint64_t index, std::uint64_t floor) noexcept {
   move_reader(index, floor);
-  for (;;) {
-    std::uint32_t ticket = 0;
-    {
-      std::lock_guard lock(mutex_);
-      if (const Status status = stopped(reading_closed_); !status.ok()) return {{}, 0, status};
-      if (Slot& slot = slot_of(index); slot.block && slot.index == index) {
-        return {std::exchange(slot.block, Block{}), slot.bytes, {}};
-      }
-      if (finished_) return {};
-      if (broken_error_ != 0) return {{}, 0, {broken_error_, broken_cause_.c_str()}};
-      ticket = readable_.ticket();
+  return await(readable_, [&]() -> std::optional<Source::Taken> {
+    if (const Status status = stopped(reading_closed_); !status.ok()) return {{{}, 0, status}};
+    if (Slot& slot = slot_of(index); slot.block && slot.index == index) {
+      return {{std::exchange(slot.block, Block{}), slot.bytes, {}}};
     }
-    readable_.await(ticket);
-  }
+    if (finished_) return Source::Taken{};
+    if (const Status status = broken(); !status.ok()) return {{{}, 0, status}};
+    return std::nullopt;
+  });
 }
 
-void Channel::move_reader(std::uint64_t index, std::uint64_t floor) noexcept {
+void BlockChannel::move_reader(std::uint64_t index, std::uint64_t floor) noexcept {
   {
     std::lock_guard lock(mutex_);
     // A jump leaves blocks behind that were never asked for.
@@ -265,57 +355,41 @@ void Channel::move_reader(std::uint64_t index, std::uint64_t floor) noexcept {
   writable_.notify();
 }
 
-void Channel::leave_reading() noexcept {
-  if (pool_->inherited()) return;  // a forked child has a copy of a lock that others may hold
-  {
-    std::lock_guard lock(mutex_);
-    reader_left_ = true;
+// N + L + M + 1.
+std::size_t blocks_of(const PipelineOptions& options) {
+  const std::string who = "pipeline '" + options.name + "'";
+  expect_block_count(who, "read_ahead_blocks", options.read_ahead_blocks);
+  expect_block_count(who, "writer_comeback_blocks", options.writer_comeback_blocks);
+  expect_block_count(who, "reader_comeback_blocks", options.reader_comeback_blocks);
+  const std::size_t windows =
+      saturating_sum(options.writer_comeback_blocks, options.reader_comeback_blocks);
+  const std::size_t blocks = saturating_sum(saturating_sum(windows, options.read_ahead_blocks), 1);
+  expect_block_count(who, "its number of blocks", blocks);
+  if (options.length_bytes != kUnknown) return blocks;
+  throw Error(EINVAL, who + ": no address space holds " + std::to_string(kUnknown) + " bytes");
+}
+
+}  // namespace
+
+std::shared_ptr<Channel> make_channel(const PipelineOptions& options) {
+  const std::size_t blocks = blocks_of(options);
+  std::shared_ptr<BlockPool> pool = options.pool;
+  if (!pool) {
+    pool = std::make_shared<BlockPool>(
+        BlockPoolOptions{.pool_bytes = saturating_product(blocks, options.block_bytes),
+                         .block_bytes = options.block_bytes,
+                         .kind = options.pool_kind,
+                         .name = options.name});
   }
-  writable_.notify();
+  return std::make_shared<BlockChannel>(options, std::move(pool), blocks);
 }
 
-void Channel::break_off(int error, std::string_view cause) noexcept {
-  if (pool_->inherited()) return;
-  {
-    std::lock_guard lock(mutex_);
-    if (finished_ || broken_error_ != 0) return;
-    broken_cause_.text(cause);
-    broken_error_ = error != 0 ? error : EPIPE;
-  }
-  readable_.notify();
+std::unique_ptr<Sink> writing_end_of(const std::shared_ptr<Channel>& channel) {
+  return std::make_unique<WritingEnd>(std::static_pointer_cast<BlockChannel>(channel));
 }
 
-void Channel::cancel(int error, std::string_view cause) noexcept {
-  {
-    std::lock_guard lock(mutex_);
-    if (cancel_error_ != 0) return;
-    cancel_cause_.text(cause);
-    cancel_error_ = error != 0 ? error : ECANCELED;
-  }
-  readable_.notify();
-  writable_.notify();
+std::unique_ptr<Source> reading_end_of(const std::shared_ptr<Channel>& channel) {
+  return std::make_unique<ReadingEnd>(std::static_pointer_cast<BlockChannel>(channel));
 }
 
-void Channel::close_writing() noexcept {
-  {
-    std::lock_guard lock(mutex_);
-    writing_closed_ = true;
-  }
-  writable_.notify();
-}
-
-void Channel::close_reading() noexcept {
-  {
-    std::lock_guard lock(mutex_);
-    reading_closed_ = true;
-  }
-  readable_.notify();
-}
-
-Status Channel::stopped(bool end_closed) const noexcept {
-  if (cancel_error_ != 0) return {cancel_error_, cancel_cause_.c_str()};
-  if (end_closed) return kClosed;
-  return {};
-}
-
-}}  // namespace vortex::v0
+}}}  // namespace vortex::v0::detail

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "vortex/detail/stream/saturating.h"
@@ -12,7 +14,7 @@
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
-#include "vortex/stream/block_guards.h"
+#include "vortex/os/userfaultfd.h"
 #include "vortex/thread/futex.h"
 
 namespace vortex { inline namespace v0 {
@@ -55,6 +57,56 @@ const CommitStreamOptions& checked(const CommitStreamOptions& options, std::uint
   }
   return options;
 }
+
+// Guards of blocks that the writer has left: their first pages. A guard keeps the bytes of its
+// page. By signals it is a page that forbids every access. Protection would split a map that
+// userfaultfd serves, and its faults would be signals: there the page is not there, and its bytes
+// wait in a page beside the stream. Async-signal-safe but for the constructor; the caller has the
+// stream's lock.
+class BlockGuards {
+ public:
+  // Guards of `slots` blocks at a time. `userfaultfd` is the one that serves the stream, null where
+  // faults are signals. Throws Error(ENOMEM).
+  BlockGuards(std::size_t slots, std::shared_ptr<os::Userfaultfd> userfaultfd)
+      : userfaultfd_(std::move(userfaultfd)), bytes_(slots * os::page_bytes()) {
+    if (userfaultfd_ == nullptr) return;
+    int error = 0;
+    pages_ = os::map_memory(nullptr, bytes_, &error);
+    if (pages_ == nullptr) throw Error(error, "no memory for the pages of guards");
+    // Pages move to armed memory only.
+    if ((error = userfaultfd_->arm(pages_, bytes_)) != 0) {
+      os::unmap(pages_, bytes_);
+      throw Error(error, "the kernel refuses to serve the pages of guards");
+    }
+  }
+  ~BlockGuards() {
+    if (pages_ != nullptr) os::unmap(pages_, bytes_);
+  }
+  BlockGuards(const BlockGuards&) = delete;
+  BlockGuards& operator=(const BlockGuards&) = delete;
+
+  // Makes a guard of the page, which the slot then keeps, and a page of the guard again. Return 0
+  // or an errno value.
+  int set(std::byte* page, std::size_t slot) noexcept {
+    if (pages_ == nullptr) return os::forbid_access(page, os::page_bytes());
+    return userfaultfd_->move(page, kept(slot), os::page_bytes()).error;
+  }
+  int lift(std::byte* page, std::size_t slot) noexcept {
+    if (pages_ == nullptr) return os::allow_access(page, os::page_bytes());
+    return userfaultfd_->move(kept(slot), page, os::page_bytes()).error;
+  }
+  // The bytes of the guard in this slot are not wanted any more.
+  void forget(std::size_t slot) noexcept {
+    if (pages_ != nullptr) os::discard(kept(slot), os::page_bytes());
+  }
+
+ private:
+  std::byte* kept(std::size_t slot) const noexcept { return pages_ + slot * os::page_bytes(); }
+
+  const std::shared_ptr<os::Userfaultfd> userfaultfd_;
+  const std::size_t bytes_;
+  std::byte* pages_ = nullptr;  // by slot; null where faults are signals
+};
 
 }  // namespace
 

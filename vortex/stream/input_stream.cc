@@ -10,7 +10,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
 #include "vortex/stream/block_window.h"
-#include "vortex/stream/readable_bytes.h"
+#include "vortex/stream/stream_calls.h"
 #include "vortex/thread/futex.h"
 
 namespace vortex { inline namespace v0 {
@@ -34,71 +34,57 @@ AddressSpace space_for(const Source& source, std::size_t block_bytes,
 
 }  // namespace
 
-struct InputStreamBase::State {
-  BlockWindow window;
-  std::uint64_t released = 0;  // blocks below are not placed
-  bool filler_placed = false;  // the page after the end, where the last block has no room for it
-};
-
 InputStreamBase::InputStreamBase(std::unique_ptr<Source> source, Options options)
     : Stream(options.name, space_for(*source, source->pool().block_bytes(), options)),
       source_(std::move(source)),
-      state_(new State{.window = BlockWindow(name(), reservation(),
-                                             {"source", source_->pool(), source_->in_place(),
-                                              source_->blocks_for_stream(), Rights::kRead},
-                                             options.comeback_blocks, options.stale_blocks)}) {
+      window_(std::make_unique<BlockWindow>(
+          name(), reservation(),
+          BlockWindow::OtherSide{"source", source_->pool(), source_->in_place(),
+                                 source_->blocks_for_stream(), Rights::kRead},
+          options.comeback_blocks, options.stale_blocks)) {
   open();
 }
 
 InputStreamBase::~InputStreamBase() {
-  BlockWindow& window = state_->window;
   const bool in_child = inherited();
   close();
   if (in_child) return;
-  window.for_each_placed(
-      [&](std::uint64_t index) { source_->release(index, window.take_back(index)); });
-  window.vacate_all();
-}
-
-std::size_t InputStreamBase::comeback_blocks() const noexcept {
-  return state_->window.comeback_blocks();
+  window_->for_each_placed(
+      [&](std::uint64_t index) { source_->release(index, window_->take_back(index)); });
+  window_->vacate_all();
 }
 
 std::uint64_t InputStreamBase::readable_bytes(std::uint64_t offset) const {
   return vortex::readable_bytes(*this, reserved_bytes(), block_bytes(), offset);
 }
 
-StaleBlocks InputStreamBase::stale_blocks() const noexcept { return state_->window.stale_blocks(); }
-
 const std::byte* InputStreamBase::home_of(const void* at) noexcept {
   std::lock_guard lock(mutex());
-  return state_->window.home_of(at);
+  return window_->home_of(at);
 }
 
 Stream::Window InputStreamBase::window() const noexcept {
-  BlockWindow& window = state_->window;
-  return {window.floor(), window.next()};
+  return {window_->floor(), window_->next()};
 }
 
-std::size_t InputStreamBase::block_bytes() const noexcept { return state_->window.block_bytes(); }
+std::size_t InputStreamBase::block_bytes() const noexcept { return window_->block_bytes(); }
 
 bool InputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept {
-  BlockWindow& window = state_->window;
   const std::uint64_t index = offset / block_bytes();
-  if (window.placed(index) && !(access == Access::kWrite && window.pool().aliases())) {
+  if (window_->placed(index) && !(access == Access::kWrite && window_->pool().aliases())) {
     note_spurious_fault();
     return true;
   }
   if (access == Access::kWrite) return fail(EACCES, "a write to a stream that is read", offset);
   const auto length = source_->length();
   if (length && index * block_bytes() >= *length) return serve_end(offset, *length);
-  if (index < window.floor()) {
+  if (index < window_->floor()) {
     return fail_touch("a read behind the window: raise the comeback (M)", offset);
   }
   if ((index + 1) * block_bytes() > reserved_bytes()) return handle_overrun(offset);
-  if (index >= window.next()) {
-    window.move_on_to(index);
-    if (!release_below(window.floor(), offset)) return false;
+  if (index >= window_->next()) {
+    window_->move_on_to(index);
+    if (!release_below(window_->floor(), offset)) return false;
   }
   return place_block(index, offset);
 }
@@ -109,8 +95,7 @@ bool InputStreamBase::handle_overrun(std::uint64_t offset) noexcept {
 }
 
 bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
-  BlockWindow& window = state_->window;
-  const Source::Taken taken = source_->take(index, window.floor());
+  const Source::Taken taken = source_->take(index, window_->floor());
   if (!taken.status.ok()) return fail(taken.status.error, taken.status.cause, offset);
   if (!taken.block) {
     const auto length = source_->length();
@@ -118,10 +103,10 @@ bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noe
     return fail(EIO, "the source ended without saying where", offset);
   }
   if (taken.bytes < block_bytes()) {
-    std::byte* const start = window.pool().where(taken.block);
+    std::byte* const start = window_->pool().where(taken.block);
     source_->fill(start + taken.bytes, start + block_bytes(), index * block_bytes() + taken.bytes);
   }
-  if (const int error = window.place(taken.block, index)) {
+  if (const int error = window_->place(taken.block, index)) {
     source_->release(index, taken.block);
     return fail(error, cannot_move_block(error), offset);
   }
@@ -129,21 +114,19 @@ bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noe
 }
 
 bool InputStreamBase::release_below(std::uint64_t floor, std::uint64_t offset) noexcept {
-  BlockWindow& window = state_->window;
-  std::uint64_t& released = state_->released;
-  if (const int error = window.leave_behind(floor))
+  if (const int error = window_->leave_behind(floor))
     return fail(error, cannot_move_block(error), offset);
-  const std::uint64_t placed_end = std::min(floor, released + window.window_blocks());
-  for (std::uint64_t index = released; index < placed_end; ++index) {
-    if (!window.placed(index)) continue;
-    if (!window.in_place()) {
-      if (const int error = window.send_home(index))
+  const std::uint64_t placed_end = std::min(floor, released_ + window_->window_blocks());
+  for (std::uint64_t index = released_; index < placed_end; ++index) {
+    if (!window_->placed(index)) continue;
+    if (!window_->in_place()) {
+      if (const int error = window_->send_home(index))
         return fail(error, cannot_move_block(error), offset);
     }
-    source_->release(index, window.forget(index));
+    source_->release(index, window_->forget(index));
   }
-  released = std::max(released, floor);
-  window.reclaim_page_tables(released);
+  released_ = std::max(released_, floor);
+  window_->reclaim_page_tables(released_);
   return true;
 }
 
@@ -155,7 +138,7 @@ bool InputStreamBase::serve_end(std::uint64_t offset, std::uint64_t length) noex
     cause.text("a read past the end of the data, which are ").number(length).text(" bytes long");
     return fail(ERANGE, cause.view(), offset);
   }
-  if (state_->filler_placed) {
+  if (filler_placed_) {
     note_spurious_fault();
     return true;
   }
@@ -165,18 +148,17 @@ bool InputStreamBase::serve_end(std::uint64_t offset, std::uint64_t length) noex
     return fail(error, "no memory for the page after the end", offset);
   }
   source_->fill(filler, filler + page, filler_offset);
-  state_->filler_placed = true;
+  filler_placed_ = true;
   return true;
 }
 
 void InputStreamBase::prefault(std::uint64_t offset, std::size_t bytes) {
-  BlockWindow& window = state_->window;
   if (bytes == 0) return;
   {
     ServiceLock lock(*this);
-    window.require_within(offset, bytes, source_->length().value_or(reserved_bytes()),
-                          "the data end");
-    window.for_each_missing(
+    window_->require_within(offset, bytes, source_->length().value_or(reserved_bytes()),
+                            "the data end");
+    window_->for_each_missing(
         offset, bytes, [&](std::uint64_t missing) { return serve_locked(Access::kRead, missing); });
   }
   failure().throw_if_failed();

@@ -15,7 +15,7 @@
 #include "vortex/os/reservation.h"
 #include "vortex/thread/activity.h"
 #include "vortex/thread/futex.h"
-#include "vortex/thread/thread_id.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -5,7 +5,7 @@
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
-#include "vortex/stream/write_in_parts.h"
+#include "vortex/stream/stream_calls.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <mutex>
 
-#include "vortex/thread/steady_time.h"
-
 namespace vortex { inline namespace v0 {
 
 namespace {
@@ -16,10 +14,7 @@ struct ThreadActivity {
 };
 
 // In the initial TLS block: memory for it is never allocated on first touch.
-#if defined(__GNUC__)
-__attribute__((tls_model("initial-exec")))
-#endif
-constinit thread_local ThreadActivity activity;
+[[gnu::tls_model("initial-exec")]] constinit thread_local ThreadActivity activity;
 
 std::uint64_t now_if_traced() noexcept {
   return activity.log != nullptr && activity.log->traces() ? steady_now_ns() : 0;

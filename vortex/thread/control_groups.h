@@ -1,4 +1,4 @@
-// The control groups of the process.
+// The control groups of the process, and how many cores they leave it.
 #pragma once
 
 #include <functional>
@@ -17,5 +17,11 @@ enum class GroupVersion { k1, k2 };
 VORTEX_EXPORT void look_at_control_groups(
     const std::string& root, const std::string& controller,
     const std::function<void(const std::string& folder, GroupVersion version)>& look);
+
+// The cores on which the calling thread may run (sched_getaffinity(2)), or fewer where a control
+// group of the process or one above it has a quota of processor time (cpu.max of version 2,
+// cpu.cfs_quota_us and cpu.cfs_period_us of version 1): a quota of 250 % counts as three cores. At
+// least 1. Reads /proc/self/cgroup and the groups' files; tests say where else than in / these lie.
+VORTEX_EXPORT unsigned usable_cores(const std::string& root = "");
 
 }}  // namespace vortex::v0

@@ -10,8 +10,7 @@
 #include <climits>
 
 #include "vortex/thread/race_detector.h"
-#include "vortex/thread/thread_id.h"
-#include "vortex/thread/waiting.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -24,7 +24,7 @@ class VORTEX_EXPORT FutexMutex {
   bool try_lock() noexcept;
   void unlock() noexcept;
   bool held_by_me() const noexcept;
-  bool held_by(std::int32_t thread) const noexcept;  // a kernel id, see thread_id.h
+  bool held_by(std::int32_t thread) const noexcept;  // a kernel id, see this_thread.h
 
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "vortex/thread/cores.h"
+#include "vortex/thread/control_groups.h"
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
 
