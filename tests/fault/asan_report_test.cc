@@ -30,11 +30,10 @@ class AsanReport : public test::EngineTest<EngineType> {
   }
 
   InputStream<char> stream() {
-    return InputStream<char>(
-        std::make_unique<test::MemorySource>(pool_, 2, test::patterned_bytes(4 * kBlockBytes)), {});
+    return test::stream_of_bytes(pool_, test::patterned_bytes(4 * kBlockBytes));
   }
 
-  BlockPool pool_{{.pool_bytes = 8 * kBlockBytes, .block_bytes = kBlockBytes}};
+  BlockPool pool_{test::small_blocks(8)};
 };
 TYPED_TEST_SUITE(AsanReport, test::SignalEngines, test::EngineNames);
 
@@ -44,7 +43,7 @@ TYPED_TEST(AsanReport, WithStreamsAlive) {
   EXPECT_DEATH(
       {
         auto alive = this->stream();
-        (void)*static_cast<const volatile char*>(alive.data() + kBlockBytes);
+        test::touch(alive.data() + kBlockBytes);
         touch_wildly();
       },
       kReport);
@@ -53,7 +52,7 @@ TYPED_TEST(AsanReport, WithStreamsAlive) {
 TYPED_TEST(AsanReport, AfterStreamsHaveGone) {
   EXPECT_DEATH(
       {
-        { (void)*static_cast<const volatile char*>(this->stream().data()); }
+        { test::touch(this->stream().data()); }
         touch_wildly();
       },
       kReport);
@@ -69,7 +68,7 @@ TYPED_TEST(AsanReport, InsideACallback) {
               return block.size();
             },
             {}, kBlockBytes);
-        (void)*static_cast<const volatile char*>(wild.data());
+        test::touch(wild.data());
       },
       kReport);
 }

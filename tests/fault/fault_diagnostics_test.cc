@@ -20,15 +20,15 @@
 namespace vortex { namespace {
 
 using test::action_of;
+using test::failing_at;
 using test::Pages;
+using test::touch;
 
 using ::testing::ExitedWithCode;
 using ::testing::KilledBySignal;
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
 constexpr Status kOnFire = {EIO, "the disk is on fire"};
-
-char touch(const char* address) { return *static_cast<const volatile char*>(address); }
 
 // Takes what the pool has, without having been guaranteed it.
 class GreedySource final : public Source {
@@ -78,21 +78,11 @@ class FaultDiagnostics : public test::EngineTest<EngineType> {
         .pool_bytes = 8 * kBlockBytes, .block_bytes = kBlockBytes, .warming = Warming::kEager});
   }
 
-  static std::shared_ptr<test::SourceScript> failing_at(std::uint64_t block, Status failure) {
-    auto script = std::make_shared<test::SourceScript>();
-    script->fail_at = block;
-    script->failure = failure;
-    return script;
-  }
-
   // 50 full blocks, and half a one.
   InputStream<char> input(
       std::shared_ptr<test::SourceScript> script = std::make_shared<test::SourceScript>()) {
-    return InputStream<char>(
-        std::make_unique<test::MemorySource>(
-            *pool_, 3, test::patterned_bytes(50 * kBlockBytes + kBlockBytes / 2),
-            std::move(script)),
-        {.name = "words", .comeback_blocks = 2});
+    return test::stream_of_bytes(*pool_, test::patterned_bytes(50 * kBlockBytes + kBlockBytes / 2),
+                                 {.name = "words", .comeback_blocks = 2}, std::move(script));
   }
 
   std::optional<BlockPool> pool_;
@@ -103,7 +93,7 @@ TYPED_TEST_SUITE(FaultDiagnostics, test::AllEngines, test::EngineNames);
 TYPED_TEST(FaultDiagnostics, SourceFails) {
   EXPECT_EXIT(
       {
-        auto stream = this->input(this->failing_at(7, kOnFire));
+        auto stream = this->input(failing_at(7, kOnFire));
         for (std::size_t i = 0; i < 51; ++i) touch(stream.data() + i * kBlockBytes + 3);
       },
       KilledBySignal(this->kSignal),
@@ -154,9 +144,8 @@ TYPED_TEST(FaultDiagnostics, WriteToAnInputStream) {
 TYPED_TEST(FaultDiagnostics, ReadOfWhatWasNeverWritten) {
   EXPECT_EXIT(
       {
-        auto script = std::make_shared<test::SinkScript>();
-        OutputStream<char> stream(
-            std::make_unique<test::MemorySink>(*this->pool_, 2, script),
+        auto stream = test::stream_into(
+            *this->pool_, test::sink_script(0),
             {.name = "out", .reserve_bytes = 8 * kBlockBytes, .least_reserve_bytes = 1});
         touch(stream.data());
       },
@@ -203,9 +192,7 @@ TYPED_TEST(FaultDiagnostics, ACallbackThatReadsItsOwnStream) {
 TYPED_TEST(FaultDiagnostics, InsideAFaultOfAnotherStream) {
   EXPECT_EXIT(
       {
-        auto script = std::make_shared<test::SourceScript>();
-        script->fail_at = 0;
-        auto inner = this->input(script);
+        auto inner = this->input(failing_at(0));
         auto outer = input_from_callback<char>(
             *this->pool_,
             [&inner](std::span<std::byte> block, std::uint64_t) {
@@ -228,10 +215,9 @@ TYPED_TEST(FaultDiagnostics, InsideAFaultOfAnotherStream) {
 TYPED_TEST(FaultDiagnostics, LongNames) {
   EXPECT_EXIT(
       {
-        auto script = this->failing_at(0, long_status());
-        InputStream<char> stream(std::make_unique<test::MemorySource>(
-                                     *this->pool_, 2, test::patterned_bytes(100), script),
-                                 {.name = std::string(5000, 'n')});
+        auto stream =
+            test::stream_of_bytes(*this->pool_, test::patterned_bytes(100),
+                                  {.name = std::string(5000, 'n')}, failing_at(0, long_status()));
         touch(stream.data());
       },
       KilledBySignal(this->kSignal), "^vortex: stream 'n{63}': c{511} \\(offset 0, .*error\n$");
@@ -249,9 +235,7 @@ TYPED_TEST(FaultDiagnostics, TheEarlierHandlerIsCalledAfterTheLine) {
   EXPECT_EXIT(
       {
         this->start_behind(action_of(&report_and_exit));
-        auto script = std::make_shared<test::SourceScript>();
-        script->fail_at = 0;
-        auto stream = this->input(script);
+        auto stream = this->input(failing_at(0));
         touch(stream.data() + 77);
       },
       ExitedWithCode(42),
@@ -264,9 +248,7 @@ TYPED_TEST(FaultDiagnostics, AnEarlierHandlerThatReturnsDoesNotStopTheEnd) {
   EXPECT_EXIT(
       {
         this->start_behind(action_of([](int) { std::fprintf(stderr, "handled\n"); }));
-        auto script = std::make_shared<test::SourceScript>();
-        script->fail_at = 0;
-        auto stream = this->input(script);
+        auto stream = this->input(failing_at(0));
         touch(stream.data());
       },
       KilledBySignal(this->kSignal), "^vortex: stream 'words': .*\nhandled\n$");

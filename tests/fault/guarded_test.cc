@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/error_of.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/threads.h"
@@ -27,43 +28,40 @@
 
 namespace vortex { namespace {
 
+using test::contains;
 using test::SourceScript;
+using test::touch;
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
-
-BlockPoolOptions blocks(std::size_t count) {
-  return {.pool_bytes = count * kBlockBytes, .block_bytes = kBlockBytes};
-}
 
 std::unique_ptr<InputStream<char>> scripted_stream(BlockPool& pool, std::size_t block_count,
                                                    std::shared_ptr<SourceScript> script,
                                                    std::string name = "scripted") {
-  return std::make_unique<InputStream<char>>(
-      std::make_unique<test::MemorySource>(
-          pool, 2, test::patterned_bytes(block_count * kBlockBytes), std::move(script)),
-      InputStreamOptions{.name = std::move(name)});
+  return std::unique_ptr<InputStream<char>>(
+      new auto(test::stream_of_bytes(pool, test::patterned_bytes(block_count * kBlockBytes),
+                                     {.name = std::move(name)}, std::move(script))));
 }
 
-std::shared_ptr<SourceScript> failing_at(std::uint64_t block, Status failure = {EIO, "broken"}) {
-  auto script = std::make_shared<SourceScript>();
-  script->fail_at = block;
-  script->failure = failure;
-  return script;
+std::shared_ptr<SourceScript> failing_at(std::uint64_t block) {
+  return test::failing_at(block, {EIO, "broken"});
 }
 
-// One access the compiler cannot drop.
-char touch(const char* address) { return *static_cast<const volatile char*>(address); }
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+// The first byte of each of the first `count` blocks.
+void touch_blocks(const InputStream<char>& stream, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) touch(stream.data() + i * kBlockBytes);
+}
+void write_blocks(OutputStream<char>& stream, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    *static_cast<volatile char*>(stream.data() + i * kBlockBytes) = 1;
+  }
 }
 
 TEST(Guarded, WithoutFailure) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   auto stream = scripted_stream(pool, 10, std::make_shared<SourceScript>());
   bool ran = false;
   const Failure failure = guarded([&] {
-    for (std::size_t i = 0; i < 10; ++i) touch(stream->data() + i * kBlockBytes);
+    touch_blocks(*stream, 10);
     ran = true;
   });
   EXPECT_FALSE(failure);
@@ -72,7 +70,7 @@ TEST(Guarded, WithoutFailure) {
 }
 
 TEST(Guarded, TheFailureIsReturnedWithAllItsParts) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   auto stream = scripted_stream(pool, 10, failing_at(3));
   std::atomic<std::size_t> touched{0};
   const Failure failure = guarded([&] {
@@ -106,7 +104,7 @@ TEST(Guarded, TheFailureIsReturnedWithAllItsParts) {
 }
 
 TEST(Guarded, TheFirstFailureStays) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   auto script = failing_at(3);
   auto stream = scripted_stream(pool, 10, script);
   const Failure first = guarded([&] { touch(stream->data() + 3 * kBlockBytes); });
@@ -122,11 +120,9 @@ TEST(Guarded, TheFirstFailureStays) {
 }
 
 TEST(Guarded, PlacedBlocksOutliveTheFailure) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   auto stream = scripted_stream(pool, 10, failing_at(3));
-  EXPECT_TRUE(guarded([&] {
-    for (std::size_t i = 0; i < 10; ++i) touch(stream->data() + i * kBlockBytes);
-  }));
+  EXPECT_TRUE(guarded([&] { touch_blocks(*stream, 10); }));
   EXPECT_FALSE(guarded([&] {
     EXPECT_EQ(touch(stream->data() + 2 * kBlockBytes),
               static_cast<char>(test::byte_at(2 * kBlockBytes)));
@@ -134,7 +130,7 @@ TEST(Guarded, PlacedBlocksOutliveTheFailure) {
 }
 
 TEST(Guarded, TheInnermostTakesTheFailure) {
-  BlockPool pool(blocks(4));
+  BlockPool pool(test::small_blocks(4));
   auto good = scripted_stream(pool, 4, std::make_shared<SourceScript>());
   auto bad = scripted_stream(pool, 4, failing_at(0));
   bool went_on = false;
@@ -157,7 +153,7 @@ TEST(Guarded, TheInnermostTakesTheFailure) {
 }
 
 TEST(Guarded, ExceptionsPassThrough) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   auto bad = scripted_stream(pool, 4, failing_at(0));
   const Failure outer = guarded([&] {
     EXPECT_THROW((void)guarded([] { throw std::out_of_range("mine"); }), std::out_of_range);
@@ -170,14 +166,12 @@ TEST(Guarded, ExceptionsPassThrough) {
 }
 
 TEST(Guarded, ThousandFailuresLeaveNothingBehind) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   sigset_t before, after;
   pthread_sigmask(SIG_BLOCK, nullptr, &before);
   for (int i = 0; i < 1000; ++i) {
     auto stream = scripted_stream(pool, 4, failing_at(static_cast<std::uint64_t>(i % 3)));
-    EXPECT_TRUE(guarded([&] {
-      for (std::size_t block = 0; block < 4; ++block) touch(stream->data() + block * kBlockBytes);
-    }));
+    EXPECT_TRUE(guarded([&] { touch_blocks(*stream, 4); }));
   }
   pthread_sigmask(SIG_BLOCK, nullptr, &after);
   for (int signal = 1; signal < 32; ++signal) {
@@ -190,15 +184,13 @@ TEST(Guarded, ThousandFailuresLeaveNothingBehind) {
 
 TEST(Guarded, EveryThreadHasItsOwn) {
   constexpr std::size_t kThreads = 4;
-  BlockPool pool(blocks(2 * kThreads));
+  BlockPool pool(test::small_blocks(2 * kThreads));
   std::atomic<int> right{0};
   test::run_together(kThreads, [&](std::size_t thread) {
     for (std::uint64_t round = 0; round < 100; ++round) {
       const std::uint64_t block = (round + thread) % 7;
       auto stream = scripted_stream(pool, 8, failing_at(block));
-      const Failure failure = guarded([&] {
-        for (std::size_t i = 0; i < 8; ++i) touch(stream->data() + i * kBlockBytes);
-      });
+      const Failure failure = guarded([&] { touch_blocks(*stream, 8); });
       if (failure.block == block && failure.error == EIO) ++right;
     }
   });
@@ -206,7 +198,7 @@ TEST(Guarded, EveryThreadHasItsOwn) {
 }
 
 TEST(Guarded, FailuresOfSeveralThreadsOnOneStreamAreTheSame) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   auto stream = scripted_stream(pool, 4, failing_at(0));
   std::atomic<int> right{0};
   test::run_together(4, [&](std::size_t) {
@@ -217,19 +209,13 @@ TEST(Guarded, FailuresOfSeveralThreadsOnOneStreamAreTheSame) {
 }
 
 TEST(Guarded, AnOutputStreamsSinkFails) {
-  BlockPool pool(blocks(2));
-  auto script = std::make_shared<test::SinkScript>();
-  script->data.resize(10 * kBlockBytes);
+  BlockPool pool(test::small_blocks(2));
+  auto script = test::sink_script(10 * kBlockBytes);
   script->fail_complete_at = 2;
   {
-    OutputStream<char> stream(
-        std::make_unique<test::MemorySink>(pool, 2, script),
-        {.name = "out", .reserve_bytes = 64 * kBlockBytes, .least_reserve_bytes = 1});
-    const Failure failure = guarded([&] {
-      for (std::size_t i = 0; i < 10; ++i) {
-        *static_cast<volatile char*>(stream.data() + i * kBlockBytes) = 1;
-      }
-    });
+    auto stream = test::stream_into(
+        pool, script, {.name = "out", .reserve_bytes = 64 * kBlockBytes, .least_reserve_bytes = 1});
+    const Failure failure = guarded([&] { write_blocks(stream, 10); });
     EXPECT_EQ(failure.error, EIO);
     EXPECT_EQ(failure.stream.view(), "out");
     EXPECT_EQ(failure.block, 4U);  // where block 2 fell out of the window
@@ -243,7 +229,7 @@ TEST(Guarded, AnOutputStreamsSinkFails) {
 // A chain of streams, each computed by a callback that reads the next; the last one fails.
 TEST(Guarded, OuterStreamsAreAbandonedWithTheirCause) {
   const test::FaultsBy signals(test::signal_engine());
-  BlockPool pool(blocks(8));
+  BlockPool pool(test::small_blocks(8));
   {
     auto inner = scripted_stream(pool, 8, failing_at(1), "inner");
     const auto copy_of = [](const char* from) {
@@ -269,9 +255,8 @@ TEST(Guarded, OuterStreamsAreAbandonedWithTheirCause) {
     for (const Stream* stream :
          {static_cast<const Stream*>(&middle), static_cast<const Stream*>(&outer)}) {
       EXPECT_EQ(stream->failure().error, EIO);
-      EXPECT_TRUE(contains(stream->failure().message(), "'inner'")) << stream->failure().message();
-      EXPECT_TRUE(contains(stream->failure().message(), std::string(failure.cause.view())))
-          << stream->failure().message();
+      EXPECT_TRUE(contains(stream->failure().message(), "'inner'"));
+      EXPECT_TRUE(contains(stream->failure().message(), std::string(failure.cause.view())));
     }
     // Nobody waits for their locks, in this thread or another.
     std::thread([&] {
@@ -294,15 +279,11 @@ OutputStream<char> output_that_touches(BlockPool& pool, InputStream<char>& inner
 
 TEST(Guarded, AnOutputCallbackIsAbandonedToo) {
   const test::FaultsBy signals(test::signal_engine());
-  BlockPool pool(blocks(4));
+  BlockPool pool(test::small_blocks(4));
   {
     auto inner = scripted_stream(pool, 8, failing_at(0), "inner");
     auto output = output_that_touches(pool, *inner);
-    const Failure failure = guarded([&] {
-      for (std::size_t i = 0; i < 8; ++i) {
-        *static_cast<volatile char*>(output.data() + i * kBlockBytes) = 1;
-      }
-    });
+    const Failure failure = guarded([&] { write_blocks(output, 8); });
     EXPECT_EQ(failure.stream.view(), "inner");
     EXPECT_EQ(output.failure().error, EIO);
   }
@@ -316,7 +297,7 @@ TEST(Guarded, CallsAreAbandonedLikeFaults) {
       [](Output& output) { output.finish(2 * kBlockBytes); },
       [](Output& output) { output.prefault(3 * kBlockBytes, 1); }};
   for (const auto& call : calls) {
-    BlockPool pool(blocks(4));
+    BlockPool pool(test::small_blocks(4));
     {
       auto inner = scripted_stream(pool, 8, failing_at(0), "inner");
       auto output = output_that_touches(pool, *inner);
@@ -337,7 +318,7 @@ TEST(Guarded, CallsAreAbandonedLikeFaults) {
 }
 
 TEST(Guarded, APrefaultIsAbandonedLikeAFault) {
-  BlockPool pool(blocks(4));
+  BlockPool pool(test::small_blocks(4));
   {
     auto inner = scripted_stream(pool, 8, failing_at(0), "inner");
     auto outer = input_from_callback<char>(
@@ -355,17 +336,13 @@ TEST(Guarded, APrefaultIsAbandonedLikeAFault) {
 }
 
 TEST(Guarded, ACallInsideAFaultOfTheSameStreamIsRefused) {
-  BlockPool pool(blocks(4));
+  BlockPool pool(test::small_blocks(4));
   InputStreamBase* self = nullptr;
   int error = 0;
   auto stream = input_from_callback<char>(
       pool,
       [&](std::span<std::byte> block, std::uint64_t) {
-        try {
-          self->prefault(0, 1);
-        } catch (const Error& refused) {
-          error = refused.code().value();
-        }
+        error = test::error_of([&] { self->prefault(0, 1); });
         return block.size();
       },
       {.name = "own"}, 8 * kBlockBytes);
@@ -374,7 +351,6 @@ TEST(Guarded, ACallInsideAFaultOfTheSameStreamIsRefused) {
   EXPECT_EQ(error, EDEADLK);
 }
 
-// A callback may guard itself, and then decide what its own stream gets.
 // A stream with a call that is under way when another thread destroys the stream.
 class Callable final : public Stream {
  public:
@@ -403,8 +379,9 @@ TEST(Guarded, AStreamMayGoAsSoonAsACallIsOver) {
   }
 }
 
+// A callback may guard itself, and then decide what its own stream gets.
 TEST(Guarded, InsideACallback) {
-  BlockPool pool(blocks(4));
+  BlockPool pool(test::small_blocks(4));
   auto inner = scripted_stream(pool, 8, failing_at(2), "inner");
   auto outer = input_from_callback<char>(
       pool,
@@ -428,7 +405,7 @@ TEST(Guarded, InsideACallback) {
 }
 
 TEST(Guarded, CancelWakesAWaitingFault) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   auto script = std::make_shared<SourceScript>();
   script->wait_at = 1;
   auto stream = scripted_stream(pool, 4, script);
@@ -451,7 +428,7 @@ TEST(Guarded, CancelWakesAWaitingFault) {
 }
 
 TEST(Guarded, CancelBeforeTheFirstFault) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   auto stream = scripted_stream(pool, 4, std::make_shared<SourceScript>());
   stream->cancel(ENODATA, "never mind");
   stream->cancel(EIO, "a second reason");
@@ -460,16 +437,14 @@ TEST(Guarded, CancelBeforeTheFirstFault) {
 
 // Cancelling races with faults that begin, wait or end.
 TEST(Guarded, CancelAtAnyMoment) {
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   for (int round = 0; round < 300; ++round) {
     auto script = std::make_shared<SourceScript>();
     script->wait_at = 7;
     auto stream = scripted_stream(pool, 8, script);
     test::run_together(2, [&](std::size_t thread) {
       if (thread == 0) {
-        const Failure failure = guarded([&] {
-          for (std::size_t i = 0; i < 8; ++i) touch(stream->data() + i * kBlockBytes);
-        });
+        const Failure failure = guarded([&] { touch_blocks(*stream, 8); });
         EXPECT_EQ(failure.error, ECANCELED);
       } else {
         for (int i = 0; i < round * 10; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -492,7 +467,7 @@ bool asleep(std::int32_t thread_id) {
 // The threads that wait inside a stream's faults while it is destroyed get an error. None hangs.
 TEST(Guarded, DestroyedUnderWaitingThreads) {
   constexpr std::size_t kWaiting = 3;
-  BlockPool pool(blocks(2));
+  BlockPool pool(test::small_blocks(2));
   for (int round = 0; round < 50; ++round) {
     auto script = std::make_shared<SourceScript>();
     script->wait_at = 0;

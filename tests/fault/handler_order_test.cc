@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/fault/engine_suite.h"
+#include "tests/support/error_of.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/error.h"
@@ -130,9 +131,9 @@ class HandlerOrder : public test::EngineTest<EngineType> {
   }
 
   static void expect_streams_work() {
-    BlockPool pool({.pool_bytes = 4 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
+    BlockPool pool(small_blocks(4));
     const auto data = test::patterned_bytes(5 * kMinBlockBytes);
-    InputStream<char> stream(std::make_unique<test::MemorySource>(pool, 2, data), {});
+    auto stream = stream_of_bytes(pool, data);
     const auto forwarded = dispatcher().statistics().forwarded;
     EXPECT_EQ(std::memcmp(stream.data(), data.data(), data.size()), 0);
     EXPECT_EQ(dispatcher().statistics().forwarded, forwarded);
@@ -158,15 +159,10 @@ TYPED_TEST(HandlerOrder, TheHandlerInFrontIsNamed) {
   ASSERT_NE(action.sa_handler, SIG_DFL);
   sigaction(SIGSEGV, &action, nullptr);
   const std::string name = dispatcher().handler_in_front();
-  EXPECT_NE(name.find("tcdrain"), std::string::npos) << name;
-  EXPECT_NE(name.find(test::kShadowMemory ? "(" : "libc"), std::string::npos) << name;
-  try {
-    dispatcher().stop();
-    ADD_FAILURE() << "the handler in front would have been lost";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EBUSY);
-    EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(contains(name, "tcdrain"));
+  EXPECT_TRUE(contains(name, kShadowMemory ? "(" : "libc"));
+  // The handler in front would be lost.
+  EXPECT_TRUE(fails([] { dispatcher().stop(); }, EBUSY, name));
   action.sa_handler = SIG_DFL;
   sigaction(SIGSEGV, &action, nullptr);
   EXPECT_EQ(dispatcher().handler_in_front(), "the default action");
@@ -179,8 +175,8 @@ TYPED_TEST(HandlerOrder, ANewStreamWarnsOnceOfTheHandlerInFront) {
   { TestRegion region(1); }
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(text.rfind("vortex: SIGSEGV is handled by ", 0), 0U) << text;
-  EXPECT_NE(text.find(dispatcher().handler_in_front()), std::string::npos) << text;
-  EXPECT_NE(text.find("reclaim()"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, dispatcher().handler_in_front()));
+  EXPECT_TRUE(contains(text, "reclaim()"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
 }
 
@@ -196,15 +192,9 @@ TYPED_TEST(HandlerOrder, AHandlerInFrontThatPassesOn) {
 // jump must not keep it blocked.
 TYPED_TEST(HandlerOrder, AfterAGuardedFailureBehindAnotherHandlerStreamsWork) {
   this->install(&first_passes_on, &replaced_by_first, SA_RESTART);
-  BlockPool pool({.pool_bytes = 4 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
-  auto script = std::make_shared<test::SourceScript>();
-  script->fail_at = 0;
-  script->failure = {EIO, "broken"};
-  InputStream<char> stream(std::make_unique<test::MemorySource>(
-                               pool, 2, test::patterned_bytes(3 * kMinBlockBytes), script),
-                           {});
-  const Failure failure = guarded([&] { (void)*static_cast<const volatile char*>(stream.data()); });
-  EXPECT_EQ(failure.error, EIO);
+  BlockPool pool(small_blocks(4));
+  auto stream = stream_of_bytes(pool, patterned_bytes(3 * kMinBlockBytes), {}, failing_at(0));
+  EXPECT_EQ(guarded([&] { touch(stream.data()); }).error, EIO);
   sigset_t mask;
   pthread_sigmask(SIG_BLOCK, nullptr, &mask);
   EXPECT_EQ(sigismember(&mask, SIGSEGV), 0);
@@ -380,26 +370,14 @@ TEST_F(SharedLibsigsegv, InstalledAfterOursCannotBeReclaimed) {
   const struct sigaction ours = test::current_action();
   install_(&decline);
   EXPECT_NE(dispatcher().handler_in_front(), "");
-  try {
-    dispatcher().reclaim();
-    ADD_FAILURE() << "libsigsegv has two users";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EBUSY);
-    EXPECT_NE(std::string(error.what()).find("-Dengine=native"), std::string::npos);
-  }
+  EXPECT_TRUE(fails([] { dispatcher().reclaim(); }, EBUSY, "-Dengine=native"));
   sigaction(SIGSEGV, &ours, nullptr);
 }
 
 TEST_F(SharedLibsigsegv, InstalledBeforeOursIsAnError) {
   dispatcher().stop();
   install_(&decline);
-  try {
-    dispatcher().start(Engine::kLibsigsegv);
-    ADD_FAILURE() << "libsigsegv has two users";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EBUSY);
-    EXPECT_NE(std::string(error.what()).find("-Dengine=native"), std::string::npos);
-  }
+  EXPECT_TRUE(fails([] { dispatcher().start(Engine::kLibsigsegv); }, EBUSY, "-Dengine=native"));
   EXPECT_FALSE(dispatcher().running());
   // The native engine gets along with it.
   install_(&decline);

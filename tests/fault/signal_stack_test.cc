@@ -102,7 +102,7 @@ TYPED_TEST_SUITE(SignalStacks, SignalEngines, EngineNames);
 TYPED_TEST(SignalStacks, CallbacksHaveRoom) {
   std::thread([] {
     const SignalStack tiny(kHandlerBytes);
-    BlockPool pool(blocks(2));
+    BlockPool pool(small_blocks(2));
     bool on_signal_stack = true;
     std::uint64_t sum = 0;
     auto stream = stream_of(pool, [&](std::span<std::byte> block) {
@@ -122,7 +122,7 @@ TYPED_TEST(SignalStacks, CallbacksHaveRoom) {
 TYPED_TEST(SignalStacks, NestedCallbacksHaveIt) {
   std::thread([] {
     const SignalStack tiny(kHandlerBytes);
-    BlockPool pool(blocks(4));
+    BlockPool pool(small_blocks(4));
     auto inner = stream_of(
         pool,
         [](std::span<std::byte> block) {
@@ -161,9 +161,9 @@ TYPED_TEST(SignalStacks, TheHandlerTakesWhatTheDocumentsSay) {
     const std::size_t used = stack.take_used();
     EXPECT_GT(used, 0U);
     EXPECT_LE(used, frame + kHandlerBytes);
-    BlockPool pool(blocks(2));
+    BlockPool pool(small_blocks(2));
     const auto stream = failing_stream(pool);
-    EXPECT_TRUE(guarded([&] { touch(stream->data()); }));
+    EXPECT_TRUE(guarded([&] { touch(stream.data()); }));
     EXPECT_LE(stack.take_used(), frame + kHandlerBytes);
   }).join();
 }
@@ -177,7 +177,7 @@ TYPED_TEST(SignalStacks, OtherSignalsLeaveTheFramesAlone) {
     sigaction(SIGUSR1, &handler, &before);
     const SignalStack tiny(kHandlerBytes);
     watched_stack = &tiny;
-    BlockPool pool(blocks(2));
+    BlockPool pool(small_blocks(2));
     auto stream = stream_of(
         pool,
         [](std::span<std::byte> block) {
@@ -287,7 +287,7 @@ TYPED_TEST(SignalStacks, ASignalThatWaitsForAJumpLeavesItsFramesAlone) {
         const SignalStack stack(128 << 10, kAutoDisarm);
         const struct sigaction action = action_of(&fill_stack, SA_ONSTACK);
         sigaction(SIGUSR2, &action, nullptr);
-        BlockPool pool(blocks(2));
+        BlockPool pool(small_blocks(2));
         auto stream = stream_of(pool, [](std::span<std::byte>) {
           sigset_t signals;
           sigemptyset(&signals);
@@ -309,7 +309,7 @@ TYPED_TEST(SignalStacks, WithoutMemoryForAStackTheTouchFails) {
   EXPECT_EXIT(
       {
         const SignalStack stack(64 << 10);
-        BlockPool pool(blocks(2));
+        BlockPool pool(small_blocks(2));
         auto stream = stream_of(pool, [](std::span<std::byte> block) { block[0] = std::byte{7}; });
         os::set_failure_hook([](os::MemoryCall call) noexcept {
           return call == os::MemoryCall::kMap && refuse_maps ? ENOMEM : 0;

@@ -84,21 +84,11 @@ inline auto stream_of(BlockPool& pool, std::function<void(std::span<std::byte>)>
 
 // A stream of which nothing can be read.
 inline auto failing_stream(BlockPool& pool) {
-  auto script = std::make_shared<SourceScript>();
-  script->fail_at = 0;
-  return std::make_unique<InputStream<char>>(
-      std::make_unique<MemorySource>(pool, 2, patterned_bytes(kBlockBytes), script),
-      InputStreamOptions{});
-}
-
-inline char touch(const char* address) { return *static_cast<const volatile char*>(address); }
-
-inline BlockPoolOptions blocks(std::size_t count) {
-  return {.pool_bytes = count * kBlockBytes, .block_bytes = kBlockBytes};
+  return stream_of_bytes(pool, patterned_bytes(kBlockBytes), {}, failing_at(0));
 }
 
 inline bool stream_works() {
-  BlockPool pool(blocks(2));
+  BlockPool pool(small_blocks(2));
   auto stream = stream_of(pool, [](std::span<std::byte> block) { block[0] = std::byte{7}; });
   return touch(stream.data()) == 7;
 }

@@ -42,10 +42,10 @@ TYPED_TEST(SmallStacks, GuardedFailuresLeaveThemAsTheyWere) {
   for (const int flags : {0, static_cast<int>(1U << 31)}) {  // SS_AUTODISARM
     std::thread([flags] {
       const SignalStack tiny(kHandlerBytes, flags);
-      BlockPool pool(blocks(4));
+      BlockPool pool(small_blocks(4));
       for (int round = 0; round < 100; ++round) {
         auto stream = failing_stream(pool);
-        const Failure failure = guarded([&] { touch(stream->data()); });
+        const Failure failure = guarded([&] { touch(stream.data()); });
         EXPECT_EQ(failure.error, EIO);
         EXPECT_TRUE(tiny.in_place());
       }
@@ -58,15 +58,15 @@ TYPED_TEST(SmallStacks, GuardedFailuresLeaveThemAsTheyWere) {
 TYPED_TEST(SmallStacks, GuardedScopesNest) {
   std::thread([] {
     const SignalStack tiny(kHandlerBytes);
-    BlockPool pool(blocks(6));
+    BlockPool pool(small_blocks(6));
     auto broken = failing_stream(pool);
     int inner_error = 0;
     auto careful = stream_of(pool, [&](std::span<std::byte> block) {
-      inner_error = guarded([&] { touch(broken->data()); }).error;
+      inner_error = guarded([&] { touch(broken.data()); }).error;
       block[0] = std::byte{7};
     });
     auto careless = stream_of(
-        pool, [&](std::span<std::byte> block) { block[0] = std::byte(touch(broken->data())); });
+        pool, [&](std::span<std::byte> block) { block[0] = std::byte(touch(broken.data())); });
     char value = 0;
     EXPECT_FALSE(guarded([&] { value = touch(careful.data()); }));
     EXPECT_EQ(value, 7);
@@ -83,8 +83,8 @@ TYPED_TEST(SmallStacks, AnEarlierHandlerMayGoOnElsewhere) {
       {
         this->start_behind(action_of(&go_on_elsewhere, SA_ONSTACK));
         const SignalStack stack(64 << 10);
-        BlockPool pool(blocks(2));
-        touch(failing_stream(pool)->data());
+        BlockPool pool(small_blocks(2));
+        touch(failing_stream(pool).data());
       },
       ExitedWithCode(43), "the test says so");
 }

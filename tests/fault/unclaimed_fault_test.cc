@@ -186,9 +186,8 @@ void read_stream(int signal, siginfo_t* info, void*) {
 TYPED_TEST(UnclaimedFault, EarlierHandlerReadsAStream) {
   this->start_behind(action_of(&read_stream, SA_NODEFER));
   {
-    BlockPool pool({.pool_bytes = 4 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
-    InputStream<char> stream(
-        std::make_unique<test::MemorySource>(pool, 2, test::patterned_bytes(kMinBlockBytes)), {});
+    BlockPool pool(small_blocks(4));
+    auto stream = stream_of_bytes(pool, patterned_bytes(kMinBlockBytes));
     stream_for_handler = stream.data();
     Pages pages(1);
     seen = {};
@@ -318,7 +317,7 @@ void check_that_none_is_lost(Fault fault) {
   constexpr std::size_t kReading = 2;
   constexpr std::size_t kPagesEach = 50;
   constexpr std::size_t kBlocks = 40;
-  BlockPool pool({.pool_bytes = 4 * kMinBlockBytes, .block_bytes = kMinBlockBytes});
+  BlockPool pool(small_blocks(4));
   const auto data = test::patterned_bytes(kBlocks * kMinBlockBytes);
   const auto before = dispatcher().statistics();
   std::atomic<std::uint64_t> faults{0}, misdelivered{0}, wrong{0}, streams{0};
@@ -337,7 +336,7 @@ void check_that_none_is_lost(Fault fault) {
       --still_faulting;
     } else {
       do {
-        InputStream<char> stream(std::make_unique<test::MemorySource>(pool, 2, data), {});
+        auto stream = stream_of_bytes(pool, data);
         if (std::memcmp(stream.data(), data.data(), data.size()) != 0) ++wrong;
         ++streams;
       } while (still_faulting > 0);

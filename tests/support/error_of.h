@@ -1,6 +1,8 @@
 // The error that a call ends with.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 
 #include "vortex/error.h"
@@ -17,6 +19,37 @@ int error_of(const Call& call, std::string* message = nullptr) {
     return error.code().value();
   }
   return 0;
+}
+
+// The message of the Error that `call` throws; empty: it throws none.
+template <typename Call>
+std::string message_of_error(const Call& call) {
+  std::string message;
+  error_of(call, &message);
+  return message;
+}
+
+inline testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "'" << text << "' does not mention '" << part << "'";
+}
+
+// Whether `call` throws this error, in words that name `part`.
+template <typename Call>
+testing::AssertionResult fails(const Call& call, int error, const std::string& part = {}) {
+  std::string message;
+  const int thrown = error_of(call, &message);
+  if (thrown != error) {
+    return testing::AssertionFailure()
+           << "error " << thrown << ", not " << error << ": " << message;
+  }
+  return contains(message, part);
+}
+
+// The same of a failure.
+inline testing::AssertionResult fails(const Failure& failure, int error,
+                                      const std::string& part = {}) {
+  return fails([&] { failure.throw_if_failed(); }, error, part);
 }
 
 }  // namespace vortex::test

@@ -115,4 +115,18 @@ class MemorySink final : public Sink {
   const std::shared_ptr<SinkScript> script_;
 };
 
+inline std::shared_ptr<SinkScript> sink_script(std::size_t bytes) {
+  auto script = std::make_shared<SinkScript>();
+  script->data.resize(bytes);
+  return script;
+}
+
+// A stream into the script's vector, which is guaranteed its window.
+template <typename T = char>
+OutputStream<T> stream_into(BlockPool& pool, std::shared_ptr<SinkScript> script,
+                            OutputStreamOptions options = {}) {
+  return OutputStream<T>(
+      std::make_unique<MemorySink>(pool, options.comeback_blocks + 1, std::move(script)), options);
+}
+
 }  // namespace vortex::test

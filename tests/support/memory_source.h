@@ -93,6 +93,30 @@ class MemorySource final : public Source {
   std::atomic<bool> length_known_;
 };
 
+inline std::shared_ptr<SourceScript> failing_at(std::uint64_t block,
+                                                Status failure = {EIO, "the test says so"}) {
+  auto script = std::make_shared<SourceScript>();
+  script->fail_at = block;
+  script->failure = failure;
+  return script;
+}
+
+// A stream of these bytes, which is guaranteed its window.
+inline InputStream<char> stream_of_bytes(
+    BlockPool& pool, std::vector<std::byte> data, InputStreamOptions options = {},
+    std::shared_ptr<SourceScript> script = std::make_shared<SourceScript>()) {
+  return InputStream<char>(std::make_unique<MemorySource>(pool, options.comeback_blocks + 1,
+                                                          std::move(data), std::move(script)),
+                           options);
+}
+
+// An access that the compiler cannot drop.
+inline char touch(const char* address) { return *static_cast<const volatile char*>(address); }
+
+inline BlockPoolOptions small_blocks(std::size_t count) {
+  return {.pool_bytes = count * kMinBlockBytes, .block_bytes = kMinBlockBytes};
+}
+
 // `bytes` bytes no two neighbouring words of which are equal: byte i of the data is a function of i
 // alone, see byte_at().
 inline std::byte byte_at(std::uint64_t offset) noexcept {

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-
 namespace vortex { namespace {
 
 void let_the_clock_move() {

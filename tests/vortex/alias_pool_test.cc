@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,18 +10,17 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
-#include <string_view>
-#include <thread>
 #include <vector>
 
+#include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/threads.h"
+#include "tests/vortex/placed_blocks.h"
 #include "tests/vortex/placing.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
@@ -35,7 +33,9 @@ namespace vortex { namespace {
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals);
 
-constexpr std::size_t kSmall = std::size_t{16} << 10;
+using test::kSmall;
+using test::map_count;
+using test::PlacedBlocks;
 
 BlockPoolOptions aliases(std::size_t blocks, std::size_t block_bytes = kSmall) {
   return {.pool_bytes = blocks * block_bytes,
@@ -44,22 +44,15 @@ BlockPoolOptions aliases(std::size_t blocks, std::size_t block_bytes = kSmall) {
           .kind = PoolKind::kAliases};
 }
 
-std::size_t map_count() {
-  std::ifstream maps("/proc/self/maps");
-  return static_cast<std::size_t>(
-      std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
-}
-
 // Blocks at random places, several times over, against a table of what lies where.
 TEST(AliasPool, BlocksAtManyAddressesAgainstATable) {
   constexpr std::size_t kBlocks = 6, kPlaces = 24;
   for (const std::size_t block_bytes : {kSmall, std::size_t{2} << 20}) {
-    BlockPool pool(aliases(kBlocks, block_bytes));
+    PlacedBlocks placed(aliases(kBlocks, block_bytes), kPlaces);
+    BlockPool& pool = placed.pool;
     ASSERT_TRUE(pool.aliases());
-    BlockQuota quota(pool, kBlocks, kBlocks, "test");
-    Reservation space({.bytes = kPlaces * block_bytes});
+    placed.take_all();
     std::vector<std::byte> stamp(kBlocks);
-    for (std::size_t i = 0; i < kBlocks; ++i) ASSERT_EQ(quota.try_take().error, 0);
     std::vector<int> at(kPlaces, -1);
     auto random = test::test_random(block_bytes);
     const auto put_stamp = [&](std::byte* begin) {
@@ -70,7 +63,7 @@ TEST(AliasPool, BlocksAtManyAddressesAgainstATable) {
     for (std::uint32_t i = 0; i < kBlocks; ++i) stamp[i] = put_stamp(pool.home(Block{i}));
     for (int step = 0; step < 2000; ++step) {
       const std::size_t place = random() % kPlaces;
-      std::byte* const address = space.begin() + place * block_bytes;
+      std::byte* const address = placed.at(place);
       const auto first = static_cast<std::uint32_t>(random() % kBlocks);
       const std::size_t count =
           1 + random() % std::min<std::size_t>(kBlocks - first, kPlaces - place);
@@ -78,18 +71,18 @@ TEST(AliasPool, BlocksAtManyAddressesAgainstATable) {
         ASSERT_EQ(pool.map_also(Block{first}, count, address, Rights::kReadWrite), 0);
         for (std::size_t i = 0; i < count; ++i) at[place + i] = static_cast<int>(first + i);
       } else {
-        ASSERT_EQ(space.vacate(address, count * block_bytes), 0);
+        ASSERT_EQ(placed.space.vacate(address, count * block_bytes), 0);
         std::fill_n(at.begin() + static_cast<std::ptrdiff_t>(place), count, -1);
       }
       // Written at one address, or at home.
       const std::size_t writer = random() % kPlaces;
       if (at[writer] >= 0) {
         const auto block = static_cast<std::size_t>(at[writer]);
-        stamp[block] = put_stamp(step % 2 == 0 ? space.begin() + writer * block_bytes
+        stamp[block] = put_stamp(step % 2 == 0 ? placed.at(writer)
                                                : pool.home(Block{static_cast<uint32_t>(block)}));
       }
       for (std::size_t i = 0; i < kPlaces; ++i) {
-        const std::byte* const here = space.begin() + i * block_bytes;
+        const std::byte* const here = placed.at(i);
         if (at[i] < 0) {
           // Each time the one that changed, since asking takes a system call.
           ASSERT_FALSE(i == place && test::readable(here));
@@ -99,7 +92,6 @@ TEST(AliasPool, BlocksAtManyAddressesAgainstATable) {
         }
       }
     }
-    for (std::uint32_t i = 0; i < kBlocks; ++i) quota.give_back(Block{i});
   }
 }
 
@@ -129,12 +121,11 @@ TEST(AliasPool, MemoryIsHeldOnce) {
   constexpr std::size_t kBlockBytes = std::size_t{2} << 20, kBlocks = 8, kTimes = 16;
   const std::size_t before = held_bytes();
   const std::size_t resident = process_memory().resident_bytes;
-  BlockPool pool(aliases(kBlocks, kBlockBytes));
-  BlockQuota quota(pool, kBlocks, kBlocks, "test");
-  Reservation space({.bytes = kTimes * pool.pool_bytes()});
-  for (std::size_t i = 0; i < kBlocks; ++i) ASSERT_EQ(quota.try_take().error, 0);
+  PlacedBlocks placed(aliases(kBlocks, kBlockBytes), kTimes * kBlocks);
+  BlockPool& pool = placed.pool;
+  placed.take_all();
   for (std::size_t time = 0; time < kTimes; ++time) {
-    std::byte* const begin = space.begin() + time * pool.pool_bytes();
+    std::byte* const begin = placed.at(time * kBlocks);
     ASSERT_EQ(pool.map_also(Block{0}, kBlocks, begin, Rights::kReadWrite), 0);
     std::memset(begin, 1, pool.pool_bytes());
   }
@@ -142,7 +133,6 @@ TEST(AliasPool, MemoryIsHeldOnce) {
   EXPECT_LT(held_bytes(), before + pool.pool_bytes() + kSlack);
   EXPECT_GE(process_memory().resident_bytes, resident + kTimes * pool.pool_bytes())
       << "which is why top shows more";
-  for (std::uint32_t i = 0; i < kBlocks; ++i) quota.give_back(Block{i});
 }
 
 TEST(AliasPoolDeathTest, AReaderMayNotWrite) {
@@ -175,14 +165,9 @@ TEST(AliasPool, TakesThePlaceOfMovesWhereTheKernelHasNone) {
   EXPECT_THROW(BlockPool{options}, Error);
   for (const PoolKind kind : {PoolKind::kOneThread, PoolKind::kThreads, PoolKind::kAliases}) {
     options.kind = kind;
-    BlockPool pool(options);
-    EXPECT_TRUE(pool.aliases());
-    BlockQuota quota(pool, 1, 1, "test");
-    Reservation space({.bytes = kSmall});
-    const Block block = quota.try_take().block;
-    EXPECT_EQ(pool.place(block, space.begin()), 0);
-    EXPECT_EQ(pool.withdraw(block), 0);
-    quota.give_back(block);
+    PlacedBlocks placed(options, 1);
+    EXPECT_TRUE(placed.pool.aliases());
+    EXPECT_EQ(placed.pool.place(placed.take(), placed.at(0)), 0);
   }
   os::set_failure_hook(nullptr);
 }
@@ -194,59 +179,51 @@ TEST(AliasPool, GivesWayToMovesWhereTheSystemHasNoSuchMemory) {
   options.kind = PoolKind::kThreads;
   EXPECT_FALSE(BlockPool{options}.aliases());
   options.kind = PoolKind::kAliases;
-  try {
-    BlockPool pool(options);
-    ADD_FAILURE() << "made";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOSYS);
-    EXPECT_NE(std::string(error.what()).find("PoolKind::kMoves"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(test::fails([&] { BlockPool pool(options); }, ENOSYS, "PoolKind::kMoves"));
   os::set_failure_hook(nullptr);
 }
 
 // 0 if a pool of these options is refused with `error` and words that name `limit`.
-int look_at_refusal(const BlockPoolOptions& options, int error, std::string_view limit) {
-  std::string text;
-  const int refusal = test::error_of([&] { BlockPool pool(options); }, &text);
-  if (refusal != error) return 10;
-  return text.find(limit) != text.npos ? 0 : 11;
+int look_at_refusal(const BlockPoolOptions& options, int error, const char* limit) {
+  return test::fails([&] { BlockPool pool(options); }, error, limit) ? 0 : 10;
+}
+
+// Runs the body, which returns 0, in a child with a limit.
+template <typename Body>
+void expect_zero_under(int resource, std::size_t bytes, Body body) {
+  const auto limited = [&] {
+    const rlimit limit{bytes, bytes};
+    return setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 ? 1 : body();
+  };
+  EXPECT_EXIT(_exit(limited()), testing::ExitedWithCode(0), "");
 }
 
 // The memory counts as a file, and to make a file too long raises a signal.
 TEST(AliasPoolDeathTest, ALimitOnFilesIsNamedAndKillsNobody) {
-  const auto body = [] {
-    const rlimit limit{kSmall, kSmall};
-    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+  expect_zero_under(RLIMIT_FSIZE, kSmall, [] {
     BlockPoolOptions options{.pool_bytes = 4 * kSmall, .block_bytes = kSmall};
     options.kind = PoolKind::kThreads;
     if (BlockPool(options).aliases()) return 2;
     options.kind = PoolKind::kAliases;
     return look_at_refusal(options, EFBIG, "RLIMIT_FSIZE");
-  };
-  EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
+  });
 }
 
 TEST(AliasPoolDeathTest, ALimitOnAddressSpaceIsNamed) {
   if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's own memory counts against RLIMIT_AS";
-  const auto body = [] {
-    const rlimit limit{std::size_t{4} << 30, std::size_t{4} << 30};
-    if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+  expect_zero_under(RLIMIT_AS, std::size_t{4} << 30, [] {
     // The homes fit, and those for readers do not.
     return look_at_refusal({.pool_bytes = std::size_t{3} << 30,
                             .warming = Warming::kOnDemand,
                             .kind = PoolKind::kAliases},
                            ENOMEM, "RLIMIT_AS");
-  };
-  EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
+  });
 }
 
 // Private writable memory alone counts.
 TEST(AliasPoolDeathTest, IsNotCountedAgainstRlimitData) {
   if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's own memory counts against RLIMIT_DATA";
-  const auto body = [] {
-    const rlimit limit{std::size_t{32} << 20, std::size_t{32} << 20};
-    if (setrlimit(RLIMIT_DATA, &limit) != 0) return 1;
+  expect_zero_under(RLIMIT_DATA, std::size_t{32} << 20, [] {
     BlockPool pool({.pool_bytes = std::size_t{128} << 20,
                     .warming = Warming::kOnDemand,
                     .kind = PoolKind::kAliases});
@@ -257,8 +234,7 @@ TEST(AliasPoolDeathTest, IsNotCountedAgainstRlimitData) {
     if (pool.withdraw(block) != 0) return 3;
     quota.give_back(block);
     return 0;
-  };
-  EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
+  });
 }
 
 // A forked child finds nothing at an alias, though the memory is shared.
@@ -270,17 +246,13 @@ TEST(AliasPool, AForkedChildHasNoAliases) {
   ASSERT_EQ(pool.map_also(first, 1, space.begin(), Rights::kReadWrite), 0);
   ASSERT_EQ(pool.map_also(second, 1, space.begin() + kSmall, Rights::kRead), 0);
   *space.begin() = std::byte{'p'};
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    const bool any = test::readable(space.begin()) || test::readable(space.begin() + kSmall) ||
-                     test::readable(pool.homes());
-    _exit(any ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(test::in_child([&] {
+              const bool any = test::readable(space.begin()) ||
+                               test::readable(space.begin() + kSmall) ||
+                               test::readable(pool.homes());
+              return any ? 1 : 0;
+            }),
+            0);
   EXPECT_EQ(*pool.home(first), std::byte{'p'});
   quota.give_back(first);
   quota.give_back(second);
@@ -289,28 +261,20 @@ TEST(AliasPool, AForkedChildHasNoAliases) {
 // Several threads map and vacate each other's neighbours, and every one finds what it wrote.
 TEST(AliasPool, ThreadsMapAndVacateAtOnce) {
   constexpr std::size_t kThreads = 4, kBlocks = 4;
-  BlockPool pool(aliases(kThreads * kBlocks));
-  BlockQuota quota(pool, kThreads * kBlocks, kThreads * kBlocks, "test");
-  for (std::size_t i = 0; i < kThreads * kBlocks; ++i) ASSERT_EQ(quota.try_take().error, 0);
-  Reservation space({.bytes = kThreads * 64 * kSmall});
+  PlacedBlocks placed(aliases(kThreads * kBlocks), kThreads * 64);
+  placed.take_all();
   std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      std::byte* const mine = space.begin() + t * 64 * kSmall;
-      for (std::size_t i = 0; i < 2000; ++i) {
-        const Block block{static_cast<std::uint32_t>(t * kBlocks + i % kBlocks)};
-        std::byte* const at = mine + (i % 64) * kSmall;
-        wrong += pool.map_also(block, 1, at, Rights::kReadWrite) != 0;
-        std::memcpy(at + 8, &i, sizeof i);
-        wrong += std::memcmp(pool.home(block) + 8, &i, sizeof i) != 0;
-        if (i % 16 == 15) wrong += space.vacate(at - 15 * kSmall, 16 * kSmall) != 0;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::run_together(kThreads, [&](std::size_t t) {
+    for (std::size_t i = 0; i < 2000; ++i) {
+      const Block block{static_cast<std::uint32_t>(t * kBlocks + i % kBlocks)};
+      std::byte* const at = placed.at(t * 64 + i % 64);
+      wrong += placed.pool.map_also(block, 1, at, Rights::kReadWrite) != 0;
+      std::memcpy(at + 8, &i, sizeof i);
+      wrong += std::memcmp(placed.pool.home(block) + 8, &i, sizeof i) != 0;
+      if (i % 16 == 15) wrong += placed.space.vacate(at - 15 * kSmall, 16 * kSmall) != 0;
+    }
+  });
   EXPECT_EQ(wrong, 0);
-  for (std::uint32_t i = 0; i < kThreads * kBlocks; ++i) quota.give_back(Block{i});
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,9 +19,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/child_process.h"
 #include "tests/support/environment.h"
+#include "tests/support/error_of.h"
 #include "tests/support/readable.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/threads.h"
+#include "tests/vortex/placed_blocks.h"
 #include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
@@ -35,62 +38,53 @@ namespace vortex { namespace {
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals);
 
-constexpr std::size_t kSmall = std::size_t{16} << 10;
+using test::contains;
+using test::fails;
+using test::kSmall;
+using test::map_count;
+using test::PlacedBlocks;
 
 std::string error_text(const BlockPoolOptions& options) {
-  try {
-    BlockPool pool(options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
+  return test::message_of_error([&] { BlockPool pool(options); });
 }
 
-testing::AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "'" << text << "' does not mention '" << part << "'";
-}
-
-// The VmFlags of the map that holds an address, from /proc/self/smaps.
-std::string flags_of_map(const void* address) {
+// Calls look(line) for what /proc/self/smaps says of maps that begin in [begin, end), or hold
+// begin.
+template <typename Look>
+void for_maps(const std::byte* begin, const std::byte* end, Look look) {
   std::ifstream smaps("/proc/self/smaps");
-  std::string line;
   bool inside = false;
-  while (std::getline(smaps, line)) {
-    unsigned long begin = 0, end = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2 && line.find(':') > 20) {
-      const auto wanted = reinterpret_cast<unsigned long>(address);
-      inside = begin <= wanted && wanted < end;
-    } else if (inside && line.rfind("VmFlags:", 0) == 0) {
-      return line + " ";
+  for (std::string line; std::getline(smaps, line);) {
+    std::uintptr_t from = 0, to = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2 && line.find(':') > 20) {
+      inside = from < reinterpret_cast<std::uintptr_t>(end) &&
+               to > reinterpret_cast<std::uintptr_t>(begin);
+    } else if (inside) {
+      look(line);
     }
   }
-  return {};
 }
 
-// Bytes of [begin, end) on huge pages.
+// The VmFlags of the map that holds an address.
+std::string flags_of_map(const std::byte* address) {
+  std::string flags;
+  for_maps(address, address + 1, [&](const std::string& line) {
+    if (line.rfind("VmFlags:", 0) == 0) flags = line + " ";
+  });
+  return flags;
+}
+
+// Bytes of [begin, end) on huge pages; nobody else's map reaches in there.
 std::size_t huge_page_bytes(const std::byte* begin, const std::byte* end) {
-  std::ifstream smaps("/proc/self/smaps");
-  std::string line;
   std::size_t kilobytes = 0;
-  bool inside = false;
-  while (std::getline(smaps, line)) {
-    unsigned long from = 0, to = 0, count = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2 && line.find(':') > 20) {
-      inside = from >= reinterpret_cast<unsigned long>(begin) &&
-               to <= reinterpret_cast<unsigned long>(end);
-    } else if (inside && (std::sscanf(line.c_str(), "AnonHugePages: %lu", &count) == 1 ||
-                          std::sscanf(line.c_str(), "ShmemPmdMapped: %lu", &count) == 1)) {
+  for_maps(begin, end, [&](const std::string& line) {
+    std::size_t count = 0;
+    if (std::sscanf(line.c_str(), "AnonHugePages: %lu", &count) == 1 ||
+        std::sscanf(line.c_str(), "ShmemPmdMapped: %lu", &count) == 1) {
       kilobytes += count;
     }
-  }
+  });
   return kilobytes << 10;
-}
-
-std::size_t map_count() {
-  std::ifstream maps("/proc/self/maps");
-  return static_cast<std::size_t>(
-      std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
 }
 
 TEST(BlockPool, RefusesSizesOutOfRange) {
@@ -139,23 +133,17 @@ TEST(BlockPool, ClaimsTheMapsOfTheBlocksThatMayBePlaced) {
   EXPECT_EQ(MapBudget::claimed(), BlockPool::maps_needed(10));
   pool.expect_placed(5);
   EXPECT_EQ(MapBudget::claimed(), BlockPool::maps_needed(10));
-  try {
-    pool.expect_placed(blocks);
-    ADD_FAILURE() << "more maps than the kernel gives";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOMEM);
-    EXPECT_TRUE(contains(error.what(), "vm.max_map_count")) << error.what();
-  }
+  EXPECT_TRUE(fails([&] { pool.expect_placed(blocks); }, ENOMEM, "vm.max_map_count"));
   EXPECT_EQ(MapBudget::claimed(), BlockPool::maps_needed(10));
 }
 
 class PoolKinds : public testing::TestWithParam<PoolKind> {
  protected:
-  // A pool of so many small blocks, all of them there.
-  static BlockPoolOptions small_blocks(std::size_t blocks) {
+  // A pool of so many small blocks, all of them there unless told otherwise.
+  static BlockPoolOptions small_blocks(std::size_t blocks, Warming warming = Warming::kEager) {
     return {.pool_bytes = blocks * kSmall,
             .block_bytes = kSmall,
-            .warming = Warming::kEager,
+            .warming = warming,
             .kind = GetParam()};
   }
 };
@@ -167,16 +155,14 @@ INSTANTIATE_TEST_SUITE_P(Kinds, PoolKinds, testing::Values(PoolKind::kMoves, Poo
 
 TEST_P(PoolKinds, BlocksKeepTheirBytesWhereverTheyAre) {
   for (std::size_t block_bytes : {kSmall, std::size_t{2} << 20, std::size_t{3} << 20}) {
-    BlockPool pool({.pool_bytes = 4 * block_bytes, .block_bytes = block_bytes, .kind = GetParam()});
-    BlockQuota quota(pool, 4, 4, "test");
-    Reservation space({.bytes = 16 * block_bytes});
-    std::vector<Block> blocks;
+    PlacedBlocks placed(
+        {.pool_bytes = 4 * block_bytes, .block_bytes = block_bytes, .kind = GetParam()}, 16);
+    BlockPool& pool = placed.pool;
+    placed.take_all();
+    const std::vector<Block>& blocks = placed.blocks;
     for (int i = 0; i < 4; ++i) {
-      const BlockGrant grant = quota.try_take();
-      ASSERT_EQ(grant.error, 0);
-      EXPECT_TRUE(pool.resting(grant.block));
-      std::memset(pool.home(grant.block), 'a' + i, block_bytes);
-      blocks.push_back(grant.block);
+      EXPECT_TRUE(pool.resting(blocks[i]));
+      std::memset(pool.home(blocks[i]), 'a' + i, block_bytes);
     }
     std::mt19937_64 random(block_bytes);
     std::vector<int> at(16, -1);  // which block is placed where
@@ -185,8 +171,7 @@ TEST_P(PoolKinds, BlocksKeepTheirBytesWhereverTheyAre) {
       const int which = static_cast<int>(random() % 4);
       const int where = static_cast<int>(random() % 17) - 1;  // -1: home
       if (where >= 0 && at[where] >= 0) continue;
-      std::byte* const target =
-          where < 0 ? pool.home(blocks[which]) : space.begin() + where * block_bytes;
+      std::byte* const target = where < 0 ? pool.home(blocks[which]) : placed.at(where);
       ASSERT_EQ(where < 0 ? pool.withdraw(blocks[which]) : pool.place(blocks[which], target), 0);
       if (place_of[which] >= 0) at[place_of[which]] = -1;
       place_of[which] = where;
@@ -196,45 +181,32 @@ TEST_P(PoolKinds, BlocksKeepTheirBytesWhereverTheyAre) {
       EXPECT_EQ(target[block_bytes - 1], static_cast<std::byte>('a' + which));
       EXPECT_EQ(std::memcmp(target, target + 1, block_bytes - 1), 0);
     }
-    for (Block block : blocks) {
-      ASSERT_EQ(pool.withdraw(block), 0);
-      quota.give_back(block);
-    }
   }
 }
 
 TEST_P(PoolKinds, PlacingInOrderAddsNoMaps) {
   constexpr std::size_t kBlocks = 256;
-  BlockPool pool(small_blocks(kBlocks));
-  BlockQuota quota(pool, kBlocks, kBlocks, "test");
-  Reservation space({.bytes = kBlocks * kSmall});
-  std::vector<Block> blocks(kBlocks);
-  for (Block& block : blocks) block = quota.try_take().block;
+  PlacedBlocks placed(small_blocks(kBlocks), kBlocks);
+  placed.take_all();
   const std::size_t before = map_count();
-  for (Block block : blocks) ASSERT_EQ(pool.place(block, space.begin() + block.index * kSmall), 0);
+  for (Block block : placed.blocks) {
+    ASSERT_EQ(placed.pool.place(block, placed.at(block.index)), 0);
+  }
   EXPECT_LE(map_count(), before + 4);
-  for (Block block : blocks) ASSERT_EQ(pool.withdraw(block), 0);
+  for (Block block : placed.blocks) ASSERT_EQ(placed.pool.withdraw(block), 0);
   EXPECT_LE(map_count(), before + 2);
-  for (Block block : blocks) quota.give_back(block);
 }
 
 TEST_P(PoolKinds, ScatteredBlocksStayWithinTheirBudget) {
   constexpr std::size_t kBlocks = 300;
   const std::size_t before = map_count();
-  BlockPool pool(small_blocks(kBlocks));
-  BlockQuota quota(pool, kBlocks, kBlocks, "test");
-  Reservation space({.bytes = 2 * kBlocks * kSmall});
-  std::vector<Block> blocks(kBlocks);
-  for (Block& block : blocks) block = quota.try_take().block;
+  PlacedBlocks placed(small_blocks(kBlocks), 2 * kBlocks);
+  placed.take_all();
   for (std::size_t i = 0; i < kBlocks; ++i) {
-    ASSERT_EQ(pool.place(blocks[i], space.begin() + 2 * (kBlocks - 1 - i) * kSmall), 0);
+    ASSERT_EQ(placed.pool.place(placed.blocks[i], placed.at(2 * (kBlocks - 1 - i))), 0);
   }
   // A little beside it, since a sanitizer maps memory of its own all the while.
   EXPECT_LE(map_count(), before + MapBudget::claimed() + 16);
-  for (Block block : blocks) {
-    ASSERT_EQ(pool.withdraw(block), 0);
-    quota.give_back(block);
-  }
 }
 
 TEST_P(PoolKinds, QuotasGuaranteeTheirMinimum) {
@@ -251,14 +223,9 @@ TEST_P(PoolKinds, QuotasGuaranteeTheirMinimum) {
     of_first.push_back(grant.block);
   }
   EXPECT_EQ(of_first.size(), 7u) << "all but what the second is guaranteed";
-  try {
-    BlockQuota third(pool, 1, 1, "third");
-    FAIL() << "admitted beyond the pool";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOMEM);
-    EXPECT_TRUE(contains(error.what(), "third needs at least 1 blocks"));
-    EXPECT_TRUE(contains(error.what(), "at least 176 KiB"));
-  }
+  const auto admit_third = [&] { BlockQuota third(pool, 1, 1, "third"); };
+  EXPECT_TRUE(fails(admit_third, ENOMEM, "third needs at least 1 blocks"));
+  EXPECT_TRUE(fails(admit_third, ENOMEM, "at least 176 KiB"));
   std::vector<Block> of_second;
   for (int i = 0; i < 3; ++i) {
     const BlockGrant grant = second.try_take();
@@ -276,10 +243,7 @@ TEST_P(PoolKinds, QuotasGuaranteeTheirMinimum) {
 }
 
 TEST_P(PoolKinds, RetiredBlocksAreNobodys) {
-  BlockPool pool({.pool_bytes = 8 * kSmall,
-                  .block_bytes = kSmall,
-                  .warming = Warming::kOnDemand,
-                  .kind = GetParam()});
+  BlockPool pool(small_blocks(8, Warming::kOnDemand));
   BlockQuota quota(pool, 3, 8, "taker");
   std::vector<Block> blocks;
   for (int i = 0; i < 5; ++i) {
@@ -323,10 +287,7 @@ TEST_P(PoolKinds, QuotaModel) {
   std::mt19937_64 random(20260101);
   for (int round = 0; round < 50; ++round) {
     const std::size_t total = 1 + random() % 12;
-    BlockPool pool({.pool_bytes = total * kSmall,
-                    .block_bytes = kSmall,
-                    .warming = Warming::kOnDemand,
-                    .kind = GetParam()});
+    BlockPool pool(small_blocks(total, Warming::kOnDemand));
     struct User {
       std::unique_ptr<BlockQuota> quota;
       std::vector<Block> blocks;
@@ -349,14 +310,11 @@ TEST_P(PoolKinds, QuotaModel) {
       if (action == 0) {
         const std::size_t minimum = random() % 4;
         const bool fits = minimum + unclaimed() + in_use() <= total;
-        try {
-          User user{std::make_unique<BlockQuota>(pool, minimum, minimum + random() % 5, "user"),
-                    {}};
-          EXPECT_TRUE(fits);
-          users.push_back(std::move(user));
-        } catch (const Error&) {
-          EXPECT_FALSE(fits);
-        }
+        const int error = test::error_of([&] {
+          users.push_back(
+              {std::make_unique<BlockQuota>(pool, minimum, minimum + random() % 5, "user"), {}});
+        });
+        EXPECT_EQ(error == 0, fits);
       } else if (!users.empty()) {
         User& user = users[random() % users.size()];
         if (action < 6) {
@@ -382,21 +340,17 @@ TEST_P(PoolKinds, QuotaModel) {
 TEST_P(PoolKinds, TakersOnManyThreadsGetDifferentBlocks) {
   BlockPool pool({.pool_bytes = 64 * kSmall, .block_bytes = kSmall, .kind = GetParam()});
   BlockQuota quota(pool, 0, BlockQuota::kNoMaximum, "all");
-  std::vector<std::thread> threads;
   std::atomic<int> clashes{0};
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 2000; ++i) {
-        const BlockGrant grant = quota.try_take();
-        if (grant.error != 0) continue;
-        auto* word = reinterpret_cast<std::atomic<int>*>(pool.home(grant.block));
-        word->store(t);
-        if (word->load() != t) ++clashes;
-        quota.give_back(grant.block);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::run_together(4, [&](std::size_t t) {
+    for (int i = 0; i < 2000; ++i) {
+      const BlockGrant grant = quota.try_take();
+      if (grant.error != 0) continue;
+      auto* word = reinterpret_cast<std::atomic<std::size_t>*>(pool.home(grant.block));
+      word->store(t);
+      if (word->load() != t) ++clashes;
+      quota.give_back(grant.block);
+    }
+  });
   EXPECT_EQ(clashes, 0);
   EXPECT_EQ(quota.held(), 0u);
 }
@@ -482,12 +436,11 @@ int fail_nth(os::MemoryCall call) noexcept {
 // The kernel may refuse any call: the block stays where it was, with its bytes, and the pool goes
 // on.
 TEST_P(PoolKinds, RefusedCallsLeaveTheBlockWhereItWas) {
-  BlockPool pool(small_blocks(2));
-  BlockQuota quota(pool, 2, 2, "test");
-  Reservation space({.bytes = 4 * kSmall});
-  const Block block = quota.try_take().block;
+  PlacedBlocks placed(small_blocks(2), 4);
+  BlockPool& pool = placed.pool;
+  const Block block = placed.take();
   std::memset(pool.home(block), 'x', kSmall);
-  std::byte* const spots[] = {pool.home(block), space.begin(), space.begin() + 2 * kSmall};
+  std::byte* const spots[] = {pool.home(block), placed.at(0), placed.at(2)};
   const bool moves = GetParam() == PoolKind::kMoves;
   const os::MemoryCall there = moves ? os::MemoryCall::kMove : os::MemoryCall::kAlias;
   for (os::MemoryCall kind : {there, os::MemoryCall::kVacate}) {
@@ -513,8 +466,6 @@ TEST_P(PoolKinds, RefusedCallsLeaveTheBlockWhereItWas) {
       }
     }
   }
-  ASSERT_EQ(pool.withdraw(block), 0);
-  quota.give_back(block);
 }
 
 // It moves the block, makes no room for it where it was, and does not take it back either.
@@ -589,10 +540,7 @@ TEST_P(PoolKinds, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
       while (!sleeps(waiting)) std::this_thread::yield();
       return ENOMEM;
     });
-    BlockPool pool({.pool_bytes = kSmall,
-                    .block_bytes = kSmall,
-                    .warming = Warming::kBackground,
-                    .kind = GetParam()});
+    BlockPool pool(small_blocks(1, Warming::kBackground));
     while (!in_hand) std::this_thread::yield();
     pool.wait_until_warm();
     os::set_failure_hook(nullptr);
@@ -601,10 +549,7 @@ TEST_P(PoolKinds, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
 }
 
 TEST_P(PoolKinds, RefusedMemoryIsTheTakersErrorAndNothingIsLost) {
-  BlockPool pool({.pool_bytes = 2 * kSmall,
-                  .block_bytes = kSmall,
-                  .warming = Warming::kOnDemand,
-                  .kind = GetParam()});
+  BlockPool pool(small_blocks(2, Warming::kOnDemand));
   BlockQuota quota(pool, 2, 2, "test");
   failing_kind = os::MemoryCall::kPopulate;
   failing_call = 0;
@@ -630,9 +575,9 @@ TEST_P(PoolKinds, RefusedMemoryIsTheTakersErrorAndNothingIsLost) {
 // our ranges means that a range of ours was free for an instant.
 TEST_P(PoolKinds, NoOtherMapEverLandsInOurRanges) {
   constexpr std::size_t kBlocks = 4;
-  BlockPool pool(small_blocks(kBlocks));
-  BlockQuota quota(pool, kBlocks, kBlocks, "test");
-  Reservation space({.bytes = 64 * kSmall});
+  PlacedBlocks placed(small_blocks(kBlocks), 64);
+  BlockPool& pool = placed.pool;
+  const Reservation& space = placed.space;
   std::atomic<bool> stop{false};
   std::atomic<int> intruders{0};
   std::atomic<long> attempts{0};
@@ -662,39 +607,33 @@ TEST_P(PoolKinds, NoOtherMapEverLandsInOurRanges) {
       }
     });
   }
-  Block blocks[kBlocks];
-  for (Block& block : blocks) block = quota.try_take().block;
+  placed.take_all();
   for (int i = 0; i < 3000 || attempts.load() < 3000; ++i) {
-    const Block block = blocks[i % kBlocks];
-    ASSERT_EQ(pool.place(block, space.begin() + (i % 3) * kSmall), 0);
-    ASSERT_EQ(pool.place(block, space.begin() + (3 + i % 3) * kSmall), 0) << "and straight on";
+    const Block block = placed.blocks[i % kBlocks];
+    ASSERT_EQ(pool.place(block, placed.at(i % 3)), 0);
+    ASSERT_EQ(pool.place(block, placed.at(3 + i % 3)), 0) << "and straight on";
     ASSERT_EQ(pool.withdraw(block), 0);
   }
   stop = true;
   for (std::thread& thread : mappers) thread.join();
   EXPECT_EQ(intruders, 0);
-  for (Block block : blocks) quota.give_back(block);
 }
 
 TEST_P(PoolKinds, FlagsStandOnOurMapsAndTravelWithTheBlocks) {
   for (bool dumped : {false, true}) {
-    BlockPool pool({.pool_bytes = 2 * kSmall,
-                    .block_bytes = kSmall,
-                    .kind = GetParam(),
-                    .in_core_dumps = dumped});
-    BlockQuota quota(pool, 1, 1, "test");
-    Reservation space({.bytes = 2 * kSmall});
-    const Block block = quota.try_take().block;
-    ASSERT_EQ(pool.place(block, space.begin()), 0);
-    for (const std::byte* at : {pool.homes(), static_cast<std::byte*>(space.begin())}) {
+    BlockPoolOptions options = small_blocks(2);
+    options.in_core_dumps = dumped;
+    PlacedBlocks placed(options, 2);
+    const Block block = placed.take();
+    ASSERT_EQ(placed.pool.place(block, placed.at(0)), 0);
+    for (const std::byte* at : {placed.pool.homes(), placed.at(0)}) {
       const std::string flags = flags_of_map(at);
       EXPECT_TRUE(contains(flags, " dc ")) << "not copied on fork";
       EXPECT_EQ(flags.find(" dd ") != std::string::npos, !dumped) << flags;
     }
-    ASSERT_EQ(pool.withdraw(block), 0);
-    EXPECT_FALSE(contains(flags_of_map(space.begin()), " dc "))
+    ASSERT_EQ(placed.pool.withdraw(block), 0);
+    EXPECT_FALSE(contains(flags_of_map(placed.at(0)), " dc "))
         << "the reservation has no flags of ours";
-    quota.give_back(block);
   }
 }
 
@@ -708,23 +647,18 @@ TEST_P(PoolKinds, ForkedChildInheritsNothingAndBreaksNothing) {
   std::memset(pool->home(block), 'p', kSmall);
   // It does not know that a forked child has no other threads.
   if (test::kThreadSanitizer) pool->wait_until_warm();
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  const auto body = [&] {
     unsigned char resident;
     const bool absent = mincore(pool->home(block), 4096, &resident) == -1 && errno == ENOMEM;
     void* own = mmap(pool->homes(), kSmall, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (own == MAP_FAILED) _exit(2);
+    if (own == MAP_FAILED) return 2;
     *static_cast<char*>(own) = 'c';
     quota.reset();
     pool.reset();
-    _exit(absent && *static_cast<char*>(own) == 'c' ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return absent && *static_cast<char*>(own) == 'c' ? 0 : 1;
+  };
+  EXPECT_EQ(test::in_child(body), 0);
   EXPECT_EQ(*pool->home(block), std::byte{'p'});
   quota->give_back(block);
 }

@@ -24,7 +24,10 @@ const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals);
 
 using test::allocations;
+using test::failing_at;
 using test::faulting;
+using test::patterned_bytes;
+using test::stream_of_bytes;
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
 constexpr std::size_t kBlocks = 40;
@@ -37,7 +40,7 @@ class NoAllocation : public test::EngineTest<EngineType> {
     test::EngineTest<EngineType>::SetUp();
   }
 
-  BlockPool pool_{{.pool_bytes = 8 * kBlockBytes, .block_bytes = kBlockBytes}};
+  BlockPool pool_{test::small_blocks(8)};
 };
 TYPED_TEST_SUITE(NoAllocation, test::SignalEngines, test::EngineNames);
 
@@ -77,14 +80,10 @@ TYPED_TEST(NoAllocation, TheTestNoticesAnAllocation) {
 }
 
 TYPED_TEST(NoAllocation, InputStream) {
-  InputStream<char> stream(std::make_unique<test::MemorySource>(
-                               this->pool_, 2, test::patterned_bytes(kBlocks * kBlockBytes - 1000)),
-                           {});
+  auto stream = stream_of_bytes(this->pool_, patterned_bytes(kBlocks * kBlockBytes - 1000));
   touch_blocks(stream.data(), kBlocks);
   // The filler behind a last block that has no room for it.
-  InputStream<char> whole(
-      std::make_unique<test::MemorySource>(this->pool_, 2, test::patterned_bytes(2 * kBlockBytes)),
-      {});
+  auto whole = stream_of_bytes(this->pool_, patterned_bytes(2 * kBlockBytes));
   touch_blocks(whole.data(), 3);
 }
 
@@ -92,9 +91,8 @@ TYPED_TEST(NoAllocation, InputStream) {
 TYPED_TEST(NoAllocation, TheEndOfAStream) {
   std::vector<std::unique_ptr<InputStream<char>>> streams;
   for (int i = 0; i < 8; ++i) {
-    streams.push_back(std::make_unique<InputStream<char>>(
-        std::make_unique<test::MemorySource>(this->pool_, 1, std::vector<std::byte>(1)),
-        InputStreamOptions{.comeback_blocks = 0}));
+    streams.emplace_back(
+        new auto(stream_of_bytes(this->pool_, std::vector<std::byte>(1), {.comeback_blocks = 0})));
   }
   const std::size_t before = allocations;
   for (std::size_t i = 0; i < streams.size(); i += 3) streams[i].reset();
@@ -103,10 +101,9 @@ TYPED_TEST(NoAllocation, TheEndOfAStream) {
 }
 
 TYPED_TEST(NoAllocation, OutputStream) {
-  auto script = std::make_shared<test::SinkScript>();
-  script->data.resize(kBlocks * kBlockBytes);
-  OutputStream<char> stream(std::make_unique<test::MemorySink>(this->pool_, 2, script),
-                            {.reserve_bytes = 2 * kBlocks * kBlockBytes, .least_reserve_bytes = 1});
+  auto stream =
+      test::stream_into(this->pool_, test::sink_script(kBlocks * kBlockBytes),
+                        {.reserve_bytes = 2 * kBlocks * kBlockBytes, .least_reserve_bytes = 1});
   write_blocks(stream.data(), kBlocks);
   stream.finish(kBlocks * kBlockBytes);
 }
@@ -130,28 +127,21 @@ TYPED_TEST(NoAllocation, Callbacks) {
 TYPED_TEST(NoAllocation, BlocksPopulatedInsideTheFault) {
   BlockPool pool(
       {.pool_bytes = 4 * kBlockBytes, .block_bytes = kBlockBytes, .warming = Warming::kOnDemand});
-  InputStream<char> stream(
-      std::make_unique<test::MemorySource>(pool, 4, test::patterned_bytes(kBlocks * kBlockBytes)),
-      {.comeback_blocks = 3});
+  auto stream =
+      stream_of_bytes(pool, patterned_bytes(kBlocks * kBlockBytes), {.comeback_blocks = 3});
   touch_blocks(stream.data(), kBlocks);
 }
 
 // A thread whose first act is a fault: nothing of its thread-local storage may be made there.
 TYPED_TEST(NoAllocation, FirstActOfAThread) {
-  InputStream<char> stream(std::make_unique<test::MemorySource>(
-                               this->pool_, 2, test::patterned_bytes(kBlocks * kBlockBytes)),
-                           {});
+  auto stream = stream_of_bytes(this->pool_, patterned_bytes(kBlocks * kBlockBytes));
   std::thread([data = stream.data()] { touch_blocks(data, kBlocks); }).join();
 }
 
 // The other way out: an error, and the jump back into guarded().
 TYPED_TEST(NoAllocation, AFailure) {
-  auto script = std::make_shared<test::SourceScript>();
-  script->fail_at = 3;
-  InputStream<char> stream(
-      std::make_unique<test::MemorySource>(this->pool_, 2,
-                                           test::patterned_bytes(kBlocks * kBlockBytes), script),
-      {});
+  auto stream =
+      stream_of_bytes(this->pool_, patterned_bytes(kBlocks * kBlockBytes), {}, failing_at(3));
   faulting = true;
   const Failure failure = guarded([&] { touch_blocks(stream.data(), kBlocks); });
   faulting = false;
@@ -160,11 +150,8 @@ TYPED_TEST(NoAllocation, AFailure) {
 
 // A failure inside a fault that is inside another.
 TYPED_TEST(NoAllocation, AFailureOfAnInnerStream) {
-  auto script = std::make_shared<test::SourceScript>();
-  script->fail_at = 3;
-  InputStream<char> inner(std::make_unique<test::MemorySource>(
-                              this->pool_, 2, test::patterned_bytes(kBlocks * kBlockBytes), script),
-                          {});
+  auto inner =
+      stream_of_bytes(this->pool_, patterned_bytes(kBlocks * kBlockBytes), {}, failing_at(3));
   auto outer = input_from_callback<char>(
       this->pool_,
       [&inner](std::span<std::byte> block, std::uint64_t offset) {
@@ -183,11 +170,7 @@ TYPED_TEST(NoAllocation, TheEndOfTheProcess) {
   EXPECT_EXIT(
       {
         this->start_behind(test::action_of(SIG_DFL));
-        auto script = std::make_shared<test::SourceScript>();
-        script->fail_at = 0;
-        InputStream<char> stream(std::make_unique<test::MemorySource>(
-                                     this->pool_, 2, test::patterned_bytes(kBlockBytes), script),
-                                 {});
+        auto stream = stream_of_bytes(this->pool_, patterned_bytes(kBlockBytes), {}, failing_at(0));
         touch_blocks(stream.data(), 1);
       },
       ::testing::KilledBySignal(SIGSEGV), "^vortex: stream 'input': the test says so.*\n$");

@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/child_process.h"
+#include "tests/support/error_of.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/random_seed.h"
@@ -34,46 +36,37 @@
 
 namespace vortex { namespace {
 
+using test::contains;
+using test::fails;
 using test::MemorySink;
 using test::MemorySource;
+using test::message_of_error;
+using test::sink_script;
 using test::SinkScript;
+using test::stream_into;
+using test::stream_of_bytes;
 
 constexpr std::size_t kB = std::size_t{16} << 10;
 
-BlockPoolOptions tiny(std::size_t blocks) { return {.pool_bytes = blocks * kB, .block_bytes = kB}; }
-
 constexpr const char kThrowingAllocates[] =
     "throwing allocates, which the thread sanitizer reports inside any signal handler";
+
+std::vector<std::byte> zeros(std::size_t bytes) { return std::vector<std::byte>(bytes); }
 
 template <typename T>
 T read_at(const T* p) {
   return *const_cast<const volatile T*>(p);
 }
 
-template <typename Body>
-std::string error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-testing::AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "'" << text << "' does not mention '" << part << "'";
-}
-
 TEST(InputStream, AComebackLargerThanThePoolIsRefusedWithTheSizeThatWouldDo) {
-  BlockPool pool(tiny(4));
-  const std::string text = error_of([&] {
+  BlockPool pool(test::small_blocks(4));
+  const std::string text = message_of_error([&] {
     (void)input_from_callback<int>(pool, [](auto block, auto) { return block.size(); },
                                    {.name = "wide", .comeback_blocks = 7});
   });
   EXPECT_TRUE(contains(text, "stream 'wide' needs at least 8 blocks"));
   EXPECT_TRUE(contains(text, "make the pool at least 128 KiB"));
-  const std::string short_source = error_of([&] {
+  const std::string short_source = message_of_error([&] {
     InputStream<int> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(kB)),
                             {.name = "wide", .comeback_blocks = 2});
   });
@@ -82,18 +75,16 @@ TEST(InputStream, AComebackLargerThanThePoolIsRefusedWithTheSizeThatWouldDo) {
 }
 
 TEST(InputStream, NoDataIsAStreamToo) {
-  BlockPool pool(tiny(2));
+  BlockPool pool(test::small_blocks(2));
   for (bool known : {true, false}) {
     auto script = std::make_shared<test::SourceScript>();
     script->length_known = known;
-    InputStream<char> stream(
-        std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(), script), {});
+    auto stream = stream_of_bytes(pool, {}, {}, script);
     EXPECT_EQ(stream.size().has_value(), known);
     EXPECT_EQ(std::strlen(stream.data()), 0u);
     EXPECT_EQ(stream.size(), 0u);
     const Failure failure = guarded([&] { (void)read_at(stream.data() + os::page_bytes()); });
-    EXPECT_EQ(failure.error, ERANGE);
-    EXPECT_TRUE(contains(failure.message(), "past the end of the data, which are 0 bytes long"));
+    EXPECT_TRUE(fails(failure, ERANGE, "past the end of the data, which are 0 bytes long"));
   }
 }
 
@@ -117,7 +108,7 @@ TEST(InputStream, ASourceSetsItsFiller) {
    private:
     BlockQuota quota_;
   };
-  BlockPool pool(tiny(1));
+  BlockPool pool(test::small_blocks(1));
   InputStream<char> stream(std::make_unique<Sevens>(pool), {.comeback_blocks = 0});
   for (std::size_t at = 3 * kB - 100; at < 3 * kB + os::page_bytes(); ++at) {
     ASSERT_EQ(read_at(stream.data() + at), 7) << at;
@@ -126,7 +117,7 @@ TEST(InputStream, ASourceSetsItsFiller) {
 
 TEST(InputStream, ThreadsThatShareAWindowReadTheSame) {
   constexpr std::size_t kBlocks = 400;
-  BlockPool pool(tiny(8));
+  BlockPool pool(test::small_blocks(8));
   auto stream = input_from_callback<std::uint64_t>(
       pool,
       [](std::span<std::byte> block, std::uint64_t offset) {
@@ -156,7 +147,7 @@ TEST(InputStream, ThreadsThatShareAWindowReadTheSame) {
 }
 
 TEST(InputStream, TheFunctionOfVortexAEndsTheDataOrFailsThem) {
-  BlockPool pool(tiny(2));
+  BlockPool pool(test::small_blocks(2));
   auto ends = input_from_callback<char>(pool, [](std::span<std::byte> block, std::uint64_t offset) {
     std::memset(block.data(), 'x', block.size());
     return offset == 2 * kB ? std::size_t{10} : block.size();
@@ -168,7 +159,7 @@ TEST(InputStream, TheFunctionOfVortexAEndsTheDataOrFailsThem) {
 // The whole of what it says, once, and the errno value that it carries.
 TEST(Streams, AnErrorOfTheFunctionKeepsItsErrno) {
   if (test::kThreadSanitizer) GTEST_SKIP() << kThrowingAllocates;
-  BlockPool pool(tiny(4));
+  BlockPool pool(test::small_blocks(4));
   const std::string cause = "the tape '" + std::string(400, 't') + "' is full";
   auto in = input_from_callback<char>(
       pool, [&](auto, auto) -> std::size_t { throw Error(ENOSPC, cause); }, {.name = "in"});
@@ -186,7 +177,7 @@ TEST(Streams, AnErrorOfTheFunctionKeepsItsErrno) {
 
 TEST(InputStream, AnExceptionInTheFunctionIsTheStreamsError) {
   if (test::kThreadSanitizer) GTEST_SKIP() << kThrowingAllocates;
-  BlockPool pool(tiny(2));
+  BlockPool pool(test::small_blocks(2));
   auto throws =
       input_from_callback<char>(pool, [](std::span<std::byte> block, std::uint64_t offset) {
         if (offset == kB) throw std::runtime_error("the tape is torn");
@@ -203,7 +194,7 @@ TEST(InputStream, AnExceptionInTheFunctionIsTheStreamsError) {
 }
 
 TEST(InputStream, AFunctionThatFallsShortOfItsLengthIsAnError) {
-  BlockPool pool(tiny(2));
+  BlockPool pool(test::small_blocks(2));
   auto falls_short = input_from_callback<char>(
       pool, [](std::span<std::byte> block, std::uint64_t) { return block.size() / 2; }, {},
       10 * kB);
@@ -213,21 +204,19 @@ TEST(InputStream, AFunctionThatFallsShortOfItsLengthIsAnError) {
 
 TEST(InputStream, AFunctionThatReturnsMoreThanABlockIsAnError) {
   for (const std::optional<std::uint64_t> length : {std::optional<std::uint64_t>(), {kB / 2}}) {
-    BlockPool pool(tiny(2));
+    BlockPool pool(test::small_blocks(2));
     auto too_much = input_from_callback<char>(
         pool, [](std::span<std::byte> block, std::uint64_t) { return block.size() + 1; }, {},
         length);
     const Failure failure = guarded([&] { (void)read_at(too_much.data()); });
-    EXPECT_EQ(failure.error, EIO);
-    EXPECT_TRUE(contains(failure.message(), "wrote more than a block holds"));
+    EXPECT_TRUE(fails(failure, EIO, "wrote more than a block holds"));
     EXPECT_EQ(pool.statistics().blocks_in_use, 0u);
   }
 }
 
 TEST(InputStream, WritingOutsideTheWindowIsAnError) {
-  BlockPool pool(tiny(2));
-  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
-                           {});
+  BlockPool pool(test::small_blocks(2));
+  auto stream = stream_of_bytes(pool, zeros(4 * kB));
   const Failure failure = guarded([&] { *const_cast<volatile char*>(stream.data()) = 1; });
 #if defined(__x86_64__)
   EXPECT_EQ(failure.error, EACCES);
@@ -238,27 +227,25 @@ TEST(InputStream, WritingOutsideTheWindowIsAnError) {
 
 TEST(InputStream, APlacedBlockMadeInaccessibleDoesNotFaultForEver) {
   const test::FaultsBy signals(test::signal_engine());
-  BlockPool pool(tiny(2));
-  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
-                           {});
+  BlockPool pool(test::small_blocks(2));
+  auto stream = stream_of_bytes(pool, zeros(4 * kB));
   (void)read_at(stream.data());
   ASSERT_EQ(mprotect(const_cast<char*>(stream.data()), kB, PROT_NONE), 0);
   const Failure failure = guarded([&] { (void)read_at(stream.data()); });
-  EXPECT_EQ(failure.error, EFAULT);
-  EXPECT_TRUE(contains(failure.message(), "change its protection"));
+  EXPECT_TRUE(fails(failure, EFAULT, "change its protection"));
   ASSERT_EQ(mprotect(const_cast<char*>(stream.data()), kB, PROT_READ | PROT_WRITE), 0);
 }
 
 TEST(InputStream, PrefaultSaysWhatItCannotPlace) {
-  BlockPool pool(tiny(2));
-  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
-                           {.name = "in"});
-  EXPECT_TRUE(contains(error_of([&] { stream.prefault(0, 2 * kB + 1); }),
+  BlockPool pool(test::small_blocks(2));
+  auto stream = stream_of_bytes(pool, zeros(4 * kB), {.name = "in"});
+  EXPECT_TRUE(contains(message_of_error([&] { stream.prefault(0, 2 * kB + 1); }),
                        "spans 3 blocks, and the window holds 2"));
-  EXPECT_TRUE(contains(error_of([&] { stream.prefault(4 * kB - 1, 2); }), "the data end at 65536"));
-  stream.prefault(3 * kB, kB);
   EXPECT_TRUE(
-      contains(error_of([&] { stream.prefault(0, 1); }), "the window has moved on to block 2"));
+      contains(message_of_error([&] { stream.prefault(4 * kB - 1, 2); }), "the data end at 65536"));
+  stream.prefault(3 * kB, kB);
+  EXPECT_TRUE(contains(message_of_error([&] { stream.prefault(0, 1); }),
+                       "the window has moved on to block 2"));
   EXPECT_FALSE(stream.failure()) << "a refused request is no error of the stream";
 }
 
@@ -272,17 +259,14 @@ int refuse_vacates(os::MemoryCall call) noexcept {
 TEST(InputStream, ARefusedMoveIsTheStreamsErrorAndLosesNoBlock) {
   const test::FaultsBy signals(test::signal_engine());
   for (os::FailureHook hook : {&refuse_moves, &refuse_vacates}) {
-    BlockPool pool(tiny(1));
+    BlockPool pool(test::small_blocks(1));
     {
-      InputStream<char> stream(
-          std::make_unique<MemorySource>(pool, 1, std::vector<std::byte>(4 * kB)),
-          {.comeback_blocks = 0});
+      auto stream = stream_of_bytes(pool, zeros(4 * kB), {.comeback_blocks = 0});
       (void)read_at(stream.data());
       os::set_failure_hook(hook);
       const Failure failure = guarded([&] { (void)read_at(stream.data() + kB); });
       os::set_failure_hook(nullptr);
-      EXPECT_EQ(failure.error, ENOMEM);
-      EXPECT_TRUE(contains(failure.message(), "vm.max_map_count"));
+      EXPECT_TRUE(fails(failure, ENOMEM, "vm.max_map_count"));
     }
     EXPECT_EQ(pool.statistics().blocks_in_use, 0u);
   }
@@ -291,7 +275,7 @@ TEST(InputStream, ARefusedMoveIsTheStreamsErrorAndLosesNoBlock) {
 // A stream that ends while the kernel refuses to move its blocks.
 template <typename Use>
 void expect_lost_blocks(std::size_t count, Use use) {
-  BlockPool pool(tiny(3));
+  BlockPool pool(test::small_blocks(3));
   {
     const BlockQuota other(pool, 0, 1, "somebody else");
     use(pool);
@@ -301,7 +285,7 @@ void expect_lost_blocks(std::size_t count, Use use) {
     EXPECT_EQ(pool.statistics().blocks_guaranteed, 0u);
   }
   // Lost blocks are promised to nobody, and other streams go on.
-  EXPECT_TRUE(contains(error_of([&] { BlockQuota all(pool, 4 - count, 3, "all"); }),
+  EXPECT_TRUE(contains(message_of_error([&] { BlockQuota all(pool, 4 - count, 3, "all"); }),
                        "of which others hold or are guaranteed " + std::to_string(count)));
   std::vector<std::byte> data(2 * kB, std::byte{7});
   InputStream<std::byte> after(std::make_unique<MemorySource>(pool, 3 - count, data),
@@ -325,10 +309,9 @@ TEST(InputStream, BlocksThatCannotComeHomeAreGivenUp) {
 
 TEST(OutputStream, BlocksThatCannotComeHomeAreGivenUp) {
   expect_lost_blocks(2, [](BlockPool& pool) {
-    auto script = std::make_shared<SinkScript>();
-    script->data.resize(4 * kB);
+    auto script = sink_script(4 * kB);
     {
-      OutputStream<char> stream(std::make_unique<MemorySink>(pool, 2, script), {});
+      auto stream = stream_into(pool, script);
       stream.data()[0] = 'a';
       stream.data()[kB] = 'b';
       os::set_failure_hook(&refuse_moves);
@@ -341,11 +324,9 @@ TEST(OutputStream, BlocksThatCannotComeHomeAreGivenUp) {
 }
 
 TEST(OutputStream, WritesAreHandedOverInOrder) {
-  BlockPool pool(tiny(3));
-  auto script = std::make_shared<SinkScript>();
-  script->data.resize(8 * kB);
-  OutputStream<std::uint32_t> stream(std::make_unique<MemorySink>(pool, 3, script),
-                                     {.comeback_blocks = 2});
+  BlockPool pool(test::small_blocks(3));
+  auto script = sink_script(8 * kB);
+  auto stream = stream_into<std::uint32_t>(pool, script, {.comeback_blocks = 2});
   const std::size_t count = 7 * kB / 4 + 3;
   for (std::size_t i = 0; i < count; ++i) stream.data()[i] = static_cast<std::uint32_t>(i * 3);
   EXPECT_EQ(script->completed, 5u) << "the window of three blocks is still here";
@@ -357,19 +338,18 @@ TEST(OutputStream, WritesAreHandedOverInOrder) {
 }
 
 TEST(OutputStream, FinishChecksItsLength) {
-  BlockPool pool(tiny(1));
-  auto script = std::make_shared<SinkScript>();
-  script->data.resize(8 * kB);
-  OutputStream<char> stream(std::make_unique<MemorySink>(pool, 1, script),
-                            {.name = "out", .comeback_blocks = 0, .reserve_bytes = 8 * kB});
+  BlockPool pool(test::small_blocks(1));
+  auto script = sink_script(8 * kB);
+  auto stream =
+      stream_into(pool, script, {.name = "out", .comeback_blocks = 0, .reserve_bytes = 8 * kB});
   stream.data()[0] = 'a';
   stream.data()[kB] = 'b';
-  EXPECT_TRUE(
-      contains(error_of([&] { stream.finish(kB - 1); }), "16384 bytes have been handed over"));
-  EXPECT_TRUE(
-      contains(error_of([&] { stream.finish(9 * kB); }), "beyond the 131072 that were reserved"));
+  EXPECT_TRUE(contains(message_of_error([&] { stream.finish(kB - 1); }),
+                       "16384 bytes have been handed over"));
+  EXPECT_TRUE(contains(message_of_error([&] { stream.finish(9 * kB); }),
+                       "beyond the 131072 that were reserved"));
   stream.finish(kB + 1);
-  EXPECT_TRUE(contains(error_of([&] { stream.finish(kB + 1); }), "finished already"));
+  EXPECT_TRUE(contains(message_of_error([&] { stream.finish(kB + 1); }), "finished already"));
   EXPECT_TRUE(
       contains(guarded([&] { stream.data()[kB] = 'c'; }).message(), "touched after finish()"));
 }
@@ -394,10 +374,9 @@ std::vector<std::byte> write_with_gaps(std::size_t blocks, Write write) {
 }
 
 TEST(OutputStream, WhatAWriterLeavesOutIsZeros) {
-  BlockPool pool(tiny(4));
-  auto script = std::make_shared<SinkScript>();
-  script->data.resize(40 * kB);
-  OutputStream<std::byte> memory(std::make_unique<MemorySink>(pool, 2, script), {});
+  BlockPool pool(test::small_blocks(4));
+  auto script = sink_script(40 * kB);
+  auto memory = stream_into<std::byte>(pool, script);
   std::vector<std::byte> drained(40 * kB);
   auto callback = output_to_callback<std::byte>(
       pool, [&](std::span<const std::byte> block, std::uint64_t offset) {
@@ -412,38 +391,31 @@ TEST(OutputStream, WhatAWriterLeavesOutIsZeros) {
 }
 
 TEST(OutputStream, EndsWhereItsReservationDoes) {
-  BlockPool pool(tiny(1));
-  auto script = std::make_shared<SinkScript>();
-  script->data.resize(8 * kB);
-  OutputStream<char> stream(std::make_unique<MemorySink>(pool, 1, script),
-                            {.comeback_blocks = 0, .reserve_bytes = 2 * kB + 4096});
+  BlockPool pool(test::small_blocks(1));
+  auto script = sink_script(8 * kB);
+  auto stream = stream_into(pool, script, {.comeback_blocks = 0, .reserve_bytes = 2 * kB + 4096});
   const Failure failure = guarded([&] {
     for (std::size_t i = 0; i < 3 * kB; i += 64) stream.data()[i] = 'x';
   });
-  EXPECT_EQ(failure.error, ENOSPC);
+  EXPECT_TRUE(fails(failure, ENOSPC, "raise reserve_bytes"));
   EXPECT_EQ(failure.offset, 2 * kB);
-  EXPECT_TRUE(contains(failure.message(), "raise reserve_bytes"));
 }
 
 // Whole blocks, so that the first touch beyond them lies behind the reservation; two of them, which
 // the system likes to put side by side.
 TEST(OutputStream, EndsWhereAReservationOfWholeBlocksDoes) {
   constexpr std::size_t kWhole = kReservationAlignment;
-  BlockPool pool(tiny(2));
+  BlockPool pool(test::small_blocks(2));
   std::vector<std::unique_ptr<OutputStream<char>>> streams;
   for (int i = 0; i < 2; ++i) {
-    auto script = std::make_shared<SinkScript>();
-    script->data.resize(kB);
-    streams.push_back(std::make_unique<OutputStream<char>>(
-        std::make_unique<MemorySink>(pool, 1, script),
-        OutputStreamOptions{.comeback_blocks = 0, .reserve_bytes = kWhole}));
+    streams.emplace_back(new auto(
+        stream_into(pool, sink_script(kB), {.comeback_blocks = 0, .reserve_bytes = kWhole})));
   }
   for (const auto& stream : streams) {
     const Failure failure =
         guarded([&] { *static_cast<volatile char*>(stream->data() + kWhole) = 'x'; });
-    EXPECT_EQ(failure.error, ENOSPC);
+    EXPECT_TRUE(fails(failure, ENOSPC, "raise reserve_bytes"));
     EXPECT_EQ(failure.offset, kWhole);
-    EXPECT_TRUE(contains(failure.message(), "raise reserve_bytes")) << failure.message();
   }
 }
 
@@ -459,38 +431,33 @@ TEST(InputStream, NoBlockReachesOverTheEndOfTheReservation) {
   EXPECT_EQ(guarded([&] { (void)read_at(stream.data() + whole - 1); }).error, 0);
   for (const std::uint64_t offset : {whole, reserved - 1, reserved}) {
     const Failure failure = guarded([&] { (void)read_at(stream.data() + offset); });
-    EXPECT_EQ(failure.error, ENOSPC) << offset;
-    EXPECT_TRUE(contains(failure.message(), "raise reserve_bytes")) << failure.message();
+    EXPECT_TRUE(fails(failure, ENOSPC, "raise reserve_bytes")) << offset;
   }
 }
 
 TEST(InputStream, FarBehindTheDataIsPastTheirEnd) {
-  BlockPool pool(tiny(2));
-  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(10)), {});
+  BlockPool pool(test::small_blocks(2));
+  auto stream = stream_of_bytes(pool, zeros(10));
   const Failure failure = guarded([&] { (void)read_at(stream.data() + stream.reserved_bytes()); });
-  EXPECT_EQ(failure.error, ERANGE);
-  EXPECT_TRUE(contains(failure.message(), "10 bytes long")) << failure.message();
+  EXPECT_TRUE(fails(failure, ERANGE, "10 bytes long"));
 }
 
 TEST(OutputStream, ReadingWhatWasNeverWrittenIsAnError) {
-  BlockPool pool(tiny(2));
-  OutputStream<char> stream(std::make_unique<MemorySink>(pool, 2, std::make_shared<SinkScript>()),
-                            {});
+  BlockPool pool(test::small_blocks(2));
+  auto stream = stream_into(pool, sink_script(0));
   const Failure failure = guarded([&] { (void)read_at(stream.data()); });
 #if defined(__x86_64__)
-  EXPECT_EQ(failure.error, EFAULT);
-  EXPECT_TRUE(contains(failure.message(), "never written"));
+  EXPECT_TRUE(fails(failure, EFAULT, "never written"));
 #else
   EXPECT_EQ(failure.error, 0);
 #endif
 }
 
 TEST(OutputStream, WithoutFinishTheSinkKnows) {
-  BlockPool pool(tiny(2));
-  auto script = std::make_shared<SinkScript>();
-  script->data.resize(4 * kB);
+  BlockPool pool(test::small_blocks(2));
+  auto script = sink_script(4 * kB);
   {
-    OutputStream<char> stream(std::make_unique<MemorySink>(pool, 2, script), {});
+    auto stream = stream_into(pool, script);
     stream.data()[0] = 'a';
   }
   EXPECT_TRUE(script->abandoned);
@@ -499,7 +466,7 @@ TEST(OutputStream, WithoutFinishTheSinkKnows) {
 }
 
 TEST(OutputStream, TheFunctionOfVortexAGetsEveryByteOnce) {
-  BlockPool pool(tiny(2));
+  BlockPool pool(test::small_blocks(2));
   std::vector<std::byte> got;
   got.reserve(10 * kB);
   auto stream =
@@ -516,20 +483,19 @@ TEST(OutputStream, TheFunctionOfVortexAGetsEveryByteOnce) {
 
 TEST(OutputStream, AnExceptionInTheFunctionIsTheStreamsError) {
   if (test::kThreadSanitizer) GTEST_SKIP() << kThrowingAllocates;
-  BlockPool pool(tiny(1));
+  BlockPool pool(test::small_blocks(1));
   auto stream = output_to_callback<char>(
       pool, [](std::span<const std::byte>, std::uint64_t) { throw std::runtime_error("no paper"); },
       {.comeback_blocks = 0});
   stream.data()[0] = 'a';
   EXPECT_TRUE(contains(guarded([&] { stream.data()[kB] = 'b'; }).message(), "no paper"));
-  EXPECT_TRUE(contains(error_of([&] { stream.finish(kB); }), "no paper"));
+  EXPECT_TRUE(contains(message_of_error([&] { stream.finish(kB); }), "no paper"));
 }
 
 TEST(StreamDeathTest, AForkedChildIsToldThatItHasNoStreams) {
   const test::FaultsBy signals(test::signal_engine());
-  BlockPool pool(tiny(2));
-  InputStream<char> stream(std::make_unique<MemorySource>(pool, 2, std::vector<std::byte>(4 * kB)),
-                           {});
+  BlockPool pool(test::small_blocks(2));
+  auto stream = stream_of_bytes(pool, zeros(4 * kB));
   (void)read_at(stream.data());
   // This style forks; the child runs the statement.
   testing::FLAGS_gtest_death_test_style = "fast";
@@ -538,37 +504,30 @@ TEST(StreamDeathTest, AForkedChildIsToldThatItHasNoStreams) {
 }
 
 TEST(Stream, AForkedChildMayUseStreamsOfItsOwnAndEnd) {
-  BlockPoolOptions options = tiny(2);
+  BlockPoolOptions options = test::small_blocks(2);
   // The sanitizer takes the thread that warms the pool, which the child cannot join, for a leak.
   if (test::kThreadSanitizer) options.warming = Warming::kEager;
   auto pool = std::make_unique<BlockPool>(options);
-  auto stream = std::make_unique<InputStream<char>>(
-      std::make_unique<MemorySource>(*pool, 2, std::vector<std::byte>(4 * kB, std::byte{'p'})),
-      InputStreamOptions{});
+  std::unique_ptr<InputStream<char>> stream(
+      new auto(stream_of_bytes(*pool, std::vector<std::byte>(4 * kB, std::byte{'p'}))));
   EXPECT_EQ(read_at(stream->data()), 'p');
   // It does not know that a forked child has no other threads.
   if (test::kThreadSanitizer) pool->wait_until_warm();
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    {
-      BlockPool own_pool(tiny(2));
-      InputStream<char> own(std::make_unique<MemorySource>(
-                                own_pool, 2, std::vector<std::byte>(4 * kB, std::byte{'c'})),
-                            {});
-      for (std::size_t at = 0; at < 4 * kB; at += 1000) {
-        if (read_at(own.data() + at) != 'c') _exit(1);
-      }
-    }
-    stream.reset();
-    pool.reset();
-    _exit(0);
-  }
+  EXPECT_EQ(test::in_child([&] {
+              {
+                BlockPool own_pool(test::small_blocks(2));
+                auto own =
+                    stream_of_bytes(own_pool, std::vector<std::byte>(4 * kB, std::byte{'c'}));
+                for (std::size_t at = 0; at < 4 * kB; at += 1000) {
+                  if (read_at(own.data() + at) != 'c') return 1;
+                }
+              }
+              stream.reset();
+              pool.reset();
+              return 0;
+            }),
+            0);
   for (std::size_t at = 0; at < 4 * kB; at += 1000) EXPECT_EQ(read_at(stream->data() + at), 'p');
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 // Reservations of a terabyte and blocks in use must not make a core dump that never ends.
