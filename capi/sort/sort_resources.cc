@@ -1,11 +1,11 @@
 #include "capi/sort/sort_resources.h"
 
 #include <cerrno>
-#include <cstddef>
 #include <memory>
 #include <string>
 
-#include "capi/stream/file_options.h"
+#include "capi/sort/sort_fields.h"
+#include "capi/stream/stream_fields.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 
@@ -13,55 +13,48 @@ namespace vortex { inline namespace v0 { namespace capi {
 
 namespace {
 
-vtx_sort_phase phase_of(SortPhase phase) noexcept {
-  switch (phase) {
-    case SortPhase::kReading:
-      return VTX_SORT_READING;
-    case SortPhase::kMerging:
-      return VTX_SORT_MERGING;
-    case SortPhase::kWriting:
-      break;
+// A guarded scope of its own, like every callback of the C interface.
+template <typename Call>
+void call_back(const char* what, const Call& call) {
+  int result = 0;
+  guarded([&] { result = call(); }).throw_if_failed();
+  if (result != 0) {
+    throw Error(errno_from(result, ECANCELED),
+                std::string(what) + " returned " + std::to_string(result));
   }
-  return VTX_SORT_WRITING;
 }
 
-// A guarded scope of its own, like every callback of the C interface.
 SortProgressFunction progress_function(vtx_progress_function progress, void* context) {
   return [=](const SortProgress& made) {
-    const vtx_sort_progress shown = {phase_of(made.phase), made.bytes,
-                                     made.phase_bytes.value_or(0)};
-    int result = 0;
-    guarded([&] { result = progress(context, &shown); }).throw_if_failed();
-    if (result != 0) {
-      throw Error(errno_from(result, ECANCELED),
-                  "the progress function returned " + std::to_string(result));
-    }
+    vtx_sort_progress shown;
+    tell_fields(made, shown);
+    call_back("the progress function", [&] { return progress(context, &shown); });
+  };
+}
+
+SortDiskFunction disk_function(vtx_disk_function disk, void* context) {
+  return [=](const std::string& folder) {
+    vtx_disk_options options = {};
+    call_back("the function of the disks", [&] { return disk(context, folder.c_str(), &options); });
+    return open_disk_of(&options);
   };
 }
 
 }  // namespace
 
 SortResources sort_resources_of(const vtx_sort_resources* given) {
-  SortResources resources;
+  auto resources = options_of<SortResources>(given);
   if (given == nullptr) return resources;
-  resources.memory_bytes = given->memory_bytes;
-  expect_array(given->folders, given->folder_count, sizeof(*given->folders), "the folders");
-  for (std::size_t i = 0; i < given->folder_count; ++i) {
-    resources.folders.push_back(required(given->folders[i], "the name of a folder"));
-  }
   if (given->folder_speeds != nullptr) {
     resources.folder_speeds.assign(given->folder_speeds,
                                    given->folder_speeds + given->folder_count);
   }
-  resources.block_bytes = given->block_bytes;
-  resources.caching = caching_of(given->caching);
-  resources.threads = given->threads;
   if (given->progress != nullptr) {
     resources.progress = progress_function(given->progress, given->progress_context);
   }
-  if (given->stop != nullptr) resources.stop = given->stop->source.get_token();
-  if (given->budget != nullptr) resources.budget = given->budget->shared;
-  resources.least_memory_bytes = given->least_memory_bytes;
+  if (given->disk != nullptr) {
+    resources.open_disk = disk_function(given->disk, given->disk_context);
+  }
   return resources;
 }
 

@@ -11,11 +11,15 @@
 #include "vortex/sort_resources.h"
 
 struct vtx_stop : vortex::capi::Handle {
+  void give_to(std::stop_token& option) const noexcept { option = source.get_token(); }
+
   std::stop_source source;
 };
 
 struct vtx_budget : vortex::capi::Handle {
   explicit vtx_budget(std::uint64_t bytes) : shared(vortex::MemoryBudget::make(bytes)) {}
+
+  void give_to(std::shared_ptr<vortex::MemoryBudget>& option) const noexcept { option = shared; }
 
   // Sorts hold it as well, so that the handle may be closed before they end.
   const std::shared_ptr<vortex::MemoryBudget> shared;

@@ -1,17 +1,21 @@
-// The sorter of the C interface.
+// The sorters of the C interface, of records and of lines.
 #include "vortex/sorter.h"
 
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
-#include "capi/sort/record_format.h"
+#include "capi/sort/line_format.h"
+#include "capi/sort/record_sort.h"
+#include "capi/sort/sort_fields.h"
 #include "capi/sort/sort_resources.h"
-#include "capi/stream/input.h"
+#include "capi/stream/input_output.h"
 #include "vortex/c.h"
 #include "vortex/guarded.h"
+#include "vortex/line_sort.h"
 
 struct vtx_sorter : vortex::capi::Handle {
   vtx_sorter(const vortex::SortResources& resources, const vortex::RecordFormat& format)
@@ -31,11 +35,18 @@ struct vtx_sorter : vortex::capi::Handle {
   std::vector<std::byte> record_;
 };
 
-using vortex::capi::answer;
+struct vtx_line_sorter : vortex::capi::Handle {
+  vtx_line_sorter(const vtx_line_format* format, const vtx_sort_resources* resources)
+      : sorter(vortex::capi::line_order_of(format, false),
+               vortex::capi::sort_resources_of(resources)) {}
+
+  vortex::LineSorter sorter;
+};
+
+using namespace vortex::capi;
 
 int vtx_sorter_create(const vtx_record_format* format, const vtx_sort_resources* resources,
                       vtx_sorter** sorter) {
-  using namespace vortex::capi;
   return answer_with(sorter, [&] {
     return std::make_unique<vtx_sorter>(sort_resources_of(resources), record_format_of(format));
   });
@@ -43,8 +54,7 @@ int vtx_sorter_create(const vtx_record_format* format, const vtx_sort_resources*
 
 int vtx_sorter_push(vtx_sorter* sorter, const void* records, size_t count) {
   return answer(*sorter, [&] {
-    vortex::capi::expect_array(records, count, sorter->sorter.record_bytes(),
-                               "the records to push");
+    expect_array(records, count, sorter->sorter.record_bytes(), "the records to push");
     const auto* const first = static_cast<const std::byte*>(records);
     if (count == 1) return sorter->push_one(first);
     sorter->sorter.push(first, count);
@@ -53,12 +63,53 @@ int vtx_sorter_push(vtx_sorter* sorter, const void* records, size_t count) {
 
 uint64_t vtx_sorter_size(const vtx_sorter* sorter) { return sorter->sorter.size(); }
 
+int vtx_sorter_statistics(const vtx_sorter* sorter, vtx_run_counts* counts) {
+  return answer(*sorter, [&] {
+    expect_place(counts);
+    tell_fields(sorter->sorter.counts(), *counts);
+  });
+}
+
 int vtx_sorter_sort(vtx_sorter* sorter, vtx_input** sorted) {
   return answer(*sorter, [&] {
-    vortex::capi::expect_place(sorted);
+    expect_place(sorted);
     sorter->sorter.sort();
     *sorted = &sorter->sorted.emplace(sorter->sorter.stream());
   });
 }
 
 void vtx_sorter_close(vtx_sorter* sorter) { delete sorter; }
+
+int vtx_line_sorter_create(const vtx_line_format* format, const vtx_sort_resources* resources,
+                           vtx_line_sorter** sorter) {
+  return answer_with(sorter, [&] { return std::make_unique<vtx_line_sorter>(format, resources); });
+}
+
+int vtx_line_sorter_push(vtx_line_sorter* sorter, const char* text, size_t bytes) {
+  return answer(*sorter, [&] {
+    expect_array(text, bytes, 1, "the bytes of a line");
+    sorter->sorter.push({text, bytes});
+  });
+}
+
+uint64_t vtx_line_sorter_size(const vtx_line_sorter* sorter) { return sorter->sorter.records(); }
+
+int vtx_line_sorter_next(vtx_line_sorter* sorter, const char** text, size_t* bytes) {
+  return answer(*sorter, [&] {
+    expect_place(text);
+    expect_place(bytes);
+    std::string_view line;
+    const bool more = sorter->sorter.next(line);
+    *text = more ? line.data() : nullptr;
+    *bytes = more ? line.size() : 0;
+  });
+}
+
+int vtx_line_sorter_statistics(const vtx_line_sorter* sorter, vtx_run_counts* counts) {
+  return answer(*sorter, [&] {
+    expect_place(counts);
+    tell_fields(sorter->sorter.counts(), *counts);
+  });
+}
+
+void vtx_line_sorter_close(vtx_line_sorter* sorter) { delete sorter; }

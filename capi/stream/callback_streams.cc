@@ -7,8 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "capi/stream/input.h"
-#include "capi/stream/output.h"
+#include "capi/stream/input_output.h"
 #include "capi/stream/pool.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -46,16 +45,14 @@ DrainFunction drain_function(vtx_drain_function drain, void* context) {
 template <typename Options>
 struct StreamSetup {
   explicit StreamSetup(const vtx_stream_options* given)
-      : wanted(given != nullptr ? *given : vtx_stream_options{}) {
-    if (wanted.name != nullptr) options.name = wanted.name;
-    set_unless_zero(options.comeback_blocks, wanted.comeback_blocks);
-    pool = pool_or_own(wanted.pool, detail::saturating_sum(options.comeback_blocks, 1),
-                       wanted.block_bytes);
-  }
+      : wanted(given != nullptr ? *given : vtx_stream_options{}),
+        options(options_of<Options>(given)),
+        pool(pool_or_own(wanted.pool, detail::saturating_sum(options.comeback_blocks, 1),
+                         wanted.block_bytes)) {}
 
   const vtx_stream_options wanted;
-  Options options;
-  std::shared_ptr<BlockPool> pool;
+  const Options options;
+  const std::shared_ptr<BlockPool> pool;
 };
 
 // The members of CallbackInput that must be there before its base.

@@ -122,10 +122,4 @@ inline void expect_array(const void* array, std::size_t count, std::size_t eleme
   }
 }
 
-// A field of options: 0 is the default.
-template <typename T, typename U>
-void set_unless_zero(T& option, U value) noexcept {
-  if (value != 0) option = static_cast<T>(value);
-}
-
 }}}  // namespace vortex::v0::capi

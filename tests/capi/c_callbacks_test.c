@@ -19,7 +19,7 @@ static int64_t fill_squares(void* context, void* block, size_t bytes, uint64_t o
 
 static void an_endless_array(void) {
   vtx_pool* pool = NULL;
-  CHECK(vtx_pool_create(4 * kBlock, kBlock, &pool) == 0);
+  CHECK(make_pool(4 * kBlock, kBlock, &pool) == 0);
   const vtx_stream_options options = {.name = "squares", .pool = pool, .comeback_blocks = 2};
   uint64_t count = 0;
   vtx_input* in = NULL;

@@ -22,7 +22,7 @@ static void numbers_and_texts(void) {
   CHECK(vtx_input_from_callback(NULL, NULL, NULL, &in) == -EINVAL);
   CHECK(vtx_output_to_callback(NULL, NULL, NULL, &out) == -EINVAL);
   vtx_pool* pool = NULL;
-  CHECK(vtx_pool_create(1 << 20, 12345, &pool) == -EINVAL && pool == NULL);
+  CHECK(make_pool(1 << 20, 12345, &pool) == -EINVAL && pool == NULL);
   CHECK_TEXT(vtx_strerror(NULL), "from 16 KiB to 64 MiB");
 }
 
@@ -55,7 +55,7 @@ static void threads(void) {
 // Memory that the system refuses is -ENOMEM, in the C++ library's own errors and in operator new.
 static void refused_memory(void) {
   vtx_pool* pool = NULL;
-  CHECK(vtx_pool_create((size_t)1 << 60, 0, &pool) == -ENOMEM);
+  CHECK(make_pool((size_t)1 << 60, 0, &pool) == -ENOMEM);
   CHECK(strlen(vtx_strerror(NULL)) > 0);
 #ifdef SANITIZED
   puts("a sanitizer ends the process where memory is refused: that is not tried");

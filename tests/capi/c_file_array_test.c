@@ -58,6 +58,13 @@ int main(void) {
   CHECK(vtx_array_flush(array, 3 * kBlock, UINT64_MAX, 0) == 0);  // all that follows
   CHECK(vtx_array_prefault(array, 3 * kBlock, SIZE_MAX, 0) == -ERANGE);
   CHECK(vtx_array_failure(array) == 0);
+  vtx_stream_counts counts;
+  CHECK(vtx_array_statistics(array, &counts) == 0 && counts.disk_count == 1);
+  CHECK(counts.faults > 40 && counts.written.bytes >= kNumbers * 8 && counts.read.bytes > 0);
+  CHECK(counts.disks[0].written_bytes == counts.written.bytes);
+  CHECK(vtx_array_statistics(array, NULL) == -EINVAL);
+  CHECK(vtx_array_allocate(array, kNumbers * 8) == 0 && vtx_array_length(array) == kNumbers * 8);
+  CHECK(vtx_array_allocate(array, UINT64_MAX - 1) == -EFBIG);
   vtx_array_close(array);  // writes what was changed
   expect_file("numbers", kNumbers);
 

@@ -79,6 +79,14 @@ static void sort_two_files(void) {
   CHECK(report.runs > 1 && report.merges >= 1 && report.passes >= 1);
   CHECK(report.run_bytes >= kNumbers * 8 && report.read_bytes >= kNumbers * 16);
   CHECK(report.seconds > 0 && report.cpu_seconds > 0);
+  CHECK(report.input_bytes == kNumbers * 8 && report.output_bytes == kNumbers * 8);
+  CHECK(report.folder_count == 1 && report.folder_bytes[0] == report.run_bytes);
+  CHECK(report.least_io_bytes == kNumbers * 32);
+  CHECK(report.run_formation_seconds > 0 && report.merge_seconds > 0);
+  const vtx_sort_overlap* const reading = &report.overlap[VTX_SORT_READING];
+  CHECK(reading->seconds > 0 && reading->threads > 0 && reading->sum_of_threads > 0);
+  CHECK(reading->both <= reading->disks && reading->disks <= reading->sum_of_disks + 1e-9);
+  CHECK(report.overlap[VTX_SORT_WRITING].seconds > 0);
   CHECK(seen.calls >= 2 && (seen.phases & 1 << VTX_SORT_READING) &&
         (seen.phases & 1 << VTX_SORT_WRITING));
 }
@@ -113,6 +121,59 @@ static void ended(int result, int by_stop, int expected) {
   expect_sorted("few", 256, 255 * 128, 1);
 }
 
+// The folders and the names that a function of disks was asked for.
+typedef struct {
+  int result;
+  int backend;
+  char folders[8];  // the first bytes
+  size_t count;
+} Disks;
+static int disk_of(void* context, const char* folder, vtx_disk_options* options) {
+  Disks* const disks = context;
+  if (disks->count < sizeof disks->folders) disks->folders[disks->count++] = folder[0];
+  options->backend = disks->backend;
+  options->depth = 2;
+  return disks->result;
+}
+
+// Every choice that a sort has, and a trace and a plan of it.
+static void choices(void) {
+  const char* const inputs[] = {"first"};
+  const vtx_file_sort files = {
+      .inputs = inputs, .input_count = 1, .output = "chosen", .trace = "trace"};
+  Disks disks = {.backend = VTX_DISK_THREADS};
+  Watch seen = {0};
+  const double speeds[] = {3};
+  vtx_sort_resources resources = little_memory(&seen);
+  resources.folder_speeds = speeds;
+  resources.request_cost_bytes = 1;
+  resources.seed = 7;
+  resources.prefetch = VTX_PREFETCH_NAIVE;
+  resources.compression = VTX_COMPRESSION_NEVER;
+  resources.in_place = VTX_IN_PLACE_ALWAYS;
+  resources.no_sync = 1;
+  resources.disk = disk_of;
+  resources.disk_context = &disks;
+  const char* text = NULL;
+  CHECK(vtx_plan_files(&files, &numbers_format, &resources, &text) == 0);
+  CHECK_TEXT(text, "naive");
+  CHECK(access("chosen", F_OK) != 0);
+  CHECK(vtx_sort_files(&files, &numbers_format, &resources, NULL) == 0);
+  CHECK(memchr(disks.folders, '.', disks.count) != NULL);
+  CHECK(memchr(disks.folders, '\0', disks.count) != NULL);
+  CHECK(access("chosen", F_OK) == 0 && unlink("chosen") == 0);
+  CHECK(access("trace", F_OK) == 0 && unlink("trace") == 0);
+  disks.result = -EMFILE;
+  CHECK(vtx_sort_files(&files, &numbers_format, &resources, NULL) == -EMFILE);
+  disks = (Disks){.backend = VTX_DISK_THREADS + 1};
+  CHECK(vtx_sort_files(&files, &numbers_format, &resources, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "no backend of disks 3");
+  CHECK(vtx_plan_files(&files, NULL, &resources, &text) == -EINVAL);
+  CHECK(vtx_plan_files(&files, &numbers_format, &resources, NULL) == -EINVAL);
+  CHECK(access("chosen", F_OK) != 0);
+  unlink("trace");  // one that fails leaves it, too
+}
+
 static void wrong_options(void) {
   const char* const inputs[] = {"first"};
   vtx_file_sort files = {.inputs = inputs, .input_count = 1};
@@ -127,52 +188,6 @@ static void wrong_options(void) {
   resources = (vtx_sort_resources){.caching = 7};
   CHECK(vtx_sort_files(&files, &numbers_format, &resources, NULL) == -EINVAL);
   CHECK(access("none", F_OK) != 0);
-}
-
-static void put(const char* path, const char* text, size_t bytes) {
-  FILE* const file = fopen(path, "wb");
-  CHECK(file != NULL && fwrite(text, 1, bytes, file) == bytes && fclose(file) == 0);
-}
-
-// Sorts one file, and compares the output, which goes away.
-static void expect_lines(const char* input, const vtx_line_format* format, int unique,
-                         const char* expected, size_t bytes) {
-  const char* const inputs[] = {input};
-  const vtx_file_sort files = {
-      .inputs = inputs, .input_count = 1, .output = "ordered", .unique = unique};
-  CHECK(vtx_sort_lines(&files, format, NULL, NULL) == 0);
-  char text[100];
-  FILE* const file = fopen("ordered", "rb");
-  CHECK(file != NULL && fread(text, 1, sizeof text, file) == bytes && fclose(file) == 0);
-  CHECK(memcmp(text, expected, bytes) == 0);
-  CHECK(unlink("ordered") == 0);
-}
-#define EXPECT_LINES(input, format, unique, expected) \
-  expect_lines(input, format, unique, expected, sizeof(expected) - 1)
-#define PUT(path, text) put(path, text, sizeof(text) - 1)
-
-static void orders_of_lines(void) {
-  PUT("lines", "name,99\nb,10\na,9\nc,9\n");
-  EXPECT_LINES("lines", NULL, 0, "a,9\nb,10\nc,9\nname,99\n");
-  const char* const numbers[] = {"2,2n"};
-  vtx_line_format format = {.keys = numbers, .key_count = 1, .separator = ",", .header_lines = 1};
-  EXPECT_LINES("lines", &format, 0, "name,99\na,9\nc,9\nb,10\n");
-  EXPECT_LINES("lines", &format, 1, "name,99\na,9\nb,10\n");
-  format = (vtx_line_format){.letters = "r", .locale = "C"};
-  EXPECT_LINES("lines", &format, 0, "name,99\nc,9\nb,10\na,9\n");
-  PUT("lines", "b 1\na 1\n");
-  format = (vtx_line_format){.keys = numbers, .key_count = 1, .stable = 1};
-  EXPECT_LINES("lines", &format, 0, "b 1\na 1\n");
-  PUT("lines", "b\n\0a\n\0");
-  format = (vtx_line_format){.zero_terminated = 1};
-  EXPECT_LINES("lines", &format, 0, "a\n\0b\n\0");
-  PUT("lines", "\"b\n\",2\na,10\n");
-  const char* const column[] = {"2n"};
-  format = (vtx_line_format){.keys = column, .key_count = 1, .csv = 1};
-  EXPECT_LINES("lines", &format, 0, "\"b\n\",2\na,10\n");
-  PUT("lines", "b;2\na;10\n");
-  format.separator = ";";
-  EXPECT_LINES("lines", &format, 0, "b;2\na;10\n");
 }
 
 // Lines that do not fit in the memory.
@@ -205,31 +220,6 @@ static void sort_many_lines(void) {
   CHECK(sum == 0 && fgetc(sorted) == EOF && fclose(sorted) == 0);
 }
 
-static void wrong_options_of_lines(void) {
-  const char* const inputs[] = {"lines"};
-  vtx_file_sort files = {.inputs = inputs, .input_count = 1};
-  CHECK(vtx_sort_lines(NULL, NULL, NULL, NULL) == -EINVAL);
-  CHECK(vtx_sort_lines(&files, NULL, NULL, NULL) == -EINVAL);
-  CHECK_TEXT(vtx_strerror(NULL), "output is NULL");
-  files.output = "none";
-  const char* const keys[] = {"0", NULL};
-  vtx_line_format format = {.keys = keys, .key_count = 1};
-  CHECK(vtx_sort_lines(&files, &format, NULL, NULL) == -EINVAL);
-  format.keys = keys + 1;
-  CHECK(vtx_sort_lines(&files, &format, NULL, NULL) == -EINVAL);
-  CHECK_TEXT(vtx_strerror(NULL), "a key is NULL");
-  format = (vtx_line_format){.separator = ",,"};
-  CHECK(vtx_sort_lines(&files, &format, NULL, NULL) == -EINVAL);
-  CHECK_TEXT(vtx_strerror(NULL), "',,'");
-  format = (vtx_line_format){.locale = "no such place"};
-  CHECK(vtx_sort_lines(&files, &format, NULL, NULL) == -ENOENT);
-  const char* const missing[] = {"not there"};
-  files.inputs = missing;
-  CHECK(vtx_sort_lines(&files, NULL, NULL, NULL) == -ENOENT);
-  CHECK_TEXT(vtx_strerror(NULL), "'not there'");
-  CHECK(access("none", F_OK) != 0);
-}
-
 int main(void) {
   seed_random();
   enter_folder();
@@ -239,10 +229,9 @@ int main(void) {
   ended(1, 0, -ECANCELED);
   ended(INT_MIN, 0, -ECANCELED);
   ended(0, 1, -ECANCELED);
+  choices();
   wrong_options();
-  orders_of_lines();
   sort_many_lines();
-  wrong_options_of_lines();
   CHECK(unlink("lines") == 0);
   CHECK(unlink("first") == 0 && unlink("second") == 0 && unlink("sorted") == 0);
   CHECK(unlink("few") == 0);

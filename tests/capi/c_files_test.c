@@ -118,7 +118,7 @@ static void unfinished_and_existing(const char* path) {
 // One pool for both streams; its handle goes first.
 static void copy_within_a_pool(const char* from, const char* to) {
   vtx_pool* pool = NULL;
-  CHECK(vtx_pool_create(160 * kBlock, kBlock, &pool) == 0);
+  CHECK(make_pool(160 * kBlock, kBlock, &pool) == 0);
   CHECK(vtx_pool_block_bytes(pool) == kBlock);
   vtx_file_options reading = {0};
   reading.pool = pool;

@@ -203,6 +203,24 @@ static void cancel(void) {
   vtx_input_close(all.in);
 }
 
+// Of the process: counted, given back, and received again.
+static void the_handler_of_the_process(void) {
+  vtx_fault_counts before, after;
+  CHECK(vtx_fault_statistics(&before) == 0 && before.served > 0 && before.failed > 0);
+  Script script = {3, NULL};
+  Walk all = {stream_of(&script, "counted"), 0};
+  CHECK(vtx_release_faults() == -EBUSY && strlen(vtx_strerror(NULL)) > 0);
+  CHECK(vtx_guarded(walk, &all) == -EDOM);
+  CHECK(vtx_fault_statistics(&after) == 0);
+  CHECK(after.served == before.served + 3 && after.failed == before.failed + 1);
+  vtx_input_close(all.in);
+  CHECK(vtx_release_faults() == 0);
+  without_an_error();
+  vtx_memory_counts memory;
+  CHECK(vtx_process_memory(&memory) == 0 && memory.page_table_bytes > 0);
+  CHECK(memory.resident_bytes > 0 && memory.peak_resident_bytes >= memory.resident_bytes);
+}
+
 int main(void) {
   without_an_error();
   the_error_comes_back();
@@ -214,5 +232,6 @@ int main(void) {
   a_sorter_returns_the_error(kBlock / 8);
   how_far_it_can_be_read();
   cancel();
+  the_handler_of_the_process();
   return 0;
 }

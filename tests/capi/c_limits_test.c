@@ -103,6 +103,102 @@ static int use_pipe_options(const void* options) {
   return error;
 }
 
+static int use_pool_options(const void* given) {
+  vtx_pool_options options = *(const vtx_pool_options*)given;
+  if (options.pool_bytes == 0) options.pool_bytes = 1 << 20;
+  if (options.block_bytes == 0) options.block_bytes = kBlock;
+  vtx_pool* pool = NULL;
+  const int error = vtx_pool_create(&options, &pool);
+  if (error == 0) CHECK(vtx_pool_wait_until_warm(pool) == 0);
+  vtx_pool_close(pool);
+  return error;
+}
+
+static int use_disk_options(const void* options) {
+  vtx_disk* disk = NULL;
+  const int error = vtx_disk_open(options, &disk);
+  vtx_disk_close(disk);
+  return error;
+}
+
+static int use_disk_speed_options(const void* given) {
+  vtx_disk_speed_options options = *(const vtx_disk_speed_options*)given;
+  if (options.bytes == 0) options.bytes = 64 << 10;
+  if (options.most_ns == 0) options.most_ns = 1000000;
+  if (options.request_bytes == 0) options.request_bytes = 4096;
+  if (options.depth == 0) options.depth = 1;
+  vtx_disk* disk = NULL;
+  vtx_disk_speed speed;
+  CHECK(vtx_disk_open(NULL, &disk) == 0);
+  const int error = vtx_measure_disk_speed(disk, ".", &options, &speed);
+  vtx_disk_close(disk);
+  return error;
+}
+
+static int use_striped_options(const void* given) {
+  vtx_striped_options options = *(const vtx_striped_options*)given;
+  const double weights[] = {1};
+  if (options.weight_count != 0) options.weights = weights;
+  const vtx_part part = {"made", NULL};
+  vtx_striped* striped = NULL;
+  vtx_output* out = NULL;
+  int error = vtx_striped_create(&part, 1, &options, &striped);
+  if (error == 0) error = vtx_striped_write(striped, NULL, &out);
+  if (error == 0) error = put_first(vtx_output_data(out));
+  if (error == 0) error = vtx_output_finish(out, 1);
+  vtx_output_close(out);
+  vtx_striped_close(striped);
+  return error;
+}
+
+static int serve(void* context, vtx_stream* stream, int access, uint64_t offset) {
+  (void)context;
+  (void)access;
+  uint32_t block = 0;
+  const int error = vtx_stream_take(stream, &block);
+  return error != 0 ? error : vtx_stream_place(stream, block, offset);
+}
+
+static int use_own_stream_options(const void* given) {
+  vtx_own_stream_options options = *(const vtx_own_stream_options*)given;
+  if (options.block_bytes == 0) options.block_bytes = kBlock;
+  vtx_stream* stream = NULL;
+  int error = vtx_stream_create(serve, NULL, &options, &stream);
+  if (error == 0) error = put_first(vtx_stream_data(stream));
+  vtx_stream_close(stream);
+  return error;
+}
+
+// Blocks of a pool of their own.
+static vtx_blocks* some_blocks(size_t count) {
+  vtx_pool* pool = NULL;
+  vtx_blocks* blocks = NULL;
+  CHECK(make_pool(count * kBlock, kBlock, &pool) == 0);
+  CHECK(vtx_blocks_create(pool, count, &blocks) == 0);
+  vtx_pool_close(pool);
+  return blocks;
+}
+
+static int use_vanishing_options(const void* options) {
+  vtx_blocks* const blocks = some_blocks(4);
+  vtx_vanishing* array = NULL;
+  vtx_bucket* bucket = NULL;
+  int error = vtx_vanishing_create(blocks, 8, 100, options, &array);
+  if (error == 0) error = put_first(vtx_vanishing_data(array));
+  if (error == 0) error = vtx_bucket_create(blocks, options, &bucket);
+  if (error == 0) error = put_first(vtx_bucket_data(bucket));
+  vtx_bucket_close(bucket);
+  vtx_vanishing_close(array);
+  vtx_blocks_close(blocks);
+  return error;
+}
+
+static int use_line(const void* given) {
+  vtx_line line = *(const vtx_line*)given;
+  line.text = "a";
+  return vtx_sort_lines_in_memory(&line, 1, NULL, 1, NULL);
+}
+
 static int use_sort_options(const void* options) {
   uint64_t few[] = {3, 1, 2};
   const int error = vtx_sort_u64(few, 3, options);
@@ -197,6 +293,39 @@ typedef struct {
   }
 
 static const Number kNumbers[] = {
+    NUMBER(vtx_pool_options, pool_bytes, kRefused, use_pool_options),
+    NUMBER(vtx_pool_options, block_bytes, kInvalid, use_pool_options),
+    NUMBER(vtx_pool_options, most_placed, kServed, use_pool_options),
+    NUMBER(vtx_disk_options, depth, kInvalid, use_disk_options),
+    NUMBER(vtx_disk_speed_options, bytes, kInvalid | kRefused, use_disk_speed_options),
+    NUMBER(vtx_disk_speed_options, most_ns, kServed, use_disk_speed_options),
+    NUMBER(vtx_disk_speed_options, request_bytes, kInvalid, use_disk_speed_options),
+    NUMBER(vtx_disk_speed_options, depth, kInvalid, use_disk_speed_options),
+    NUMBER(vtx_file_options, request_bytes, kServed | kInvalid, use_file_options),
+    NUMBER(vtx_file_options, unknown_length_bytes, kServed, use_file_options),
+    NUMBER(vtx_new_file_options, request_bytes, kServed | kInvalid, use_new_file_options),
+    NUMBER(vtx_new_file_options, least_reserve_bytes, kServed, use_new_file_options),
+    NUMBER(vtx_array_options, request_bytes, kServed | kInvalid, use_array_options),
+    NUMBER(vtx_stream_options, stale_blocks, kServed | kInvalid, use_stream_options),
+    NUMBER(vtx_stream_options, reserve_bytes, kServed | kInvalid, use_stream_options),
+    NUMBER(vtx_stream_options, least_reserve_bytes, kServed, use_stream_options),
+    NUMBER(vtx_pipe_options, stale_blocks, kRefused, use_pipe_options),
+    NUMBER(vtx_pipe_options, reserve_bytes, kServed, use_pipe_options),
+    NUMBER(vtx_striped_options, weight_count, kInvalid, use_striped_options),
+    NUMBER(vtx_striped_options, seed, kServed, use_striped_options),
+    NUMBER(vtx_striped_options, sequence, kServed, use_striped_options),
+    NUMBER(vtx_striped_options, unit_bytes, kInvalid, use_striped_options),
+    NUMBER(vtx_striped_options, most_bytes, kInvalid, use_striped_options),
+    NUMBER(vtx_own_stream_options, block_bytes, kInvalid, use_own_stream_options),
+    NUMBER(vtx_own_stream_options, blocks, kInvalid | kRefused, use_own_stream_options),
+    NUMBER(vtx_own_stream_options, reserve_bytes, kInvalid, use_own_stream_options),
+    NUMBER(vtx_own_stream_options, least_reserve_bytes, kServed, use_own_stream_options),
+    NUMBER(vtx_vanishing_options, comeback_blocks, kServed | kInvalid, use_vanishing_options),
+    NUMBER(vtx_vanishing_options, reserve_bytes, kInvalid, use_vanishing_options),
+    NUMBER(vtx_line, bytes, kInvalid, use_line),
+    NUMBER(vtx_file_sort, most_pipe_bytes, kServed | kInvalid, use_file_sort),
+    NUMBER(vtx_sort_resources, request_cost_bytes, kServed | kInvalid, use_resources),
+    NUMBER(vtx_sort_resources, seed, kServed, use_resources),
     NUMBER(vtx_file_options, memory_bytes, kServed | kRefused, use_file_options),
     NUMBER(vtx_file_options, block_bytes, kInvalid, use_file_options),
     NUMBER(vtx_file_options, comeback_blocks, kInvalid, use_file_options),
@@ -240,6 +369,26 @@ static const Number kNumbers[] = {
     NUMBER(vtx_sort_resources, threads, kInvalid, use_resources),
     NUMBER(vtx_sort_resources, least_memory_bytes, kInvalid, use_resources),
     // Flags and choices.
+    NUMBER(vtx_pool_options, warming, kInvalid, use_pool_options),
+    NUMBER(vtx_pool_options, kind, kInvalid, use_pool_options),
+    NUMBER(vtx_pool_options, no_huge_pages, kServed, use_pool_options),
+    NUMBER(vtx_pool_options, in_core_dumps, kServed, use_pool_options),
+    NUMBER(vtx_pool_options, checked_homes, kServed, use_pool_options),
+    NUMBER(vtx_disk_options, backend, kInvalid, use_disk_options),
+    NUMBER(vtx_stream_options, unspecified_gaps, kServed, use_stream_options),
+    NUMBER(vtx_pipe_options, pool_kind, kInvalid, use_pipe_options),
+    NUMBER(vtx_pipe_options, exact, kServed, use_pipe_options),
+    NUMBER(vtx_striped_options, strategy, kInvalid, use_striped_options),
+    NUMBER(vtx_striped_options, caching, kInvalid, use_striped_options),
+    NUMBER(vtx_striped_options, keep_existing, kServed | kRefused, use_striped_options),
+    NUMBER(vtx_sort_resources, prefetch, kInvalid, use_resources),
+    NUMBER(vtx_sort_resources, backend, kInvalid, use_resources),
+    NUMBER(vtx_sort_resources, compression, kInvalid, use_resources),
+    NUMBER(vtx_sort_resources, in_place, kInvalid, use_resources),
+    NUMBER(vtx_sort_resources, no_sync, kServed, use_resources),
+    NUMBER(vtx_line_format, refuse_quotes, kServed, use_line_format),
+    NUMBER(vtx_line_format, length_prefixed, kServed | kInvalid, use_line_format),
+    NUMBER(vtx_line_format, unique, kServed, use_line_format),
     NUMBER(vtx_file_options, forward, kServed, use_file_options),
     NUMBER(vtx_file_options, caching, kInvalid, use_file_options),
     NUMBER(vtx_new_file_options, caching, kInvalid, use_new_file_options),
@@ -307,9 +456,9 @@ static const uint64_t kExtremes[] = {0, 1, UINT64_MAX - 1, UINT64_MAX};
 static void numbers_of_pools_and_budgets(void) {
   FOR_EXTREMES(n) {
     vtx_pool* pool = NULL;
-    int error = vtx_pool_create(n, kBlock, &pool);
+    int error = make_pool(n, kBlock, &pool);
     CHECK_EXTREME(n, error == -ENOMEM);
-    error = vtx_pool_create(1 << 20, n, &pool);
+    error = make_pool(1 << 20, n, &pool);
     CHECK_EXTREME(n, error == -EINVAL);
     if (error == 0) CHECK(vtx_pool_block_bytes(pool) >= kBlock);
     if (error == 0) vtx_pool_close(pool);
@@ -317,7 +466,18 @@ static void numbers_of_pools_and_budgets(void) {
     CHECK(vtx_budget_create(n, &budget) == 0 && vtx_budget_free_bytes(budget) == n);
     vtx_budget_close(budget);
   }
-  CHECK(vtx_pool_create(1 << 20, 0, NULL) == -EINVAL);
+  CHECK(vtx_pool_create(NULL, NULL) == -EINVAL);
+  vtx_pool* pool = NULL;
+  CHECK(vtx_pool_create(NULL, &pool) == -EINVAL);
+  CHECK(make_pool(4 * kBlock, kBlock, &pool) == 0 && vtx_pool_wait_until_warm(pool) == 0);
+  size_t retired = 7;
+  CHECK(vtx_pool_retire(pool, 0, &retired) == 0 && retired == 0);
+  CHECK(vtx_pool_retire(pool, SIZE_MAX, &retired) == 0 && retired <= 4);
+  CHECK(vtx_pool_retire(pool, 1, NULL) == -EINVAL);
+  CHECK(vtx_pool_statistics(pool, NULL) == -EINVAL);
+  vtx_pool_close(pool);
+  CHECK(vtx_disk_open(NULL, NULL) == -EINVAL);
+  CHECK(vtx_fault_statistics(NULL) == -EINVAL && vtx_process_memory(NULL) == -EINVAL);
   CHECK(vtx_receive_faults(INT32_MAX) == -EINVAL);
   CHECK(vtx_receive_faults(INT32_MIN) == -EINVAL);
   CHECK(vtx_budget_create(1, NULL) == -EINVAL);
@@ -392,9 +552,121 @@ static void numbers_of_arrays(void) {
     CHECK(vtx_array_length(array) == kWords * 8);
   }
   CHECK(vtx_array_failure(array) == 0);
+  CHECK(vtx_array_allocate(array, 0) == 0 && vtx_array_allocate(array, UINT64_MAX) == -EFBIG);
   vtx_array_cancel(array, INT32_MIN, NULL);
   CHECK(vtx_array_failure(array) == -ECANCELED);
   vtx_array_close(array);
+}
+
+static void numbers_of_striped_files(void) {
+  const vtx_part part = {"made", NULL};
+  const double speed = 1;
+  double weight = 0;
+  FOR_EXTREMES(n) {
+    vtx_striped* striped = NULL;
+    CHECK_EXTREME(n, vtx_striped_create(&part, n, NULL, &striped) == -EINVAL);
+    CHECK(vtx_striped_create(NULL, n, NULL, &striped) == -EINVAL);
+    CHECK_EXTREME(n, vtx_striped_open(&part, n, NULL, 1, &striped) == -EINVAL);
+    CHECK_EXTREME(n, vtx_striped_open(&part, 1, NULL, n, &striped) < 0);
+    CHECK_EXTREME(n, vtx_stripe_weights(&speed, &n, n, 1, &weight) == -EINVAL);
+    const int error = vtx_stripe_weights(&speed, &n, 1, n, &weight);
+    CHECK_EXTREME(n, error == 0);
+    CHECK(vtx_stripe_weights(NULL, &n, 1, 1, &weight) == -EINVAL);
+    CHECK(vtx_stripe_weights(&speed, NULL, 1, 1, &weight) == -EINVAL);
+    CHECK(vtx_stripe_weights(&speed, &n, 1, 1, NULL) == -EINVAL);
+  }
+  vtx_striped* striped = NULL;
+  CHECK(vtx_striped_create(&part, 1, NULL, NULL) == -EINVAL);
+  CHECK(vtx_striped_create(&part, 1, NULL, &striped) == 0);
+  uint64_t units = 0;
+  int left_out = 0;
+  CHECK(vtx_striped_part(striped, SIZE_MAX, &units, &left_out) == -ERANGE);
+  CHECK(vtx_striped_part(striped, 0, NULL, &left_out) == -EINVAL);
+  CHECK(vtx_striped_part(striped, 0, &units, NULL) == -EINVAL);
+  CHECK(vtx_striped_write(striped, NULL, NULL) == -EINVAL);
+  CHECK(vtx_striped_read(striped, NULL, NULL) == -EINVAL);
+  vtx_striped_close(striped);
+}
+
+// Blocks are given to functions alone: c_own_stream_test has the errors of those calls.
+static void numbers_of_own_streams(void) {
+  vtx_stream* stream = NULL;
+  CHECK(vtx_stream_create(serve, NULL, NULL, NULL) == -EINVAL);
+  CHECK(vtx_stream_create(serve, NULL, NULL, &stream) == 0);
+  CHECK(vtx_stream_place(stream, 0, UINT64_MAX) == -EINVAL);
+  CHECK(vtx_stream_place(stream, UINT32_MAX, 0) == -EINVAL);
+  vtx_stream_cancel(stream, INT32_MIN, NULL);
+  CHECK(vtx_stream_failure(stream) == -ECANCELED);
+  vtx_stream_close(stream);
+}
+
+static int no_bucket(void* context, const void* records, size_t count, uint32_t* buckets) {
+  (void)context;
+  (void)records;
+  memset(buckets, 0xff, count * sizeof *buckets);
+  return 0;
+}
+
+static void numbers_of_vanishing_arrays(void) {
+  vtx_blocks* const blocks = some_blocks(8);
+  vtx_vanishing* array = NULL;
+  vtx_bucket* buckets[2] = {NULL, NULL};
+  CHECK(vtx_blocks_create(NULL, 1, NULL) == -EINVAL);
+  CHECK(vtx_vanishing_create(blocks, 8, 1, NULL, NULL) == -EINVAL);
+  CHECK(vtx_vanishing_create(NULL, 8, 1, NULL, &array) == -EINVAL);
+  CHECK(vtx_bucket_create(blocks, NULL, NULL) == -EINVAL);
+  CHECK(vtx_bucket_create(NULL, NULL, &buckets[0]) == -EINVAL);
+  FOR_EXTREMES(n) {
+    CHECK(n == 1 || vtx_vanishing_create(blocks, n, 1, NULL, &array) == -EINVAL);
+    CHECK_EXTREME(n, vtx_vanishing_create(blocks, 8, n, NULL, &array) == -EINVAL);
+  }
+  CHECK(vtx_vanishing_create(blocks, 8, 1, NULL, &array) == 0);
+  for (int i = 0; i < 2; ++i) CHECK(vtx_bucket_create(blocks, NULL, &buckets[i]) == 0);
+  FOR_EXTREMES(n) {
+    const int error = n <= 1 ? 0 : -EINVAL;
+    CHECK(vtx_vanishing_resize(array, n) == error);
+    CHECK(vtx_vanishing_load(array, NULL, n) == (n == 0 ? 0 : -EINVAL));
+    CHECK(vtx_vanishing_load(array, &n, n) == error);
+    CHECK(vtx_vanishing_sort(array, (int)n, NULL, NULL) == -EINVAL);
+    CHECK_EXTREME(n, vtx_bucket_give_back(buckets[0], 0, n) == -ERANGE);
+    CHECK_EXTREME(n, vtx_bucket_give_back(buckets[0], n, n) == -ERANGE);
+    CHECK(vtx_partition(array, buckets, n, no_bucket, NULL, NULL) == -EINVAL);
+  }
+  CHECK(vtx_partition(array, buckets, 2, NULL, NULL, NULL) == -EINVAL);
+  CHECK(vtx_vanishing_load(array, "one word", 1) == 0);
+  CHECK(vtx_partition(array, buckets, 2, no_bucket, NULL, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(array), "no bucket 4294967295");
+  vtx_bucket_cancel(buckets[0], INT32_MIN, NULL);
+  CHECK(vtx_bucket_failure(buckets[0]) == -ECANCELED);
+  vtx_vanishing_cancel(array, INT32_MIN, NULL);
+  CHECK(vtx_vanishing_failure(array) == -ECANCELED);
+  for (int i = 0; i < 2; ++i) vtx_bucket_close(buckets[i]);
+  vtx_vanishing_close(array);
+  vtx_blocks_close(blocks);
+}
+
+static void numbers_of_line_sorters(void) {
+  const vtx_sort_resources little = {.memory_bytes = 4 << 20, .threads = 1};
+  vtx_line_sorter* sorter = NULL;
+  CHECK(vtx_line_sorter_create(NULL, &little, NULL) == -EINVAL);
+  const char* text = NULL;
+  size_t bytes = 0;
+  FOR_EXTREMES(n) {
+    CHECK(vtx_line_sorter_create(NULL, &little, &sorter) == 0);
+    CHECK(vtx_line_sorter_push(sorter, NULL, n) == (n == 0 ? 0 : -EINVAL));
+    CHECK(vtx_line_sorter_push(sorter, "a", n) == (n <= 1 ? 0 : -EINVAL));
+    CHECK(vtx_line_sorter_size(sorter) == (n == 0 ? 2 : n == 1 ? 1 : 0));
+    CHECK(vtx_line_sorter_next(sorter, NULL, &bytes) == -EINVAL);
+    CHECK(vtx_line_sorter_next(sorter, &text, NULL) == -EINVAL);
+    CHECK(vtx_line_sorter_statistics(sorter, NULL) == -EINVAL);
+    vtx_line_sorter_close(sorter);
+    vtx_line line = {"a", 1};
+    CHECK(vtx_sort_lines_in_memory(&line, n, NULL, 1, NULL) == (n <= 1 ? 0 : -EINVAL));
+    CHECK(vtx_sort_lines_in_memory(NULL, n, NULL, 1, NULL) == (n == 0 ? 0 : -EINVAL));
+  }
+  const vtx_record_format format = {.record_bytes = 8};
+  CHECK(vtx_plan_files(NULL, &format, &little, &text) == -EINVAL);
+  CHECK(vtx_plan_lines(NULL, NULL, &little, &text) == -EINVAL);
 }
 
 #define SORTS_OF(name, type)                                         \
@@ -532,9 +804,13 @@ int main(void) {
   numbers_of_inputs();
   numbers_of_outputs();
   numbers_of_arrays();
+  numbers_of_striped_files();
+  numbers_of_own_streams();
+  numbers_of_vanishing_arrays();
   numbers_of_sorts();
   numbers_of_array_calls();
   numbers_of_sorters();
+  numbers_of_line_sorters();
   least_memory_is_enough();
   unlink("made");
   unlink("sorted");

@@ -105,7 +105,7 @@ static int callbacks(void) {
   vtx_pool* pool = NULL;
   Reading read = {NULL, kNumbers};
   Writing written = {NULL, kNumbers, 0};
-  int error = vtx_pool_create(8 * kBlock, kBlock, &pool);
+  int error = make_pool(8 * kBlock, kBlock, &pool);
   const vtx_stream_options options = {.name = "a name too long for a string without memory",
                                       .pool = pool};
   if (error == 0) error = vtx_input_from_callback(fill, NULL, &options, &read.in);

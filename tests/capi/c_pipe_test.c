@@ -102,7 +102,7 @@ int main(void) {
   options = (vtx_pipe_options){.block_bytes = kBlock, .length_bytes = kNumbers * 8, .zero_gaps = 1};
   all_arrives(&options);
   vtx_pool* pool = NULL;
-  CHECK(vtx_pool_create(8 * kBlock, kBlock, &pool) == 0);
+  CHECK(make_pool(8 * kBlock, kBlock, &pool) == 0);
   options = (vtx_pipe_options){.name = "pooled", .pool = pool, .read_ahead_blocks = 3};
   all_arrives(&options);
   vtx_pool_close(pool);

@@ -47,6 +47,11 @@ static void sort_records(uint32_t count, uint32_t at_once, uint64_t memory_bytes
   }
   CHECK(count == 0 || sum == (uint64_t)count * (count - 1) / 2);
 
+  vtx_run_counts counts;
+  CHECK(vtx_sorter_statistics(sorter, &counts) == 0);
+  const int to_folder = count * sizeof(Record) > memory_bytes;
+  CHECK((counts.runs > 1) == to_folder && (counts.bytes >= count * sizeof(Record)) >= to_folder);
+  CHECK(vtx_sorter_statistics(sorter, NULL) == -EINVAL);
   CHECK(vtx_sorter_push(sorter, batch, 1) == -EINVAL);
   CHECK_TEXT(vtx_strerror(sorter), "after its sort()");
   CHECK(strcmp(vtx_strerror(sorted), "") == 0);

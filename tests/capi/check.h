@@ -44,6 +44,11 @@ static inline uint64_t random_bits(void) {
   return bits ^ (bits >> 31);
 }
 
+static inline int make_pool(size_t pool_bytes, size_t block_bytes, vtx_pool** pool) {
+  const vtx_pool_options options = {.pool_bytes = pool_bytes, .block_bytes = block_bytes};
+  return vtx_pool_create(&options, pool);
+}
+
 static char test_folder[] = "/tmp/vortex-c-XXXXXX";
 
 // Makes the program's folder and goes there; it and its files go with leave_folder().

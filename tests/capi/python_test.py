@@ -25,7 +25,9 @@ BLOCK = 16 << 10
 
 class Options(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("pool", ctypes.c_void_p), ("block_bytes", ctypes.c_size_t),
-                ("comeback_blocks", ctypes.c_size_t), ("length_bytes", ctypes.c_uint64)]
+                ("comeback_blocks", ctypes.c_size_t), ("stale_blocks", ctypes.c_size_t),
+                ("length_bytes", ctypes.c_uint64), ("reserve_bytes", ctypes.c_uint64),
+                ("least_reserve_bytes", ctypes.c_uint64), ("unspecified_gaps", ctypes.c_int)]
 
 def sum_of(text):
     return sum(text) if text else 0

@@ -7,6 +7,7 @@ largest values: a field of a struct of options, or a parameter of a call in C.
 The tests list them in tables: FIELD(Struct, field, ...) in C++, NUMBER(struct, field, ...) in C.
 """
 
+import itertools
 import pathlib
 import re
 import sys
@@ -17,7 +18,7 @@ TABLE_OF_C = "tests/capi/c_limits_test.c"
 TOLD = re.compile(r"(Statistics|Report|Counts|Progress|Limits|Memory|Overlap|Plan|Buffers|Speed|"
                   r"Disorder|Block|BlockGrant|Status|Failure|Taken|Window|KeyValue|MergeInput|"
                   r"RecordIndex|MergeRoom|RunFormationOptions|OutOfOrder|End|Fault|Part)$")
-TOLD_IN_C = re.compile(r"vtx_(sort_progress|sort_report|pair_\w+)$")
+TOLD_IN_C = re.compile(r"vtx_(sort_progress|sort_overlap|disk_speed|line_disorder|\w+_report|\w+_counts|pair_\w+)$")
 NUMBER = re.compile(r"^\s*(?:std::optional<)?(?:std::size_t|std::uint64_t|unsigned|int|StaleBlocks|"
                     r"size_t|uint64_t)>?\s+(\w+)\s*(?:=|;|$)", re.MULTILINE)
 # Those that a derived struct stands for.
@@ -41,9 +42,10 @@ def main():
     tables = "".join((root / table).read_text() for table in TABLES)
     table_of_c = (root / TABLE_OF_C).read_text()
     seen = 0
-    for header in sorted((root / "include/vortex").glob("*.h")):
+    headers = (root / "include/vortex").glob("*.h"), (root / "include/vortex/c").glob("*.h")
+    for header in sorted(itertools.chain(*headers)):
         text = without_comments(header.read_text())
-        in_c = header.name == "c.h"
+        in_c = header.parent.name == "c"
         for struct, body in structs_in(text):
             if (TOLD_IN_C if in_c else TOLD).search(struct):
                 continue

@@ -1,23 +1,26 @@
-// An array to read of the C interface, whatever is behind it.
+// Arrays to read and to write of the C interface, whatever is behind them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
-#include "capi/stream/handle.h"
+#include "capi/stream/stream_handle.h"
 #include "vortex/c.h"
 #include "vortex/input_stream.h"
-#include "vortex/stream.h"
+#include "vortex/output_stream.h"
 
-struct vtx_input : vortex::capi::Handle {
+struct vtx_input : vortex::capi::StreamHandle {
   virtual const std::byte* bytes() const noexcept = 0;
   virtual std::optional<std::uint64_t> length_bytes() const noexcept = 0;
   virtual void wait_for_length() {}
   virtual std::uint64_t readable_bytes(std::uint64_t offset) const = 0;
   virtual void prefault(std::uint64_t offset, std::size_t bytes) = 0;
   virtual void will_need(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
-  virtual vortex::Stream& stream() noexcept = 0;
+};
+
+struct vtx_output : vortex::capi::StreamHandle {
+  vortex::OutputStreamBase& stream() noexcept override = 0;
 };
 
 namespace vortex { inline namespace v0 { namespace capi {

@@ -1,8 +1,7 @@
-#include "capi/stream/input.h"
+#include "capi/stream/input_output.h"
 
 #include <cerrno>
 
-#include "capi/stream/stream_error.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
 
@@ -44,12 +43,16 @@ int vtx_input_will_need(vtx_input* input, uint64_t offset, uint64_t bytes) {
   return answer(*input, [&] { input->will_need(offset, bytes); });
 }
 
-int vtx_input_failure(vtx_input* input) {
-  return vortex::capi::failure_of(*input, input->stream());
+DEFINE_STREAM_CALLS(input)
+
+void* vtx_output_data(vtx_output* output) { return output->stream().bytes(); }
+
+int vtx_output_finish(vtx_output* output, uint64_t bytes) {
+  return answer(*output, [&] { output->stream().finish_bytes(bytes); });
 }
 
-void vtx_input_cancel(vtx_input* input, int error, const char* cause) {
-  vortex::capi::cancel(input->stream(), error, cause);
+int vtx_output_prefault(vtx_output* output, uint64_t offset, size_t bytes) {
+  return answer(*output, [&] { output->stream().prefault(offset, bytes); });
 }
 
-void vtx_input_close(vtx_input* input) { delete input; }
+DEFINE_STREAM_CALLS(output)

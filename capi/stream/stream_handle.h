@@ -1,0 +1,67 @@
+// A handle that a stream is behind: its error, its counts, and how another thread ends it.
+#pragma once
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "capi/stream/handle.h"
+#include "capi/stream/stream_fields.h"
+#include "vortex/c.h"
+#include "vortex/stream.h"
+
+namespace vortex { inline namespace v0 { namespace capi {
+
+class StreamHandle : public Handle {
+ public:
+  virtual Stream& stream() noexcept = 0;
+
+  int failure() noexcept {
+    return answer(*this, [&] { stream().failure().throw_if_failed(); });
+  }
+  void cancel(int error, const char* cause) noexcept {
+    stream().cancel(error > 0 ? error : errno_from(error, ECANCELED),
+                    cause != nullptr ? cause : "it was cancelled");
+  }
+  int statistics(vtx_stream_counts* counts) noexcept {
+    return answer(*this, [&] {
+      expect_place(counts);
+      *counts = {};
+      tell_fields(stream().statistics(), *counts);
+      tell_more(*counts);
+    });
+  }
+
+ protected:
+  virtual void tell_more(vtx_stream_counts& /*counts*/) {}
+
+  // Texts and disks stay with the handle.
+  template <typename Statistics>
+  void tell_file(Statistics made, vtx_stream_counts& counts) {
+    const auto kept = std::make_shared<const Statistics>(std::move(made));
+    kept_ = kept;
+    tell_fields(*kept, counts);
+    disks_.clear();
+    for (const DiskStatistics& disk : kept->disks) tell_fields(disk, disks_.emplace_back());
+    counts.disks = disks_.data();
+    counts.disk_count = disks_.size();
+  }
+
+ private:
+  std::shared_ptr<const void> kept_;
+  std::vector<vtx_disk_counts> disks_;
+};
+
+}}}  // namespace vortex::v0::capi
+
+// The calls that every such handle has.
+#define DEFINE_STREAM_CALLS(name)                                              \
+  int vtx_##name##_failure(vtx_##name* handle) { return handle->failure(); }   \
+  void vtx_##name##_cancel(vtx_##name* handle, int error, const char* cause) { \
+    handle->cancel(error, cause);                                              \
+  }                                                                            \
+  int vtx_##name##_statistics(vtx_##name* handle, vtx_stream_counts* counts) { \
+    return handle->statistics(counts);                                         \
+  }                                                                            \
+  void vtx_##name##_close(vtx_##name* handle) { delete handle; }
