@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,9 +27,53 @@ std::optional<char> separator_of(const vtx_line_format& format) {
               "the separator '" + std::string(format.separator) + "' of fields is not one byte");
 }
 
+// Keys that a function of the program makes.
+class FunctionKeys final : public RecordKeys {
+ public:
+  FunctionKeys(vtx_line_key_function key, void* context) : key_(key), context_(context) {}
+
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    for (const std::string_view record : records) {
+      std::size_t room = std::max<std::size_t>(record.size(), 64);
+      if (keys.is_fixed()) room = std::min(room, keys.fixed_room().size());
+      std::size_t bytes = key_of(record, keys.room(room), room);
+      if (bytes > room && key_of(record, keys.room(bytes), bytes) != bytes) {
+        throw Error(EIO, "the function of the keys gives a line keys of two lengths");
+      }
+      keys.used(bytes);
+      keys.end_key();
+    }
+  }
+
+ private:
+  std::size_t key_of(std::string_view record, char* to, std::size_t room) const {
+    std::int64_t bytes = 0;
+    guarded([&] {
+      bytes = key_(context_, record.data(), record.size(), to, room);
+    }).throw_if_failed();
+    if (bytes >= 0) return static_cast<std::size_t>(bytes);
+    throw Error(errno_from(bytes, ECANCELED),
+                "the function of the keys returned " + std::to_string(bytes));
+  }
+
+  const vtx_line_key_function key_;
+  void* const context_;
+};
+
+LineOrder order_by_function(const vtx_line_format& format, bool unique) {
+  if (format.key_count != 0 || format.letters != nullptr) {
+    throw Error(EINVAL, "lines have keys in fields or by a function, not both");
+  }
+  return {.keys = std::make_shared<FunctionKeys>(format.key, format.key_context),
+          .descending = format.key_descending != 0,
+          .ties = format.stable != 0 ? Ties::kInputOrder : Ties::kRecordBytes,
+          .unique = unique || format.unique != 0};
+}
+
 }  // namespace
 
 LineOrder line_order_of(const vtx_line_format* format, bool unique) {
+  if (format != nullptr && format->key != nullptr) return order_by_function(*format, unique);
   auto keys = options_of<LineKeyOptions>(format);
   keys.unique = keys.unique || unique;
   if (format == nullptr) return line_order(keys);

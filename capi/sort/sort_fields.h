@@ -51,8 +51,9 @@ FIELDS_OF(vtx_file_sort, ExternalSortOptions, 0, 2, SAME(output), SAME(trace),
 FIELDS_OF(vtx_file_sort, LineSortOptions, 2, 4, SAME(output), SAME(trace),
           Field{&C::merge, &Cpp::merge_inputs},
           List{&C::inputs, &C::input_count, &Cpp::inputs, "the inputs", "the name of an input"});
-// The separator is one byte, the seed sixteen; the others say where lines end.
-FIELDS_OF(vtx_line_format, LineKeyOptions, 8, 2, SAME(letters), SAME(locale), SAME(stable),
+// The separator is one byte, the seed sixteen; the others say where lines end and how keys are
+// made.
+FIELDS_OF(vtx_line_format, LineKeyOptions, 11, 2, SAME(letters), SAME(locale), SAME(stable),
           SAME(unique), Flag{&C::csv, &Cpp::fields, FieldRules::kCsv},
           List{&C::keys, &C::key_count, &Cpp::keys, "the keys", "a key"});
 

@@ -77,6 +77,7 @@ class FileInput final : public vtx_input {
   void will_need(std::uint64_t offset, std::uint64_t bytes) override {
     reader_.will_need_bytes(offset, bytes);
   }
+  const std::byte* home_of(const void* at) noexcept override { return reader_.home_of(at); }
   Stream& stream() noexcept override { return reader_.stream(); }
 
  protected:
@@ -177,6 +178,8 @@ int vtx_array_prefault(vtx_array* array, uint64_t offset, size_t bytes, int to_w
 int vtx_array_will_need(vtx_array* array, uint64_t offset, uint64_t bytes) {
   return answer(*array, [&] { array->file.will_need_bytes(offset, bytes); });
 }
+
+const void* vtx_array_home(vtx_array* array, const void* at) { return array->file.home_of(at); }
 
 DEFINE_STREAM_CALLS(array)
 

@@ -43,6 +43,8 @@ int vtx_input_will_need(vtx_input* input, uint64_t offset, uint64_t bytes) {
   return answer(*input, [&] { input->will_need(offset, bytes); });
 }
 
+const void* vtx_input_home(vtx_input* input, const void* at) { return input->home_of(at); }
+
 DEFINE_STREAM_CALLS(input)
 
 void* vtx_output_data(vtx_output* output) { return output->stream().bytes(); }
@@ -53,6 +55,10 @@ int vtx_output_finish(vtx_output* output, uint64_t bytes) {
 
 int vtx_output_prefault(vtx_output* output, uint64_t offset, size_t bytes) {
   return answer(*output, [&] { output->stream().prefault(offset, bytes); });
+}
+
+const void* vtx_output_home(vtx_output* output, const void* at) {
+  return output->stream().home_of(at);
 }
 
 DEFINE_STREAM_CALLS(output)

@@ -16,6 +16,7 @@ struct vtx_input : vortex::capi::StreamHandle {
   virtual void wait_for_length() {}
   virtual std::uint64_t readable_bytes(std::uint64_t offset) const = 0;
   virtual void prefault(std::uint64_t offset, std::size_t bytes) = 0;
+  virtual const std::byte* home_of(const void* at) noexcept = 0;
   virtual void will_need(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
 };
 
@@ -40,6 +41,7 @@ class StreamInput : public vtx_input {
   void prefault(std::uint64_t offset, std::size_t bytes) override {
     stream_.prefault(offset, bytes);
   }
+  const std::byte* home_of(const void* at) noexcept override { return stream_.home_of(at); }
   Stream& stream() noexcept override { return stream_; }
 
  private:

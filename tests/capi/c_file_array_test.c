@@ -77,6 +77,7 @@ int main(void) {
   int ends[2];
   CHECK(pipe(ends) == 0 && write(ends[1], "12345678", 8) == 8);
   CHECK(vtx_array_prefault(array, 30 * kBlock, 8, 1) == 0);
+  CHECK(vtx_array_home(array, data + 30 * kBlock / 8) != NULL);
   CHECK(read(ends[0], data + 30 * kBlock / 8, 8) == 8);
   memcpy(model + 30 * kBlock / 8, "12345678", 8);
   close(ends[0]);

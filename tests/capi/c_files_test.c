@@ -15,6 +15,7 @@ static void make(const char* path) {
   CHECK(vtx_output_create(path, &options, &out) == 0);
   uint64_t* data = vtx_output_data(out);
   for (uint64_t i = 0; i < kNumbers; ++i) data[i] = number(i);
+  CHECK(*(const uint64_t*)vtx_output_home(out, data + kNumbers - 1) == number(kNumbers - 1));
   CHECK(access(path, F_OK) != 0);  // only the finish gives it its name
   CHECK(vtx_output_finish(out, kNumbers * sizeof *data) == 0);
   CHECK(vtx_output_finish(out, 1) == -EALREADY);
@@ -66,6 +67,8 @@ static void write_to_a_pipe(const char* path) {
   CHECK(vtx_input_will_need(in, 2 * kBlock, 4 * kBlock) == 0);
   CHECK(vtx_input_will_need(in, UINT64_MAX, UINT64_MAX) == 0);  // there is nothing
   CHECK(vtx_input_prefault(in, 3 * kBlock, 4096) == 0);
+  CHECK(*(const uint64_t*)vtx_input_home(in, data + 3 * kBlock / 8) == number(3 * kBlock / 8));
+  CHECK(vtx_input_home(in, data + kNumbers - 1) == NULL);  // nobody has been there
   CHECK(write(ends[1], (const char*)data + 3 * kBlock, 4096) == 4096);
   uint64_t copy[512];
   CHECK(read(ends[0], copy, sizeof copy) == sizeof copy);

@@ -388,6 +388,7 @@ static const Number kNumbers[] = {
     NUMBER(vtx_sort_resources, no_sync, kServed, use_resources),
     NUMBER(vtx_line_format, refuse_quotes, kServed, use_line_format),
     NUMBER(vtx_line_format, length_prefixed, kServed | kInvalid, use_line_format),
+    NUMBER(vtx_line_format, key_descending, kServed, use_line_format),
     NUMBER(vtx_line_format, unique, kServed, use_line_format),
     NUMBER(vtx_file_options, forward, kServed, use_file_options),
     NUMBER(vtx_file_options, caching, kInvalid, use_file_options),

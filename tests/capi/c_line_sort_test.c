@@ -111,6 +111,49 @@ static void lines_in_memory(void) {
   CHECK(memcmp(lines[2].text, "ab", 2) == 0 && lines[3].text[0] == 'b');
 }
 
+// The key of a line is what is behind its last blank, and then what is in front of it.
+typedef struct {
+  unsigned calls;
+  int64_t result;  // of every call; 0: the key's length
+} Keys;
+static int64_t turned_round(void* context, const char* text, size_t bytes, char* key, size_t room) {
+  Keys* const keys = context;
+  ++keys->calls;
+  if (keys->result != 0) return keys->result;
+  size_t at = bytes;
+  while (at > 0 && text[at - 1] != ' ') --at;
+  const size_t wanted = 2 * bytes;  // more room than there is at first, of long lines
+  if (wanted > room) return (int64_t)wanted;
+  memset(key, 0, wanted);
+  memcpy(key, text + at, bytes - at);
+  memcpy(key + bytes, text, at);
+  return (int64_t)wanted;
+}
+
+static void keys_by_a_function(void) {
+  Keys keys = {0};
+  vtx_line_format format = {.key = turned_round, .key_context = &keys};
+  PUT("lines", "a c\nb b\nc a\na b\n");
+  EXPECT_LINES("lines", &format, 0, "c a\na b\nb b\na c\n");
+  CHECK(keys.calls >= 4);
+  format.key_descending = 1;
+  EXPECT_LINES("lines", &format, 0, "a c\nb b\na b\nc a\n");
+  char longer[2][200];
+  memset(longer, 'x', sizeof longer);
+  memcpy(longer[0] + 197, " bb", 3);
+  memcpy(longer[1] + 197, " aa", 3);
+  vtx_line lines[] = {{longer[0], 200}, {longer[1], 200}, {"z a", 3}};
+  format.key_descending = 0;
+  CHECK(vtx_sort_lines_in_memory(lines, 3, &format, 1, NULL) == 0);
+  CHECK(lines[0].bytes == 3 && lines[1].text == longer[1] && lines[2].text == longer[0]);
+  keys.result = -EDOM;
+  CHECK(vtx_sort_lines_in_memory(lines, 3, &format, 1, NULL) == -EDOM);
+  CHECK_TEXT(vtx_strerror(NULL), "returned -33");
+  format.letters = "n";
+  CHECK(vtx_sort_lines_in_memory(lines, 3, &format, 1, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "not both");
+}
+
 static void checks(void) {
   const char* const inputs[] = {"lines"};
   const vtx_file_sort files = {.inputs = inputs, .input_count = 1};
@@ -192,6 +235,7 @@ int main(void) {
   ends_of_records();
   random_orders();
   lines_in_memory();
+  keys_by_a_function();
   checks();
   pushed(0, 4 << 20, 0);
   pushed(1 << 10, 4 << 20, 0);

@@ -55,6 +55,8 @@ VORTEX_EXPORT int vtx_array_flush(vtx_array* array, uint64_t offset, uint64_t by
 // Places [offset, offset + bytes) for system calls that read it, or write to it (`to_write`). As
 // vtx_input_prefault().
 VORTEX_EXPORT int vtx_array_prefault(vtx_array* array, uint64_t offset, size_t bytes, int to_write);
+// As vtx_input_home().
+VORTEX_EXPORT const void* vtx_array_home(vtx_array* array, const void* at);
 // As vtx_input_will_need().
 VORTEX_EXPORT int vtx_array_will_need(vtx_array* array, uint64_t offset, uint64_t bytes);
 // As vtx_input_statistics().

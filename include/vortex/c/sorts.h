@@ -201,6 +201,13 @@ VORTEX_EXPORT void vtx_sorter_close(vtx_sorter* sorter);
 // With `ends` nothing follows, and 0 is an error in the data. The same text gives the same length.
 typedef size_t (*vtx_length_function)(void* context, const char* text, size_t bytes, int ends);
 
+// Writes the key of a line to `key`, which has `room` bytes, and returns its length; where that is
+// more than `room`, it is called again with as much. Keys are compared as memcmp(3) does, one that
+// is the beginning of another before it. A negative errno value ends the sort. One thread at a time
+// calls it.
+typedef int64_t (*vtx_line_key_function)(void* context, const char* text, size_t bytes, char* key,
+                                         size_t room);
+
 // Where lines end, and what they are compared as: as sort(1) has it, see line_key.h. Zeros are the
 // bytes of whole lines that end with a newline.
 typedef struct vtx_line_format {
@@ -218,6 +225,9 @@ typedef struct vtx_line_format {
   int length_prefixed;      // 1: a record stands behind its length, 4 bytes, little-endian
   vtx_length_function length;  // NULL; else records lie one behind the other, as long as it says
   void* length_context;
+  vtx_line_key_function key;  // instead of keys in fields; NULL: `keys`
+  void* key_context;
+  int key_descending;     // 1: of that function's keys, the last is the first
   int stable;             // 1: lines with equal keys keep their order; else the lines decide
   int unique;             // 1: only the first of lines with equal keys is kept
   uint64_t header_lines;  // of each input; those of the first one stay on top

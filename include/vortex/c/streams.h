@@ -99,6 +99,10 @@ VORTEX_EXPORT int vtx_input_readable(vtx_input* input, uint64_t offset, uint64_t
 // Places [offset, offset + bytes) for system calls. -EINVAL where that is more than the window or
 // behind it, -ERANGE beyond the end, and the stream's error. Not inside a fault.
 VORTEX_EXPORT int vtx_input_prefault(vtx_input* input, uint64_t offset, size_t bytes);
+// Where disks and buffers that are registered with the kernel reach the byte at `at` of the array,
+// whatever becomes of the window: see InputStreamBase::home_of(). NULL where no block is placed.
+// Not inside a fault.
+VORTEX_EXPORT const void* vtx_input_home(vtx_input* input, const void* at);
 // For a file that is read in any order: begins to read what is not there of [offset, offset +
 // bytes), as far as blocks that were touched long ago give memory for it, and does not wait. For
 // those who know where they will go next. Does nothing for other inputs.
@@ -187,6 +191,8 @@ VORTEX_EXPORT void* vtx_output_data(vtx_output* output);
 VORTEX_EXPORT int vtx_output_finish(vtx_output* output, uint64_t bytes);
 // As vtx_input_prefault().
 VORTEX_EXPORT int vtx_output_prefault(vtx_output* output, uint64_t offset, size_t bytes);
+// As vtx_input_home().
+VORTEX_EXPORT const void* vtx_output_home(vtx_output* output, const void* at);
 // As vtx_input_statistics().
 VORTEX_EXPORT int vtx_output_statistics(vtx_output* output, vtx_stream_counts* counts);
 // As vtx_input_failure().
