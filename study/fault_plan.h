@@ -56,6 +56,16 @@ class FaultAt final : public FaultPlan {
   std::atomic<std::uint64_t> seen_{0};
 };
 
+// From attempt `from` on, writes other bytes than it was given: the last sector is changed.
+class DamagedWrites final : public FaultPlan {
+ public:
+  explicit DamagedWrites(std::uint64_t from) noexcept : from_(from) {}
+  PlannedFault decide(const Attempt& attempt, std::uint64_t number) noexcept override;
+
+ private:
+  const std::uint64_t from_;
+};
+
 // Random faults with given probabilities, reproducible from the seed for one order of attempts.
 class RandomFaults final : public FaultPlan {
  public:

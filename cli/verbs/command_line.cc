@@ -131,23 +131,8 @@ void add_line_options(CLI::App& verb, LineOptions& options, const std::string& w
   verb.option_defaults()->group("Options");
 }
 
-void add_sort(CLI::App& program, SortOptions& options) {
-  CLI::App& verb = *program.add_subcommand("sort", "Sort files of records or lines, however large");
-  verb.add_option("IN", options.inputs, "Files, or - for standard input")->required();
-  verb.add_option("-o,--output", options.output,
-                  "The file to be, which may be an input, or - for standard output");
-  verb.add_flag("--in-place", options.in_place,
-                "Replace the contents of a file that exists, which keeps its hard links, and not "
-                "the file; an error at the end leaves a part");
-  add_order_options(verb, options.records, options.unique,
-                    "What `vortex gen` calls it: records, ascii, pairs, u32be, ...", "-k,--key",
-                    "Of records with equal keys keep only the first");
-  add_line_options(verb, options.lines, "Sort",
-                   "How many lines or records stay on top: those of the first input, others are "
-                   "dropped");
-  verb.add_flag("-s,--stable", options.stable,
-                "Keep the order of records with equal keys (of one length: always so)");
-  verb.add_flag("-m,--merge", options.merge, "The inputs are sorted already: only merge them");
+// What a sort takes, and where its runs go.
+void add_resources(CLI::App& verb, SortOptions& options) {
   verb.add_option(
       "-S,--memory", options.memory,
       "How much memory to take, a size or a percentage of all there is (by default half of what "
@@ -169,12 +154,36 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_option("--prefetch", options.prefetch,
                   "What a merge fetches next: optimal, srm, srm-async, naive, striped")
       ->capture_default_str();
+  verb.add_option("--compress", options.compress,
+                  "Runs: auto (where their disk is slower than that, and they become smaller), "
+                  "always or never")
+      ->capture_default_str();
   add_number(verb, "--parallel", options.threads,
              "How many threads sort, those of the disks left out (by default one for each core), "
              "at most 4096",
              1, kMaxSortThreads);
   add_number(verb, "--seed", options.seed, "Of the random choice of a disk for each block", 0)
       .default_str(std::to_string(options.seed));
+}
+
+void add_sort(CLI::App& program, SortOptions& options) {
+  CLI::App& verb = *program.add_subcommand("sort", "Sort files of records or lines, however large");
+  verb.add_option("IN", options.inputs, "Files, or - for standard input")->required();
+  verb.add_option("-o,--output", options.output,
+                  "The file to be, which may be an input, or - for standard output");
+  verb.add_flag("--in-place", options.in_place,
+                "Replace the contents of a file that exists, which keeps its hard links, and not "
+                "the file; an error at the end leaves a part");
+  add_order_options(verb, options.records, options.unique,
+                    "What `vortex gen` calls it: records, ascii, pairs, u32be, ...", "-k,--key",
+                    "Of records with equal keys keep only the first");
+  add_line_options(verb, options.lines, "Sort",
+                   "How many lines or records stay on top: those of the first input, others are "
+                   "dropped");
+  verb.add_flag("-s,--stable", options.stable,
+                "Keep the order of records with equal keys (of one length: always so)");
+  verb.add_flag("-m,--merge", options.merge, "The inputs are sorted already: only merge them");
+  add_resources(verb, options);
   verb.add_flag("--plan", options.plan, "Print what would be done, and do nothing");
   verb.add_flag(
       "--bound", options.bound,

@@ -23,6 +23,13 @@ DiskBackend parse_backend(const std::string& text) {
   throw Error(EINVAL, "--io '" + text + "': it is best, uring or threads");
 }
 
+RunCompression parse_compression(const std::string& text) {
+  if (text == "auto") return RunCompression::kAuto;
+  if (text == "always") return RunCompression::kAlways;
+  if (text == "never") return RunCompression::kNever;
+  throw Error(EINVAL, "--compress '" + text + "': it is auto, always or never");
+}
+
 // A size, or a percentage of what this process may take at most; no more than that is taken.
 std::uint64_t parse_memory(const std::string& text) {
   const MemoryLimits limits = memory_limits();
@@ -69,6 +76,7 @@ SortResources sort_resources(const SortOptions& options) {
     resources.request_cost_bytes = parse_size(options.request_cost, "--request-cost");
   }
   resources.prefetch = parse_prefetch_kind(options.prefetch);
+  resources.compression = parse_compression(options.compress);
   resources.backend = parse_backend(options.io);
   resources.seed = options.seed;
   resources.threads = options.threads;

@@ -40,6 +40,7 @@ struct SortOptions {
   std::string request_cost;  // empty: measured
   std::string io = "best";
   std::string prefetch = "optimal";
+  std::string compress = "auto";
   unsigned threads = 0;
   std::uint64_t seed = 1;
   std::string trace;  // empty: none

@@ -89,9 +89,11 @@ struct SortProgress {
 
 using SortProgressFunction = std::function<void(const SortProgress&)>;
 
-// Whether runs are compressed, with LZ4, on their way to the disks. Runs of records of fixed length
-// never are. A library that was built without LZ4 compresses nothing, and so does a sort that has
-// no room for it: 81 KiB for each thread, and once more.
+// Whether runs are compressed, with LZ4, on their way to the disks; of records of one length the
+// bytes are put into columns before, or into columns of differences between neighbours, where that
+// saves more. A library that was built without LZ4 compresses nothing, and so does a sort that has
+// no room for it: 81 KiB for each thread, and once more, and for records of one length 243 KiB; a
+// sixteenth of the memory at most, or a quarter where it is demanded.
 enum class RunCompression : std::uint8_t {
   kAuto,    // where the disks are slower than compressing, and there is something to save
   kAlways,  // all that becomes smaller by it
@@ -229,6 +231,7 @@ struct SortPlanRequest {
   std::size_t scratch_per_record = 32;
   // Records are pushed one by one: push_buffer_bytes() of the memory gather them first.
   bool pushed = false;
+  RunCompression compression = RunCompression::kNever;  // that is wanted
 };
 
 // The longest input that can be planned for.
@@ -292,7 +295,9 @@ struct VORTEX_EXPORT SortPlan {
   std::uint64_t merge_order = 0;
   unsigned passes = 0;
   std::uint64_t forecast_memory_bytes = 0;
-  std::uint64_t stream_memory_bytes = 0;  // of the streams of the largest merge
+  std::uint64_t stream_memory_bytes = 0;                // of the streams of the largest merge
+  RunCompression compression = RunCompression::kNever;  // of runs, where there is memory for it
+  std::uint64_t packing_memory_bytes = 0;
 
   // Inputs that are sorted already and only merged, with `reader` and `writer`; then `runs` is what
   // merging them for the first time leaves, and `passes` counts that, too. 0: they are sorted.

@@ -45,9 +45,7 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   plan_ = plan_lines(context_, bytes);
   context_.make_pool(plan_.block_bytes, plan_.pool_blocks, Warming::kOnDemand,
                      "memory of the sort");
-  RunStoreOptions for_store = context_.run_store_options();
-  for_store.sparse = plan_.compression == RunCompression::kAlways;
-  runs_.emplace(order_, plan_, pool(), watch(), std::move(for_store));
+  runs_.emplace(order_, plan_, pool(), watch(), context_.run_store_options());
   const auto* const composed = dynamic_cast<const ComposedKey*>(line_order_.keys.get());
   long_lines_.emplace(order_, delimiter_, composed != nullptr ? composed->byte_map() : nullptr,
                       plan_.memory_bytes, context_.folders(), watch());

@@ -5,11 +5,11 @@
 #include <cerrno>
 
 #include "lines/runs/block_forecasts.h"
-#include "lines/runs/block_packer.h"
 #include "lines/runs/line_run.h"
 #include "lines/text/framed_input.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/plan/least_memory.h"
+#include "sort/runs/run_packing.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/stream/saturating.h"
@@ -46,9 +46,6 @@ constexpr std::uint64_t kForecastShare = 32;
 constexpr std::uint64_t kMostForecastShare = 8;
 constexpr std::uint64_t kLeastForecastBytes = 16;
 constexpr std::uint64_t kMostForecastBytes = 256;
-// Compressing runs takes so small a part of the memory at most, the second where it is demanded.
-constexpr std::uint64_t kPackingShare = 16;
-constexpr std::uint64_t kDemandedPackingShare = 4;
 // The table of a block in the pool, and what a reader or writer keeps of a request.
 constexpr std::uint64_t kBytesBesideBlock = 1200;
 
@@ -153,13 +150,10 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
                          ? resources.block_bytes
                          : suitable_block(memory, bytes, plan.request_cost_bytes);
   // One writer, and a merge of each thread.
-  const std::uint64_t packing = (plan.threads + 1) * BlockPacker::memory_bytes(plan.block_bytes);
-  const bool demanded = resources.compression == RunCompression::kAlways;
-  if (BlockPacker::available() &&
-      packing <= memory / (demanded ? kDemandedPackingShare : kPackingShare)) {
-    plan.compression = resources.compression;
-    if (plan.compression != RunCompression::kNever) memory -= packing;
-  }
+  const RunPacking::Plan packing =
+      RunPacking::plan(resources.compression, plan.block_bytes, plan.threads + 1, memory);
+  plan.compression = packing.compression;
+  memory -= packing.bytes;
   memory -= plan_forecasts(plan, memory, bytes);
   plan.pool_blocks = static_cast<std::size_t>(memory / (plan.block_bytes + kBytesBesideBlock));
   // Memory for which even the largest blocks need more maps is left to the arenas.

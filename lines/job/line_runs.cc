@@ -30,13 +30,6 @@ LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
   return size;
 }
 
-// The size of a block that may have to be unpacked; 0 where no run has packed blocks.
-std::size_t packed_block_bytes(const std::vector<LineRun>& runs) noexcept {
-  const bool packed = std::any_of(runs.begin(), runs.end(),
-                                  [](const LineRun& run) { return run.packed.saved_bytes() > 0; });
-  return packed ? runs.front().run.store->block_bytes() : 0;
-}
-
 void forget_forecasts(std::vector<LineRun>& runs) noexcept {
   for (LineRun& run : runs) run.forecasts = {};
 }
@@ -49,11 +42,10 @@ RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& 
     : counted_(part.counted),
       text_bytes_(part.text_bytes),
       lean_buffers_(lean_buffers(prefetch.options.held_blocks, prefetch.options.disks)),
-      runs_(std::move(runs)),
-      packer_(packed_block_bytes(*runs_)) {
+      runs_(std::move(runs)) {
   RunStore& store = *runs_->front().run.store;
   const auto count = static_cast<std::uint32_t>(runs_->size());
-  prefetcher_.emplace(store, slices_of(*runs_, part, packer_),
+  prefetcher_.emplace(store, slices_of(*runs_, part),
                       make_prefetch_policy(prefetch.kind, order_of_need(*runs_, part, order),
                                            prefetch.options, count, store.block_times()),
                       punch_holes);
@@ -68,7 +60,9 @@ RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& 
 
 LineRuns::LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool,
                    SortWatch& watch, RunStoreOptions for_store)
-    : RunSet(pool, watch, std::move(for_store)), order_(order), plan_(plan) {}
+    : RunSet(pool, watch, std::move(for_store), {plan.compression, plan.block_bytes}),
+      order_(order),
+      plan_(plan) {}
 
 void LineRuns::form(std::uint64_t most_bytes,
                     const std::function<void(LineRunWriter& run)>& write) {
@@ -79,12 +73,11 @@ void LineRuns::form(std::uint64_t most_bytes,
 LineRun LineRuns::write_run(std::uint64_t most_bytes,
                             const std::function<void(LineRunWriter& run)>& write) {
   open();
-  if (!packing_) packing_.emplace(plan_.compression, plan_.block_bytes);
-  LineRunWriter writer(store(), order_, *packing_, plan_.run_write_behind, plan_.forecast_bytes,
+  LineRunWriter writer(store(), order_, packing(), plan_.run_write_behind, plan_.forecast_bytes,
                        most_bytes, watch().stop());
   write(writer);
   LineRun run = writer.finish();
-  count_bytes(run.stored_bytes());
+  count_bytes(run.run.stored_bytes());
   return run;
 }
 

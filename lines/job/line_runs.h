@@ -61,7 +61,6 @@ class RunMerge {
   const std::uint64_t text_bytes_;
   const std::size_t lean_buffers_;
   const std::shared_ptr<std::vector<LineRun>> runs_;
-  BlockPacker packer_;
   std::optional<MergePrefetcher> prefetcher_;
   std::vector<std::unique_ptr<RunCursor>> cursors_;
   std::optional<LineMerge<RunCursor>> merge_;
@@ -96,7 +95,6 @@ class LineRuns final : public RunSet {
 
   const StoredOrder order_;
   const LinePlan& plan_;
-  std::optional<RunPacking> packing_;
   std::vector<LineRun> runs_;
 };
 

@@ -53,9 +53,7 @@ std::string to_string(const LineSortPlan& plan) {
   text.add("longest line", format_bytes(plan.longest_record) + ", key included");
   text.add("merge order", std::to_string(plan.merge_order));
   text.add_prefetch(plan.prefetch, plan.disks);
-  text.add("runs", plan.compression == RunCompression::kNever    ? "as they are"
-                   : plan.compression == RunCompression::kAlways ? "compressed"
-                                                                 : "compressed where it pays");
+  text.add_compression(plan.compression);
   return text.str();
 }
 

@@ -4,22 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
-#include "io/stream/file_sink.h"
 #include "lines/record/byte_output.h"
 #include "lines/record/stored_record.h"
 #include "lines/runs/block_forecasts.h"
-#include "lines/runs/packed_run.h"
 #include "lines/runs/run_record.h"
 #include "sort/merge/merge_prefetcher.h"
-#include "sort/runs/run_store.h"
+#include "sort/runs/run_writer.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/input_stream.h"
-#include "vortex/output_stream.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -43,11 +39,7 @@ struct LineRun {
   // Some hundred places of a long run, about equally far apart, the first of them its beginning.
   // None of an empty run. The records behind them are stored whole.
   std::vector<RunMark> marks;
-  PackedBlocks packed;
   BlockForecasts forecasts;  // until it is merged
-
-  // On the disks.
-  std::uint64_t stored_bytes() const noexcept { return run.bytes - packed.saved_bytes(); }
 };
 
 // A part of a run.
@@ -76,7 +68,7 @@ class LineRunWriter {
   static std::size_t blocks_needed(std::size_t write_behind) noexcept { return write_behind + 1; }
 
   // `most_bytes` is what the run will have at most, `forecast_bytes` see ForecastWriter. Throws
-  // Error as RunWriter does. The store and the packing must outlive it.
+  // Error as RunStream does. The store and the packing must outlive it.
   LineRunWriter(RunStore& store, const StoredOrder& order, RunPacking& packing,
                 std::size_t write_behind, std::size_t forecast_bytes, std::uint64_t most_bytes,
                 const std::stop_token& stop);
@@ -87,8 +79,8 @@ class LineRunWriter {
   // it is there.
   void append(const StoredRecord& stored, std::uint64_t in_common, std::uint64_t count) noexcept;
 
-  std::uint64_t records() const noexcept { return run_.end.records; }
-  std::uint64_t bytes() const noexcept { return out_->bytes(); }
+  std::uint64_t records() const noexcept { return end_.records; }
+  std::uint64_t bytes() const noexcept { return out_.bytes(); }
 
   // Waits until everything is written. Throws Error when something was not.
   LineRun finish();
@@ -100,7 +92,6 @@ class LineRunWriter {
   char* write_head(char* to, const RunRecordHead& head, const StoredRecord& stored) const noexcept;
 
   StoredOrder order_;
-  RunPacking& packing_;
   std::uint64_t mark_bytes_;     // between two marks
   std::uint64_t next_mark_ = 0;  // where in the run
   // The next record may lack what it shares with the one before.
@@ -109,12 +100,12 @@ class LineRunWriter {
   std::uint64_t blocks_ = 1;  // that have been begun
   // Records that end so near to the end of a block are noted; in the first block all.
   std::size_t near_ = ~std::size_t{0};
-  bool noted_ = false;        // the last one is
-  LineRun run_;               // outlives the stream, whose sink finds places for its blocks
-  FileSink* sink_ = nullptr;  // of the stream
-  std::optional<OutputStream<std::byte>> stream_;
-  std::optional<StreamStop> stop_;
-  std::optional<ByteOutput> out_;
+  bool noted_ = false;  // the last one is
+  std::uint64_t longest_ = 0;
+  RunMark end_;
+  std::vector<RunMark> marks_;
+  RunStream stream_;
+  ByteOutput out_;
 };
 
 // The records of a part of a run, one after the other, through the plain pointer of a stream over

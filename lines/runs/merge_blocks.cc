@@ -7,12 +7,10 @@
 
 #include "lines/runs/block_forecasts.h"
 #include "lines/runs/line_merge.h"
-#include "lines/runs/packed_run.h"
 
 namespace vortex { inline namespace v0 {
 
-std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& part,
-                                BlockPacker& packer) {
+std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& part) {
   std::vector<RunSlice> slices;
   slices.reserve(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -21,14 +19,14 @@ std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& par
     const std::size_t block_bytes = run.run.store->block_bytes();
     const RunPart::Blocks blocks = of_run.blocks(block_bytes);
     const bool empty = blocks.begin == blocks.end;
-    const std::uint64_t bytes = empty ? 0 : of_run.end.offset - blocks.begin * block_bytes;
-    RunSlice& slice = slices.emplace_back(
-        run.run,
-        std::make_unique<UnpackingLayout>(run.run, run.packed, packer, blocks.begin, bytes),
-        blocks.begin);
-    slice.freed_begin = blocks.begin + (of_run.begin.offset % block_bytes != 0 ? 1 : 0);
-    slice.freed_end =
-        of_run.end.offset == run.end.offset ? blocks.end : of_run.end.offset / block_bytes;
+    slices.push_back({
+        .run = &run.run,
+        .first_block = blocks.begin,
+        .bytes = empty ? 0 : of_run.end.offset - blocks.begin * block_bytes,
+        .freed_begin = blocks.begin + (of_run.begin.offset % block_bytes != 0 ? 1 : 0),
+        .freed_end =
+            of_run.end.offset == run.end.offset ? blocks.end : of_run.end.offset / block_bytes,
+    });
   }
   return slices;
 }

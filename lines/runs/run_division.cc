@@ -1,15 +1,11 @@
 #include "lines/runs/run_division.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
 
-#include "lines/runs/block_packer.h"
-#include "lines/runs/packed_run.h"
 #include "lines/runs/run_record.h"
 #include "vortex/error.h"
 
@@ -27,26 +23,16 @@ std::size_t most_bytes_of_record(const LineRun& run) noexcept {
 // A piece of a run, copied.
 class RunPiece {
  public:
-  explicit RunPiece(const LineRun& run) : run_(run.run), packed_(run.packed) {}
+  explicit RunPiece(const LineRun& run) : run_(run.run), reader_(run.run) {}
 
   // Makes the bytes from `offset` on be there, `bytes` of them or up to the end of the run.
   void load(std::uint64_t offset, std::size_t bytes) {
-    const std::size_t block_bytes = run_.store->block_bytes();
     begin_ = offset;
     bytes_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, run_.bytes - offset)));
-    for (std::size_t done = 0; done < bytes_.size();) {
-      const std::uint64_t at = offset + done;
-      const std::size_t within = static_cast<std::size_t>(at % block_bytes);
-      const std::size_t now = std::min(bytes_.size() - done, block_bytes - within);
-      const std::uint64_t block = at / block_bytes;
-      const std::span<std::byte> to = std::as_writable_bytes(std::span(bytes_)).subspan(done, now);
-      if (packed_.packed(block) != 0) {
-        done += load_packed(block, within, to);
-      } else {
-        read(block, within, to);
-        done += now;
-      }
-    }
+    const int error = reader_.read(offset, std::as_writable_bytes(std::span(bytes_)));
+    if (error == 0) return;
+    throw Error(error, "reading a temporary file in '" +
+                           run_.store->folder(run_.places.place(reader_.block()).file) + "'");
   }
   // Whether the bytes from there on are there, or all that the run has.
   bool has(std::uint64_t offset, std::size_t bytes) const noexcept {
@@ -57,39 +43,10 @@ class RunPiece {
   std::vector<char> bytes() && noexcept { return std::move(bytes_); }
 
  private:
-  [[noreturn]] void fail(std::uint64_t block, int error) const {
-    throw Error(error, "reading a temporary file in '" +
-                           run_.store->folder(run_.places.place(block).file) + "'");
-  }
-  void read(std::uint64_t block, std::size_t from, std::span<std::byte> to) const {
-    const int error = run_.store->read(run_.places.place(block), from, to.data(), to.size());
-    if (error != 0) fail(block, error);
-  }
-  // From byte `within` of a packed block on, to the end of a chunk at most. Returns the bytes.
-  std::size_t load_packed(std::uint64_t block, std::size_t within, std::span<std::byte> to) {
-    constexpr std::size_t kChunk = BlockPacker::kChunkBytes;
-    const std::size_t packed = packed_.packed(block);
-    const std::size_t table = BlockPacker::table_bytes(run_.store->block_bytes(), packed);
-    chunk_.resize(2 * kChunk);
-    const std::span<std::byte> from = std::span(chunk_).first(kChunk);
-    const std::span<std::byte> made = std::span(chunk_).last(kChunk);
-    std::vector<std::byte> lengths(table);
-    read(block, packed - table, lengths);
-    const auto chunk = BlockPacker::find_chunk(lengths, packed, within / kChunk);
-    if (!chunk) fail(block, EBADMSG);
-    read(block, chunk->begin, from.first(chunk->packed));
-    const std::size_t bytes = BlockPacker::unpack_chunk(*chunk, from.data(), made.data());
-    if (bytes <= within % kChunk) fail(block, EBADMSG);
-    const std::size_t now = std::min(to.size(), bytes - within % kChunk);
-    std::memcpy(to.data(), made.data() + within % kChunk, now);
-    return now;
-  }
-
   const Run& run_;
-  const PackedBlocks& packed_;
+  RunBytes reader_;
   std::uint64_t begin_ = 0;
   std::vector<char> bytes_;
-  std::vector<std::byte> chunk_;
 };
 
 bool precedes(const StoredRecord& a, const StoredRecord& b, const StoredOrder& order) {

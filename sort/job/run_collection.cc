@@ -25,7 +25,11 @@ std::uint64_t total_bytes(std::span<const Run> runs) noexcept {
 
 RunCollection::RunCollection(const RecordOrder& order, const SortPlan& plan, BlockPool& pool,
                              SortWatch& watch, RunStoreOptions for_store, bool unique)
-    : RunSet(pool, watch, std::move(for_store)), order_(order), plan_(plan), unique_(unique) {}
+    : RunSet(pool, watch, std::move(for_store),
+             {plan.compression, plan.block_bytes, order.record_bytes()}),
+      order_(order),
+      plan_(plan),
+      unique_(unique) {}
 
 void RunCollection::form(std::uint64_t most_bytes, const Writing& write) {
   insert(runs_.size(), plan_.run_write_behind, most_bytes, write);
@@ -55,7 +59,7 @@ void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, Runni
 
 RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_bytes) {
   open();
-  return writer_.emplace(order_, store(), write_behind, most_bytes, watch().stop());
+  return writer_.emplace(order_, store(), write_behind, most_bytes, &packing(), watch().stop());
 }
 
 void RunCollection::end() { runs_.push_back(finish_run()); }
@@ -63,7 +67,7 @@ void RunCollection::end() { runs_.push_back(finish_run()); }
 Run RunCollection::finish_run() {
   Run run = writer_->finish();
   writer_.reset();
-  count_bytes(run.bytes);
+  count_bytes(run.stored_bytes());
   return run;
 }
 

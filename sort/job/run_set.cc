@@ -6,8 +6,10 @@
 
 namespace vortex { inline namespace v0 {
 
-RunSet::RunSet(BlockPool& pool, SortWatch& watch, RunStoreOptions for_store)
-    : pool_(&pool), watch_(watch), for_store_(std::move(for_store)) {}
+RunSet::RunSet(BlockPool& pool, SortWatch& watch, RunStoreOptions for_store, const Packing& packing)
+    : pool_(&pool), watch_(watch), for_store_(std::move(for_store)), how_packed_(packing) {
+  for_store_.sparse = packing.compression == RunCompression::kAlways;
+}
 
 RunSet::~RunSet() = default;
 
@@ -17,7 +19,9 @@ void RunSet::use(BlockPool& pool) noexcept {
 }
 
 void RunSet::open() {
-  if (!store_) store_.emplace(*pool_, for_store_);
+  if (store_) return;
+  packing_.emplace(how_packed_.compression, how_packed_.block_bytes, how_packed_.record_bytes);
+  store_.emplace(*pool_, for_store_);
 }
 
 std::vector<RunStoreDiskStatistics> RunSet::disks() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sort/merge/merge_passes.h"
+#include "sort/runs/run_packing.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
@@ -20,7 +21,13 @@ namespace vortex { inline namespace v0 {
 // only be destroyed.
 class RunSet {
  public:
-  RunSet(BlockPool& pool, SortWatch& watch, RunStoreOptions for_store);
+  // How runs are packed, see RunPacking.
+  struct Packing {
+    RunCompression compression = RunCompression::kNever;
+    std::size_t block_bytes = 0;
+    std::size_t record_bytes = 0;
+  };
+  RunSet(BlockPool& pool, SortWatch& watch, RunStoreOptions for_store, const Packing& packing);
   virtual ~RunSet();
   RunSet(const RunSet&) = delete;
   RunSet& operator=(const RunSet&) = delete;
@@ -48,6 +55,8 @@ class RunSet {
   void reduce(std::uint64_t most, std::uint64_t largest);
 
   RunStore& store() noexcept { return *store_; }
+  // Once open() was called.
+  RunPacking& packing() noexcept { return *packing_; }
   SortWatch& watch() noexcept { return watch_; }
   void count_run() noexcept { ++counts_.runs; }
   void count_bytes(std::uint64_t bytes) noexcept { counts_.bytes += bytes; }
@@ -64,7 +73,9 @@ class RunSet {
 
   BlockPool* pool_;
   SortWatch& watch_;
-  const RunStoreOptions for_store_;
+  RunStoreOptions for_store_;
+  const Packing how_packed_;
+  std::optional<RunPacking> packing_;
   std::optional<RunStore> store_;  // outlives the runs, which are the subclass's
   RunCounts counts_;
 };

@@ -35,6 +35,7 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   request.block_bytes = resources.block_bytes;
   request.request_cost_bytes = context_.request_cost(bytes);
   request.prefetch = resources.prefetch;
+  request.compression = resources.compression;
   request.threads = resources.threads != 0 ? resources.threads : usable_cores();
   constexpr std::size_t kMany = 1 << 20;  // beside which fixed parts are little
   if (const auto bytes = BucketSorters::part_bytes(*order_, kMany)) {

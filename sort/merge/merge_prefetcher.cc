@@ -9,9 +9,6 @@
 
 namespace vortex { inline namespace v0 {
 
-RunSlice::RunSlice(Run& of)
-    : run(&of), layout(std::make_unique<RunLayout>(of, 0, of.bytes)), freed_end(of.blocks()) {}
-
 MergePrefetcher::MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
                                  std::unique_ptr<PrefetchPolicy> policy, bool punch_holes)
     : store_(store),
@@ -24,6 +21,13 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
       free_buffers_(policy_->buffers()),
       most_buffers_(policy_->buffers()) {
   std::iota(free_buffers_.rbegin(), free_buffers_.rend(), 0);
+  const bool packed = std::ranges::any_of(
+      slices_, [](const RunSlice& slice) { return slice.run->packed.saved_bytes() != 0; });
+  if (packed) unpacker_.emplace(store.block_bytes());
+  for (const RunSlice& slice : slices_) {
+    layouts_.emplace_back(*slice.run, slice.first_block, slice.bytes,
+                          packed ? &*unpacker_ : nullptr);
+  }
   under_way_.reserve(buffers_.size());
   owed_.reserve(buffers_.size());
   std::uint64_t blocks = 0;
@@ -89,7 +93,7 @@ void MergePrefetcher::interrupt() noexcept {
 std::size_t MergePrefetcher::bytes_of(const NeededBlock& block) const noexcept {
   const std::uint64_t block_bytes = store_.block_bytes();
   return static_cast<std::size_t>(
-      std::min(block_bytes, slices_[block.run].bytes() - block.index * block_bytes));
+      std::min(block_bytes, slices_[block.run].bytes - block.index * block_bytes));
 }
 
 void MergePrefetcher::carry_out() noexcept {
@@ -168,7 +172,7 @@ bool MergePrefetcher::read(const Owed& owed) noexcept {
   buffer.number = fetches_++;
   buffer.under_way = static_cast<std::uint32_t>(under_way_.size());
   under_way_.push_back(index);
-  FileLayout& layout = *slices_[owed.needed.run].layout;
+  RunLayout& layout = layouts_[owed.needed.run];
   const std::uint64_t unit = owed.needed.index;
   reads_.start(buffer.read, layout,
                {.unit = unit,
@@ -249,7 +253,7 @@ void MergePrefetcher::settle(std::uint32_t index) noexcept {
   const Request& request = buffer.read.request;
   if (const int error = BlockReads::error_before(request, request.bytes)) {
     if (!first_error_.ok()) return;
-    first_error_ = reads_.failed(*slices_[buffer.needed.run].layout, buffer.read.place,
+    first_error_ = reads_.failed(layouts_[buffer.needed.run], buffer.read.place,
                                  buffer.read.stopped_at(), error);
     return;
   }
@@ -320,13 +324,12 @@ Source::Taken MergePrefetcher::hand_out(std::uint32_t index) noexcept {
   Buffer& buffer = buffers_[index];
   const NeededBlock& needed = buffer.needed;
   const RunSlice& slice = slices_[needed.run];
+  RunLayout& layout = layouts_[needed.run];
   const Request& request = buffer.read.request;
-  const std::size_t bytes =
-      slice.layout->unpack(needed.index, store_.pool().home(buffer.block),
-                           std::min(request.bytes_done, request.wanted_bytes()));
+  const std::size_t bytes = layout.unpack(needed.index, store_.pool().home(buffer.block),
+                                          std::min(request.bytes_done, request.wanted_bytes()));
   if (bytes == 0) {
-    first_error_ =
-        reads_.failed(*slice.layout, buffer.read.place, buffer.read.stopped_at(), EBADMSG);
+    first_error_ = reads_.failed(layout, buffer.read.place, buffer.read.stopped_at(), EBADMSG);
     return {.block = {}, .bytes = 0, .status = first_error_};
   }
   buffer.state = State::kTaken;

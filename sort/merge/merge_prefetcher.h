@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,7 +13,7 @@
 #include "io/sequence/block_reads.h"
 #include "io/sequence/file_layout.h"
 #include "sort/merge/prefetch_policy.h"
-#include "sort/runs/run_store.h"
+#include "sort/runs/run.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
@@ -26,26 +27,21 @@ struct MergePrefetcherStatistics {
   FileSourceStatistics reads;
 };
 
-// What a merge reads of a run: from the beginning of one of its blocks on. The run outlives it.
+// What a merge reads of a run, which outlives it: from the beginning of one of its blocks on.
 struct RunSlice {
-  // All of it.
-  explicit RunSlice(Run& of);
-  RunSlice(Run& of, std::unique_ptr<FileLayout> shown, std::uint64_t first)
-      : run(&of), layout(std::move(shown)), first_block(first) {}
-
-  std::uint64_t bytes() const noexcept { return layout->length().value_or(0); }
-  std::uint64_t blocks() const noexcept {
-    const std::uint64_t block_bytes = run->store->block_bytes();
-    return (bytes() + block_bytes - 1) / block_bytes;
+  static RunSlice all_of(Run& run) noexcept {
+    return {.run = &run, .bytes = run.bytes, .freed_end = run.blocks()};
   }
 
+  std::uint64_t blocks() const noexcept { return bytes == 0 ? 0 : run->store->blocks_of(bytes); }
+
   Run* run;
-  std::unique_ptr<FileLayout> layout;  // of what is read, whose length it knows
-  std::uint64_t first_block = 0;       // of the run
+  std::uint64_t first_block = 0;  // of the run
+  std::uint64_t bytes;
   // The blocks of the run whose slots are given back once they are in memory; nobody else reads
   // these.
   std::uint64_t freed_begin = 0;
-  std::uint64_t freed_end = 0;
+  std::uint64_t freed_end;
 };
 
 // The driver of a PrefetchPolicy over the disks of a RunStore: tells the policy what happens and
@@ -154,6 +150,8 @@ class MergePrefetcher {
 
   RunStore& store_;
   const std::vector<RunSlice> slices_;
+  std::optional<BlockPacker> unpacker_;  // where some blocks are packed
+  std::deque<RunLayout> layouts_;        // of each slice
   bool punch_holes_;
 
   BlockReads reads_;
@@ -196,7 +194,7 @@ class RunSource final : public Source {
     prefetcher_.release(run_, index, block);
   }
   std::optional<std::uint64_t> length() const noexcept override {
-    return prefetcher_.slice(run_).bytes();
+    return prefetcher_.slice(run_).bytes;
   }
   void cancel() noexcept override {
     stopped_.store(true, std::memory_order_release);

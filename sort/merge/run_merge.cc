@@ -71,10 +71,11 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
   std::vector<std::byte> records(keys.exact() ? 0 : 2 * order.record_bytes());
   int error = 0;
   const auto record_of = [&](const LastKey& key, std::size_t place) {
-    std::byte* const record = records.data() + place * order.record_bytes();
-    const int failed = runs[key.run].read_last_record(key.block, order.record_bytes(), record);
+    const std::size_t bytes = order.record_bytes();
+    const std::span<std::byte> record = std::span(records).subspan(place * bytes, bytes);
+    const int failed = RunBytes(runs[key.run]).read_last_record(key.block, record);
     if (error == 0) error = failed;
-    return record;
+    return record.data();
   };
   const auto key_of = [&](const LastKey& key) {
     return runs[key.run].forecast_keys.data() + std::size_t{key.block} * keys.bytes();
@@ -125,7 +126,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   const PrefetchOptions prefetch = {
       .disks = store.files(), .buffers = options.read_buffers, .held_blocks = count * window};
   std::vector<RunSlice> slices;
-  for (Run& run : runs) slices.emplace_back(run);
+  for (Run& run : runs) slices.push_back(RunSlice::all_of(run));
   MergePrefetcher prefetcher(
       store, std::move(slices),
       make_prefetch_policy(options.kind, order_of_runs(order, std::span<const Run>(runs)), prefetch,

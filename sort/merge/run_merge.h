@@ -13,7 +13,7 @@
 #include "sort/merge/order_of_need.h"
 #include "sort/merge/running_merge.h"
 #include "sort/record/record_output.h"
-#include "sort/runs/run_store.h"
+#include "sort/runs/run.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 

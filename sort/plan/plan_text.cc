@@ -46,6 +46,7 @@ std::string to_string(const SortPlan& plan) {
                                 std::to_string(buffers.writer.write_behind) + " requests of " +
                                 format_bytes(buffers.writer.request_bytes) + " to write");
   text.add_prefetch(plan.request.prefetch, plan.request.disks);
+  text.add_compression(plan.compression);
   return text.str();
 }
 

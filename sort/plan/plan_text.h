@@ -37,6 +37,11 @@ class PlanText {
     add("prefetch", std::string(prefetch_kind_name(kind)) + " on " + std::to_string(disks) +
                         (disks == 1 ? " disk" : " disks"));
   }
+  void add_compression(RunCompression compression) {
+    add("compression", compression == RunCompression::kNever    ? "none"
+                       : compression == RunCompression::kAlways ? "of all runs"
+                                                                : "of runs, where it pays");
+  }
 
   const std::string& str() const noexcept { return text_; }
 

@@ -11,7 +11,8 @@
 #include "sort/plan/least_memory.h"
 #include "sort/plan/sort_limits.h"
 #include "sort/runs/partitioners.h"
-#include "sort/runs/run_store.h"
+#include "sort/runs/run.h"
+#include "sort/runs/run_packing.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -30,6 +31,8 @@ constexpr std::size_t kMinScratchBytes = std::size_t{64} << 10;
 // The bytes that forecasting and the policies keep of each block on disk, besides keys: its place
 // in the order of need, in the order of fetching and in its file.
 constexpr std::uint64_t kBookkeepingBytes = 81;
+// A run that is written, a merge, and who reads the keys that decide when it needs its blocks.
+constexpr unsigned kPackers = 3;
 
 // Address space of the heap beside what is planned, and of a reservation while it is made.
 constexpr std::uint64_t kSpaceBeside = (std::uint64_t{12} << 20) + kReservationAlignment;
@@ -207,8 +210,11 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
   plan.window_blocks = blocks_for_records(block_bytes, request.record_bytes);
   const std::uint64_t blocks_on_disk =
       request.bytes.value_or(kAssumedRuns * memory_bytes) / block_bytes + 1;
-  const std::uint64_t forecasts =
-      detail::saturating_product(blocks_on_disk, kBookkeepingBytes + request.forecast_bytes);
+  const RunPacking::Plan packing =
+      RunPacking::plan(request.compression, block_bytes, kPackers, memory_bytes);
+  const std::uint64_t bytes_of_block = kBookkeepingBytes + request.forecast_bytes +
+                                       (packing.bytes != 0 ? PackedBlocks::kBytesOfBlock : 0);
+  const std::uint64_t forecasts = detail::saturating_product(blocks_on_disk, bytes_of_block);
   const auto if_maps_suffice = [&] {
     return BlockPool::maps_needed(plan.pool_blocks) <= request.most_maps ? std::optional(plan)
                                                                          : std::nullopt;
@@ -223,8 +229,11 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     plan.formation.generations = request.threads > 1 ? 2 : 1;
     plan.formation.threads = request.threads;
     plan.forecast_memory_bytes = attempt == 0 ? 0 : forecasts;
+    plan.packing_memory_bytes = attempt == 0 ? 0 : packing.bytes;
+    plan.compression = attempt == 0 ? RunCompression::kNever : packing.compression;
     const std::uint64_t beside = detail::saturating_sum(
-        plan.forecast_memory_bytes, plan.formation.scratch_bytes + plan.stream_memory_bytes);
+        plan.forecast_memory_bytes,
+        plan.formation.scratch_bytes + plan.stream_memory_bytes + plan.packing_memory_bytes);
     if (memory_bytes <= beside) return std::nullopt;
     plan.pool_blocks =
         static_cast<std::size_t>((memory_bytes - beside) / (block_bytes + bytes_beside_block()));
@@ -277,7 +286,8 @@ std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t
 
 std::uint64_t SortPlan::memory_taken_bytes() const noexcept {
   return pool_blocks * (block_bytes + bytes_beside_block()) + formation.scratch_bytes +
-         forecast_memory_bytes + stream_memory_bytes + bytes_of_partitioners(*this);
+         forecast_memory_bytes + stream_memory_bytes + packing_memory_bytes +
+         bytes_of_partitioners(*this);
 }
 
 bool SortPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs) {

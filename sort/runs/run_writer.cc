@@ -3,15 +3,42 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <string>
 #include <utility>
 
-#include "io/stream/file_sink.h"
-#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/record_order.h"
 
 namespace vortex { inline namespace v0 {
+
+RunStream::RunStream(RunStore& store, const Options& options)
+    : most_bytes_(store.blocks_of(options.most_bytes) * store.block_bytes()),
+      packing_(options.packing),
+      run_(store, options.most_bytes) {
+  FileSinkOptions for_sink;
+  for_sink.blocks_for_stream = options.window_blocks;
+  for_sink.write_behind = options.write_behind;
+  auto sink = std::make_unique<FileSink>(store.pool(), std::make_unique<RunLayout>(run_, packing_),
+                                         for_sink);
+  sink_ = sink.get();
+  OutputStreamOptions for_stream;
+  for_stream.name = "run";
+  for_stream.gaps = Gaps::kUnspecified;  // every byte is written
+  for_stream.comeback_blocks = options.window_blocks - 1;
+  for_stream.reserve_bytes = most_bytes_;
+  for_stream.least_reserve_bytes = most_bytes_;
+  stream_.emplace(std::move(sink), for_stream);
+  stop_.emplace(*stream_, options.stop);
+}
+
+Run RunStream::finish(std::uint64_t bytes, std::uint64_t records) {
+  stream_->finish_bytes(bytes);
+  if (packing_ != nullptr) {
+    packing_->end_run(run_.bytes, run_.stored_bytes(), sink_->statistics().waited_ns);
+  }
+  stop_.reset();
+  stream_.reset();
+  run_.records = records;
+  return std::move(run_);
+}
 
 std::size_t RunWriter::blocks_needed(std::size_t block_bytes, std::size_t record_bytes,
                                      std::size_t write_behind) noexcept {
@@ -19,37 +46,25 @@ std::size_t RunWriter::blocks_needed(std::size_t block_bytes, std::size_t record
 }
 
 RunWriter::RunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
-                     std::uint64_t most_bytes, const std::stop_token& stop)
-    : record_bytes_(order.record_bytes()),
-      block_bytes_(store.block_bytes()),
-      keys_(order),
-      run_(store, most_bytes) {
+                     std::uint64_t most_bytes, RunPacking* packing, const std::stop_token& stop)
+    : record_bytes_(order.record_bytes()), block_bytes_(store.block_bytes()), keys_(order) {
   if (record_bytes_ == 0 || record_bytes_ > block_bytes_) {
     throw Error(EINVAL, "records of " + format_bytes(record_bytes_) + " do not fit in blocks of " +
                             format_bytes(block_bytes_));
   }
-  const std::size_t window = blocks_for_records(block_bytes_, record_bytes_);
-  OutputStreamOptions options;
-  options.name = "run";
-  options.gaps = Gaps::kUnspecified;  // every byte is written
-  options.comeback_blocks = window - 1;
-  options.reserve_bytes =
-      std::max<std::uint64_t>(detail::units_for(most_bytes, block_bytes_), 1) * block_bytes_;
-  options.least_reserve_bytes = options.reserve_bytes;
-  FileSinkOptions for_sink;
-  for_sink.blocks_for_stream = window;
-  for_sink.write_behind = write_behind;
   stream_.emplace(
-      std::make_unique<FileSink>(store.pool(), std::make_unique<RunLayout>(run_), for_sink),
-      options);
-  stop_.emplace(*stream_, stop);
-  most_bytes_ = options.reserve_bytes;
-  to_ = stream_->data();
+      store, RunStream::Options{.window_blocks = blocks_for_records(block_bytes_, record_bytes_),
+                                .write_behind = write_behind,
+                                .most_bytes = most_bytes,
+                                .packing = packing,
+                                .stop = stop});
+  to_ = stream_->bytes();
 }
 
 std::span<std::byte> RunWriter::room(std::size_t most_bytes) {
-  if (bytes_ + record_bytes_ > most_bytes_) {
-    throw Error(EFBIG, "a run is longer than the " + format_bytes(most_bytes_) + " announced");
+  if (bytes_ + record_bytes_ > stream_->most_bytes()) {
+    throw Error(EFBIG,
+                "a run is longer than the " + format_bytes(stream_->most_bytes()) + " announced");
   }
   // Before the next block is touched: it may end the stay of the one before in memory.
   if (bytes_ + record_bytes_ > blocks_ * block_bytes_) note_forecast();
@@ -63,20 +78,18 @@ void RunWriter::written(std::size_t bytes) {
 
 Run RunWriter::finish() {
   note_forecast();
-  stream_->finish_bytes(bytes_);
-  stop_.reset();
-  stream_.reset();
-  run_.records = records();
-  return std::move(run_);
+  Run run = stream_->finish(bytes_, records());
+  run.forecast_keys = std::move(forecast_keys_);
+  return run;
 }
 
 // Notes the key of the last whole record of the newest block, once: when a merge has used that
 // record up, it touches the next block.
 void RunWriter::note_forecast() {
-  const std::size_t at = run_.forecast_keys.size();
+  const std::size_t at = forecast_keys_.size();
   if (at == blocks_ * keys_.bytes()) return;
-  run_.forecast_keys.resize(at + keys_.bytes());
-  keys_.make(to_ + bytes_ - record_bytes_, run_.forecast_keys.data() + at);
+  forecast_keys_.resize(at + keys_.bytes());
+  keys_.make(to_ + bytes_ - record_bytes_, forecast_keys_.data() + at);
 }
 
 }}  // namespace vortex::v0

@@ -16,7 +16,7 @@
 
 #include "io/disk/open_disk.h"
 #include "lines/job/line_plan.h"
-#include "lines/runs/block_packer.h"
+#include "sort/runs/block_packer.h"
 #include "study/fault_plan.h"
 #include "study/faulty_disk.h"
 #include "tests/lines/fuzzed_input.h"
@@ -942,30 +942,13 @@ TEST_F(CompressedRuns, GoOnInAnotherFolder) {
   EXPECT_TRUE(std::filesystem::is_empty(small.root));
 }
 
-// Writes other bytes than it was given.
-class WrongBytes final : public FaultPlan {
- public:
-  explicit WrongBytes(std::uint64_t from) : from_(from) {}
-  PlannedFault decide(const Attempt& attempt, std::uint64_t number) noexcept override {
-    if (attempt.operation == Operation::kWrite && number >= from_) {
-      const iovec& last = attempt.memory[attempt.memory_count - 1];
-      const std::size_t end = std::min<std::size_t>(last.iov_len, 4096);  // a sector
-      std::memset(static_cast<char*>(last.iov_base) + last.iov_len - end, 0xff, end);
-    }
-    return {};
-  }
-
- private:
-  const std::uint64_t from_;
-};
-
 TEST_F(CompressedRuns, ThatChangedOnTheDiskAreAnError) {
   auto random = test_random();
   options.inputs = {put("a", joined(log(150000, random)))};
   for (const unsigned threads : {1, 2}) {
     options.resources.threads = threads;
     for (const std::uint64_t from : {0, 12}) {
-      use(std::make_shared<WrongBytes>(from));
+      use(std::make_shared<DamagedWrites>(from));
       std::string message;
       EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EBADMSG) << message;
       EXPECT_NE(message.find(runs.path().string()), message.npos) << message;

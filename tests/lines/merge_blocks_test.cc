@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "lines/runs/block_packer.h"
 #include "lines/runs/line_merge.h"
 #include "lines/runs/line_run.h"
-#include "lines/runs/packed_run.h"
 #include "lines/runs/run_division.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/prefetch_kind.h"
+#include "sort/runs/block_packer.h"
+#include "sort/runs/run_packing.h"
 #include "tests/lines/line_cases.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
@@ -102,14 +102,13 @@ class MergeBlocks : public ::testing::Test {
     Lines lines;
     unforeseen = blocks = 0;
     for (const MergePart& part : divide_runs(runs, stored_order, parts, kBlock)) {
-      BlockPacker packer(kBlock);
       PrefetchOptions options;
       options.disks = store->files();
       options.held_blocks = count * RunCursor::window_blocks(longest, kBlock);
       options.buffers = minimum_read_buffers(kind, options, count) + more_buffers;
       std::unique_ptr<OrderOfNeed> needed = order_of_need(runs, part, stored_order);
       blocks += needed->blocks();
-      MergePrefetcher prefetcher(*store, slices_of(runs, part, packer),
+      MergePrefetcher prefetcher(*store, slices_of(runs, part),
                                  make_prefetch_policy(kind, std::move(needed), options, count),
                                  false);
       {

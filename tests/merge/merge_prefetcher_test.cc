@@ -99,7 +99,7 @@ class MergePrefetching : public ::testing::TestWithParam<PrefetchKind> {
     PrefetchOptions options{.disks = store->files(), .buffers = 0, .held_blocks = count * window};
     options.buffers = minimum_read_buffers(GetParam(), options, count) + more_buffers;
     std::vector<RunSlice> slices;
-    for (vortex::Run& run : runs) slices.emplace_back(run);
+    for (vortex::Run& run : runs) slices.push_back(RunSlice::all_of(run));
     MergePrefetcher prefetcher(
         *store, std::move(slices),
         make_prefetch_policy(GetParam(), std::make_unique<KnownOrder>(foretold), options, count),

@@ -24,6 +24,7 @@
 #include "study/faulty_disk.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/environment.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
@@ -40,6 +41,7 @@ constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr std::size_t kWriteBehind = 3;
 constexpr std::size_t kWorkingBytes = std::size_t{1} << 20;
 constexpr unsigned kThreads[] = {1, 2, 7};
+constexpr RunCompression kAnyRuns[] = {RunCompression::kNever, RunCompression::kAlways};
 
 // So many that a merge by several threads holds two blocks of each run.
 constexpr std::size_t many_buffers(std::size_t runs) { return 8 * runs; }
@@ -128,8 +130,10 @@ struct House {
   RunStore store;
 };
 
-vortex::Run write_run(const RecordOrder& order, RunStore& store, const Bytes& records) {
-  RunWriter writer(order, store, kWriteBehind, std::uint64_t{64} << 20);
+vortex::Run write_run(const RecordOrder& order, RunStore& store, const Bytes& records,
+                      RunCompression compression = RunCompression::kNever) {
+  RunPacking packing(compression, kBlock, order.record_bytes());
+  RunWriter writer(order, store, kWriteBehind, std::uint64_t{64} << 20, &packing);
   const std::size_t record_bytes = order.record_bytes();
   const Failure failure = guarded(
       [&] { append_records(writer, records.data(), records.size() / record_bytes, record_bytes); });
@@ -138,9 +142,10 @@ vortex::Run write_run(const RecordOrder& order, RunStore& store, const Bytes& re
 }
 
 std::vector<vortex::Run> write_runs(const RecordOrder& order, RunStore& store,
-                                    const std::vector<Bytes>& runs) {
+                                    const std::vector<Bytes>& runs,
+                                    RunCompression compression = RunCompression::kNever) {
   std::vector<vortex::Run> result;
-  for (const Bytes& run : runs) result.push_back(write_run(order, store, run));
+  for (const Bytes& run : runs) result.push_back(write_run(order, store, run, compression));
   return result;
 }
 
@@ -208,12 +213,13 @@ class RunMerge : public ::testing::TestWithParam<PrefetchKind> {
 
   // Writes `data` as runs and merges them.
   static Bytes merged(const RecordOrder& order, House& house, const std::vector<Bytes>& data,
-                      std::size_t read_buffers, unsigned threads = 1) {
+                      std::size_t read_buffers, unsigned threads = 1,
+                      RunCompression compression = RunCompression::kNever) {
     RecordCollector out(order.record_bytes());
     RunMergeOptions options = with(read_buffers);
     options.threads = threads;
     options.working_bytes = kWorkingBytes;
-    merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
+    merge_runs(order, house.store, write_runs(order, house.store, data, compression), out, options);
     return out.list.bytes;
   }
 };
@@ -258,10 +264,11 @@ TEST_P(RunMerge, GivesWhatAStableSortGives) {
     const std::size_t for_writing =
         RunWriter::blocks_needed(kBlock, order.record_bytes(), kWriteBehind);
     House house(std::max(buffers, for_writing), shape, random());
-    std::vector<vortex::Run> runs = write_runs(order, house.store, data);
+    std::vector<vortex::Run> runs = write_runs(order, house.store, data, kAnyRuns[random() % 2]);
     std::uint64_t bytes = 0;
     for (unsigned i = 0; i < count; ++i) {
       ASSERT_EQ(runs[i].bytes, data[i].size());
+      ASSERT_LE(runs[i].stored_bytes(), data[i].size());
       ASSERT_EQ(runs[i].records, data[i].size() / order.record_bytes());
       bytes += data[i].size();
     }
@@ -361,8 +368,9 @@ TEST_P(RunMerge, DelaysShortTransfersAndInterruptionsDoNoHarm) {
     const std::vector<Bytes> data = random_runs(order, 11, Keys::kFew, 1 << 20, random);
     const std::size_t buffers = least_read_buffers(GetParam(), 11, 3, kBlock, 104) + random() % 8;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
-    ASSERT_TRUE(same_bytes(merged(order, house, data, buffers, kThreads[round % 3]),
-                           expected_merge(order, data)));
+    ASSERT_TRUE(
+        same_bytes(merged(order, house, data, buffers, kThreads[round % 3], kAnyRuns[round % 2]),
+                   expected_merge(order, data)));
   }
 }
 
@@ -383,12 +391,40 @@ TEST_P(RunMerge, AReadThatFailsEndsTheMergeAndLosesNothing) {
     const std::size_t buffers = least_read_buffers(GetParam(), 7, 2, kBlock, 100) + 3;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
     try {
-      merged(order, house, data, buffers, kThreads[number % std::size(kThreads)]);
+      merged(order, house, data, buffers, kThreads[number % std::size(kThreads)],
+             kAnyRuns[random() % 2]);
       FAIL() << "nobody noticed";
     } catch (const Error& error) {
       EXPECT_EQ(error.code().value(), EIO);
       EXPECT_NE(std::string(error.what()).find("reading a temporary file in"), std::string::npos)
           << error.what();
+    }
+  }
+}
+
+// Blocks that a disk has changed are an error, as the disk's own are; keys that do not decide are
+// read from packed blocks, too.
+TEST_P(RunMerge, PackedBlocksThatChangedOnTheDiskAreAnError) {
+  if (!BlockPacker::available()) GTEST_SKIP() << "built without LZ4";
+  auto random = test_random();
+  for (const std::size_t size : {100, 1000}) {
+    const FormatOrder order(RecordFormat(size));
+    std::vector<Bytes> data;
+    for (int i = 0; i < 3; ++i) data.push_back(Bytes(4 * kBlock / size * size));
+    for (const std::uint64_t from : {0, 5, 100}) {
+      StoreShape shape = {.folders = 2};
+      shape.faults = std::make_shared<DamagedWrites>(from);
+      const std::size_t buffers = least_read_buffers(GetParam(), 3, 2, kBlock, size) + 3;
+      House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
+      Bytes result;
+      std::string message;
+      const int error = error_of(
+          [&] { result = merged(order, house, data, buffers, 1, RunCompression::kAlways); },
+          &message);
+      EXPECT_EQ(error, from == 100 ? 0 : EBADMSG) << message;
+      if (error == 0) {
+        EXPECT_TRUE(same_bytes(result, expected_merge(order, data)));
+      }
     }
   }
 }
@@ -500,7 +536,7 @@ TEST(RunWriter, ARunGoesOnElsewhereWhenADiskIsFull) {
                                   Operation::kWrite, true);
     shape.faulty_folder = 1;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
-    std::vector<vortex::Run> runs = write_runs(order, house.store, data);
+    std::vector<vortex::Run> runs = write_runs(order, house.store, data, kAnyRuns[number / 2 % 2]);
     const auto disks = house.store.statistics();
     EXPECT_EQ(disks[1].slots_in_use, number);
     // The blocks that it would have got are scattered over both others.

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "sort/record/format_order.h"
+#include "sort/runs/block_packer.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/environment.h"
 #include "tests/support/error_of.h"
@@ -39,6 +40,7 @@
 namespace vortex::test { namespace {
 
 using Bytes = std::vector<std::byte>;
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 // Inputs and output in one folder, runs in others.
 class Files {
@@ -222,6 +224,50 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
   EXPECT_GT(paths.inputs_merged_to_runs, 0U);
   EXPECT_GT(paths.of_unknown_length, 0U);
   EXPECT_GT(paths.unique, 0U);
+}
+
+// Through several merges, whatever the records are: what is packed comes back, and takes no more
+// bytes than it would as it is.
+TEST(ExternalSortPacked, OfRecordsOfAnySize) {
+  auto random = test_random();
+  const bool can_pack = BlockPacker::available();
+  for (const std::size_t record_bytes : {1, 4, 8, 12, 16, 100, 256, 1000}) {
+    for (const Shape shape : kShapes) {
+      if (record_bytes == 1 && shape > Shape::kFewValues)
+        break;  // many records, few of them differ
+      SCOPED_TRACE(::testing::Message()
+                   << "records of " << record_bytes << ", shape " << static_cast<int>(shape));
+      const FormatOrder order(random_format(record_bytes, random));
+      const std::size_t bytes = kMiB + kMiB / 2 + random() % kMiB;
+      const RecordList list = make_records(shape, record_bytes, bytes / record_bytes, random);
+      Files files(1 + random() % 3);
+      files.add_input(list.bytes);
+      ExternalSortOptions options = files.options();
+      options.format = order.format();
+      options.unique = random() % 4 == 0;
+      options.resources.memory_bytes = kMiB + kMiB / 16;
+      options.resources.threads = kThreadCounts[random() % std::size(kThreadCounts)];
+      options.resources.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
+      options.resources.seed = random();
+      options.resources.compression = RunCompression::kNever;
+      const ExternalSortReport plain = external_sort(options);
+      const Bytes expected = read_file(files.output());
+      options.resources.compression = RunCompression::kAlways;
+      const ExternalSortReport packed = external_sort(options);
+      RecordList sorted = stably_sorted(order, list);
+      if (options.unique) sorted = firsts_of_equal(order, sorted);
+      ASSERT_TRUE(same_bytes(expected, sorted.bytes)) << to_string(plain.plan);
+      ASSERT_TRUE(same_bytes(read_file(files.output()), sorted.bytes)) << to_string(packed.plan);
+      EXPECT_EQ(packed.plan.compression == RunCompression::kAlways, can_pack);
+      EXPECT_GT(packed.runs, 1U);
+      if (packed.passes == plain.passes) {
+        EXPECT_LE(packed.run_bytes, plain.run_bytes);
+      }
+      if (shape == Shape::kEqual && can_pack && !options.unique) {
+        EXPECT_LT(packed.run_bytes, plain.run_bytes / 2);
+      }
+    }
+  }
 }
 
 struct Pair {
@@ -530,7 +576,6 @@ class WritingFirst final : public FaultPlan {
 // An input that is a little longer than the memory is written while it is read, and no more than
 // the planned runs come of it.
 TEST(ExternalSortThreads, RunsOfShortInputsBeginEarly) {
-  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
   auto random = test_random();
   Files files;
   std::uint64_t sum = 0;

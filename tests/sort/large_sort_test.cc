@@ -113,7 +113,7 @@ TEST_F(LargeSort, MergesRunsBeyondFourGibibytes) {
   EXPECT_GT(runs.back().places.locate(runs.back().blocks() - 1).offset, std::uint64_t{1} << 32);
   std::byte last{};
   const auto placed = [&] {
-    return runs.back().read_last_record(runs.back().blocks() - 1, 1, &last);
+    return RunBytes(runs.back()).read_last_record(runs.back().blocks() - 1, {&last, 1});
   };
   EXPECT_EQ(placed(), 0);
   EXPECT_EQ(last, std::byte{0});

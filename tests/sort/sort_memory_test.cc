@@ -33,6 +33,7 @@ struct Setting {
   std::size_t block_bytes = 0;
   unsigned threads = 0;
   bool drifting = false;  // each word is likely to be greater than those far in front of it
+  RunCompression compression = RunCompression::kAuto;
 };
 constexpr Setting kSettings[] = {
     {"Records100In8", 8 * kMiB, 24 * kMiB, 100, DiskBackend::kBest},
@@ -45,7 +46,8 @@ constexpr Setting kSettings[] = {
     {"ThreadsRecords100In16", 16 * kMiB, 40 * kMiB, 100, DiskBackend::kThreads},
     {"AllInMemory", 128 * kMiB, 64 * kMiB, 100, DiskBackend::kBest},
     {"LittleInMuch", 512 * kMiB, 8 * kMiB, 100, DiskBackend::kBest},
-    {"SmallBlocksIn512", 512 * kMiB, 768 * kMiB, 100, DiskBackend::kBest, "0:8", 32 << 10},
+    {"SmallPackedBlocksIn512", 512 * kMiB, 768 * kMiB, 100, DiskBackend::kBest, "0:8", 32 << 10, 0,
+     false, RunCompression::kAlways},
     {"DriftingIn512", 512 * kMiB, 768 * kMiB, 8, DiskBackend::kBest, "0:8", 0, 2, true},
     {"LongKeysIn16", 16 * kMiB, 64 * kMiB, 64 << 10, DiskBackend::kBest, "0:65536"},
     {"LongestKeysIn32", 32 * kMiB, 80 * kMiB, 1 << 20, DiskBackend::kBest, "0:1048576"},
@@ -90,6 +92,7 @@ class SortMemory : public ::testing::TestWithParam<Setting> {
       options.resources.backend = GetParam().backend;
       options.resources.block_bytes = GetParam().block_bytes;
       options.resources.threads = GetParam().threads;
+      options.resources.compression = GetParam().compression;
       external_sort(options);
     });
   }
@@ -130,6 +133,7 @@ TEST_P(SortMemory, OfPushedRecords) {
     options.backend = GetParam().backend;
     options.block_bytes = GetParam().block_bytes;
     options.threads = GetParam().threads;
+    options.compression = GetParam().compression;
     const std::size_t record_bytes = GetParam().record_bytes;
     RecordSorter sorter(options, RecordFormat(record_bytes, {parse_record_key(GetParam().key)}));
     std::vector<std::byte> record(record_bytes);

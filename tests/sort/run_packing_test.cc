@@ -1,5 +1,5 @@
 // Blocks are packed and come back as they were; runs are packed where that pays.
-#include "lines/runs/packed_run.h"
+#include "sort/runs/run_packing.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,7 @@
 
 #include "io/stream/file_sink.h"
 #include "io/stream/file_source.h"
-#include "lines/runs/block_packer.h"
-#include "sort/runs/run_store.h"
+#include "sort/runs/run.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
@@ -45,6 +44,9 @@ Bytes mixed_bytes(std::size_t count, std::mt19937_64& random) {
   return bytes;
 }
 
+// 0: of any length. More than one block of the smallest, too.
+constexpr std::size_t kRecordSizes[] = {0, 1, 4, 8, 12, 16, 100, 256, 1000, 20000};
+
 class BlockPackerTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -58,7 +60,9 @@ constexpr std::size_t kGuard = 64;
 TEST_F(BlockPackerTest, PackedBlocksComeBack) {
   auto random = test_random();
   for (const std::size_t block : {kChunk / 4, kChunk, 3 * kChunk, 16 * kChunk}) {
-    BlockPacker packer(block);
+    const std::size_t record = kRecordSizes[random() % std::size(kRecordSizes)];
+    SCOPED_TRACE(::testing::Message() << "records of " << record << ", blocks of " << block);
+    BlockPacker packer(block, record);
     std::vector<std::size_t> sizes{1, 2, 100, block / 2, block - 1, block};
     for (const std::size_t near : {kChunk - 1, kChunk, kChunk + 1, kChunk + 20}) {
       if (near <= block) sizes.push_back(near);
@@ -85,6 +89,65 @@ TEST_F(BlockPackerTest, PackedBlocksComeBack) {
   }
 }
 
+// Sorted numbers, with what belongs to them behind each: how little is left of a run of so many
+// bytes, in hundredths.
+struct Shrinking {
+  const char* name;
+  std::size_t record_bytes;
+  unsigned most_left;
+  void (*fill)(std::byte* record, std::size_t number, std::mt19937_64& random);
+};
+void write_big_endian(std::byte* to, std::uint64_t number) {
+  for (int shift = 56; shift >= 0; shift -= 8) *to++ = static_cast<std::byte>(number >> shift);
+}
+constexpr Shrinking kShrinking[] = {
+    {"few bytes of u32", 4, 40,
+     [](std::byte* record, std::size_t number, std::mt19937_64& random) {
+       const auto key = static_cast<std::uint32_t>(3 * number + random() % 3);
+       std::memcpy(record, &key, sizeof key);
+     }},
+    {"u64 of the whole range", 8, 80,
+     [](std::byte* record, std::size_t number, std::mt19937_64& random) {
+       const std::uint64_t key = (std::uint64_t{number} << 44) + (random() >> 20);
+       std::memcpy(record, &key, sizeof key);
+     }},
+    {"u64 of a narrow range", 8, 20,
+     [](std::byte* record, std::size_t number, std::mt19937_64&) {
+       const std::uint64_t key = number / 7;
+       std::memcpy(record, &key, sizeof key);
+     }},
+    {"pairs of a key and a place", 16, 70,
+     [](std::byte* record, std::size_t number, std::mt19937_64& random) {
+       const std::uint64_t pair[] = {(std::uint64_t{number} << 44) + (random() >> 20),
+                                     random() % 1000000};
+       std::memcpy(record, pair, sizeof pair);
+     }},
+    {"records with text", 100, 40,
+     [](std::byte* record, std::size_t number, std::mt19937_64& random) {
+       write_big_endian(record, (std::uint64_t{number} << 44) + (random() >> 20));
+       std::memset(record + 8, 'A' + static_cast<int>(random() % 26), 92);
+     }},
+};
+
+TEST_F(BlockPackerTest, SortedRecordsShrink) {
+  auto random = test_random();
+  constexpr std::size_t kBlock = 16 * kChunk;
+  for (const auto& [name, record_bytes, most_left, fill] : kShrinking) {
+    SCOPED_TRACE(name);
+    Bytes bytes(kBlock / record_bytes * record_bytes);
+    for (std::size_t i = 0; i < bytes.size() / record_bytes; ++i) {
+      fill(bytes.data() + i * record_bytes, i, random);
+    }
+    Bytes memory = bytes;
+    const std::size_t packed = BlockPacker(kBlock, record_bytes).pack(memory.data(), bytes.size());
+    EXPECT_LE(packed, bytes.size() / 100 * most_left);
+    memory.resize(kBlock);
+    EXPECT_EQ(BlockPacker(kBlock).unpack(memory.data(), packed), bytes.size());
+    memory.resize(bytes.size());
+    EXPECT_EQ(memory, bytes);
+  }
+}
+
 TEST_F(BlockPackerTest, OnlyWhatBecomesSmallerIsPacked) {
   auto random = test_random();
   BlockPacker packer(4 * kChunk);
@@ -100,8 +163,8 @@ TEST_F(BlockPackerTest, OnlyWhatBecomesSmallerIsPacked) {
 TEST_F(BlockPackerTest, ChunksCanBeReadAlone) {
   auto random = test_random();
   constexpr std::size_t kBlock = 7 * kChunk;
-  BlockPacker packer(kBlock);
   for (int round = 0; round < 20; ++round) {
+    BlockPacker packer(kBlock, kRecordSizes[random() % std::size(kRecordSizes)]);
     const std::size_t bytes = kBlock - random() % (2 * kChunk);
     const Bytes original = mixed_bytes(bytes, random);
     Bytes memory = original;
@@ -115,8 +178,7 @@ TEST_F(BlockPackerTest, ChunksCanBeReadAlone) {
       const auto found = BlockPacker::find_chunk(table, packed, i);
       ASSERT_TRUE(found);
       const std::size_t size = std::min(kChunk, bytes - i * kChunk);
-      ASSERT_EQ(BlockPacker::unpack_chunk(*found, memory.data() + found->begin, chunk.data()),
-                size);
+      ASSERT_EQ(packer.unpack_chunk(*found, memory.data() + found->begin, chunk), size);
       ASSERT_EQ(std::memcmp(chunk.data(), original.data() + i * kChunk, size), 0);
     }
     EXPECT_FALSE(BlockPacker::find_chunk(table, packed, (bytes + kChunk - 1) / kChunk));
@@ -127,9 +189,9 @@ TEST_F(BlockPackerTest, ChunksCanBeReadAlone) {
 TEST_F(BlockPackerTest, OtherBytesAreRefusedOrHarmless) {
   auto random = test_random();
   constexpr std::size_t kBlock = 3 * kChunk;
-  BlockPacker packer(kBlock);
   std::size_t refused = 0;
   for (int round = 0; round < 300; ++round) {
+    BlockPacker packer(kBlock, kRecordSizes[random() % std::size(kRecordSizes)]);
     Bytes memory = random_bytes(kBlock, 2, random);
     std::size_t packed = packer.pack(memory.data(), kBlock - random() % kChunk);
     switch (random() % 3) {
@@ -153,8 +215,7 @@ TEST_F(BlockPackerTest, OtherBytesAreRefusedOrHarmless) {
       if (!found) continue;
       ASSERT_LE(found->begin + found->packed, packed);
       Bytes chunk(kChunk);
-      ASSERT_LE(BlockPacker::unpack_chunk(*found, memory.data() + found->begin, chunk.data()),
-                kChunk);
+      ASSERT_LE(packer.unpack_chunk(*found, memory.data() + found->begin, chunk), kChunk);
     }
     const std::size_t made = packer.unpack(memory.data(), packed);
     ASSERT_LE(made, kBlock);
@@ -174,11 +235,9 @@ TEST_F(BlockPackerTest, PartsOfRunsAreReadToTheirEnds) {
   for (const RunCompression compression : {RunCompression::kNever, RunCompression::kAlways}) {
     const Bytes data = random_bytes(kBytes, 4, random);
     vortex::Run run(store, kBytes);
-    PackedBlocks blocks;
-    blocks.reserve(4);
     {
       RunPacking packing(compression, kBlock);
-      FileSink sink(pool, std::make_unique<PackingLayout>(run, blocks, packing), FileSinkOptions{});
+      FileSink sink(pool, std::make_unique<RunLayout>(run, &packing), FileSinkOptions{});
       for (std::uint64_t i = 0; i < 4; ++i) {
         const Block block = sink.take(i).block;
         const std::size_t bytes = std::min<std::size_t>(kBlock, kBytes - i * kBlock);
@@ -187,11 +246,10 @@ TEST_F(BlockPackerTest, PartsOfRunsAreReadToTheirEnds) {
       }
       ASSERT_TRUE(sink.finish(kBytes).ok());
     }
-    EXPECT_EQ(blocks.saved_bytes() > kBytes / 8, compression == RunCompression::kAlways);
+    EXPECT_EQ(run.packed.saved_bytes() > kBytes / 8, compression == RunCompression::kAlways);
     BlockPacker packer(kBlock);
     for (const std::size_t behind : {std::size_t{1}, std::size_t{100}, kBlock}) {
-      FileSource source(
-          pool, std::make_unique<UnpackingLayout>(run, blocks, packer, 1, kBlock + behind), {});
+      FileSource source(pool, std::make_unique<RunLayout>(run, 1, kBlock + behind, &packer), {});
       for (const std::uint64_t i : {0, 1}) {
         const Source::Taken taken = source.take(i, i);
         ASSERT_EQ(taken.bytes, i == 0 ? kBlock : behind);

@@ -1,4 +1,4 @@
-#include "lines/runs/packed_run.h"
+#include "sort/runs/run_packing.h"
 
 #include "vortex/thread/activity.h"
 
@@ -16,10 +16,21 @@ constexpr unsigned kPause = 8;
 
 }  // namespace
 
-RunPacking::RunPacking(RunCompression wanted, std::size_t block_bytes)
+RunPacking::Plan RunPacking::plan(RunCompression wanted, std::size_t block_bytes, unsigned packers,
+                                  std::uint64_t memory_bytes) noexcept {
+  constexpr std::uint64_t kShare = 16;
+  constexpr std::uint64_t kDemandedShare = 4;
+  const std::uint64_t bytes = packers * BlockPacker::memory_bytes(block_bytes);
+  const std::uint64_t share = wanted == RunCompression::kAlways ? kDemandedShare : kShare;
+  const bool packs =
+      wanted != RunCompression::kNever && BlockPacker::available() && bytes <= memory_bytes / share;
+  return packs ? Plan{wanted, bytes} : Plan{};
+}
+
+RunPacking::RunPacking(RunCompression wanted, std::size_t block_bytes, std::size_t record_bytes)
     : wanted_(BlockPacker::available() ? wanted : RunCompression::kNever),
       state_(wanted_ == RunCompression::kAlways ? State::kOn : State::kOff),
-      packer_(may_pack() ? block_bytes : 0) {}
+      packer_(may_pack() ? block_bytes : 0, record_bytes) {}
 
 std::size_t RunPacking::pack(std::byte* begin, std::size_t bytes) noexcept {
   if (state_ == State::kOff) return bytes;
@@ -46,22 +57,6 @@ void RunPacking::end_run(std::uint64_t bytes, std::uint64_t packed,
     waited_ = static_cast<double>(waited_ns) / static_cast<double>(bytes);
     if (waited_ > kLeastWaited) state_ = State::kTrying;
   }
-}
-
-std::size_t PackingLayout::pack(std::uint64_t, std::byte* begin, std::size_t bytes) noexcept {
-  const std::size_t packed = packing_.pack(begin, bytes);
-  blocks_.add(packed, bytes);
-  return packed;
-}
-
-std::size_t UnpackingLayout::packed_bytes(std::uint64_t unit, std::size_t bytes) const noexcept {
-  const std::size_t packed = blocks_.packed(first_block_ + unit);
-  return packed != 0 ? packed : bytes;
-}
-
-std::size_t UnpackingLayout::unpack(std::uint64_t unit, std::byte* begin,
-                                    std::size_t packed) noexcept {
-  return blocks_.packed(first_block_ + unit) != 0 ? packer_.unpack(begin, packed) : packed;
 }
 
 }}  // namespace vortex::v0

@@ -1,0 +1,126 @@
+#include "sort/runs/run.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace vortex { inline namespace v0 {
+
+Run::Run(RunStore& run_store, std::uint64_t most_bytes)
+    : RunFields{.store = &run_store,
+                .places = run_store.next_sequence(most_bytes),
+                .promised = run_store.blocks_of(most_bytes)} {
+  store->promise_slots(promised);
+}
+
+std::size_t Run::bytes_of_block(std::uint64_t index) const noexcept {
+  const std::size_t block_bytes = store->block_bytes();
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(block_bytes, bytes - index * block_bytes));
+}
+
+void Run::end() noexcept { store->take_promise_back(std::exchange(promised, 0)); }
+
+void Run::free_block(std::uint64_t index, bool punch_hole) noexcept {
+  const UnitPlace place = places.place(index);
+  if (place.slot == SlotFiles::kNoSlot) return;
+  places.forget(index);
+  store->free_slot(place.file, place.slot, punch_hole);
+}
+
+void Run::free_all() noexcept {
+  if (store == nullptr) return;
+  for (std::uint64_t index = 0; index < blocks(); ++index) free_block(index, false);
+  end();
+}
+
+int RunBytes::read(std::uint64_t offset, std::span<std::byte> to) {
+  const std::size_t block_bytes = run_.store->block_bytes();
+  while (!to.empty()) {
+    block_ = offset / block_bytes;
+    const auto within = static_cast<std::size_t>(offset % block_bytes);
+    std::span<std::byte> now = to.first(std::min(to.size(), block_bytes - within));
+    const int error =
+        run_.packed.packed(block_) != 0 ? read_packed(within, now) : read_slot(within, now);
+    if (error != 0) return error;
+    offset += now.size();
+    to = to.subspan(now.size());
+  }
+  return 0;
+}
+
+// From byte `within` of a packed block on, to the end of a chunk at most, where `to` ends then.
+int RunBytes::read_packed(std::size_t within, std::span<std::byte>& to) {
+  constexpr std::size_t kChunk = BlockPacker::kChunkBytes;
+  const std::size_t packed = run_.packed.packed(block_);
+  if (!packer_) packer_.emplace(run_.store->block_bytes());
+  chunk_.resize(2 * kChunk);
+  const std::span<std::byte> from = std::span(chunk_).first(kChunk);
+  const std::span<std::byte> made = std::span(chunk_).last(kChunk);
+  const std::size_t table_bytes = BlockPacker::table_bytes(run_.store->block_bytes(), packed);
+  std::vector<std::byte> table(table_bytes);
+  if (const int error = read_slot(packed - table_bytes, table)) return error;
+  const auto chunk = BlockPacker::find_chunk(table, packed, within / kChunk);
+  if (!chunk) return EBADMSG;
+  if (const int error = read_slot(chunk->begin, from.first(chunk->packed))) return error;
+  const std::size_t bytes = packer_->unpack_chunk(*chunk, from.data(), made);
+  if (bytes <= within % kChunk) return EBADMSG;
+  to = to.first(std::min(to.size(), bytes - within % kChunk));
+  std::memcpy(to.data(), made.data() + within % kChunk, to.size());
+  return 0;
+}
+
+int RunBytes::read_last_record(std::uint64_t index, std::span<std::byte> to) {
+  const std::uint64_t end = std::min(run_.bytes, (index + 1) * run_.store->block_bytes());
+  return read(end / to.size() * to.size() - to.size(), to);
+}
+
+RunLayout::RunLayout(Run& run, RunPacking* packing)
+    : SpreadLayout(run.places, "a run", std::nullopt), run_(run) {
+  if (packing == nullptr || !packing->may_pack()) return;
+  packing_ = packing;
+  run.packed.reserve(run.promised);
+}
+
+RunLayout::RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes,
+                     BlockPacker* unpacker)
+    : SpreadLayout(run.places, "a run", bytes, first_block),
+      run_(run),
+      first_block_(first_block),
+      unpacker_(unpacker) {}
+
+std::size_t RunLayout::pack(std::uint64_t, std::byte* begin, std::size_t bytes) noexcept {
+  if (packing_ == nullptr) return bytes;
+  const std::size_t packed = packing_->pack(begin, bytes);
+  run_.packed.add(packed, bytes);
+  return packed;
+}
+
+std::size_t RunLayout::packed_bytes(std::uint64_t unit, std::size_t bytes) const noexcept {
+  const std::size_t packed = run_.packed.packed(first_block_ + unit);
+  return packed != 0 ? packed : bytes;
+}
+
+std::size_t RunLayout::unpack(std::uint64_t unit, std::byte* begin, std::size_t packed) noexcept {
+  return run_.packed.packed(first_block_ + unit) != 0 ? unpacker_->unpack(begin, packed) : packed;
+}
+
+void RunLayout::describe(const Place& place, CauseText& text) const noexcept {
+  for (unsigned file = 0; file < run_.store->files(); ++file) {
+    if (&run_.store->disk(file) != place.disk) continue;
+    text.text("a temporary file in '").text(run_.store->folder(file)).text("'");
+  }
+}
+
+const char* RunLayout::way_out(int error) const noexcept {
+  return error == ENOSPC || error == EDQUOT ? "all folders for runs are full: keep runs in a "
+                                              "folder with more room, or in more of them"
+                                            : nullptr;
+}
+
+void RunLayout::finish(std::uint64_t length, bool) {
+  run_.bytes = length;
+  run_.end();
+}
+
+}}  // namespace vortex::v0

@@ -1,0 +1,127 @@
+// A sorted run on the disks, and its bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "io/sequence/spread_sequence.h"
+#include "sort/runs/block_packer.h"
+#include "sort/runs/run_packing.h"
+#include "sort/runs/run_store.h"
+
+namespace vortex { inline namespace v0 {
+
+// The blocks of a run on the disks: those that are packed have fewer bytes there.
+class PackedBlocks {
+ public:
+  // The memory for a block.
+  static constexpr std::size_t kBytesOfBlock = sizeof(std::uint32_t);
+
+  // Allocates for so many, and nothing later.
+  void reserve(std::uint64_t blocks) { packed_.reserve(blocks); }
+
+  // Blocks are added in their order.
+  void add(std::size_t packed, std::size_t bytes) noexcept {
+    packed_.push_back(packed < bytes ? static_cast<std::uint32_t>(packed) : 0);
+    saved_ += bytes - packed;
+  }
+  // 0: the block is as it was.
+  std::size_t packed(std::uint64_t block) const noexcept {
+    return block < packed_.size() ? packed_[block] : 0;
+  }
+  std::uint64_t saved_bytes() const noexcept { return saved_; }
+
+ private:
+  std::vector<std::uint32_t> packed_;
+  std::uint64_t saved_ = 0;
+};
+
+struct RunFields {
+  RunStore* store;  // null: it was moved
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;
+  SpreadSequence places;   // of each block
+  std::uint64_t promised;  // slots that may still be taken for it
+  PackedBlocks packed = {};
+  std::vector<std::byte> forecast_keys = {};  // one a block, see ForecastKeys
+};
+
+// Where the blocks of a run are, and what foretells when a merge needs them. Its slots are given
+// back when they are merged, or with the run. Movable.
+struct Run : RunFields {
+  // An empty run, which will hold `most_bytes` at most.
+  explicit Run(RunStore& run_store, std::uint64_t most_bytes = 0);
+  ~Run() { free_all(); }
+  Run(Run&& other) noexcept : RunFields(std::move(other)) { other.store = nullptr; }
+  Run& operator=(Run&& other) noexcept {
+    free_all();
+    RunFields::operator=(std::move(other));
+    other.store = nullptr;
+    return *this;
+  }
+
+  std::uint64_t blocks() const noexcept { return places.units(); }
+  // The number of bytes in block `index`; all blocks but the last are whole.
+  std::size_t bytes_of_block(std::uint64_t index) const noexcept;
+  // On the disks.
+  std::uint64_t stored_bytes() const noexcept { return bytes - packed.saved_bytes(); }
+
+  // No more blocks come.
+  void end() noexcept;
+  // Gives the slot of a block back; inside a fault too.
+  void free_block(std::uint64_t index, bool punch_hole) noexcept;
+  void free_all() noexcept;
+};
+
+// Copies bytes of a run that has been written, at once and through the page cache. The run outlives
+// it. Takes a chunk of memory, and a packer, from the first packed block on.
+class RunBytes {
+ public:
+  explicit RunBytes(const Run& run) noexcept : run_(run) {}
+
+  // From byte `offset` on. Returns 0 or an errno value; blocks.
+  int read(std::uint64_t offset, std::span<std::byte> to);
+  // The last record that ends in block `index`: the one whose key forecasts.
+  int read_last_record(std::uint64_t index, std::span<std::byte> to);
+  // The block that the last read() went to last.
+  std::uint64_t block() const noexcept { return block_; }
+
+ private:
+  int read_packed(std::size_t within, std::span<std::byte>& to);
+  int read_slot(std::size_t from, std::span<std::byte> to) const noexcept {
+    return run_.store->read(run_.places.place(block_), from, to.data(), to.size());
+  }
+
+  const Run& run_;
+  std::uint64_t block_ = 0;
+  std::optional<BlockPacker> packer_;
+  std::vector<std::byte> chunk_;
+};
+
+// The layout of a run, which outlives it, and so does the packer.
+class RunLayout : public SpreadLayout {
+ public:
+  // To write it, packed where that is given and wants it.
+  explicit RunLayout(Run& run, RunPacking* packing = nullptr);
+  // To read it: so many bytes from the beginning of a block on. `unpacker`: none is packed.
+  RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes, BlockPacker* unpacker);
+
+  std::size_t pack(std::uint64_t unit, std::byte* begin, std::size_t bytes) noexcept override;
+  std::size_t packed_bytes(std::uint64_t unit, std::size_t bytes) const noexcept override;
+  std::size_t unpack(std::uint64_t unit, std::byte* begin, std::size_t packed) noexcept override;
+  void describe(const Place& place, CauseText& text) const noexcept override;
+  const char* way_out(int error) const noexcept override;
+  void finish(std::uint64_t length, bool sync) override;
+
+ private:
+  Run& run_;
+  const std::uint64_t first_block_ = 0;
+  RunPacking* packing_ = nullptr;
+  BlockPacker* unpacker_ = nullptr;
+};
+
+}}  // namespace vortex::v0
