@@ -182,7 +182,7 @@ struct MergeRoom {
 // When the last whole record of a block is taken, at the latest, the last byte of the next one of
 // the same input is touched, whatever the order looks at, before any other byte of its block, and
 // in the order of these last whole records. So inputs which are streams need their blocks exactly
-// in that order (see ParticipationOrder). The thread that calls merge() touches blocks first; until
+// in that order (see foretold_order()). The thread that calls merge() touches blocks first; until
 // the merge is destroyed, other threads may read what MergeRoom::window_blocks says. Nothing here
 // allocates; all of it may wait in faults of the inputs and of the output.
 class VORTEX_EXPORT RecordMerge {

@@ -113,13 +113,8 @@ bool ForecastCursor::advance() {
   const BlockForecasts::Head head = decode();
   const unsigned other = 1 - text_;
   const StoredRecord now = shown(texts_[other], head);
-  in_common_ = 0;
-  if (!std::exchange(first_, false)) {
-    const Difference differ = difference(stored_, now, order_, 0);
-    // A guess may be out of order.
-    in_common_ = differ.order > 0 ? order_chunks(stored_, order_) : differ.chunk;
-    if (differ.order > 0) return true;
-  }
+  // A guess may be out of order.
+  if (!std::exchange(first_, false) && difference(stored_, now, order_, 0).order > 0) return true;
   stored_ = now;
   text_ = other;
   return true;

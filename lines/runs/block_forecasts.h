@@ -79,7 +79,8 @@ class ForecastWriter {
   std::size_t known_bytes_ = 0;
 };
 
-// The forecasts of some consecutive blocks of a run, as the records that LineMerge merges.
+// The forecasts of some consecutive blocks of a run, one after the other. Not moved once it has
+// advanced.
 class ForecastCursor {
  public:
   // Of the blocks [begin, end) of the run, which has `blocks`. The forecasts outlive it.
@@ -89,8 +90,6 @@ class ForecastCursor {
   // Goes to the next block; false behind the last.
   bool advance();
   const StoredRecord& stored() const noexcept { return stored_; }
-  std::uint64_t in_common() const noexcept { return in_common_; }
-  std::uint64_t count() const noexcept { return 1; }
   // The one that it went to.
   std::uint64_t block() const noexcept { return next_ - 1; }
 
@@ -108,7 +107,6 @@ class ForecastCursor {
   unsigned text_ = 0;
   StoredRecord stored_;
   bool first_ = true;
-  std::uint64_t in_common_ = 0;
 };
 
 }}  // namespace vortex::v0

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "lines/runs/block_forecasts.h"
-#include "lines/runs/line_merge.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -34,30 +34,32 @@ std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& par
 std::unique_ptr<OrderOfNeed> order_of_need(const std::vector<LineRun>& runs, const MergePart& part,
                                            const StoredOrder& order) {
   const StoredOrder of_forecasts = forecast_order(order);
-  std::vector<NeededBlock> needed;
-  std::vector<std::unique_ptr<ForecastCursor>> cursors;
-  std::vector<ForecastCursor*> players;
+  std::vector<NeededBlock> first;
+  std::vector<ForecastCursor> cursors;
   std::vector<std::uint64_t> first_blocks;
-  const auto need = [&](std::size_t run, std::uint64_t block) {
-    needed.push_back({static_cast<std::uint32_t>(run), runs[run].run.places.place(block).file,
-                      block - first_blocks[run]});
+  const auto block_of = [&](std::uint32_t run, std::uint64_t block) {
+    return NeededBlock{run, runs[run].run.places.place(block).file, block - first_blocks[run]};
   };
-  for (std::size_t i = 0; i < runs.size(); ++i) {
+  const auto count = static_cast<std::uint32_t>(runs.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
     const LineRun& run = runs[i];
     const RunPart::Blocks blocks = part.runs[i].blocks(run.run.store->block_bytes());
     first_blocks.push_back(blocks.begin);
     // Those that the merge begins with.
     std::uint64_t block = blocks.begin;
-    const std::uint64_t first = std::max(blocks.begin + 1, run.forecasts.first_blocks());
-    for (; block < std::min(first, blocks.end); ++block) need(i, block);
-    cursors.push_back(std::make_unique<ForecastCursor>(run.forecasts, of_forecasts, block,
-                                                       blocks.end, run.run.blocks()));
-    players.push_back(cursors.back().get());
+    const std::uint64_t begun = std::max(blocks.begin + 1, run.forecasts.first_blocks());
+    for (; block < std::min(begun, blocks.end); ++block) first.push_back(block_of(i, block));
+    cursors.emplace_back(run.forecasts, of_forecasts, block, blocks.end, run.run.blocks());
   }
-  LineMerge<ForecastCursor> merge(players, of_forecasts);
-  merge.start();
-  while (merge.next()) need(merge.cursor(), players[merge.cursor()]->block());
-  return std::make_unique<KnownOrder>(std::move(needed));
+  return foretold_order(
+      std::move(first), count,
+      [&](std::uint32_t run) -> std::optional<NeededBlock> {
+        if (!cursors[run].advance()) return std::nullopt;
+        return block_of(run, cursors[run].block());
+      },
+      [&](std::uint32_t a, std::uint32_t b) {
+        return difference(cursors[a].stored(), cursors[b].stored(), of_forecasts, 0).order < 0;
+      });
 }
 
 }}  // namespace vortex::v0

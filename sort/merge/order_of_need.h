@@ -1,8 +1,11 @@
 // The order in which a merge needs the blocks of its runs.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,12 +58,33 @@ class KnownOrder final : public OrderOfNeed {
   std::size_t next_ = 0;
 };
 
-// All of an order.
-inline std::vector<NeededBlock> whole_order(OrderOfNeed& order) {
-  std::vector<NeededBlock> blocks;
-  blocks.reserve(order.blocks());
-  for (NeededBlock block; order.next(block);) blocks.push_back(block);
-  return blocks;
+// The participation order (Barve and Vitter, section 2.2) of runs that are numbered from 0: what is
+// needed first, and then each block when the merge has used up what foretells it. advance(run) goes
+// to the next forecast of a run and returns the block that it foretells, or none, and less(a, b)
+// tells whether that of run a comes before that of run b. Ties go to the run with the lower index,
+// as they must in the merge too: with whole keys as forecasts and ties broken alike, a merge takes
+// its blocks in exactly this order, however many keys are equal.
+template <typename Advance, typename Less>
+std::unique_ptr<OrderOfNeed> foretold_order(std::vector<NeededBlock> needed, std::uint32_t runs,
+                                            const Advance& advance, const Less& less) {
+  std::vector<NeededBlock> heap;  // one of a run
+  const auto later = [&](const NeededBlock& a, const NeededBlock& b) {
+    return less(b.run, a.run) || (b.run < a.run && !less(a.run, b.run));
+  };
+  const auto enter = [&](std::uint32_t run) {
+    const std::optional<NeededBlock> block = advance(run);
+    if (!block) return;
+    heap.push_back(*block);
+    std::push_heap(heap.begin(), heap.end(), later);
+  };
+  for (std::uint32_t run = 0; run < runs; ++run) enter(run);
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    needed.push_back(heap.back());
+    heap.pop_back();
+    enter(needed.back().run);
+  }
+  return std::make_unique<KnownOrder>(std::move(needed));
 }
 
 }}  // namespace vortex::v0

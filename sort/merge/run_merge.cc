@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "sort/merge/participation_order.h"
 #include "sort/merge/prefetch_kind.h"
 #include "sort/record/forecast_keys.h"
 #include "vortex/error.h"
@@ -44,50 +43,42 @@ std::size_t window_blocks(const RunStore& store, std::size_t record_bytes, std::
   return minimum_read_buffers(options.kind, with_two, runs) <= options.read_buffers ? 2 : least;
 }
 
-struct RunPlacement {
-  const Run* run;
-  std::uint32_t disk(std::uint64_t block) const noexcept { return run->places.place(block).file; }
-};
-
 }  // namespace
 
+// What foretells a block is the last whole record of the block before.
 std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<const Run> runs) {
-  struct LastKey {
-    std::uint32_t run;
-    std::uint32_t block;
-  };
   const ForecastKeys keys(order);
-  std::vector<std::vector<LastKey>> last_keys(runs.size());
-  std::vector<std::span<const LastKey>> spans;
-  std::vector<RunPlacement> placements;
-  for (std::uint32_t i = 0; i < runs.size(); ++i) {
-    last_keys[i].reserve(runs[i].blocks());
-    for (std::uint32_t block = 0; block < runs[i].blocks(); ++block) {
-      last_keys[i].push_back({i, block});
-    }
-    spans.emplace_back(last_keys[i]);
-    placements.push_back({&runs[i]});
-  }
-  std::vector<std::byte> records(keys.exact() ? 0 : 2 * order.record_bytes());
+  const std::size_t bytes = order.record_bytes();
+  std::vector<std::byte> records(keys.exact() ? 0 : 2 * bytes);
+  std::vector<std::uint64_t> used_up(runs.size());  // the block of each run
   int error = 0;
-  const auto record_of = [&](const LastKey& key, std::size_t place) {
-    const std::size_t bytes = order.record_bytes();
+  const auto record_of = [&](std::uint32_t run, std::size_t place) {
     const std::span<std::byte> record = std::span(records).subspan(place * bytes, bytes);
-    const int failed = RunBytes(runs[key.run]).read_last_record(key.block, record);
+    const int failed = RunBytes(runs[run]).read_last_record(used_up[run], record);
     if (error == 0) error = failed;
     return record.data();
   };
-  const auto key_of = [&](const LastKey& key) {
-    return runs[key.run].forecast_keys.data() + std::size_t{key.block} * keys.bytes();
+  const auto key_of = [&](std::uint32_t run) {
+    return runs[run].forecast_keys.data() + used_up[run] * keys.bytes();
   };
-  const auto less = [&](const LastKey& a, const LastKey& b) {
+  const auto less = [&](std::uint32_t a, std::uint32_t b) {
     if (keys.less(key_of(a), key_of(b))) return true;
     if (keys.exact() || keys.less(key_of(b), key_of(a))) return false;
     return order.less(record_of(a, 0), record_of(b, 1));
   };
-  ParticipationOrder<LastKey, decltype(less), RunPlacement> participation(
-      std::move(spans), std::move(placements), less);
-  auto known = std::make_unique<KnownOrder>(whole_order(participation));
+  const auto block_of = [&](std::uint32_t run, std::uint64_t index) {
+    return NeededBlock{run, runs[run].places.place(index).file, index};
+  };
+  const auto count = static_cast<std::uint32_t>(runs.size());
+  std::vector<NeededBlock> first;
+  for (std::uint32_t run = 0; run < count; ++run) first.push_back(block_of(run, 0));
+  std::vector<std::uint64_t> next(count);
+  const auto advance = [&](std::uint32_t run) -> std::optional<NeededBlock> {
+    used_up[run] = next[run]++;
+    if (next[run] == runs[run].blocks()) return std::nullopt;
+    return block_of(run, next[run]);
+  };
+  std::unique_ptr<OrderOfNeed> known = foretold_order(std::move(first), count, advance, less);
   if (error != 0) throw Error(error, "read keys of a run");
   return known;
 }

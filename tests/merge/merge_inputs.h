@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
-#include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "io/sequence/block_allocation.h"
 #include "sort/merge/order_of_need.h"
-#include "sort/merge/participation_order.h"
 #include "study/merge_trace.h"
-#include "study/smallest_key_order.h"
 
 namespace vortex::test {
 
@@ -80,10 +78,6 @@ inline Runs first_keys(const Runs& runs, unsigned records_per_block) {
   return keys;
 }
 
-inline std::vector<std::span<const Key>> spans(const Runs& runs) {
-  return {runs.begin(), runs.end()};
-}
-
 inline std::vector<BlockAllocation> allocations(AllocationStrategy strategy, unsigned disks,
                                                 std::size_t runs, std::uint64_t seed) {
   std::vector<BlockAllocation> result;
@@ -95,6 +89,40 @@ inline std::vector<BlockAllocation> allocations(AllocationStrategy strategy, uns
 
 inline AllocationStrategy random_strategy(std::mt19937_64& random) {
   return static_cast<AllocationStrategy>(random() % 4);
+}
+
+// The order in which keys of blocks foretell them: each the block `ahead` blocks behind its own,
+// where the first ones are needed at once. With 1 and last keys that is the participation order,
+// with 0 and first keys the prediction sequence of SPAA, section 2.2, which belongs to BlockMerger:
+// a merge through plain run pointers asks for the next block of the run whose block is used up, and
+// where many keys are equal that is another block than the one with the smallest key.
+inline std::unique_ptr<OrderOfNeed> foretold_by(const Runs& keys,
+                                                const std::vector<BlockAllocation>& allocation,
+                                                std::uint64_t ahead) {
+  const auto block_of = [&](std::uint32_t run, std::uint64_t index) {
+    return NeededBlock{run, allocation[run].disk(index), index};
+  };
+  const auto count = static_cast<std::uint32_t>(keys.size());
+  std::vector<NeededBlock> first;
+  for (std::uint32_t run = 0; run < count; ++run) {
+    if (ahead != 0 && !keys[run].empty()) first.push_back(block_of(run, 0));
+  }
+  std::vector<std::uint64_t> next(count), at(count);
+  const auto advance = [&](std::uint32_t run) -> std::optional<NeededBlock> {
+    at[run] = next[run]++;
+    if (at[run] + ahead >= keys[run].size()) return std::nullopt;
+    return block_of(run, at[run] + ahead);
+  };
+  return foretold_order(std::move(first), count, advance, [&](std::uint32_t a, std::uint32_t b) {
+    return keys[a][at[a]] < keys[b][at[b]];
+  });
+}
+
+// All of an order.
+inline std::vector<NeededBlock> whole_order(OrderOfNeed& order) {
+  std::vector<NeededBlock> blocks;
+  for (NeededBlock block; order.next(block);) blocks.push_back(block);
+  return blocks;
 }
 
 // The merge of `runs` through plain pointers, its blocks on disks.

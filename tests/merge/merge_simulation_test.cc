@@ -119,8 +119,7 @@ TEST(MergeSimulation, ForecastingDataTakesItsTime) {
   options.forecast_read_bytes = 500;
   std::uint64_t busy_before = 0;
   for (const std::uint64_t buffered_keys : {0, 10}) {
-    std::unique_ptr<OrderOfNeed> order =
-        std::make_unique<ParticipationOrder<Key>>(spans(runs), allocation);
+    std::unique_ptr<OrderOfNeed> order = foretold_by(runs, allocation, 1);
     if (buffered_keys != 0) {
       auto buffered = std::make_unique<BufferedForecasts>(
           std::move(order), std::vector<std::uint64_t>{100, 100}, buffered_keys);

@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "sort/merge/in_order_prefetch.h"
-#include "sort/merge/participation_order.h"
 #include "study/buffered_forecasts.h"
 #include "study/merge_simulation.h"
 #include "study/merge_trace.h"
-#include "study/smallest_key_order.h"
 #include "tests/merge/merge_inputs.h"
 #include "tests/support/random_seed.h"
 
@@ -46,10 +44,9 @@ TEST(OrderOfNeed, ParticipationOrderIsTheOneOfTheMerge) {
     auto expected = order_from_output(runs, records_per_block);
     assign_disks(expected, allocation);
 
-    const Runs keys = last_keys(runs, records_per_block);
-    ParticipationOrder<Key> order(spans(keys), allocation);
-    EXPECT_EQ(order.blocks(), expected.size());
-    EXPECT_EQ(whole_order(order), expected);
+    const auto order = foretold_by(last_keys(runs, records_per_block), allocation, 1);
+    EXPECT_EQ(order->blocks(), expected.size());
+    EXPECT_EQ(whole_order(*order), expected);
     EXPECT_EQ(plain_trace(runs, records_per_block, allocation).order, expected);
   }
 }
@@ -57,21 +54,18 @@ TEST(OrderOfNeed, ParticipationOrderIsTheOneOfTheMerge) {
 TEST(OrderOfNeed, RunsWithoutBlocksAreLeftOut) {
   const Runs runs = {{}, {1, 2, 3}, {}, {2, 2}};
   const auto allocation = allocations(AllocationStrategy::kStriping, 2, runs.size(), 0);
-  const Runs keys = last_keys(runs, 1);
-  ParticipationOrder<Key> order(spans(keys), allocation);
-  EXPECT_EQ(whole_order(order),
+  const auto order = foretold_by(last_keys(runs, 1), allocation, 1);
+  EXPECT_EQ(whole_order(*order),
             (std::vector<NeededBlock>{{1, 0, 0}, {3, 0, 0}, {1, 1, 1}, {1, 0, 2}, {3, 1, 1}}));
 }
 
 TEST(OrderOfNeed, ForecastingDataIsReadThroughSmallBuffers) {
   const Runs runs = {std::vector<Key>(23, 1), std::vector<Key>(1, 5), std::vector<Key>(8, 3)};
   const auto allocation = allocations(AllocationStrategy::kStriping, 2, runs.size(), 0);
-  const Runs keys = last_keys(runs, 1);
-  ParticipationOrder<Key> in_memory(spans(keys), allocation);
-  BufferedForecasts buffered(std::make_unique<ParticipationOrder<Key>>(spans(keys), allocation),
-                             {23, 1, 8}, 7);
+  const auto in_memory = foretold_by(last_keys(runs, 1), allocation, 1);
+  BufferedForecasts buffered(foretold_by(last_keys(runs, 1), allocation, 1), {23, 1, 8}, 7);
   EXPECT_EQ(buffered.reads(), 2U);  // the first keys of the runs that forecast anything
-  EXPECT_EQ(whole_order(in_memory), whole_order(buffered));
+  EXPECT_EQ(whole_order(*in_memory), whole_order(buffered));
   // 22, 0 and 7 forecasting keys, 7 to a buffer.
   EXPECT_EQ(buffered.reads(), 4U + 0U + 1U);
 }
@@ -94,10 +88,9 @@ TEST(OrderOfNeed, BlockMergerSorts) {
 
     const auto allocation = allocations(AllocationStrategy::kFullyRandom, 3, runs.size(), round);
     assign_disks(trace.order, allocation);
-    const Runs keys = first_keys(runs, records_per_block);
-    SmallestKeyOrder<Key> order(spans(keys), allocation);
-    EXPECT_EQ(order.blocks(), trace.order.size());
-    EXPECT_EQ(whole_order(order), trace.order);
+    const auto order = foretold_by(first_keys(runs, records_per_block), allocation, 0);
+    EXPECT_EQ(order->blocks(), trace.order.size());
+    EXPECT_EQ(whole_order(*order), trace.order);
   }
 }
 
@@ -114,9 +107,8 @@ unsigned stuck_merges(By by, Shape shape) {
     const auto allocation =
         allocations(AllocationStrategy::kRandomCyclic, kDisks, runs.size(), instance);
     const MergeTrace trace = plain_trace(runs, kRecordsPerBlock, allocation);
-    const Runs keys = first_keys(runs, kRecordsPerBlock);
-    SmallestKeyOrder<Key> by_smallest(spans(keys), allocation);
-    const MergeTrace told = by == By::kLastKeys ? trace : retold(trace, whole_order(by_smallest));
+    const auto by_smallest = foretold_by(first_keys(runs, kRecordsPerBlock), allocation, 0);
+    const MergeTrace told = by == By::kLastKeys ? trace : retold(trace, whole_order(*by_smallest));
     const PrefetchOptions options = {
         .disks = kDisks, .buffers = runs.size() + kDisks, .held_blocks = runs.size()};
     NaivePrefetch policy(known_order(told), options);

@@ -6,7 +6,6 @@
 #include <new>
 #include <vector>
 
-#include "sort/merge/participation_order.h"
 #include "sort/merge/prefetch_kind.h"
 #include "tests/merge/merge_inputs.h"
 #include "tests/support/random_seed.h"
@@ -41,13 +40,12 @@ TEST(PrefetchAllocation, EventsAndDecisionsAllocateNothing) {
   auto random = test_random();
   for (const PrefetchKind kind : kAllPrefetchKinds) {
     const Runs runs = make_runs(Shape::kUniform, 8, 60, 4, random);
-    const Runs keys = last_keys(runs, 4);
     const auto allocation = allocations(AllocationStrategy::kSimpleRandomized, 3, 8, random());
     const MergeTrace trace = plain_trace(runs, 4, allocation);
     PrefetchOptions options = {.disks = 3, .buffers = 0, .held_blocks = 8};
     options.buffers = minimum_read_buffers(kind, options, 8);
-    auto policy = make_prefetch_policy(
-        kind, std::make_unique<ParticipationOrder<Key>>(spans(keys), allocation), options, 8);
+    auto policy =
+        make_prefetch_policy(kind, foretold_by(last_keys(runs, 4), allocation, 1), options, 8);
     std::vector<Position> reading;
     reading.reserve(trace.order.size());
 
