@@ -55,36 +55,25 @@ Table table_of(std::span<const std::byte> packed) noexcept {
   return {packed.subspan(packed.size() - (chunks + 1) * kWord, chunks * kWord), last >> kCountBits};
 }
 
-// Puts bytes into columns, of which records that are whole have one for each byte, and what is left
-// behind them. It does not matter where in a record they begin.
-void to_columns(const std::byte* from, std::size_t bytes, std::size_t record_bytes,
-                std::uint32_t kind, std::byte* to) noexcept {
-  const std::size_t rows = bytes / record_bytes;
-  const unsigned mask = kind == kDifferences ? 0xff : 0;
-  for (std::size_t column = 0; column < record_bytes; ++column) {
-    unsigned before = 0;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const auto byte = std::to_integer<unsigned>(from[row * record_bytes + column]);
-      *to++ = static_cast<std::byte>(byte - before);
-      before = byte & mask;
-    }
-  }
-  std::memcpy(to, from + rows * record_bytes, bytes - rows * record_bytes);
-}
-
-void from_columns(const std::byte* from, std::size_t bytes, std::size_t record_bytes,
+// Puts bytes into columns, of which records that are whole have one for each byte, with what is
+// left behind them; or back. It does not matter where in a record they begin.
+template <bool kBack>
+void move_columns(const std::byte* from, std::size_t bytes, std::size_t record_bytes,
                   std::uint32_t kind, std::byte* to) noexcept {
   const std::size_t rows = bytes / record_bytes;
   const unsigned mask = kind == kDifferences ? 0xff : 0;
+  std::size_t at = 0;
   for (std::size_t column = 0; column < record_bytes; ++column) {
     unsigned before = 0;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const unsigned byte = std::to_integer<unsigned>(*from++) + before;
-      to[row * record_bytes + column] = static_cast<std::byte>(byte);
-      before = byte & mask;
+    for (std::size_t in_row = column; in_row < rows * record_bytes; in_row += record_bytes) {
+      const auto byte = std::to_integer<unsigned>(from[kBack ? at : in_row]);
+      const unsigned moved = kBack ? byte + before : byte - before;
+      to[kBack ? in_row : at] = static_cast<std::byte>(moved);
+      before = (kBack ? moved : byte) & mask;
+      ++at;
     }
   }
-  std::memcpy(to + rows * record_bytes, from, bytes - rows * record_bytes);
+  std::memcpy(to + at, from + at, bytes - at);
 }
 
 // At most `room` bytes; 0: it needs more.
@@ -145,7 +134,7 @@ std::size_t BlockPacker::pack_chunk(std::uint32_t kind, const std::byte* chunk, 
   if (kind == kBytes) {
     std::memcpy(chunk_.data(), chunk, size);
   } else {
-    to_columns(chunk, size, record_bytes_, kind, chunk_.data());
+    move_columns<false>(chunk, size, record_bytes_, kind, chunk_.data());
   }
   return compress(state_.data(), chunk_.data(), size, to, room);
 }
@@ -155,7 +144,7 @@ void BlockPacker::put_back(std::uint32_t kind, std::size_t size, std::byte* to) 
   if (kind == kBytes) {
     std::memcpy(to, chunk_.data(), size);
   } else {
-    from_columns(chunk_.data(), size, record_bytes_, kind, to);
+    move_columns<true>(chunk_.data(), size, record_bytes_, kind, to);
   }
 }
 
@@ -266,7 +255,7 @@ std::size_t BlockPacker::unpack_chunk(const Chunk& chunk, const std::byte* from,
   const std::size_t made = expand(from, chunk.packed, to.data(), to.size());
   if (chunk.kind == kBytes || made == 0) return made;
   if (chunk.kind > kDifferences || chunk.record_bytes == 0 || made > chunk_.size()) return 0;
-  from_columns(to.data(), made, chunk.record_bytes, chunk.kind, chunk_.data());
+  move_columns<true>(to.data(), made, chunk.record_bytes, chunk.kind, chunk_.data());
   std::memcpy(to.data(), chunk_.data(), made);
   return made;
 }

@@ -1,4 +1,4 @@
-// A merge of k sorted sequences, one comparison a level, with the order inlined.
+// Merges of k sorted sequences by one thread, one comparison a level, with the order inlined.
 #pragma once
 
 #include <algorithm>
@@ -6,14 +6,44 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <new>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
-#include "vortex/detail/merge/cache_line.h"
-#include "vortex/detail/merge/record_size.h"
+#include "vortex/detail/merge/order_rules.h"
 #include "vortex/record_order.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
+
+// Memory that shares no cache line with another thread's. Of x86-64; elsewhere lines are seldom
+// longer.
+inline constexpr std::size_t kCacheLineBytes = 64;
+
+// Gives whole cache lines.
+template <typename T>
+struct LineAllocator {
+  using value_type = T;
+
+  LineAllocator() = default;
+  template <typename U>
+  LineAllocator(const LineAllocator<U>&) noexcept {}
+
+  T* allocate(std::size_t count) {
+    const std::size_t bytes = count * sizeof(T);
+    return static_cast<T*>(::operator new ((bytes + kCacheLineBytes - 1) & ~(kCacheLineBytes - 1),
+                                           std::align_val_t{kCacheLineBytes}));
+  }
+  void deallocate(T* memory, std::size_t) noexcept {
+    ::operator delete (memory, std::align_val_t{kCacheLineBytes});
+  }
+
+  bool operator==(const LineAllocator&) const = default;
+};
+
+template <typename T>
+using LineVector = std::vector<T, LineAllocator<T>>;
 
 // A merge that gives one record at a time and keeps the promises of RecordMerge.
 //
@@ -140,6 +170,62 @@ class LoserTree {
   LineVector<Player> first_round_;  // the winners of all nodes at the start
   Player winner_;
   std::uint64_t total_ = 0;  // records left
+};
+
+// Merges record by record, on the thread of the caller. Of inputs that may not be sorted, too.
+template <OrderRules R>
+class TreeMerge final : public CheckedRecordMerge {
+ public:
+  TreeMerge(const R& rules, std::span<const MergeInput> inputs)
+      : rules_(rules), tree_(rules, inputs), previous_(rules.record_bytes()) {}
+
+  void start() noexcept override { tree_.start(); }
+  std::uint64_t records_left() const noexcept override { return tree_.records_left(); }
+
+  void merge(std::uint64_t count, RecordOutput& out) override {
+    const std::size_t record_bytes = rules_.record_bytes();
+    for (std::uint64_t left = count * record_bytes; left > 0;) {
+      const std::span<std::byte> room = out.room(left);
+      tree_.take(room.size() / record_bytes, room.data());
+      out.written(room.size());
+      left -= room.size();
+    }
+  }
+
+  // A record that comes before the one that was taken last was no head then, or it would have won:
+  // it follows that one in the same input. So what is not sorted shows there, and nowhere else.
+  std::optional<OutOfOrder> merge_checked(std::uint64_t count, RecordOutput& out) override {
+    const std::size_t record_bytes = rules_.record_bytes();
+    for (std::uint64_t left = count * record_bytes; left > 0;) {
+      const std::span<std::byte> room = out.room(left);
+      KeyedRecord previous{previous_bits_, previous_.data()};
+      for (std::size_t at = 0; at < room.size(); at += record_bytes) {
+        const KeyedRecord winner{tree_.winner_bits(), tree_.winner()};
+        const std::size_t input = tree_.winner_input();
+        if (input == previous_input_ && less(rules_, winner, previous)) {
+          out.written(at);
+          return OutOfOrder{input, winner.record};
+        }
+        std::memcpy(room.data() + at, winner.record, record_bytes);
+        previous = {winner.bits, room.data() + at};
+        previous_input_ = input;
+        tree_.advance();
+      }
+      // The last record is kept here, since the output may do anything with the room from now on.
+      std::memcpy(previous_.data(), previous.record, record_bytes);
+      previous_bits_ = previous.bits;
+      out.written(room.size());
+      left -= room.size();
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const R& rules_;
+  LoserTree<R> tree_;
+  std::vector<std::byte> previous_;
+  std::uint64_t previous_bits_ = 0;
+  std::size_t previous_input_ = ~std::size_t{0};
 };
 
 }}}  // namespace vortex::v0::detail

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "vortex/detail/array/streaming_copy.h"
-#include "vortex/detail/merge/cache_line.h"
 #include "vortex/detail/merge/loser_tree.h"
 #include "vortex/detail/merge/merge_frontier.h"
 #include "vortex/detail/merge/multisequence_selection.h"

@@ -19,11 +19,10 @@
 
 #include "vortex/by_key.h"
 #include "vortex/detail/merge/bucket_splitters.h"
+#include "vortex/detail/merge/loser_tree.h"
 #include "vortex/detail/merge/order_rules.h"
 #include "vortex/detail/merge/parallel_merge.h"
-#include "vortex/detail/merge/record_size.h"
 #include "vortex/detail/merge/record_sort.h"
-#include "vortex/detail/merge/tree_merge.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/sort_key.h"
 #include "vortex/record_order.h"
