@@ -406,9 +406,8 @@ TEST_P(RunMerge, AReadThatFailsEndsTheMergeAndLosesNothing) {
 // read from packed blocks, too.
 TEST_P(RunMerge, PackedBlocksThatChangedOnTheDiskAreAnError) {
   if (!BlockPacker::available()) GTEST_SKIP() << "built without LZ4";
-  auto random = test_random();
   for (const std::size_t size : {100, 1000}) {
-    const FormatOrder order(RecordFormat(size));
+    const FormatOrder order{RecordFormat(size)};
     std::vector<Bytes> data;
     for (int i = 0; i < 3; ++i) data.push_back(Bytes(4 * kBlock / size * size));
     for (const std::uint64_t from : {0, 5, 100}) {
