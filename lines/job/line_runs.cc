@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "lines/runs/merge_blocks.h"
+#include "lines/runs/run_division.h"
 #include "sort/merge/prefetch_kind.h"
 #include "sort/merge/running_merge.h"
 #include "vortex/error.h"

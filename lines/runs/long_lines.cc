@@ -229,26 +229,23 @@ int LongLines::compare_behind_keys(Text a, Text b) {
   return order == 0 && order_.record_decides ? by_bytes : order;
 }
 
-int LongLines::compare(const Entry& a, const Entry& b) {
+// The key of `b`, of which the first bytes stand at `prefix`, too, and its record.
+int LongLines::compare(const Entry& a, Text key, const char* prefix, Text record) {
   Text left = key_of(a, 0);
-  Text right = key_of(b, 1);
   const auto common =
-      static_cast<std::size_t>(std::min({left.bytes(), right.bytes(), std::uint64_t{kPrefix}}));
-  int order = std::memcmp(a.prefix.data(), b.prefix.data(), common);
-  if (order == 0) order = compare(left, right, common);
-  if (order == 0) order = compare_behind_keys(record_of(a, 0), record_of(b, 1));
+      static_cast<std::size_t>(std::min({left.bytes(), key.bytes(), std::uint64_t{kPrefix}}));
+  int order = common == 0 ? 0 : std::memcmp(a.prefix.data(), prefix, common);
+  if (order == 0) order = compare(left, key, common);
+  if (order == 0) order = compare_behind_keys(record_of(a, 0), record);
   return order_.flip == 0 ? order : (order < 0) - (order > 0);
 }
 
+int LongLines::compare(const Entry& a, const Entry& b) {
+  return compare(a, key_of(b, 1), b.prefix.data(), record_of(b, 1));
+}
+
 int LongLines::compare(const Entry& a, const StoredRecord& b) {
-  Text left = key_of(a, 0);
-  Text right(b.key);
-  const auto common =
-      static_cast<std::size_t>(std::min({left.bytes(), right.bytes(), std::uint64_t{kPrefix}}));
-  int order = common == 0 ? 0 : std::memcmp(a.prefix.data(), b.key.data(), common);
-  if (order == 0) order = compare(left, right, common);
-  if (order == 0) order = compare_behind_keys(record_of(a, 0), Text(b.record));
-  return order_.flip == 0 ? order : (order < 0) - (order > 0);
+  return compare(a, Text(b.key), b.key.data(), Text(b.record));
 }
 
 void LongLines::sort() {

@@ -107,6 +107,7 @@ class LongLines {
   Text record_of(const Entry& entry, std::size_t buffer);
   static int compare(Text& a, Text& b, std::uint64_t known);
   int compare_behind_keys(Text a, Text b);
+  int compare(const Entry& a, Text key, const char* prefix, Text record);
   int compare(const Entry& a, const Entry& b);
   int compare(const Entry& a, const StoredRecord& b);
   std::uint64_t write(const Text& record, FramedOutput& out);

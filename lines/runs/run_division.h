@@ -1,11 +1,15 @@
-// Runs cut at the same places of their order, so that the parts can be merged side by side.
+// Runs cut at the same places of their order, so that the parts can be merged side by side; and the
+// blocks that a merge of a part reads.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lines/record/stored_record.h"
 #include "lines/runs/line_run.h"
+#include "sort/merge/merge_prefetcher.h"
+#include "sort/merge/order_of_need.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -33,5 +37,14 @@ inline constexpr std::uint64_t kMaxDividedRecord = std::uint64_t{64} << 10;
 // than a megabyte of memory. Throws Error: what the disks report.
 std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const StoredOrder& order,
                                    unsigned parts, std::uint64_t least_bytes);
+
+// What a merge of the part reads of each run. The slots of its blocks are given back, but those of
+// blocks that a part begins or ends in, which may be another part's, too.
+std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& part);
+
+// The order in which the merge of the part needs these blocks, numbered from the first of each
+// slice, as far as the forecasts tell: LineMerge merges the forecasts as it merges the records.
+std::unique_ptr<OrderOfNeed> order_of_need(const std::vector<LineRun>& runs, const MergePart& part,
+                                           const StoredOrder& order);
 
 }}  // namespace vortex::v0

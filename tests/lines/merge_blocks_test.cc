@@ -1,6 +1,6 @@
 // Runs of lines are read in the order in which their merge needs the blocks: foretold exactly where
 // forecasts tell records apart, and nearly so where they do not.
-#include "lines/runs/merge_blocks.h"
+#include "lines/runs/run_division.h"
 
 #include <gtest/gtest.h>
 
