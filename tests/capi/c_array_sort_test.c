@@ -1,95 +1,129 @@
-// Sorts of numbers and pairs, compared with qsort(3) by the same order.
-#include "tests/capi/check.h"
+// Sorts of numbers and pairs, and orders, selections and sorts of arrays of numbers whose type is
+// told, compared with qsort(3) by the same order.
+#include "tests/capi/numbers.h"
 
-enum { kCount = 20000 };
+enum { kCount = 5000, kMany = 20000 };
 
-// The order of the library, told from the values: floating-point numbers by sign and magnitude.
-#define DEFINE_ORDER(T, name)                             \
-  static int order_##name(const void* a, const void* b) { \
-    const T x = *(const T*)a, y = *(const T*)b;           \
-    return (x > y) - (x < y);                             \
-  }                                                       \
-  static int reverse_##name(const void* a, const void* b) { return order_##name(b, a); }
+static _Alignas(8) unsigned char given[16 * kMany], sorted[16 * kMany], work[16 * kMany];
 
-DEFINE_ORDER(int32_t, i32)
-DEFINE_ORDER(uint32_t, u32)
-DEFINE_ORDER(int64_t, i64)
-DEFINE_ORDER(uint64_t, u64)
-DEFINE_ORDER(float, f32)
-DEFINE_ORDER(double, f64)
+static void fill(const NumberType* type, size_t count, uint64_t kinds) {
+  for (size_t i = 0; i < count; ++i) put_random(type, kinds, given + i * type->bytes);
+  memcpy(sorted, given, sizeof given);
+  qsort(sorted, count, type->bytes, type->order);
+  memcpy(work, given, sizeof given);
+}
 
-// Finite and not zero, where the order of bits is that of the numbers; these are checked below.
-static int32_t random_i32(void) { return (int32_t)random_bits(); }
-static uint32_t random_u32(void) { return (uint32_t)random_bits() >> random_bits() % 32; }
-static int64_t random_i64(void) { return (int64_t)random_bits() >> random_bits() % 64; }
-static uint64_t random_u64(void) { return random_bits() >> random_bits() % 64; }
-static double random_f64(void) { return ((double)random_i32() + 0.5) * 1e-3; }
-static float random_f32(void) { return (float)random_f64(); }
-
-#define TEST_NUMBERS(T, name)                                                            \
-  static void numbers_##name(size_t count, int descending, unsigned threads) {           \
-    static T sorted[kCount], expected[kCount];                                           \
-    for (size_t i = 0; i < count; ++i) sorted[i] = expected[i] = random_##name();        \
-    const vtx_sort_options options = {.descending = descending, .threads = threads};     \
-    CHECK(vtx_sort_##name(sorted, count, descending || threads ? &options : NULL) == 0); \
-    qsort(expected, count, sizeof(T), descending ? reverse_##name : order_##name);       \
-    CHECK(memcmp(sorted, expected, count * sizeof(T)) == 0);                             \
+static void numbers(const NumberType* type, size_t count, int descending, unsigned threads) {
+  fill(type, count, 0);
+  const vtx_sort_options options = {.descending = descending, .threads = threads};
+  CHECK(type->sort(work, count, descending || threads ? &options : NULL) == 0);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t from = descending ? count - 1 - i : i;
+    CHECK(memcmp(work + i * type->bytes, sorted + from * type->bytes, type->bytes) == 0);
   }
+}
 
 // Stable: pairs with equal keys, and there are many, keep the order of their values.
-#define TEST_PAIRS(T, name)                                                     \
-  static void pairs_##name(size_t count, int descending) {                      \
-    static vtx_pair_##name sorted[kCount];                                      \
-    static T keys[kCount];                                                      \
-    for (size_t i = 0; i < count; ++i) {                                        \
-      sorted[i].key = (T)(random_##name() / (T)4096 * (T)4096);                 \
-      if (sorted[i].key == 0) sorted[i].key = 1;                                \
-      sorted[i].value = (uint32_t)i;                                            \
-      keys[i] = sorted[i].key;                                                  \
-    }                                                                           \
-    const vtx_sort_options options = {.descending = descending, .stable = 1};   \
-    CHECK(vtx_sort_pairs_##name(sorted, count, &options) == 0);                 \
-    uint64_t sum = 0;                                                           \
-    for (size_t i = 0; i < count; ++i) {                                        \
-      CHECK(sorted[i].value < count && keys[sorted[i].value] == sorted[i].key); \
-      sum += sorted[i].value;                                                   \
-      if (i == 0) continue;                                                     \
-      const int order = order_##name(&sorted[i - 1].key, &sorted[i].key);       \
-      CHECK(descending ? order >= 0 : order <= 0);                              \
-      if (order == 0) CHECK(sorted[i - 1].value < sorted[i].value);             \
-    }                                                                           \
-    CHECK(count == 0 || sum == (uint64_t)count * (count - 1) / 2);              \
+static void pairs(const NumberType* type, size_t count, int descending) {
+  const size_t bytes = type->bytes;
+  fill(type, count, 100);
+  for (size_t i = 0; i < count; ++i) {
+    memcpy(work + 2 * i * bytes, given + i * bytes, bytes);
+    memset(work + (2 * i + 1) * bytes, 0, bytes);
+    memcpy(work + (2 * i + 1) * bytes, &(uint32_t){(uint32_t)i}, 4);
+  }
+  const vtx_sort_options options = {.descending = descending, .stable = 1};
+  CHECK(type->sort_pairs(work, count, &options) == 0);
+  uint64_t sum = 0;
+  uint32_t before = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const unsigned char* const key = work + 2 * i * bytes;
+    uint32_t value = 0;
+    memcpy(&value, key + bytes, 4);
+    CHECK(value < count && memcmp(given + value * bytes, key, bytes) == 0);
+    sum += value;
+    const int order = i == 0 ? 0 : type->order(key - 2 * bytes, key);
+    CHECK(descending ? order >= 0 : order <= 0);
+    CHECK(i == 0 || order != 0 || before < value);
+    before = value;
+  }
+  CHECK(count == 0 || sum == (uint64_t)count * (count - 1) / 2);
+}
+
+static void orders(const NumberType* type) {
+  static uint32_t narrow[kCount];
+  static uint64_t wide[kCount];
+  CHECK(vtx_argsort(given, kCount, type->number, narrow, 4, NULL) == 0);
+  CHECK(vtx_argsort(given, kCount, type->number, wide, 8, NULL) == 0);
+  for (size_t i = 0; i < kCount; ++i) {
+    CHECK(narrow[i] == wide[i] && wide[i] < kCount);
+    CHECK(memcmp(given + wide[i] * type->bytes, sorted + i * type->bytes, type->bytes) == 0);
+    if (i == 0) continue;
+    const void* const before = given + wide[i - 1] * type->bytes;
+    CHECK(type->order(before, given + wide[i] * type->bytes) != 0 || wide[i - 1] < wide[i]);
   }
 
-#define TEST(T, name) TEST_NUMBERS(T, name) TEST_PAIRS(T, name)
-TEST(int32_t, i32)
-TEST(uint32_t, u32)
-TEST(int64_t, i64)
-TEST(uint64_t, u64)
-TEST(float, f32)
-TEST(double, f64)
-
-#define RUN(name)                    \
-  do {                               \
-    numbers_##name(counts[i], 0, 0); \
-    numbers_##name(counts[i], 1, 1); \
-    pairs_##name(counts[i], 0);      \
-    pairs_##name(counts[i], 1);      \
-  } while (0)
-
-int main(void) {
-  seed_random();
-  const size_t counts[] = {0, 1, 2, 100, kCount};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
-    RUN(i32);
-    RUN(u32);
-    RUN(i64);
-    RUN(u64);
-    RUN(f32);
-    RUN(f64);
+  // One column that is carried with its keys, and two that are not.
+  static uint32_t first[kCount], second[kCount];
+  static char third[kCount][9];
+  for (size_t i = 0; i < kCount; ++i) {
+    first[i] = second[i] = (uint32_t)i;
+    memset(third[i], (int)(i % 101), 9);
   }
+  const vtx_column carried = {first, 4};
+  CHECK(vtx_sort_by_key(work, kCount, type->number, &carried, 1, NULL) == 0);
+  CHECK(memcmp(work, sorted, kCount * type->bytes) == 0);
+  memcpy(work, given, sizeof given);
+  const vtx_column columns[] = {{second, 4}, {third, 9}};
+  CHECK(vtx_sort_by_key(work, kCount, type->number, columns, 2, NULL) == 0);
+  CHECK(memcmp(work, sorted, kCount * type->bytes) == 0);
+  for (size_t i = 0; i < kCount; ++i) {
+    CHECK(first[i] == narrow[i] && second[i] == narrow[i]);
+    CHECK(third[i][0] == (char)(narrow[i] % 101) && third[i][8] == third[i][0]);
+  }
+}
 
-  // The total order: both zeros, infinities, NaNs of both signs.
+static void selections(const NumberType* type) {
+  const size_t places[] = {0, 10, kCount / 3, kCount - 1};
+  for (size_t i = 0; i < 4; ++i) {
+    const size_t k = places[i];
+    memcpy(work, given, sizeof given);
+    CHECK(vtx_select(work, kCount, type->number, k, NULL) == 0);
+    CHECK(memcmp(work + k * type->bytes, sorted + k * type->bytes, type->bytes) == 0);
+    for (size_t at = 0; at < kCount; ++at) {
+      const int order = type->order(work + at * type->bytes, work + k * type->bytes);
+      CHECK(at < k ? order <= 0 : order >= 0);
+    }
+    const vtx_sort_options descending = {.descending = 1, .threads = 1};
+    CHECK(vtx_partial_sort(work, kCount, type->number, k, &descending) == 0);
+    for (size_t at = 0; at < k; ++at) {
+      const unsigned char* const expected = sorted + (kCount - 1 - at) * type->bytes;
+      CHECK(memcmp(work + at * type->bytes, expected, type->bytes) == 0);
+    }
+  }
+}
+
+static void chunks_and_kinds(const NumberType* type) {
+  memcpy(work, given, sizeof given);
+  const vtx_chunk chunks[] = {{work, 1000}, {NULL, 0}, {work + 1000 * type->bytes, kCount - 1000}};
+  CHECK(vtx_sort_chunks(chunks, 3, type->number, NULL) == 0);
+  CHECK(memcmp(work, sorted, kCount * type->bytes) == 0);
+
+  memcpy(work, given, sizeof given);
+  size_t kept = 0;
+  CHECK(vtx_sort_unique(work, kCount, type->number, &kept, NULL) == 0);
+  size_t at = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    const unsigned char* const number = sorted + i * type->bytes;
+    if (i != 0 && memcmp(number - type->bytes, number, type->bytes) == 0) continue;
+    CHECK(at < kept && memcmp(work + at * type->bytes, number, type->bytes) == 0);
+    ++at;
+  }
+  CHECK(at == kept);
+}
+
+// Both zeros, infinities, NaNs of both signs.
+static void total_order(void) {
   const uint64_t in_order[] = {
       0xfff8000000000000, 0xfff0000000000000, 0xbff0000000000000, 0x8000000000000000, 0,
       0x3ff0000000000000, 0x7ff0000000000000, 0x7ff8000000000000};
@@ -97,6 +131,24 @@ int main(void) {
   for (size_t i = 0; i < 8; ++i) memcpy(&numbers[i], &in_order[(i * 5 + 3) % 8], 8);
   CHECK(vtx_sort_f64(numbers, 8, NULL) == 0);
   CHECK(memcmp(numbers, in_order, sizeof numbers) == 0);
+}
+
+int main(void) {
+  seed_random();
+  const size_t counts[] = {0, 1, 2, 100, kMany};
+  FOR_NUMBER_TYPES(type) {
+    for (size_t i = 0; type->sort != NULL && i < sizeof counts / sizeof *counts; ++i) {
+      for (int descending = 0; descending < 2; ++descending) {
+        numbers(type, counts[i], descending, (unsigned)descending);
+        pairs(type, counts[i], descending);
+      }
+    }
+    fill(type, kCount, 4096);
+    orders(type);
+    selections(type);
+    chunks_and_kinds(type);
+  }
+  total_order();
   vtx_release_sort_memory();
   return 0;
 }

@@ -2,7 +2,7 @@
 // partitions with a copy.
 #include <errno.h>
 
-#include "tests/capi/check.h"
+#include "tests/capi/numbers.h"
 
 enum { kBlock = 16 << 10, kBlocks = 200, kMost = 40 * kBlock };
 
@@ -58,46 +58,31 @@ static void memory_comes_and_goes(void) {
   vtx_vanishing_close(large);
 }
 
-// Each kind of number, alone and in pairs; the sorts of arrays, which others test, are the oracle.
-typedef struct {
-  int number;
-  size_t bytes;
-  int (*keys)(void* keys, size_t count, const vtx_sort_options* options);
-  int (*pairs)(void* pairs, size_t count, const vtx_sort_options* options);
-} Kind;
-typedef int (*Sort)(void* keys, size_t count, const vtx_sort_options* options);
-#define KIND(number, bytes, name)                         \
-  {                                                       \
-    number, bytes, (Sort)(void (*)(void))vtx_sort_##name, \
-        (Sort)(void (*)(void))vtx_sort_pairs_##name       \
-  }
-static const Kind kKinds[] = {KIND(VTX_U32, 4, u32), KIND(VTX_I32, 4, i32), KIND(VTX_F32, 4, f32),
-                              KIND(VTX_U64, 8, u64), KIND(VTX_I64, 8, i64), KIND(VTX_F64, 8, f64)};
-
-static void sort_and_compare(const Kind* kind, int pairs, const vtx_sort_options* options) {
-  const size_t record = kind->bytes << pairs, count = kMost / record - 3;
+// Numbers alone and in pairs; the sorts of arrays, which others test, are the oracle.
+static void sort_and_compare(const NumberType* type, int pairs, const vtx_sort_options* options) {
+  const size_t record = type->bytes << pairs, count = kMost / record - 3;
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t key = random_bits() % 1000 << (8 * kind->bytes - 10), value = random_bits();
-    memcpy(given + i * record, &key, kind->bytes);
-    if (pairs) memcpy(given + i * record + kind->bytes, &value, kind->bytes);
+    const uint64_t value = random_bits();
+    put_random(type, 1000, given + i * record);
+    if (pairs) memcpy(given + i * record + type->bytes, &value, type->bytes);
   }
   memcpy(expected, given, count * record);
-  CHECK((pairs ? kind->pairs : kind->keys)(expected, count, options) == 0);
+  CHECK((pairs ? type->sort_pairs : type->sort)(expected, count, options) == 0);
   vtx_vanishing* const array = array_of(record, count);
   CHECK(vtx_vanishing_load(array, given, count) == 0);
   vtx_radix_report report;
-  CHECK(vtx_vanishing_sort(array, kind->number, options, &report) == 0);
+  CHECK(vtx_vanishing_sort(array, type->number, options, &report) == 0);
   CHECK(report.peak_blocks >= count * record / kBlock);
   CHECK(memcmp(vtx_vanishing_data(array), expected, count * record) == 0);
   vtx_vanishing_close(array);
 }
 
 static void sorts(void) {
-  for (size_t i = 0; i < sizeof kKinds / sizeof *kKinds; ++i) {
-    for (int descending = 0; descending < 2; ++descending) {
+  FOR_NUMBER_TYPES(type) {
+    for (int descending = 0; type->sort != NULL && descending < 2; ++descending) {
       const vtx_sort_options options = {.descending = descending, .stable = 1, .threads = 1};
-      sort_and_compare(&kKinds[i], 0, &options);
-      sort_and_compare(&kKinds[i], 1, &options);
+      sort_and_compare(type, 0, &options);
+      sort_and_compare(type, 1, &options);
     }
   }
   vtx_vanishing* const odd = array_of(12, 5);
