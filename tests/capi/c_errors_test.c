@@ -1,5 +1,6 @@
 // Errors, as every call promises them: numbers, texts, threads, and memory that is refused.
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -24,6 +25,43 @@ static void numbers_and_texts(void) {
   vtx_pool* pool = NULL;
   CHECK(make_pool(1 << 20, 12345, &pool) == -EINVAL && pool == NULL);
   CHECK_TEXT(vtx_strerror(NULL), "from 16 KiB to 64 MiB");
+}
+
+// A device that is always full, and descriptors that are open for the other direction.
+static void full_disks_and_wrong_descriptors(void) {
+  vtx_output* out = NULL;
+  const int full = open("/dev/full", O_WRONLY), empty = open("/dev/null", O_RDONLY);
+  CHECK(full >= 0 && empty >= 0);
+  const struct {
+    int descriptor;
+    int error;
+  } ends[] = {{full, -ENOSPC}, {empty, -EBADF}};
+  for (int i = 0; i < 2; ++i) {
+    int error = vtx_output_open_descriptor(ends[i].descriptor, NULL, &out);
+    if (error == 0) {
+      memcpy(vtx_output_data(out), "text", 4);
+      error = vtx_output_finish(out, 4);
+      CHECK(vtx_output_failure(out) == error && strlen(vtx_strerror(out)) > 0);
+      vtx_output_close(out);
+    }
+    CHECK(error == ends[i].error);
+  }
+  vtx_input* in = NULL;
+  uint64_t end = 0;
+  int error = vtx_input_open_descriptor(full, NULL, &in);
+  if (error == 0) error = vtx_input_readable(in, 0, &end);
+  CHECK(error == -EBADF);
+  vtx_input_close(in);
+
+  const vtx_record_format format = {.record_bytes = 1};
+  const char* const inputs[] = {"/proc/self/status"};
+  const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "/dev/full"};
+  const vtx_sort_resources little = {.memory_bytes = 8 << 20, .threads = 1};
+  CHECK(vtx_sort_files(&files, &format, &little, NULL) == -ENOSPC);
+  CHECK(vtx_sort_lines(&files, NULL, &little, NULL) == -ENOSPC);
+  CHECK_TEXT(vtx_strerror(NULL), "/dev/full");
+  close(full);
+  close(empty);
 }
 
 static void nothing_to_close(void) {
@@ -87,6 +125,7 @@ static void refused_memory(void) {
 int main(void) {
   CHECK(strcmp(vtx_version(), "0.1.0") == 0);
   numbers_and_texts();
+  full_disks_and_wrong_descriptors();
   nothing_to_close();
   threads();
   refused_memory();

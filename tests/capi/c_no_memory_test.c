@@ -234,6 +234,88 @@ static int records_pushed(void) {
   return error;
 }
 
+static int lines_pushed(void) {
+  vtx_line_sorter* sorter = NULL;
+  const char* text = NULL;
+  size_t bytes = 0;
+  const vtx_sort_resources resources = {.memory_bytes = 2 << 20, .threads = 1};
+  int error = vtx_line_sorter_create(NULL, &resources, &sorter);
+  for (char line[] = "c"; error == 0 && *line >= 'a'; --*line) {
+    error = vtx_line_sorter_push(sorter, line, 1);
+  }
+  if (error == 0) error = vtx_line_sorter_next(sorter, &text, &bytes);
+  CHECK(error != 0 || (bytes == 1 && *text == 'a'));
+  vtx_line_sorter_close(sorter);
+  return error;
+}
+
+static int striped(void) {
+  const vtx_part parts[] = {{"numbers", NULL}, {"more", NULL}};
+  const vtx_striped_options options = {.unit_bytes = kBlock};
+  const vtx_new_file_options writing = {.block_bytes = kBlock};
+  const vtx_file_options reading = {.block_bytes = kBlock};
+  vtx_striped* file = NULL;
+  Writing written = {NULL, kNumbers, 0};
+  Reading read = {NULL, kNumbers};
+  vtx_stream_counts counts;
+  int error = vtx_striped_create(parts, 2, &options, &file);
+  if (error == 0) error = vtx_striped_write(file, &writing, &written.out);
+  if (error == 0) error = vtx_guarded(write_numbers, &written);
+  if (error == 0) error = vtx_output_finish(written.out, kNumbers * 8);
+  if (error == 0) error = vtx_striped_read(file, &reading, &read.in);
+  if (error == 0) error = vtx_guarded(expect_numbers, &read);
+  if (error == 0) error = vtx_input_statistics(read.in, &counts);
+  vtx_input_close(read.in);
+  vtx_output_close(written.out);
+  vtx_striped_close(file);
+  unlink("numbers");
+  unlink("more");
+  return error;
+}
+
+static int serve(void* context, vtx_stream* stream, int access, uint64_t offset) {
+  (void)context;
+  (void)access;
+  uint32_t block = 0;
+  const int error = vtx_stream_take(stream, &block);
+  if (error != 0) return error;
+  memset(vtx_stream_home(stream, block), 0, kBlock);
+  return vtx_stream_place(stream, block, offset);
+}
+static void expect_zero(void* at) { CHECK(*(volatile char*)at == 0); }
+
+static int bucket_of(void* context, const void* records, size_t count, uint32_t* buckets) {
+  (void)context;
+  for (size_t i = 0; i < count; ++i) buckets[i] = ((const uint64_t*)records)[i] % 2;
+  return 0;
+}
+
+// A stream of one's own, and an array that is sorted and partitioned, on one pool.
+static int own_and_vanishing(void) {
+  vtx_pool* pool = NULL;
+  vtx_stream* stream = NULL;
+  vtx_blocks* blocks = NULL;
+  vtx_vanishing* array = NULL;
+  vtx_bucket* buckets[2] = {NULL, NULL};
+  make_numbers();
+  int error = make_pool(20 * kBlock, kBlock, &pool);
+  const vtx_own_stream_options options = {.pool = pool, .blocks = 2};
+  if (error == 0) error = vtx_stream_create(serve, NULL, &options, &stream);
+  if (error == 0) error = vtx_guarded(expect_zero, vtx_stream_data(stream));
+  if (error == 0) error = vtx_blocks_create(pool, 10, &blocks);
+  if (error == 0) error = vtx_vanishing_create(blocks, 8, kNumbers, NULL, &array);
+  if (error == 0) error = vtx_vanishing_load(array, numbers, kNumbers);
+  if (error == 0) error = vtx_vanishing_sort(array, VTX_U64, NULL, NULL);
+  for (int i = 0; error == 0 && i < 2; ++i) error = vtx_bucket_create(blocks, NULL, &buckets[i]);
+  if (error == 0) error = vtx_partition(array, buckets, 2, bucket_of, NULL, NULL);
+  for (int i = 0; i < 2; ++i) vtx_bucket_close(buckets[i]);
+  vtx_vanishing_close(array);
+  vtx_blocks_close(blocks);
+  vtx_stream_close(stream);
+  vtx_pool_close(pool);
+  return error;
+}
+
 // Lets allocation after allocation fail, or every `step`th on average, until the program needs no
 // more of them.
 static void refuse_each(const char* name, int (*program)(void), long most, uint64_t step) {
@@ -274,6 +356,9 @@ int main(void) {
                   {"arrays", arrays, 1},
                   {"numbers in memory", numbers_in_memory, 1},
                   {"records in memory", records_in_memory, 1},
+                  {"striped", striped, 1},
+                  {"own and vanishing", own_and_vanishing, 1},
+                  {"lines pushed", lines_pushed, 1},
                   {"files sorted", files_sorted, some},
                   {"records pushed", records_pushed, some}};
   for (size_t i = 0; i < sizeof programs / sizeof *programs; ++i) {
