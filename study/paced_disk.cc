@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "io/disk/transfer.h"
+#include "io/disk/request.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {

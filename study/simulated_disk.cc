@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "io/disk/transfer.h"
+#include "io/disk/request.h"
 #include "vortex/fault/diagnostics.h"
 
 namespace vortex { inline namespace v0 {

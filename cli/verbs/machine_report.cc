@@ -15,7 +15,6 @@
 #include <optional>
 #include <utility>
 
-#include "io/disk/open_disk.h"
 #include "io/file/block_file.h"
 #include "io/file/page_cache.h"
 #include "vortex/block_pool.h"

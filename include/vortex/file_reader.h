@@ -19,8 +19,6 @@
 
 namespace vortex { inline namespace v0 {
 
-class FileStream;
-
 // Which touches of a reader's array are served.
 enum class ReadOrder : std::uint8_t {
   kAny,      // all, where the file can be read again: a block that was dropped is read once more.
@@ -129,7 +127,7 @@ class VORTEX_EXPORT FileReaderBase {
 
   // The stream underneath: failure(), cancel(), statistics() of its faults.
   Stream& stream() noexcept;
-  std::size_t block_bytes() const noexcept { return pool_->block_bytes(); }
+  std::size_t block_bytes() const noexcept;
   FileReaderStatistics statistics() const;
 
  protected:
@@ -141,12 +139,9 @@ class VORTEX_EXPORT FileReaderBase {
   std::uint64_t any_order_bytes() const;
 
  private:
-  std::unique_ptr<BlockPool> own_pool_;
-  BlockPool* pool_ = nullptr;
-  std::string direct_;
-  std::unique_ptr<FileStream> file_;
+  struct State;
+  std::unique_ptr<State> state_;
   const std::byte* bytes_ = nullptr;
-  bool allow_rest_ = false;
 };
 
 // write_from_stream() of input_stream.h, from a file.

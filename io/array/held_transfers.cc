@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "vortex/thread/activity.h"
-
 namespace vortex { inline namespace v0 {
 
 namespace {
@@ -21,7 +19,8 @@ HeldTransfers::HeldTransfers(RequestUnits& units, std::size_t requests)
     : units_(units),
       block_bytes_(units.block_bytes()),
       length_(*units.layout().length()),
-      reads_(units.pool(), units.caching()),
+      reads_(Operation::kRead, units.pool(), units.caching()),
+      writes_(Operation::kWrite, units.pool(), units.caching()),
       slots_(requests),
       pieces_(group() > 1 ? requests : 0),
       seen_(words_for(blocks())) {
@@ -36,16 +35,8 @@ std::size_t HeldTransfers::bytes_of(std::uint64_t index) const noexcept {
              : static_cast<std::size_t>(std::min<std::uint64_t>(block_bytes_, length() - begin));
 }
 
-std::size_t HeldTransfers::bytes_of(std::span<HeldBlock* const> blocks) const noexcept {
-  return (blocks.size() - 1) * block_bytes_ + bytes_of(blocks.back()->index);
-}
-
 std::size_t HeldTransfers::begin_in_unit(std::uint64_t index) const noexcept {
   return static_cast<std::size_t>(index % group()) * block_bytes_;
-}
-
-FileLayout::Place HeldTransfers::unit_of(std::uint64_t index) noexcept {
-  return units_.layout().locate(index / group(), units_.bytes());
 }
 
 void HeldTransfers::resize(std::uint64_t length) {
@@ -58,63 +49,49 @@ void HeldTransfers::resize(std::uint64_t length) {
   }
 }
 
-std::uint32_t HeldTransfers::take_slot(std::span<HeldBlock* const> blocks) noexcept {
+void HeldTransfers::start(BlockTransfers& transfers, std::span<HeldBlock* const> blocks,
+                          bool as_placed) noexcept {
   const std::uint32_t id = free_.back();
   free_.pop_back();
   Slot& slot = slots_[id];
   slot.busy = true;
   slot.count = static_cast<unsigned>(blocks.size());
   std::copy(blocks.begin(), blocks.end(), slot.blocks.begin());
-  for (HeldBlock* held : blocks) held->request = id;
-  return id;
+  std::array<Block, kMaxPieces> memory{};
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    blocks[i]->request = id;
+    memory[i] = blocks[i]->block;
+  }
+  const std::uint64_t first = blocks.front()->index;
+  transfers.start(slot.transfer, units_.layout(),
+                  {.unit = first / group(),
+                   .unit_bytes = units_.bytes(),
+                   .begin = begin_in_unit(first),
+                   .bytes = (blocks.size() - 1) * block_bytes_ + bytes_of(blocks.back()->index),
+                   .as_placed = as_placed},
+                  std::span(memory).first(blocks.size()),
+                  blocks.size() > 1 ? &pieces_[id] : nullptr);
 }
 
 void HeldTransfers::start_reading(std::span<HeldBlock* const> blocks) noexcept {
-  const std::uint32_t id = take_slot(blocks);
   std::size_t reread = 0;
-  std::array<Block, kMaxPieces> memory{};
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    HeldBlock& held = *blocks[i];
-    held.state = HeldBlock::State::kReading;
-    memory[i] = held.block;
-    if (was_read_before(held.index)) reread += bytes_of(held.index);
-    seen_[held.index / 64] |= std::uint64_t{1} << (held.index % 64);
+  for (HeldBlock* const held : blocks) {
+    held->state = HeldBlock::State::kReading;
+    if (was_read_before(held->index)) reread += bytes_of(held->index);
+    seen_[held->index / 64] |= std::uint64_t{1} << (held->index % 64);
   }
   reread_bytes_.fetch_add(reread, std::memory_order_relaxed);
-  const std::uint64_t first = blocks.front()->index;
-  reads_.start(slots_[id].transfer, units_.layout(),
-               {.unit = first / group(),
-                .unit_bytes = units_.bytes(),
-                .begin = begin_in_unit(first),
-                .bytes = bytes_of(blocks)},
-               std::span(memory).first(blocks.size()), blocks.size() > 1 ? &pieces_[id] : nullptr);
+  start(reads_, blocks, false);
 }
 
 void HeldTransfers::start_writing(std::span<HeldBlock* const> blocks) noexcept {
-  const std::uint32_t id = take_slot(blocks);
-  PlacedRequest& write = slots_[id].transfer;
-  const BlockPool& pool = units_.pool();
-  write.request.set_memory(pool.where(blocks.front()->block), block_bytes_);
-  if (blocks.size() > 1) {
-    write.request.pieces = &pieces_[id];
-    write.request.piece_count = static_cast<unsigned>(blocks.size());
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      write.request.pieces->begins[i] = pool.where(blocks[i]->block);
-    }
-  }
-  for (HeldBlock* held : blocks) {
+  for (HeldBlock* const held : blocks) {
     held->dirty = false;
     held->written_since = held->dirty_since;
     held->write_error = 0;
   }
-  const std::uint64_t first = blocks.front()->index;
-  const std::size_t bytes = bytes_of(blocks);
-  const FileLayout::Place unit = unit_of(first);
   // More than the file has must not be written: it would be longer for a moment.
-  const bool direct = units_.caching() != Caching::kBuffered && bytes % unit.file->alignment() == 0;
-  write.aim(Operation::kWrite, unit, begin_in_unit(first), bytes, direct);
-  writes_.count_request(bytes, !direct);
-  unit.disk->submit(write.request);
+  start(writes_, blocks, true);
 }
 
 void HeldTransfers::finish(Slot& slot) noexcept {
@@ -128,7 +105,7 @@ void HeldTransfers::finish(Slot& slot) noexcept {
     if (request.operation == Operation::kRead) {
       held.state = HeldBlock::State::kReady;
       held.bytes = there > within ? std::min(there - within, block_bytes_) : 0;
-      held.error = BlockReads::error_before(request, within + block_bytes_);
+      held.error = BlockTransfers::error_before(request, within + block_bytes_);
     } else if (there < std::min(wanted, within + block_bytes_)) {
       held.dirty = true;
       held.dirty_since = std::min(held.dirty_since, held.written_since);
@@ -147,15 +124,8 @@ void HeldTransfers::collect() noexcept {
 }
 
 bool HeldTransfers::wait(Slot& slot, const std::atomic<bool>& stop) noexcept {
-  PlacedRequest& transfer = slot.transfer;
-  if (transfer.request.operation == Operation::kRead) {
-    if (!reads_.await(transfer, stop)) return false;
-  } else if (transfer.request.under_way()) {
-    const std::uint64_t begin = steady_now_ns();
-    const bool ended = transfer.place.disk->wait(transfer.request, &stop);
-    writes_.count_wait(steady_now_ns() - begin);
-    if (!ended) return false;
-  }
+  const bool reads = slot.transfer.request.operation == Operation::kRead;
+  if (!(reads ? reads_ : writes_).await(slot.transfer, stop)) return false;
   finish(slot);
   return true;
 }
@@ -180,18 +150,11 @@ void HeldTransfers::drain() noexcept {
   }
 }
 
-Status HeldTransfers::failed_reading(const HeldBlock& held) noexcept {
-  const FileLayout::Place unit = unit_of(held.index);
+Status HeldTransfers::failed(BlockTransfers& transfers, const HeldBlock& held, std::size_t done,
+                             int error) noexcept {
+  const FileLayout::Place unit = units_.layout().locate(held.index / group(), units_.bytes());
   const std::uint64_t begin = unit.offset - unit.file->begin() + begin_in_unit(held.index);
-  return reads_.failed(units_.layout(), unit, begin + held.bytes, held.error);
-}
-
-Status HeldTransfers::failed_writing(const HeldBlock& held) noexcept {
-  cause_ = {};
-  cause_.text("writing ");
-  units_.layout().describe(unit_of(held.index), cause_);
-  cause_.text(" at byte ").number(held.index * block_bytes_);
-  return {held.write_error, cause_.c_str()};
+  return transfers.failed(units_.layout(), unit, begin + done, error);
 }
 
 }}  // namespace vortex::v0

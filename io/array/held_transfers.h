@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "io/array/held_blocks.h"
-#include "io/sequence/block_reads.h"
+#include "io/sequence/block_transfers.h"
 #include "io/sequence/request_units.h"
-#include "io/sequence/transfer_counters.h"
 #include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -62,14 +61,18 @@ class VORTEX_EXPORT HeldTransfers {
   void drain(HeldBlock& held) noexcept;
   void drain() noexcept;
   // Words for the error of a block that was read or written, valid until the next call.
-  Status failed_reading(const HeldBlock& held) noexcept;
-  Status failed_writing(const HeldBlock& held) noexcept;
+  Status failed_reading(const HeldBlock& held) noexcept {
+    return failed(reads_, held, held.bytes, held.error);
+  }
+  Status failed_writing(const HeldBlock& held) noexcept {
+    return failed(writes_, held, 0, held.write_error);
+  }
 
   bool was_read_before(std::uint64_t index) const noexcept {
     return (seen_[index / 64] >> (index % 64) & 1) != 0;
   }
 
-  FileSourceStatistics read_statistics() const noexcept { return reads_.statistics(); }
+  FileSourceStatistics read_statistics() const noexcept { return reads_.read_statistics(); }
   FileSinkStatistics write_statistics() const noexcept { return writes_.write_statistics(); }
   std::uint64_t reread_bytes() const noexcept {
     return reread_bytes_.load(std::memory_order_relaxed);
@@ -83,10 +86,11 @@ class VORTEX_EXPORT HeldTransfers {
     std::array<HeldBlock*, kMaxPieces> blocks{};
   };
 
-  std::uint32_t take_slot(std::span<HeldBlock* const> blocks) noexcept;
-  std::size_t bytes_of(std::span<HeldBlock* const> blocks) const noexcept;
+  Status failed(BlockTransfers& transfers, const HeldBlock& held, std::size_t done,
+                int error) noexcept;
   std::size_t begin_in_unit(std::uint64_t index) const noexcept;
-  FileLayout::Place unit_of(std::uint64_t index) noexcept;
+  void start(BlockTransfers& transfers, std::span<HeldBlock* const> blocks,
+             bool as_placed) noexcept;
   bool wait(Slot& slot, const std::atomic<bool>& stop) noexcept;
   void finish(Slot& slot) noexcept;
 
@@ -95,9 +99,8 @@ class VORTEX_EXPORT HeldTransfers {
   RequestUnits& units_;
   const std::size_t block_bytes_;
   std::atomic<std::uint64_t> length_;
-  BlockReads reads_;
-  TransferCounters writes_;
-  CauseText cause_;  // of a write
+  BlockTransfers reads_;
+  BlockTransfers writes_;
   std::vector<Slot> slots_;
   std::vector<Pieces> pieces_;  // of the slots, where requests have several
   std::vector<std::uint32_t> free_;

@@ -22,10 +22,6 @@ constexpr unsigned kMaxRefusals = 70;
 constexpr std::uint64_t kShortestPauseNs = 20'000;
 constexpr unsigned kPauseDoublings = 11;
 
-void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
-  counter.fetch_add(by, std::memory_order_relaxed);
-}
-
 void clear_memory(const Request& request) noexcept {
   if (request.pieces == nullptr) {
     std::memset(request.memory, 0, request.piece_bytes);
@@ -44,6 +40,11 @@ Disk::Disk(DiskOptions options, unsigned depth)
       owner_pid_(getpid()) {}
 
 bool Disk::inherited() const noexcept { return getpid() != owner_pid_; }
+
+void Disk::count(std::uint64_t DiskStatistics::*counter, std::uint64_t by) noexcept {
+  std::lock_guard lock(mutex_);
+  counts_.*counter += by;
+}
 
 std::uint64_t Disk::now_ns() const noexcept { return steady_now_ns(); }
 
@@ -77,7 +78,7 @@ Request* Disk::next_to_issue() noexcept {
   std::lock_guard lock(mutex_);
   if (in_flight_ >= depth_ || (reads_.empty() && writes_.empty())) return nullptr;
   ++in_flight_;
-  ended_.peak_in_flight = std::max(ended_.peak_in_flight, in_flight_);
+  counts_.peak_in_flight = std::max(counts_.peak_in_flight, in_flight_);
   // Writes first (SPAA paper, section 3): a write frees memory, which is what readers wait for.
   Request* const request = (writes_.empty() ? reads_ : writes_).pop();
   if (log_ != nullptr && log_->traces()) request->issued_ns_ = steady_now_ns();
@@ -89,7 +90,7 @@ void Disk::pump() noexcept {
 }
 
 void Disk::issue(Request& request) noexcept {
-  count(attempts_);
+  count(&DiskStatistics::attempts);
   request.prepare_attempt();
   start(request);
 }
@@ -111,7 +112,7 @@ bool Disk::has_ended(Request& request, std::int64_t result) noexcept {
       request.error = error;
       return true;
     }
-    count(retries_);
+    count(&DiskStatistics::retries);
     if (error == EAGAIN) pause(retry_pause_ns(request.refusals_));
     return false;
   }
@@ -126,7 +127,7 @@ bool Disk::has_ended(Request& request, std::int64_t result) noexcept {
     request.bytes_done = std::min(done, request.bytes);
     return true;
   }
-  count(short_transfers_);
+  count(&DiskStatistics::short_transfers);
   const std::size_t beyond = done % request.alignment;
   if (beyond == 0) {
     request.bytes_done = done;
@@ -151,9 +152,9 @@ void Disk::end(Request& request) noexcept {
   {
     std::lock_guard lock(mutex_);
     const bool read = request.operation == Operation::kRead;
-    ++(read ? ended_.reads : ended_.writes);
-    (read ? ended_.read_bytes : ended_.written_bytes) += request.bytes_done;
-    if (request.error != 0) ++ended_.failures;
+    ++(read ? counts_.reads : counts_.writes);
+    (read ? counts_.read_bytes : counts_.written_bytes) += request.bytes_done;
+    if (request.error != 0) ++counts_.failures;
   }
   log_end(request);
   // From the next statement on the request may be gone.
@@ -201,8 +202,8 @@ bool Disk::wait(Request& request, const std::atomic<bool>* stop) noexcept {
     flush();
     await_progress(seen);
   }
-  count(waits_);
-  count(waited_ns_, now_ns() - begin);
+  count(&DiskStatistics::waits);
+  count(&DiskStatistics::waited_ns, now_ns() - begin);
   return ended;
 }
 
@@ -224,17 +225,11 @@ DiskStatistics Disk::statistics() const {
   DiskStatistics result;
   {
     std::lock_guard lock(mutex_);
-    result = ended_;
+    result = counts_;
   }
   result.backend = backend();
   result.fallback = fallback_;
   result.registration = registration();
-  result.attempts = attempts_.load(std::memory_order_relaxed);
-  result.fixed_attempts = fixed_.load(std::memory_order_relaxed);
-  result.retries = retries_.load(std::memory_order_relaxed);
-  result.short_transfers = short_transfers_.load(std::memory_order_relaxed);
-  result.waits = waits_.load(std::memory_order_relaxed);
-  result.waited_ns = waited_ns_.load(std::memory_order_relaxed);
   return result;
 }
 

@@ -101,7 +101,7 @@ class VORTEX_EXPORT Disk {
   void arrived(Request& request, std::int64_t result) noexcept;
 
   bool inherited() const noexcept;  // by a forked child, to whom the requests do not belong
-  void count_fixed() noexcept { fixed_.fetch_add(1, std::memory_order_relaxed); }
+  void count(std::uint64_t DiskStatistics::*counter, std::uint64_t by = 1) noexcept;
 
  private:
   Request* next_to_issue() noexcept;
@@ -122,18 +122,16 @@ class VORTEX_EXPORT Disk {
   RequestQueue reads_;        // waiting
   RequestQueue writes_;
   unsigned in_flight_ = 0;  // issued and not ended
-  std::atomic<std::uint64_t> attempts_{0};
-  std::atomic<std::uint64_t> fixed_{0};
-  std::atomic<std::uint64_t> retries_{0};
-  std::atomic<std::uint64_t> short_transfers_{0};
-  std::atomic<std::uint64_t> waits_{0};
-  std::atomic<std::uint64_t> waited_ns_{0};
-  DiskStatistics ended_;  // the counts of requests that ended
+  DiskStatistics counts_;
 
   ActivityLog* log_ = nullptr;
   std::uint32_t track_ = 0;
 
   FutexEvent progress_;  // requests have ended
 };
+
+// How many threads a disk that open_disk() makes has, where the options leave its depth open. Opens
+// one to find out, with kBest.
+VORTEX_EXPORT unsigned threads_of_disk(DiskBackend backend);
 
 }}  // namespace vortex::v0

@@ -1,4 +1,4 @@
-#include "io/disk/open_disk.h"
+#include "io/disk/disk.h"
 
 #include <cerrno>
 #include <string>

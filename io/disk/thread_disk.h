@@ -1,6 +1,8 @@
 // A disk served by threads that make plain system calls: works everywhere.
 #pragma once
 
+#include <sys/eventfd.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "io/disk/disk.h"
+#include "vortex/os/descriptor.h"
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
 
@@ -43,13 +46,13 @@ class ThreadDisk final : public Disk {
   void carry_out(Request& request) noexcept;
   std::int64_t transfer_when_ready(const Attempt& attempt) noexcept;
   std::int64_t transfer_first(const Attempt& attempt) noexcept;
-  void stop() noexcept;
+  Request* next() noexcept;
 
   FutexMutex mutex_;
   RequestQueue started_;
   FutexSemaphore started_count_;
   std::atomic<bool> canceled_{false};
-  int cancel_event_ = -1;
+  const os::Descriptor cancel_event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::vector<char> first_;
   std::size_t first_read_ = 0;  // of those bytes
   std::vector<MaskedThread> threads_;

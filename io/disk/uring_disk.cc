@@ -1,7 +1,6 @@
 #include "io/disk/uring_disk.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -77,18 +76,15 @@ UringDisk::UringDisk(DiskOptions options) : Disk(std::move(options), kDefaultDep
                             " is too much; io_uring takes up to " + std::to_string(kMaxDepth));
   }
   unsubmitted_.reserve(depth() + kSpareEntries);
-  new_requests_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (new_requests_ < 0) throw Error(errno, "disk '" + name() + "': eventfd");
+  if (!new_requests_) throw Error(errno, "disk '" + name() + "': eventfd");
   if (const int error = thread_.start([this] {
         if (open()) serve();
       })) {
-    close(new_requests_);
     throw Error(error, "disk '" + name() + "': the system refuses a thread for requests");
   }
   opened_.acquire();
   if (refusal_ != nullptr) {
     thread_.join();
-    close(new_requests_);
     std::rethrow_exception(refusal_);
   }
 }
@@ -120,20 +116,19 @@ UringDisk::~UringDisk() {
   stopping_.store(true, std::memory_order_release);
   announce();
   thread_.join();
-  close(new_requests_);
   close_ring(&ring_);
 }
 
 void UringDisk::probe() {
   const std::string who = "disk '" + name() + "': io_uring: ";
-  const int file = memfd_create("vortex-probe", MFD_CLOEXEC);
-  if (file < 0) throw Error(errno, who + "memfd_create for a first request");
+  const os::Descriptor file(memfd_create("vortex-probe", MFD_CLOEXEC));
+  if (!file) throw Error(errno, who + "memfd_create for a first request");
   std::array<char, 64> written{"vortex"};
   std::array<char, 64> read{};
-  int error = pwrite(file, written.data(), written.size(), 0) < 0 ? errno : 0;
+  int error = pwrite(file.get(), written.data(), written.size(), 0) < 0 ? errno : 0;
   if (error == 0) {
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
-    io_uring_prep_read(entry, file, read.data(), read.size(), 0);
+    io_uring_prep_read(entry, file.get(), read.data(), read.size(), 0);
     io_uring_cqe* result = nullptr;
     int outcome = io_uring_submit(&ring_);
     if (outcome >= 0) {
@@ -149,7 +144,6 @@ void UringDisk::probe() {
       if (error == 0 && read != written) error = EIO;
     }
   }
-  close(file);
   if (error != 0) throw Error(error, who + "a first request failed: " + why_refused(error));
 }
 
@@ -243,7 +237,7 @@ void UringDisk::announce() noexcept {
   const int saved = errno;
   const std::uint64_t one = 1;
   // Fails only when the event is signalled already.
-  if (write(new_requests_, &one, sizeof one) < 0) errno = saved;
+  if (write(new_requests_.get(), &one, sizeof one) < 0) errno = saved;
 }
 
 void UringDisk::serve() noexcept {
@@ -279,7 +273,7 @@ bool UringDisk::say_that_it_sleeps() noexcept {
 void UringDisk::prepare_started() noexcept {
   if (!listens_ && unsubmitted_.size() < unsubmitted_.capacity()) {
     if (io_uring_sqe* const entry = io_uring_get_sqe(&ring_)) {
-      io_uring_prep_poll_add(entry, new_requests_, POLLIN);
+      io_uring_prep_poll_add(entry, new_requests_.get(), POLLIN);
       io_uring_sqe_set_data(entry, nullptr);
       unsubmitted_.push_back(entry);
       listens_ = true;
@@ -306,7 +300,7 @@ void UringDisk::prepare(Request& request, io_uring_sqe* entry) noexcept {
     } else {
       io_uring_prep_write_fixed(entry, attempt.file, memory, bytes, attempt.offset, index);
     }
-    count_fixed();
+    count(&DiskStatistics::fixed_attempts);
   } else if (read) {
     io_uring_prep_readv(entry, attempt.file, attempt.memory, attempt.memory_count, attempt.offset);
   } else {
@@ -346,14 +340,14 @@ void UringDisk::fail_unsubmitted(int error) noexcept {
 // For new requests, and for the results of those that the kernel has, which it delivers on the way
 // out of any system call of this thread.
 void UringDisk::wait_outside_the_ring() noexcept {
-  pollfd event{new_requests_, POLLIN, 0};
+  pollfd event{new_requests_.get(), POLLIN, 0};
   poll(&event, 1, in_kernel_ > 0 ? kLookAgainMs : -1);
   forget_announcements();
 }
 
 void UringDisk::forget_announcements() noexcept {
   std::uint64_t count = 0;
-  while (read(new_requests_, &count, sizeof count) < 0 && errno == EINTR) {
+  while (read(new_requests_.get(), &count, sizeof count) < 0 && errno == EINTR) {
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <liburing.h>
+#include <sys/eventfd.h>
 
 #include <array>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "io/disk/disk.h"
+#include "vortex/os/descriptor.h"
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
 
@@ -76,8 +78,9 @@ class UringDisk final : public Disk {
   unsigned range_count_ = 0;
   std::string registration_ = "none asked for";
 
-  int new_requests_ = -1;            // an event, for a thread that sleeps
-  std::atomic<bool> sleeps_{false};  // or is about to, unless something is started
+  const os::Descriptor new_requests_{
+      eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // an event, for a thread that sleeps
+  std::atomic<bool> sleeps_{false};             // or is about to, unless something is started
   std::atomic<bool> stopping_{false};
   MaskedThread thread_;
   FutexSemaphore opened_;  // released once, when the thread has a ring or a refusal

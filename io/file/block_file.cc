@@ -18,8 +18,6 @@
 #include <utility>
 
 #include "io/name/path_names.h"
-#include "io/name/temporary_name.h"
-#include "io/name/uninterrupted.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/write_signals.h"
@@ -48,19 +46,19 @@ std::string limit_behind(int error) {
   return ": RLIMIT_FSIZE is " + format_bytes(limit.rlim_cur) + "; raise it (ulimit -f)";
 }
 
-// A file without a name; below 0: errno says why not.
-int open_temporary(const std::string& folder) {
-  int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file >= 0) return file;
+// A file without a name; none: errno says why not.
+os::Descriptor open_temporary(const std::string& folder) {
+  os::Descriptor file(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (file) return file;
   std::string name;
   const int error = take_temporary_name("vortex", name, [&](const std::string& candidate) {
     const std::string path = folder + "/" + candidate;
-    file = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    return file >= 0 ? 0 : errno;
+    file = os::Descriptor(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    return file ? 0 : errno;
   });
   if (error == 0) unlink((folder + "/" + name).c_str());
   errno = error;
-  return error == 0 ? file : -1;
+  return file;
 }
 
 // Errors of a folder, or of a mount, that say nothing about what the file itself allows.
@@ -80,38 +78,10 @@ bool try_again(int descriptor, short event) noexcept {
 
 }  // namespace
 
-BlockFile::~BlockFile() { close(); }
-
-BlockFile::BlockFile(BlockFile&& other) noexcept { *this = std::move(other); }
-
-BlockFile& BlockFile::operator=(BlockFile&& other) noexcept {
-  if (this == &other) return *this;
-  close();
-  name_ = std::move(other.name_);
-  to_be_ = std::exchange(other.to_be_, {});
-  unsynced_ = std::exchange(other.unsynced_, {});
-  contents_ = std::exchange(other.contents_, {});
-  owned_ = other.owned_;
-  file_ = std::exchange(other.file_, -1);
-  direct_ = std::exchange(other.direct_, -1);
-  refusal_ = std::move(other.refusal_);
-  alignment_ = other.alignment_;
-  seekable_ = other.seekable_;
-  begin_ = other.begin_;
-  length_ = other.length_;
-  grown_ = other.grown_;
-  given_back_ = std::exchange(other.given_back_, {});
-  return *this;
-}
-
-void BlockFile::close() noexcept {
-  to_be_ = {};
-  unsynced_ = {};
-  contents_ = {};
-  if (direct_ >= 0) ::close(direct_);
-  if (file_ >= 0 && owned_) ::close(file_);
-  file_ = direct_ = -1;
-}
+BlockFile::BlockFile() noexcept = default;
+BlockFile::~BlockFile() = default;
+BlockFile::BlockFile(BlockFile&&) noexcept = default;
+BlockFile& BlockFile::operator=(BlockFile&&) noexcept = default;
 
 void BlockFile::fail(const std::string& operation, int error) const {
   throw Error(error, operation + " '" + name_ + "'" + limit_behind(error));
@@ -122,8 +92,8 @@ void BlockFile::fail(const std::string& operation) const { fail(operation, errno
 BlockFile BlockFile::open(const std::string& path, bool direct) {
   BlockFile file;
   file.name_ = path;
-  file.file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
-  if (file.file_ < 0) file.fail("open");
+  file.file_ = os::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!file) file.fail("open");
   file.look(false);
   if (direct) file.open_direct(Trial::kRead);
   return file;
@@ -138,13 +108,14 @@ BlockFile BlockFile::open_to_change(const std::string& path, bool make, bool dir
     const std::string target = followed_links(path);
     const std::string base = name_in_folder(target);
     file.unsynced_ = OpenFolder(target);
-    file.file_ = file.unsynced_ && !base.empty()
-                     ? openat(file.unsynced_.descriptor(), base.c_str(), kFlags | O_CREAT, 0666)
-                     : ::open(path.c_str(), kFlags | O_CREAT, 0666);
+    file.file_ = os::Descriptor(
+        file.unsynced_ && !base.empty()
+            ? openat(file.unsynced_.descriptor(), base.c_str(), kFlags | O_CREAT, 0666)
+            : ::open(path.c_str(), kFlags | O_CREAT, 0666));
   } else {
-    file.file_ = ::open(path.c_str(), kFlags);
+    file.file_ = os::Descriptor(::open(path.c_str(), kFlags));
   }
-  if (file.file_ < 0) file.fail("open to change");
+  if (!file) file.fail("open to change");
   file.look(false);
   if (!file.seekable_) file.fail("change in place", ESPIPE);
   if (direct) file.open_direct(Trial::kReadAndChange);
@@ -159,8 +130,8 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
   // A path that cannot name a file now cannot name one when everything has been written, either.
   if (!exists && (errno != ENOENT || path.empty())) file.fail("create");
   if (exists && !S_ISREG(existing.st_mode)) {
-    file.file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (file.file_ < 0) file.fail("open for writing");
+    file.file_ = os::Descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    if (!file) file.fail("open for writing");
     file.look(true);
     if (options.direct) file.open_direct(Trial::kWrite);  // says why not
     return file;
@@ -173,12 +144,13 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
     if (exists && options.in_place == InPlace::kAlways) {
       file.create_in_place(target, options);
     } else {
-      file.to_be_ = OutputName(target, exists ? &existing : nullptr, options.replace);
-      file.file_ = file.to_be_.create(options.mode, options.may_have_name);
+      file.to_be_ =
+          std::make_unique<OutputName>(target, exists ? &existing : nullptr, options.replace);
+      file.file_ = file.to_be_->create(options.mode, options.may_have_name);
     }
   } catch (const Error& error) {
     if (!exists || options.in_place != InPlace::kWhereNeeded || !forbids_new_name(error)) throw;
-    file.to_be_ = {};
+    file.to_be_.reset();
     file.create_in_place(target, options);
   }
   file.look(true);
@@ -187,12 +159,12 @@ BlockFile BlockFile::create(const std::string& path, const CreateOptions& option
 }
 
 void BlockFile::create_in_place(const std::string& target, const CreateOptions& options) {
-  contents_ = ContentsInPlace(target);
+  contents_ = std::make_unique<ContentsInPlace>(target);
   const std::string folders[] = {folder_of(target), options.waiting_folder};
   for (const std::string& folder : folders) {
     if (folder.empty()) continue;
     file_ = open_temporary(folder);
-    if (file_ >= 0) return;
+    if (file_) return;
   }
   throw Error(errno, "write in place to '" + target +
                          "': no folder takes a file in which the new contents can wait");
@@ -202,7 +174,7 @@ BlockFile BlockFile::temporary(const std::string& folder, bool direct) {
   BlockFile file;
   file.name_ = folder + "/(temporary)";
   file.file_ = open_temporary(folder);
-  if (file.file_ < 0) throw Error(errno, "create a temporary file in '" + folder + "'");
+  if (!file) throw Error(errno, "create a temporary file in '" + folder + "'");
   file.look(true);
   if (direct) file.open_direct(Trial::kWrite);
   return file;
@@ -211,8 +183,7 @@ BlockFile BlockFile::temporary(const std::string& folder, bool direct) {
 BlockFile BlockFile::borrow(int descriptor, std::string name, bool writing) {
   BlockFile file;
   file.name_ = std::move(name);
-  file.file_ = descriptor;
-  file.owned_ = false;
+  file.file_ = os::Descriptor(descriptor, false);
   const int flags = fcntl(descriptor, F_GETFL);
   if (flags < 0) file.fail("use");
   // A wait at the wrong end of a pipe would never end.
@@ -225,26 +196,26 @@ BlockFile BlockFile::borrow(int descriptor, std::string name, bool writing) {
 
 void BlockFile::look(bool writing) {
   struct stat status {};
-  if (fstat(file_, &status) != 0) fail("stat");
+  if (fstat(descriptor(), &status) != 0) fail("stat");
   if (S_ISDIR(status.st_mode)) fail(writing ? "write to" : "read failed:", EISDIR);
-  if (S_ISFIFO(status.st_mode)) enlarge_pipe(file_);
+  if (S_ISFIFO(status.st_mode)) enlarge_pipe(descriptor());
   // Output to a borrowed descriptor goes where its position and O_APPEND say.
   const bool offsets = S_ISREG(status.st_mode) || (S_ISBLK(status.st_mode) && !writing);
-  seekable_ = offsets && (owned_ || !writing);
+  seekable_ = offsets && (file_.owned() || !writing);
   if (!seekable_) return;
   if (S_ISREG(status.st_mode)) {
     length_ = static_cast<std::uint64_t>(status.st_size);
-  } else if (ioctl(file_, BLKGETSIZE64, &length_) != 0) {
+  } else if (ioctl(descriptor(), BLKGETSIZE64, &length_) != 0) {
     fail("ask for the size of");
   }
-  const off_t position = owned_ ? 0 : lseek(file_, 0, SEEK_CUR);
+  const off_t position = file_.owned() ? 0 : lseek(descriptor(), 0, SEEK_CUR);
   if (position < 0) fail("ask for the position of");
   // Files made up on the fly say that they are empty, as in /proc, or that they have a page, as in
   // /sys. That they cannot be read there, if so, reading in order will tell.
   char byte = 0;
-  if (!writing && length_ == 0 && pread(file_, &byte, 1, 0) != 0) seekable_ = false;
+  if (!writing && length_ == 0 && pread(descriptor(), &byte, 1, 0) != 0) seekable_ = false;
   if (!writing && S_ISREG(status.st_mode) && length_ > 0 && status.st_blocks == 0 &&
-      pread(file_, &byte, 1, status.st_size - 1) == 0) {
+      pread(descriptor(), &byte, 1, status.st_size - 1) == 0) {
     seekable_ = false;
   }
   if (!seekable_) {
@@ -263,7 +234,7 @@ void BlockFile::open_direct(Trial trial) {
   alignment_ = kUsualAlignment;
 #ifdef STATX_DIOALIGN
   struct statx status {};
-  if (syscall(SYS_statx, file_, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
+  if (syscall(SYS_statx, descriptor(), "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
       (status.stx_mask & STATX_DIOALIGN) != 0) {
     if (status.stx_dio_offset_align == 0) {
       refusal_ = "the file system has no direct I/O for this file (STATX_DIOALIGN)";
@@ -274,9 +245,10 @@ void BlockFile::open_direct(Trial trial) {
         std::max<std::size_t>({512, status.stx_dio_offset_align, status.stx_dio_mem_align});
   }
 #endif
-  direct_ = ::open(path_of_descriptor(file_).c_str(),
-                   (trial == Trial::kRead ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC);
-  int error = direct_ < 0 ? errno : 0;
+  direct_ =
+      os::Descriptor(::open(path_of_descriptor(descriptor()).c_str(),
+                            (trial == Trial::kRead ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC));
+  int error = direct_ ? 0 : errno;
   if (error == 0) {
     // Some file systems accept the flag and refuse the transfers.
     const std::unique_ptr<void, os::FreeDeleter> sector(std::aligned_alloc(
@@ -284,14 +256,13 @@ void BlockFile::open_direct(Trial trial) {
     if (sector == nullptr) fail("no memory to try direct I/O on", ENOMEM);
     std::memset(sector.get(), 0, alignment_);
     const ssize_t moved = os::without_size_signal([&] {
-      return trial == Trial::kWrite ? pwrite(direct_, sector.get(), alignment_, 0)
-                                    : pread(direct_, sector.get(), alignment_, 0);
+      return trial == Trial::kWrite ? pwrite(direct_.get(), sector.get(), alignment_, 0)
+                                    : pread(direct_.get(), sector.get(), alignment_, 0);
     });
     if (moved < 0) error = errno;
   }
   if (error == 0) return;
-  if (direct_ >= 0) ::close(direct_);
-  direct_ = -1;
+  direct_ = {};
   alignment_ = 1;
   if (error == ENOSPC || error == EFBIG) fail("write the first sector of", error);
   refusal_ = "direct I/O is refused: " + std::generic_category().message(error);
@@ -300,10 +271,10 @@ void BlockFile::open_direct(Trial trial) {
 std::size_t BlockFile::read_some(std::span<char> to, std::uint64_t offset) {
   for (;;) {
     const ssize_t bytes =
-        seekable_ ? pread(file_, to.data(), to.size(), static_cast<off_t>(begin_ + offset))
-                  : read(file_, to.data(), to.size());
+        seekable_ ? pread(descriptor(), to.data(), to.size(), static_cast<off_t>(begin_ + offset))
+                  : read(descriptor(), to.data(), to.size());
     if (bytes >= 0) return static_cast<std::size_t>(bytes);
-    if (!try_again(file_, POLLIN)) fail("read");
+    if (!try_again(descriptor(), POLLIN)) fail("read");
   }
 }
 
@@ -314,25 +285,21 @@ std::size_t BlockFile::read_again(std::span<char> to) noexcept {
   return bytes;
 }
 
-void BlockFile::rest_at_end() noexcept {
-  if (owned_ && file_ >= 0) ::close(file_);
-  file_ = -1;
-  owned_ = true;
-}
+void BlockFile::rest_at_end() noexcept { file_ = {}; }
 
 void BlockFile::go_on_at_end() {
-  if (file_ >= 0) return;
-  file_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (file_ < 0) fail("open '/dev/null' in place of");
+  if (file_) return;
+  file_ = os::Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!file_) fail("open '/dev/null' in place of");
 }
 
 void BlockFile::write_all(std::string_view bytes) {
   const os::WithoutWriteSignals without;
   while (!bytes.empty()) {
-    const ssize_t written = write(file_, bytes.data(), bytes.size());
+    const ssize_t written = write(descriptor(), bytes.data(), bytes.size());
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (!try_again(file_, POLLOUT)) {
+    } else if (!try_again(descriptor(), POLLOUT)) {
       fail("write failed:");
     }
   }
@@ -340,30 +307,28 @@ void BlockFile::write_all(std::string_view bytes) {
 
 void BlockFile::sync() {
   // Descriptors that have nothing to sync, such as pipes, say EINVAL.
-  if (uninterrupted([&] { return fsync(file_); }) != 0 && errno != EINVAL) fail("sync");
+  if (os::uninterrupted([&] { return fsync(descriptor()); }) != 0 && errno != EINVAL) fail("sync");
   if (!unsynced_) return;
-  if (const int error = unsynced_.sync(file_)) fail("sync the folder of", error);
+  if (const int error = unsynced_.sync(descriptor())) fail("sync the folder of", error);
   unsynced_ = {};
 }
 
 void BlockFile::prepare_name() {
-  if (to_be_) to_be_.prepare(file_);
-  if (contents_) contents_.prepare(file_);
+  if (to_be_) to_be_->prepare(descriptor());
+  if (contents_) contents_->prepare(descriptor());
 }
 
 void BlockFile::take_name() {
-  if (to_be_) to_be_.take(file_);
-  if (contents_) contents_.take(file_);
+  if (to_be_) to_be_->take(descriptor());
+  if (contents_) contents_->take(descriptor());
 }
 
 void BlockFile::settle_name(bool durable) {
-  if (contents_) return std::exchange(contents_, {}).settle(durable);
-  const OutputName taken = std::exchange(to_be_, {});
-  taken.settle(file_, durable);
+  if (const auto contents = std::move(contents_)) contents->settle(durable);
+  if (const auto taken = std::move(to_be_)) taken->settle(descriptor(), durable);
 }
 
 void BlockFile::publish(bool durable) {
-  if (!to_be_ && !contents_) return;
   prepare_name();
   take_name();
   settle_name(durable);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include "io/name/output_name.h"
 #include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/in_place.h"
+#include "vortex/os/descriptor.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -45,10 +47,10 @@ struct CreateOptions {
 // contents, unless these are replaced in place (ContentsInPlace).
 class VORTEX_EXPORT BlockFile {
  public:
-  BlockFile() = default;
+  BlockFile() noexcept;
   ~BlockFile();
-  BlockFile(BlockFile&& other) noexcept;
-  BlockFile& operator=(BlockFile&& other) noexcept;
+  BlockFile(BlockFile&&) noexcept;
+  BlockFile& operator=(BlockFile&&) noexcept;
 
   // Opens for reading; devices and pipes too.
   static BlockFile open(const std::string& path, bool direct = true);
@@ -69,13 +71,13 @@ class VORTEX_EXPORT BlockFile {
   // messages.
   static BlockFile borrow(int descriptor, std::string name, bool writing);
 
-  explicit operator bool() const noexcept { return file_ >= 0; }
+  explicit operator bool() const noexcept { return static_cast<bool>(file_); }
   const std::string& name() const noexcept { return name_; }
 
   // Through the page cache.
-  int descriptor() const noexcept { return file_; }
+  int descriptor() const noexcept { return file_.get(); }
   // Around it: -1 where that is not possible, and why.
-  int direct_descriptor() const noexcept { return direct_; }
+  int direct_descriptor() const noexcept { return direct_.get(); }
   const std::string& direct_refusal() const noexcept { return refusal_; }
   // Offsets and sizes of direct transfers are multiples of this.
   std::size_t alignment() const noexcept { return alignment_; }
@@ -109,9 +111,9 @@ class VORTEX_EXPORT BlockFile {
   void go_on_at_end();
 
   // Bytes that the file system still has room for; none where it does not tell.
-  std::optional<std::uint64_t> free_bytes() const;
+  std::optional<std::uint64_t> free_bytes() const noexcept;
   // The same, and what the file holds already: the most that it can have.
-  std::optional<std::uint64_t> room_bytes() const;
+  std::optional<std::uint64_t> room_bytes() const noexcept;
 
   // Reserves space for `bytes` bytes from the beginning, so that a full disk shows now. Where the
   // file system cannot, nothing happens.
@@ -140,7 +142,6 @@ class VORTEX_EXPORT BlockFile {
   void settle_name(bool durable);
 
  private:
-  void close() noexcept;
   void create_in_place(const std::string& target, const CreateOptions& options);
   void look(bool writing);
   // How direct I/O is tried: a new file may be written to.
@@ -151,13 +152,12 @@ class VORTEX_EXPORT BlockFile {
   [[noreturn]] void fail(const std::string& operation) const;
   [[noreturn]] void fail(const std::string& operation, int error) const;
 
-  std::string name_;          // path, final path or description
-  OutputName to_be_;          // of a file that was created and has not been published
-  OpenFolder unsynced_;       // of a file that may have been made, until it is synced
-  ContentsInPlace contents_;  // or what it is the new contents of
-  bool owned_ = true;
-  int file_ = -1;
-  int direct_ = -1;
+  std::string name_;                           // path, final path or description
+  std::unique_ptr<OutputName> to_be_;          // of a file that was created, until it has it
+  std::unique_ptr<ContentsInPlace> contents_;  // or what it is the new contents of
+  OpenFolder unsynced_;  // of a file that may have been made, until it is synced
+  os::Descriptor file_;
+  os::Descriptor direct_;
   std::string refusal_;
   std::size_t alignment_ = 1;
   bool seekable_ = true;

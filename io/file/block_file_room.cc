@@ -10,7 +10,6 @@
 
 #include "io/file/block_file.h"
 #include "io/name/free_space.h"
-#include "io/name/uninterrupted.h"
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 
@@ -28,21 +27,20 @@ constexpr std::uint64_t kNeverAgain = std::numeric_limits<std::uint64_t>::max();
 // A call that may make a file longer.
 template <typename Call>
 int grow(Call call) noexcept {
-  return os::without_size_signal([&] { return uninterrupted(call); });
+  return os::without_size_signal([&] { return os::uninterrupted(call); });
 }
 
 }  // namespace
 
-std::optional<std::uint64_t> BlockFile::free_bytes() const {
-  return free_bytes_around(file_, name_);
+std::optional<std::uint64_t> BlockFile::free_bytes() const noexcept {
+  return free_bytes_around(descriptor());
 }
 
-std::optional<std::uint64_t> BlockFile::room_bytes() const {
+std::optional<std::uint64_t> BlockFile::room_bytes() const noexcept {
+  const std::optional<std::uint64_t> room = free_bytes();
   struct stat status {};
-  if (fstat(file_, &status) != 0) fail("stat");
-  const std::optional<std::uint64_t> free = free_bytes();
-  if (!free) return std::nullopt;
-  return *free + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
+  if (!room || fstat(descriptor(), &status) != 0) return std::nullopt;
+  return *room + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
 }
 
 void BlockFile::expect_possible(std::uint64_t bytes, const char* operation) const {
@@ -60,32 +58,29 @@ void BlockFile::allocate(std::uint64_t bytes) {
                             "': the file system has room for " + format_bytes(*room));
   }
   const auto length = static_cast<off_t>(bytes);
-  if (grow([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) return;
+  if (grow([&] { return fallocate(descriptor(), FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) return;
   if (errno == EOPNOTSUPP || errno == ENOSYS) return;
   fail("reserve " + format_bytes(bytes) + " for");
 }
 
 bool BlockFile::try_to_grow(std::uint64_t from, std::uint64_t bytes) noexcept {
   const int saved = errno;
-  const std::optional<std::uint64_t> free = free_bytes_if_told(file_);
-  struct stat status {};
-  const bool fits = !free || fstat(file_, &status) != 0 ||
-                    bytes <= *free + static_cast<std::uint64_t>(status.st_blocks) * kUnitOfStat;
+  const std::optional<std::uint64_t> room = room_bytes();
   const auto begin = static_cast<off_t>(from);
   const auto length = static_cast<off_t>(bytes);
   const auto done = [](int result) {
     return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS;
   };
-  const bool grown =
-      fits &&
-      done(grow([&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, begin, length - begin); })) &&
-      done(grow([&] { return ftruncate(file_, length); }));
+  const bool grown = (!room || bytes <= *room) && done(grow([&] {
+                       return fallocate(descriptor(), FALLOC_FL_KEEP_SIZE, begin, length - begin);
+                     })) &&
+                     done(grow([&] { return ftruncate(descriptor(), length); }));
   errno = saved;
   return grown;
 }
 
 void BlockFile::grow_ahead(std::uint64_t end) noexcept {
-  if (end <= grown_ || end < kLeastGrowth || !to_be_ || direct_ < 0) return;
+  if (end <= grown_ || end < kLeastGrowth || !to_be_ || !direct_) return;
   std::uint64_t length = end + std::max(kLeastGrowth, end / 8);
   // What is written up to there works, and a call that asks for more fails.
   struct rlimit limit {};
@@ -96,21 +91,21 @@ void BlockFile::grow_ahead(std::uint64_t end) noexcept {
   const int saved = errno;
   const auto to = static_cast<off_t>(length);
   // What cannot be made longer at once may still grow with its writes.
-  if (grow([&] { return ftruncate(file_, to); }) != 0) grown_ = kNeverAgain;
+  if (grow([&] { return ftruncate(descriptor(), to); }) != 0) grown_ = kNeverAgain;
   errno = saved;
 }
 
 void BlockFile::truncate(std::uint64_t bytes) {
   expect_possible(bytes, "give");
   const auto length = static_cast<off_t>(bytes);
-  if (grow([&] { return ftruncate(file_, length); }) != 0) {
+  if (grow([&] { return ftruncate(descriptor(), length); }) != 0) {
     fail("set the length of " + format_bytes(bytes) + " for");
   }
 }
 
 bool BlockFile::punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept {
-  return fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                   static_cast<off_t>(bytes)) == 0;
+  return fallocate(descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                   static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
 }
 
 }}  // namespace vortex::v0

@@ -19,6 +19,13 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // The default pools of readers, writers and arrays are below that.
 constexpr std::size_t kTakenAtOnce = std::size_t{16} << 20;
 
+// Whether the pool of such a file gets all its memory at once. What rounds it up to whole huge
+// pages is no reason to wait.
+bool taken_at_once(const BlockPool& pool, std::uint64_t file_bytes) noexcept {
+  return pool.pool_bytes() <= kTakenAtOnce &&
+         (pool.pool_bytes() <= file_bytes || pool.pool_bytes() - file_bytes < kHugePageBytes);
+}
+
 std::uint64_t machine_bytes() noexcept {
   return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
@@ -65,18 +72,17 @@ std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t bl
   return pool;
 }
 
-bool taken_at_once(const BlockPool& pool, std::uint64_t file_bytes) noexcept {
-  // What rounds the pool up to whole huge pages is no reason to wait.
-  return pool.pool_bytes() <= kTakenAtOnce &&
-         (pool.pool_bytes() <= file_bytes || pool.pool_bytes() - file_bytes < kHugePageBytes);
-}
-
 std::uint64_t blocks_of_file(std::uint64_t file_bytes, std::size_t block_bytes) noexcept {
   return std::max<std::uint64_t>(detail::units_for(file_bytes, block_bytes), 1);
 }
 
 bool homes_can_be_registered(const BlockPool& pool) {
   return pool.aliases() && pool.statistics().blocks_populated == pool.block_count();
+}
+
+bool disks_may_know(const BlockPool& pool, bool own, std::uint64_t file_bytes) {
+  if (!own) return homes_can_be_registered(pool);
+  return pool.may_be_pinned() && taken_at_once(pool, file_bytes);
 }
 
 std::string descriptor_name(int descriptor, const std::string& name) {
@@ -86,6 +92,25 @@ std::string descriptor_name(int descriptor, const std::string& name) {
 std::string direct_io_report(const BlockFile& file) {
   if (file.direct_descriptor() >= 0) return "direct I/O";
   return file.direct_refusal().empty() ? "not asked for" : file.direct_refusal();
+}
+
+std::string reread_advice(const FileSourceStatistics& reads, const AnyOrderStatistics& order,
+                          std::size_t pool_bytes) {
+  const bool much = order.reread_bytes > reads.bytes / 4 && order.reread_bytes > pool_bytes;
+  if (!much) return {};
+  return format_bytes(order.reread_bytes) + " of " + format_bytes(reads.bytes) +
+         " had been read before: raise memory_bytes, make block_bytes smaller for touches in "
+         "random places, or go through the data fewer times";
+}
+
+void expect_whole_elements(const std::string& name, std::uint64_t length,
+                           std::size_t element_bytes) {
+  const std::uint64_t rest = length % element_bytes;
+  if (rest == 0) return;
+  throw Error(EINVAL, "'" + name + "' is " + std::to_string(length) +
+                          " bytes long, which is no multiple of an element's " +
+                          std::to_string(element_bytes) + ": the last " + std::to_string(rest) +
+                          " would be left out; read elements of another size, or set allow_rest");
 }
 
 }}  // namespace vortex::v0

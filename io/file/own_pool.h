@@ -1,5 +1,5 @@
-// Decisions that file readers and writers share: the pool of their own, the name of a descriptor,
-// and the report on direct I/O.
+// Decisions and answers that file readers, writers and arrays share: the pool of their own, the
+// name of a descriptor, the report on direct I/O, a file that ends in the middle of an element.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include "io/file/block_file.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/export.h"
+#include "vortex/file_reader.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -37,10 +38,6 @@ VORTEX_EXPORT std::unique_ptr<BlockPool> make_own_pool(
     const std::string& user, std::size_t block_bytes, std::size_t blocks,
     std::uint64_t file_bytes = std::numeric_limits<std::uint64_t>::max());
 
-// Whether such a pool gets all its memory when it is made, or when a disk is told of it: a small
-// one, which the file fills. Larger ones get it as it is touched, 2 MiB at a time.
-bool taken_at_once(const BlockPool& pool, std::uint64_t file_bytes) noexcept;
-
 // Blocks that a file has, one at least.
 std::uint64_t blocks_of_file(std::uint64_t file_bytes, std::size_t block_bytes) noexcept;
 
@@ -49,10 +46,26 @@ std::uint64_t blocks_of_file(std::uint64_t file_bytes, std::size_t block_bytes) 
 // small pages.
 VORTEX_EXPORT bool homes_can_be_registered(const BlockPool& pool);
 
+// Whether to tell them of the pool of a file, which may be its own: of a small one, which the file
+// fills and which gets all its memory when a disk is told of it. Larger ones get it as it is
+// touched, 2 MiB at a time.
+bool disks_may_know(const BlockPool& pool, bool own,
+                    std::uint64_t file_bytes = std::numeric_limits<std::uint64_t>::max());
+
 // `name`, or what to call a descriptor without one.
 std::string descriptor_name(int descriptor, const std::string& name);
 
 // "direct I/O", or why not.
 std::string direct_io_report(const BlockFile& file);
+
+// A word to those whose order of access makes a file be read again and again. That works, and so
+// hides mistakes: two passes where one would do, too little memory, or blocks that are too large
+// for touches in random places. Empty where it is a minor part.
+std::string reread_advice(const FileSourceStatistics& reads, const AnyOrderStatistics& order,
+                          std::size_t pool_bytes);
+
+// Throws Error(EINVAL) where `length` bytes are no whole elements. `name` is the file's.
+void expect_whole_elements(const std::string& name, std::uint64_t length,
+                           std::size_t element_bytes);
 
 }}  // namespace vortex::v0

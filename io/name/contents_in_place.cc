@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <memory>
 
-#include "io/name/uninterrupted.h"
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 
@@ -64,40 +63,30 @@ off_t length_of(int file) {
 
 ContentsInPlace::ContentsInPlace(const std::string& path)
     : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY)) {
-  if (file_ < 0) throw Error(errno, "write in place to '" + path + "'");
-}
-
-ContentsInPlace::~ContentsInPlace() {
-  if (file_ >= 0) ::close(file_);
-}
-
-ContentsInPlace& ContentsInPlace::operator=(ContentsInPlace&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(file_, other.file_);
-  return *this;
+  if (!file_) throw Error(errno, "write in place to '" + path + "'");
 }
 
 void ContentsInPlace::prepare(int whole) const {
   const off_t length = length_of(whole);
   if (length == 0) return;
-  const auto reserve = [&] { return fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, length); };
-  if (os::without_size_signal([&] { return uninterrupted(reserve); }) == 0) return;
+  const auto reserve = [&] { return fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, 0, length); };
+  if (os::without_size_signal([&] { return os::uninterrupted(reserve); }) == 0) return;
   if (errno == EOPNOTSUPP || errno == ENOSYS) return;
   throw Error(errno, "make room in '" + path_ + "', which is as it was");
 }
 
 void ContentsInPlace::take(int whole) const {
   const off_t length = length_of(whole);
-  const auto cut = [&] { return ftruncate(file_, length); };
+  const auto cut = [&] { return ftruncate(file_.get(), length); };
   const bool whole_now = os::without_size_signal([&] {
-                           return copy(whole, file_, length) ? uninterrupted(cut) : -1;
+                           return copy(whole, file_.get(), length) ? os::uninterrupted(cut) : -1;
                          }) == 0;
   if (whole_now) return;
   throw Error(errno, "write in place to '" + path_ + "', which is not whole now");
 }
 
 void ContentsInPlace::settle(bool durable) const {
-  if (durable && uninterrupted([&] { return fsync(file_); }) != 0) {
+  if (durable && os::uninterrupted([&] { return fsync(file_.get()); }) != 0) {
     throw Error(errno, "'" + path_ + "' is whole, but cannot be synced");
   }
 }

@@ -1,9 +1,9 @@
 // A file whose contents are to be replaced in place when the new ones are whole.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <utility>
+
+#include "vortex/os/descriptor.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -11,17 +11,11 @@ namespace vortex { inline namespace v0 {
 // contents wait in a file without a name, so that whatever is read until then may be read from the
 // file itself, and are copied at the end: while that lasts, others see a part of both.
 //
-// prepare(), then take() and settle(), each once and in this order. Movable.
+// prepare(), then take() and settle(), each once and in this order.
 class ContentsInPlace {
  public:
-  ContentsInPlace() = default;
   // Opens a regular file for writing, without changing it. Throws Error.
   explicit ContentsInPlace(const std::string& path);
-  ~ContentsInPlace();
-  ContentsInPlace(ContentsInPlace&& other) noexcept { *this = std::move(other); }
-  ContentsInPlace& operator=(ContentsInPlace&& other) noexcept;
-
-  explicit operator bool() const noexcept { return file_ >= 0; }
 
   // Reserves room for what `whole`, open for reading, has. Throws Error(ENOSPC) and nothing has
   // changed.
@@ -32,8 +26,8 @@ class ContentsInPlace {
   void settle(bool durable) const;
 
  private:
-  std::string path_;
-  int file_ = -1;
+  const std::string path_;
+  const os::Descriptor file_;
 };
 
 }}  // namespace vortex::v0

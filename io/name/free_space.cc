@@ -25,15 +25,7 @@ std::optional<std::uint64_t> free_bytes_in(const std::string& folder) {
   return free_bytes_of(status);
 }
 
-std::optional<std::uint64_t> free_bytes_around(int file, const std::string& name) {
-  struct statvfs status {};
-  if (fstatvfs(file, &status) != 0) {
-    throw Error(errno, "ask how much room is left for '" + name + "'");
-  }
-  return free_bytes_of(status);
-}
-
-std::optional<std::uint64_t> free_bytes_if_told(int file) noexcept {
+std::optional<std::uint64_t> free_bytes_around(int file) noexcept {
   struct statvfs status {};
   if (fstatvfs(file, &status) != 0) return std::nullopt;
   return free_bytes_of(status);

@@ -13,9 +13,7 @@ namespace vortex { inline namespace v0 {
 // file. None where the file system does not tell how large it is (ramfs, tmpfs without a limit,
 // many in user space or on a network): unknown is not zero. Throws Error: what statvfs(3) reports.
 VORTEX_EXPORT std::optional<std::uint64_t> free_bytes_in(const std::string& folder);
-std::optional<std::uint64_t> free_bytes_around(int file, const std::string& name);
-
-// The same inside a fault; none, too, where the system refuses to say.
-std::optional<std::uint64_t> free_bytes_if_told(int file) noexcept;
+// None, too, where the system refuses to say. May be called inside a fault.
+std::optional<std::uint64_t> free_bytes_around(int file) noexcept;
 
 }}  // namespace vortex::v0

@@ -3,29 +3,27 @@
 
 #include <string>
 
+#include "vortex/os/descriptor.h"
+
 namespace vortex { inline namespace v0 {
 
-// Movable; empty once it was moved from.
 class OpenFolder {
  public:
   OpenFolder() = default;
   // The folder that the file at `path` lies or will lie in, whose links have been followed. Where
   // it cannot be opened the object is empty, and errno says why.
   explicit OpenFolder(const std::string& path);
-  ~OpenFolder();
-  OpenFolder(OpenFolder&& other) noexcept;
-  OpenFolder& operator=(OpenFolder&& other) noexcept;
 
-  explicit operator bool() const noexcept { return descriptor_ >= 0; }
+  explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
   // For calls such as openat(2).
-  int descriptor() const noexcept { return descriptor_; }
+  int descriptor() const noexcept { return folder_.get(); }
 
   // The names in it have reached the disk when this returns 0; an errno value otherwise. `file` is
   // a descriptor of a file in it. Blocks.
   int sync(int file) const noexcept;
 
  private:
-  int descriptor_ = -1;
+  os::Descriptor folder_;
   bool readable_ = false;
 };
 

@@ -6,10 +6,8 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <utility>
 
 #include "io/name/path_names.h"
-#include "io/name/temporary_name.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -42,22 +40,6 @@ OutputName::~OutputName() {
   if (!temporary_.empty() && getpid() == creator_pid_) {
     unlinkat(folder_.descriptor(), temporary_.c_str(), 0);
   }
-}
-
-OutputName::OutputName(OutputName&& other) noexcept { *this = std::move(other); }
-
-OutputName& OutputName::operator=(OutputName&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(base_, other.base_);
-  std::swap(temporary_, other.temporary_);
-  std::swap(passed_on_, other.passed_on_);
-  std::swap(folder_, other.folder_);
-  std::swap(replace_, other.replace_);
-  std::swap(nameless_, other.nameless_);
-  std::swap(taken_, other.taken_);
-  std::swap(mode_refusal_, other.mode_refusal_);
-  std::swap(creator_pid_, other.creator_pid_);
-  return *this;
 }
 
 void OutputName::fail(const std::string& operation, int error) const {
@@ -96,56 +78,53 @@ void OutputName::expect_replaceable(const struct stat& existing) const {
   }
 }
 
-int OutputName::create(unsigned mode, bool may_have_name) {
+os::Descriptor OutputName::create(unsigned mode, bool may_have_name) {
   // Nobody looks into a file that takes the place of another before it has that one's rights.
   const mode_t now = passed_on_ ? 0600 : static_cast<mode_t>(mode);
-  const int nameless = openat(folder_.descriptor(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, now);
-  if (nameless >= 0) {
-    // A file without a name gets one by way of /proc.
-    nameless_ = access(path_of_descriptor(nameless).c_str(), F_OK) == 0;
-    if (nameless_) return nameless;
-    ::close(nameless);
-  }
+  os::Descriptor file(openat(folder_.descriptor(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, now));
   // A folder that takes no file at all says so below.
-  const bool forbidden = nameless < 0 && (errno == EACCES || errno == EPERM || errno == EROFS);
+  const bool forbidden = !file && (errno == EACCES || errno == EPERM || errno == EROFS);
+  // A file without a name gets one by way of /proc.
+  if (file && access(path_of_descriptor(file.get()).c_str(), F_OK) == 0) return file;
   if (!may_have_name && !forbidden) throw NoNamelessFile(path_);
-  int file = -1;
   const int error = take_temporary_name(base_, temporary_, [&](const std::string& name) {
-    file = openat(folder_.descriptor(), name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, now);
-    return file >= 0 ? 0 : errno;
+    file = os::Descriptor(
+        openat(folder_.descriptor(), name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, now));
+    return file ? 0 : errno;
   });
   if (error == EACCES) {
     throw Error(error, "create '" + path_ + "': its folder '" + folder_of(path_) +
                            "' may not be written to");
   }
   if (error != 0) fail("create", error);
-  try {
-    if (!replace_) expect_no_replacing();
-  } catch (...) {
-    ::close(file);
-    throw;
-  }
+  if (!replace_) expect_no_replacing();
   return file;
+}
+
+int OutputName::link_in_folder(const std::string& from, const std::string& to) const noexcept {
+  const int folder = folder_.descriptor();
+  return linkat(folder, from.c_str(), folder, to.c_str(), 0) == 0 ? 0 : errno;
+}
+
+int OutputName::rename_in_folder(const std::string& from, const std::string& to,
+                                 unsigned flags) const noexcept {
+  const int folder = folder_.descriptor();
+  const int renamed = flags == 0 ? renameat(folder, from.c_str(), folder, to.c_str())
+                                 : renameat2(folder, from.c_str(), folder, to.c_str(), flags);
+  return renamed == 0 ? 0 : errno;
 }
 
 // Not every file system can give a file a name that must be free: shows it on the temporary one.
 void OutputName::expect_no_replacing() {
   std::string other;
-  int error = take_temporary_name(base_, other, [this](const std::string& name) {
-    return linkat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), name.c_str(),
-                  0) == 0
-               ? 0
-               : errno;
-  });
+  int error = take_temporary_name(
+      base_, other, [this](const std::string& name) { return link_in_folder(temporary_, name); });
   if (error == 0) {
     unlinkat(folder_.descriptor(), other.c_str(), 0);
     return;
   }
   error = take_temporary_name(base_, other, [this](const std::string& name) {
-    return renameat2(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), name.c_str(),
-                     RENAME_NOREPLACE) == 0
-               ? 0
-               : errno;
+    return rename_in_folder(temporary_, name, RENAME_NOREPLACE);
   });
   if (error != 0) {
     throw Error(error, "create '" + path_ +
@@ -171,36 +150,25 @@ void OutputName::prepare(int file) {
 
 void OutputName::take(int file) {
   if (temporary_.empty()) {
-    int error = link_nameless(file, folder_.descriptor(), base_);
-    if (error == 0) {
-      taken_ = true;
-      return;
-    }
+    const int error = link_nameless(file, folder_.descriptor(), base_);
+    if (error == 0) return;
     if (error != EEXIST || !replace_) fail("give its name to", error);
     // There is one now.
-    error = link_to_temporary_name(file);
-    if (error != 0) fail("give a name to", error);
+    if (const int refusal = link_to_temporary_name(file)) fail("give a name to", refusal);
   }
-  if (replace_) {
-    if (renameat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), base_.c_str()) !=
-        0) {
-      fail("rename into place", errno);
+  if (!replace_) {
+    const int error = link_in_folder(temporary_, base_);
+    if (error == 0) {
+      if (unlinkat(folder_.descriptor(), temporary_.c_str(), 0) == 0) temporary_.clear();
+      return;
     }
-    temporary_.clear();
-  } else if (linkat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), base_.c_str(),
-                    0) == 0) {
-    if (unlinkat(folder_.descriptor(), temporary_.c_str(), 0) == 0) temporary_.clear();
-  } else if (errno == EEXIST) {
-    fail("give its name to", EEXIST);
-  } else {
-    const unsigned flags = RENAME_NOREPLACE;
-    if (renameat2(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), base_.c_str(),
-                  flags) != 0) {
-      fail("rename into place", errno);
-    }
-    temporary_.clear();
+    if (error == EEXIST) fail("give its name to", error);
   }
-  taken_ = true;
+  const unsigned flags = replace_ ? 0 : RENAME_NOREPLACE;
+  if (const int error = rename_in_folder(temporary_, base_, flags)) {
+    fail("rename into place", error);
+  }
+  temporary_.clear();
 }
 
 void OutputName::settle(int file, bool durable) const {

@@ -10,6 +10,7 @@
 #include "io/name/file_attributes.h"
 #include "io/name/open_folder.h"
 #include "vortex/error.h"
+#include "vortex/os/descriptor.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -24,25 +25,21 @@ class NoNamelessFile : public Error {
 // folder is the process's own then, that is where the file appears. Nothing that can run out is
 // taken at the end but, to replace a file, an entry in the folder.
 //
-// create(), then prepare(), take() and settle(), each once and in this order. Movable.
+// create(), then prepare(), take() and settle(), each once and in this order.
 class OutputName {
  public:
-  OutputName() = default;
   // For `path`, whose links have been followed, and where `existing` is, if not null: a regular
   // file, which will give way. Throws Error for what would fail at the end, while nothing has been
   // done that could be lost.
   OutputName(const std::string& path, const struct stat* existing, bool replace);
   // Removes the temporary name, if there is one.
   ~OutputName();
-  OutputName(OutputName&& other) noexcept;
-  OutputName& operator=(OutputName&& other) noexcept;
-
-  // Whether there is a file to be named.
-  explicit operator bool() const noexcept { return static_cast<bool>(folder_) && !taken_; }
+  OutputName(const OutputName&) = delete;
+  OutputName& operator=(const OutputName&) = delete;
 
   // Opens the file to be, for reading and writing: without a name (O_TMPFILE), or, where the file
   // system cannot do that, under a temporary one, if it may have one. Throws NoNamelessFile; Error.
-  int create(unsigned mode, bool may_have_name = true);
+  os::Descriptor create(unsigned mode, bool may_have_name = true);
 
   // Does the steps that a lack of something can stop: gives a file that replaces another its
   // temporary name, and the attributes that the other passes on. Throws Error.
@@ -58,17 +55,19 @@ class OutputName {
   void expect_replaceable(const struct stat& existing) const;
   void expect_no_replacing();
   int link_to_temporary_name(int file);
+  // Calls in the folder, from one name to another: 0 or an errno value.
+  int link_in_folder(const std::string& from, const std::string& to) const noexcept;
+  int rename_in_folder(const std::string& from, const std::string& to,
+                       unsigned flags) const noexcept;
 
-  std::string path_;  // for messages
-  std::string base_;  // the name in the folder
+  const std::string path_;  // for messages
+  const std::string base_;  // the name in the folder
   std::string temporary_;
   std::optional<FileAttributes> passed_on_;
-  OpenFolder folder_;
-  bool replace_ = true;
-  bool nameless_ = false;
-  bool taken_ = false;
+  const OpenFolder folder_;
+  const bool replace_;
   int mode_refusal_ = 0;
-  int creator_pid_ = -1;
+  const int creator_pid_;
 };
 
 }}  // namespace vortex::v0

@@ -1,11 +1,16 @@
 #include "io/name/path_names.h"
 
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 
 #include "vortex/error.h"
 
@@ -13,7 +18,17 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-constexpr int kMaxLinks = 40;
+std::uint64_t random_bits() noexcept {
+  std::uint64_t bits = 0;
+  if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) == sizeof bits) return bits;
+  // A kernel that has none yet: what is different in the next process, and in the next call.
+  static std::atomic<std::uint64_t> calls{0};
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec) + (static_cast<std::uint64_t>(getpid()) << 40) +
+         (calls.fetch_add(1) << 56);
+}
 
 }  // namespace
 
@@ -33,6 +48,7 @@ std::string path_of_descriptor(int descriptor) {
 }
 
 std::string followed_links(const std::string& path) {
+  constexpr int kMaxLinks = 40;
   struct stat target {};
   if (stat(path.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return path;
   std::string followed = path;
@@ -45,6 +61,19 @@ std::string followed_links(const std::string& path) {
     followed = next.starts_with('/') ? next : folder_of(followed) + "/" + next;
   }
   throw Error(ELOOP, "follow '" + path + "'");
+}
+
+std::string temporary_name_for(std::string_view base) {
+  constexpr std::size_t kMaxOfTheName = 64;
+  std::array<char, 17> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx",
+                static_cast<unsigned long long>(random_bits()));
+  std::string name = ".";
+  name += base.substr(0, kMaxOfTheName);
+  name += ".";
+  name += digits.data();
+  name += ".part";
+  return name;
 }
 
 }}  // namespace vortex::v0

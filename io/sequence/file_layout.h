@@ -46,10 +46,8 @@ class VORTEX_EXPORT FileLayout {
     return locate(unit, unit_bytes);
   }
   // Writing the unit failed with `error`: another place, or none (no disk).
-  virtual Place move_elsewhere(std::uint64_t unit, std::size_t unit_bytes, int error) noexcept {
-    (void)unit;
-    (void)unit_bytes;
-    (void)error;
+  virtual Place move_elsewhere(std::uint64_t /*unit*/, std::size_t /*unit_bytes*/,
+                               int /*error*/) noexcept {
     return {};
   }
   // A layout whose units are blocks may keep them in fewer bytes than they have: pack() makes those
@@ -57,18 +55,13 @@ class VORTEX_EXPORT FileLayout {
   // many are to be read for a unit that has `bytes`; unpack() makes them what they were, in a place
   // with room for a unit, and returns how many, or 0 if they are not what pack() made. Each once
   // for a unit, inside faults, by whichever thread reads or writes.
-  virtual std::size_t pack(std::uint64_t unit, std::byte* begin, std::size_t bytes) noexcept {
-    (void)unit;
-    (void)begin;
+  virtual std::size_t pack(std::uint64_t, std::byte* /*begin*/, std::size_t bytes) noexcept {
     return bytes;
   }
-  virtual std::size_t packed_bytes(std::uint64_t unit, std::size_t bytes) const noexcept {
-    (void)unit;
+  virtual std::size_t packed_bytes(std::uint64_t, std::size_t bytes) const noexcept {
     return bytes;
   }
-  virtual std::size_t unpack(std::uint64_t unit, std::byte* begin, std::size_t packed) noexcept {
-    (void)unit;
-    (void)begin;
+  virtual std::size_t unpack(std::uint64_t, std::byte* /*begin*/, std::size_t packed) noexcept {
     return packed;
   }
   // Names a place, for messages. Inside faults.
@@ -77,10 +70,7 @@ class VORTEX_EXPORT FileLayout {
   }
   // A remedy for `error`, the errno value of a failed write, for its message; null where none is
   // known.
-  virtual const char* way_out(int error) const noexcept {
-    (void)error;
-    return nullptr;
-  }
+  virtual const char* way_out(int /*error*/) const noexcept { return nullptr; }
   // Everything has been written: cuts the files to size, syncs them, gives them their names.
   // Throws.
   virtual void finish(std::uint64_t length, bool sync) = 0;
@@ -100,9 +90,11 @@ struct VORTEX_EXPORT PlacedRequest {
            std::size_t bytes, bool direct) noexcept;
 
   bool is_sequential() const noexcept { return request.offset == Request::kSequential; }
-  // Once it has ended: the byte of the data in the file where it stopped. Not if it is sequential.
-  std::uint64_t stopped_at() const noexcept {
-    return request.offset - place.file->begin() + request.bytes_done;
+  // Once it has ended: the byte of the data in the file where it stopped. `begin`: where it began,
+  // which tells where there are no offsets.
+  std::uint64_t stopped_at(std::uint64_t begin = 0) const noexcept {
+    if (!is_sequential()) begin = request.offset - place.file->begin();
+    return begin + request.bytes_done;
   }
 };
 

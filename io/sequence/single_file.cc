@@ -2,7 +2,6 @@
 
 #include <mutex>
 
-#include "io/disk/open_disk.h"
 #include "io/disk/thread_disk.h"
 #include "vortex/disk.h"
 
@@ -15,9 +14,7 @@ SingleFile::SingleFile(BlockFile file, Disk* disk) : file_(std::move(file)), dis
     own_disk_ = std::move(in_order);
     disk_ = own_disk_.get();
   } else if (disk_ == nullptr) {
-    OpenDiskOptions options;
-    options.name = file_.name();
-    own_disk_ = open_disk(options);
+    own_disk_ = open_disk({{.name = file_.name()}});
     disk_ = own_disk_.get();
   }
 }

@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
 
-#include "io/disk/open_disk.h"
 #include "io/file/block_file.h"
 #include "io/sequence/spread_sequence.h"
 #include "vortex/detail/stream/saturating.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -25,35 +24,21 @@ struct OpenPart {
 };
 
 std::vector<OpenPart> open_parts(const std::vector<StripedFile::Part>& parts,
-                                 const std::function<BlockFile(const std::string&)>& open) {
+                                 const StripedFileOptions& options, bool create) {
+  const bool direct = options.caching != Caching::kBuffered;
   std::vector<OpenPart> result;
   for (const StripedFile::Part& part : parts) {
-    OpenPart opened{open(part.path), nullptr, part.disk};
+    OpenPart opened{
+        create ? BlockFile::create(part.path, {.replace = options.replace, .direct = direct})
+               : BlockFile::open(part.path, direct),
+        nullptr, part.disk};
     if (opened.disk == nullptr) {
-      OpenDiskOptions options;
-      options.name = part.path;
-      opened.own_disk = open_disk(options);
+      opened.own_disk = open_disk({{.name = part.path}});
       opened.disk = opened.own_disk.get();
     }
     result.push_back(std::move(opened));
   }
   return result;
-}
-
-std::vector<OpenPart> created(const std::vector<StripedFile::Part>& parts,
-                              const StripedFileOptions& options) {
-  CreateOptions for_file;
-  for_file.replace = options.replace;
-  for_file.direct = options.caching != Caching::kBuffered;
-  return open_parts(parts,
-                    [&](const std::string& path) { return BlockFile::create(path, for_file); });
-}
-
-std::vector<OpenPart> opened(const std::vector<StripedFile::Part>& parts,
-                             const StripedFileOptions& options) {
-  return open_parts(parts, [&](const std::string& path) {
-    return BlockFile::open(path, options.caching != Caching::kBuffered);
-  });
 }
 
 std::vector<double> weights_of(const StripedFileOptions& options, std::size_t parts) {
@@ -233,11 +218,11 @@ void StripedFile::Units::finish(std::uint64_t length, bool sync) {
 }
 
 StripedFile::StripedFile(const std::vector<Part>& parts, const StripedFileOptions& options)
-    : units_(std::make_unique<Units>(created(parts, options), options)) {}
+    : units_(std::make_unique<Units>(open_parts(parts, options, true), options)) {}
 
 StripedFile::StripedFile(const std::vector<Part>& parts, const StripedFileOptions& options,
                          std::uint64_t length)
-    : units_(std::make_unique<Units>(opened(parts, options), options)) {
+    : units_(std::make_unique<Units>(open_parts(parts, options, false), options)) {
   units_->expect_length(length);
 }
 

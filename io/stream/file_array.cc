@@ -8,8 +8,6 @@
 #include "io/array/any_order_stream.h"
 #include "io/file/own_pool.h"
 #include "io/sequence/single_file.h"
-#include "io/stream/reread_advice.h"
-#include "io/stream/whole_elements.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
@@ -93,11 +91,9 @@ FileArrayBase::FileArrayBase(const std::string& path, const FileArrayOptions& op
         make_own_pool(path, block_bytes, blocks_needed(options, block_bytes), s.file->length());
     s.pool = s.own_pool.get();
   }
-  const bool register_pool =
-      s.own_pool != nullptr ? s.pool->may_be_pinned() && taken_at_once(*s.pool, s.file->length())
-                            : homes_can_be_registered(*s.pool);
   s.stream = std::make_unique<AnyOrderStream>(
-      *s.pool, std::move(layout), reader_options(options), register_pool,
+      *s.pool, std::move(layout), reader_options(options),
+      disks_may_know(*s.pool, s.own_pool != nullptr, s.file->length()),
       ChangeOptions{.write_behind = options.write_behind, .reserve_bytes = options.reserve_bytes});
   bytes_ = const_cast<std::byte*>(s.stream->bytes());
 }

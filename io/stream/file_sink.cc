@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <exception>
+#include <span>
 #include <utility>
 
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/pool/block_memory.h"
-#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
+
 std::size_t FileSink::blocks_needed(const FileSinkOptions& options, std::size_t block_bytes,
                                     std::size_t unit_bytes) {
   expect_block_count("a writer", "comeback_blocks", options.blocks_for_stream);
@@ -32,7 +32,8 @@ FileSink::FileSink(BlockPool& pool, std::unique_ptr<FileLayout> layout,
       sync_(options.sync),
       quota_(
           units_.quota(blocks_needed(options, pool.block_bytes(), units_.layout().unit_bytes()))),
-      slots_(std::max<std::size_t>(options.write_behind, 1) + 1) {
+      slots_(std::max<std::size_t>(options.write_behind, 1) + 1),
+      writes_(Operation::kWrite, pool, options.requests.caching) {
   cleared_.reserve(quota_.minimum());
 }
 
@@ -58,16 +59,11 @@ void FileSink::settle(Slot& slot) noexcept {
   const PlacedRequest& write = slot.write;
   const Request& request = write.request;
   if (request.error != 0) {
-    const FileLayout::Place other =
-        units_.layout().move_elsewhere(slot.unit, units_.bytes(), request.error);
-    if (other.disk != nullptr) {
-      place(slot, other);
+    if (units_.layout().move_elsewhere(slot.unit, units_.bytes(), request.error).disk != nullptr) {
+      start(slot, true);
       return;
     }
-    failed(write.place,
-           write.is_sequential() ? slot.unit * units_.bytes() + slot.begin + request.bytes_done
-                                 : write.stopped_at(),
-           request.error);
+    failed(write.place, write.stopped_at(slot.unit * units_.bytes() + slot.begin), request.error);
   }
   const bool cleared = request.clear_written && request.error == 0;
   for (unsigned i = 0; i < slot.count; ++i) {
@@ -96,15 +92,9 @@ bool FileSink::wait_for_oldest() noexcept {
     if (oldest == nullptr || slot.number < oldest->number) oldest = &slot;
   }
   if (oldest == nullptr) return false;
-  if (!oldest->write.request.under_way()) {
-    settle(*oldest);
-    return true;
-  }
-  const std::uint64_t begin = steady_now_ns();
-  const bool ended = oldest->write.place.disk->wait(oldest->write.request, &units_.cancelled());
-  counters_.count_wait(steady_now_ns() - begin);
-  if (ended) settle_ended();
-  return ended;
+  if (!writes_.await(oldest->write, units_.cancelled())) return false;
+  settle_ended();
+  return true;
 }
 
 FileSink::Slot* FileSink::free_slot() noexcept {
@@ -190,26 +180,20 @@ Status FileSink::submit_collected() noexcept {
   if (slot.count == 1 && slot.begin == 0) {
     slot.bytes = units_.layout().pack(slot.unit, pool().home(slot.blocks[0]), slot.bytes);
   }
-  counters_.count_request(slot.bytes, false);
-  place(slot, units_.layout().locate(slot.unit, units_.bytes()));
+  start(slot, false);
   return first_error_;
 }
 
-void FileSink::place(Slot& slot, const FileLayout::Place& place) noexcept {
-  Request& request = slot.write.request;
-  slot.write.aim(Operation::kWrite, place, slot.begin, slot.bytes,
-                 units_.caching() != Caching::kBuffered);
-  request.piece_bytes = units_.block_bytes();
-  request.piece_count = slot.count;
-  request.pieces = &slot.pieces;
-  request.clear_written = clear_blocks_;
-  for (unsigned i = 0; i < slot.count; ++i) slot.pieces.begins[i] = pool().home(slot.blocks[i]);
-  // Whole sectors are written and the file is cut afterwards; the rest of the last block may hold
-  // anything, and must not be seen meanwhile.
-  const std::size_t used = slot.bytes - (slot.count - 1) * units_.block_bytes();
-  const std::size_t beyond = request.bytes - slot.bytes;
-  if (beyond > 0) std::memset(slot.pieces.begins[slot.count - 1] + used, 0, beyond);
-  place.disk->submit(request);
+void FileSink::start(Slot& slot, bool again) noexcept {
+  slot.write.request.clear_written = clear_blocks_;
+  // Whole sectors are written, and the file is cut afterwards.
+  writes_.start(slot.write, units_.layout(),
+                {.unit = slot.unit,
+                 .unit_bytes = units_.bytes(),
+                 .begin = slot.begin,
+                 .bytes = slot.bytes,
+                 .again = again},
+                std::span(slot.blocks).first(slot.count), &slot.pieces);
 }
 
 Status FileSink::finish(std::uint64_t length) noexcept {
@@ -230,18 +214,7 @@ Status FileSink::finish(std::uint64_t length) noexcept {
 }
 
 Status FileSink::failed(const FileLayout::Place& place, std::uint64_t offset, int error) noexcept {
-  if (first_error_.ok()) {
-    cause_ = {};
-    cause_.text("writing ");
-    if (place.file != nullptr) {
-      units_.layout().describe(place, cause_);
-    } else {
-      cause_.text("'").text(units_.layout().name()).text("'");
-    }
-    cause_.text(" at byte ").number(offset);
-    if (const char* const way_out = units_.layout().way_out(error)) cause_.text("; ").text(way_out);
-    first_error_ = {error, cause_.c_str()};
-  }
+  if (first_error_.ok()) first_error_ = writes_.failed(units_.layout(), place, offset, error);
   return first_error_;
 }
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "io/sequence/block_transfers.h"
 #include "io/sequence/request_units.h"
-#include "io/sequence/transfer_counters.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
@@ -55,7 +55,7 @@ class VORTEX_EXPORT FileSink final : public Sink {
   void cancel() noexcept override;
 
   const FileLayout& layout() const noexcept { return units_.layout(); }
-  FileSinkStatistics statistics() const noexcept { return counters_.write_statistics(); }
+  FileSinkStatistics statistics() const noexcept { return writes_.write_statistics(); }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -71,7 +71,7 @@ class VORTEX_EXPORT FileSink final : public Sink {
   };
 
   Slot* free_slot() noexcept;
-  void place(Slot& slot, const FileLayout::Place& place) noexcept;
+  void start(Slot& slot, bool again) noexcept;
   Status submit_collected() noexcept;
   Status assign_up_to(std::uint64_t unit) noexcept;
   void settle(Slot& slot) noexcept;
@@ -89,9 +89,9 @@ class VORTEX_EXPORT FileSink final : public Sink {
   Slot* collecting_ = nullptr;
   std::uint64_t next_unit_ = 0;  // units below have a place
   std::uint64_t submitted_ = 0;
+  BlockTransfers writes_;
   Status first_error_;
-  CauseText cause_;
-  TransferCounters counters_;
+  CauseText cause_;  // of finish()
 };
 
 }}  // namespace vortex::v0

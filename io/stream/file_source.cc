@@ -34,7 +34,7 @@ FileSource::FileSource(BlockPool& pool, std::unique_ptr<FileLayout> layout,
     : units_(pool, std::move(layout), options.requests, RequestUnits::Use::kReading),
       read_ahead_(options.read_ahead),
       blocks_for_stream_(options.blocks_for_stream),
-      reads_(pool, options.requests.caching),
+      reads_(Operation::kRead, pool, options.requests.caching),
       quota_(units_.quota(blocks_needed(options, pool.block_bytes(), units_.layout().unit_bytes(),
                                         units_.layout().length()))),
       slots_(detail::units_for(blocks_for_stream_, units_.group()) + read_ahead_ + 2),
@@ -151,7 +151,7 @@ Source::Taken FileSource::take(std::uint64_t index, std::uint64_t floor) noexcep
   const Request& request = slot.read.request;
   if (request.error != 0) return {.block = {}, .bytes = 0, .status = failed(slot, request.error)};
   const std::size_t within = (index % units_.group()) * units_.block_bytes();
-  const int error = BlockReads::error_before(request, within + units_.block_bytes());
+  const int error = BlockTransfers::error_before(request, within + units_.block_bytes());
   if (error != 0 && !units_.layout().sequential()) {
     return {.block = {}, .bytes = 0, .status = failed(slot, error)};
   }
@@ -169,11 +169,8 @@ Source::Taken FileSource::take(std::uint64_t index, std::uint64_t floor) noexcep
 }
 
 Status FileSource::failed(const Slot& slot, int error) noexcept {
-  const PlacedRequest& read = slot.read;
-  const std::uint64_t offset = read.is_sequential()
-                                   ? slot.unit * units_.bytes() + read.request.bytes_done
-                                   : read.stopped_at();
-  return reads_.failed(units_.layout(), read.place, offset, error);
+  return reads_.failed(units_.layout(), slot.read.place,
+                       slot.read.stopped_at(slot.unit * units_.bytes()), error);
 }
 
 }}  // namespace vortex::v0

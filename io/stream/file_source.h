@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "io/sequence/block_reads.h"
+#include "io/sequence/block_transfers.h"
 #include "io/sequence/request_units.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/export.h"
@@ -48,7 +48,7 @@ class VORTEX_EXPORT FileSource final : public Source {
   void cancel() noexcept override;
 
   const FileLayout& layout() const noexcept { return units_.layout(); }
-  FileSourceStatistics statistics() const noexcept { return reads_.statistics(); }
+  FileSourceStatistics statistics() const noexcept { return reads_.read_statistics(); }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -69,7 +69,7 @@ class VORTEX_EXPORT FileSource final : public Source {
   RequestUnits units_;
   const std::size_t read_ahead_;
   const std::size_t blocks_for_stream_;
-  BlockReads reads_;
+  BlockTransfers reads_;
   BlockQuota quota_;
   std::vector<Slot> slots_;
   std::uint64_t lowest_unit_ = 0;  // units below will not be asked for

@@ -1,7 +1,6 @@
 #include "vortex/file_writer.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "io/file/own_pool.h"
 #include "io/sequence/single_file.h"
@@ -69,11 +68,8 @@ FileWriterBase::FileWriterBase(std::unique_ptr<FileLayout> layout,
     own_pool_ = make_own_pool(layout->name(), block_bytes,
                               FileSink::blocks_needed(for_sink, block_bytes, layout->unit_bytes()));
     pool_ = own_pool_.get();
-    for_sink.requests.register_pool =
-        own_pool_->may_be_pinned() &&
-        taken_at_once(*own_pool_, std::numeric_limits<std::uint64_t>::max());
   }
-  if (homes_can_be_registered(*pool_)) for_sink.requests.register_pool = true;
+  for_sink.requests.register_pool = disks_may_know(*pool_, own_pool_ != nullptr);
   direct_ = direct_io_report(*layout->locate(0, pool_->block_bytes()).file);
   auto sink = std::make_unique<FileSink>(*pool_, std::move(layout), for_sink);
   sink_ = sink.get();

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <memory>
 
-#include "io/disk/open_disk.h"
 #include "io/name/path_names.h"
 #include "sort/job/sort_folders.h"
 #include "vortex/disk.h"

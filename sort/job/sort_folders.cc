@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "io/disk/open_disk.h"
+#include "vortex/disk.h"
 #include "io/file/block_file.h"
 #include "io/name/free_space.h"
 #include "io/name/path_names.h"

@@ -14,7 +14,7 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
     : store_(store),
       slices_(std::move(slices)),
       punch_holes_(punch_holes),
-      reads_(store.pool(), Caching::kDirect),
+      reads_(Operation::kRead, store.pool(), Caching::kDirect),
       policy_(std::move(policy)),
       quota_(store.pool(), policy_->buffers(), policy_->buffers(), "merge of runs"),
       buffers_(policy_->buffers()),
@@ -251,7 +251,7 @@ void MergePrefetcher::settle(std::uint32_t index) noexcept {
   buffers_[last].under_way = buffer.under_way;
   under_way_.pop_back();
   const Request& request = buffer.read.request;
-  if (const int error = BlockReads::error_before(request, request.bytes)) {
+  if (const int error = BlockTransfers::error_before(request, request.bytes)) {
     if (!first_error_.ok()) return;
     first_error_ = reads_.failed(layouts_[buffer.needed.run], buffer.read.place,
                                  buffer.read.stopped_at(), error);
@@ -364,7 +364,9 @@ void MergePrefetcher::release(std::uint32_t run, std::uint64_t index, Block) noe
 
 MergePrefetcherStatistics MergePrefetcher::statistics() const noexcept {
   std::lock_guard lock(mutex_);
-  return {.policy = policy_->statistics(), .unforeseen = unforeseen_, .reads = reads_.statistics()};
+  return {.policy = policy_->statistics(),
+          .unforeseen = unforeseen_,
+          .reads = reads_.read_statistics()};
 }
 
 }}  // namespace vortex::v0

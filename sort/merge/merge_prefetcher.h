@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/sequence/block_reads.h"
+#include "io/sequence/block_transfers.h"
 #include "io/sequence/file_layout.h"
 #include "sort/merge/prefetch_policy.h"
 #include "sort/runs/run.h"
@@ -45,8 +45,8 @@ struct RunSlice {
 };
 
 // The driver of a PrefetchPolicy over the disks of a RunStore: tells the policy what happens and
-// has read what it decides, by the BlockReads of every other reader. It is one object for all runs
-// of a merge; RunSource gives a stream its run's part of it.
+// has read what it decides, by the BlockTransfers of every other reader. It is one object for all
+// runs of a merge; RunSource gives a stream its run's part of it.
 //
 // Reads have no callbacks: what has ended is found by the merging thread, when it takes a block or
 // gives one back. The slots of a block are freed when the merge takes it. After the first error
@@ -154,7 +154,7 @@ class MergePrefetcher {
   std::deque<RunLayout> layouts_;        // of each slice
   bool punch_holes_;
 
-  BlockReads reads_;
+  BlockTransfers reads_;
 
   mutable FutexMutex mutex_;
   std::unique_ptr<PrefetchPolicy> policy_;

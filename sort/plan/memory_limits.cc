@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "io/disk/open_disk.h"
+#include "io/disk/disk.h"
 #include "sort/plan/sort_limits.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"

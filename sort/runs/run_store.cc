@@ -12,7 +12,6 @@
 #include <optional>
 #include <utility>
 
-#include "io/disk/open_disk.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 

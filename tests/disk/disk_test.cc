@@ -3,12 +3,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,12 +31,13 @@
 #include <utility>
 #include <vector>
 
-#include "io/disk/open_disk.h"
 #include "io/disk/thread_disk.h"
 #include "io/disk/uring_disk.h"
 #include "study/faulty_disk.h"
 #include "study/paced_disk.h"
 #include "study/simulated_disk.h"
+#include "tests/disk/test_disk.h"
+#include "tests/support/child_process.h"
 #include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
 #include "vortex/disk.h"
@@ -50,57 +48,37 @@
 namespace vortex { namespace {
 
 using Bytes = std::vector<std::byte>;
+using Kind = PlannedFault::Kind;
 
-struct OneThread {
-  static constexpr bool kThreadSafe = true;
-  static constexpr bool kOwnThread = true;  // that finds results
-  std::unique_ptr<Disk> make(DiskOptions options) { return std::make_unique<ThreadDisk>(options); }
+// The disks that the suite is for. Those with threads may be used by several of ours.
+struct DiskKind {
+  const char* name;
+  bool has_threads;
+  std::unique_ptr<Disk> (*make)(VirtualClock& clock);
 };
-
-struct FourThreads {
-  static constexpr bool kThreadSafe = true;
-  static constexpr bool kOwnThread = true;
-  std::unique_ptr<Disk> make(DiskOptions options) {
-    options.depth = 4;
-    return std::make_unique<ThreadDisk>(options);
-  }
-};
-
-struct Uring {
-  static constexpr bool kThreadSafe = true;
-  static constexpr bool kOwnThread = true;
-  std::unique_ptr<Disk> make(DiskOptions options) {
-    try {
-      return std::make_unique<UringDisk>(options);
-    } catch (const Error& error) {
-      refusal = error.what();
-      return nullptr;
-    }
-  }
-  std::string refusal;
-};
-
-struct VirtualTime {
-  static constexpr bool kThreadSafe = false;
-  static constexpr bool kOwnThread = false;
-  std::unique_ptr<Disk> make(DiskOptions options) {
-    return std::make_unique<SimulatedDisk>(
-        clock,
-        ServiceModel{.read_bytes_per_s = 1'000'000, .write_bytes_per_s = 500'000, .seek_ns = 1000},
-        options);
-  }
-  VirtualClock clock;
-};
-
-struct RealTime {
-  static constexpr bool kThreadSafe = true;
-  static constexpr bool kOwnThread = true;
-  std::unique_ptr<Disk> make(DiskOptions options) {
-    return std::make_unique<PacedDisk>(
-        ServiceModel{
-            .read_bytes_per_s = 4'000'000'000, .write_bytes_per_s = 4'000'000'000, .seek_ns = 100},
-        options);
-  }
+const DiskKind kKinds[] = {
+    {"OneThread", true,
+     [](VirtualClock&) -> std::unique_ptr<Disk> { return std::make_unique<ThreadDisk>(); }},
+    {"FourThreads", true,
+     [](VirtualClock&) -> std::unique_ptr<Disk> {
+       return std::make_unique<ThreadDisk>(DiskOptions{.depth = 4});
+     }},
+    {"Uring", true,
+     [](VirtualClock&) -> std::unique_ptr<Disk> {
+       try {
+         return std::make_unique<UringDisk>();
+       } catch (const Error&) {
+         return nullptr;
+       }
+     }},
+    {"VirtualTime", false,
+     [](VirtualClock& clock) -> std::unique_ptr<Disk> {
+       return std::make_unique<SimulatedDisk>(clock, ServiceModel{1'000'000, 500'000, 1000});
+     }},
+    {"RealTime", true,
+     [](VirtualClock&) -> std::unique_ptr<Disk> {
+       return std::make_unique<PacedDisk>(ServiceModel{4'000'000'000, 4'000'000'000, 100});
+     }},
 };
 
 Bytes random_bytes(std::mt19937_64& random, std::size_t count) {
@@ -109,8 +87,7 @@ Bytes random_bytes(std::mt19937_64& random, std::size_t count) {
   return bytes;
 }
 
-template <typename Backend>
-class DiskTest : public testing::Test {
+class DiskTest : public testing::TestWithParam<DiskKind> {
  protected:
   void SetUp() override {
     file = memfd_create("disk_test", MFD_CLOEXEC);
@@ -119,7 +96,7 @@ class DiskTest : public testing::Test {
   void TearDown() override { close(file); }
 
   std::unique_ptr<Disk> make(std::shared_ptr<FaultPlan> faults = nullptr) {
-    auto disk = backend.make({});
+    auto disk = GetParam().make(clock);
     return disk == nullptr ? nullptr : with_faults(std::move(disk), std::move(faults));
   }
 
@@ -140,11 +117,27 @@ class DiskTest : public testing::Test {
     request.set_memory(memory, bytes);
   }
 
+  void carry_out(Disk& disk, Request& request, Operation operation, std::uint64_t offset,
+                 Bytes& memory) const {
+    prepare(request, operation, offset, memory.data(), memory.size());
+    disk.submit(request);
+    ASSERT_TRUE(disk.wait(request));
+  }
+
   // From the end of a pipe.
   void begin_to_read_a_byte(Disk& disk, Request& request, int end, std::byte* byte) const {
     prepare(request, Operation::kRead, Request::kSequential, byte, 1);
     request.file = end;
     disk.submit(request);
+  }
+
+  // Writes each 512 bytes of the memory by a request of its own.
+  void write_all(Disk& disk, std::deque<Request>& requests, Bytes& memory,
+                 bool more_to_come = false) const {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+      disk.submit(requests[i], more_to_come);
+    }
   }
 
   // Writes a random permutation of requests of all shapes, then reads others, and compares with
@@ -199,41 +192,31 @@ class DiskTest : public testing::Test {
   }
 
   std::mt19937_64 random = test::test_random();
-  Backend backend;
+  VirtualClock clock;
   int file = -1;
 };
 
 // Each test begins with this, so that a machine without io_uring says so.
 #define MAKE_DISK(...)                                                                     \
-  const auto disk = this->make(__VA_ARGS__);                                               \
+  const auto disk = make(__VA_ARGS__);                                                     \
   if (disk == nullptr) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused"); \
   static_assert(true)
 
-using Backends = testing::Types<OneThread, FourThreads, Uring, VirtualTime, RealTime>;
+INSTANTIATE_TEST_SUITE_P(Kinds, DiskTest, testing::ValuesIn(kKinds),
+                         [](const auto& kind) { return std::string(kind.param.name); });
 
-class BackendNames {
- public:
-  template <typename T>
-  static std::string GetName(int index) {
-    constexpr std::array kNames{"OneThread", "FourThreads", "Uring", "VirtualTime", "RealTime"};
-    return kNames[static_cast<std::size_t>(index)];
-  }
-};
-TYPED_TEST_SUITE(DiskTest, Backends, BackendNames);
-
-TYPED_TEST(DiskTest, MovesEveryByte) {
+TEST_P(DiskTest, MovesEveryByte) {
   MAKE_DISK();
-  this->shuffle_bytes(*disk, 1);
+  shuffle_bytes(*disk, 1);
 }
 
-TYPED_TEST(DiskTest, MovesEveryByteThroughShortTransfersAndInterruptions) {
+TEST_P(DiskTest, MovesEveryByteThroughShortTransfersAndInterruptions) {
   for (const std::size_t alignment : {1, 512}) {
     const auto faults = std::make_shared<RandomFaults>(
-        this->random(),
-        RandomFaults::Rates{
-            .short_transfer = 0.3, .interrupted = 0.1, .try_again = 0.1, .late = 0.2});
+        random(), RandomFaults::Rates{
+                      .short_transfer = 0.3, .interrupted = 0.1, .try_again = 0.1, .late = 0.2});
     MAKE_DISK(faults);
-    this->shuffle_bytes(*disk, alignment);
+    shuffle_bytes(*disk, alignment);
     const DiskStatistics statistics = disk->statistics();
     EXPECT_GT(dynamic_cast<const FaultyDisk&>(*disk).injected_faults(), 0u);
     EXPECT_GT(statistics.retries, 0u);
@@ -241,14 +224,14 @@ TYPED_TEST(DiskTest, MovesEveryByteThroughShortTransfersAndInterruptions) {
   }
 }
 
-TYPED_TEST(DiskTest, ReportsItsWorkToALog) {
+TEST_P(DiskTest, ReportsItsWorkToALog) {
   const auto faults = std::make_shared<RandomFaults>(
-      this->random(), RandomFaults::Rates{.short_transfer = 0.3, .interrupted = 0.1, .late = 0.2});
+      random(), RandomFaults::Rates{.short_transfer = 0.3, .interrupted = 0.1, .late = 0.2});
   ActivityLog log(10000);
   {
     MAKE_DISK(faults);
     disk->report_to(log);
-    this->shuffle_bytes(*disk, 1);
+    shuffle_bytes(*disk, 1);
     disk->drain();
     // Nothing is left that would count as under way.
     log.begin_phase(1);
@@ -275,45 +258,41 @@ TYPED_TEST(DiskTest, ReportsItsWorkToALog) {
 }
 
 // Cut twice in the same place inside a sector, which is how a file that ends there would look.
-TYPED_TEST(DiskTest, APlannedCutIsNoEndOfTheFile) {
+TEST_P(DiskTest, APlannedCutIsNoEndOfTheFile) {
   class TwoCuts final : public FaultPlan {
    public:
     PlannedFault decide(const Attempt&, std::uint64_t number) noexcept override {
       if (number > 1) return {};
-      return {.kind = PlannedFault::Kind::kShort, .bytes = number == 0 ? 700U : 700U - 512U};
+      return {.kind = Kind::kShort, .bytes = number == 0 ? 700U : 700U - 512U};
     }
   };
-  const Bytes wanted = random_bytes(this->random, 2048);
-  this->put(wanted);
+  const Bytes wanted = random_bytes(random, 2048);
+  put(wanted);
   MAKE_DISK(std::make_shared<TwoCuts>());
   Bytes memory(wanted.size());
   Request request;
-  this->prepare(request, Operation::kRead, 0, memory.data(), memory.size());
   request.alignment = 512;
-  disk->submit(request);
-  ASSERT_TRUE(disk->wait(request));
+  carry_out(*disk, request, Operation::kRead, 0, memory);
   EXPECT_EQ(request.error, 0);
   EXPECT_EQ(request.bytes_done, wanted.size());
   EXPECT_EQ(memory, wanted);
 }
 
-TYPED_TEST(DiskTest, AReadEndsWhereTheFileEnds) {
+TEST_P(DiskTest, AReadEndsWhereTheFileEnds) {
   constexpr std::size_t kLength = 3 * 512 + 100;
-  this->put(random_bytes(this->random, kLength));
+  put(random_bytes(random, kLength));
   for (const std::size_t alignment : {1, 512}) {
     for (const std::size_t least : {std::size_t{0}, kLength}) {
       MAKE_DISK();
       Bytes memory(8 * 512);
       Request request;
-      this->prepare(request, Operation::kRead, 0, memory.data(), memory.size());
       request.alignment = alignment;
       request.least_bytes = least;
-      disk->submit(request);
-      ASSERT_TRUE(disk->wait(request));
+      carry_out(*disk, request, Operation::kRead, 0, memory);
       EXPECT_EQ(request.error, 0);
       EXPECT_EQ(request.bytes_done, kLength);
       memory.resize(kLength);
-      EXPECT_EQ(memory, this->contents(kLength));
+      EXPECT_EQ(memory, contents(kLength));
       // With the length known, one attempt is enough.
       if (least != 0) {
         EXPECT_EQ(disk->statistics().attempts, 1u);
@@ -322,40 +301,34 @@ TYPED_TEST(DiskTest, AReadEndsWhereTheFileEnds) {
   }
 }
 
-TYPED_TEST(DiskTest, AReadBeyondTheEndMovesNothing) {
-  this->put(Bytes(100));
+TEST_P(DiskTest, AReadBeyondTheEndMovesNothing) {
+  put(Bytes(100));
   MAKE_DISK();
   Bytes memory(512);
   Request request;
-  this->prepare(request, Operation::kRead, 512, memory.data(), memory.size());
-  disk->submit(request);
-  ASSERT_TRUE(disk->wait(request));
+  carry_out(*disk, request, Operation::kRead, 512, memory);
   EXPECT_EQ(request.error, 0);
   EXPECT_EQ(request.bytes_done, 0u);
 }
 
 // The error at attempt k, for every k: that request and no other fails, with that error.
-TYPED_TEST(DiskTest, OneErrorFailsOneRequest) {
+TEST_P(DiskTest, OneErrorFailsOneRequest) {
   constexpr std::size_t kRequests = 12;
   for (const int error : {EIO, ENOSPC}) {
     for (std::size_t k = 0; k < kRequests; ++k) {
-      MAKE_DISK(std::make_shared<FaultAt>(
-          k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error}));
-      const Bytes wanted = random_bytes(this->random, kRequests * 512);
-      this->put(Bytes(wanted.size()));
+      MAKE_DISK(test::error_at(k, error));
+      const Bytes wanted = random_bytes(random, kRequests * 512);
+      put(Bytes(wanted.size()));
       Bytes memory = wanted;
-      std::array<Request, kRequests> requests;
-      for (std::size_t i = 0; i < kRequests; ++i) {
-        this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
-        disk->submit(requests[i]);
-      }
+      std::deque<Request> requests(kRequests);
+      write_all(*disk, requests, memory);
       std::size_t failed = 0;
       for (std::size_t i = 0; i < kRequests; ++i) {
         ASSERT_TRUE(disk->wait(requests[i]));
         const Bytes part(wanted.begin() + static_cast<std::ptrdiff_t>(i * 512),
                          wanted.begin() + static_cast<std::ptrdiff_t>((i + 1) * 512));
         Bytes written(512);
-        ASSERT_EQ(pread(this->file, written.data(), 512, static_cast<off_t>(i * 512)), 512);
+        ASSERT_EQ(pread(file, written.data(), 512, static_cast<off_t>(i * 512)), 512);
         if (requests[i].error == 0) {
           EXPECT_EQ(written, part);
         } else {
@@ -370,38 +343,33 @@ TYPED_TEST(DiskTest, OneErrorFailsOneRequest) {
   }
 }
 
-TYPED_TEST(DiskTest, ATornWriteIsAnErrorThatLeavesAPart) {
-  MAKE_DISK(std::make_shared<FaultAt>(
-      0, PlannedFault{.kind = PlannedFault::Kind::kTorn, .error = EIO, .bytes = 700}));
-  const Bytes wanted = random_bytes(this->random, 2048);
-  this->put(Bytes(wanted.size()));
+TEST_P(DiskTest, ATornWriteIsAnErrorThatLeavesAPart) {
+  MAKE_DISK(
+      std::make_shared<FaultAt>(0, PlannedFault{.kind = Kind::kTorn, .error = EIO, .bytes = 700}));
+  const Bytes wanted = random_bytes(random, 2048);
+  put(Bytes(wanted.size()));
   Bytes memory = wanted;
   Request request;
-  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
-  disk->submit(request);
-  ASSERT_TRUE(disk->wait(request));
+  carry_out(*disk, request, Operation::kWrite, 0, memory);
   EXPECT_EQ(request.error, EIO);
   Bytes torn(wanted.begin(), wanted.begin() + 700);
   torn.resize(wanted.size());
-  EXPECT_EQ(this->contents(wanted.size()), torn);
+  EXPECT_EQ(contents(wanted.size()), torn);
 }
 
-TYPED_TEST(DiskTest, EndlessInterruptionsBecomeAnError) {
-  MAKE_DISK(std::make_shared<FaultAt>(
-      0, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EINTR}, std::nullopt, true));
+TEST_P(DiskTest, EndlessInterruptionsBecomeAnError) {
+  MAKE_DISK(test::error_at(0, EINTR, std::nullopt, true));
   Bytes memory(512);
   Request request;
-  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
-  disk->submit(request);
-  ASSERT_TRUE(disk->wait(request));
+  carry_out(*disk, request, Operation::kWrite, 0, memory);
   EXPECT_EQ(request.error, EINTR);
 }
 
-TYPED_TEST(DiskTest, ABadDescriptorIsAnError) {
+TEST_P(DiskTest, ABadDescriptorIsAnError) {
   MAKE_DISK();
   Bytes memory(512);
   Request request;
-  this->prepare(request, Operation::kRead, 0, memory.data(), memory.size());
+  prepare(request, Operation::kRead, 0, memory.data(), memory.size());
   request.file = 1'000'000;
   disk->submit(request);
   ASSERT_TRUE(disk->wait(request));
@@ -409,17 +377,17 @@ TYPED_TEST(DiskTest, ABadDescriptorIsAnError) {
 }
 
 // Each completion submits the next request from inside the disk, as a prefetcher does.
-TYPED_TEST(DiskTest, CompletionsAreCalledOnceAndMaySubmit) {
+TEST_P(DiskTest, CompletionsAreCalledOnceAndMaySubmit) {
   MAKE_DISK();
   struct Chain {
     Disk* disk;
     std::array<std::atomic<int>, 64> calls{};
     std::deque<Request> requests{64};
   } chain{disk.get()};
-  Bytes memory = random_bytes(this->random, chain.requests.size() * 512);
+  Bytes memory = random_bytes(random, chain.requests.size() * 512);
   for (std::size_t i = 0; i < chain.requests.size(); ++i) {
     Request& request = chain.requests[i];
-    this->prepare(request, Operation::kWrite, i * 512, memory.data() + i * 512, 512);
+    prepare(request, Operation::kWrite, i * 512, memory.data() + i * 512, 512);
     request.context = &chain;
     request.complete = [](Request& done) noexcept {
       Chain& all = *static_cast<Chain*>(done.context);
@@ -431,49 +399,41 @@ TYPED_TEST(DiskTest, CompletionsAreCalledOnceAndMaySubmit) {
   for (std::size_t i = 0; i < 4; ++i) disk->submit(chain.requests[i]);
   disk->drain();
   for (const auto& calls : chain.calls) EXPECT_EQ(calls.load(), 1);
-  EXPECT_EQ(this->contents(memory.size()), memory);
+  EXPECT_EQ(contents(memory.size()), memory);
 }
 
-TYPED_TEST(DiskTest, ARequestCanBeUsedAgain) {
+TEST_P(DiskTest, ARequestCanBeUsedAgain) {
   MAKE_DISK();
   Bytes memory(512);
   Request request;
   for (std::size_t i = 0; i < 50; ++i) {
     memory.assign(512, static_cast<std::byte>(i));
-    this->prepare(request, Operation::kWrite, i * 512, memory.data(), 512);
-    disk->submit(request);
-    ASSERT_TRUE(disk->wait(request));
+    carry_out(*disk, request, Operation::kWrite, i * 512, memory);
     ASSERT_EQ(request.error, 0);
   }
-  const Bytes all = this->contents(50 * 512);
+  const Bytes all = contents(50 * 512);
   for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<std::byte>(i / 512));
 }
 
-TYPED_TEST(DiskTest, ARequestThatFailedCanBeUsedAgain) {
-  MAKE_DISK(
-      std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO}));
-  Bytes memory = random_bytes(this->random, 512);
+TEST_P(DiskTest, ARequestThatFailedCanBeUsedAgain) {
+  MAKE_DISK(test::error_at(0, EIO));
+  Bytes memory = random_bytes(random, 512);
   Request request;
-  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
-  disk->submit(request);
-  ASSERT_TRUE(disk->wait(request));
+  carry_out(*disk, request, Operation::kWrite, 0, memory);
   ASSERT_EQ(request.error, EIO);
   disk->submit(request);
   ASSERT_TRUE(disk->wait(request));
   EXPECT_EQ(request.error, 0);
   EXPECT_EQ(request.bytes_done, 512u);
-  EXPECT_EQ(this->contents(512), memory);
+  EXPECT_EQ(contents(512), memory);
 }
 
-TYPED_TEST(DiskTest, AWaitCanBeStopped) {
+TEST_P(DiskTest, AWaitCanBeStopped) {
   MAKE_DISK();
   // Many requests, so that the last is still under way; if it is not, wait() says so.
   Bytes memory(512 * 200);
   std::deque<Request> requests(200);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
-    disk->submit(requests[i]);
-  }
+  write_all(*disk, requests, memory);
   const std::atomic<bool> stop{true};
   const bool ended = disk->wait(requests.back(), &stop);
   if (ended) {
@@ -483,13 +443,13 @@ TYPED_TEST(DiskTest, AWaitCanBeStopped) {
   for (const Request& request : requests) EXPECT_TRUE(request.done());
 }
 
-TYPED_TEST(DiskTest, ManyThreadsSubmitAndWait) {
-  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+TEST_P(DiskTest, ManyThreadsSubmitAndWait) {
+  if (!GetParam().has_threads) GTEST_SKIP() << "virtual time is for one thread";
   const auto faults = std::make_shared<RandomFaults>(
-      this->random(), RandomFaults::Rates{.short_transfer = 0.1, .interrupted = 0.1, .late = 0.1});
+      random(), RandomFaults::Rates{.short_transfer = 0.1, .interrupted = 0.1, .late = 0.1});
   MAKE_DISK(faults);
   constexpr std::size_t kThreads = 4, kRounds = 150, kBytes = 1536;
-  Bytes memory = random_bytes(this->random, kThreads * kRounds * kBytes);
+  Bytes memory = random_bytes(random, kThreads * kRounds * kBytes);
   std::atomic<std::size_t> failures{0};
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < kThreads; ++t) {
@@ -500,7 +460,7 @@ TYPED_TEST(DiskTest, ManyThreadsSubmitAndWait) {
         if (request.under_way()) disk->wait(request);
         if (request.error != 0) ++failures;
         const std::size_t at = (t * kRounds + i) * kBytes;
-        this->prepare(request, Operation::kWrite, at, memory.data() + at, kBytes);
+        prepare(request, Operation::kWrite, at, memory.data() + at, kBytes);
         disk->submit(request);
       }
       for (Request& request : ring) {
@@ -511,22 +471,22 @@ TYPED_TEST(DiskTest, ManyThreadsSubmitAndWait) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failures.load(), 0u);
-  EXPECT_EQ(this->contents(memory.size()), memory);
+  EXPECT_EQ(contents(memory.size()), memory);
 }
 
 // A thread that looks for results in passing is no thread that waits for them: whoever waits must
 // not rely on it.
-TYPED_TEST(DiskTest, NobodyIsLeftWaitingByAThreadThatOnlyLooks) {
-  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+TEST_P(DiskTest, NobodyIsLeftWaitingByAThreadThatOnlyLooks) {
+  if (!GetParam().has_threads) GTEST_SKIP() << "virtual time is for one thread";
   MAKE_DISK();
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
   for (int round = 0; round < 1000; ++round) {
     std::byte byte{};
     Request request;
-    this->begin_to_read_a_byte(*disk, request, ends[0], &byte);
+    begin_to_read_a_byte(*disk, request, ends[0], &byte);
     std::thread waiter([&] { disk->wait(request); });
-    for (std::uint64_t looks = this->random() % 2000; looks > 0; --looks) disk->send();
+    for (std::uint64_t looks = random() % 2000; looks > 0; --looks) disk->send();
     ASSERT_EQ(write(ends[1], "x", 1), 1);
     waiter.join();
     ASSERT_EQ(byte, std::byte{'x'});
@@ -535,18 +495,18 @@ TYPED_TEST(DiskTest, NobodyIsLeftWaitingByAThreadThatOnlyLooks) {
 }
 
 // Wherever it is when it is interrupted: on its way, in the kernel, or asleep.
-TYPED_TEST(DiskTest, AWaitForWhatDoesNotEndCanBeStopped) {
-  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+TEST_P(DiskTest, AWaitForWhatDoesNotEndCanBeStopped) {
+  if (!GetParam().has_threads) GTEST_SKIP() << "virtual time is for one thread";
   MAKE_DISK();
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
   for (int round = 0; round < 300; ++round) {
     std::byte byte{};
     Request request;
-    this->begin_to_read_a_byte(*disk, request, ends[0], &byte);
+    begin_to_read_a_byte(*disk, request, ends[0], &byte);
     std::atomic<bool> stop{false};
     std::thread waiter([&] { EXPECT_FALSE(disk->wait(request, &stop)); });
-    for (std::uint64_t yields = this->random() % 30; yields > 0; --yields) {
+    for (std::uint64_t yields = random() % 30; yields > 0; --yields) {
       std::this_thread::yield();
     }
     stop.store(true, std::memory_order_release);
@@ -558,15 +518,15 @@ TYPED_TEST(DiskTest, AWaitForWhatDoesNotEndCanBeStopped) {
   for (const int end : ends) close(end);
 }
 
-TYPED_TEST(DiskTest, WhatIsSubmittedEndsWithoutAnotherCall) {
-  if (!TypeParam::kOwnThread) GTEST_SKIP() << "results are found by those who wait";
+TEST_P(DiskTest, WhatIsSubmittedEndsWithoutAnotherCall) {
+  if (!GetParam().has_threads) GTEST_SKIP() << "results are found by those who wait";
   MAKE_DISK();
-  Bytes memory = random_bytes(this->random, 512);
+  Bytes memory = random_bytes(random, 512);
   Request request;
-  this->prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
+  prepare(request, Operation::kWrite, 0, memory.data(), memory.size());
   disk->submit(request);
   while (!request.done()) std::this_thread::yield();
-  EXPECT_EQ(this->contents(512), memory);
+  EXPECT_EQ(contents(512), memory);
 }
 
 // Threads of this process and the signals that they block.
@@ -582,7 +542,7 @@ std::map<std::string, std::string> blocked_signals() {
 }
 
 // A handler of the program runs on threads of the program, and those are left as they were.
-TYPED_TEST(DiskTest, ItsThreadsBlockAllSignals) {
+TEST_P(DiskTest, ItsThreadsBlockAllSignals) {
   auto before = blocked_signals();
   MAKE_DISK();
   auto after = blocked_signals();
@@ -590,7 +550,7 @@ TYPED_TEST(DiskTest, ItsThreadsBlockAllSignals) {
   EXPECT_EQ(after[self], before[self]);
   // Threads of earlier tests may just be going, and the kernel may have added some of its own.
   for (const auto& [thread, mask] : before) after.erase(thread);
-  if (TypeParam::kOwnThread) {
+  if (GetParam().has_threads) {
     EXPECT_FALSE(after.empty());
   }
   for (const auto& [thread, mask] : after) {
@@ -601,47 +561,36 @@ TYPED_TEST(DiskTest, ItsThreadsBlockAllSignals) {
 }
 
 // The child must neither wait for requests that are its parent's nor disturb them.
-TYPED_TEST(DiskTest, AForkWithRequestsUnderWayLeavesThemToTheParent) {
-  auto disk = this->make();
+TEST_P(DiskTest, AForkWithRequestsUnderWayLeavesThemToTheParent) {
+  auto disk = make();
   if (disk == nullptr) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused");
-  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time has nothing under way by itself";
-  Bytes memory = random_bytes(this->random, 512 * 64);
+  if (!GetParam().has_threads) GTEST_SKIP() << "virtual time has nothing under way by itself";
+  Bytes memory = random_bytes(random, 512 * 64);
   std::deque<Request> requests(64);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
-    disk->submit(requests[i]);
-  }
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    disk.reset();
-    _exit(7);
-  }
+  write_all(*disk, requests, memory);
+  EXPECT_EQ(test::in_child([&] {
+              disk.reset();
+              return 7;
+            }),
+            7);
   for (Request& request : requests) ASSERT_TRUE(disk->wait(request));
-  EXPECT_EQ(this->contents(memory.size()), memory);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(contents(memory.size()), memory);
 }
 
-TYPED_TEST(DiskTest, DestructionWaitsForWhatIsUnderWay) {
-  Bytes memory = random_bytes(this->random, 512 * 64);
+TEST_P(DiskTest, DestructionWaitsForWhatIsUnderWay) {
+  Bytes memory = random_bytes(random, 512 * 64);
   std::deque<Request> requests(64);
   {
     MAKE_DISK();
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      this->prepare(requests[i], Operation::kWrite, i * 512, memory.data() + i * 512, 512);
-      disk->submit(requests[i], true);
-    }
+    write_all(*disk, requests, memory, true);
   }
   for (const Request& request : requests) EXPECT_TRUE(request.done());
-  EXPECT_EQ(this->contents(memory.size()), memory);
+  EXPECT_EQ(contents(memory.size()), memory);
 }
 
 // Memory that the disk maps may lie where another thread had memory a moment ago. The kernel alone
 // orders the two; the thread sanitizer reports this test unless it is told (os::note_mapped).
-TYPED_TEST(DiskTest, MayTakeTheAddressesThatAnotherThreadHasGivenBack) {
+TEST_P(DiskTest, MayTakeTheAddressesThatAnotherThreadHasGivenBack) {
   constexpr std::size_t kMaxBytes = std::size_t{1} << 22;
   for (std::size_t bytes = 4096; bytes <= kMaxBytes; bytes *= 4) {
     std::atomic<bool> given_back{false};
@@ -656,8 +605,8 @@ TYPED_TEST(DiskTest, MayTakeTheAddressesThatAnotherThreadHasGivenBack) {
       given_back.store(true, std::memory_order_relaxed);
     });
     while (!given_back.load(std::memory_order_relaxed)) std::this_thread::yield();
-    std::unique_ptr<Disk> disk = this->make();
-    if (disk != nullptr) this->shuffle_bytes(*disk, 1);
+    std::unique_ptr<Disk> disk = make();
+    if (disk != nullptr) shuffle_bytes(*disk, 1);
     other.join();
     if (disk == nullptr) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused");
   }
@@ -775,8 +724,8 @@ bool sleeps(pid_t thread) {
 }
 
 // The kernel finishes a request inside the thread that submitted it, and wakes it for that.
-TYPED_TEST(DiskTest, ARequestThatEndsInterruptsNoSystemCallOfItsSubmitter) {
-  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+TEST_P(DiskTest, ARequestThatEndsInterruptsNoSystemCallOfItsSubmitter) {
+  if (!GetParam().has_threads) GTEST_SKIP() << "virtual time is for one thread";
   MAKE_DISK();
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
@@ -787,7 +736,7 @@ TYPED_TEST(DiskTest, ARequestThatEndsInterruptsNoSystemCallOfItsSubmitter) {
   ASSERT_EQ(epoll_ctl(events, EPOLL_CTL_ADD, event, &wanted), 0);
   std::byte byte{};
   Request request;
-  this->prepare(request, Operation::kRead, Request::kSequential, &byte, 1);
+  prepare(request, Operation::kRead, Request::kSequential, &byte, 1);
   request.file = ends[0];
   disk->submit(request);
   const pid_t submitter = gettid();
@@ -806,8 +755,8 @@ TYPED_TEST(DiskTest, ARequestThatEndsInterruptsNoSystemCallOfItsSubmitter) {
 }
 
 // The kernel takes a ring apart after it was closed, and calls on each thread that has entered it.
-TYPED_TEST(DiskTest, ADiskThatHasGoneInterruptsNoSystemCallOfItsMaker) {
-  if (!TypeParam::kThreadSafe) GTEST_SKIP() << "virtual time is for one thread";
+TEST_P(DiskTest, ADiskThatHasGoneInterruptsNoSystemCallOfItsMaker) {
+  if (!GetParam().has_threads) GTEST_SKIP() << "virtual time is for one thread";
   const int events = epoll_create1(0);
   for (int round = 0; round < 40; ++round) {
     { MAKE_DISK(); }
@@ -815,18 +764,6 @@ TYPED_TEST(DiskTest, ADiskThatHasGoneInterruptsNoSystemCallOfItsMaker) {
     EXPECT_EQ(epoll_wait(events, &got, 1, 2), 0) << std::strerror(errno);
   }
   close(events);
-}
-
-// From now on io_uring_enter fails with `error`, in every thread. True: it does.
-bool refuse_submissions(int error) {
-  std::array<sock_filter, 4> program{
-      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
-      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 }
 
 // A security module, or a kernel without memory: what it refuses are requests, not the process.
@@ -862,7 +799,7 @@ TEST(UringDiskDeathTest, SubmissionsThatAreRefusedForGoodAreErrorsOfTheRequests)
     // The kernel has it when the disk's next request has ended.
     write_some(good, file);
     disk->wait(good);
-    if (!refuse_submissions(error)) return 78;
+    if (!test::refuse_call(SYS_io_uring_enter, error)) return 78;
     std::deque<Request> refused(8);
     for (Request& request : refused) write_some(request, file);
     for (Request& request : refused) {

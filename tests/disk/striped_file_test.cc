@@ -1,25 +1,29 @@
-// Striped files: every strategy, unequal disks, full disks, failing disks.
-#include "vortex/striped_file.h"
-
+// Striped files: every strategy, unequal disks, full disks, failing disks; and which disk holds
+// which block.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "io/disk/thread_disk.h"
 #include "io/file/block_file.h"
+#include "io/sequence/block_allocation.h"
 #include "study/faulty_disk.h"
 #include "study/simulated_disk.h"
+#include "tests/disk/test_disk.h"
 #include "tests/support/child_process.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/random_text.h"
 #include "tests/support/temporary_folder.h"
@@ -27,10 +31,170 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/guarded.h"
+#include "vortex/striped_file.h"
 
 namespace vortex { namespace {
 
 using test::random_text;
+
+constexpr AllocationStrategy kAll[] = {
+    AllocationStrategy::kStriping, AllocationStrategy::kSimpleRandomized,
+    AllocationStrategy::kRandomCyclic, AllocationStrategy::kFullyRandom};
+
+std::vector<unsigned> disks_of(const BlockAllocation& allocation, unsigned blocks) {
+  std::vector<unsigned> disks;
+  for (unsigned block = 0; block < blocks; ++block) disks.push_back(allocation.disk(block));
+  return disks;
+}
+
+TEST(BlockAllocation, StripingIsTheRoundRobin) {
+  const BlockAllocation allocation(AllocationStrategy::kStriping, {1, 1, 1}, 7, 5);
+  EXPECT_EQ(disks_of(allocation, 7), (std::vector<unsigned>{0, 1, 2, 0, 1, 2, 0}));
+}
+
+TEST(BlockAllocation, RoundRobinsPutConsecutiveBlocksOnDifferentDisks) {
+  for (const AllocationStrategy strategy :
+       {AllocationStrategy::kStriping, AllocationStrategy::kSimpleRandomized,
+        AllocationStrategy::kRandomCyclic}) {
+    for (unsigned disks = 1; disks <= 9; ++disks) {
+      for (unsigned sequence = 0; sequence < 20; ++sequence) {
+        const BlockAllocation allocation(strategy, std::vector<double>(disks, 3.5), 1, sequence);
+        for (unsigned first = 0; first < 3 * disks; ++first) {
+          std::set<unsigned> seen;
+          for (unsigned i = 0; i < disks; ++i) seen.insert(allocation.disk(first + i));
+          EXPECT_EQ(seen.size(), disks) << allocation_strategy_name(strategy);
+        }
+      }
+    }
+  }
+}
+
+TEST(BlockAllocation, SimpleRandomizedKeepsTheOrderOfTheDisks) {
+  for (unsigned sequence = 0; sequence < 50; ++sequence) {
+    const BlockAllocation allocation(AllocationStrategy::kSimpleRandomized, {1, 1, 1, 1}, 3,
+                                     sequence);
+    for (unsigned block = 0; block < 10; ++block) {
+      EXPECT_EQ(allocation.disk(block + 1), (allocation.disk(block) + 1) % 4);
+    }
+  }
+}
+
+// How often each outcome of a random choice comes up in `counts` must be within five standard
+// deviations of the mean.
+void expect_uniform(const std::vector<unsigned>& counts) {
+  double total = 0;
+  for (const unsigned count : counts) total += count;
+  const double share = 1.0 / static_cast<double>(counts.size());
+  const double deviation = std::sqrt(total * share * (1 - share));
+  for (const unsigned count : counts) EXPECT_NEAR(count, total * share, 5 * deviation);
+}
+
+TEST(BlockAllocation, RandomChoicesAreUniformOverTheSequences) {
+  constexpr unsigned kSequences = 24000;
+  std::vector<unsigned> first_disks(4), permutations(24), blocks(4);
+  for (unsigned sequence = 0; sequence < kSequences; ++sequence) {
+    const std::vector<double> weights(4, 1.0);
+    first_disks[BlockAllocation(AllocationStrategy::kSimpleRandomized, weights, 1, sequence)
+                    .disk(0)]++;
+    blocks[BlockAllocation(AllocationStrategy::kFullyRandom, weights, 1, sequence).disk(17)]++;
+    auto cycle =
+        disks_of(BlockAllocation(AllocationStrategy::kRandomCyclic, weights, 1, sequence), 4);
+    unsigned rank = 0;
+    while (std::prev_permutation(cycle.begin(), cycle.end())) ++rank;
+    permutations[rank]++;
+  }
+  expect_uniform(first_disks);
+  expect_uniform(permutations);
+  expect_uniform(blocks);
+}
+
+TEST(BlockAllocation, FullyRandomIsUniformOverTheBlocksOfASequence) {
+  const BlockAllocation allocation(AllocationStrategy::kFullyRandom, {1, 1, 1, 1, 1}, 9, 2);
+  std::vector<unsigned> counts(5), pairs(25);
+  for (unsigned block = 0; block < 50000; ++block) {
+    counts[allocation.disk(block)]++;
+    pairs[allocation.disk(block) * 5 + allocation.disk(block + 1)]++;
+  }
+  expect_uniform(counts);
+  expect_uniform(pairs);
+}
+
+TEST(BlockAllocation, SharesFollowTheWeights) {
+  const std::vector<double> weights = {200, 50, 0, 100, 200};
+  for (const AllocationStrategy strategy : kAll) {
+    const BlockAllocation allocation(strategy, weights, 4, 11);
+    std::vector<double> counts(weights.size());
+    constexpr unsigned kBlocks = 110000;
+    for (unsigned block = 0; block < kBlocks; ++block) counts[allocation.disk(block)]++;
+    for (std::size_t disk = 0; disk < weights.size(); ++disk) {
+      EXPECT_NEAR(counts[disk], kBlocks * weights[disk] / 550, 0.01 * kBlocks)
+          << allocation_strategy_name(strategy) << " disk " << disk;
+    }
+    EXPECT_EQ(counts[2], 0);
+  }
+}
+
+TEST(BlockAllocation, TheSlowestDiskIsNotForgotten) {
+  for (const double slow : {0.01, 1e-9}) {
+    const BlockAllocation allocation(AllocationStrategy::kStriping, {1, slow, 0}, 1, 0);
+    const std::vector<unsigned> disks =
+        disks_of(allocation, static_cast<unsigned>(allocation.period()));
+    EXPECT_EQ(std::count(disks.begin(), disks.end(), 1U), 1);
+    EXPECT_EQ(std::count(disks.begin(), disks.end(), 2U), 0);
+  }
+}
+
+TEST(BlockAllocation, UnequalSharesAreSpreadEvenly) {
+  // A disk four times slower has one slot in thirteen, and every window of thirteen shows it.
+  const BlockAllocation allocation(AllocationStrategy::kStriping, {4, 4, 4, 1}, 1, 1);
+  EXPECT_EQ(allocation.period(), 13U);
+  for (unsigned first = 0; first < 26; ++first) {
+    unsigned slow = 0, consecutive = 0, longest = 0, before = 99;
+    for (unsigned block = first; block < first + 13; ++block) {
+      const unsigned disk = allocation.disk(block);
+      slow += disk == 3;
+      consecutive = disk == before ? consecutive + 1 : 1;
+      longest = std::max(longest, consecutive);
+      before = disk;
+    }
+    EXPECT_EQ(slow, 1U);
+    EXPECT_EQ(longest, 1U);
+  }
+}
+
+TEST(BlockAllocation, OneSeedOneAllocation) {
+  for (const AllocationStrategy strategy : kAll) {
+    const std::vector<double> weights = {1, 2, 3};
+    EXPECT_EQ(disks_of(BlockAllocation(strategy, weights, 5, 6), 100),
+              disks_of(BlockAllocation(strategy, weights, 5, 6), 100));
+  }
+  const std::vector<double> weights(8, 1.0);
+  EXPECT_NE(disks_of(BlockAllocation(AllocationStrategy::kRandomCyclic, weights, 5, 6), 8),
+            disks_of(BlockAllocation(AllocationStrategy::kRandomCyclic, weights, 5, 7), 8));
+  // The numbers are part of what is on disk: pinned, so that no change of the code moves a block.
+  EXPECT_EQ(disks_of(BlockAllocation(AllocationStrategy::kFullyRandom, weights, 5, 6), 8),
+            (std::vector<unsigned>{2, 2, 0, 6, 7, 2, 6, 7}));
+  EXPECT_EQ(disks_of(BlockAllocation(AllocationStrategy::kRandomCyclic, weights, 5, 6), 8),
+            (std::vector<unsigned>{2, 1, 0, 7, 5, 4, 3, 6}));
+}
+
+TEST(BlockAllocation, NamesGoBothWays) {
+  for (const AllocationStrategy strategy : kAll) {
+    EXPECT_EQ(parse_allocation_strategy(allocation_strategy_name(strategy)), strategy);
+  }
+  std::string message;
+  EXPECT_EQ(test::error_of([] { parse_allocation_strategy("raid5"); }, &message), EINVAL);
+  EXPECT_NE(message.find("random_cyclic"), std::string::npos) << message;
+}
+
+TEST(BlockAllocation, RefusesWeightsThatLeaveNoDisk) {
+  for (const AllocationStrategy strategy : kAll) {
+    EXPECT_THROW(BlockAllocation(strategy, {}, 1, 1), Error);
+    EXPECT_THROW(BlockAllocation(strategy, {0, 0}, 1, 1), Error);
+    EXPECT_THROW(BlockAllocation(strategy, {1, -1}, 1, 1), Error);
+    EXPECT_THROW(BlockAllocation(strategy, {1, std::nan("")}, 1, 1), Error);
+  }
+}
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr std::size_t kUnit = 4 * kBlock;
@@ -129,9 +293,7 @@ TEST_P(StripedFiles, AFullDiskIsLeftOut) {
   for (const std::uint64_t k : {0, 1, 5}) {
     const int error = k == 1 ? EDQUOT : ENOSPC;
     std::vector<std::unique_ptr<Disk>> disks = thread_disks(3);
-    const auto full = std::make_shared<FaultAt>(
-        k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error}, Operation::kWrite,
-        true);
+    const auto full = test::error_at(k, error, Operation::kWrite, true);
     disks[1] = with_faults(std::make_unique<ThreadDisk>(), full);
     StripedFile file(parts(disks), options());
     {
@@ -153,9 +315,7 @@ TEST_P(StripedFiles, ADiskOfNoWeightIsTheLastResort) {
   const std::string text = random_text(random, 20 * kUnit);
   std::vector<std::unique_ptr<Disk>> disks = thread_disks(2);
   disks[0] = with_faults(std::make_unique<ThreadDisk>(),
-                         std::make_shared<FaultAt>(
-                             3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC},
-                             Operation::kWrite, true));
+                         test::error_at(3, ENOSPC, Operation::kWrite, true));
   StripedFile file(parts(disks), options({1, 0}));
   {
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
@@ -183,9 +343,7 @@ TEST_P(StripedFiles, MoreThanTheMostIsRefused) {
 }
 
 TEST_P(StripedFiles, WhenAllDisksAreFullNothingAppears) {
-  const auto full = std::make_shared<FaultAt>(
-      7, PlannedFault{.kind = PlannedFault::Kind::kError, .error = ENOSPC}, Operation::kWrite,
-      true);
+  const auto full = test::error_at(7, ENOSPC, Operation::kWrite, true);
   std::vector<std::unique_ptr<Disk>> disks;
   for (int i = 0; i < 3; ++i) disks.push_back(with_faults(std::make_unique<ThreadDisk>(), full));
   StripedFile file(parts(disks), options());
@@ -213,15 +371,10 @@ TEST_P(StripedFiles, PartsAppearTogetherAsFarAsTheyCan) {
     for (std::size_t i = 0; i < 40 * kUnit; i += 4096) out.data()[i] = 'x';
     std::filesystem::remove(path(taken));
     std::filesystem::create_directory(path(taken));
-    try {
-      out.finish(40 * kUnit);
-      ADD_FAILURE() << "finish() succeeded";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code().value(), EISDIR) << error.what();
-      const std::string told = "the first " + std::to_string(taken) + " of 3 parts are in place";
-      EXPECT_EQ(std::string(error.what()).find(told) != std::string::npos, taken > 0)
-          << error.what();
-    }
+    std::string message;
+    EXPECT_EQ(test::error_of([&] { out.finish(40 * kUnit); }, &message), EISDIR);
+    const std::string told = "the first " + std::to_string(taken) + " of 3 parts are in place";
+    EXPECT_EQ(message.find(told) != std::string::npos, taken > 0) << message;
     for (std::size_t i = 0; i < 3; ++i) {
       EXPECT_EQ(is_old(i), i > taken) << i;
     }
@@ -229,20 +382,14 @@ TEST_P(StripedFiles, PartsAppearTogetherAsFarAsTheyCan) {
   }
   // No temporary name is to be had: nothing has changed.
   put_old();
-  EXPECT_EQ(test::in_child([&] {
-              const auto own = thread_disks(3);
-              StripedFile file(parts(own), options());
-              FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
-              out.data()[0] = 'x';
-              if (!test::refuse_call(SYS_linkat, ENOSPC)) return 77;
-              try {
-                out.finish(40 * kUnit);
-                return 1;
-              } catch (const Error& error) {
-                return error.code().value() == ENOSPC ? 0 : 2;
-              }
-            }),
-            0);
+  test::expect_in_child([&] {
+    const auto own = thread_disks(3);
+    StripedFile file(parts(own), options());
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
+    out.data()[0] = 'x';
+    if (!test::refuse_call(SYS_linkat, ENOSPC)) return 77;
+    return test::error_of([&] { out.finish(40 * kUnit); }) == ENOSPC ? 0 : 1;
+  });
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_old(i)) << i;
   std::filesystem::remove_all(path(2));
   EXPECT_EQ(folder.entries(), 2u);
@@ -261,13 +408,9 @@ TEST_P(StripedFiles, WhatTheLastPartLacksStopsTheFirst) {
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
     out.data()[0] = 'x';
     std::filesystem::remove_all(gone);
-    try {
-      out.finish(1);
-      ADD_FAILURE() << "finish() succeeded";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code().value(), ENOENT) << error.what();
-      EXPECT_EQ(std::string(error.what()).find("in place"), std::string::npos) << error.what();
-    }
+    std::string message;
+    EXPECT_EQ(test::error_of([&] { out.finish(1); }, &message), ENOENT);
+    EXPECT_EQ(message.find("in place"), std::string::npos) << message;
   }
   EXPECT_EQ(std::filesystem::file_size(path(0)), 3u);
   EXPECT_EQ(std::filesystem::file_size(path(1)), 3u);
@@ -284,9 +427,7 @@ TEST_P(StripedFiles, AFailingDiskFailsTheReader) {
     FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
     write_text(out, text);
   }
-  disks[2] = with_faults(
-      std::make_unique<ThreadDisk>(),
-      std::make_shared<FaultAt>(3, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO}));
+  disks[2] = with_faults(std::make_unique<ThreadDisk>(), test::error_at(3, EIO));
   StripedFile file(parts(disks), settings, text.size());
   const FileReader<char> in(file.reading_layout(), {.block_bytes = kBlock});
   bool right = true;
@@ -389,15 +530,13 @@ TEST(StripedFile, RefusesWhatCannotWork) {
   const auto refused = [&](const std::string& part, std::size_t unit_bytes) {
     StripedFileOptions striping;
     striping.unit_bytes = unit_bytes;
-    try {
+    const int error = test::error_of([&] {
       StripedFile file({{part, &disk}}, striping);
       // A unit of more blocks than a request holds.
       const FileWriter<char> out(file.writing_layout(), {.block_bytes = kBlock});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code().value(), EINVAL) << error.what();
-      return true;
-    }
-    return false;
+    });
+    EXPECT_TRUE(error == 0 || error == EINVAL) << error;
+    return error != 0;
   };
   EXPECT_FALSE(refused(folder.file("a"), kMaxPieces * kBlock));
   EXPECT_TRUE(refused(folder.file("a"), (kMaxPieces + 1) * kBlock));

@@ -3,10 +3,10 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
-#include "io/disk/open_disk.h"
 #include "study/faulty_disk.h"
 #include "study/paced_disk.h"
 #include "study/simulated_disk.h"
@@ -36,6 +36,13 @@ inline std::unique_ptr<Disk> open_test_disk(Backend backend, VirtualClock& clock
   OpenDiskOptions options;
   options.backend = backend == Backend::kThreads ? DiskBackend::kThreads : DiskBackend::kBest;
   return open_disk(options);
+}
+
+// That attempt fails, or from it on all; of both operations, or of one.
+inline std::shared_ptr<FaultAt> error_at(std::uint64_t number, int error,
+                                         std::optional<Operation> only = {}, bool lasting = false) {
+  const PlannedFault fault{.kind = PlannedFault::Kind::kError, .error = error};
+  return std::make_shared<FaultAt>(number, fault, only, lasting);
 }
 
 inline std::uint64_t injected_faults(const Disk& disk) {

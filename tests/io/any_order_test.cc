@@ -15,17 +15,11 @@
 #include <tuple>
 #include <vector>
 
-#include "io/disk/transfer.h"
 #include "tests/disk/reluctant_disk.h"
-#include "tests/disk/test_disk.h"
 #include "tests/io/setting.h"
-#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
-#include "tests/support/random_text.h"
 #include "tests/support/sanitizers.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
-#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/guarded.h"
@@ -34,12 +28,11 @@
 namespace vortex { namespace {
 
 using test::Backend;
+using test::kBlock;
 using test::Placing;
 using test::put_file_text;
-using test::random_text;
-using test::TestDisk;
+using test::Setting;
 
-constexpr std::size_t kBlock = kMinBlockBytes;
 constexpr std::size_t kKept = 4;  // W, where M is less
 
 char at(const FileReader<char>& in, std::size_t block, std::size_t within = 0) {
@@ -69,35 +62,11 @@ class ReadCounts final : public FaultPlan {
   std::vector<std::atomic<unsigned>> counts_;
 };
 
-// A reader with a pool that has more blocks than it may take.
-struct Bench {
-  Bench(const std::string& path, Placing placing, Backend backend, FileReaderOptions options,
-        std::shared_ptr<FaultPlan> faults = nullptr)
-      : disk(backend, std::move(faults)), most(FileReaderBase::blocks_needed(options, kBlock)) {
-    BlockPoolOptions for_pool;
-    for_pool.block_bytes = kBlock;
-    for_pool.pool_bytes = (most + 8) * kBlock;
-    for_pool.kind = test::pool_kind(placing);
-    for_pool.warming = Warming::kOnDemand;
-    pool = std::make_unique<BlockPool>(for_pool);
-    options.disk = disk.disk.get();
-    options.pool = pool.get();
-    in = std::make_unique<FileReader<char>>(path, options);
-  }
-  ~Bench() {
-    EXPECT_LE(pool->statistics().peak_blocks_in_use, most);
-    in.reset();
-    EXPECT_EQ(pool->statistics().blocks_in_use, pool->statistics().blocks_lost);
-  }
+using Bench = test::Bench<FileReader<char>>;
 
-  std::uint64_t faults() const { return in->stream().statistics().faults; }
-  AnyOrderStatistics order() const { return in->statistics().any_order; }
-
-  TestDisk disk;
-  std::size_t most;
-  std::unique_ptr<BlockPool> pool;
-  std::unique_ptr<FileReader<char>> in;
-};
+std::uint64_t faults_of(const Bench& bench) { return bench.file->stream().statistics().faults; }
+AnyOrderStatistics order_of(const Bench& bench) { return bench.file->statistics().any_order; }
+std::uint64_t requests_of(const Bench& bench) { return bench.file->statistics().source.requests; }
 
 // Readers of one thread: walks in both directions, jumps, copies from the end.
 class RandomReader {
@@ -154,14 +123,8 @@ class RandomReader {
   std::array<Walk, 5> walks_{};
 };
 
-using test::Setting;
-
-class AnyOrder : public testing::TestWithParam<Setting> {
+class AnyOrder : public test::SettingTest {
  protected:
-  void SetUp() override { END_TEST_IF_REFUSED(faults); }
-  Placing placing() const { return std::get<0>(GetParam()); }
-  Backend backend() const { return std::get<1>(GetParam()); }
-  std::size_t group() const { return std::get<2>(GetParam()); }
   FileReaderOptions options(std::size_t read_ahead, std::size_t cursors = 1) const {
     return {.block_bytes = kBlock,
             .comeback_blocks = 0,
@@ -169,27 +132,17 @@ class AnyOrder : public testing::TestWithParam<Setting> {
             .request_bytes = group() * kBlock,
             .cursors = cursors};
   }
-  std::string write(std::size_t size) {
-    std::string text = random_text(random, size);
-    put_file_text(path, text);
-    return text;
-  }
-
-  const test::FaultsBy faults{placing()};
-  std::mt19937_64 random = test::test_random();
-  test::TemporaryFolder folder;
-  std::string path = folder.file("file");
 };
 
 TEST_P(AnyOrder, EveryLengthInEveryDirection) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kBlock - 1, kBlock, kBlock + 1,
                                  9 * kBlock - 1, 9 * kBlock, 40 * kBlock + 4097}) {
     SCOPED_TRACE(size);
-    const std::string text = write(size);
+    const std::string text = fill(size);
     for (const std::size_t read_ahead : {0, 3}) {
-      Bench bench(path, placing(), backend(), options(read_ahead));
-      const char* const data = bench.in->data();
-      ASSERT_EQ(bench.in->size(), size);
+      Bench bench(path, GetParam(), options(read_ahead));
+      const char* const data = bench.file->data();
+      ASSERT_EQ(bench.file->size(), size);
       std::size_t wrong = 0;
       for (int round = 0; round < 2; ++round) {
         for (std::size_t i = 0; i < size; i += 7) wrong += data[i] != text[i];
@@ -212,18 +165,18 @@ TEST_P(AnyOrder, EveryLengthInEveryDirection) {
 }
 
 TEST_P(AnyOrder, RandomReaders) {
-  const std::string text = write(150 * kBlock + random() % kBlock);
+  const std::string text = fill(150 * kBlock + random() % kBlock);
   const RandomFaults::Rates rates{
       .short_transfer = 0.2, .interrupted = 0.1, .try_again = 0.02, .late = 0.3};
   for (const std::size_t read_ahead : {0, 3}) {
     for (const std::size_t cursors : {1, 9}) {
       for (const bool disturbed : {false, true}) {
-        Bench bench(path, placing(), backend(), options(read_ahead, cursors),
+        Bench bench(path, GetParam(), options(read_ahead, cursors),
                     disturbed ? std::make_shared<RandomFaults>(random(), rates) : nullptr);
-        RandomReader reader(bench.in->data(), text, random());
+        RandomReader reader(bench.file->data(), text, random());
         ASSERT_TRUE(reader.read(test::kShadowMemory ? 150 : 600));
         if (bench.most < 50) {
-          EXPECT_GT(bench.order().reread_bytes, 0u);
+          EXPECT_GT(order_of(bench).reread_bytes, 0u);
         }
       }
     }
@@ -232,14 +185,14 @@ TEST_P(AnyOrder, RandomReaders) {
 
 TEST_P(AnyOrder, SeveralThreads) {
   constexpr std::size_t kThreads = 4;
-  const std::string text = write(100 * kBlock + random() % kBlock);
+  const std::string text = fill(100 * kBlock + random() % kBlock);
   for (const std::size_t read_ahead : {0, 2}) {
-    Bench bench(path, placing(), backend(), options(read_ahead, 2));
+    Bench bench(path, GetParam(), options(read_ahead, 2));
     std::array<std::uint64_t, kThreads> seeds{};
     for (std::uint64_t& seed : seeds) seed = random();
     std::atomic<int> right{0};
     test::run_together(kThreads, [&](std::size_t i) {
-      RandomReader reader(bench.in->data(), text, seeds[i]);
+      RandomReader reader(bench.file->data(), text, seeds[i]);
       right += reader.read(test::kShadowMemory ? 100 : 400);
     });
     EXPECT_EQ(right, static_cast<int>(kThreads));
@@ -250,8 +203,8 @@ TEST_P(AnyOrder, SeveralThreads) {
 // but the file.
 TEST_P(AnyOrder, BlocksAreDroppedUnderReaders) {
   const std::size_t blocks = FileReaderBase::blocks_needed(options(0), kBlock) + 5;
-  const std::string text = write(blocks * kBlock);
-  Bench bench(path, placing(), backend(), options(0));
+  const std::string text = fill(blocks * kBlock);
+  Bench bench(path, GetParam(), options(0));
   std::atomic<std::size_t> wrong{0};
   std::array<std::uint64_t, 3> seeds{random(), random(), random()};
   test::run_together(seeds.size(), [&](std::size_t thread) {
@@ -260,22 +213,19 @@ TEST_P(AnyOrder, BlocksAreDroppedUnderReaders) {
       const std::size_t block = own() % blocks;
       for (int k = 0; k < 3000; ++k) {
         const std::size_t within = static_cast<std::size_t>(k) * 61 % kBlock;
-        wrong += at(*bench.in, block, within) != text[block * kBlock + within];
+        wrong += at(*bench.file, block, within) != text[block * kBlock + within];
       }
     }
   });
   EXPECT_EQ(wrong, 0u);
-  EXPECT_GT(bench.order().drops, 10u);
+  EXPECT_GT(order_of(bench).drops, 10u);
 }
 
 TEST_P(AnyOrder, ReadErrorsEndTheStream) {
-  const std::string text = write(80 * kBlock);
+  const std::string text = fill(80 * kBlock);
   for (std::uint64_t k = 0; k < 20; ++k) {
-    Bench bench(
-        path, placing(), backend(), options(2),
-        std::make_shared<FaultAt>(k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
-                                  std::nullopt, true));
-    RandomReader reader(bench.in->data(), text, random());
+    Bench bench(path, GetParam(), options(2), test::error_at(k, EIO, std::nullopt, true));
+    RandomReader reader(bench.file->data(), text, random());
     bool right = true;
     const Failure failure = guarded([&] {
       while (right) right = reader.read(10);
@@ -285,44 +235,43 @@ TEST_P(AnyOrder, ReadErrorsEndTheStream) {
     EXPECT_NE(failure.message().find("file' at byte "), std::string::npos) << failure.message();
     // It stays failed.
     const Failure again = guarded([&] {
-      for (std::size_t block = 0; block < 80; ++block) (void)at(*bench.in, block);
+      for (std::size_t block = 0; block < 80; ++block) (void)at(*bench.file, block);
     });
     EXPECT_EQ(again.error, EIO);
   }
 }
 
 TEST_P(AnyOrder, AFileThatShrinksIsAnError) {
-  write(60 * kBlock);
-  Bench bench(path, placing(), backend(), options(1));
-  EXPECT_NE(at(*bench.in, 50), '\0');
+  fill(60 * kBlock);
+  Bench bench(path, GetParam(), options(1));
+  EXPECT_NE(at(*bench.file, 50), '\0');
   ASSERT_EQ(truncate(path.c_str(), 20 * kBlock + 5), 0);
-  EXPECT_EQ(guarded([&] { (void)at(*bench.in, 30); }).error, ENODATA);
+  EXPECT_EQ(guarded([&] { (void)at(*bench.file, 30); }).error, ENODATA);
 }
 
 // The first touches of as many places as walks were announced read ahead; others read one block.
 TEST_P(AnyOrder, AnnouncedWalksReadAheadFromTheirFirstTouch) {
   constexpr std::size_t kWalks = 3;
   const std::size_t apart = 8 * group();
-  write(10 * apart * kBlock);
+  fill(10 * apart * kBlock);
   for (const std::size_t announced : {std::size_t{1}, kWalks}) {
-    Bench bench(path, placing(), backend(), options(2, announced));
-    const auto requests = [&] { return bench.in->statistics().source.requests; };
+    Bench bench(path, GetParam(), options(2, announced));
     for (std::size_t walk = 1; walk <= kWalks; ++walk) {
-      const std::uint64_t before = requests();
-      (void)at(*bench.in, walk * apart);
-      EXPECT_EQ(requests() - before > 1, announced > 1);
+      const std::uint64_t before = requests_of(bench);
+      (void)at(*bench.file, walk * apart);
+      EXPECT_EQ(requests_of(bench) - before > 1, announced > 1);
     }
-    const std::uint64_t before = requests();
-    (void)at(*bench.in, 9 * apart);
-    EXPECT_EQ(requests() - before, 1u);
-    EXPECT_EQ(bench.order().cursors, announced > 1 ? kWalks : 0);
+    const std::uint64_t before = requests_of(bench);
+    (void)at(*bench.file, 9 * apart);
+    EXPECT_EQ(requests_of(bench) - before, 1u);
+    EXPECT_EQ(order_of(bench).cursors, announced > 1 ? kWalks : 0);
   }
 }
 
 TEST_P(AnyOrder, WritesAreErrors) {
-  write(30 * kBlock);
-  Bench bench(path, placing(), backend(), options(1));
-  auto* const data = const_cast<volatile char*>(bench.in->data());
+  fill(30 * kBlock);
+  Bench bench(path, GetParam(), options(1));
+  auto* const data = const_cast<volatile char*>(bench.file->data());
   const Failure failure = guarded([&] { data[17 * kBlock] = 'x'; });
   EXPECT_EQ(failure.error, EACCES) << failure.message();
 }
@@ -330,27 +279,27 @@ TEST_P(AnyOrder, WritesAreErrors) {
 // W blocks that were touched last are there, whatever was touched and read ahead before.
 TEST_P(AnyOrder, TheLastBlocksTouchedAreThere) {
   constexpr std::size_t kBlocks = 300;
-  write(kBlocks * kBlock);
+  fill(kBlocks * kBlock);
   for (const std::size_t comeback : {0, 1, 6}) {
     FileReaderOptions wanted = options(3);
     wanted.comeback_blocks = comeback;
     const std::size_t kept = std::max(comeback + 1, kKept);
-    Bench bench(path, placing(), backend(), wanted);
+    Bench bench(path, GetParam(), wanted);
     std::vector<std::size_t> last;
     std::size_t walk = 0;
     for (int i = 0; i < 200; ++i) {
       // Two thirds are steps of a walk, which is read ahead.
       const bool steps = random() % 3 != 0;
       const std::size_t block = steps ? ++walk % kBlocks : random() % kBlocks;
-      std::uint64_t before = bench.faults();
-      (void)at(*bench.in, block);
-      if (bench.faults() == before) continue;  // nobody sees the touch of a block that is there
+      std::uint64_t before = faults_of(bench);
+      (void)at(*bench.file, block);
+      if (faults_of(bench) == before) continue;  // nobody sees the touch of a block that is there
       std::erase(last, block);
       last.push_back(block);
       if (last.size() > kept) last.erase(last.begin());
-      before = bench.faults();
-      for (const std::size_t there : last) (void)at(*bench.in, there, random() % kBlock);
-      ASSERT_EQ(bench.faults(), before);
+      before = faults_of(bench);
+      for (const std::size_t there : last) (void)at(*bench.file, there, random() % kBlock);
+      ASSERT_EQ(faults_of(bench), before);
     }
   }
 }
@@ -358,14 +307,14 @@ TEST_P(AnyOrder, TheLastBlocksTouchedAreThere) {
 // One instruction, two places, each over a border.
 TEST_P(AnyOrder, AnyInstructionCanFinish) {
 #if defined(__x86_64__)
-  const std::string text = write(60 * kBlock);
-  Bench bench(path, placing(), backend(), options(0));
+  const std::string text = fill(60 * kBlock);
+  Bench bench(path, GetParam(), options(0));
   ASSERT_EQ(bench.most, kKept + 2 * (group() - 1));
   for (int i = 0; i < 300; ++i) {
     const std::size_t one = (1 + random() % 59) * kBlock - 1 - random() % 7;
     const std::size_t other = (1 + random() % 59) * kBlock - 1 - random() % 7;
-    const char* from = bench.in->data() + one;
-    const char* to = bench.in->data() + other;
+    const char* from = bench.file->data() + one;
+    const char* to = bench.file->data() + other;
     bool below = false;
     asm volatile("cmpsq" : "+S"(from), "+D"(to), "=@ccb"(below) : : "memory");
     std::uint64_t left = 0;
@@ -381,47 +330,47 @@ TEST_P(AnyOrder, AnyInstructionCanFinish) {
 
 // Touches alone drop what was touched longest ago.
 TEST_P(AnyOrder, WhatWasTouchedLongestAgoIsDroppedFirst) {
-  write(200 * kBlock);
-  Bench bench(path, placing(), backend(), options(0));
+  fill(200 * kBlock);
+  Bench bench(path, GetParam(), options(0));
   const std::size_t blocks = bench.most;
-  for (std::size_t i = 0; i < blocks; ++i) (void)at(*bench.in, 10 + 5 * i);
-  EXPECT_EQ(bench.order().drops, 0u);
+  for (std::size_t i = 0; i < blocks; ++i) (void)at(*bench.file, 10 + 5 * i);
+  EXPECT_EQ(order_of(bench).drops, 0u);
   for (std::size_t i = 0; i < 20; ++i) {
-    (void)at(*bench.in, 10 + 5 * (blocks + i));
-    EXPECT_EQ(bench.order().drops, i + 1);
-    const std::uint64_t before = bench.faults();
-    for (std::size_t k = i + 1; k <= blocks + i; ++k) (void)at(*bench.in, 10 + 5 * k);
-    ASSERT_EQ(bench.faults(), before) << i;
+    (void)at(*bench.file, 10 + 5 * (blocks + i));
+    EXPECT_EQ(order_of(bench).drops, i + 1);
+    const std::uint64_t before = faults_of(bench);
+    for (std::size_t k = i + 1; k <= blocks + i; ++k) (void)at(*bench.file, 10 + 5 * k);
+    ASSERT_EQ(faults_of(bench), before) << i;
   }
-  const std::uint64_t before = bench.faults();
-  (void)at(*bench.in, 10);
-  EXPECT_EQ(bench.faults(), before + 1);
-  EXPECT_EQ(bench.order().reread_bytes, kBlock);
+  const std::uint64_t before = faults_of(bench);
+  (void)at(*bench.file, 10);
+  EXPECT_EQ(faults_of(bench), before + 1);
+  EXPECT_EQ(order_of(bench).reread_bytes, kBlock);
 }
 
 // Whoever goes through all of it has one cursor and reads every block once: forward, in the memory
 // of a reader, by as many requests as one that goes forward only.
 TEST_P(AnyOrder, ASequentialReaderReadsEveryBlockOnce) {
   constexpr std::size_t kBlocks = 120;
-  const std::string text = write(kBlocks * kBlock - 17);
+  const std::string text = fill(kBlocks * kBlock - 17);
   for (const bool forward : {true, false}) {
     SCOPED_TRACE(forward);
     const auto counts = std::make_shared<ReadCounts>(kBlocks);
-    Bench bench(path, placing(), backend(), options(3), counts);
+    Bench bench(path, GetParam(), options(3), counts);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
       const std::size_t at = forward ? i : text.size() - 1 - i;
-      wrong += bench.in->data()[at] != text[at];
+      wrong += bench.file->data()[at] != text[at];
     }
     EXPECT_EQ(wrong, 0u);
     EXPECT_EQ(counts->other_than_once(0, kBlocks), 0u);
-    EXPECT_EQ(bench.order().cursors, 1u);
-    EXPECT_EQ(bench.order().unused, 0u);
-    const std::uint64_t requests = bench.in->statistics().source.requests;
+    EXPECT_EQ(order_of(bench).cursors, 1u);
+    EXPECT_EQ(order_of(bench).unused, 0u);
+    const std::uint64_t requests = requests_of(bench);
     if (forward) {
-      EXPECT_EQ(bench.faults(), kBlocks);
+      EXPECT_EQ(faults_of(bench), kBlocks);
       EXPECT_EQ(requests, (kBlocks + group() - 1) / group());
-      EXPECT_EQ(bench.order().reread_bytes, 0u);
+      EXPECT_EQ(order_of(bench).reread_bytes, 0u);
     } else {
       // A first touch, the rest of its group, and groups.
       EXPECT_LE(requests, kBlocks / group() + 3);
@@ -434,14 +383,14 @@ TEST_P(AnyOrder, SixteenCursors) {
   constexpr std::size_t kCursors = 16;
   const std::size_t column = 12 * group();
   const std::size_t blocks = kCursors * column;
-  const std::string text = write(blocks * kBlock);
+  const std::string text = fill(blocks * kBlock);
   const auto counts = std::make_shared<ReadCounts>(blocks);
-  Bench bench(path, placing(), backend(), options(2, kCursors), counts);
+  Bench bench(path, GetParam(), options(2, kCursors), counts);
   std::size_t wrong = 0;
   const auto look = [&](std::size_t cursor, std::size_t step) {
     const std::size_t block = cursor % 2 == 0 ? cursor * column + step  // every other one backward
                                               : (cursor + 1) * column - 1 - step;
-    wrong += at(*bench.in, block, 9) != text[block * kBlock + 9];
+    wrong += at(*bench.file, block, 9) != text[block * kBlock + 9];
   };
   std::vector<std::size_t> steps(kCursors);
   for (std::size_t left = blocks; left > 0;) {
@@ -451,10 +400,10 @@ TEST_P(AnyOrder, SixteenCursors) {
     --left;
   }
   EXPECT_EQ(wrong, 0u);
-  EXPECT_EQ(bench.order().cursors, kCursors);
+  EXPECT_EQ(order_of(bench).cursors, kCursors);
   // At the end of a column its cursor reads ahead into the next one, which others have read.
   EXPECT_LE(counts->other_than_once(0, blocks), kCursors * 3 * group());
-  EXPECT_LE(bench.in->statistics().source.requests, 2 * blocks / group());
+  EXPECT_LE(requests_of(bench), 2 * blocks / group());
 }
 
 // A walk between random touches: it is read ahead all the time, and no block of it twice.
@@ -464,20 +413,20 @@ TEST_P(AnyOrder, RandomTouchesDoNotHinderACursor) {
   put_file_text(path, "");
   ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>((kWalk + elsewhere) * kBlock)), 0);
   const auto counts = std::make_shared<ReadCounts>(kWalk + elsewhere);
-  Bench bench(path, placing(), backend(), options(4), counts);
+  Bench bench(path, GetParam(), options(4), counts);
   for (std::size_t block = 0; block < kWalk; ++block) {
     // No neighbours, which would be a walk.
     for (int i = 0; i < 6; ++i) {
-      (void)at(*bench.in, kWalk + 40 + random() % (elsewhere / 3 - 20) * 3);
+      (void)at(*bench.file, kWalk + 40 + random() % (elsewhere / 3 - 20) * 3);
     }
     // The walk is still in the block that it came to before them.
-    if (block > 0) (void)at(*bench.in, block - 1, 100);
-    const std::uint64_t before = bench.in->statistics().source.requests;
-    (void)at(*bench.in, block);
+    if (block > 0) (void)at(*bench.file, block - 1, 100);
+    const std::uint64_t before = requests_of(bench);
+    (void)at(*bench.file, block);
     // All that the walk asks for is beyond the block that it is in.
     if (block > 0) {
       ASSERT_GE(counts->of(block), 1u);
-      const std::uint64_t asked = bench.in->statistics().source.requests - before;
+      const std::uint64_t asked = requests_of(bench) - before;
       ASSERT_LE(asked, 2u) << block;
     }
     // The simulated disk begins with a request when another one has ended.
@@ -492,22 +441,22 @@ TEST_P(AnyOrder, RandomTouchesDoNotHinderACursor) {
 // The second of two walks gets its part, though the first was left in the middle and has all.
 TEST_P(AnyOrder, ACursorThatStandsStillLosesItsPart) {
   constexpr std::size_t kBlocks = 400;
-  write(kBlocks * kBlock);
-  Bench bench(path, placing(), backend(), options(4));
-  for (std::size_t block = 0; block < 50; ++block) (void)at(*bench.in, block);
+  fill(kBlocks * kBlock);
+  Bench bench(path, GetParam(), options(4));
+  for (std::size_t block = 0; block < 50; ++block) (void)at(*bench.file, block);
   // As long as reads for the cursor that stands still are under way, they take the blocks of which
   // requests would be made.
-  for (std::size_t block = 200; block < 230; ++block) (void)at(*bench.in, block);
-  const std::uint64_t begin = bench.in->statistics().source.requests;
-  for (std::size_t block = 230; block < 330; ++block) (void)at(*bench.in, block);
+  for (std::size_t block = 200; block < 230; ++block) (void)at(*bench.file, block);
+  const std::uint64_t begin = requests_of(bench);
+  for (std::size_t block = 230; block < 330; ++block) (void)at(*bench.file, block);
   // From then on in whole ones; the first and the last of these may reach beyond what is counted.
-  EXPECT_LE(bench.in->statistics().source.requests - begin, 100 / group() + 2);
-  EXPECT_GT(bench.order().unused, 0u);
+  EXPECT_LE(requests_of(bench) - begin, 100 / group() + 2);
+  EXPECT_GT(order_of(bench).unused, 0u);
 }
 
 TEST_P(AnyOrder, PrefaultedRangesServeSystemCalls) {
-  const std::string text = write(90 * kBlock + 100);
-  Bench bench(path, placing(), backend(), options(2));
+  const std::string text = fill(90 * kBlock + 100);
+  Bench bench(path, GetParam(), options(2));
   const std::string copy = folder.file("copy");
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(copy.c_str(), "w+b"), &fclose);
   ASSERT_NE(file, nullptr);
@@ -515,92 +464,72 @@ TEST_P(AnyOrder, PrefaultedRangesServeSystemCalls) {
   for (int i = 0; i < 60; ++i) {
     const std::size_t bytes = 1 + random() % ((kKept - 1) * kBlock);
     const std::size_t place = random() % (text.size() - bytes);
-    bench.in->prefault(place, bytes);
-    ASSERT_EQ(pwrite(descriptor, bench.in->data() + place, bytes, 0), static_cast<ssize_t>(bytes));
-    const std::byte* const home = bench.in->home_of(bench.in->data() + place);
+    bench.file->prefault(place, bytes);
+    ASSERT_EQ(pwrite(descriptor, bench.file->data() + place, bytes, 0),
+              static_cast<ssize_t>(bytes));
+    const std::byte* const home = bench.file->home_of(bench.file->data() + place);
     ASSERT_NE(home, nullptr);
     EXPECT_EQ(static_cast<char>(*home), text[place]);
   }
-  EXPECT_EQ(bench.in->home_of(&text), nullptr);
-  EXPECT_THROW(bench.in->prefault(1, kKept * kBlock), Error);
-  EXPECT_THROW(bench.in->prefault(text.size() - 10, 11), Error);
+  EXPECT_EQ(bench.file->home_of(&text), nullptr);
+  EXPECT_THROW(bench.file->prefault(1, kKept * kBlock), Error);
+  EXPECT_THROW(bench.file->prefault(text.size() - 10, 11), Error);
   ASSERT_EQ(ftruncate(descriptor, 0), 0);
   ASSERT_EQ(lseek(descriptor, 0, SEEK_SET), 0);
-  write_from_stream(descriptor, *bench.in, 5, text.size() - 5);
+  write_from_stream(descriptor, *bench.file, 5, text.size() - 5);
   EXPECT_TRUE(test::file_text(copy) == text.substr(5));
 }
 
 // Bytes that a reader is told of are there, or on their way, when they are touched, and were asked
 // for in whole requests; the last blocks touched stay.
 TEST_P(AnyOrder, WhatItIsToldOfIsReadAhead) {
-  const std::string text = write(200 * kBlock + 77);
+  const std::string text = fill(200 * kBlock + 77);
   FileReaderOptions wanted = options(2);
   // Walks backwards are noticed, too: what is told twice finds memory the first time, however much
   // their read-ahead has under way.
   wanted.memory_bytes = 40 * group() * kBlock;
   const auto counts = std::make_shared<ReadCounts>(201);
-  Bench bench(path, placing(), backend(), wanted, counts);
-  const auto requests = [&] { return bench.in->statistics().source.requests; };
+  Bench bench(path, GetParam(), wanted, counts);
   for (int round = 0; round < 10; ++round) {
     const std::size_t first = 24 + random() % 60 / group() * group();
     const std::size_t count = 1 + random() % 16;
-    bench.in->will_need(first * kBlock, count * kBlock);
-    const std::uint64_t asked = requests();
-    bench.in->will_need(first * kBlock + 5, count * kBlock - 5);
-    ASSERT_EQ(requests(), asked) << "told twice";
+    bench.file->will_need(first * kBlock, count * kBlock);
+    const std::uint64_t asked = requests_of(bench);
+    bench.file->will_need(first * kBlock + 5, count * kBlock - 5);
+    ASSERT_EQ(requests_of(bench), asked) << "told twice";
     // Backwards, and with gaps, so that nothing follows by itself.
     for (std::size_t block = first + count; block-- > first;) {
-      ASSERT_EQ(at(*bench.in, block, 9), text[block * kBlock + 9]);
+      ASSERT_EQ(at(*bench.file, block, 9), text[block * kBlock + 9]);
       ASSERT_GE(counts->of(block), 1u);
     }
   }
   std::vector<std::size_t> last;
   while (last.size() < kKept) {
     const std::size_t block = 100 + random() % 100;
-    const std::uint64_t before = bench.faults();
-    (void)at(*bench.in, block);
-    if (bench.faults() != before) last.push_back(block);
+    const std::uint64_t before = faults_of(bench);
+    (void)at(*bench.file, block);
+    if (faults_of(bench) != before) last.push_back(block);
   }
   // More than there is memory for, and beyond the end.
-  const std::uint64_t before = bench.faults();
-  bench.in->will_need(0, text.size());
-  bench.in->will_need(text.size() - 1, 2 * kBlock);
-  bench.in->will_need(text.size() + kBlock, kBlock);
-  for (const std::size_t block : last) (void)at(*bench.in, block);
-  EXPECT_EQ(bench.faults(), before);
-  RandomReader reader(bench.in->data(), text, random());
+  const std::uint64_t before = faults_of(bench);
+  bench.file->will_need(0, text.size());
+  bench.file->will_need(text.size() - 1, 2 * kBlock);
+  bench.file->will_need(text.size() + kBlock, kBlock);
+  for (const std::size_t block : last) (void)at(*bench.file, block);
+  EXPECT_EQ(faults_of(bench), before);
+  RandomReader reader(bench.file->data(), text, random());
   ASSERT_TRUE(reader.read(100));
 }
 
 // The kernel refuses a call now and then: right data or ENOMEM, and no block is lost in silence.
-std::uint64_t calls_left = 0;
-os::MemoryCall refused_call = os::MemoryCall::kMove;
-int refuse_one(os::MemoryCall call) noexcept {
-  if (call != refused_call || calls_left == 0 || --calls_left != 0) return 0;
-  return ENOMEM;
-}
-
 TEST_P(AnyOrder, RefusalsOfTheKernel) {
-  const std::string text = write(60 * kBlock);
-  for (const os::MemoryCall call :
-       {os::MemoryCall::kMove, os::MemoryCall::kAlias, os::MemoryCall::kVacate,
-        os::MemoryCall::kProtect, os::MemoryCall::kPopulate}) {
-    for (std::uint64_t k = 1; k < 30; k += 1 + random() % 3) {
-      Bench bench(path, placing(), backend(), options(2));
-      RandomReader reader(bench.in->data(), text, random());
-      refused_call = call;
-      calls_left = k;
-      os::set_failure_hook(&refuse_one);
-      bool right = false;
-      const Failure failure = guarded([&] { right = reader.read(100); });
-      os::set_failure_hook(nullptr);
-      if (failure) {
-        EXPECT_EQ(failure.error, ENOMEM) << failure.message();
-      } else {
-        EXPECT_TRUE(right);
-      }
-    }
-  }
+  const std::string text = fill(60 * kBlock);
+  test::with_a_refusal(30, 3, random, [&](auto in_refusal) {
+    Bench bench(path, GetParam(), options(2));
+    RandomReader reader(bench.file->data(), text, random());
+    bool right = false;
+    EXPECT_TRUE(in_refusal([&] { right = reader.read(100); }) || right);
+  });
 }
 
 int refuse_all(os::MemoryCall call) noexcept {
@@ -610,30 +539,30 @@ int refuse_all(os::MemoryCall call) noexcept {
 // A block that the kernel will not move home when its reader ends is lost to the pool, which goes
 // on with the others.
 TEST_P(AnyOrder, WhatCannotBeMovedHomeIsGivenUp) {
-  const std::string text = write(60 * kBlock);
-  Bench bench(path, placing(), backend(), options(0));
-  for (const std::size_t block : {7, 20, 41}) (void)at(*bench.in, block);
+  const std::string text = fill(60 * kBlock);
+  Bench bench(path, GetParam(), options(0));
+  for (const std::size_t block : {7, 20, 41}) (void)at(*bench.file, block);
   os::set_failure_hook(&refuse_all);
-  bench.in.reset();
+  bench.file.reset();
   os::set_failure_hook(nullptr);
-  EXPECT_EQ(bench.pool->statistics().blocks_lost, 3u);
-  EXPECT_EQ(bench.pool->statistics().blocks_in_use, 3u);
+  EXPECT_EQ(bench.pool.statistics().blocks_lost, 3u);
+  EXPECT_EQ(bench.pool.statistics().blocks_in_use, 3u);
   FileReaderOptions again = options(0);
   again.disk = bench.disk.disk.get();
-  again.pool = bench.pool.get();
+  again.pool = &bench.pool;
   bench.most += 3;
-  bench.in = std::make_unique<FileReader<char>>(path, again);
-  EXPECT_EQ(std::memcmp(bench.in->data(), text.data(), text.size()), 0);
+  bench.file = std::make_unique<FileReader<char>>(path, again);
+  EXPECT_EQ(std::memcmp(bench.file->data(), text.data(), text.size()), 0);
 }
 
 // Once, and only where it is much.
 TEST_P(AnyOrder, ReadingAgainIsSaid) {
-  const std::string text = write(100 * kBlock);
-  Bench bench(path, placing(), backend(), options(1));
-  EXPECT_EQ(std::memcmp(bench.in->data(), text.data(), text.size()), 0);
-  EXPECT_EQ(bench.in->statistics().advice, "");
-  EXPECT_EQ(std::memcmp(bench.in->data(), text.data(), text.size()), 0);
-  EXPECT_NE(bench.in->statistics().advice.find("had been read before"), std::string::npos);
+  const std::string text = fill(100 * kBlock);
+  Bench bench(path, GetParam(), options(1));
+  EXPECT_EQ(std::memcmp(bench.file->data(), text.data(), text.size()), 0);
+  EXPECT_EQ(bench.file->statistics().advice, "");
+  EXPECT_EQ(std::memcmp(bench.file->data(), text.data(), text.size()), 0);
+  EXPECT_NE(bench.file->statistics().advice.find("had been read before"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, AnyOrder,

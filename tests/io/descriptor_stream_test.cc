@@ -19,6 +19,7 @@
 
 #include "tests/support/child_process.h"
 #include "tests/support/environment.h"
+#include "tests/support/error_of.h"
 #include "tests/support/loop_device.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/random_text.h"
@@ -157,12 +158,7 @@ TEST_P(Descriptors, CallsTakeNothingFromBehindTheEnd) {
   ends.close_out();
   FileReader<char> in(ends.in, {.block_bytes = kBlock});
   Ends copy(false);
-  try {
-    write_from_stream(copy.out, in, 0, 4096);
-    ADD_FAILURE() << "3996 bytes were made up";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ERANGE) << error.what();
-  }
+  EXPECT_EQ(test::error_of([&] { write_from_stream(copy.out, in, 0, 4096); }), ERANGE);
   write_from_stream(copy.out, in, 0, in.size());
   copy.close_out();
   EXPECT_EQ(read_all(copy.in), text);
@@ -229,12 +225,7 @@ TEST_P(Descriptors, AWriterMayNotJump) {
 
 template <typename Stream>
 int error_of_opening(int descriptor) {
-  try {
-    const Stream stream(descriptor, {.block_bytes = kBlock});
-  } catch (const Error& error) {
-    return error.code().value();
-  }
-  return 0;
+  return test::error_of([=] { Stream(descriptor, {.block_bytes = kBlock}); });
 }
 
 // Whoever writes block by block, and waits for an answer each time, gets it.
@@ -319,12 +310,7 @@ TEST_P(Descriptors, AnEndThatIsGoneIsAnError) {
   close(ends.in);
   ends.in = -1;
   out.data()[0] = 'x';
-  try {
-    out.finish(1);
-    ADD_FAILURE() << "finish() succeeded";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EPIPE) << error.what();
-  }
+  EXPECT_EQ(test::error_of([&] { out.finish(1); }), EPIPE);
   sigaction(SIGPIPE, &before, nullptr);
 }
 
@@ -353,13 +339,16 @@ TEST(Descriptor, OfAFileIsReadFromWhereItStands) {
   const test::TemporaryFolder folder;
   const std::string text = random_text(random, 40 * kBlock + 77);
   std::ofstream(folder.file("file"), std::ios::binary) << text;
-  const int file = open(folder.file("file").c_str(), O_RDONLY);
-  ASSERT_GE(file, 0);
-  for (const std::size_t at : {std::size_t{0}, std::size_t{1}, kBlock - 1, kBlock, 5 * kBlock + 333,
-                               text.size() - 1, text.size(), text.size() + 100}) {
-    expect_read_from(file, at, text);
+  for (const int flags : {O_RDONLY, O_RDWR}) {
+    const int file = open(folder.file("file").c_str(), flags);
+    ASSERT_GE(file, 0);
+    for (const std::size_t at :
+         {std::size_t{0}, std::size_t{1}, kBlock - 1, kBlock, 5 * kBlock + 333, text.size() - 1,
+          text.size(), text.size() + 100}) {
+      expect_read_from(file, at, text);
+    }
+    close(file);
   }
-  close(file);
 }
 
 TEST(Descriptor, OfABlockDeviceIsReadFromWhereItStands) {
@@ -379,22 +368,26 @@ TEST(Descriptor, OfABlockDeviceIsReadFromWhereItStands) {
   close(file);
 }
 
-// Writing goes on where the descriptor stands, in order.
+// Writing goes on where the descriptor stands, in order, or at the end if it appends.
 TEST(Descriptor, OfAFileIsWrittenFromWhereItStands) {
   const test::TemporaryFolder folder;
-  std::ofstream(folder.file("file"), std::ios::binary) << std::string(100, 'o');
-  const int file = open(folder.file("file").c_str(), O_RDWR);
-  ASSERT_GE(file, 0);
-  ASSERT_EQ(lseek(file, 40, SEEK_SET), 40);
-  {
-    FileWriter<char> out(file, {.block_bytes = kBlock});
-    for (int i = 0; i < 10; ++i) out.data()[i] = 'x';
-    out.finish(10);
+  for (const bool append : {false, true}) {
+    std::ofstream(folder.file("file"), std::ios::binary) << std::string(100, 'o');
+    const int file = open(folder.file("file").c_str(), O_RDWR | (append ? O_APPEND : 0));
+    ASSERT_GE(file, 0);
+    ASSERT_EQ(lseek(file, 40, SEEK_SET), 40);
+    {
+      FileWriter<char> out(file, {.block_bytes = kBlock});
+      for (int i = 0; i < 10; ++i) out.data()[i] = 'x';
+      out.finish(10);
+    }
+    std::string expected(100, 'o');
+    append ? expected.append(10, 'x') : expected.replace(40, 10, 10, 'x');
+    EXPECT_EQ(lseek(file, 0, SEEK_CUR), append ? 110 : 50);
+    ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
+    EXPECT_EQ(read_all(file), expected);
+    close(file);
   }
-  EXPECT_EQ(lseek(file, 0, SEEK_CUR), 50);
-  ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
-  EXPECT_EQ(read_all(file), std::string(40, 'o') + std::string(10, 'x') + std::string(50, 'o'));
-  close(file);
 }
 
 TEST(Terminal, IsReadToItsEnd) {
@@ -423,55 +416,14 @@ TEST(Terminal, DoesNotBecomeTheControllingOne) {
   if (openpty(&master, &terminal, path.data(), nullptr, nullptr) != 0) {
     GTEST_SKIP() << "no pseudo-terminals here";
   }
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  test::expect_in_child([&] {
     setsid();
     const FileReader<char> in(path.data(), {.block_bytes = kBlock});
     const FileWriter<char> out(path.data(), {.block_bytes = kBlock});
-    _exit(open("/dev/tty", O_RDONLY) < 0 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    return open("/dev/tty", O_RDONLY) < 0 ? 0 : 1;
+  });
   close(terminal);
   close(master);
-}
-
-TEST(Descriptor, OfAFileIsReadWhereItStands) {
-  const test::TemporaryFolder folder;
-  const int file = open(folder.file("file").c_str(), O_RDWR | O_CREAT, 0600);
-  ASSERT_GE(file, 0);
-  ASSERT_EQ(write(file, "0123456789", 10), 10);
-  ASSERT_EQ(lseek(file, 4, SEEK_SET), 4);
-  {
-    const FileReader<char> in(file, {.block_bytes = kBlock});
-    EXPECT_EQ(std::string(in.data()), "456789");
-  }
-  ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
-  {
-    const FileReader<char> in(file, {.block_bytes = kBlock});
-    EXPECT_EQ(in.size(), 10u);
-    EXPECT_EQ(std::string(in.data()), "0123456789");
-  }
-  close(file);
-}
-
-TEST(Descriptor, OfAFileIsWrittenWhereItStands) {
-  const test::TemporaryFolder folder;
-  const int file = open(folder.file("file").c_str(), O_RDWR | O_CREAT | O_APPEND, 0600);
-  ASSERT_GE(file, 0);
-  ASSERT_EQ(write(file, "before ", 7), 7);
-  {
-    FileWriter<char> out(file, {.block_bytes = kBlock});
-    const std::string text = "after";
-    std::copy(text.begin(), text.end(), out.data());
-    out.finish(text.size());
-  }
-  std::array<char, 32> got{};
-  EXPECT_EQ(pread(file, got.data(), got.size(), 0), 12);
-  EXPECT_STREQ(got.data(), "before after");
-  close(file);
 }
 
 TEST(Files, MadeUpOnTheFlyAreReadToTheirEnd) {
@@ -514,12 +466,7 @@ TEST(Files, CanBeDevices) {
   EXPECT_NE(nowhere.statistics().direct.find("at any offset"), std::string::npos);
   FileWriter<char> full("/dev/full", {.block_bytes = kBlock});
   full.data()[0] = 'x';
-  try {
-    full.finish(1);
-    ADD_FAILURE() << "finish() succeeded";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOSPC) << error.what();
-  }
+  EXPECT_EQ(test::error_of([&] { full.finish(1); }), ENOSPC);
 }
 
 }  // namespace

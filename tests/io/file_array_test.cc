@@ -18,17 +18,12 @@
 #include <tuple>
 #include <vector>
 
-#include "io/disk/transfer.h"
-#include "tests/disk/test_disk.h"
 #include "tests/io/setting.h"
-#include "tests/support/file_text.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
-#include "tests/support/random_text.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
-#include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/file_array.h"
 #include "vortex/guarded.h"
@@ -38,10 +33,10 @@ namespace vortex { namespace {
 
 using test::Backend;
 using test::file_text;
+using test::kBlock;
 using test::Placing;
-using test::TestDisk;
+using test::Setting;
 
-constexpr std::size_t kBlock = kMinBlockBytes;
 constexpr std::size_t kMaxBytes = 120 * kBlock;
 
 // Writes fail while it is armed; reads go on.
@@ -63,67 +58,28 @@ class FailingWrites final : public FaultPlan {
   RandomFaults random_;
 };
 
-using test::Setting;
-
-class FileArrays : public testing::TestWithParam<Setting> {
+class FileArrays : public test::SettingTest {
  protected:
-  void SetUp() override { END_TEST_IF_REFUSED(faults); }
-  Placing placing() const { return std::get<0>(GetParam()); }
   FileArrayOptions options() const {
-    FileArrayOptions result;
-    result.block_bytes = kBlock;
-    result.comeback_blocks = 0;
-    result.read_ahead = 2;
-    result.write_behind = 2;
-    result.request_bytes = group() * kBlock;
-    result.make = true;
-    result.reserve_bytes = kMaxBytes;
-    return result;
+    return {.block_bytes = kBlock,
+            .comeback_blocks = 0,
+            .read_ahead = 2,
+            .write_behind = 2,
+            .request_bytes = group() * kBlock,
+            .make = true,
+            .reserve_bytes = kMaxBytes};
   }
-  // With a pool that has more blocks than the array may take, and a disk that misbehaves.
   void open(std::shared_ptr<FaultPlan> faults = nullptr) {
     open_with(options(), std::move(faults));
   }
   void open_with(FileArrayOptions wanted, std::shared_ptr<FaultPlan> faults = nullptr) {
-    close();
-    disk = std::make_unique<TestDisk>(std::get<1>(GetParam()), std::move(faults));
-    most = FileArrayBase::blocks_needed(wanted, kBlock);
-    BlockPoolOptions for_pool;
-    for_pool.block_bytes = kBlock;
-    for_pool.pool_bytes = (most + 4) * kBlock;
-    for_pool.kind = test::pool_kind(placing());
-    for_pool.warming = Warming::kOnDemand;
-    pool = std::make_unique<BlockPool>(for_pool);
-    wanted.disk = disk->disk.get();
-    wanted.pool = pool.get();
-    array.emplace(path, wanted);
+    bench.emplace(path, GetParam(), wanted, std::move(faults));
+    array = bench->file.get();
   }
-  void close() {
-    array.reset();
-    if (pool != nullptr) {
-      EXPECT_LE(pool->statistics().peak_blocks_in_use, most);
-      EXPECT_EQ(pool->statistics().blocks_in_use, pool->statistics().blocks_lost);
-    }
-    pool.reset();
-    disk.reset();
-  }
-  void TearDown() override { close(); }
-  std::size_t group() const { return std::get<2>(GetParam()); }
+  void close() { bench.reset(); }
 
-  std::string fill(std::size_t size) {
-    std::string text = test::random_text(random, size);
-    test::put_file_text(path, text);
-    return text;
-  }
-
-  const test::FaultsBy faults{placing()};
-  std::mt19937_64 random = test::test_random();
-  test::TemporaryFolder folder;
-  std::string path = folder.file("file");
-  std::unique_ptr<TestDisk> disk;
-  std::size_t most = 0;
-  std::unique_ptr<BlockPool> pool;
-  std::optional<FileArray<char>> array;
+  std::optional<test::Bench<FileArray<char>>> bench;
+  FileArray<char>* array = nullptr;  // of the bench
 };
 
 // A program changes an array; the same changes are made to a string.
@@ -167,6 +123,11 @@ class Model {
     }
   }
   void restart() { walk_ = 0; }
+  bool change_all() {
+    bool right = true;
+    for (std::size_t at = 0; right && at < text_.size(); at += 512) right = change(at, 512);
+    return right;
+  }
 
   // Byte by byte, so that an error stops both at the same place.
   bool change(std::size_t at, std::size_t bytes) {
@@ -306,7 +267,7 @@ TEST_P(FileArrays, AWalkWritesEveryBlockOnce) {
   for (std::size_t i = 0; i < text.size(); ++i) array->data()[i] = text[i] = text[i] ^ 1;
   const FileArrayStatistics statistics = array->statistics();
   EXPECT_EQ(statistics.source.bytes, text.size());
-  EXPECT_GE(statistics.sink.bytes, (kBlocks - most) * kBlock);
+  EXPECT_GE(statistics.sink.bytes, (kBlocks - bench->most) * kBlock);
   array->flush();
   EXPECT_EQ(array->statistics().sink.bytes, text.size());
   EXPECT_EQ(array->statistics().sink.requests, (kBlocks + group() - 1) / group());
@@ -349,20 +310,14 @@ TEST_P(FileArrays, WhatCannotBeWrittenStaysAndIsReported) {
     faults->armed = error;
     Model model(*array, text, random);
     bool right = true;
-    const Failure failure = guarded([&] {
-      for (std::size_t at = 0; right && at < text.size(); at += 512) right = model.change(at, 512);
-    });
+    const Failure failure = guarded([&] { right = right && model.change_all(); });
     EXPECT_TRUE(right);
     EXPECT_EQ(failure.error, error) << failure.message();
     EXPECT_NE(failure.message().find("writing '" + path + "' at byte "), std::string::npos);
     for (int i = 0; i < 2; ++i) {
-      try {
-        array->flush();
-        ADD_FAILURE() << "a flush that wrote nothing succeeded";
-      } catch (const Error& told) {
-        EXPECT_EQ(told.code().value(), error);
-        EXPECT_NE(std::string(told.what()).find(path + "' at byte "), std::string::npos);
-      }
+      std::string message;
+      EXPECT_EQ(test::error_of([&] { array->flush(); }, &message), error);
+      EXPECT_NE(message.find(path + "' at byte "), std::string::npos);
     }
     faults->armed = 0;
     array->flush();
@@ -380,9 +335,7 @@ TEST_P(FileArrays, LivesOnWhenThereIsRoomAgain) {
   bool right = true;
   for (const int error : {ENOSPC, EDQUOT, EFBIG, EIO}) {
     faults->armed = error;
-    const Failure failure = guarded([&] {
-      for (std::size_t at = 0; right && at < text.size(); at += 512) right = model.change(at, 512);
-    });
+    const Failure failure = guarded([&] { right = right && model.change_all(); });
     EXPECT_EQ(failure.error, error) << failure.message();
     EXPECT_EQ(array->stream().failure().error, error);
     // So are others as long as there is no room.
@@ -392,18 +345,13 @@ TEST_P(FileArrays, LivesOnWhenThereIsRoomAgain) {
       }
     };
     for (int i = 0; i < 2; ++i) {
-      const Failure again = guarded([&] {
-        for (std::size_t at = 0; right && at < text.size(); at += 512)
-          right = model.change(at, 512);
-      });
+      const Failure again = guarded([&] { right = right && model.change_all(); });
       EXPECT_EQ(again.error, error) << again.message();
       EXPECT_THROW(prefault_all(), Error);
     }
     faults->armed = 0;
     array->prefault(failure.offset, 1, Access::kWrite);
-    const Failure none = guarded([&] {
-      for (std::size_t at = 0; right && at < text.size(); at += 512) right = model.change(at, 512);
-    });
+    const Failure none = guarded([&] { right = right && model.change_all(); });
     EXPECT_FALSE(none) << none.message();
     EXPECT_TRUE(right);
     EXPECT_FALSE(array->stream().failure()) << array->stream().failure().message();
@@ -468,40 +416,20 @@ TEST_P(FileArrays, ReadErrorsEndTheStreamAndNotTheChanges) {
   EXPECT_EQ(file_text(path)[3], 'x');
 }
 
-std::uint64_t calls_left = 0;
-os::MemoryCall refused_call = os::MemoryCall::kMove;
-int refuse_one(os::MemoryCall call) noexcept {
-  if (call != refused_call || calls_left == 0 || --calls_left != 0) return 0;
-  return ENOMEM;
-}
-
 TEST_P(FileArrays, RefusalsOfTheKernel) {
-  for (const os::MemoryCall call :
-       {os::MemoryCall::kMove, os::MemoryCall::kAlias, os::MemoryCall::kVacate,
-        os::MemoryCall::kProtect, os::MemoryCall::kPopulate}) {
-    for (std::uint64_t k = 1; k < 40; k += 1 + random() % (test::kShadowMemory ? 30 : 6)) {
-      std::string text = fill(50 * kBlock);
-      open();
-      Model model(*array, text, random);
-      refused_call = call;
-      calls_left = k;
-      os::set_failure_hook(&refuse_one);
-      bool right = true;
-      const Failure failure = guarded([&] {
-        for (int i = 0; right && i < 60; ++i) {
-          right = model.change(random() % (text.size() - 8), 8);
-        }
-      });
-      os::set_failure_hook(nullptr);
-      EXPECT_TRUE(right);
-      if (failure) {
-        EXPECT_EQ(failure.error, ENOMEM) << failure.message();
-      }
-      if (pool->statistics().blocks_lost != 0) continue;
-      array->flush();
-      ASSERT_TRUE(file_text(path) == text) << static_cast<int>(call) << " " << k;
-    }
-  }
+  test::with_a_refusal(40, test::kShadowMemory ? 30 : 6, random, [&](auto in_refusal) {
+    std::string text = fill(50 * kBlock);
+    open();
+    Model model(*array, text, random);
+    bool right = true;
+    in_refusal([&] {
+      for (int i = 0; right && i < 60; ++i) right = model.change(random() % (text.size() - 8), 8);
+    });
+    EXPECT_TRUE(right);
+    if (bench->pool.statistics().blocks_lost != 0) return;
+    array->flush();
+    ASSERT_TRUE(file_text(path) == text);
+  });
 }
 
 TEST_P(FileArrays, ResizingCanFail) {
@@ -522,7 +450,7 @@ TEST_P(FileArrays, WhatIsLostAtTheEndIsSaid) {
   array->data()[5 * kBlock] = 'x';
   faults->armed = EIO;
   testing::internal::CaptureStderr();
-  array.reset();
+  bench->file.reset();
   const std::string line = testing::internal::GetCapturedStderr();
   EXPECT_NE(line.find("changed bytes are lost"), std::string::npos) << line;
   EXPECT_NE(line.find(path + "' at byte " + std::to_string(5 * kBlock)), std::string::npos) << line;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -20,12 +21,15 @@
 #include <utility>
 #include <vector>
 
+#include "io/file/own_pool.h"
 #include "tests/fault/engine_suite.h"
 #include "tests/support/child_process.h"
+#include "tests/support/error_of.h"
 #include "tests/support/file_text.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
@@ -56,7 +60,7 @@ extern "C" int fsync(int file) {
 
 namespace vortex { namespace {
 
-using test::in_child;
+using test::error_of;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kBlock = std::size_t{64} << 10;
@@ -149,13 +153,9 @@ bool limit_files(std::uint64_t bytes) {
 
 // 0: the call threw EFBIG, and named the limit.
 int is_refused(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    if (error.code().value() != EFBIG) return 11;
-    return std::string(error.what()).find("ulimit -f") != std::string::npos ? 0 : 12;
-  }
-  return 10;
+  std::string message;
+  if (error_of(call, &message) != EFBIG) return 11;
+  return message.find("ulimit -f") != std::string::npos ? 0 : 12;
 }
 
 class FileSizeLimit : public testing::Test {
@@ -167,17 +167,16 @@ class FileSizeLimit : public testing::Test {
 TEST_F(FileSizeLimit, OfAnArrayIsAnErrorWithNothingChanged) {
   const std::string text(100'000, 'x');
   test::put_file_text(path_, text);
-  EXPECT_EQ(in_child([&] {
-              FileArray<char> array(path_, {.reserve_bytes = 64 * kMiB});
-              if (!limit_files(kMiB)) return 1;
-              if (const int wrong = is_refused([&] { array.resize(2 * kMiB); })) return wrong;
-              if (array.size() != text.size() || array.data()[99'999] != 'x') return 2;
-              array.resize(kMiB);
-              array.data()[kMiB - 1] = 'y';
-              array.flush();
-              return is_refused([&] { array.resize(kMiB + 1); });
-            }),
-            0);
+  test::expect_in_child([&] {
+    FileArray<char> array(path_, {.reserve_bytes = 64 * kMiB});
+    if (!limit_files(kMiB)) return 1;
+    if (const int wrong = is_refused([&] { array.resize(2 * kMiB); })) return wrong;
+    if (array.size() != text.size() || array.data()[99'999] != 'x') return 2;
+    array.resize(kMiB);
+    array.data()[kMiB - 1] = 'y';
+    array.flush();
+    return is_refused([&] { array.resize(kMiB + 1); });
+  });
   const std::string now = test::file_text(path_);
   EXPECT_EQ(now.size(), kMiB);
   EXPECT_EQ(now.back(), 'y');
@@ -187,22 +186,16 @@ TEST_F(FileSizeLimit, OfAnArrayIsAnErrorWithNothingChanged) {
 // What a file holds beyond the limit can be read, and not changed.
 TEST_F(FileSizeLimit, OfAFileThatIsLongerShowsWhenItIsWritten) {
   test::put_file_text(path_, std::string(2 * kMiB, 'x'));
-  EXPECT_EQ(in_child([&] {
-              if (!limit_files(kMiB)) return 1;
-              FileArray<char> array(path_, {.block_bytes = kBlock, .reserve_bytes = 64 * kMiB});
-              array.data()[0] = 'y';
-              array.data()[2 * kMiB - 1] = 'y';
-              try {
-                array.flush();
-                return 2;
-              } catch (const Error& error) {
-                if (error.code().value() != EFBIG) return 3;
-              }
-              array.resize(kMiB);
-              array.flush();
-              return 0;
-            }),
-            0);
+  test::expect_in_child([&] {
+    if (!limit_files(kMiB)) return 1;
+    FileArray<char> array(path_, {.block_bytes = kBlock, .reserve_bytes = 64 * kMiB});
+    array.data()[0] = 'y';
+    array.data()[2 * kMiB - 1] = 'y';
+    if (error_of([&] { array.flush(); }) != EFBIG) return 2;
+    array.resize(kMiB);
+    array.flush();
+    return 0;
+  });
   EXPECT_TRUE(test::file_text(path_) == "y" + std::string(kMiB - 1, 'x'));
 }
 
@@ -210,50 +203,36 @@ TEST_F(FileSizeLimit, OfAFileThatIsLongerShowsWhenItIsWritten) {
 TEST_F(FileSizeLimit, OfSpaceThatIsReserved) {
   const test::SmallFileSystem system("tmpfs", 8 * kMiB);
   if (!system.refusal.empty()) END_TEST_WITHOUT(system.environment, system.refusal);
-  EXPECT_EQ(in_child([&] {
-              FileArray<char> array(system.file("file"), {.make = true, .reserve_bytes = 8 * kMiB});
-              if (!limit_files(kMiB)) return 1;
-              return is_refused([&] { array.allocate(2 * kMiB); });
-            }),
-            0);
+  test::expect_in_child([&] {
+    FileArray<char> array(system.file("file"), {.make = true, .reserve_bytes = 8 * kMiB});
+    if (!limit_files(kMiB)) return 1;
+    return is_refused([&] { array.allocate(2 * kMiB); });
+  });
 }
 
 TEST_F(FileSizeLimit, OfAWriterIsAnErrorAndNothingIsUnderTheName) {
-  EXPECT_EQ(in_child([&] {
-              if (!limit_files(kMiB)) return 1;
-              FileWriter<char> out(path_, {.block_bytes = kBlock});
-              try {
-                // The error may show in the loop: after it nothing of ours runs but the message.
-                out.data()[0] = 'x';
-                out.finish(2 * kMiB);
-                return 2;
-              } catch (const Error& error) {
-                return error.code().value() == EFBIG ? 0 : 3;
-              }
-            }),
-            0);
-  EXPECT_EQ(in_child([&] {
-              if (!limit_files(0)) return 1;
-              return is_refused([&] { FileWriter<char>(path_, {.block_bytes = kBlock}); });
-            }),
-            0);
+  test::expect_in_child([&] {
+    if (!limit_files(kMiB)) return 1;
+    FileWriter<char> out(path_, {.block_bytes = kBlock});
+    // The error may show in the loop: after it nothing of ours runs but the message.
+    out.data()[0] = 'x';
+    return error_of([&] { out.finish(2 * kMiB); }) == EFBIG ? 0 : 2;
+  });
+  test::expect_in_child([&] {
+    if (!limit_files(0)) return 1;
+    return is_refused([&] { FileWriter<char>(path_, {.block_bytes = kBlock}); });
+  });
   EXPECT_EQ(folder_.entries(), 0u);
 }
 
 TEST_F(FileSizeLimit, OfWhatADescriptorOfTheProgramsGets) {
   test::put_file_text(path_, std::string(2 * kMiB, 'x'));
-  EXPECT_EQ(in_child([&] {
-              const int out = open(folder_.file("out").c_str(), O_WRONLY | O_CREAT, 0600);
-              FileReader<char> in(path_, {.block_bytes = kBlock});
-              if (!limit_files(kMiB)) return 1;
-              try {
-                write_from_stream(out, in, 0, 2 * kMiB);
-                return 2;
-              } catch (const Error& error) {
-                return error.code().value() == EFBIG ? 0 : 3;
-              }
-            }),
-            0);
+  test::expect_in_child([&] {
+    const int out = open(folder_.file("out").c_str(), O_WRONLY | O_CREAT, 0600);
+    FileReader<char> in(path_, {.block_bytes = kBlock});
+    if (!limit_files(kMiB)) return 1;
+    return error_of([&] { write_from_stream(out, in, 0, 2 * kMiB); }) == EFBIG ? 0 : 2;
+  });
 }
 
 volatile std::sig_atomic_t size_signals = 0;
@@ -262,20 +241,19 @@ void count_size_signal(int) { size_signals = size_signals + 1; }
 // A program's own handler hears nothing of what is an error already, and stays what it was; what
 // the program sends to itself arrives.
 TEST_F(FileSizeLimit, LeavesTheSignalToTheProgram) {
-  EXPECT_EQ(in_child([&] {
-              std::signal(SIGXFSZ, &count_size_signal);
-              FileArray<char> array(path_, {.make = true, .reserve_bytes = 64 * kMiB});
-              if (!limit_files(kMiB)) return 1;
-              if (const int wrong = is_refused([&] { array.resize(2 * kMiB); })) return wrong;
-              if (size_signals != 0) return 2;
-              raise(SIGXFSZ);
-              if (size_signals != 1) return 3;
-              const int own = open(folder_.file("own").c_str(), O_WRONLY | O_CREAT, 0600);
-              if (ftruncate(own, 2 * kMiB) == 0 || errno != EFBIG) return 4;
-              close(own);  // a race detector delivers signals with the next call
-              return size_signals == 2 ? 0 : 5;
-            }),
-            0);
+  test::expect_in_child([&] {
+    std::signal(SIGXFSZ, &count_size_signal);
+    FileArray<char> array(path_, {.make = true, .reserve_bytes = 64 * kMiB});
+    if (!limit_files(kMiB)) return 1;
+    if (const int wrong = is_refused([&] { array.resize(2 * kMiB); })) return wrong;
+    if (size_signals != 0) return 2;
+    raise(SIGXFSZ);
+    if (size_signals != 1) return 3;
+    const int own = open(folder_.file("own").c_str(), O_WRONLY | O_CREAT, 0600);
+    if (ftruncate(own, 2 * kMiB) == 0 || errno != EFBIG) return 4;
+    close(own);  // a race detector delivers signals with the next call
+    return size_signals == 2 ? 0 : 5;
+  });
 }
 
 // ---- Memory and maps of small files.
@@ -387,17 +365,103 @@ TYPED_TEST(SmallFiles, AreOpenByTheThousand) {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+// ---- The memory of readers, writers and arrays that have a pool of their own: when it is
+// acquired.
+
+template <typename EngineType>
+class OwnPool : public test::EngineTest<EngineType> {};
+TYPED_TEST_SUITE(OwnPool, test::AllEngines, test::EngineNames);
+
+// Where disks are not told of the memory, the pool acquires it when it is made: the first faults
+// would have to, block after block. Elsewhere telling the disk does it, and the pool waits for
+// that.
+TYPED_TEST(OwnPool, IsThereBeforeTheFirstFaultWhereDisksAreNotToldOfIt) {
+  for (const std::size_t blocks : {std::size_t{1}, std::size_t{5}, std::size_t{70}}) {
+    const auto pool = make_own_pool("test", kBlock, blocks);
+    EXPECT_GE(pool->block_count(), blocks);
+    EXPECT_EQ(pool->may_be_pinned(), TypeParam::kEngine != Engine::kUserfaultfd);
+    EXPECT_EQ(pool->statistics().blocks_populated, pool->may_be_pinned() ? 0 : pool->block_count());
+  }
+}
+
+// Memory of the maps whose missing pages are faults for userfaultfd: the homes of blocks, and
+// streams.
+std::size_t resident_in_armed_maps() {
+  std::ifstream smaps("/proc/self/smaps");
+  std::string line;
+  std::size_t in_map = 0;
+  std::size_t kilobytes = 0;
+  while (std::getline(smaps, line)) {
+    unsigned long count = 0;
+    if (std::sscanf(line.c_str(), "Rss: %lu", &count) == 1) in_map = count;
+    if (line.rfind("VmFlags:", 0) == 0 && (line + " ").find(" um ") != std::string::npos) {
+      kilobytes += in_map;
+    }
+  }
+  return kilobytes << 10;
+}
+
+class OwnPoolUnderUserfaultfd : public test::EngineTest<test::UserfaultfdEngine> {
+ protected:
+  void SetUp() override {
+    test::EngineTest<test::UserfaultfdEngine>::SetUp();
+    if (IsSkipped()) return;
+    test::put_file_text(path_, std::string(40 * kBlock, 'x'));
+    ASSERT_EQ(resident_in_armed_maps(), 0U);
+  }
+
+  const test::TemporaryFolder folder_;
+  const std::string path_ = folder_.file("file");
+};
+
+TEST_F(OwnPoolUnderUserfaultfd, OfAReader) {
+  for (const ReadOrder order : {ReadOrder::kAny, ReadOrder::kForward}) {
+    const FileReader<char> in(path_, {.block_bytes = kBlock, .order = order});
+    EXPECT_EQ(resident_in_armed_maps(), in.statistics().pool_bytes);
+  }
+}
+
+TEST_F(OwnPoolUnderUserfaultfd, OfAWriter) {
+  const FileWriter<char> out(folder_.file("made"), {.block_bytes = kBlock});
+  EXPECT_EQ(resident_in_armed_maps(), out.statistics().pool_bytes);
+}
+
+TEST_F(OwnPoolUnderUserfaultfd, OfAnArray) {
+  // As large as the pool.
+  test::put_file_text(path_, std::string(100 * kBlock, 'x'));
+  const FileArray<char> array(path_, {.block_bytes = kBlock});
+  EXPECT_EQ(resident_in_armed_maps(), array.statistics().pool_bytes);
+}
+
+// What a file has no blocks for is taken when it grows.
+TEST_F(OwnPoolUnderUserfaultfd, OfAnArrayThatIsSmallComesAsItIsTouched) {
+  FileArray<char> array(path_, {.block_bytes = kBlock});
+  ASSERT_GT(array.statistics().pool_bytes, 40 * kBlock + (std::size_t{2} << 20));
+  EXPECT_EQ(resident_in_armed_maps(), 0U);
+  array.data()[0] = 'y';
+  EXPECT_GE(resident_in_armed_maps(), kBlock);
+  EXPECT_LT(resident_in_armed_maps(), array.statistics().pool_bytes);
+}
+
+// A pool that others bring acquires its memory as they chose.
+TEST_F(OwnPoolUnderUserfaultfd, IsNoOthersPool) {
+  BlockPool pool({.pool_bytes = 96 * kBlock,
+                  .block_bytes = kBlock,
+                  .warming = Warming::kOnDemand,
+                  .huge_pages = false});
+  const FileArray<char> array(path_, {.pool = &pool});
+  EXPECT_EQ(pool.statistics().blocks_populated, 0U);
+  EXPECT_EQ(resident_in_armed_maps(), 0U);
+}
+
 // ---- Files that end in the middle of an element.
 
 template <typename Open>
 std::string refusal_of(Open open) {
-  try {
-    open();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EINVAL);
-    return error.what();
-  }
-  return {};
+  std::string message;
+  const int error = error_of(open, &message);
+  EXPECT_TRUE(error == 0 || error == EINVAL) << message;
+  return message;
 }
 
 void expect_told(const std::string& message, const std::string& path) {

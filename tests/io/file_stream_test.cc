@@ -1,4 +1,5 @@
-// FileReader and FileWriter against plain system calls: sizes, backends, caching, windows, errors.
+// FileReader and FileWriter against plain system calls: sizes, backends, caching, windows, errors;
+// and offsets beyond 4 GiB, in sparse files of which only the places that matter are ever touched.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -20,7 +22,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "io/disk/transfer.h"
 #include "tests/disk/reluctant_disk.h"
 #include "tests/disk/test_disk.h"
 #include "tests/support/environment.h"
@@ -31,6 +32,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/vortex/placing.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -47,6 +49,8 @@ using test::file_text;
 using test::put_file_text;
 using test::random_text;
 using test::TestDisk;
+
+using namespace test;
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 
@@ -201,9 +205,7 @@ TEST_P(FileStreams, AnErrorAtEveryRequestOfAReader) {
   const std::string text = random_text(random, kBlocks * kBlock);
   put_file_text(folder.file("file"), text);
   for (std::uint64_t k = 0; k < kBlocks / 4; ++k) {
-    TestDisk disk(backend(),
-                  std::make_shared<FaultAt>(
-                      k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO}));
+    TestDisk disk(backend(), test::error_at(k, EIO));
     FileReader<char> in(folder.file("file"), reading(disk.disk.get()));
     std::size_t i = 0;
     bool right = true;
@@ -231,21 +233,11 @@ TEST_P(FileStreams, AnErrorAtEveryRequestOfAWriter) {
       TestDisk disk(backend(), std::make_shared<FaultAt>(k, fault));
       {
         FileWriter<char> out(path, writing(disk.disk.get()));
-        int error = 0;
         const Failure failure = guarded([&] { fill(out.data(), 'x', kBlocks * kBlock); });
-        error = failure.error;
-        if (error == 0) {
-          try {
-            out.finish(kBlocks * kBlock);
-            ADD_FAILURE() << "finish() succeeded";
-          } catch (const Error& thrown) {
-            error = thrown.code().value();
-            EXPECT_NE(std::string(thrown.what()).find("file"), std::string::npos) << thrown.what();
-          }
-        } else {
-          EXPECT_THROW(out.finish(kBlocks * kBlock), Error);
-        }
-        EXPECT_EQ(error, fault.error);
+        std::string message;
+        const int error = test::error_of([&] { out.finish(kBlocks * kBlock); }, &message);
+        EXPECT_NE(message.find("file"), std::string::npos) << message;
+        EXPECT_EQ(failure ? failure.error : error, fault.error);
       }
       EXPECT_EQ(folder.entries(), 0u);
     }
@@ -537,12 +529,7 @@ class FileNames : public testing::Test {
     out.finish(text.size());
   }
   static int error_of_creating(const std::string& path) {
-    try {
-      const FileWriter<char> out(path, {.block_bytes = kBlock});
-    } catch (const Error& error) {
-      return error.code().value();
-    }
-    return 0;
+    return test::error_of([&] { FileWriter<char>(path, {.block_bytes = kBlock}); });
   }
   test::TemporaryFolder folder;
   std::string path = folder.file("file");
@@ -679,12 +666,7 @@ TEST_F(FileNames, AFolderThatTookTheNameMeanwhileStays) {
   FileWriter<char> out(path, {.block_bytes = kBlock});
   out.data()[0] = 'x';
   ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
-  try {
-    out.finish(1);
-    ADD_FAILURE() << "finish() succeeded";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EISDIR) << error.what();
-  }
+  EXPECT_EQ(test::error_of([&] { out.finish(1); }), EISDIR);
   EXPECT_THROW(out.finish(1), Error);
   EXPECT_TRUE(std::filesystem::is_directory(path));
 }
@@ -698,13 +680,10 @@ TEST_F(FileNames, FinishingTwiceIsAnError) {
 }
 
 TEST_F(FileNames, ErrorsNameThePath) {
-  try {
-    const FileReader<char> in(folder.file("absent"));
-    ADD_FAILURE() << "opened";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOENT);
-    EXPECT_NE(std::string(error.what()).find("absent"), std::string::npos) << error.what();
-  }
+  std::string message;
+  EXPECT_EQ(test::error_of([&] { const FileReader<char> in(folder.file("absent")); }, &message),
+            ENOENT);
+  EXPECT_NE(message.find("absent"), std::string::npos) << message;
   EXPECT_THROW(FileReader<char>(folder.path().string()), Error);
   EXPECT_THROW(FileWriter<char>(folder.file("no/such/folder")), Error);
 }
@@ -713,12 +692,8 @@ TEST_F(FileNames, SpaceThatIsNotThereIsMissedAtOnce) {
   struct statvfs status {};
   ASSERT_EQ(statvfs(folder.path().c_str(), &status), 0);
   const std::uint64_t all = std::uint64_t{status.f_blocks} * status.f_frsize;
-  try {
-    const FileWriter<char> out(path, {.expected_bytes = 2 * all});
-    ADD_FAILURE() << "opened";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOSPC) << error.what();
-  }
+  EXPECT_EQ(test::error_of([&] { const FileWriter<char> out(path, {.expected_bytes = 2 * all}); }),
+            ENOSPC);
   EXPECT_EQ(folder.entries(), 0u);
 }
 
@@ -850,6 +825,103 @@ TEST_F(FileNames, SystemCallsNeedPlacedMemoryUnderSignals) {
   EXPECT_EQ(read_into_stream(file, out.stream(), 100, ~std::uint64_t{0}), text.size() - 100);
   out.finish(text.size());
   EXPECT_TRUE(file_text(folder.file("third")) == text);
+  close(file);
+}
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+// Not a multiple of any block.
+constexpr std::uint64_t kLength = 17 * kGiB + 3 * kWord;
+
+// On both sides of the borders where 31, 32 and 34 bits of a byte's offset end, and 32 bits of a
+// word's index would not; and the last word.
+std::vector<std::uint64_t> places() {
+  std::vector<std::uint64_t> result;
+  for (const std::uint64_t border : {2 * kGiB, 4 * kGiB, 8 * kGiB, 16 * kGiB}) {
+    result.insert(result.end(), {border - kWord, border, border + (std::uint64_t{5} << 20)});
+  }
+  result.push_back(kLength - kWord);
+  return result;
+}
+
+std::uint64_t mark(std::uint64_t offset) { return ~offset; }
+
+class LargeFile : public ::testing::TestWithParam<std::tuple<DiskBackend, Caching>> {
+ protected:
+  std::unique_ptr<Disk> disk() const {
+    OpenDiskOptions options;
+    options.backend = std::get<0>(GetParam());
+    return open_disk(options);
+  }
+  static Caching caching() { return std::get<1>(GetParam()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    , LargeFile,
+    ::testing::Combine(::testing::Values(DiskBackend::kBest, DiskBackend::kThreads),
+                       ::testing::Values(Caching::kAuto, Caching::kBuffered)),
+    [](const auto& info) {
+      return std::string(std::get<0>(info.param) == DiskBackend::kBest ? "Best" : "Threads") +
+             (std::get<1>(info.param) == Caching::kAuto ? "Auto" : "Buffered");
+    });
+
+TEST_P(LargeFile, IsReadWhereAReaderJumps) {
+  const TemporaryFolder folder;
+  const int file = open(folder.file("in").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(ftruncate(file, kLength), 0);
+  for (const std::uint64_t offset : places()) {
+    const std::uint64_t value = mark(offset);
+    ASSERT_EQ(pwrite(file, &value, kWord, static_cast<off_t>(offset)), ssize_t{kWord});
+  }
+  close(file);
+  const auto disk = this->disk();
+  FileReaderOptions options;
+  options.disk = disk.get();
+  options.caching = caching();
+  FileReader<std::uint64_t> reader(folder.file("in"), options);
+  ASSERT_EQ(reader.size(), kLength / kWord);
+  const std::uint64_t* const data = reader.data();
+  guarded([&] {
+    for (const std::uint64_t offset : places()) {
+      EXPECT_EQ(data[offset / kWord], mark(offset)) << offset;
+      // Nothing lies behind a mark, but for the one in front of a border.
+      const std::uint64_t behind = offset + kWord;
+      if (behind == kLength) break;
+      const bool border = behind % (2 * kGiB) == 0;
+      EXPECT_EQ(data[behind / kWord], border ? mark(behind) : 0) << behind;
+    }
+  }).throw_if_failed();
+}
+
+TEST_P(LargeFile, IsWrittenWhereAWriterJumps) {
+  const TemporaryFolder folder;
+  {
+    const auto disk = this->disk();
+    FileWriterOptions options;
+    options.disk = disk.get();
+    options.caching = caching();
+    FileWriter<std::uint64_t> writer(folder.file("out"), options);
+    guarded([&] {
+      for (const std::uint64_t offset : places()) writer.data()[offset / kWord] = mark(offset);
+    }).throw_if_failed();
+    writer.finish(kLength / kWord);
+  }
+  struct stat status {};
+  ASSERT_EQ(stat(folder.file("out").c_str(), &status), 0);
+  EXPECT_EQ(static_cast<std::uint64_t>(status.st_size), kLength);
+  EXPECT_LT(static_cast<std::uint64_t>(status.st_blocks) * 512, kGiB) << "the gaps are no holes";
+  const int file = open(folder.file("out").c_str(), O_RDONLY | O_CLOEXEC);
+  for (const std::uint64_t offset : places()) {
+    std::uint64_t value = 0;
+    ASSERT_EQ(pread(file, &value, kWord, static_cast<off_t>(offset)), ssize_t{kWord});
+    EXPECT_EQ(value, mark(offset)) << offset;
+  }
+  // Half way between two borders there is nothing.
+  for (const std::uint64_t offset : {kGiB, 3 * kGiB, 6 * kGiB, 12 * kGiB}) {
+    std::uint64_t value = 1;
+    ASSERT_EQ(pread(file, &value, kWord, static_cast<off_t>(offset)), ssize_t{kWord});
+    EXPECT_EQ(value, 0U) << offset;
+  }
   close(file);
 }
 

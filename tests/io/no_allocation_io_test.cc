@@ -201,8 +201,7 @@ TEST_P(NoAllocationIo, ReadingFromASharedPool) {
 
 TEST_P(NoAllocationIo, AnErrorAtEveryRequestOfAReader) {
   for (std::uint64_t k = 0; k < kBlocks / 4; ++k) {
-    TestDisk disk(GetParam(),
-                  std::make_shared<FaultAt>(k, PlannedFault{.kind = Kind::kError, .error = EIO}));
+    TestDisk disk(GetParam(), test::error_at(k, EIO));
     const FileReader<char> in(path, ways_to_read(disk.disk.get())[k % 6]);
     EXPECT_EQ(read_blocks(in.data(), kBlocks).error, EIO);
   }
@@ -273,8 +272,7 @@ TEST_P(NoAllocationIo, StripedFiles) {
     std::vector<StripedFile::Part> parts;
     for (int i = 0; i < 3; ++i) {
       // One that is full from its third request on, or all of them.
-      const auto plan = std::make_shared<FaultAt>(
-          2, PlannedFault{.kind = Kind::kError, .error = ENOSPC}, Operation::kWrite, true);
+      const auto plan = test::error_at(2, ENOSPC, Operation::kWrite, true);
       disks.push_back(std::make_unique<TestDisk>(GetParam(), i == 1 || full ? plan : nullptr));
       parts.push_back({folder.file("part" + std::to_string(i)), disks.back()->disk.get()});
     }

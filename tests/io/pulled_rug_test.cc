@@ -27,10 +27,10 @@
 #include <utility>
 #include <vector>
 
-#include "io/disk/open_disk.h"
 #include "io/disk/thread_disk.h"
 #include "tests/support/child_process.h"
 #include "tests/support/environment.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
@@ -48,6 +48,7 @@ namespace vortex { namespace {
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals);
 
+using test::error_of;
 using test::in_child;
 using test::refuse_call;
 using test::refuse_nameless_files;
@@ -84,14 +85,13 @@ bool refuse_io_uring(int error) { return refuse_call(SYS_io_uring_setup, error);
 TEST(PulledRug, WithoutIoUringThreadsServeAndSayWhy) {
   const test::TemporaryFolder folder;
   for (const int error : {EPERM, ENOSYS}) {
-    EXPECT_EQ(in_child([&] {
-                if (!refuse_io_uring(error)) return 77;
-                std::string text;
-                if (write_and_read(folder.file("file"), &text) != 0) return 1;
-                if (!told(text, "threads|") || !told(text, "io_uring")) return 2;
-                return told(text, "seccomp") ? 0 : 3;
-              }),
-              0);
+    test::expect_in_child([&] {
+      if (!refuse_io_uring(error)) return 77;
+      std::string text;
+      if (write_and_read(folder.file("file"), &text) != 0) return 1;
+      if (!told(text, "threads|") || !told(text, "io_uring")) return 2;
+      return told(text, "seccomp") ? 0 : 3;
+    });
   }
 }
 
@@ -101,12 +101,10 @@ bool become_nobody() { return setgid(65534) == 0 && setuid(65534) == 0; }
 // Why pools cannot have the engine that the environment asks for; empty: they can.
 std::string refusal_of_userfaultfd() {
   setenv("VORTEX_ENGINE", "userfaultfd", 1);
-  try {
-    const BlockPool pool({.pool_bytes = kBlock, .block_bytes = kBlock});
-  } catch (const Error& error) {
-    return std::to_string(error.code().value()) + ": " + error.what();
-  }
-  return {};
+  std::string why;
+  const int error =
+      error_of([] { BlockPool({.pool_bytes = kBlock, .block_bytes = kBlock}); }, &why);
+  return error == 0 ? "" : std::to_string(error) + ": " + why;
 }
 
 TEST(PulledRug, WithoutUserfaultfdTheErrorSaysWhatToSet) {
@@ -136,43 +134,30 @@ TEST(PulledRug, WithoutUserfaultfdTheErrorSaysWhatToSet) {
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.what);
-    EXPECT_EQ(in_child([&] {
-                if (!one.refuse()) return 77;
-                const std::string refusal = refusal_of_userfaultfd();
-                if (!told(refusal, std::to_string(one.error) + ": ")) return 1;
-                for (const char* const part : one.said) {
-                  if (!told(refusal, part)) return 2;
-                }
-                return 0;
-              }),
-              0);
+    test::expect_in_child([&] {
+      if (!one.refuse()) return 77;
+      const std::string refusal = refusal_of_userfaultfd();
+      if (!told(refusal, std::to_string(one.error) + ": ")) return 1;
+      for (const char* const part : one.said) {
+        if (!told(refusal, part)) return 2;
+      }
+      return 0;
+    });
   }
-  EXPECT_EQ(in_child([&] {
-              if (!become_nobody()) return 77;
-              setenv("VORTEX_ENGINE", "signals", 1);
-              try {
-                const BlockPool pool({.pool_bytes = kBlock, .block_bytes = kBlock});
-                return 1;
-              } catch (const Error& error) {
-                return told(error.what(), "signal, libsigsegv, native or userfaultfd") ? 0 : 2;
-              }
-            }),
-            0);
+  test::expect_in_child([&] {
+    if (!become_nobody()) return 77;
+    setenv("VORTEX_ENGINE", "signals", 1);
+    std::string why;
+    error_of([] { BlockPool({.pool_bytes = kBlock, .block_bytes = kBlock}); }, &why);
+    return told(why, "signal, libsigsegv, native or userfaultfd") ? 0 : 2;
+  });
 }
 
 TEST(PulledRug, WhatWasAskedForByNameIsNotReplaced) {
-  EXPECT_EQ(in_child([] {
-              if (!refuse_io_uring(EPERM)) return 77;
-              try {
-                OpenDiskOptions options;
-                options.backend = DiskBackend::kUring;
-                open_disk(options);
-              } catch (const Error& error) {
-                return error.code().value() == EPERM ? 0 : 1;
-              }
-              return 2;
-            }),
-            0);
+  test::expect_in_child([] {
+    if (!refuse_io_uring(EPERM)) return 77;
+    return error_of([] { open_disk({{}, DiskBackend::kUring}); }) == EPERM ? 0 : 1;
+  });
 }
 
 // Without the privilege that overrides the limit.
@@ -191,14 +176,13 @@ TEST(PulledRug, WithoutLockedMemoryRequestsGoUnregistered) {
   if (!uring_works()) END_TEST_WITHOUT(test::Environment::kUring, "io_uring is refused");
   const test::TemporaryFolder folder(std::filesystem::path("/dev/shm"));
   ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
-  EXPECT_EQ(in_child([&] {
-              if (!limit_locked_memory(1 << 20)) return 77;
-              std::string text;
-              if (write_and_read(folder.file("file"), &text) != 0) return 1;
-              if (!told(text, "io_uring||")) return 2;
-              return told(text, "RLIMIT_MEMLOCK") ? 0 : 3;
-            }),
-            0);
+  test::expect_in_child([&] {
+    if (!limit_locked_memory(1 << 20)) return 77;
+    std::string text;
+    if (write_and_read(folder.file("file"), &text) != 0) return 1;
+    if (!told(text, "io_uring||")) return 2;
+    return told(text, "RLIMIT_MEMLOCK") ? 0 : 3;
+  });
 }
 
 // A disk that loses data it has taken says so when it is asked to sync. A writer that does not ask
@@ -219,12 +203,7 @@ TEST(PulledRug, AFailedSyncLeavesNothingUnderTheName) {
                   auto out = striped ? FileWriter<char>(parted.writing_layout(), options)
                                      : FileWriter<char>(folder.file("file"), options);
                   out.data()[0] = 'x';
-                  try {
-                    out.finish(1);
-                  } catch (const Error& error) {
-                    return sync && error.code().value() == EIO ? 0 : 1;
-                  }
-                  return sync ? 2 : 0;
+                  return error_of([&] { out.finish(1); }) == (sync ? EIO : 0) ? 0 : 1;
                 }),
                 0)
           << striped << sync;
@@ -240,26 +219,21 @@ TEST(PulledRug, AFailedSyncLeavesNothingUnderTheName) {
 TEST(PulledRug, AFailedSyncOfAnArrayIsNeverForgotten) {
   const test::TemporaryFolder folder;
   const std::string path = folder.file("array");
-  EXPECT_EQ(in_child([&] {
-              FileArray<char> array(path, {.block_bytes = kBlock, .make = true});
-              array.resize(3 * kBlock);
-              array.flush();
-              array.data()[kBlock] = 'x';
-              if (!refuse_call(SYS_fsync, EIO)) return 77;
-              for (int i = 0; i < 2; ++i) {
-                try {
-                  array.flush();
-                  return 1;
-                } catch (const Error& error) {
-                  if (error.code().value() != EIO || !told(error.what(), path)) return 2;
-                  if (i == 1 && !told(error.what(), "an earlier sync failed")) return 3;
-                }
-              }
-              array.data()[0] = 'y';
-              array.flush(Flush::kWritten);
-              return array.data()[kBlock] == 'x' ? 0 : 4;
-            }),
-            0);
+  test::expect_in_child([&] {
+    FileArray<char> array(path, {.block_bytes = kBlock, .make = true});
+    array.resize(3 * kBlock);
+    array.flush();
+    array.data()[kBlock] = 'x';
+    if (!refuse_call(SYS_fsync, EIO)) return 77;
+    for (int i = 0; i < 2; ++i) {
+      std::string why;
+      if (error_of([&] { array.flush(); }, &why) != EIO || !told(why, path)) return 2;
+      if (i == 1 && !told(why, "an earlier sync failed")) return 3;
+    }
+    array.data()[0] = 'y';
+    array.flush(Flush::kWritten);
+    return array.data()[kBlock] == 'x' ? 0 : 4;
+  });
   std::ifstream file(path);
   EXPECT_EQ(file.get(), 'y');
 }
@@ -269,41 +243,35 @@ TEST(PulledRug, AFailedSyncOfAnArrayIsNeverForgotten) {
 TEST(PulledRug, WithoutNamelessFilesATemporaryNameServes) {
   const test::TemporaryFolder folder;
   const std::string path = folder.file("file");
-  EXPECT_EQ(in_child([&] {
-              if (!refuse_nameless_files()) return 77;
-              auto out = std::make_unique<FileWriter<char>>(path);
-              out->data()[0] = 'x';
-              if (folder.entries() != 1 || access(path.c_str(), F_OK) == 0) return 1;
-              out.reset();
-              if (folder.entries() != 0) return 2;
-              out = std::make_unique<FileWriter<char>>(path);
-              out->data()[0] = 'x';
-              if (in_child([&] {
-                    out.reset();
-                    return 0;
-                  }) != 0) {
-                return 3;
-              }
-              if (folder.entries() != 1) return 4;
-              out->finish(1);
-              if (folder.entries() != 1 || access(path.c_str(), F_OK) != 0) return 5;
-              // Another one, while the first is there.
-              out = std::make_unique<FileWriter<char>>(path, FileWriterOptions{.sync = true});
-              out->finish(0);
-              if (std::filesystem::file_size(path) != 0 || folder.entries() != 1) return 6;
-              unlink(path.c_str());
-              out = std::make_unique<FileWriter<char>>(path, FileWriterOptions{.replace = false});
-              std::ofstream(path) << "other";
-              try {
-                out->finish(0);
-                return 7;
-              } catch (const Error& error) {
-                if (error.code().value() != EEXIST) return 8;
-              }
-              out.reset();
-              return folder.entries() == 1 && std::filesystem::file_size(path) == 5 ? 0 : 9;
-            }),
-            0);
+  test::expect_in_child([&] {
+    if (!refuse_nameless_files()) return 77;
+    auto out = std::make_unique<FileWriter<char>>(path);
+    out->data()[0] = 'x';
+    if (folder.entries() != 1 || access(path.c_str(), F_OK) == 0) return 1;
+    out.reset();
+    if (folder.entries() != 0) return 2;
+    out = std::make_unique<FileWriter<char>>(path);
+    out->data()[0] = 'x';
+    if (in_child([&] {
+          out.reset();
+          return 0;
+        }) != 0) {
+      return 3;
+    }
+    if (folder.entries() != 1) return 4;
+    out->finish(1);
+    if (folder.entries() != 1 || access(path.c_str(), F_OK) != 0) return 5;
+    // Another one, while the first is there.
+    out = std::make_unique<FileWriter<char>>(path, FileWriterOptions{.sync = true});
+    out->finish(0);
+    if (std::filesystem::file_size(path) != 0 || folder.entries() != 1) return 6;
+    unlink(path.c_str());
+    out = std::make_unique<FileWriter<char>>(path, FileWriterOptions{.replace = false});
+    std::ofstream(path) << "other";
+    if (error_of([&] { out->finish(0); }) != EEXIST) return 7;
+    out.reset();
+    return folder.entries() == 1 && std::filesystem::file_size(path) == 5 ? 0 : 9;
+  });
 }
 
 // Whatever finish() needs is there from the beginning: nothing is lost at the end for want of it.
@@ -328,58 +296,52 @@ TEST(PulledRug, WithoutDescriptorsAtTheEndTheFileGetsItsName) {
 
 // The other side of a pipe may take its time, also on kernels that cannot write without waiting.
 TEST(PulledRug, APipeOfAnOldKernel) {
-  EXPECT_EQ(in_child([] {
-              if (!refuse_call(SYS_pwritev2, EOPNOTSUPP)) return 77;
-              std::array<int, 2> ends{};
-              if (pipe(ends.data()) != 0) return 78;
-              std::thread reader([&] {
-                std::array<char, 4096> part;
-                for (std::uint64_t at = 0; ssize_t got = read(ends[0], part.data(), part.size());) {
-                  for (ssize_t i = 0; i < got; ++i, ++at) {
-                    if (part[static_cast<std::size_t>(i)] != static_cast<char>(at % 251)) _exit(3);
-                  }
-                }
-              });
-              {
-                FileWriter<char> out(ends[1], {.block_bytes = kBlock});
-                for (std::size_t i = 0; i < 20 * kBlock; ++i) {
-                  out.data()[i] = static_cast<char>(i % 251);
-                }
-                out.finish(20 * kBlock);
-              }
-              close(ends[1]);
-              reader.join();
-              // And need not come at all.
-              if (pipe(ends.data()) != 0 || write(ends[1], "x", 1) != 1) return 79;
-              FileWriter<char> unread(ends[1],
-                                      {.block_bytes = kBlock, .request_bytes = 32 * kBlock});
-              for (std::size_t i = 0; i < 34 * kBlock; ++i) unread.data()[i] = 'x';
-              // One page holds the byte from before, and the others get full.
-              const int full = fcntl(ends[1], F_GETPIPE_SZ) - 4096 + 1;
-              for (int held = 0; held < full; std::this_thread::yield()) {
-                if (ioctl(ends[0], FIONREAD, &held) != 0) return 80;
-              }
-              return 0;
-            }),
-            0);
+  test::expect_in_child([] {
+    if (!refuse_call(SYS_pwritev2, EOPNOTSUPP)) return 77;
+    std::array<int, 2> ends{};
+    if (pipe(ends.data()) != 0) return 78;
+    std::thread reader([&] {
+      std::array<char, 4096> part;
+      for (std::uint64_t at = 0; ssize_t got = read(ends[0], part.data(), part.size());) {
+        for (ssize_t i = 0; i < got; ++i, ++at) {
+          if (part[static_cast<std::size_t>(i)] != static_cast<char>(at % 251)) _exit(3);
+        }
+      }
+    });
+    {
+      FileWriter<char> out(ends[1], {.block_bytes = kBlock});
+      for (std::size_t i = 0; i < 20 * kBlock; ++i) {
+        out.data()[i] = static_cast<char>(i % 251);
+      }
+      out.finish(20 * kBlock);
+    }
+    close(ends[1]);
+    reader.join();
+    // And need not come at all.
+    if (pipe(ends.data()) != 0 || write(ends[1], "x", 1) != 1) return 79;
+    FileWriter<char> unread(ends[1], {.block_bytes = kBlock, .request_bytes = 32 * kBlock});
+    for (std::size_t i = 0; i < 34 * kBlock; ++i) unread.data()[i] = 'x';
+    // One page holds the byte from before, and the others get full.
+    const int full = fcntl(ends[1], F_GETPIPE_SZ) - 4096 + 1;
+    for (int held = 0; held < full; std::this_thread::yield()) {
+      if (ioctl(ends[0], FIONREAD, &held) != 0) return 80;
+    }
+    return 0;
+  });
 }
 
 // Room that cannot be reserved is no error; room that is refused is one.
 TEST(PulledRug, FileSystemsThatCannotReserveRoom) {
   const test::TemporaryFolder folder;
   for (const int error : {EOPNOTSUPP, EIO}) {
-    EXPECT_EQ(in_child([&] {
-                if (!refuse_call(SYS_fallocate, error)) return 77;
-                try {
-                  FileWriter<char> out(folder.file("file"),
-                                       {.block_bytes = kBlock, .expected_bytes = kBlock});
-                  out.finish(0);
-                  return error == EOPNOTSUPP ? 0 : 1;
-                } catch (const Error& thrown) {
-                  return error == EIO && thrown.code().value() == EIO ? 0 : 2;
-                }
-              }),
-              0);
+    test::expect_in_child([&] {
+      if (!refuse_call(SYS_fallocate, error)) return 77;
+      const int refusal = error_of([&] {
+        FileWriter<char>(folder.file("file"), {.block_bytes = kBlock, .expected_bytes = kBlock})
+            .finish(0);
+      });
+      return refusal == (error == EIO ? EIO : 0) ? 0 : 1;
+    });
   }
 }
 
@@ -435,11 +397,10 @@ TEST(PulledRug, ForkWithRequestsUnderWay) {
     auto out = std::make_unique<FileWriter<char>>(
         path, FileWriterOptions{.block_bytes = kBlock, .request_bytes = kBlock});
     for (std::size_t i = 0; i < kBlocks / 2 * kBlock; ++i) out->data()[i] = 'x';
-    EXPECT_EQ(in_child([&] {
-                out.reset();
-                return 0;
-              }),
-              0);
+    test::expect_in_child([&] {
+      out.reset();
+      return 0;
+    });
     for (std::size_t i = kBlocks / 2 * kBlock; i < kBlocks * kBlock; ++i) out->data()[i] = 'x';
     out->finish(kBlocks * kBlock);
   }
@@ -449,11 +410,10 @@ TEST(PulledRug, ForkWithRequestsUnderWay) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < in->size(); ++i) {
     if (i == kBlocks / 2 * kBlock) {
-      EXPECT_EQ(in_child([&] {
-                  in.reset();
-                  return 0;
-                }),
-                0);
+      test::expect_in_child([&] {
+        in.reset();
+        return 0;
+      });
     }
     count += in->data()[i] == 'x';
   }

@@ -76,43 +76,20 @@ BlockPool& small_pool() {
 // What the options are but for the number that is tried.
 template <typename Options>
 Options given() {
-  return {};
-}
-template <>
-AddressSpace given<AddressSpace>() {
-  return {.bytes = std::uint64_t{1} << 20};
-}
-template <>
-FileReaderOptions given<FileReaderOptions>() {
-  return {.block_bytes = kBlock};
-}
-template <>
-FileArrayOptions given<FileArrayOptions>() {
-  return {.block_bytes = kBlock};
-}
-template <>
-FileWriterOptions given<FileWriterOptions>() {
-  return {.block_bytes = kBlock};
-}
-template <>
-BlockPoolOptions given<BlockPoolOptions>() {
-  return {.pool_bytes = 8 * kBlock, .block_bytes = kBlock, .warming = Warming::kOnDemand};
-}
-template <>
-PipelineOptions given<PipelineOptions>() {
-  return {.block_bytes = kBlock};
-}
-template <>
-CommitStreamOptions given<CommitStreamOptions>() {
-  return {.block_bytes = kBlock};
-}
-template <>
-DiskSpeedOptions given<DiskSpeedOptions>() {
-  return {.bytes = std::uint64_t{1} << 20, .most_ns = 1'000'000, .request_bytes = 64 << 10};
-}
-template <>
-StripedFileOptions given<StripedFileOptions>() {
-  return {.unit_bytes = 4 * kBlock};
+  Options options;
+  if constexpr (requires { options.block_bytes; }) options.block_bytes = kBlock;
+  if constexpr (requires { options.unit_bytes; }) options.unit_bytes = 4 * kBlock;
+  if constexpr (std::is_same_v<Options, AddressSpace>) options.bytes = std::uint64_t{1} << 20;
+  if constexpr (std::is_same_v<Options, BlockPoolOptions>) {
+    options.pool_bytes = 8 * kBlock;
+    options.warming = Warming::kOnDemand;
+  }
+  if constexpr (std::is_same_v<Options, DiskSpeedOptions>) {
+    options.bytes = std::uint64_t{1} << 20;
+    options.most_ns = 1'000'000;
+    options.request_bytes = 64 << 10;
+  }
+  return options;
 }
 
 void read_all(const FileReaderOptions& options) {

@@ -9,7 +9,6 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +23,8 @@
 #include <vector>
 
 #include "tests/fault/engine_suite.h"
+#include "tests/support/child_process.h"
+#include "tests/support/error_of.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
@@ -43,6 +44,16 @@ namespace vortex::test { namespace {
 constexpr std::size_t kBlock = std::size_t{256} << 10;
 constexpr std::size_t kComeback = 11;
 constexpr std::size_t kBytes = 40 * kBlock + 123;
+
+// What the request that was prepared last comes to.
+int outcome_of(io_uring& ring) {
+  EXPECT_EQ(io_uring_submit(&ring), 1);
+  io_uring_cqe* done = nullptr;
+  EXPECT_EQ(io_uring_wait_cqe(&ring, &done), 0);
+  const int result = done->res;
+  io_uring_cqe_seen(&ring, done);
+  return result;
+}
 
 class SystemCalls : public EngineTest<UserfaultfdEngine> {
  protected:
@@ -72,6 +83,13 @@ class SystemCalls : public EngineTest<UserfaultfdEngine> {
     std::string bytes(static_cast<std::size_t>(lseek(file_, 0, SEEK_END)), '\0');
     EXPECT_EQ(pread(file_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
     return bytes;
+  }
+
+  // The file is the first `bytes` of the text.
+  void expect_text(const std::string& path, std::size_t bytes = kBytes) const {
+    const FileReader<char> back(path, {.block_bytes = kBlock});
+    ASSERT_EQ(back.size(), bytes);
+    EXPECT_EQ(std::memcmp(back.data(), text_.data(), bytes), 0);
   }
 
   const TemporaryFolder folder_;
@@ -109,8 +127,7 @@ TEST_F(SystemCalls, DirectWrite) {
   const std::size_t whole = kBytes / 4096 * 4096;
   ASSERT_EQ(write(direct, in.data(), whole), static_cast<ssize_t>(whole)) << std::strerror(errno);
   close(direct);
-  const FileReader<char> back(path, {.block_bytes = kBlock});
-  EXPECT_EQ(std::memcmp(back.data(), text_.data(), whole), 0);
+  expect_text(path, whole);
 }
 
 TEST_F(SystemCalls, ReadAndPreadIntoAWriter) {
@@ -123,8 +140,7 @@ TEST_F(SystemCalls, ReadAndPreadIntoAWriter) {
             static_cast<ssize_t>(kBytes - kHalf));
   close(source);
   out.finish(kBytes);
-  const FileReader<char> back(copy);
-  EXPECT_EQ(std::memcmp(back.data(), text_.data(), kBytes), 0);
+  expect_text(copy);
 }
 
 TEST_F(SystemCalls, Getrandom) {
@@ -181,8 +197,7 @@ TEST_F(SystemCalls, Stdio) {
   std::FILE* const out = std::fopen(path.c_str(), "w");
   EXPECT_EQ(std::fwrite(in.data(), 1, kBytes, out), kBytes);
   std::fclose(out);
-  const FileReader<char> back(path);
-  EXPECT_EQ(std::memcmp(back.data(), text_.data(), kBytes), 0);
+  expect_text(path);
 }
 
 // A pipe takes the pages' bytes; sendfile() moves them on.
@@ -205,11 +220,7 @@ TEST_F(SystemCalls, IoUringOfTheProgram) {
   for (std::size_t at = 0; at < kBytes;) {
     io_uring_sqe* const entry = io_uring_get_sqe(&ring);
     io_uring_prep_write(entry, file_, in.data() + at, static_cast<unsigned>(kBytes - at), at);
-    ASSERT_EQ(io_uring_submit(&ring), 1);
-    io_uring_cqe* done = nullptr;
-    ASSERT_EQ(io_uring_wait_cqe(&ring, &done), 0);
-    const int result = done->res;
-    io_uring_cqe_seen(&ring, done);
+    const int result = outcome_of(ring);
     ASSERT_GT(result, 0) << std::strerror(-result);
     at += static_cast<std::size_t>(result);
   }
@@ -274,17 +285,7 @@ class DirectReads : public SystemCalls {
   // Likewise, by a ring of the program's.
   ssize_t transfer(io_uring& ring, char* to, std::size_t bytes, std::size_t at) const {
     io_uring_prep_read(io_uring_get_sqe(&ring), direct_, to, static_cast<unsigned>(bytes), at);
-    EXPECT_EQ(io_uring_submit(&ring), 1);
-    io_uring_cqe* done = nullptr;
-    EXPECT_EQ(io_uring_wait_cqe(&ring, &done), 0);
-    const int result = done->res;
-    io_uring_cqe_seen(&ring, done);
-    return result;
-  }
-  void expect_whole(const std::string& path) const {
-    const FileReader<char> back(path);
-    ASSERT_EQ(back.size(), kWhole);
-    EXPECT_EQ(std::memcmp(back.data(), text_.data(), kWhole), 0);
+    return outcome_of(ring);
   }
 
   int direct_ = -1;
@@ -308,7 +309,7 @@ TEST_F(DirectReads, ThatFitInTheWindow) {
   }
   io_uring_queue_exit(&ring);
   out.finish(kWhole);
-  expect_whole(path);
+  expect_text(path, kWhole);
 }
 
 TEST_F(DirectReads, LongerThanTheWindowAreAnErrorThatNamesTheWayOut) {
@@ -327,7 +328,7 @@ TEST_F(DirectReads, OfTheWholeFileIntoAWindowAsLong) {
   FileWriter<char> out(path, {.block_bytes = kBlock, .comeback_blocks = kWhole / kBlock});
   ASSERT_EQ(transfer(out.data(), kWhole, 0), static_cast<ssize_t>(kWhole));
   out.finish(kWhole);
-  expect_whole(path);
+  expect_text(path, kWhole);
 }
 
 // ---- Pages that somebody has pinned for longer.
@@ -363,13 +364,8 @@ TEST_F(PinnedPages, StayWithThePinnerWhereTheyAreOnlyRead) {
   (void)*static_cast<const volatile char*>(in.data());
   pin(in.data(), kBlock);
   EXPECT_EQ(std::memcmp(in.data(), text_.data(), kBytes), 0);
-  io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
-  io_uring_prep_write_fixed(entry, file_, in.data(), kBlock, 0, 0);
-  ASSERT_EQ(io_uring_submit(&ring_), 1);
-  io_uring_cqe* done = nullptr;
-  ASSERT_EQ(io_uring_wait_cqe(&ring_, &done), 0);
-  ASSERT_EQ(done->res, static_cast<int>(kBlock)) << std::strerror(-done->res);
-  io_uring_cqe_seen(&ring_, done);
+  io_uring_prep_write_fixed(io_uring_get_sqe(&ring_), file_, in.data(), kBlock, 0, 0);
+  ASSERT_EQ(outcome_of(ring_), static_cast<int>(kBlock));
   EXPECT_TRUE(written() == text_.substr(0, kBlock));
 }
 
@@ -387,8 +383,7 @@ TEST_F(PinnedPages, AreWaitedForWhereTheyAreWritten) {
   for (std::size_t at = 0; at < kBytes; ++at) out.data()[at] = text_[at];
   releaser.join();
   out.finish(kBytes);
-  const FileReader<char> back(path);
-  EXPECT_EQ(std::memcmp(back.data(), text_.data(), kBytes), 0);
+  expect_text(path);
 }
 
 // And not for ever.
@@ -454,19 +449,15 @@ TEST_F(SystemCalls, TheGuardBehindTheReservation) {
 }
 
 TEST_F(SystemCalls, WhatCannotWorkIsRefused) {
-  const auto refusal = [](auto&& make) {
-    try {
-      make();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code().value(), ENOTSUP) << error.what();
-      return std::string(error.what());
-    }
-    return std::string("none");
-  };
-  EXPECT_NE(refusal([] {
-              BlockPool({.pool_bytes = kBlock, .block_bytes = kBlock, .kind = PoolKind::kAliases});
-            }).find("VORTEX_ENGINE=signal"),
-            std::string::npos);
+  std::string message;
+  EXPECT_EQ(
+      error_of(
+          [] {
+            BlockPool({.pool_bytes = kBlock, .block_bytes = kBlock, .kind = PoolKind::kAliases});
+          },
+          &message),
+      ENOTSUP);
+  EXPECT_NE(message.find("VORTEX_ENGINE=signal"), std::string::npos) << message;
 }
 
 // A stream that goes ends the calls that wait for its data.
@@ -545,16 +536,12 @@ TEST_F(SystemCalls, ForksAmongFaults) {
     });
   }
   for (int round = 0; round < 20; ++round) {
-    const pid_t child = fork();
-    if (child == 0) {
+    expect_in_child([&] {
       // The heap of a sanitizer may have been locked by another thread when the child was made.
-      if (round % 4 != 0 || kAddressSanitizer) _exit(0);
+      if (round % 4 != 0 || kAddressSanitizer) return 0;
       const FileReader<char> own = reader();
-      _exit(own.data()[kBytes - 1] == text_[kBytes - 1] ? 0 : 1);
-    }
-    int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+      return own.data()[kBytes - 1] == text_[kBytes - 1] ? 0 : 1;
+    });
   }
   stop = true;
   for (std::thread& reading : readers) reading.join();
@@ -603,14 +590,10 @@ TEST_F(SystemCalls, TheProgramsSegvHandlerIsNotCalled) {
 TEST_F(SystemCalls, AForkedChildMakesItsOwn) {
   const FileReader<char> in = reader();
   EXPECT_EQ(in.data()[0], text_[0]);
-  const pid_t child = fork();
-  if (child == 0) {
+  expect_in_child([&] {
     const FileReader<char> own = reader();
-    _exit(std::memcmp(own.data(), text_.data(), kBytes) == 0 ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    return std::memcmp(own.data(), text_.data(), kBytes) == 0 ? 0 : 1;
+  });
   EXPECT_EQ(std::memcmp(in.data(), text_.data(), kBlock), 0);
 }
 

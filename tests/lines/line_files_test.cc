@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "io/disk/open_disk.h"
+#include "vortex/disk.h"
 #include "lines/job/line_plan.h"
 #include "sort/runs/block_packer.h"
 #include "study/fault_plan.h"

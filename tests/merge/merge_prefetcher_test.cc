@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/disk/open_disk.h"
+#include "vortex/disk.h"
 #include "io/stream/file_sink.h"
 #include "sort/merge/order_of_need.h"
 #include "sort/merge/prefetch_kind.h"

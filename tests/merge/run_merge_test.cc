@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "io/disk/open_disk.h"
 #include "sort/record/format_order.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"

@@ -27,17 +27,21 @@ inline int in_child(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+// Likewise, of a body that returns 0 or tells where it went wrong.
+inline void expect_in_child(const std::function<int()>& body) { EXPECT_EQ(in_child(body), 0); }
+
 // Ends a child whose other threads may be gone or not, which a race detector would complain of.
 [[noreturn]] inline void end_process(int status) {
   syscall(SYS_exit_group, status);
   __builtin_unreachable();
 }
 
+// In every thread of the process.
 template <std::size_t kLength>
 bool filter_calls(std::array<sock_filter, kLength>& program) {
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 }
 
 // As containers do: the system call answers `error`, in this process from now on.
