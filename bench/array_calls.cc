@@ -14,7 +14,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "bench/support/key_distributions.h"
+#include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "bench/support/warm_array.h"
 #include "vortex/argsort.h"
@@ -71,10 +71,9 @@ void measure(benchmark::State& state, Arrays<K>& arrays, const std::function<voi
   const std::size_t all = arrays.keys.records().size();
   for ([[maybe_unused]] auto _ : state) {
     prepare();
-    const auto start = std::chrono::steady_clock::now();
-    for (std::size_t at = 0; at < all; at += arrays.count) call(at);
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    state.SetIterationTime(time.count());
+    state.SetIterationTime(bench::seconds_of([&] {
+      for (std::size_t at = 0; at < all; at += arrays.count) call(at);
+    }));
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(all));
 }

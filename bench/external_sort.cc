@@ -61,7 +61,7 @@
 
 namespace vortex { namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+using bench::kMiB;
 
 constexpr const char* kTwoCopies = "u64/two_copies";
 
@@ -325,14 +325,8 @@ std::string row_name(const char* record, const char* sorter) {
   return std::string(record) + "/" + sorter;
 }
 
-void add_row(const std::string& name, void (*function)(benchmark::State&)) {
-  benchmark::RegisterBenchmark(name.c_str(), function)
-      ->Iterations(1)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
-}
-
-std::string shown(const std::string& row) { return row + "/iterations:1/manual_time"; }
+using bench::add_row;
+using bench::shown;
 
 template <typename Record>
 void add_rows(std::vector<bench::Ratio>& ratios) {

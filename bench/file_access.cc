@@ -35,16 +35,17 @@
 #include <vector>
 
 #include "bench/support/memory_group.h"
+#include "bench/support/number_file.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "vortex/file_reader.h"
-#include "vortex/file_writer.h"
-#include "vortex/thread/activity.h"
 
 namespace vortex { namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+using bench::fail;
+using bench::kMiB;
+
 constexpr std::uint64_t kStep = std::uint64_t{64} << 10;
 constexpr std::size_t kWalks = 16;
 // For the process itself, its rings and page tables.
@@ -59,18 +60,6 @@ struct Settings {
   std::size_t read_ahead = 0;
 };
 Settings settings;
-
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
-void make_file() {
-  if (access(settings.path.c_str(), F_OK) == 0) return;
-  const std::uint64_t count = settings.bytes / sizeof(std::uint64_t);
-  FileWriter<std::uint64_t> out(settings.path, {.sync = true, .expected_bytes = settings.bytes});
-  for (std::uint64_t i = 0; i < count; ++i) out.data()[i] = i;
-  out.finish(count);
-}
 
 // ---- Orders.
 
@@ -152,10 +141,8 @@ std::uint64_t with_vortex_as_file_io(Order order, const std::vector<Touch>& touc
 class Mapped {
  public:
   explicit Mapped(int advice) {
-    const int file = open(settings.path.c_str(), O_RDONLY);
-    if (file < 0) fail("open");
+    const bench::Descriptor file(settings.path, O_RDONLY);
     void* const at = mmap(nullptr, settings.bytes, PROT_READ, MAP_SHARED, file, 0);
-    close(file);
     if (at == MAP_FAILED) fail("mmap");
     data_ = static_cast<std::byte*>(at);
     madvise(data_, settings.bytes, advice);
@@ -200,8 +187,7 @@ std::uint64_t with_windows(Order order, const std::vector<Touch>& touches) {
 }
 
 std::uint64_t with_pread(Order order, const std::vector<Touch>& touches) {
-  const int file = open(settings.path.c_str(), O_RDONLY);
-  if (file < 0) fail("open");
+  const bench::Descriptor file(settings.path, O_RDONLY);
   const bool forward = order == Order::kForward || order == Order::kTwoPasses;
   std::vector<std::byte> buffer(forward ? kMiB : touches.front().bytes);
   std::uint64_t sum = 0;
@@ -212,7 +198,6 @@ std::uint64_t with_pread(Order order, const std::vector<Touch>& touches) {
     }
     sum += sum_of(buffer.data(), buffer.size());
   }
-  close(file);
   return sum;
 }
 
@@ -224,13 +209,6 @@ constexpr std::array kPeers = {
     NamedPeer{"vortex", with_vortex},          NamedPeer{"vortex_64k", with_vortex_64k},
     NamedPeer{"mmap", with_mmap<MADV_NORMAL>}, NamedPeer{"mmap_random", with_mmap<MADV_RANDOM>},
     NamedPeer{"mmap_windows", with_windows},   NamedPeer{"pread", with_pread}};
-
-void drop_from_cache() {
-  const int file = open(settings.path.c_str(), O_RDONLY);
-  if (file < 0) fail("open");
-  posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-  close(file);
-}
 
 // The numbers of the file follow each other.
 std::uint64_t expected_sum(const std::vector<Touch>& touches) {
@@ -245,46 +223,35 @@ std::uint64_t expected_sum(const std::vector<Touch>& touches) {
 
 void add_row(Order order, const NamedPeer& peer) {
   const std::string name = std::string(kOrders[static_cast<std::size_t>(order)]) + "/" + peer.name;
-  benchmark::RegisterBenchmark(
-      name.c_str(),
-      [order, peer](benchmark::State& run) {
-        try {
-          make_file();
-          const std::vector<Touch> touches = touches_in(order);
-          std::uint64_t bytes = 0;
-          for (const Touch& touch : touches) bytes += touch.bytes;
-          for (auto _ : run) {
-            drop_from_cache();
-            const bench::MemoryGroup group(settings.memory + kBeside);
-            const double cpu = bench::cpu_seconds();
-            const std::uint64_t begin = steady_now_ns();
-            const std::uint64_t sum = peer.run(order, touches);
-            run.SetIterationTime(static_cast<double>(steady_now_ns() - begin) * 1e-9);
-            run.counters["cpu_s"] = bench::cpu_seconds() - cpu;
-            run.counters["limited"] = group.refusal.empty() ? 1 : 0;
-            if (group.refusal.empty()) {
-              run.counters["peak_mib"] =
-                  static_cast<double>(group.peak_bytes()) / static_cast<double>(kMiB);
-            } else {
-              run.SetLabel(group.refusal);
-            }
-            if (sum != expected_sum(touches)) throw std::runtime_error("a wrong sum");
-          }
-          run.SetBytesProcessed(static_cast<std::int64_t>(bytes));
-        } catch (const std::exception& error) {
-          run.SkipWithError(error.what());
-        }
-      })
-      ->Iterations(1)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
+  bench::add_row(name, [order, peer](benchmark::State& run) {
+    bench::make_number_file(settings.path, settings.bytes);
+    const std::vector<Touch> touches = touches_in(order);
+    std::uint64_t bytes = 0;
+    for (const Touch& touch : touches) bytes += touch.bytes;
+    for (auto _ : run) {
+      bench::drop_from_cache(settings.path);
+      const bench::MemoryGroup group(settings.memory + kBeside);
+      const double cpu = bench::cpu_seconds();
+      std::uint64_t sum = 0;
+      run.SetIterationTime(bench::seconds_of([&] { sum = peer.run(order, touches); }));
+      run.counters["cpu_s"] = bench::cpu_seconds() - cpu;
+      run.counters["limited"] = group.refusal.empty() ? 1 : 0;
+      if (group.refusal.empty()) {
+        run.counters["peak_mib"] = static_cast<double>(group.peak_bytes()) / kMiB;
+      } else {
+        run.SetLabel(group.refusal);
+      }
+      if (sum != expected_sum(touches)) throw std::runtime_error("a wrong sum");
+    }
+    run.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+  });
 }
 
 std::vector<bench::Ratio> ratios() {
   std::vector<bench::Ratio> result;
   for (const char* const order : kOrders) {
     const auto row = [order](const char* peer) {
-      return std::string(order) + "/" + peer + "/iterations:1/manual_time";
+      return bench::shown(std::string(order) + "/" + peer);
     };
     for (const char* const peer : {"mmap", "mmap_random", "mmap_windows", "pread"}) {
       for (const char* const ours : {"vortex", "vortex_64k"}) {
@@ -293,26 +260,23 @@ std::vector<bench::Ratio> ratios() {
       }
     }
   }
-  result.push_back({"vortex: forward over file_io", "forward/vortex/iterations:1/manual_time",
-                    "forward/vortex_file_io/iterations:1/manual_time"});
-  result.push_back({"vortex: cursors over forward", "cursors/vortex/iterations:1/manual_time",
-                    "forward/vortex/iterations:1/manual_time"});
+  result.push_back({"vortex: forward over file_io", bench::shown("forward/vortex"),
+                    bench::shown("forward/vortex_file_io")});
+  result.push_back({"vortex: cursors over forward", bench::shown("cursors/vortex"),
+                    bench::shown("forward/vortex")});
   return result;
 }
 
 int main_of(int argc, char** argv) {
-  const std::vector<std::string> arguments = bench::benchmark_arguments(
-      argc, argv,
-      {{"--file=", [](const std::string& value) { settings.path = value; }},
-       {"--mib=", [](const std::string& value) { settings.bytes = std::stoull(value) * kMiB; }},
-       {"--memory-mib=",
-        [](const std::string& value) { settings.memory = std::stoull(value) * kMiB; }},
-       {"--block-kib=",
-        [](const std::string& value) { settings.block = std::stoull(value) << 10; }},
-       {"--read-ahead=",
-        [](const std::string& value) { settings.read_ahead = std::stoull(value); }},
-       {"--touches=", [](const std::string& value) { settings.touches = std::stoull(value); }}},
-      "3");
+  const std::vector<std::string> arguments =
+      bench::benchmark_arguments(argc, argv,
+                                 {{"--file=", bench::text(settings.path)},
+                                  {"--mib=", bench::number(settings.bytes, kMiB)},
+                                  {"--memory-mib=", bench::number(settings.memory, kMiB)},
+                                  {"--block-kib=", bench::number(settings.block, 1024)},
+                                  {"--read-ahead=", bench::number(settings.read_ahead)},
+                                  {"--touches=", bench::number(settings.touches)}},
+                                 "3");
   for (std::size_t order = 0; order < kOrders.size(); ++order) {
     for (const NamedPeer& peer : kPeers) add_row(static_cast<Order>(order), peer);
   }

@@ -19,17 +19,17 @@
 #include <utility>
 #include <vector>
 
+#include "bench/support/number_file.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "io/file/page_cache.h"
 #include "vortex/file_reader.h"
-#include "vortex/file_writer.h"
-#include "vortex/thread/activity.h"
 
 namespace vortex { namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+using bench::kMiB;
+
 constexpr std::uint64_t kPart = 8 * kMiB;
 
 struct Settings {
@@ -51,36 +51,24 @@ struct TestFile {
 TestFile small_file() { return {settings.path + ".small", kMiB, 200}; }
 TestFile large_file() { return {settings.path, settings.bytes, 1}; }
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
-void make(const TestFile& file) {
-  if (access(file.path.c_str(), F_OK) == 0) return;
-  const std::uint64_t count = file.bytes / sizeof(std::uint64_t);
-  FileWriter<std::uint64_t> out(file.path, {.sync = true, .expected_bytes = file.bytes});
-  for (std::uint64_t i = 0; i < count; ++i) out.data()[i] = i;
-  out.finish(count);
-}
-
 // Leaves so much of the file in the page cache.
 void bring_to(State state, const TestFile& file) {
-  const int descriptor = open(file.path.c_str(), O_RDONLY);
-  if (descriptor < 0) fail("open");
+  const bench::Descriptor descriptor(file.path, O_RDONLY);
   if (state != State::kWarm) posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
   if (state != State::kCold) {
     // No reading ahead of what is asked for.
     posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM);
     std::vector<char> part(kPart);
     for (std::uint64_t at = 0; at < file.bytes; at += state == State::kHalf ? 2 * kPart : kPart) {
-      if (pread(descriptor, part.data(), part.size(), static_cast<off_t>(at)) < 0) fail("pread");
+      if (pread(descriptor, part.data(), part.size(), static_cast<off_t>(at)) < 0) {
+        bench::fail("pread");
+      }
     }
   }
-  close(descriptor);
 }
 
 struct Totals {
-  std::uint64_t ns = 0;
+  double seconds = 0;
   double cpu_s = 0;
   std::uint64_t requests = 0;
   std::uint64_t through_cache = 0;
@@ -88,9 +76,8 @@ struct Totals {
 
 void read_once(const TestFile& file, Caching caching, Totals& totals) {
   const double cpu = bench::cpu_seconds();
-  const std::uint64_t begin = steady_now_ns();
   std::uint64_t sum = 0;
-  {
+  totals.seconds += bench::seconds_of([&] {
     const FileReader<std::uint64_t> in(file.path, {.comeback_blocks = 0, .caching = caching});
     const std::uint64_t* const data = in.data();
     const std::uint64_t size = in.size();
@@ -98,71 +85,55 @@ void read_once(const TestFile& file, Caching caching, Totals& totals) {
     const FileSourceStatistics statistics = in.statistics().source;
     totals.requests += statistics.requests;
     totals.through_cache += statistics.cached_requests;
-  }
-  totals.ns += steady_now_ns() - begin;
+  });
   totals.cpu_s += bench::cpu_seconds() - cpu;
-  const std::uint64_t count = file.bytes / sizeof(std::uint64_t);
-  if (sum != count / 2 * (count - 1)) throw std::runtime_error("a wrong sum");
+  if (sum != bench::sum_of_first(file.bytes / sizeof(std::uint64_t))) {
+    throw std::runtime_error("a wrong sum");
+  }
 }
 
 void add_row(const char* name, TestFile (*which)(), State state, Caching caching) {
   const std::string row = std::string(name) + "/" + kStateNames[static_cast<int>(state)] + "/" +
                           kCachingNames[static_cast<int>(caching)];
-  benchmark::RegisterBenchmark(
-      row.c_str(),
-      [which, state, caching](benchmark::State& run) {
-        const TestFile file = which();
-        Totals totals;
-        try {
-          for (auto _ : run) {
-            make(file);
-            const std::uint64_t before = totals.ns;
-            for (int i = 0; i < file.opened; ++i) {
-              bring_to(state, file);
-              read_once(file, caching, totals);
-            }
-            run.SetIterationTime(static_cast<double>(totals.ns - before) * 1e-9);
-          }
-        } catch (const std::exception& error) {
-          run.SkipWithError(error.what());
-          return;
-        }
-        run.SetBytesProcessed(static_cast<std::int64_t>(file.bytes) * file.opened);
-        run.counters["cpu_s"] = totals.cpu_s;
-        run.counters["through_cache"] =
-            static_cast<double>(totals.through_cache) / static_cast<double>(totals.requests);
-      })
-      ->Iterations(1)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
+  bench::add_row(row, [which, state, caching](benchmark::State& run) {
+    const TestFile file = which();
+    Totals totals;
+    bench::make_number_file(file.path, file.bytes);
+    for (auto _ : run) {
+      const double before = totals.seconds;
+      for (int i = 0; i < file.opened; ++i) {
+        bring_to(state, file);
+        read_once(file, caching, totals);
+      }
+      run.SetIterationTime(totals.seconds - before);
+    }
+    run.SetBytesProcessed(static_cast<std::int64_t>(file.bytes) * file.opened);
+    run.counters["cpu_s"] = totals.cpu_s;
+    run.counters["through_cache"] =
+        static_cast<double>(totals.through_cache) / static_cast<double>(totals.requests);
+  });
 }
 
 void add_probe(const char* name, State state, PageCacheProbe::Method method) {
-  benchmark::RegisterBenchmark(
-      (std::string("probe/") + kStateNames[static_cast<int>(state)] + "/" + name).c_str(),
-      [state, method](benchmark::State& run) {
-        const TestFile file = large_file();
-        make(file);
-        bring_to(state, file);
-        const int descriptor = open(file.path.c_str(), O_RDONLY);
-        PageCacheProbe probe(method);
-        const std::uint64_t questions = file.bytes / (2 * kMiB);
-        for (auto _ : run) {
-          const std::uint64_t begin = steady_now_ns();
-          for (std::uint64_t i = 0; i < questions; ++i) {
-            benchmark::DoNotOptimize(
-                probe.worth_reading_through(descriptor, i * 2 * kMiB, 2 * kMiB));
-          }
-          const auto ns = static_cast<double>(steady_now_ns() - begin);
-          run.SetIterationTime(ns * 1e-9);
-          run.counters["ns"] = ns / static_cast<double>(questions);
+  const std::string row = std::string("probe/") + kStateNames[static_cast<int>(state)] + "/" + name;
+  bench::add_row(row, [state, method](benchmark::State& run) {
+    const TestFile file = large_file();
+    bench::make_number_file(file.path, file.bytes);
+    bring_to(state, file);
+    const bench::Descriptor descriptor(file.path, O_RDONLY);
+    PageCacheProbe probe(method);
+    const std::uint64_t questions = file.bytes / (2 * kMiB);
+    for (auto _ : run) {
+      const double seconds = bench::seconds_of([&] {
+        for (std::uint64_t i = 0; i < questions; ++i) {
+          benchmark::DoNotOptimize(probe.worth_reading_through(descriptor, i * 2 * kMiB, 2 * kMiB));
         }
-        close(descriptor);
-        if (probe.method() != method) run.SkipWithError("not on this system");
-      })
-      ->Iterations(1)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
+      });
+      run.SetIterationTime(seconds);
+      run.counters["ns"] = 1e9 * seconds / static_cast<double>(questions);
+    }
+    if (probe.method() != method) run.SkipWithError("not on this system");
+  });
 }
 
 void add_rows() {
@@ -180,7 +151,7 @@ void add_rows() {
 }
 
 const bench::OwnOptions kOptions = {
-    {"--file=", [](const std::string& value) { settings.path = value; }},
+    {"--file=", bench::text(settings.path)},
     {"--mib=",
      [](const std::string& value) { settings.bytes = std::stoull(value) / 16 * 16 * kMiB; }},
 };
@@ -195,11 +166,11 @@ int main(int argc, char** argv) {
       vortex::bench::benchmark_arguments(argc, argv, vortex::kOptions, "5");
   vortex::add_rows();
   std::vector<vortex::bench::Ratio> ratios;
-  const std::string suffix = "/iterations:1/manual_time";
+  using vortex::bench::shown;
   for (const std::string row :
        {"large/cold/", "large/half/", "large/warm/", "small/cold/", "small/warm/"}) {
     for (const std::string peer : {"direct", "buffered"}) {
-      ratios.push_back({row + "auto against " + peer, row + "auto" + suffix, row + peer + suffix});
+      ratios.push_back({row + "auto against " + peer, shown(row + "auto"), shown(row + peer)});
     }
   }
   const int result = vortex::bench::run_with_ratios(std::move(arguments), ratios);

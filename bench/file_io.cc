@@ -39,11 +39,11 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "bench/support/number_file.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
@@ -56,7 +56,9 @@
 
 namespace vortex { namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
+using bench::Descriptor;
+using bench::fail;
+using bench::kMiB;
 
 struct Settings {
   std::string path = "file_io.data";
@@ -67,25 +69,7 @@ struct Settings {
 };
 Settings settings;
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
 std::uint64_t values() { return settings.bytes / sizeof(std::uint64_t); }
-
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : descriptor_(open(path.c_str(), flags, 0666)) {
-    if (descriptor_ < 0) fail(path.c_str());
-  }
-  ~Descriptor() { close(descriptor_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  operator int() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 std::uint64_t sum(const std::uint64_t* data, std::size_t count) {
   std::uint64_t total = 0;
@@ -120,24 +104,12 @@ void make_file() {
   if (!there) write_1m();
 }
 
-// Memory on huge pages for rows that would use them.
-struct HugeMemory {
-  explicit HugeMemory(std::size_t size) : bytes(size) {
-    begin = static_cast<std::byte*>(std::aligned_alloc(2 * kMiB, size));
-    if (begin == nullptr) fail("memory");
-    madvise(begin, size, MADV_HUGEPAGE);
-  }
-  ~HugeMemory() { std::free(begin); }
-  HugeMemory(const HugeMemory&) = delete;
-  HugeMemory& operator=(const HugeMemory&) = delete;
-  std::byte* begin = nullptr;
-  std::size_t bytes;
-};
-
+// Memory for direct transfers, on huge pages for rows that would use them.
 struct AlignedMemory {
-  explicit AlignedMemory(std::size_t size)
-      : begin(static_cast<std::byte*>(std::aligned_alloc(4096, size))) {
+  explicit AlignedMemory(std::size_t size, bool huge = false)
+      : begin(static_cast<std::byte*>(std::aligned_alloc(huge ? 2 * kMiB : 4096, size))) {
     if (begin == nullptr) fail("memory");
+    if (huge) madvise(begin, size, MADV_HUGEPAGE);
   }
   ~AlignedMemory() { std::free(begin); }
   AlignedMemory(const AlignedMemory&) = delete;
@@ -197,19 +169,13 @@ class HandWritten {
         block_(block),
         depth_(depth),
         fixed_(slots == Slots::kRegisteredHugePages),
-        ended_(depth, 0) {
+        ended_(depth, 0),
+        memory_(block * depth, slots != Slots::kPages) {
     if (const int error = io_uring_queue_init(depth, &ring_, 0)) {
       throw std::system_error(-error, std::generic_category(), "io_uring");
     }
-    if (slots == Slots::kPages) {
-      plain_ = std::make_unique<AlignedMemory>(block * depth);
-      memory_ = plain_->begin;
-      return;
-    }
-    huge_ = std::make_unique<HugeMemory>(block * depth);
-    memory_ = huge_->begin;
     if (!fixed_) return;
-    const iovec all{memory_, block * depth};
+    const iovec all{memory_.begin, block * depth};
     if (io_uring_register_buffers(&ring_, &all, 1) != 0) throw std::runtime_error("register");
   }
   ~HandWritten() { io_uring_queue_exit(&ring_); }
@@ -218,7 +184,7 @@ class HandWritten {
 
   // The slot of block `number`.
   std::uint64_t* slot(std::uint64_t number) const {
-    return reinterpret_cast<std::uint64_t*>(memory_ + number % depth_ * block_);
+    return reinterpret_cast<std::uint64_t*>(memory_.begin + number % depth_ * block_);
   }
 
   void read(std::uint64_t number) {
@@ -243,15 +209,12 @@ class HandWritten {
   template <typename Prepare, typename PrepareFixed>
   void transfer(std::uint64_t number, Prepare prepare, PrepareFixed prepare_fixed) {
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
+    const auto bytes = static_cast<unsigned>(block_);
     if (fixed_) {
-      prepare_fixed(entry, file_, slot(number), bytes(), number * block_, 0);
+      prepare_fixed(entry, file_, slot(number), bytes, number * block_, 0);
     } else {
-      prepare(entry, file_, slot(number), bytes(), number * block_);
+      prepare(entry, file_, slot(number), bytes, number * block_);
     }
-    submit(entry, number);
-  }
-  unsigned bytes() const { return static_cast<unsigned>(block_); }
-  void submit(io_uring_sqe* entry, std::uint64_t number) {
     ended_[number % depth_] = 0;
     io_uring_sqe_set_data64(entry, number);
     if (io_uring_submit(&ring_) < 0) fail("io_uring_submit");
@@ -262,9 +225,7 @@ class HandWritten {
   unsigned depth_;
   bool fixed_;
   std::vector<char> ended_;
-  std::unique_ptr<HugeMemory> huge_;
-  std::unique_ptr<AlignedMemory> plain_;
-  std::byte* memory_ = nullptr;
+  AlignedMemory memory_;
   io_uring ring_;
 };
 
@@ -509,8 +470,7 @@ void add_reader(const std::string& name, const std::function<std::uint64_t()>& r
     make_file();
     const Row row(state);
     state.ResumeTiming();
-    const std::uint64_t n = values();
-    if (read() != n / 2 * (n - 1)) state.SkipWithError("a wrong sum");
+    if (read() != bench::sum_of_first(values())) state.SkipWithError("a wrong sum");
     state.PauseTiming();
   });
 }
@@ -534,23 +494,16 @@ void add_writer(const std::string& name, const std::function<void()>& write) {
 }
 
 void add_fio(const char* direction) {
-  benchmark::RegisterBenchmark(
-      (std::string(direction) + "/fio").c_str(),
-      [direction](benchmark::State& state) {
-        for (auto _ : state) {
-          drop_caches();
-          const double rate = fio_bytes_per_s(direction);
-          if (rate == 0) {
-            state.SkipWithError("no fio on this machine");
-            break;
-          }
-          state.SetIterationTime(static_cast<double>(settings.bytes) / rate);
-        }
-        state.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes));
-      })
-      ->Iterations(1)
-      ->UseManualTime()
-      ->Unit(benchmark::kSecond);
+  const auto run = [direction](benchmark::State& state) {
+    for (auto _ : state) {
+      drop_caches();
+      const double rate = fio_bytes_per_s(direction);
+      if (rate == 0) throw std::runtime_error("no fio on this machine");
+      state.SetIterationTime(static_cast<double>(settings.bytes) / rate);
+    }
+    state.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes));
+  };
+  bench::add_row(std::string(direction) + "/fio", run, benchmark::kSecond);
 }
 
 void add_rows() {
@@ -592,15 +545,14 @@ void add_rows() {
 }
 
 const bench::OwnOptions kOptions = {
-    {"--file=", [](const std::string& value) { settings.path = value; }},
+    {"--file=", bench::text(settings.path)},
     // Whole requests of all rows.
     {"--gib=",
      [](const std::string& value) {
        settings.bytes = static_cast<std::uint64_t>(std::stod(value) * 64) << 24;
      }},
-    {"--block-kib=",
-     [](const std::string& value) { settings.best_block = std::stoull(value) << 10; }},
-    {"--requests=", [](const std::string& value) { settings.best_requests = std::stoull(value); }},
+    {"--block-kib=", bench::number(settings.best_block, 1024)},
+    {"--requests=", bench::number(settings.best_requests)},
     {"--warm", [](const std::string&) { settings.leave_cache = true; }},
 };
 

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "bench/support/merge_workloads.h"
+#include "bench/support/own_options.h"
 #include "bench/support/ratios.h"
 #include "io/sequence/block_allocation.h"
 #include "sort/merge/in_order_prefetch.h"
@@ -56,25 +57,17 @@ struct Outcome {
 };
 
 void add_row(const std::string& name, std::function<Outcome()> simulate) {
-  benchmark::RegisterBenchmark(name.c_str(),
-                               [simulate = std::move(simulate)](benchmark::State& state) {
-                                 Outcome outcome;
-                                 for (auto _ : state) {
-                                   outcome = simulate();
-                                   state.SetIterationTime(outcome.seconds);
-                                 }
-                                 if (!outcome.error.empty()) {
-                                   state.SkipWithError(outcome.error.c_str());
-                                   return;
-                                 }
-                                 state.SetBytesProcessed(static_cast<std::int64_t>(outcome.bytes));
-                                 for (const auto& [counter, value] : outcome.counters) {
-                                   state.counters[counter] = value;
-                                 }
-                               })
-      ->UseManualTime()
-      ->Iterations(1)
-      ->Unit(benchmark::kSecond);
+  const auto run = [simulate = std::move(simulate)](benchmark::State& state) {
+    Outcome outcome;
+    for (auto _ : state) {
+      outcome = simulate();
+      state.SetIterationTime(outcome.seconds);
+    }
+    if (!outcome.error.empty()) return state.SkipWithError(outcome.error.c_str());
+    state.SetBytesProcessed(static_cast<std::int64_t>(outcome.bytes));
+    for (const auto& [counter, value] : outcome.counters) state.counters[counter] = value;
+  };
+  bench::add_row(name, run, benchmark::kSecond);
 }
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
@@ -549,8 +542,7 @@ void add_policies() {
 
 std::vector<bench::Ratio> ratios() {
   std::vector<bench::Ratio> list;
-  const std::string suffix = "/iterations:1/manual_time";
-  const auto row = [&](const std::string& name) { return name + suffix; };
+  const auto row = [](const std::string& name) { return bench::shown(name); };
   for (const SrmTable& table : kSrmTables) {
     for (const SrmColumn& column : table.columns) {
       const std::string argument = "/millions:" + std::to_string(column.millions);
@@ -586,11 +578,6 @@ int main(int argc, char** argv) {
   vortex::add_irregular();
   vortex::add_theorem_4();
   vortex::add_policies();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  vortex::bench::RatioReporter reporter;
-  benchmark::RunSpecifiedBenchmarks(&reporter);
-  reporter.print(vortex::ratios());
-  benchmark::Shutdown();
-  return 0;
+  return vortex::bench::run_with_ratios(vortex::bench::benchmark_arguments(argc, argv, {}, "1"),
+                                        vortex::ratios());
 }

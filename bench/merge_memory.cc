@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -87,10 +86,7 @@ void measure(benchmark::State& state, std::size_t runs, const Merge& merge) {
   Data<R> data(runs);
   for (auto _ : state) {
     const double processors = bench::cpu_seconds();
-    const auto begin = std::chrono::steady_clock::now();
-    merge(data);
-    state.SetIterationTime(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    state.SetIterationTime(bench::seconds_of([&] { merge(data); }));
     state.counters["cpu_ns"] =
         1e9 * (bench::cpu_seconds() - processors) / static_cast<double>(data.merged.size());
   }
@@ -135,15 +131,11 @@ template <typename R>
 void add(const std::string& records, std::size_t runs, std::vector<bench::Ratio>& ratios) {
   const std::string name = records + "/runs:" + std::to_string(runs) + "/";
   const auto row = [&](const char* who, const auto& merge) {
-    benchmark::RegisterBenchmark(
-        (name + who).c_str(),
-        [runs, merge](benchmark::State& state) { measure<R>(state, runs, merge); })
-        ->UseManualTime()
-        ->Iterations(1)
-        ->Unit(benchmark::kMillisecond);
+    bench::add_row(name + who,
+                   [runs, merge](benchmark::State& state) { measure<R>(state, runs, merge); });
   };
   const unsigned cores = usable_cores();
-  const auto shown = [&](const char* who) { return name + who + "/iterations:1/manual_time"; };
+  const auto shown = [&](const char* who) { return bench::shown(name + who); };
   row("vortex_1", [](Data<R>& data) { merge_by_vortex(data, 1); });
   row("vortex", [cores](Data<R>& data) { merge_by_vortex(data, cores); });
   ratios.push_back({name + ": all cores against one thread", shown("vortex"), shown("vortex_1")});
@@ -159,17 +151,9 @@ void add(const std::string& records, std::size_t runs, std::vector<bench::Ratio>
 
 int main(int argc, char** argv) {
   using namespace vortex;
-  const bench::OwnOptions own = {
-      {"--mib=", [](const std::string& value) { mib = std::stoul(value); }},
-      {"--block-kib=", [](const std::string& value) { block_bytes = std::stoul(value) << 10; }}};
+  const bench::OwnOptions own = {{"--mib=", bench::number(mib)},
+                                 {"--block-kib=", bench::number(block_bytes, 1024)}};
   std::vector<std::string> arguments = bench::benchmark_arguments(argc, argv, own, "3");
-  arguments.insert(arguments.begin() + 1, "--benchmark_enable_random_interleaving=true");
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  int count = static_cast<int>(pointers.size());
-  benchmark::Initialize(&count, pointers.data());
-  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 1;
-
   std::vector<bench::Ratio> ratios;
   for (const std::size_t runs : {10U, 128U}) {
     add<Record<8, 8>>("u64", runs, ratios);
@@ -179,7 +163,5 @@ int main(int argc, char** argv) {
     add<Record<100, 100>>("strings_100", runs, ratios);
     add<Record<1000, 8>>("records_1000", runs, ratios);
   }
-  bench::RatioReporter reporter;
-  benchmark::RunSpecifiedBenchmarks(&reporter);
-  reporter.print(ratios);
+  return bench::run_with_ratios(std::move(arguments), ratios);
 }

@@ -11,7 +11,6 @@
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "vortex/detail/array/bucket_writer.h"
 #include "vortex/partition.h"
@@ -185,14 +185,13 @@ void vortex_s(benchmark::State& state, bool combine) {
     fill(input.data(), count);
     input.resize(count);
     if (!combine) input.seal();
-    const auto start = std::chrono::steady_clock::now();
-    if (combine) {
-      partition(input, buckets, digit);
-    } else {
-      scatter_plain(input.data(), count, to.data(), digit);
-    }
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    state.SetIterationTime(time.count());
+    state.SetIterationTime(bench::seconds_of([&] {
+      if (combine) {
+        partition(input, buckets, digit);
+      } else {
+        scatter_plain(input.data(), count, to.data(), digit);
+      }
+    }));
     input.clear();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));

@@ -25,7 +25,6 @@
 #include <algorithm>
 #include <atomic>
 #include <boost/lockfree/spsc_queue.hpp>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -38,6 +37,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/support/number_file.h"
+#include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "vortex/block_pool.h"
 #include "vortex/pipeline.h"
@@ -61,12 +62,6 @@ struct Counter {
 };
 
 std::uint64_t total(Item sum) { return sum[0] + sum[1]; }
-
-// Sum of 0 ... 2 * items - 1.
-std::uint64_t expected_total(std::size_t items) {
-  const std::uint64_t words = 2 * static_cast<std::uint64_t>(items);
-  return words % 2 == 0 ? words / 2 * (words - 1) : (words - 1) / 2 * words;
-}
 
 __attribute__((noinline)) void write_items(Item* out, std::size_t count, Counter& counter) {
   Counter local = counter;
@@ -436,15 +431,14 @@ void transport(benchmark::State& state) {
       });
       threads.emplace_back([&] {
         wait_for_start();
-        wrong += each->consume(items) != expected_total(items);
+        wrong += each->consume(items) != bench::sum_of_first(2 * items);
       });
     }
-    const auto start = std::chrono::steady_clock::now();
-    started.store(true, std::memory_order_release);
-    for (std::thread& thread : threads) thread.join();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    state.SetIterationTime(bench::seconds_of([&] {
+      started.store(true, std::memory_order_release);
+      for (std::thread& thread : threads) thread.join();
+    }));
     if (wrong != 0) state.SkipWithError("the sum is wrong");
-    state.SetIterationTime(elapsed.count());
     const std::size_t peak = process_memory().peak_resident_bytes;
     peak_bytes = std::max(peak_bytes, peak - std::min(peak, resident_before));
   }
@@ -460,31 +454,46 @@ void copy(benchmark::State& state) {
   write_items(from.block(0), bytes / sizeof(Item), counter);
   const std::size_t rounds = std::max<std::size_t>(1, 512 * kMiB / bytes);
   for (auto _ : state) {
-    const auto start = std::chrono::steady_clock::now();
-    for (std::size_t i = 0; i < rounds; ++i) {
-      std::memcpy(to.block(0), from.block(0), bytes);
-      benchmark::ClobberMemory();
-    }
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    state.SetIterationTime(elapsed.count());
+    state.SetIterationTime(bench::seconds_of([&] {
+      for (std::size_t i = 0; i < rounds; ++i) {
+        std::memcpy(to.block(0), from.block(0), bytes);
+        benchmark::ClobberMemory();
+      }
+    }));
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(rounds * bytes));
 }
 
 const auto kCores = static_cast<std::int64_t>(std::max(1u, std::thread::hardware_concurrency()));
 
-void one_each(benchmark::internal::Benchmark* row, const std::vector<std::size_t>& block_bytes,
-              const std::vector<std::int64_t>& depths) {
-  row->ArgNames({"block", "blocks", "streams"})->UseManualTime()->Iterations(1);
+using Sizes = std::vector<std::size_t>;
+const Sizes kAllSizes = {16 * kKiB,  32 * kKiB, 64 * kKiB, 128 * kKiB, 256 * kKiB,
+                         512 * kKiB, kMiB,      2 * kMiB,  4 * kMiB,   8 * kMiB};
+const Sizes kPeerSizes = {64 * kKiB, 256 * kKiB, kMiB, 2 * kMiB, 4 * kMiB};
+
+// Rows of one stream for each size and number of blocks, and one of a stream a core, with blocks of
+// the size where the transport is at its best; 0: none.
+template <typename T>
+benchmark::internal::Benchmark* add_transport(const char* name, const Sizes& block_bytes,
+                                              const std::vector<std::int64_t>& depths,
+                                              std::size_t best_bytes) {
+  benchmark::internal::Benchmark* const row = benchmark::RegisterBenchmark(name, transport<T>)
+                                                  ->ArgNames({"block", "blocks", "streams"})
+                                                  ->UseManualTime()
+                                                  ->Iterations(1);
   for (const std::size_t bytes : block_bytes) {
     for (const std::int64_t depth : depths) row->Args({static_cast<std::int64_t>(bytes), depth, 1});
   }
+  if (best_bytes != 0) row->Args({static_cast<std::int64_t>(best_bytes), depths.back(), kCores});
+  return row;
 }
 
-// 4 and 8 MiB of memory in blocks of different sizes. A fault that places a run of k ready blocks
-// in one move costs what it costs to place a block k times as large, so the rows of larger blocks
-// bound what runs can gain.
-void equal_memory(benchmark::internal::Benchmark* row) {
+// Also 4 and 8 MiB of memory in blocks of different sizes. A fault that places a run of k ready
+// blocks in one move costs what it costs to place a block k times as large, so the rows of larger
+// blocks bound what runs can gain.
+template <typename T>
+void add_vortex_c(const char* name) {
+  auto* const row = add_transport<T>(name, kAllSizes, {3, 4}, 2 * kMiB);
   for (const std::size_t memory : {4 * kMiB, 8 * kMiB}) {
     for (const std::size_t bytes : {128 * kKiB, 256 * kKiB, 512 * kKiB, kMiB, 2 * kMiB}) {
       const auto blocks = static_cast<std::int64_t>(memory / bytes);
@@ -493,70 +502,21 @@ void equal_memory(benchmark::internal::Benchmark* row) {
   }
 }
 
-// And one stream a core, where the row is at its best.
-void also_all_cores(benchmark::internal::Benchmark* row, std::size_t block_bytes,
-                    std::int64_t depth) {
-  row->Args({static_cast<std::int64_t>(block_bytes), depth, kCores});
+void add_rows() {
+  add_transport<CacheToCache>("cache_to_cache", {256 * kKiB, 2 * kMiB}, {4}, 0);
+  add_transport<IteratorQueue<Refill::kInline>>("iterator_queue", kPeerSizes, {2, 4}, 2 * kMiB);
+  add_transport<IteratorQueue<Refill::kOutOfLine>>("tuned_iterator", kPeerSizes, {2, 4}, 2 * kMiB);
+  add_transport<SpscQueue>("spsc_queue", kPeerSizes, {4}, 2 * kMiB);
+  add_transport<UnixPipe>("pipe", {64 * kKiB, kMiB}, {2}, 64 * kKiB);
+  add_transport<VortexB>("vortex_b", {64 * kKiB, 256 * kKiB, kMiB, 2 * kMiB}, {4}, kMiB);
+  add_vortex_c<VortexC<PoolKind::kAliases>>("vortex_c");
+  add_vortex_c<VortexC<PoolKind::kAliases, Handover::kAtHome, 0>>("vortex_c_exact");
+  add_vortex_c<VortexC<PoolKind::kMoves>>("vortex_c_moves");
+  add_vortex_c<VortexC<PoolKind::kMoves, Handover::kInPlace>>("vortex_c_in_place");
 }
-
-const std::vector<std::size_t> kAllSizes = {16 * kKiB,  32 * kKiB,  64 * kKiB, 128 * kKiB,
-                                            256 * kKiB, 512 * kKiB, kMiB,      2 * kMiB,
-                                            4 * kMiB,   8 * kMiB};
-const std::vector<std::size_t> kPeerSizes = {64 * kKiB, 256 * kKiB, kMiB, 2 * kMiB, 4 * kMiB};
 
 BENCHMARK(copy)->Name("memory_copy")->Arg(256 * kMiB)->UseManualTime()->Iterations(1);
 BENCHMARK(copy)->Name("cached_copy")->Arg(2 * kMiB)->UseManualTime()->Iterations(1);
-BENCHMARK_TEMPLATE(transport, CacheToCache)
-    ->Name("cache_to_cache")
-    ->Apply([](benchmark::internal::Benchmark* row) {
-      one_each(row, {256 * kKiB, 2 * kMiB}, {4});
-    });
-BENCHMARK_TEMPLATE(transport, IteratorQueue<Refill::kInline>)
-    ->Name("iterator_queue")
-    ->Apply([](benchmark::internal::Benchmark* row) {
-      one_each(row, kPeerSizes, {2, 4});
-      also_all_cores(row, 2 * kMiB, 4);
-    });
-BENCHMARK_TEMPLATE(transport, IteratorQueue<Refill::kOutOfLine>)
-    ->Name("tuned_iterator")
-    ->Apply([](benchmark::internal::Benchmark* row) {
-      one_each(row, kPeerSizes, {2, 4});
-      also_all_cores(row, 2 * kMiB, 4);
-    });
-BENCHMARK_TEMPLATE(transport, SpscQueue)
-    ->Name("spsc_queue")
-    ->Apply([](benchmark::internal::Benchmark* row) {
-      one_each(row, kPeerSizes, {4});
-      also_all_cores(row, 2 * kMiB, 4);
-    });
-BENCHMARK_TEMPLATE(transport, UnixPipe)
-    ->Name("pipe")
-    ->Apply([](benchmark::internal::Benchmark* row) {
-      one_each(row, {64 * kKiB, kMiB}, {2});
-      also_all_cores(row, 64 * kKiB, 2);
-    });
-BENCHMARK_TEMPLATE(transport, VortexB)
-    ->Name("vortex_b")
-    ->Apply([](benchmark::internal::Benchmark* row) {
-      one_each(row, {64 * kKiB, 256 * kKiB, kMiB, 2 * kMiB}, {4});
-      also_all_cores(row, kMiB, 4);
-    });
-void vortex_c_rows(benchmark::internal::Benchmark* row) {
-  one_each(row, kAllSizes, {3, 4});
-  equal_memory(row);
-  also_all_cores(row, 2 * kMiB, 4);
-}
-
-BENCHMARK_TEMPLATE(transport, VortexC<PoolKind::kAliases>)->Name("vortex_c")->Apply(vortex_c_rows);
-BENCHMARK_TEMPLATE(transport, VortexC<PoolKind::kAliases, Handover::kAtHome, 0>)
-    ->Name("vortex_c_exact")
-    ->Apply(vortex_c_rows);
-BENCHMARK_TEMPLATE(transport, VortexC<PoolKind::kMoves>)
-    ->Name("vortex_c_moves")
-    ->Apply(vortex_c_rows);
-BENCHMARK_TEMPLATE(transport, VortexC<PoolKind::kMoves, Handover::kInPlace>)
-    ->Name("vortex_c_in_place")
-    ->Apply(vortex_c_rows);
 
 std::string row_name(const char* family, std::size_t block_bytes, std::int64_t blocks,
                      std::int64_t streams) {
@@ -599,5 +559,6 @@ std::vector<bench::Ratio> ratios() {
 }  // namespace vortex
 
 int main(int argc, char** argv) {
+  vortex::add_rows();
   return vortex::bench::run_with_ratios(argc, argv, vortex::ratios());
 }

@@ -43,7 +43,6 @@
 #include "sort/runs/run_writer.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
-#include "vortex/thread/activity.h"
 
 namespace vortex { namespace {
 
@@ -135,20 +134,20 @@ class Row {
 
   // Seconds.
   double merge(bool to_disk) {
-    const std::uint64_t begin = steady_now_ns();
-    if (to_disk) {
-      RunWriter writer(order_, store_, write_behind_, bytes());
-      merge_to(writer);
-      const Run merged = writer.finish();
-      if (merged.bytes != bytes()) throw Error(EILSEQ, "the merge lost records");
-    } else {
-      OrderedOutput out;
-      merge_to(out);
-      if (!out.ordered() || out.records() * kRecordBytes != bytes()) {
-        throw Error(EILSEQ, "the merge is out of order");
+    return bench::seconds_of([&] {
+      if (to_disk) {
+        RunWriter writer(order_, store_, write_behind_, bytes());
+        merge_to(writer);
+        const Run merged = writer.finish();
+        if (merged.bytes != bytes()) throw Error(EILSEQ, "the merge lost records");
+      } else {
+        OrderedOutput out;
+        merge_to(out);
+        if (!out.ordered() || out.records() * kRecordBytes != bytes()) {
+          throw Error(EILSEQ, "the merge is out of order");
+        }
       }
-    }
-    return static_cast<double>(steady_now_ns() - begin) * 1e-9;
+    });
   }
 
   double bound(bool to_disk) const {
@@ -201,22 +200,18 @@ class Row {
 
 void run(benchmark::State& state, bool to_disk, PrefetchKind kind, Keys keys,
          const bench::DiskSpeeds& speeds) {
-  try {
-    for (auto _ : state) {
-      Row row(kind, keys, speeds);
-      const double cpu = bench::cpu_seconds();
-      const double seconds = row.merge(to_disk);
-      state.SetIterationTime(seconds);
-      state.counters["cpu_s"] = bench::cpu_seconds() - cpu;
-      state.counters["share"] = row.bound(to_disk) / seconds;
-      state.counters["buffers"] = static_cast<double>(row.buffers());
-      state.counters["drops"] = static_cast<double>(row.statistics().policy.drops);
-      state.counters["late"] = static_cast<double>(row.late_requests());
-    }
-    state.SetBytesProcessed(static_cast<std::int64_t>(Row::bytes()));
-  } catch (const Error& error) {
-    state.SkipWithError(error.what());
+  for (auto _ : state) {
+    Row row(kind, keys, speeds);
+    const double cpu = bench::cpu_seconds();
+    const double seconds = row.merge(to_disk);
+    state.SetIterationTime(seconds);
+    state.counters["cpu_s"] = bench::cpu_seconds() - cpu;
+    state.counters["share"] = row.bound(to_disk) / seconds;
+    state.counters["buffers"] = static_cast<double>(row.buffers());
+    state.counters["drops"] = static_cast<double>(row.statistics().policy.drops);
+    state.counters["late"] = static_cast<double>(row.late_requests());
   }
+  state.SetBytesProcessed(static_cast<std::int64_t>(Row::bytes()));
 }
 
 void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
@@ -226,11 +221,9 @@ void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
         const std::string name = std::string(to_disk ? "merge/" : "read/") + disks + "/" +
                                  (keys == Keys::kUniform ? "uniform/" : "identical/") +
                                  std::string(prefetch_kind_name(kind));
-        benchmark::RegisterBenchmark(
-            name.c_str(), [=](benchmark::State& state) { run(state, to_disk, kind, keys, speeds); })
-            ->Iterations(1)
-            ->UseManualTime()
-            ->Unit(benchmark::kSecond);
+        bench::add_row(
+            name, [=](benchmark::State& state) { run(state, to_disk, kind, keys, speeds); },
+            benchmark::kSecond);
       }
     }
   }
@@ -244,10 +237,7 @@ int main(int argc, char** argv) {
   using vortex::settings;
   vortex::bench::OwnOptions options = {
       {"--full-duplex", [](const std::string&) { settings.full_duplex = true; }},
-      {"--runs=",
-       [](const std::string& value) {
-         settings.runs = static_cast<std::uint32_t>(std::stoul(value));
-       }},
+      {"--runs=", vortex::bench::number(settings.runs)},
   };
   return settings.disks.run(argc, argv, settings.bytes, std::move(options), &vortex::add_rows);
 }

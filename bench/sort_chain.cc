@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -26,8 +25,9 @@
 #include <vector>
 
 #include "bench/support/disk_speed.h"
-#include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
+#include "bench/support/ratios.h"
+#include "bench/support/sort_settings.h"
 #include "io/sequence/seeded_random.h"
 #include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
@@ -37,12 +37,7 @@
 
 namespace vortex { namespace {
 
-struct Settings {
-  std::string folder = ".";
-  std::uint64_t bytes = std::uint64_t{1} << 30;
-  std::uint64_t memory_bytes = std::uint64_t{128} << 20;
-};
-Settings settings;
+bench::SortSettings settings;
 
 std::string file(const std::string& name) { return settings.folder + "/sort_chain." + name; }
 
@@ -78,7 +73,7 @@ struct Pairs {
 
 template <typename Kind>
 std::uint64_t records() {
-  return settings.bytes / sizeof(typename Kind::Record);
+  return settings.input_bytes / sizeof(typename Kind::Record);
 }
 
 SortResources resources_under(const std::shared_ptr<MemoryBudget>& budget) {
@@ -147,15 +142,12 @@ void run(benchmark::State& state, void (*sort)()) {
     bench::drop_page_cache();
     const double cpu = bench::cpu_seconds();
     const std::uint64_t moved = bytes_moved();
-    const auto begin = std::chrono::steady_clock::now();
-    sort();
-    state.SetIterationTime(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    state.SetIterationTime(bench::seconds_of(sort));
     state.counters["cpu_s"] = bench::cpu_seconds() - cpu;
     state.counters["moved_N"] =
-        static_cast<double>(bytes_moved() - moved) / static_cast<double>(settings.bytes);
+        static_cast<double>(bytes_moved() - moved) / static_cast<double>(settings.input_bytes);
   }
-  state.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes));
+  state.SetBytesProcessed(static_cast<std::int64_t>(settings.input_bytes));
   if (!is_sorted<Kind>()) state.SkipWithError("the output is not sorted");
   for (const char* const name : {"in", "sorted", "out"}) unlink(file(name).c_str());
 }
@@ -163,11 +155,9 @@ void run(benchmark::State& state, void (*sort)()) {
 template <typename Kind>
 void add_rows() {
   const auto add = [](const std::string& who, void (*sort)()) {
-    benchmark::RegisterBenchmark((std::string(Kind::kName) + "/" + who).c_str(),
-                                 [sort](benchmark::State& state) { run<Kind>(state, sort); })
-        ->Iterations(1)
-        ->UseManualTime()
-        ->Unit(benchmark::kSecond);
+    bench::add_row(
+        std::string(Kind::kName) + "/" + who,
+        [sort](benchmark::State& state) { run<Kind>(state, sort); }, benchmark::kSecond);
   };
   add("through_a_file", &through_a_file<Kind>);
   add("chained", &chained<Kind>);
@@ -178,20 +168,13 @@ void add_rows() {
 }  // namespace vortex
 
 int main(int argc, char** argv) {
-  using vortex::settings;
-  vortex::bench::OwnOptions options = {
-      {"--folder=", [](const std::string& value) { settings.folder = value; }},
-      {"--mib=", [](const std::string& value) { settings.bytes = std::stoull(value) << 20; }},
-      {"--memory-mib=",
-       [](const std::string& value) { settings.memory_bytes = std::stoull(value) << 20; }}};
-  std::vector<std::string> arguments =
-      vortex::bench::benchmark_arguments(argc, argv, std::move(options), "3");
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  int count = static_cast<int>(pointers.size());
-  vortex::add_rows<vortex::Integers>();
-  vortex::add_rows<vortex::Pairs>();
-  benchmark::Initialize(&count, pointers.data());
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  using namespace vortex;
+  add_rows<Integers>();
+  add_rows<Pairs>();
+  return bench::run_with_ratios(
+      bench::benchmark_arguments(argc, argv, settings.options(), "3"),
+      {{"u64: chained against through a file", bench::shown("u64/chained"),
+        bench::shown("u64/through_a_file")},
+       {"pairs: chained against through a file", bench::shown("pairs/chained"),
+        bench::shown("pairs/through_a_file")}});
 }

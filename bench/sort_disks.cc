@@ -36,8 +36,8 @@
 #include "bench/support/known_disks.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
-#include "io/disk/open_disk.h"
 #include "io/sequence/seeded_random.h"
+#include "vortex/disk.h"
 #include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
@@ -169,11 +169,8 @@ void run(benchmark::State& state, const bench::DiskSpeeds& speeds) {
 template <typename Record>
 void add_row(const std::string& disks, const bench::DiskSpeeds& speeds) {
   const std::string name = std::string(Record::kName) + "/" + disks;
-  benchmark::RegisterBenchmark(name.c_str(),
-                               [=](benchmark::State& state) { run<Record>(state, speeds); })
-      ->Iterations(1)
-      ->UseManualTime()
-      ->Unit(benchmark::kSecond);
+  bench::add_row(
+      name, [=](benchmark::State& state) { run<Record>(state, speeds); }, benchmark::kSecond);
 }
 
 void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
@@ -188,10 +185,9 @@ void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
 int main(int argc, char** argv) {
   using vortex::settings;
   vortex::bench::OwnOptions options = {
-      {"--files=", [](const std::string& value) { settings.files = value; }},
+      {"--files=", vortex::bench::text(settings.files)},
       {"--request-cost=",
        [](const std::string& value) { settings.request_cost_bytes = std::stoull(value); }},
-      {"--memory-mib=",
-       [](const std::string& value) { settings.memory_bytes = std::stoull(value) << 20; }}};
+      {"--memory-mib=", vortex::bench::number(settings.memory_bytes, vortex::bench::kMiB)}};
   return settings.disks.run(argc, argv, settings.bytes, std::move(options), &vortex::add_rows);
 }

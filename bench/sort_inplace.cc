@@ -23,7 +23,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/sort/spreadsort/spreadsort.hpp>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +38,7 @@
 #endif
 
 #include "bench/support/key_distributions.h"
+#include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "bench/support/warm_array.h"
 #include "vortex/process_memory.h"
@@ -132,10 +132,7 @@ void measure(benchmark::State& state, Keys keys, std::span<Record> arrays, std::
     }
     const bool told = reset_peak_resident();
     const std::size_t before = process_memory().resident_bytes;
-    const auto start = std::chrono::steady_clock::now();
-    sort();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    state.SetIterationTime(time.count());
+    state.SetIterationTime(bench::seconds_of(sort));
     if (told) {
       const double bytes = static_cast<double>(count * sizeof(Record));
       memory = 1 + static_cast<double>(process_memory().peak_resident_bytes - before) / bytes;

@@ -30,11 +30,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,6 +42,7 @@
 #include "bench/support/disk_speed.h"
 #include "bench/support/made_lines.h"
 #include "bench/support/own_options.h"
+#include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "bench/support/sort_settings.h"
 #include "bench/support/sort_sizes.h"
@@ -55,7 +54,7 @@
 
 namespace vortex { namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+using bench::kMiB;
 
 bench::SortSettings settings;
 std::string locale = "en_US.UTF-8";
@@ -130,12 +129,6 @@ void make_input(const Case& one) {
   }
 }
 
-double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 void sort_with_vortex(benchmark::State& state, const Case& one) {
   const std::unique_ptr<LineOrder> order = order_of(state, one);
   if (order == nullptr) return;
@@ -151,7 +144,7 @@ void sort_with_vortex(benchmark::State& state, const Case& one) {
     const bench::DiskAround disk(settings.folder);
     bench::drop_page_cache();
     LineSortReport report;
-    const double seconds = seconds_of([&] { report = sort_lines(options); });
+    const double seconds = bench::seconds_of([&] { report = sort_lines(options); });
     state.SetIterationTime(seconds);
     const double least = disk.seconds(
         {report.input_bytes, report.runs == 0 ? 0 : report.run_bytes, report.output_bytes});
@@ -214,7 +207,7 @@ void sort_with(const std::string& program, benchmark::State& state, const Case& 
   Ended ended = Ended::kFailed;
   for (auto _ : state) {
     bench::drop_page_cache();
-    state.SetIterationTime(seconds_of([&] { ended = run_peer(program, one, output); }));
+    state.SetIterationTime(bench::seconds_of([&] { ended = run_peer(program, one, output); }));
   }
   if (ended == Ended::kFailed) {
     state.SkipWithError((program + " failed").c_str());
@@ -231,18 +224,14 @@ void sort_with_peer(benchmark::State& state, const Case& one) { sort_with(peer, 
 
 void add_rows(const Case& one, std::vector<bench::Ratio>& ratios) {
   const auto add = [&](const char* sorter, auto* function) {
-    benchmark::RegisterBenchmark(
-        (std::string(one.name) + "/" + sorter).c_str(),
-        [function, &one](benchmark::State& state) { function(state, one); })
-        ->Iterations(1)
-        ->UseManualTime()
-        ->Unit(benchmark::kMillisecond);
+    bench::add_row(std::string(one.name) + "/" + sorter,
+                   [function, &one](benchmark::State& state) { function(state, one); });
   };
   add("vortex", sort_with_vortex);
   add("gnu_sort", sort_with_gnu);
   if (!peer.empty()) add("peer", sort_with_peer);
   const auto shown = [&](const char* sorter) {
-    return std::string(one.name) + "/" + sorter + "/iterations:1/manual_time";
+    return bench::shown(std::string(one.name) + "/" + sorter);
   };
   ratios.push_back(
       {std::string(one.name) + ": vortex against GNU sort", shown("vortex"), shown("gnu_sort")});
@@ -264,9 +253,9 @@ void remove_files() {
 int main(int argc, char** argv) {
   using namespace vortex;
   bench::OwnOptions own = settings.options();
-  own["--locale="] = [](const std::string& value) { locale = value; };
-  own["--peer="] = [](const std::string& value) { peer = value; };
-  own["--give-up="] = [](const std::string& value) { give_up = value; };
+  own["--locale="] = bench::text(locale);
+  own["--peer="] = bench::text(peer);
+  own["--give-up="] = bench::text(give_up);
   const std::vector<std::string> arguments = bench::benchmark_arguments(argc, argv, own, "3");
   std::vector<bench::Ratio> ratios;
   const std::string ours = bench::built_program("vortex-sort");

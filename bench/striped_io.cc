@@ -22,13 +22,12 @@
 #include <vector>
 
 #include "bench/support/known_disks.h"
+#include "bench/support/number_file.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
-#include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/striped_file.h"
-#include "vortex/thread/activity.h"
 
 namespace vortex { namespace {
 
@@ -99,43 +98,35 @@ std::uint64_t read_file(StripedFile& file, std::size_t ahead) {
 
 void run(benchmark::State& state, bool writing, AllocationStrategy strategy,
          const std::vector<double>& read_mbps, const std::vector<double>& write_mbps) {
-  try {
-    const std::vector<double>& mbps = writing ? write_mbps : read_mbps;
-    Disks disks(read_mbps, write_mbps);
-    StripedFileOptions options;
-    options.strategy = strategy;
-    options.weights = mbps;
-    options.seed = 1;
-    options.unit_bytes = kUnitBytes;
-    if (settings.disks.simulated()) options.caching = Caching::kBuffered;
-    double cpu = 0;
-    double seconds = 0;
-    for (auto _ : state) {
-      state.PauseTiming();
-      StripedFile file(disks.parts(), options);
-      if (!writing) write_file(file, requests(mbps));
-      cpu -= bench::cpu_seconds();
-      const std::uint64_t begin = steady_now_ns();
-      state.ResumeTiming();
+  const std::vector<double>& mbps = writing ? write_mbps : read_mbps;
+  Disks disks(read_mbps, write_mbps);
+  StripedFileOptions options;
+  options.strategy = strategy;
+  options.weights = mbps;
+  options.seed = 1;
+  options.unit_bytes = kUnitBytes;
+  if (settings.disks.simulated()) options.caching = Caching::kBuffered;
+  for (auto _ : state) {
+    StripedFile file(disks.parts(), options);
+    if (!writing) write_file(file, requests(mbps));
+    const double cpu = bench::cpu_seconds();
+    std::uint64_t sum = bench::sum_of_first(settings.bytes / 8);
+    const double seconds = bench::seconds_of([&] {
       if (writing) {
         write_file(file, requests(mbps));
       } else {
-        const std::uint64_t n = settings.bytes / 8;
-        if (read_file(file, requests(mbps)) != n / 2 * (n - 1)) state.SkipWithError("a wrong sum");
+        sum = read_file(file, requests(mbps));
       }
-      seconds += static_cast<double>(steady_now_ns() - begin) * 1e-9;
-      cpu += bench::cpu_seconds();
-    }
-    state.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes * state.iterations()));
-    state.counters["share"] = static_cast<double>(settings.bytes) *
-                              static_cast<double>(state.iterations()) / seconds /
-                              (bench::sum(mbps) * bench::kMegabyte);
-    state.counters["late"] = static_cast<double>(disks.late());
-    state.counters["cpu_s"] = cpu;
-    state.counters["pool_MiB"] = static_cast<double>((requests(mbps) + 1) * kUnitBytes) / (1 << 20);
-  } catch (const Error& error) {
-    state.SkipWithError(error.what());
+    });
+    if (sum != bench::sum_of_first(settings.bytes / 8)) state.SkipWithError("a wrong sum");
+    state.SetIterationTime(seconds);
+    state.counters["cpu_s"] = bench::cpu_seconds() - cpu;
+    state.counters["share"] =
+        static_cast<double>(settings.bytes) / seconds / (bench::sum(mbps) * bench::kMegabyte);
   }
+  state.SetBytesProcessed(static_cast<std::int64_t>(settings.bytes));
+  state.counters["late"] = static_cast<double>(disks.late());
+  state.counters["pool_MiB"] = static_cast<double>((requests(mbps) + 1) * kUnitBytes) / bench::kMiB;
 }
 
 void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
@@ -145,14 +136,12 @@ void add_rows(const std::string& disks, const bench::DiskSpeeds& speeds) {
           AllocationStrategy::kRandomCyclic, AllocationStrategy::kFullyRandom}) {
       const std::string name = std::string(writing ? "write/" : "read/") + disks + "/" +
                                std::string(allocation_strategy_name(strategy));
-      benchmark::RegisterBenchmark(name.c_str(),
-                                   [=](benchmark::State& state) {
-                                     run(state, writing, strategy, speeds.read_mbps,
-                                         speeds.write_mbps);
-                                   })
-          ->Iterations(1)
-          ->UseRealTime()
-          ->Unit(benchmark::kSecond);
+      bench::add_row(
+          name,
+          [=](benchmark::State& state) {
+            run(state, writing, strategy, speeds.read_mbps, speeds.write_mbps);
+          },
+          benchmark::kSecond);
     }
   }
 }

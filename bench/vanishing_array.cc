@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -25,6 +24,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "vortex/block_pool.h"
 #include "vortex/vanishing_array.h"
@@ -66,11 +66,8 @@ void count_bytes(benchmark::State& state) {
                           static_cast<std::int64_t>(items(state) * sizeof(Item)));
 }
 template <typename Body>
-void timed(benchmark::State& state, Body body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  state.SetIterationTime(time.count());
+void timed(benchmark::State& state, const Body& body) {
+  state.SetIterationTime(bench::seconds_of(body));
 }
 
 void std_vector(benchmark::State& state) {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "bench/scaling/cell.h"
-#include "bench/scaling/huge_array.h"
+#include "bench/support/warm_array.h"
 
 namespace vortex::bench {
 
@@ -12,7 +12,7 @@ bool measure_bandwidth(const Cell& cell, Result& result) {
   const bool copies = cell.kind == "copy";
   if (!copies && cell.kind != "read") return false;
   const HugeArray<std::uint64_t> array(cell.bytes / sizeof(std::uint64_t));
-  const std::span<std::uint64_t> words = array.items();
+  const std::span<std::uint64_t> words = array.records();
   detail::ThreadTeam all(0);
   in_parts(all, words.size(), 256, [&](std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t i = begin; i < end; ++i) words[i] = i;

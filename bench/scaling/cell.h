@@ -1,7 +1,6 @@
 // One cell of a table of scaling: a kind of work, done by a number of threads.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -34,10 +33,7 @@ struct Result {
   template <typename Work>
   void time(Work work) {
     const double cpu = cpu_seconds();
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-    seconds.push_back(time.count());
+    seconds.push_back(seconds_of(work));
     counters["cpu_s"] = cpu_seconds() - cpu;
   }
 };

@@ -12,11 +12,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 
 #include "bench/scaling/cell.h"
 #include "bench/support/disk_speed.h"
 #include "bench/support/made_lines.h"
+#include "bench/support/number_file.h"
+#include "bench/support/own_options.h"
 #include "io/sequence/seeded_random.h"
 #include "vortex/external_sort.h"
 #include "vortex/line_key.h"
@@ -27,47 +28,33 @@ namespace vortex::bench {
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-
-class OpenFile {
+class OpenFile : public Descriptor {
  public:
-  OpenFile(const std::string& path, int flags)
-      : file_(open(path.c_str(), flags | O_CLOEXEC, 0600)) {
-    if (file_ < 0) throw std::system_error(errno, std::generic_category(), path);
-  }
-  ~OpenFile() { close(file_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-
-  int descriptor() const noexcept { return file_; }
+  using Descriptor::Descriptor;
 
   std::uint64_t bytes() const {
     struct stat status {};
-    if (fstat(file_, &status) != 0)
-      throw std::system_error(errno, std::generic_category(), "fstat");
+    if (fstat(*this, &status) != 0) fail("fstat");
     return static_cast<std::uint64_t>(status.st_size);
   }
   std::string piece(std::uint64_t offset, std::uint64_t bytes) const {
     std::string text(bytes, '\0');
     for (std::size_t at = 0; at < text.size();) {
       const ssize_t got =
-          pread(file_, text.data() + at, text.size() - at, static_cast<off_t>(offset + at));
-      if (got <= 0) throw std::system_error(errno, std::generic_category(), "pread");
+          pread(*this, text.data() + at, text.size() - at, static_cast<off_t>(offset + at));
+      if (got <= 0) fail("pread");
       at += static_cast<std::size_t>(got);
     }
     return text;
   }
   void write_at(std::uint64_t offset, std::string_view text) const {
     while (!text.empty()) {
-      const ssize_t put = pwrite(file_, text.data(), text.size(), static_cast<off_t>(offset));
-      if (put <= 0) throw std::system_error(errno, std::generic_category(), "pwrite");
+      const ssize_t put = pwrite(*this, text.data(), text.size(), static_cast<off_t>(offset));
+      if (put <= 0) fail("pwrite");
       offset += static_cast<std::uint64_t>(put);
       text.remove_prefix(static_cast<std::size_t>(put));
     }
   }
-
- private:
-  int file_;
 };
 
 // What is sorted: fixed records, or lines where record_bytes is 0.
@@ -146,9 +133,7 @@ void make_input(const Cell& cell, const FileKind& kind) {
       }
     }
   }
-  if (rename(unfinished.c_str(), path.c_str()) != 0) {
-    throw std::system_error(errno, std::generic_category(), path);
-  }
+  if (rename(unfinished.c_str(), path.c_str()) != 0) fail(path);
 }
 
 // The first and the last whole record or line of a piece of a sorted file; nothing where the piece

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "bench/scaling/cell.h"
-#include "bench/scaling/huge_array.h"
 #include "bench/support/made_lines.h"
+#include "bench/support/warm_array.h"
 #include "io/sequence/seeded_random.h"
 #include "vortex/process_memory.h"
 #include "vortex/sort.h"
@@ -124,7 +124,7 @@ class Sorting {
   explicit Sorting(std::uint64_t count) : array_(count), text_(count * Kind::kTextBytes) {}
 
   void measure(const Cell& cell, Result& result) {
-    const std::span<Record> records = array_.items();
+    const std::span<Record> records = array_.records();
     result.items = records.size();
     result.bytes = records.size_bytes();
     in_rounds(cell, result, [&] {
@@ -145,8 +145,8 @@ class Sorting {
 
   // Returns the sum of words.
   std::uint64_t fill() {
-    const std::span<Record> records = array_.items();
-    char* const text = text_.items().data();
+    const std::span<Record> records = array_.records();
+    char* const text = text_.records().data();
     std::atomic<std::uint64_t> sum{0};
     in_parts(all_, records.size(), kParts, [&](std::uint64_t begin, std::uint64_t end) {
       for (std::uint64_t i = begin; i < end; ++i) {
@@ -158,7 +158,7 @@ class Sorting {
   }
 
   void expect_sorted(std::uint64_t sum_before) {
-    const std::span<const Record> records = array_.items();
+    const std::span<const Record> records = array_.records();
     const auto in_order = [](const Record& a, const Record& b) {
       return Kind::key(a) < Kind::key(b);
     };

@@ -128,19 +128,17 @@ int draw_chart(const std::string& path) {
 }
 
 OwnOptions options_of(Cell& cell) {
-  return {{"--threads=",
-           [&](const std::string& value) {
-             cell.threads = static_cast<unsigned>(std::max(1UL, std::stoul(value)));
-           }},
-          {"--mib=", [&](const std::string& value) { cell.bytes = std::stoull(value) << 20; }},
-          {"--memory-mib=",
-           [&](const std::string& value) { cell.memory_bytes = std::stoull(value) << 20; }},
-          {"--folder=", [&](const std::string& value) { cell.folder = value; }},
-          {"--place=", [&](const std::string& value) { cell.place = value; }},
-          {"--rounds=",
-           [&](const std::string& value) {
-             cell.rounds = static_cast<unsigned>(std::max(1UL, std::stoul(value)));
-           }},
+  const auto at_least_one = [](unsigned& to) {
+    return [&to](const std::string& value) {
+      to = static_cast<unsigned>(std::max(1UL, std::stoul(value)));
+    };
+  };
+  return {{"--threads=", at_least_one(cell.threads)},
+          {"--mib=", number(cell.bytes, kMiB)},
+          {"--memory-mib=", number(cell.memory_bytes, kMiB)},
+          {"--folder=", text(cell.folder)},
+          {"--place=", text(cell.place)},
+          {"--rounds=", at_least_one(cell.rounds)},
           {"--cheap=", [&](const std::string& value) { cell.cheap_seconds = std::stod(value); }}};
 }
 

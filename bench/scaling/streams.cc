@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bench/scaling/cell.h"
+#include "bench/support/number_file.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/pipeline.h"
@@ -17,11 +18,6 @@ namespace vortex::bench {
 namespace {
 
 using Word = std::uint64_t;
-
-// Sum of 0 ... words - 1.
-Word expected_sum(Word words) {
-  return words % 2 == 0 ? words / 2 * (words - 1) : (words - 1) / 2 * words;
-}
 
 // Several at a time add up with vector instructions.
 __attribute__((noinline)) Word sum_of(const Word* in, Word words) {
@@ -59,7 +55,7 @@ void measure_pipelines(const Cell& cell, Result& result, PoolKind kind) {
           writer.finish(words);
         });
         threads.emplace_back([&, reader = pipeline->reader()]() mutable {
-          right += sum_of(reader.data(), words) == expected_sum(words) ? 1 : 0;
+          right += sum_of(reader.data(), words) == sum_of_first(words) ? 1 : 0;
         });
       }
     });
@@ -82,7 +78,7 @@ void measure_file_streams(const Cell& cell, Result& result, bool reads) {
   };
   const auto read = [&](std::size_t i) {
     const FileReader<Word> file(path(i));
-    expect(sum_of(file.data(), words) == expected_sum(words));
+    expect(sum_of(file.data(), words) == sum_of_first(words));
   };
   if (reads) team.run(cell.threads, write);
   in_rounds(cell, result, [&] {

@@ -13,7 +13,6 @@
 
 #include "bench/support/own_options.h"
 #include "bench/support/ratios.h"
-#include "io/disk/open_disk.h"
 #include "study/paced_disk.h"
 #include "vortex/disk.h"
 
@@ -93,7 +92,7 @@ struct KnownDisks {
 
   // --folder=PATH --folders=PATH,… --read-mbps=N,… --write-mbps=N,… --seek-ms=N
   void add_to(OwnOptions& options) {
-    options["--folder="] = [this](const std::string& value) { folder = value; };
+    options["--folder="] = text(folder);
     options["--folders="] = [this](const std::string& value) { folders = parts_of(value); };
     options["--read-mbps="] = [this](const std::string& value) {
       of_folders.read_mbps = numbers_of(value);
@@ -109,7 +108,7 @@ struct KnownDisks {
   template <typename AddRows>
   int run(int argc, char** argv, std::uint64_t& bytes, OwnOptions options, AddRows add_rows) {
     add_to(options);
-    options["--mib="] = [&](const std::string& value) { bytes = std::stoull(value) << 20; };
+    options["--mib="] = number(bytes, kMiB);
     // Speeds in real time hardly vary, and each row takes seconds: one round.
     std::vector<std::string> arguments = benchmark_arguments(argc, argv, options, "1");
     if (!for_each_set(add_rows)) return 2;

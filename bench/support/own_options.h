@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -11,6 +12,16 @@ namespace vortex::bench {
 
 // The function that each option calls with its value: "--mib=" has a value, "--warm" has none.
 using OwnOptions = std::map<std::string, std::function<void(const std::string& value)>>;
+
+// Those that keep their value as it is, or as a number of `unit`.
+inline auto text(std::string& to) {
+  return [&to](const std::string& value) { to = value; };
+}
+template <typename T>
+auto number(T& to, std::uint64_t unit = 1) {
+  return [&to, unit](const std::string& value) { to = static_cast<T>(std::stoull(value) * unit); };
+}
+inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 // Carries out those among the arguments and returns the others.
 inline std::vector<std::string> without_own_options(const std::vector<std::string>& arguments,

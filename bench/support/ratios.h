@@ -4,8 +4,11 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
+#include <exception>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace vortex::bench {
@@ -17,6 +20,24 @@ struct Ratio {
   std::string numerator;
   std::string denominator;
 };
+
+// A row of one iteration, which sets its time. What it throws is its error.
+inline void add_row(const std::string& name, std::function<void(benchmark::State&)> run,
+                    benchmark::TimeUnit unit = benchmark::kMillisecond) {
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [run = std::move(run)](benchmark::State& state) {
+                                 try {
+                                   run(state);
+                                 } catch (const std::exception& error) {
+                                   state.SkipWithError(error.what());
+                                 }
+                               })
+      ->Iterations(1)
+      ->UseManualTime()
+      ->Unit(unit);
+}
+// What the console calls it.
+inline std::string shown(const std::string& row) { return row + "/iterations:1/manual_time"; }
 
 // Shows results as usual and keeps the median rate of each benchmark.
 class RatioReporter : public benchmark::ConsoleReporter {

@@ -15,11 +15,9 @@ struct SortSettings {
 
   // --folder=DIR, --mib=N of input, --memory-mib=N. They refer to this object.
   OwnOptions options() {
-    return {
-        {"--folder=", [this](const std::string& value) { folder = value; }},
-        {"--mib=", [this](const std::string& value) { input_bytes = std::stoull(value) << 20; }},
-        {"--memory-mib=",
-         [this](const std::string& value) { memory_bytes = std::stoull(value) << 20; }}};
+    return {{"--folder=", text(folder)},
+            {"--mib=", number(input_bytes, kMiB)},
+            {"--memory-mib=", number(memory_bytes, kMiB)}};
   }
 };
 

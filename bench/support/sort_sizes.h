@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/support/ratios.h"
 #include "io/sequence/seeded_random.h"
 
 namespace vortex::bench {
@@ -36,15 +37,11 @@ class SortSizes {
     for (const std::uint64_t bytes : kSizes) {
       for (const bool to_pipe : {false, true}) {
         for (const Program& program : programs_) {
-          benchmark::RegisterBenchmark(
-              ("size_" + std::to_string(bytes) + "/" + program.who + (to_pipe ? "/pipe" : "/file"))
-                  .c_str(),
+          add_row(
+              "size_" + std::to_string(bytes) + "/" + program.who + (to_pipe ? "/pipe" : "/file"),
               [this, &program, bytes, to_pipe](benchmark::State& state) {
                 run(state, program, bytes, to_pipe);
-              })
-              ->Iterations(1)
-              ->UseManualTime()
-              ->Unit(benchmark::kMillisecond);
+              });
         }
       }
     }
