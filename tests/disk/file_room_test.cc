@@ -13,7 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "tests/disk/test_disk.h"
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
+#include "tests/support/file_text.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
@@ -50,19 +50,18 @@ struct Outcome {
 };
 
 Outcome write_blocks(const std::string& path, const FileWriterOptions& options) {
-  try {
+  Outcome outcome;
+  const auto write = [&] {
     FileWriter<char> out(path, options);
-    const Failure failure = guarded([&] {
+    guarded([&] {
       for (std::size_t at = 0; at < kBlocks * kBlock; at += 512) {
         std::memset(out.data() + at, 'x', 512);
       }
-    });
-    if (failure) return {failure.error, failure.message()};
+    }).throw_if_failed();
     out.finish(kBlocks * kBlock);
-  } catch (const Error& error) {
-    return {error.code().value(), error.what()};
-  }
-  return {};
+  };
+  outcome.error = test::error_of(write, &outcome.message);
+  return outcome;
 }
 
 class FullDisk : public testing::TestWithParam<std::tuple<const char*, Caching, Backend>> {
@@ -93,10 +92,7 @@ TEST_P(FullDisk, NothingAppearsUnderTheName) {
     const Outcome outcome = write_blocks(path, way);
     if (outcome.error == 0) {
       ++whole;
-      const std::ifstream file(path, std::ios::binary);
-      std::ostringstream text;
-      text << file.rdbuf();
-      EXPECT_TRUE(text.str() == std::string(kBlocks * kBlock, 'x'));
+      EXPECT_TRUE(test::file_text(path) == std::string(kBlocks * kBlock, 'x'));
       ASSERT_EQ(unlink(path.c_str()), 0);
       continue;
     }
@@ -121,9 +117,7 @@ TEST_P(FullDisk, TheFileThatWasThereStays) {
   std::ofstream(path) << "old";
   system.leave(kBlocks / 2 * kBlock);
   EXPECT_EQ(write_blocks(path, options()).error, ENOSPC);
-  std::string text;
-  std::ifstream(path) >> text;
-  EXPECT_EQ(text, "old");
+  EXPECT_EQ(test::file_text(path), "old");
 }
 
 // With the size known, before the first byte.
@@ -131,10 +125,8 @@ TEST_P(FullDisk, SpaceThatIsExpectedIsMissedAtOnce) {
   system.leave(kBlocks / 2 * kBlock);
   FileWriterOptions way = options();
   way.expected_bytes = kBlocks * kBlock;
-  std::string message;
-  EXPECT_EQ(test::error_of([&] { const FileWriter<char> out(system.file("file"), way); }, &message),
-            ENOSPC);
-  EXPECT_NE(message.find(system.file("file")), std::string::npos);
+  EXPECT_TRUE(test::fails([&] { const FileWriter<char> out(system.file("file"), way); }, ENOSPC,
+                          system.file("file")));
   EXPECT_FALSE(exists(system.file("file")));
 }
 

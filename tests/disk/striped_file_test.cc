@@ -182,9 +182,7 @@ TEST(BlockAllocation, NamesGoBothWays) {
   for (const AllocationStrategy strategy : kAll) {
     EXPECT_EQ(parse_allocation_strategy(allocation_strategy_name(strategy)), strategy);
   }
-  std::string message;
-  EXPECT_EQ(test::error_of([] { parse_allocation_strategy("raid5"); }, &message), EINVAL);
-  EXPECT_NE(message.find("random_cyclic"), std::string::npos) << message;
+  EXPECT_TRUE(test::fails([] { parse_allocation_strategy("raid5"); }, EINVAL, "random_cyclic"));
 }
 
 TEST(BlockAllocation, RefusesWeightsThatLeaveNoDisk) {
@@ -436,9 +434,7 @@ TEST_P(StripedFiles, AFailingDiskFailsTheReader) {
     for (; i < text.size(); ++i) right = right && in.data()[i] == text[i];
   });
   EXPECT_TRUE(right);
-  EXPECT_EQ(failure.error, EIO) << failure.message();
-  EXPECT_NE(failure.message().find("reading '" + path(2) + "' at byte "), std::string::npos)
-      << failure.message();
+  EXPECT_TRUE(test::fails(failure, EIO, "reading '" + path(2) + "' at byte "));
 }
 
 TEST_P(StripedFiles, APartThatIsCutIsNamedWithItsEnd) {
@@ -461,7 +457,7 @@ TEST_P(StripedFiles, APartThatIsCutIsNamedWithItsEnd) {
   EXPECT_EQ(failure.error, ENODATA);
   const std::string told = "'" + path(1) + "' ends at byte " + std::to_string(before - kBlock - 1) +
                            " and was " + std::to_string(before) + " long";
-  EXPECT_NE(failure.message().find(told), std::string::npos) << failure.message();
+  EXPECT_TRUE(test::contains(failure.message(), told));
 }
 
 // Exact, on virtual time: D disks are D times as fast as one, and unequal ones give their sum, when

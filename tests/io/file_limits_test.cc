@@ -465,9 +465,9 @@ std::string refusal_of(Open open) {
 }
 
 void expect_told(const std::string& message, const std::string& path) {
-  EXPECT_NE(message.find(path), std::string::npos) << message;
-  EXPECT_NE(message.find("7 bytes"), std::string::npos) << message;
-  EXPECT_NE(message.find("8"), std::string::npos) << message;
+  EXPECT_TRUE(test::contains(message, path));
+  EXPECT_TRUE(test::contains(message, "7 bytes"));
+  EXPECT_TRUE(test::contains(message, "8"));
 }
 
 TEST(WholeElements, AreWhatTypedReadersAndArraysExpect) {

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -66,6 +67,14 @@ void copy_to(char* to, const std::string& text) {
 void fill(char* to, char value, std::size_t size) {
   for (std::size_t at = 0; at < size; at += 512) {
     std::memset(to + at, value, std::min<std::size_t>(512, size - at));
+  }
+}
+
+// The zeros go to the end of the page and a page more.
+void expect_text_and_zeros(const char* data, const std::string& text) {
+  const std::size_t filled = (text.size() + 4095) / 4096 * 4096 + 4096;
+  for (std::size_t i = 0; i < filled; ++i) {
+    ASSERT_EQ(data[i], i < text.size() ? text[i] : '\0') << i;
   }
 }
 
@@ -131,10 +140,7 @@ TEST_P(FileStreams, WriteAndReadEverySize) {
     TestDisk disk(backend());
     const FileReader<char> in(path, reading(disk.disk.get()));
     ASSERT_EQ(in.size(), size);
-    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
-    // Zeros follow, to the end of the page and a page more.
-    const std::size_t filled = (size + 4095) / 4096 * 4096 + 4096;
-    for (std::size_t i = size; i < filled; ++i) ASSERT_EQ(in.data()[i], 0) << i;
+    expect_text_and_zeros(in.data(), text);
   }
 }
 
@@ -215,8 +221,7 @@ TEST_P(FileStreams, AnErrorAtEveryRequestOfAReader) {
     EXPECT_TRUE(right);
     EXPECT_EQ(failure.error, EIO) << failure.message();
     EXPECT_EQ(i, k * 4 * kBlock) << failure.message();
-    EXPECT_NE(failure.message().find("file' at byte " + std::to_string(i) + " "), std::string::npos)
-        << failure.message();
+    EXPECT_TRUE(test::contains(failure.message(), "file' at byte " + std::to_string(i) + " "));
   }
 }
 
@@ -236,7 +241,7 @@ TEST_P(FileStreams, AnErrorAtEveryRequestOfAWriter) {
         const Failure failure = guarded([&] { fill(out.data(), 'x', kBlocks * kBlock); });
         std::string message;
         const int error = test::error_of([&] { out.finish(kBlocks * kBlock); }, &message);
-        EXPECT_NE(message.find("file"), std::string::npos) << message;
+        EXPECT_TRUE(test::contains(message, "file"));
         EXPECT_EQ(failure ? failure.error : error, fault.error);
       }
       EXPECT_EQ(folder.entries(), 0u);
@@ -260,10 +265,9 @@ TEST_P(FileStreams, AFileCutWhileItIsRead) {
     });
     EXPECT_TRUE(right);
     EXPECT_EQ(failure.error, ENODATA) << failure.message();
-    EXPECT_NE(failure.message().find("file' ends at byte " + std::to_string(left) + " and was " +
-                                     std::to_string(text.size()) + " long"),
-              std::string::npos)
-        << failure.message();
+    EXPECT_TRUE(test::contains(failure.message(), "file' ends at byte " + std::to_string(left) +
+                                                      " and was " + std::to_string(text.size()) +
+                                                      " long"));
     EXPECT_EQ(i, left / kBlock * kBlock);
   }
 }
@@ -278,9 +282,7 @@ TEST_P(FileStreams, WhatIsAppendedMeanwhileIsNotRead) {
     std::ofstream(folder.file("file"), std::ios::binary | std::ios::app)
         << std::string(3 * kBlock, 'z');
     ASSERT_EQ(in.size(), size);
-    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
-    const std::size_t filled = (size + 4095) / 4096 * 4096 + 4096;
-    for (std::size_t i = size; i < filled; ++i) ASSERT_EQ(in.data()[i], 0) << i;
+    expect_text_and_zeros(in.data(), text);
   }
 }
 
@@ -575,15 +577,10 @@ TEST_F(FileNames, AnOldFileGivesWayAndPassesItsModeOn) {
 
 TEST_F(FileNames, NothingIsLeftOpen) {
   const auto open_descriptors = [] {
-    std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      (void)entry;
-      ++count;
-    }
-    return count;
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };
   write(path, "old");
-  const std::size_t before = open_descriptors();
+  const auto before = open_descriptors();
   for (const Caching caching : {Caching::kAuto, Caching::kBuffered}) {
     write(path, "new", {.caching = caching, .sync = true});
     EXPECT_EQ(file_text(path), "new");
@@ -680,10 +677,8 @@ TEST_F(FileNames, FinishingTwiceIsAnError) {
 }
 
 TEST_F(FileNames, ErrorsNameThePath) {
-  std::string message;
-  EXPECT_EQ(test::error_of([&] { const FileReader<char> in(folder.file("absent")); }, &message),
-            ENOENT);
-  EXPECT_NE(message.find("absent"), std::string::npos) << message;
+  EXPECT_TRUE(
+      test::fails([&] { const FileReader<char> in(folder.file("absent")); }, ENOENT, "absent"));
   EXPECT_THROW(FileReader<char>(folder.path().string()), Error);
   EXPECT_THROW(FileWriter<char>(folder.file("no/such/folder")), Error);
 }

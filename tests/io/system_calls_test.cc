@@ -256,7 +256,7 @@ TEST_F(SystemCalls, ReadIntoAnArrayAndWriteOutOfIt) {
 void expect_way_out(const Failure& failure) {
   EXPECT_EQ(failure.error, EBUSY) << failure.message();
   for (const char* const part : {"pinned", "fit in the window", "comeback_blocks"}) {
-    EXPECT_NE(failure.message().find(part), std::string::npos) << failure.message();
+    EXPECT_TRUE(contains(failure.message(), part));
   }
 }
 
@@ -412,8 +412,7 @@ TEST_F(SystemCalls, AFailureEndsTheCall) {
   EXPECT_EQ(result, -1);
   EXPECT_EQ(error, EFAULT);
   EXPECT_TRUE(went_on);
-  EXPECT_EQ(failure.error, ERANGE) << failure.message();
-  EXPECT_NE(failure.message().find("past the end"), std::string::npos) << failure.message();
+  EXPECT_TRUE(fails(failure, ERANGE, "past the end"));
   // It is told once.
   EXPECT_FALSE(guarded([] {}));
 }
@@ -457,7 +456,7 @@ TEST_F(SystemCalls, WhatCannotWorkIsRefused) {
           },
           &message),
       ENOTSUP);
-  EXPECT_NE(message.find("VORTEX_ENGINE=signal"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "VORTEX_ENGINE=signal"));
 }
 
 // A stream that goes ends the calls that wait for its data.
