@@ -64,10 +64,8 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   static std::size_t blocks_needed_for(std::uint64_t length, bool may_grow, std::size_t needed,
                                        std::size_t block_bytes) noexcept;
 
-  // `changes`: the file may be changed; its layout is that of one file. `register_pool` as in
-  // FileSourceOptions. Throws Error: ENOMEM when the pool cannot guarantee
-  // the blocks or the system refuses address space, EINVAL when the block size does not suit direct
-  // I/O on the file.
+  // `changes`: the file may be changed; its layout is that of one file. Throws Error: ENOMEM when
+  // the system refuses address space, and what RequestUnits and its quota() throw.
   AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layout,
                  const FileReaderOptions& options, bool register_pool,
                  const std::optional<ChangeOptions>& changes = {});
@@ -78,18 +76,15 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   std::uint64_t length_bytes() const noexcept { return transfers_.length(); }
   const FileLayout& layout() const noexcept { return units_.layout(); }
 
-  // As those of InputStreamBase; prefault() places up to W blocks, which stay until as many others
-  // have been touched.
+  // As those of FileReaderBase and FileArrayBase.
   void prefault(std::uint64_t offset, std::size_t bytes, Access access = Access::kRead);
   const std::byte* home_of(const void* at) noexcept;
-  // Begins to read the blocks of [offset, offset + bytes) that are not there, from the first on,
-  // and does not wait. Memory for them is what is free, and what was touched longest ago except
-  // for the last W and the heads of cursors; where that ends, the rest of the range is left out.
+  // Memory is what is free, and what was touched longest ago except for the last W and the heads of
+  // cursors; where that ends, the rest of the range is left out.
   void will_need(std::uint64_t offset, std::uint64_t bytes);
 
-  // Writes every block of [offset, offset + bytes) that was changed before the call, and waits. A
-  // block that cannot be written stays dirty; the others are written all the same. Throws Error, of
-  // the first block that failed. Whether the stream has failed does not matter.
+  // As FileArrayBase::flush_bytes() without a sync. Throws Error, of the first block that failed,
+  // when the others are written.
   void write_changes(std::uint64_t offset, std::uint64_t bytes);
   // The file gets another length. Throws Error, with nothing changed.
   void resize(std::uint64_t length, BlockFile& file);

@@ -39,8 +39,7 @@ class VORTEX_EXPORT FileSink final : public Sink {
   static std::size_t blocks_needed(const FileSinkOptions& options, std::size_t block_bytes,
                                    std::size_t unit_bytes = 0);
 
-  // Throws Error: ENOMEM when the pool cannot guarantee the blocks, EINVAL when the block size does
-  // not suit direct I/O on the file.
+  // Throws Error: what RequestUnits and its quota() throw.
   FileSink(BlockPool& pool, std::unique_ptr<FileLayout> layout, const FileSinkOptions& options);
   // Waits for the requests under way.
   ~FileSink() override;

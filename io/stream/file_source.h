@@ -34,8 +34,7 @@ class VORTEX_EXPORT FileSource final : public Source {
                                    std::size_t unit_bytes = 0,
                                    std::optional<std::uint64_t> length = {});
 
-  // Throws Error: ENOMEM when the pool cannot guarantee the blocks, EINVAL when the block size does
-  // not suit direct I/O on the file.
+  // Throws Error: what RequestUnits and its quota() throw.
   FileSource(BlockPool& pool, std::unique_ptr<FileLayout> layout, const FileSourceOptions& options);
   // Waits for the requests under way.
   ~FileSource() override;
