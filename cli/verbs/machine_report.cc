@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "io/disk/disk.h"
 #include "io/file/block_file.h"
 #include "io/file/page_cache.h"
 #include "vortex/block_pool.h"
