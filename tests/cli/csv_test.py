@@ -6,18 +6,11 @@
 
 import csv
 import json
-import os
-import pathlib
 import random
-import subprocess
-import sys
-import unittest
 
-from folder_case import SEED, FolderCase
+from folder_case import PROGRAMS, SANITIZED, SEED, FolderCase, main
 
-PROGRAM = pathlib.Path(sys.argv[1]).resolve()
-SANITIZED = "--sanitized" in sys.argv[2:]
-ENVIRONMENT = {**os.environ, "LC_ALL": "C"}
+PROGRAM, = PROGRAMS
 MARK = b"\xef\xbb\xbf"
 
 csv.field_size_limit(2**31 - 1)
@@ -48,24 +41,14 @@ def is_open(raw, separator):
 
 
 class Csv(FolderCase):
-    def vortex(self, *arguments, code=0, **options):
-        done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, check=False,
-                              capture_output=True, env=ENVIRONMENT, **options)
-        self.assertEqual(done.returncode, code,
-                         f"{arguments}: {done.stdout[-500:]} {done.stderr.decode()}")
-        return done
+    def vortex(self, *arguments, code=0, stdin=b""):
+        return self.run_verb(PROGRAM, *arguments, code=code, stdin=stdin)
 
-    def sort(self, *arguments, **options):
-        return self.vortex("sort", "--csv", *arguments, "-o", "-", **options).stdout
+    def sort(self, *arguments, stdin=b""):
+        return self.vortex("sort", "--csv", *arguments, "-o", "-", stdin=stdin).stdout
 
     def refusal(self, *arguments):
-        """The one line that an error prints."""
-        done = self.vortex(*arguments, code=2)
-        lines = done.stderr.decode().splitlines()
-        self.assertEqual(len(lines), 1, lines)
-        self.assertTrue(lines[0].startswith("vortex: "), lines)
-        self.assertEqual(done.stdout, b"")
-        return lines[0].removeprefix("vortex: ")
+        return self.refusal_of(PROGRAM, *arguments)
 
 
 class AsPythonReadsIt(Csv):
@@ -228,7 +211,7 @@ class ByteOrderMark(Csv):
         self.assertEqual(self.sort("-m", "--header", 1, "-k", "age:n", "more", "in", "plain"),
                          head + b"c,1\nb,2\nd,3\nd,10\n")
         self.assertEqual(self.sort("--header", 1, "-k", "2:n", "-",
-                                   input=(self.folder / "in").read_bytes()), head + b"b,2\nd,10\n")
+                                   stdin=(self.folder / "in").read_bytes()), head + b"b,2\nd,10\n")
         self.vortex("check", "--csv", "--header", 1, "-k", "the name", "in")
 
     def test_files_without_a_head(self):
@@ -311,7 +294,7 @@ class Check(Csv):
         self.vortex("check", "--lines", "in", code=1)
         self.vortex("check", "--lines", "-s", "-k1,1r", "in")
         self.vortex("check", "--lines", "-u", "-k1,1r", "in", code=1)
-        self.vortex("check", "--lines", "-k2,2n", "-", input=b"b 1\na 2\n")
+        self.vortex("check", "--lines", "-k2,2n", "-", stdin=b"b 1\na 2\n")
         self.put("zeros", b"a\0b\0")
         self.vortex("check", "--lines", "-z", "zeros")
 
@@ -335,5 +318,4 @@ class Check(Csv):
 
 
 if __name__ == "__main__":
-    print(f"seed: {SEED} (VORTEX_TEST_SEED)")
-    unittest.main(argv=sys.argv[:1])
+    main()

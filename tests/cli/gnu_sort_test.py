@@ -4,60 +4,35 @@
   gnu_sort_test.py VORTEX_SORT VORTEX [--sanitized]
 """
 
-import concurrent.futures
 import os
-import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 
-from folder_case import GNU, LEAKS, LONG, SEED, FolderCase
+from folder_case import GNU, LONG, PROGRAMS, SANITIZED, SEED, WORDS, FolderCase, main
 
-OURS = pathlib.Path(sys.argv[1]).resolve()
-VORTEX = pathlib.Path(sys.argv[2]).resolve()
-SANITIZED = "--sanitized" in sys.argv[3:]
+OURS, VORTEX = PROGRAMS
 
 ORDERS = ["", "", "-n", "-g", "-h", "-M", "-V", "-d", "-f", "-i", "-df", "-b", "--sort=numeric",
           "--sort=v", "--numeric", "--human-num", "--ignore-c"]
 KEYS = ["-k2", "-k2,2", "-k1,1n", "-k2n,2", "-k1.2,1.3", "-k2.2b,3.1b", "-k3,1", "-k1,1r", "-k2,2nr",
         "--key=2V", "-k 1,1fb", "-k1.3", "-k99", "-k2,2h", "-k1M"]
 SEPARATORS = ["", "", "-t,", "-t:", "-t\\0", "-t ", "--field-separator=a"]
-WORDS = [b"", b"a", b"B", b"10", b"9", b"-3", b"1.5K", b"2M", b"jan", b"Feb", b"v1.2", b"v1.10",
-         b"foo bar", b"\xc3\xa9", b"\xff\xfe", b"\0", b"x\0y", b"007", b".5", b"~", b"a" * 300, b"\r",
-         b"1e3", b"\t"]
-
-
-def environment(locale="C"):
-    return {"LC_ALL": locale, "LANGUAGE": "en", "LOCPATH": os.environ.get("LOCPATH", ""), "TMPDIR": "/tmp",
-            "LSAN_OPTIONS": f"print_suppressions=0:suppressions={LEAKS}"}
 
 
 class Comparison(FolderCase):
-    def setUp(self):
-        super().setUp()
-        self.variables = {}  # of the environment
+    variables = {}  # of the environment
 
-    def run_program(self, program, arguments, stdin=b"", locale="C", name="sort"):
-        return subprocess.run([name, *map(str, arguments)], executable=program, cwd=self.folder,
-                              input=stdin, capture_output=True, check=False,
-                              env=environment(locale) | self.variables, timeout=60)
+    def run_sort(self, program, arguments, stdin=b"", locale="C", **how):
+        return self.run_program(program, arguments, stdin, variables={"LC_ALL": locale, **self.variables},
+                                **how)
 
     def compare(self, *arguments, stdin=b"", locale="C", errors=True):
         """Runs both, which find the same files, and expects the same of them."""
-        theirs = self.run_program(GNU, arguments, stdin, locale)
-        ours = self.run_program(OURS, arguments, stdin, locale)
-        context = f"seed {SEED}: LC_ALL={locale} sort {arguments}\nours: {ours.stderr[:500]}\n" \
-                  f"GNU: {theirs.stderr[:500]}"
-        self.assertEqual(ours.returncode, theirs.returncode, context)
-        if ours.stdout != theirs.stdout:
-            at = next((i for i, (a, b) in enumerate(zip(ours.stdout, theirs.stdout)) if a != b),
-                      min(len(ours.stdout), len(theirs.stdout)))
-            self.fail(f"{context}\noutputs differ at {at}:\n{ours.stdout[max(at - 80, 0):at + 40]}\n"
-                      f"{theirs.stdout[max(at - 80, 0):at + 40]}")
-        if errors:
-            self.assertEqual(ours.stderr, theirs.stderr, context)
+        theirs = self.run_sort(GNU, arguments, stdin, locale)
+        ours = self.run_sort(OURS, arguments, stdin, locale)
+        self.expect_same(ours, theirs, f"LC_ALL={locale} sort {arguments}", errors)
         return ours
 
     def lines(self, count, end=b"\n"):
@@ -171,7 +146,7 @@ class Orders(Comparison):
                              (["--merge", "--batch-size=2"], []), (["-m", "--parallel=1"], ["-V"])):
             for name, text in zip(files, texts):
                 stable = ["-s"] if "-ms" in merge else []
-                self.put(name, self.run_program(GNU, [*stable, *order], text).stdout)
+                self.put(name, self.run_sort(GNU, [*stable, *order], text).stdout)
             self.compare(*merge, *order, *files)
             self.compare(*merge, *order, *files, "-", stdin=(self.folder / "m0").read_bytes())
 
@@ -186,24 +161,14 @@ class Orders(Comparison):
             texts.append(b"\n".join(lines) + b"\n" if i != 5 else b"")
             (self.folder / f"m{i}").write_bytes(texts[-1])
         files = [f"m{i}" for i in range(count)]
-        pipes = [f"p{i}" for i in range(count)]
         # vortex-sort would take 8 MiB of memory.
         for options in (["-m"], ["-m", "-u"]):
-            theirs = self.run_program(GNU, [*options, *files])
-            for pipe in pipes:
-                os.mkfifo(self.folder / pipe)
-            with concurrent.futures.ThreadPoolExecutor(count) as writers:
-                written = [writers.submit((self.folder / pipe).write_bytes, text)
-                           for pipe, text in zip(pipes, texts)]
-                ours = self.run_program(VORTEX, ["sort", "--lines", *options, "-S", "1M",
-                                                 "-o", "/dev/stdout", *pipes], name="vortex")
-                for pipe in pipes:  # of those that it has left, no writer waits for ever
-                    os.close(os.open(self.folder / pipe, os.O_RDONLY | os.O_NONBLOCK))
-                concurrent.futures.wait(written)
+            theirs = self.run_sort(GNU, [*options, *files])
+            with self.pipes(texts) as pipes:
+                ours = self.run_sort(VORTEX, ["sort", "--lines", *options, "-S", "1M", "-o", "/dev/stdout",
+                                              *pipes], name="vortex")
             self.assertEqual(ours.stderr, b"", f"seed {SEED}")
             self.assertTrue(ours.stdout == theirs.stdout, f"seed {SEED}")
-            for pipe in pipes:
-                (self.folder / pipe).unlink()
 
     def test_locales(self):
         words = [b"zeta", b"Alpha", b"alpha", b"\xc3\xa9t\xc3\xa9", b"ete", b"co-op", b"coop", b"Zeta",
@@ -263,7 +228,7 @@ class Files(Comparison):
             for program in (GNU, OURS):
                 self.put("same", data)
                 self.put("other", b"x\n")
-                done = self.run_program(program, ["same", "other", *options, "same"])
+                done = self.run_sort(program, ["same", "other", *options, "same"])
                 self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
                 results.append((self.folder / "same").read_bytes())
             self.assertEqual(*results)
@@ -279,7 +244,7 @@ class Files(Comparison):
                               ["-", "a", "-o", "x"], ["a", "-onx"], ["a", "+x"], ["--", "+1"]):
                 outputs = []
                 for program in (GNU, OURS):
-                    done = self.run_program(program, arguments, b"3\n")
+                    done = self.run_sort(program, arguments, b"3\n")
                     outputs.append((done.returncode, done.stdout, done.stderr.replace(b"'", b""), *(
                         file.read_bytes() for file in self.folder.iterdir()
                         if file.name not in "ab")))
@@ -317,7 +282,7 @@ class Files(Comparison):
         self.compare("-R", "-u", "--random-source=source", stdin=lines)
         self.compare("-R", "--random-source=missing", stdin=lines)
         self.compare("-R", "--random-source=/dev/null", stdin=lines)
-        shuffled = self.run_program(OURS, ["-R"], lines).stdout
+        shuffled = self.run_sort(OURS, ["-R"], lines).stdout
         self.assertEqual(sorted(shuffled.split()), sorted(lines.split()))
         groups = [line for i, line in enumerate(shuffled.split())
                   if i == 0 or line != shuffled.split()[i - 1]]
@@ -345,7 +310,7 @@ class Refusals(Comparison):
         self.put("a", b"2\n1\n")
         self.put("sorted", b"1\n2\n")
         for threads in ("4294967295", "99999999999999999999"):  # GNU sort may find no memory for them
-            done = self.run_program(OURS, [f"--parallel={threads}", "a"])
+            done = self.run_sort(OURS, [f"--parallel={threads}", "a"])
             self.assertEqual((done.returncode, done.stdout), (0, b"1\n2\n"), done.stderr)
         for arguments in (["-S3T"], ["-S15E"], ["-S1000%"], ["-k99999999999999999999"]):
             self.compare(*arguments, "a")
@@ -364,9 +329,8 @@ class Refusals(Comparison):
             codes = []
             for program in (GNU, OURS):
                 with open("/dev/full", "wb") as full:
-                    codes.append(subprocess.run(["sort", *arguments], executable=program, cwd=self.folder,
-                                                stdout=subprocess.DEVNULL, stderr=full, check=False,
-                                                env=environment()).returncode)
+                    codes.append(self.run_sort(program, arguments, stdout=subprocess.DEVNULL,
+                                               stderr=full).returncode)
             self.assertEqual(*codes, arguments)
 
     def test_words_that_are_none(self):
@@ -377,7 +341,7 @@ class Refusals(Comparison):
     def test_misspelt_options_are_answered(self):
         for wrong, right in (("--paralel=2", "--parallel"), ("--unqiue", "--unique"),
                              ("--numeric_sort", "--numeric-sort")):
-            theirs, ours = (self.run_program(program, [wrong]) for program in (GNU, OURS))
+            theirs, ours = (self.run_sort(program, [wrong]) for program in (GNU, OURS))
             self.assertEqual((ours.returncode, theirs.returncode), (2, 2))
             told = theirs.stderr.splitlines()
             told.insert(1, f"sort: did you mean '{right}'?".encode())
@@ -386,7 +350,7 @@ class Refusals(Comparison):
     def test_what_is_not_there_is_named(self):
         for arguments, name in ((["+1", "-2"], "'+1'"), (["-n", "a", "+1.3", "-2n"], "'+1.3'"), (["+1"], "'+1'"),
                                 (["--batch-size=1"], "--batch-size"), ([self.folder], "directory")):
-            done = self.run_program(OURS, arguments, b"1\n")
+            done = self.run_sort(OURS, arguments, b"1\n")
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(name, done.stderr.decode())
             self.assertTrue(done.stderr.startswith(b"sort: "), done.stderr)
@@ -394,28 +358,26 @@ class Refusals(Comparison):
 
     def test_a_full_output_is_an_error(self):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([OURS], input=b"b\na\n", stdout=full, stderr=subprocess.PIPE,
-                                  check=False, env=environment())
-        self.assertEqual(done.returncode, 2)
-        self.assertEqual(done.stderr.partition(b": ")[2],
-                         b"write failed: 'standard output': No space left on device\n")
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run([OURS, "--debug"], input=b"b\na\n" * 100000, stdout=full,
-                                  stderr=subprocess.PIPE, check=False, env=environment())
+            done = self.run_sort(OURS, [], b"b\na\n", stdout=full, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr.partition(b": ")[2],
+                             b"write failed: 'standard output': No space left on device\n")
+            done = self.run_sort(OURS, ["--debug"], b"b\na\n" * 100000, stdout=full,
+                                 stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"No space left", done.stderr)
 
     def test_what_cannot_be_read_or_written_is_told_as_by_gnu_sort(self):
         lines = b"".join(b"%d\n" % i for i in range(300000))
-        done = self.run_program(OURS, ["-o", "/dev/full"], lines)
+        done = self.run_sort(OURS, ["-o", "/dev/full"], lines)
         self.assertEqual((done.returncode, done.stderr),
                          (2, b"sort: write failed: /dev/full: No space left on device\n"))
         self.compare("/proc/self/mem")  # read failed
 
     def test_progress_where_asked(self):
         self.put("in", b"".join(b"%d\n" % i for i in range(300000)))
-        self.assertEqual(self.run_program(OURS, ["in", "-o", "out"]).stderr, b"")
-        told = self.run_program(OURS, ["--progress", "-S", "8M", "in", "-o", "out"]).stderr
+        self.assertEqual(self.run_sort(OURS, ["in", "-o", "out"]).stderr, b"")
+        told = self.run_sort(OURS, ["--progress", "-S", "8M", "in", "-o", "out"]).stderr
         self.assertIn(b"sort: 0 %, reading", told)
         self.assertIn(b"left, writing", told)
 
@@ -424,8 +386,8 @@ class Refusals(Comparison):
         self.put("in", lines)
         os.link(self.folder / "in", self.folder / "link")
         for options in ([], ["-u"], ["-m", "-u", "in"]):
-            self.run_program(OURS, ["--in-place", *options, "in", "-o", "in"])
-            theirs = self.run_program(GNU, [*options, "link"]).stdout
+            self.run_sort(OURS, ["--in-place", *options, "in", "-o", "in"])
+            theirs = self.run_sort(GNU, [*options, "link"]).stdout
             self.assertEqual((self.folder / "link").read_bytes(), theirs)
         if os.geteuid() != 0:
             self.skipTest("only root mounts")
@@ -434,11 +396,11 @@ class Refusals(Comparison):
                           stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("nothing can be mounted here")
         try:
-            done = self.run_program(OURS, ["-r", "mounted", "-o", "mounted"])
+            done = self.run_sort(OURS, ["-r", "mounted", "-o", "mounted"])
             self.assertEqual((done.returncode, done.stderr), (0, b""))
         finally:
             subprocess.run(["umount", "mounted"], cwd=self.folder, check=True)
-        self.assertEqual((self.folder / "in").read_bytes(), self.run_program(GNU, ["-r", "link"]).stdout)
+        self.assertEqual((self.folder / "in").read_bytes(), self.run_sort(GNU, ["-r", "link"]).stdout)
 
     def test_an_output_that_nobody_reads(self):
         self.put("in", b"".join(b"%d\n" % i for i in range(100000)))
@@ -447,10 +409,9 @@ class Refusals(Comparison):
             ours, theirs = os.pipe()
             os.close(ours)
             try:
-                return subprocess.run(
-                    [program, *arguments], stdout=theirs, stderr=subprocess.PIPE, check=False,
-                    cwd=self.folder, env=environment(), timeout=60, restore_signals=False,
-                    preexec_fn=lambda: signal.signal(
+                return self.run_sort(
+                    program, arguments, stdout=theirs, stderr=subprocess.PIPE, restore_signals=False,
+                    limit=lambda: signal.signal(
                         signal.SIGPIPE, signal.SIG_IGN if ignored else signal.SIG_DFL))
             finally:
                 os.close(theirs)
@@ -468,25 +429,23 @@ class Refusals(Comparison):
                     self.assertNotIn(b"Broken pipe", done.stderr)
 
     def test_help_and_version(self):
-        help_text = self.run_program(OURS, ["--help", "--foo"]).stdout.decode()
+        help_text = self.run_sort(OURS, ["--help", "--foo"]).stdout.decode()
         self.assertTrue(help_text.startswith("Usage: sort "))
-        self.assertIn("vortex", self.run_program(OURS, ["--version"]).stdout.decode())
+        self.assertIn("vortex", self.run_sort(OURS, ["--version"]).stdout.decode())
 
 
 class Verb(Comparison):
     """`vortex sort --lines` and `--csv`."""
 
-    def vortex(self, *arguments, stdin=b"", code=0, locale="C"):
-        done = self.run_program(VORTEX, ["sort", *arguments], stdin, locale, name="vortex")
-        self.assertEqual(done.returncode, code, done.stderr)
-        return done
+    def vortex(self, *arguments, **how):
+        return self.run_verb(VORTEX, "sort", *arguments, **how)
 
     def test_lines_as_gnu_sort(self):
         self.put("in", self.text(3000))
         self.put("in2", self.text(100))
         for options in ([], ["-r"], ["-n"], ["-u"], ["-k2,2n", "-s"], ["-t,", "-k2"], ["-V"], ["-z"],
                         ["-f", "-k1,1"], ["-M"], ["-g", "-r"], ["-b", "-d"]):
-            theirs = self.run_program(GNU, [*options, "in", "in2"]).stdout
+            theirs = self.run_sort(GNU, [*options, "in", "in2"]).stdout
             ours = self.vortex("--lines", *options, "in", "in2", "-o", "-").stdout
             self.assertEqual(ours, theirs, options)
 
@@ -602,5 +561,4 @@ def make_locales(folder):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as locales:
         make_locales(locales)
-        print(f"seed: {SEED} (VORTEX_TEST_SEED)")
-        unittest.main(argv=sys.argv[:1])
+        main()

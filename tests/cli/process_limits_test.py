@@ -8,39 +8,16 @@ what sorts of small inputs start and take.
 import array
 import json
 import os
-import pathlib
 import resource
+import shutil
 import signal
 import subprocess
-import sys
 import unittest
 
-from folder_case import GNU, SEED, FolderCase
+from folder_case import GNU, PROGRAMS, SANITIZED, SEED, FolderCase, main, under
 
-OURS = pathlib.Path(sys.argv[1]).resolve()
-VORTEX = pathlib.Path(sys.argv[2]).resolve()
-SANITIZED = "--sanitized" in sys.argv[3:]
+OURS, VORTEX = PROGRAMS
 MIB = 1 << 20
-# Nobody has it, so that what it may start is known.
-NOBODYS_UID = 54321
-
-
-def under(limits):
-    """For preexec_fn: {resource: bytes or count}."""
-    def set_limits():
-        for which, value in limits.items():
-            resource.setrlimit(which, (value, value))
-    return set_limits
-
-
-def with_threads(count):
-    """A process of a user who may have so many threads, the first included."""
-    def set_limits():
-        resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
-        os.setgroups([])
-        os.setgid(NOBODYS_UID)
-        os.setuid(NOBODYS_UID)
-    return set_limits
 
 
 class Limits(FolderCase):
@@ -48,18 +25,26 @@ class Limits(FolderCase):
         return b"".join(b"%d %s\n" % (self.random.randrange(10**9), self.random.randbytes(9).hex().encode())
                         for _ in range(count))
 
-    def run_program(self, program, *arguments, stdin=b"", limit=None, wait=120):
-        with subprocess.Popen([program, *map(str, arguments)], cwd=self.folder, stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limit,
-                              env={"LC_ALL": "C", "TMPDIR": str(self.folder)}) as process:
-            out, errors = process.communicate(stdin, timeout=wait)
-        return process.returncode, out, errors.decode()
+    def outcome(self, program, *arguments, stdin=b"", limit=None):
+        done = self.run_program(program, arguments, stdin, limit=limit)
+        return done.returncode, done.stdout, done.stderr.decode()
 
-    def expect_same(self, *arguments, stdin=b"", limit=None):
-        _, expected, _ = self.run_program(GNU, *arguments, stdin=stdin)
-        code, out, errors = self.run_program(OURS, *arguments, stdin=stdin, limit=limit)
+    def compare(self, *arguments, stdin=b"", limit=None):
+        _, expected, _ = self.outcome(GNU, *arguments, stdin=stdin)
+        code, out, errors = self.outcome(OURS, *arguments, stdin=stdin, limit=limit)
         self.assertEqual((code, errors), (0, ""), f"seed {SEED}: {arguments}")
         self.assertEqual(out, expected, f"seed {SEED}: {arguments}")
+
+    def calls_of(self, command, *options):
+        """What strace writes about a program; skips the test where it cannot."""
+        strace = shutil.which("strace")
+        if strace is None:
+            self.skipTest("strace is not there")
+        traced = self.run_program(strace, ["-f", *options, "-o", "calls", *command])
+        if b"ptrace" in traced.stderr.lower():
+            self.skipTest("this container does not let strace in")
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        return (self.folder / "calls").read_text()
 
 
 @unittest.skipIf(SANITIZED, "a sanitizer's own memory counts against the limits")
@@ -69,9 +54,9 @@ class Memory(Limits):
         for mib in (64, 97, 195, 976, 1953):
             for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
                 limit = under({which: mib * MIB})
-                self.expect_same("four", limit=limit)
-                self.expect_same(stdin=b"c\nb\na\n", limit=limit)
-                self.expect_same("-u", "-k1,1n", "four", "four", limit=limit)
+                self.compare("four", limit=limit)
+                self.compare(stdin=b"c\nb\na\n", limit=limit)
+                self.compare("-u", "-k1,1n", "four", "four", limit=limit)
 
     def test_the_default_memory_follows_the_limits(self):
         data = self.lines(400_000)  # 11 MB
@@ -80,15 +65,15 @@ class Memory(Limits):
             for mib in (150, 300, 976, 2000, 3000):
                 limit = under({which: mib * MIB})
                 with self.subTest(which=which, mib=mib):
-                    self.expect_same("in", limit=limit)
-                    self.expect_same("--parallel=16", "-k2", stdin=data, limit=limit)
-                    self.expect_same("-S1G", "-s", "-n", "in", limit=limit)
-                    self.run_program(OURS, "in", "-o", "sorted", limit=limit)
-                    self.expect_same("-m", "sorted", "sorted", limit=limit)
+                    self.compare("in", limit=limit)
+                    self.compare("--parallel=16", "-k2", stdin=data, limit=limit)
+                    self.compare("-S1G", "-s", "-n", "in", limit=limit)
+                    self.outcome(OURS, "in", "-o", "sorted", limit=limit)
+                    self.compare("-m", "sorted", "sorted", limit=limit)
 
     def test_long_lines_beyond_the_size_of_files_are_an_error(self):
         self.put("in", b"\n".join(b"%d" % i + b"x" * (3 * MIB) for i in range(8)) + b"\n")
-        code, _, errors = self.run_program(OURS, "-S24M", "in", "-o", "out",
+        code, _, errors = self.outcome(OURS, "-S24M", "in", "-o", "out",
                                            limit=under({resource.RLIMIT_FSIZE: 2 * MIB}))
         self.assertEqual(code, 2, errors)  # and no signal
         self.assertIn("File too large", errors)
@@ -97,8 +82,8 @@ class Memory(Limits):
     def test_sorts_in_runs_fit_as_well(self):
         self.put("in", self.lines(700_000))  # 19 MB
         limit = under({resource.RLIMIT_AS: 160 * MIB})
-        self.expect_same("-S8M", "in", limit=limit)
-        self.expect_same("-S8M", "-k2", "--parallel=8", "in", limit=limit)
+        self.compare("-S8M", "in", limit=limit)
+        self.compare("-S8M", "-k2", "--parallel=8", "in", limit=limit)
 
     def test_records_take_the_memory_that_is_private(self):
         numbers = [self.random.randrange(1 << 64) for _ in range(3_000_000)]
@@ -106,7 +91,7 @@ class Memory(Limits):
         expected = array.array("Q", sorted(numbers)).tobytes()
         for memory, limit in (("64M", 60 * MIB), ("256M", 150 * MIB)):
             for threads in (1, 2):
-                code, _, errors = self.run_program(
+                code, _, errors = self.outcome(
                     VORTEX, "sort", "numbers", "-o", "out", "--form", "u64", "-S", memory,
                     "--parallel", threads, limit=under({resource.RLIMIT_DATA: limit}))
                 self.assertEqual((code, errors), (0, ""))
@@ -116,12 +101,12 @@ class Memory(Limits):
         # An output under a name takes address space as long as it is; what goes through a pipe does not.
         self.put("long", (b"e" * 999 + b"\n") * 320_000)
         limit = under({resource.RLIMIT_AS: 300 * MIB})
-        code, _, errors = self.run_program(OURS, "long", "-o", "out", limit=limit)
+        code, _, errors = self.outcome(OURS, "long", "-o", "out", limit=limit)
         self.assertEqual(code, 2)
         self.assertIn("RLIMIT_AS is 300 MiB; raise it (ulimit -v)", errors)
         self.assertIn("-S says how much memory is taken", errors)
         self.assertFalse((self.folder / "out").exists())
-        code, output, errors = self.run_program(OURS, "long", limit=limit)
+        code, output, errors = self.outcome(OURS, "long", limit=limit)
         self.assertEqual((code, errors), (0, ""))
         self.assertEqual(len(output), 320_000_000)
 
@@ -130,10 +115,10 @@ class Memory(Limits):
         for mib in (300, 600, 1100, 2246):
             for threads in (2, 5, 16, 64):
                 arguments = ("sort", "in", "-o", "out", "--form", "u64", "-S", "16M", "--parallel", threads)
-                code, _, errors = self.run_program(VORTEX, *arguments,
+                code, _, errors = self.outcome(VORTEX, *arguments,
                                                    limit=under({resource.RLIMIT_AS: mib * MIB}))
                 self.assertEqual((code, errors), (0, ""), (mib, threads))
-                code, _, errors = self.run_program(VORTEX, "check", "out", "--form", "u64")
+                code, _, errors = self.outcome(VORTEX, "check", "out", "--form", "u64")
                 self.assertEqual(code, 0, errors)
 
     def test_small_inputs_take_little_memory(self):
@@ -141,7 +126,7 @@ class Memory(Limits):
         self.put("small", self.lines(60_000))  # 1.7 MB
         peaks = {}
         for name in ("four", "small"):
-            code, out, errors = self.run_program(VORTEX, "sort", "--lines", name, "-o", "out", "--json")
+            code, out, errors = self.outcome(VORTEX, "sort", "--lines", name, "-o", "out", "--json")
             self.assertEqual(code, 0, errors)
             peaks[name] = json.loads(out)["peak_resident_bytes"]
         self.assertLess(peaks["four"], 16 * MIB)
@@ -153,7 +138,7 @@ class Memory(Limits):
         self.put("in", self.lines(66_000))  # 1.9 MB
         for limit, in_runs in ((100 * MIB, True), (1000 * MIB, False)):
             keys = [argument for _ in range(8) for argument in ("-k", "1,9", "-k", "2,9")]
-            code, out, errors = self.run_program(VORTEX, "sort", "--lines", "in", "-o", "out", "--json", *keys,
+            code, out, errors = self.outcome(VORTEX, "sort", "--lines", "in", "-o", "out", "--json", *keys,
                                                  limit=under({resource.RLIMIT_DATA: limit}))
             self.assertEqual(code, 0, errors)
             self.assertEqual(json.loads(out)["runs"] > 0, in_runs, limit)
@@ -165,28 +150,28 @@ class Threads(Limits):
     def test_sorts_do_with_the_threads_there_are(self):
         data = self.lines(200_000)  # 5.5 MB
         self.put("in", data)
-        self.put("sorted", self.run_program(GNU, stdin=data)[1])
+        self.put("sorted", self.outcome(GNU, stdin=data)[1])
         self.put("small", data[:1000])
         for count in range(1, 8):
-            limit = with_threads(count)
+            limit = under({}, threads=count)
             with self.subTest(threads=count):
-                self.expect_same("small", limit=limit)
-                self.expect_same("in", limit=limit)
-                self.expect_same("-S8M", "--parallel=4", "in", "in", limit=limit)
-                self.expect_same("-k2", stdin=data, limit=limit)
-                self.expect_same("-m", "sorted", "sorted", limit=limit)
-                self.run_program(OURS, "in", "-o", "out", limit=limit)
+                self.compare("small", limit=limit)
+                self.compare("in", limit=limit)
+                self.compare("-S8M", "--parallel=4", "in", "in", limit=limit)
+                self.compare("-k2", stdin=data, limit=limit)
+                self.compare("-m", "sorted", "sorted", limit=limit)
+                self.outcome(OURS, "in", "-o", "out", limit=limit)
                 self.assertEqual((self.folder / "out").read_bytes(), (self.folder / "sorted").read_bytes())
                 (self.folder / "out").unlink()
-                code, _, errors = self.run_program(OURS, "-c", "sorted", limit=limit)
+                code, _, errors = self.outcome(OURS, "-c", "sorted", limit=limit)
                 self.assertEqual((code, errors), (0, ""))
 
     def test_marks_need_no_thread(self):
         data = self.lines(2000)
-        code, expected, _ = self.run_program(OURS, "--debug", "-k2", stdin=data)
+        code, expected, _ = self.outcome(OURS, "--debug", "-k2", stdin=data)
         self.assertEqual(code, 0)
         for count in (1, 2, 3):
-            code, out, _ = self.run_program(OURS, "--debug", "-k2", stdin=data, limit=with_threads(count))
+            code, out, _ = self.outcome(OURS, "--debug", "-k2", stdin=data, limit=under({}, threads=count))
             self.assertEqual((code, out), (0, expected))
 
     def test_records_do_as_well(self):
@@ -197,9 +182,9 @@ class Threads(Limits):
         for count in range(1, 6):
             for memory in ("2M", "64M"):
                 for stdin, name in ((b"", "in"), (data, "-")):
-                    code, out, errors = self.run_program(
+                    code, out, errors = self.outcome(
                         VORTEX, "sort", name, "-o", "-", "--form", "u64", "-S", memory, "--parallel", 4,
-                        stdin=stdin, limit=with_threads(count))
+                        stdin=stdin, limit=under({}, threads=count))
                     self.assertEqual((code, errors), (0, ""), (count, memory, name))
                     self.assertEqual(out, expected, (count, memory, name))
 
@@ -209,8 +194,8 @@ class Threads(Limits):
             self.put("small", self.lines(20_000))
             reading, writing = os.pipe()
             os.close(reading)
-            process = subprocess.run([OURS, name], cwd=self.folder, stdout=writing, stderr=subprocess.PIPE,
-                                     env={"LC_ALL": "C"}, preexec_fn=with_threads(1), check=False)
+            process = self.run_program(OURS, [name], stdout=writing, stderr=subprocess.PIPE,
+                                       limit=under({}, threads=1))
             os.close(writing)
             self.assertEqual((process.returncode, process.stderr), (-signal.SIGPIPE, b""), name)
 
@@ -221,10 +206,10 @@ class SmallInputs(Limits):
             data = (self.lines(size // 24 + 1) if size else b"")[:size]
             self.put("in", data)
             self.put("end", b"no newline")
-            self.expect_same("in")
-            self.expect_same(stdin=data)
-            self.expect_same("in", "end", "-", "in", stdin=data)
-            self.expect_same("-", "-k2,2", "-u", "end", stdin=data)
+            self.compare("in")
+            self.compare(stdin=data)
+            self.compare("in", "end", "-", "in", stdin=data)
+            self.compare("-", "-k2,2", "-u", "end", stdin=data)
 
     def test_pipes_that_turn_out_to_be_long(self):
         data = self.lines(120_000)
@@ -239,28 +224,18 @@ class SmallInputs(Limits):
                 self.assertEqual(process.wait(timeout=60), 0)
             self.put("first", data[:cut])
             self.put("second", data[cut:])
-            _, expected, _ = self.run_program(GNU, "first", "second")
+            _, expected, _ = self.outcome(GNU, "first", "second")
             self.assertEqual((self.folder / "out").read_bytes(), expected)
 
+    @unittest.skipIf(SANITIZED, "sanitizers start threads of their own")
     def test_a_small_sort_starts_no_thread_and_no_ring(self):
-        if subprocess.run(["which", "strace"], capture_output=True, check=False).returncode != 0:
-            self.skipTest("strace is not there")
-        if SANITIZED:
-            self.skipTest("sanitizers start threads of their own")
         self.put("in", self.lines(30_000))
         for arguments in (("in",), ("in", "-o", "out"), ("-k2n", "--parallel=8", "in")):
-            traced = subprocess.run(["strace", "-f", "-c", "-o", "calls", OURS, *arguments], cwd=self.folder,
-                                    capture_output=True, check=False, env={"LC_ALL": "C"})
-            if b"ptrace" in traced.stderr.lower():
-                self.skipTest("this container does not let strace in")
-            self.assertEqual(traced.returncode, 0, traced.stderr)
-            calls = (self.folder / "calls").read_text()
+            calls = self.calls_of([OURS, *arguments], "-c")
             for call in ("clone", "io_uring", "memfd", "eventfd", "sysinfo"):
                 self.assertNotIn(call, calls, arguments)
 
     def test_the_output_is_synced_unless_it_need_not_be(self):
-        if subprocess.run(["which", "strace"], capture_output=True, check=False).returncode != 0:
-            self.skipTest("strace is not there")
         self.put("small", self.lines(100))
         self.put("large", self.lines(200_000))
         self.put("records", self.random.randbytes(80_000))
@@ -270,24 +245,18 @@ class SmallInputs(Limits):
         for command in sorts:
             for option in ([], ["--no-sync"]):
                 self.put("out", b"before")
-                traced = subprocess.run(
-                    ["strace", "-f", "-e", "trace=fsync,fdatasync,syncfs", "-o", "calls", *command, *option],
-                    cwd=self.folder, capture_output=True, check=False, env={"LC_ALL": "C"})
-                if b"ptrace" in traced.stderr.lower():
-                    self.skipTest("this container does not let strace in")
-                self.assertEqual(traced.returncode, 0, traced.stderr)
-                self.assertEqual("sync(" in (self.folder / "calls").read_text(), not option, command + option)
+                calls = self.calls_of([*command, *option], "-e", "trace=fsync,fdatasync,syncfs")
+                self.assertEqual("sync(" in calls, not option, command + option)
                 self.assertNotEqual((self.folder / "out").read_bytes(), b"before")
                 self.assertFalse(list(self.folder.glob(".*")))
 
     def test_an_input_that_is_the_output(self):
         data = self.lines(1000)
         self.put("in", data)
-        _, expected, _ = self.run_program(GNU, "in")
-        self.assertEqual(self.run_program(OURS, "in", "-o", "in"), (0, b"", ""))
+        _, expected, _ = self.outcome(GNU, "in")
+        self.assertEqual(self.outcome(OURS, "in", "-o", "in"), (0, b"", ""))
         self.assertEqual((self.folder / "in").read_bytes(), expected)
 
 
 if __name__ == "__main__":
-    print(f"seed: {SEED} (VORTEX_TEST_SEED)")
-    unittest.main(argv=[sys.argv[0]])
+    main()

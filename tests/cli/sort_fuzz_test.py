@@ -10,21 +10,16 @@ processes. Output, exit status and messages must be the same. Where GNU sort its
 the limit, nothing is compared.
 """
 
+import contextlib
 import os
-import pathlib
 import resource
-import subprocess
-import sys
 import threading
 import unittest
 
-from folder_case import GNU, LEAKS, LONG, SEED, FolderCase
+from folder_case import GNU, LONG, PROGRAMS, SANITIZED, SEED, WORDS, FolderCase, main, under
 
-OURS = pathlib.Path(sys.argv[1]).resolve()
-SANITIZED = "--sanitized" in sys.argv[2:]
+OURS, = PROGRAMS
 
-WORDS = [b"", b"a", b"B", b"10", b"9", b"-3", b"1.5K", b"2M", b"jan", b"Feb", b"v1.2", b"v1.10", b"x y",
-         b"\xc3\xa9", b"\xff", b"\0", b"007", b".5", b"~", b"a" * 300, b"\r", b"1e3", b"\t"]
 KEYS = ["2", "2,2", "1,1n", "2n,2", "1.2,1.3", "2.2b,3.1b", "3,1", "2,2nr", "2V", " 1,1fb", "99", "1M",
         "2,2h", "1.3d", "1,1g"]
 WRONG_KEYS = ["0", "-1", "1.0", "x", "1,", "1.", "1,0", "1nn,2", "1nM", "", "2;2", "1,1x", "1hn"]
@@ -105,38 +100,29 @@ class Grammar:
 
 
 class Circumstances:
-    """Limits that a process is given; none without a chooser."""
+    """Limits that a process is given; none without a chooser, and none under sanitizers, whose shadow takes
+    address space, and which take descriptors and threads."""
 
     def __init__(self, chooser=None):
-        self.address_space = self.data = self.files = None
-        self.no_threads = False
+        self.limits, self.threads = {}, None
         if chooser is None:
             return
-        self.address_space = chooser.choice([None, None, None, 200 << 20, 500 << 20, 2 << 30])
-        self.data = chooser.choice([None, None, None, 200 << 20, 1 << 30])
-        self.files = chooser.choice([None, None, 16, 64])
-        self.no_threads = os.geteuid() == 0 and chooser.random() < 0.15
-        if SANITIZED:  # its shadow takes address space, and it takes descriptors and threads
-            self.address_space = self.data = self.files = None
-            self.no_threads = False
+        choices = {resource.RLIMIT_AS: [None, None, None, 200 << 20, 500 << 20, 2 << 30],
+                   resource.RLIMIT_DATA: [None, None, None, 200 << 20, 1 << 30],
+                   resource.RLIMIT_NOFILE: [None, None, 16, 64]}
+        chosen = {which: chooser.choice(values) for which, values in choices.items()}
+        no_threads = os.geteuid() == 0 and chooser.random() < 0.15
+        if not SANITIZED:
+            self.limits = {which: value for which, value in chosen.items() if value is not None}
+            self.threads = 1 if no_threads else None
 
     def apply(self):
-        def limit(kind, value):
-            if value is not None:
-                resource.setrlimit(kind, (value, value))
-        limit(resource.RLIMIT_AS, self.address_space)
-        limit(resource.RLIMIT_DATA, self.data)
-        limit(resource.RLIMIT_NOFILE, self.files)
-        if self.no_threads:
-            # Limits of processes bind those without rights.
-            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
+        return under(self.limits, self.threads)
 
     def __str__(self):
-        return (f"ulimit -v {self.address_space} -d {self.data} -n {self.files} "
-                f"{'-u 1' if self.no_threads else ''}")
+        value = self.limits.get
+        return (f"ulimit -v {value(resource.RLIMIT_AS)} -d {value(resource.RLIMIT_DATA)} "
+                f"-n {value(resource.RLIMIT_NOFILE)} {'-u 1' if self.threads else ''}")
 
 
 class Fuzz(FolderCase):
@@ -150,29 +136,17 @@ class Fuzz(FolderCase):
                 for _ in range(lines)]
         return b"\n".join(made) + (b"\n" if chooser.random() < 0.7 else b"")
 
-    def run_program(self, program, words, stdin, circumstances):
-        return subprocess.run(
-            ["sort", *words], executable=program, cwd=self.folder, input=stdin, capture_output=True,
-            check=False, timeout=120, preexec_fn=circumstances.apply,
-            env={"LC_ALL": "C", "TMPDIR": str(self.folder),
-                 "LSAN_OPTIONS": f"print_suppressions=0:suppressions={LEAKS}"})
-
-    def same(self, words, stdin=b"", circumstances=None, again=lambda: None):
-        """`again` makes anew what a run has used up."""
+    def same(self, words, stdin=b"", circumstances=None, inputs=contextlib.nullcontext):
+        """`inputs` makes anew what a run uses up."""
         circumstances = circumstances or Circumstances()
-        again()
-        theirs = self.run_program(GNU, words, stdin, circumstances)
+        with inputs():
+            theirs = self.run_program(GNU, words, stdin, limit=circumstances.apply())
         refused = (b"memory exhausted", b"cannot allocate", b"Cannot allocate", b"Too many open files")
         if any(word in theirs.stderr for word in refused):
             return False
-        again()
-        ours = self.run_program(OURS, words, stdin, circumstances)
-        context = (f"seed {SEED}: {circumstances}: sort {words}\nours: {ours.stderr[:600]}\n"
-                   f"GNU: {theirs.stderr[:600]}")
-        self.assertEqual(ours.returncode, theirs.returncode, context)
-        self.assertTrue(ours.stdout == theirs.stdout,
-                        f"{context}\n{ours.stdout[:300]}\n{theirs.stdout[:300]}")
-        self.assertEqual(ours.stderr, theirs.stderr, context)
+        with inputs():
+            ours = self.run_program(OURS, words, stdin, limit=circumstances.apply())
+        self.expect_same(ours, theirs, f"{circumstances}: sort {words}")
         return True
 
     def test_command_lines(self):
@@ -203,36 +177,8 @@ class Fuzz(FolderCase):
             merge = chooser.random() < 0.5
             texts = [b"".join(sorted(b"%x\n" % chooser.getrandbits(32)
                                      for _ in range(chooser.randrange(200)))) for _ in range(count)]
-            pipes = [f"pipe{i}" for i in range(count)]
-            writers = []
-
-            def write(pipe, text):
-                try:
-                    (self.folder / pipe).write_bytes(text)
-                except BrokenPipeError:
-                    pass  # the sort was refused
-
-            def fill():
-                self.empty(pipes, writers)
-                for pipe, text in zip(pipes, texts):
-                    os.mkfifo(self.folder / pipe)
-                    (self.folder / pipe).chmod(0o666)
-                    writers.append(threading.Thread(target=write, args=(pipe, text)))
-                    writers[-1].start()
-
-            try:
-                self.same(["-m"] * merge + pipes, b"", circumstances, fill)
-            finally:
-                self.empty(pipes, writers)
-
-    def empty(self, pipes, writers):
-        """Lets go of the writers whose pipes nobody has read."""
-        for pipe in pipes:
-            if (self.folder / pipe).exists():
-                os.close(os.open(self.folder / pipe, os.O_RDONLY | os.O_NONBLOCK))
-                (self.folder / pipe).unlink()
-        while writers:
-            writers.pop().join()
+            self.same(["-m"] * merge + [f"pipe{i}" for i in range(count)], b"", circumstances,
+                      lambda: self.pipes(texts))
 
     def test_files_that_grow(self):
         """What was there before the sort is in the output, and whole lines only."""
@@ -253,7 +199,7 @@ class Fuzz(FolderCase):
             try:
                 words = [["live"], ["-r", "live"], ["-S", "2M", "live"], ["-m", "live"], ["-u", "live"]]
                 chosen = chooser.choice(words)
-                done = self.run_program(OURS, chosen, b"", Circumstances())
+                done = self.run_program(OURS, chosen)
             finally:
                 ended.set()
                 writer.join()
@@ -269,5 +215,4 @@ class Fuzz(FolderCase):
 
 
 if __name__ == "__main__":
-    print(f"seed {SEED}")
-    unittest.main(argv=sys.argv[:1])
+    main()

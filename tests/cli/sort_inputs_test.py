@@ -5,41 +5,26 @@ output is appended to.
   sort_inputs_test.py VORTEX_SORT [--sanitized]
 """
 
-import os
-import pathlib
 import resource
-import subprocess
-import sys
-import threading
 import unittest
 
-from folder_case import GNU, SEED, FolderCase
+from folder_case import GNU, PROGRAMS, SANITIZED, SEED, FolderCase, main, under
 
-OURS = pathlib.Path(sys.argv[1]).resolve()
-SANITIZED = "--sanitized" in sys.argv[2:]
+OURS, = PROGRAMS
 GIB = 1 << 30
 
 
-def under(limits):
-    def set_limits():
-        for which, value in limits.items():
-            if which != resource.RLIMIT_NOFILE or not SANITIZED:  # sanitizers need some of their own
-                resource.setrlimit(which, (value, value))
-    return set_limits
-
-
 class Inputs(FolderCase):
-    def run_program(self, program, arguments, limits=None, **how):
-        done = subprocess.run(["sort", *arguments], executable=program, cwd=self.folder,
-                              capture_output="stdout" not in how, check=False, timeout=120,
-                              env=os.environ | {"LC_ALL": "C"},
-                              preexec_fn=under(limits) if limits else None, **how)
+    def run_sort(self, program, arguments, limits=None, **how):
+        if SANITIZED and limits:  # sanitizers need descriptors of their own
+            limits = {which: value for which, value in limits.items() if which != resource.RLIMIT_NOFILE}
+        done = self.run_program(program, arguments, limit=under(limits) if limits else None, **how)
         self.assertEqual(done.returncode, 0, f"seed {SEED}: {program} {arguments[:5]}: {done.stderr}")
         return done.stdout
 
     def compare(self, arguments, limits=None):
-        theirs = self.run_program(GNU, arguments)
-        ours = self.run_program(OURS, arguments, limits)
+        theirs = self.run_sort(GNU, arguments)
+        ours = self.run_sort(OURS, arguments, limits)
         self.assertTrue(ours == theirs, f"seed {SEED}: {arguments[:5]}")
 
     def put_files(self, count, lines, length=8):
@@ -66,8 +51,7 @@ class Inputs(FolderCase):
         self.put("names", b"/dev/stdin\0" + b"empty\0" * (1 << 16))
         text = b"".join(b"%x\n" % self.random.getrandbits(40) for _ in range(1000))
         for program in (GNU, OURS):
-            done = subprocess.run([program, "--files0-from=names"], cwd=self.folder, input=text,
-                                  capture_output=True, check=False, env={"LC_ALL": "C"})
+            done = self.run_program(program, ["--files0-from=names"], text)
             self.assertEqual((done.returncode, done.stderr), (0, b""))
             self.assertEqual(done.stdout, b"".join(sorted(text.splitlines(True))))
 
@@ -78,31 +62,10 @@ class Inputs(FolderCase):
             self.compare([*options, *names], {resource.RLIMIT_NOFILE: 28})
 
     def merge_pipes(self, names, options, limits=None):
-        pipes = [f"pipe{i}" for i in range(len(names))]
-        for pipe in pipes:
-            os.mkfifo(self.folder / pipe)
-
-        def write():
-            # As many as can be open at once, each opened as its reader comes.
-            threads = [threading.Thread(target=lambda i=i: (self.folder / pipes[i]).write_bytes(
-                (self.folder / names[i]).read_bytes())) for i in range(len(names))]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-
-        writer = threading.Thread(target=write)
-        writer.start()
-        try:
-            theirs = self.run_program(GNU, [*options, *names])
-            ours = self.run_program(OURS, [*options, *pipes], limits)
-            self.assertTrue(ours == theirs, f"seed {SEED}: {options}")
-        finally:
-            for pipe in pipes:  # of those that it has left, no writer waits for ever
-                os.close(os.open(self.folder / pipe, os.O_RDONLY | os.O_NONBLOCK))
-            writer.join()
-            for pipe in pipes:
-                (self.folder / pipe).unlink()
+        theirs = self.run_sort(GNU, [*options, *names])
+        with self.pipes([(self.folder / name).read_bytes() for name in names]) as pipes:
+            ours = self.run_sort(OURS, [*options, *pipes], limits)
+        self.assertTrue(ours == theirs, f"seed {SEED}: {options}")
 
     def test_many_pipes(self):
         names = self.put_files(600, 40)
@@ -148,13 +111,11 @@ class Inputs(FolderCase):
                         self.put("it", data)
                         with open(self.folder / "it", "ab") as out, \
                                 open(self.folder / "it", "rb") as standard_input:
-                            self.run_program(program, [*options, *inputs], stdout=out,
-                                             stdin=standard_input)
+                            self.run_sort(program, [*options, *inputs], stdout=out, stdin=standard_input)
                         found.append((self.folder / "it").read_bytes())
                     self.assertTrue(found[0] == found[1],
                                     f"seed {SEED}: {options} {inputs} of {len(text)} bytes")
 
 
 if __name__ == "__main__":
-    print(f"seed: {SEED} (VORTEX_TEST_SEED)", file=sys.stderr)
-    unittest.main(argv=sys.argv[:1])
+    main()
