@@ -1,5 +1,4 @@
-#include "cli/gnu/gnu_sort.h"
-
+// The program `vortex-sort`, which understands the command line of GNU sort.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include "cli/common/most_memory.h"
 #include "cli/common/open_files.h"
 #include "cli/common/progress_line.h"
+#include "cli/common/standard_descriptors.h"
 #include "cli/gnu/gnu_sort_options.h"
 #include "cli/gnu/key_warnings.h"
 #include "cli/gnu/marked_output.h"
@@ -36,9 +36,7 @@
 #include "vortex/line_sort.h"
 #include "vortex/version.h"
 
-namespace vortex::cli {
-
-namespace {
+namespace vortex::cli { namespace {
 
 using Action = GnuSortOptions::Action;
 
@@ -208,10 +206,6 @@ int run(const GnuSortOptions& options, const char* program) {
   });
 }
 
-}  // namespace
-
-namespace {
-
 int parse_and_run(int argc, char** argv, const char* program) noexcept {
   try {
     const int code = run(parse_gnu_sort_options(argc, argv), program);
@@ -234,11 +228,14 @@ int parse_and_run(int argc, char** argv, const char* program) noexcept {
 
 }  // namespace
 
-int gnu_sort(int argc, char** argv) noexcept {
-  const char* const program = argc > 0 ? argv[0] : "vortex-sort";
-  const int code = parse_and_run(argc, argv, program);
-  // What could not be told is an error, as a line that could not be written is.
-  return std::ferror(stderr) != 0 ? kExitError : code;
-}
-
 }  // namespace vortex::cli
+
+// Sorts, merges or checks as the arguments say. The exit code is GNU sort's: 0, 1 for what is not
+// sorted, 2 for an error, which is told on stderr behind the program's name as it was called.
+int main(int argc, char** argv) {
+  vortex::cli::occupy_closed_standard_descriptors();
+  const char* const program = argc > 0 ? argv[0] : "vortex-sort";
+  const int code = vortex::cli::parse_and_run(argc, argv, program);
+  // A message that could not be written is an error, as a line that could not be written is.
+  return std::ferror(stderr) != 0 ? vortex::cli::kExitError : code;
+}

@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "cli/common/suggestion.h"
-#include "cli/gnu/gnu_sort_values.h"
 #include "lines/fields/key_specification.h"
 #include "vortex/sort_resources.h"
 
@@ -19,7 +18,7 @@ namespace vortex::cli {
 
 namespace {
 
-// What getopt_long() returns for operands, and for long options without a letter.
+// getopt_long() returns these for operands, and for long options without a letter.
 enum : int {
   kOperand = 1,
   kBatchSize = 256,
@@ -79,8 +78,8 @@ const option kLongOptions[] = {
     {nullptr, 0, nullptr, 0},
 };
 
-// What may have been meant where getopt has told of an argument that it does not know; empty where
-// nothing is near.
+// Returns the option that may have been meant where getopt has told of an argument that it does not
+// know; nothing where none is near.
 std::string suggested_option(std::string_view argument) {
   const std::string name(argument.substr(0, argument.find('=')));
   if (!name.starts_with("--")) return {};
@@ -209,7 +208,7 @@ bool Parser::take_switch(int letter) {
   }
 }
 
-// What the order of lines depends on.
+// Takes the options that the order of lines depends on.
 void Parser::take_order(int letter, const char* argument) {
   switch (letter) {
     case 'k':

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/verbs/verbs.h"
@@ -45,6 +46,26 @@ class UsageError : public std::runtime_error {
 // Reads the arguments, and the file of --files0-from. Long options may be cut short. Throws
 // UsageError, with an empty message when getopt has printed one, or Error.
 GnuSortOptions parse_gnu_sort_options(int argc, char** argv);
+
+// These read the arguments of options, and throw UsageError for what is wrong with one.
+
+// Reads a number without a suffix; one that is too large is the largest.
+std::uint64_t parse_count(std::string_view text, const char* option);
+
+// Reads a size: KiB without a unit, bytes with b, percent of the memory with %, else powers of
+// 1024. The size stood behind `option`.
+std::uint64_t parse_memory(std::string_view text, const char* option);
+
+// Reads the byte that separates fields.
+char parse_separator(std::string_view text);
+
+// Return the letters that mean the same as the words of --check and --sort, which may be cut short
+// where that leaves one meaning.
+char parse_check_word(std::string_view text);
+char parse_sort_word(std::string_view text);
+
+// Returns the names in a file of --files0-from, each ended by NUL; "-" is standard input.
+std::vector<std::string> read_names(const std::string& path);
 
 // The text of --help.
 std::string gnu_sort_help(const char* program);

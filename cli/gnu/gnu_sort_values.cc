@@ -1,5 +1,3 @@
-#include "cli/gnu/gnu_sort_values.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +35,7 @@ std::optional<Number> take_number(std::string_view& text) {
   return number;
 }
 
-// As the GNU programs quote.
+// The GNU programs quote this way.
 std::string with_escaped_backslashes(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '\\' ? "\\\\" : std::string(1, c);

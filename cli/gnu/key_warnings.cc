@@ -40,39 +40,23 @@ class UnusedFlags {
 
   void use(const KeyFlags& key) {
     // d leaves out all that i leaves out, so a key that uses d counts as using i as well.
-    if (left_.dictionary && key.dictionary) left_.dictionary = left_.printable = false;
-    if (!left_.dictionary && left_.printable && key.printable && !key.dictionary) {
-      left_.printable = false;
-    }
-    left_.fold &= !key.fold;
+    const bool uses_printable =
+        left_.dictionary ? key.dictionary : key.printable && !key.dictionary;
+    const bool printable = left_.printable && !uses_printable;
+    for (const auto [letter, flag] : kKeyLetters) left_.*flag &= !(key.*flag);
+    left_.printable = printable;
     left_.skip_start_blanks &= !key.skip_start_blanks;
     left_.skip_end_blanks &= !key.skip_end_blanks;
-    left_.month &= !key.month;
-    left_.numeric &= !key.numeric;
-    left_.general_numeric &= !key.general_numeric;
-    left_.human_numeric &= !key.human_numeric;
-    left_.random &= !key.random;
-    left_.version &= !key.version;
-    left_.reverse &= !key.reverse;
   }
   const KeyFlags& left() const { return left_; }
 
   std::string letters(bool with_reverse) const {
     std::string letters;
-    const auto add = [&](bool there, char letter) {
-      if (there) letters += letter;
-    };
-    add(left_.skip_start_blanks || left_.skip_end_blanks, 'b');
-    add(left_.dictionary, 'd');
-    add(left_.fold, 'f');
-    add(left_.general_numeric, 'g');
-    add(left_.human_numeric, 'h');
-    add(left_.printable && !left_.dictionary, 'i');
-    add(left_.month, 'M');
-    add(left_.numeric, 'n');
-    add(left_.random, 'R');
-    add(left_.reverse && with_reverse, 'r');
-    add(left_.version, 'V');
+    if (left_.skip_start_blanks || left_.skip_end_blanks) letters += 'b';
+    for (const auto [letter, flag] : kKeyLetters) {
+      const bool moot = letter == 'r' ? !with_reverse : letter == 'i' && left_.dictionary;
+      if (left_.*flag && !moot) letters += letter;
+    }
     return letters;
   }
 
@@ -86,10 +70,8 @@ class Warnings {
       : options_(options), locale_(locale) {}
 
   std::vector<std::string> find() {
-    std::vector<KeySpecification> given;
-    for (const std::string& text : options_.keys) given.push_back(parse_key_specification(text));
     const KeyFlags for_all = parse_key_flags(options_.letters);
-    const std::vector<KeySpecification> keys = complete_keys(given, for_all);
+    const std::vector<KeySpecification> keys = complete_keys(options_.keys, for_all);
     UnusedFlags unused(for_all);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       look_at(keys[i], i + 1);
@@ -143,7 +125,7 @@ void Warnings::look_at(const KeySpecification& key, std::size_t number) {
   }
 }
 
-// What separates fields may be a part of numbers that reach over several.
+// A separator of fields may be a part of numbers that reach over several of them.
 void Warnings::look_at_number_locale() {
   const int thousands = locale_.thousands_separator();
   const char point = locale_.decimal_point();

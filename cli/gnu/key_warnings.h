@@ -1,4 +1,4 @@
-// What is odd about the keys of a sort, as `sort --debug` says it.
+// Warnings about the keys of a sort, as `sort --debug` gives them.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace vortex::cli {
 
-// In GNU sort's words and order, the locale first. The locale is the one that orders the lines;
-// `locale_failed`: another was asked for. Throws Error(EINVAL) for keys that line_order() refuses.
+// The warnings have GNU sort's words and order, the locale first. The locale is the one that orders
+// the lines; `locale_failed`: another was asked for. Throws Error(EINVAL) for keys that
+// line_order() refuses.
 std::vector<std::string> key_warnings(const LineKeyOptions& options, const KeyLocale& locale,
                                       bool locale_failed);
 

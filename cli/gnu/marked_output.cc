@@ -22,8 +22,6 @@ namespace {
 
 constexpr std::size_t kBatch = std::size_t{64} << 10;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // Returns an errno value, or 0.
 int write_all(int file, std::string_view text) noexcept {
   while (!text.empty()) {
@@ -51,12 +49,9 @@ class ThreadLocale {
 
 KeyMarks::KeyMarks(const LineKeyOptions& options, const KeyLocale& locale)
     : locale_(locale),
-      fields_(locale, options.separator),
-      lines_decide_(!options.stable && !options.unique) {
-  std::vector<KeySpecification> given;
-  for (const std::string& text : options.keys) given.push_back(parse_key_specification(text));
-  keys_ = complete_keys(given, parse_key_flags(options.letters));
-}
+      fields_(locale, FieldRules::kLines, options.separator),
+      keys_(complete_keys(options.keys, parse_key_flags(options.letters))),
+      lines_decide_(!options.stable && !options.unique) {}
 
 void KeyMarks::append(std::string_view line, std::string& text) const {
   const ThreadLocale locale(locale_.handle());
@@ -92,14 +87,8 @@ std::string_view KeyMarks::part_that_counts(std::string_view line,
     }
   }
   if (flags.month) {
-    std::size_t bytes = 0;
-    for (const KeyLocale::Month& month : locale_.months()) {
-      const bool begins = rest.size() >= month.name.size() &&
-                          std::equal(month.name.begin(), month.name.end(), rest.begin(),
-                                     [&](char a, char b) { return locale_.to_upper(b) == a; });
-      if (begins) bytes = month.name.size();
-    }
-    return rest.substr(0, bytes);
+    const KeyLocale::Month* const month = locale_.month_at(rest);
+    return rest.substr(0, month == nullptr ? 0 : month->name.size());
   }
   if (flags.general_numeric) {
     const std::string copy(rest);  // a NUL ends it
@@ -110,35 +99,15 @@ std::string_view KeyMarks::part_that_counts(std::string_view line,
   return rest.substr(0, number_bytes(rest, flags.human_numeric));
 }
 
-// A separator or a point at the end is no part of a number; a unit behind one is.
+// A separator at the end is no part of a number; a unit behind it is.
 std::size_t KeyMarks::number_bytes(std::string_view text, bool with_unit) const {
-  const auto at = [&](std::size_t i) { return i < text.size() ? text[i] : '\0'; };
-  const auto separates = [&](std::size_t i) {
-    return i < text.size() && static_cast<unsigned char>(text[i]) == locale_.thousands_separator();
-  };
-  std::size_t i = at(0) == '-' ? 1 : 0;
-  bool digits = false;
-  bool separator_last = false;
-  while (is_digit(at(i))) {
-    digits = true;
-    ++i;
-    separator_last = separates(i);
-    if (separator_last) ++i;
-  }
-  if (separator_last) {
-    --i;
-  } else if (at(i) == locale_.decimal_point() && i < text.size()) {
-    std::size_t behind = i + 1;
-    while (is_digit(at(behind))) {
-      digits = true;
-      ++behind;
-    }
-    i = behind;
-  }
-  if (!digits) return 0;
+  const std::size_t sign = text.starts_with('-') ? 1 : 0;
+  const std::size_t digits = locale_.number_at(text.substr(sign)).bytes;
+  if (digits == 0) return 0;
+  const std::size_t end = sign + digits;
   constexpr std::string_view kUnits = "EGKMPTYZk";
-  if (with_unit && i < text.size() && kUnits.find(text[i]) != kUnits.npos) ++i;
-  return i;
+  const bool unit = with_unit && end < text.size() && kUnits.find(text[end]) != kUnits.npos;
+  return end + (unit ? 1 : 0);
 }
 
 // Columns of a terminal, one for a tab.
@@ -201,7 +170,7 @@ MarkedOutput::MarkedOutput(KeyMarks marks, char delimiter)
   }
 }
 
-// Without a thread the marks are made when all is there: what comes is kept in memory.
+// Without a thread the lines are kept in memory, and the marks are made when all is there.
 void MarkedOutput::collect() {
   const int kept = memfd_create("vortex-marks", MFD_CLOEXEC);
   const int error = errno;
@@ -215,7 +184,7 @@ void MarkedOutput::collect() {
 
 MarkedOutput::~MarkedOutput() { end(); }
 
-// What comes is read to the end even if it cannot be written: the sort must not wait, or be killed
+// Reads the pipe to its end even if nothing can be written: the sort must not wait, or be killed
 // for a pipe that nobody reads.
 void MarkedOutput::pass_on() noexcept {
   std::string batch(kBatch, '\0');

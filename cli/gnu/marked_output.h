@@ -31,7 +31,7 @@ class KeyMarks {
   void mark(std::size_t offset, std::size_t width, std::string& text) const;
 
   const KeyLocale& locale_;
-  const LineFields fields_;
+  const FieldFinder fields_;
   std::vector<KeySpecification> keys_;
   bool lines_decide_;
 };
@@ -42,13 +42,13 @@ class MarkedOutput {
  public:
   // Throws std::system_error.
   MarkedOutput(KeyMarks marks, char delimiter);
-  // As finish(), without a word.
+  // Ends as finish() does, and tells no error.
   ~MarkedOutput();
   MarkedOutput(const MarkedOutput&) = delete;
   MarkedOutput& operator=(const MarkedOutput&) = delete;
 
-  // No more comes: standard output is what it was before. Throws std::system_error when something
-  // could not be written.
+  // To be called when no more comes. Standard output is what it was before. Throws
+  // std::system_error when something could not be written.
   void finish();
 
  private:

@@ -73,10 +73,10 @@ std::string head_of(const std::string& path, char separator) {
 
 CsvHead::CsvHead(const std::string& path, char separator) : text_(head_of(path, separator)) {
   const KeyLocale locale("C");
-  const CsvFields fields(locale, separator);
+  const FieldFinder fields(locale, FieldRules::kCsv, separator);
   std::string room;
   KeyBytes scratch(room);
-  const std::size_t columns = fields.count(text_);
+  const std::size_t columns = fields.columns(text_);
   for (std::size_t column = 0; column < columns; ++column) {
     const KeySpecification where{.begin_field = column, .end_field = column};
     names_.emplace_back(fields.find(text_, where, scratch));

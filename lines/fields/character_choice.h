@@ -1,9 +1,12 @@
-// What of a field counts.
+// The characters of a field that count.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string_view>
 
+#include "lines/fields/key_bytes.h"
 #include "lines/fields/key_locale.h"
 #include "lines/fields/key_specification.h"
 
@@ -30,6 +33,27 @@ class CharacterChoice {
   bool counts(char c) const noexcept { return counts_[static_cast<unsigned char>(c)]; }
   const std::array<char, 256>& map() const noexcept { return as_; }
   char as(char c) const noexcept { return as_[static_cast<unsigned char>(c)]; }
+
+  void append_chosen(std::string_view field, KeyBytes& bytes) const {
+    if (all_) {
+      bytes += field;
+    } else if (all_count_) {
+      std::transform(field.begin(), field.end(), bytes.more(field.size()),
+                     [this](char c) { return as(c); });
+    } else {
+      for (const char c : field) {
+        if (counts(c)) bytes += as(c);
+      }
+    }
+  }
+  // Returns the characters that count: the field itself where it counts as it stands, else a text
+  // in `room`.
+  std::string_view chosen_of(std::string_view field, KeyBytes& room) const {
+    if (all_) return field;
+    room.clear();
+    append_chosen(field, room);
+    return room.view();
+  }
 
  private:
   const bool all_;

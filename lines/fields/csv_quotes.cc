@@ -10,8 +10,8 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// The place of either byte at or behind `at`, or the end. What is looked for lies close: a call of
-// memchr() takes longer than most values.
+// Returns the place of either byte at or behind `at`, or the end. The bytes lie close to each
+// other: a call of memchr() takes longer than most values.
 std::size_t find_either(std::string_view text, char a, char b, std::size_t at) noexcept {
 #if defined(__SSE2__)
   const __m128i wanted_a = _mm_set1_epi8(a);
@@ -40,7 +40,8 @@ std::size_t closing_quote(std::string_view text, std::size_t at, bool& doubled) 
   }
 }
 
-// From inside quotes to behind them; false: they do not close in this text, or what follows tells.
+// Goes from inside quotes to behind them. Returns false where they do not close in this text, or
+// where only what follows tells whether they do.
 bool CsvRecordScan::leave_quotes(std::string_view text, bool ends) noexcept {
   bool doubled = false;
   const std::size_t closing = closing_quote(text, at_, doubled);

@@ -6,7 +6,7 @@
 
 namespace vortex { inline namespace v0 {
 
-// What the quotes in a record of CSV are that RFC 4180 does not allow.
+// Quotes in a record of CSV that RFC 4180 does not allow.
 enum class InvalidQuote : unsigned char {
   kNone,
   kInsideValue,  // in a value that does not begin with one
@@ -14,8 +14,8 @@ enum class InvalidQuote : unsigned char {
   kNeverClosed,  // open where the input ends
 };
 
-// Where `quote` closes that opened a value in front of `at`; a quote that is doubled is a part of
-// the value. text.size(): nowhere.
+// Returns the place of the quote that closes a value which opened in front of `at`, or text.size().
+// A quote that is doubled is a part of the value.
 std::size_t closing_quote(std::string_view text, std::size_t at, bool& doubled) noexcept;
 
 // Finds the end of a record, as Python's csv module does: a quote opens a value only where the
@@ -28,17 +28,17 @@ class CsvRecordScan {
 
   static constexpr std::size_t kOpen = ~std::size_t{0};
 
-  // The length of the record that begins where the text does, without its delimiter; kOpen: it does
-  // not end in this text. Then it may be called again with a text that has more behind the same
-  // bytes, wherever they lie. With `ends` nothing follows the text, and kOpen means that a quote is
-  // never closed.
+  // Returns the length of the record that begins where the text does, without its delimiter; kOpen
+  // where it does not end in this text. Then it may be called again with a text that has more
+  // behind the same bytes, wherever they lie. With `ends` nothing follows the text, and kOpen means
+  // that a quote is never closed.
   std::size_t find_end(std::string_view text, bool ends) noexcept;
 
-  // Of what has been looked at: the first quote that is invalid, and where the message about it
-  // points to in the record.
+  // The first quote that is invalid so far, and the place in the record that the message about it
+  // names.
   InvalidQuote invalid() const noexcept { return invalid_; }
   std::size_t invalid_at() const noexcept { return invalid_at_; }
-  // The quote that opened last, and has not been closed.
+  // Whether the quote that opened last has not been closed.
   bool in_quotes() const noexcept { return in_quotes_; }
 
  private:
@@ -51,7 +51,7 @@ class CsvRecordScan {
 
   const char delimiter_;
   const char separator_;
-  std::size_t at_ = 0;  // what lies in front has been looked at
+  std::size_t at_ = 0;  // the scan has come to this place
   std::size_t opened_at_ = 0;
   bool in_quotes_ = false;
   InvalidQuote invalid_ = InvalidQuote::kNone;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
+#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -9,9 +11,15 @@
 #include <string>
 #include <string_view>
 
-#include "lines/fields/key_room.h"
+#include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
+
+// A key that does not fit in the room that it was given. The sort catches it, and looks for more.
+class KeyRoomFull : public Error {
+ public:
+  KeyRoomFull() : Error(EMSGSIZE, "a key is longer than the memory has room for") {}
+};
 
 // A string that grows, or a fixed room: keys of long records are made where the sort has memory for
 // them, and take none besides.
@@ -35,21 +43,28 @@ class KeyBytes {
     if (!text.empty()) std::memcpy(more(text.size()), text.data(), text.size());
     return *this;
   }
-  // So many bytes behind those that are there, of any content.
+  // The highest byte comes first.
+  void append_big_endian(std::unsigned_integral auto number) {
+    char* to = more(sizeof number);
+    for (std::size_t left = sizeof number; left-- > 0;) {
+      *to++ = static_cast<char>(number >> 8 * left);
+    }
+  }
+  // Makes the key longer by this many bytes, whose content is unspecified, and returns the first.
   char* more(std::size_t bytes) {
     if (room_ - size_ < bytes) [[unlikely]]
       grow(bytes);
     size_ += bytes;
     return data_ + size_ - bytes;
   }
-  // Keeps the first ones.
+  // Keeps the first `size` bytes.
   void cut(std::size_t size) noexcept { size_ = size; }
   void clear() noexcept { size_ = 0; }
 
   std::size_t size() const noexcept { return size_; }
   char* data() noexcept { return data_; }
   std::string_view view() const noexcept { return {data_, size_}; }
-  // How many more there can be.
+  // How many more bytes there can be.
   std::size_t most_more() const noexcept {
     return string_ != nullptr ? std::numeric_limits<std::size_t>::max() : room_ - size_;
   }

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <langinfo.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "vortex/error.h"
@@ -34,7 +35,7 @@ void KeyLocale::read_characters() noexcept {
   }
 }
 
-// Separators of several bytes count as none, as in GNU sort.
+// A separator of several bytes counts as none, as in GNU sort.
 void KeyLocale::read_numbers() noexcept {
   const std::string_view point = nl_langinfo_l(RADIXCHAR, locale_);
   if (point.size() == 1) decimal_point_ = point.front();
@@ -50,6 +51,38 @@ void KeyLocale::read_months() {
     }
     months_.push_back(std::move(month));
   }
+}
+
+// One separator may stand behind each digit; one that no digit follows is no part of the number.
+KeyLocale::NumberAt KeyLocale::number_at(std::string_view text) const noexcept {
+  NumberAt number;
+  std::size_t at = 0;
+  const auto take_digits = [&](int separator) {
+    for (; at < text.size() && is_digit(text[at]); ++at) {
+      number.largest = std::max(number.largest, text[at]);
+      number.bytes = at + 1;
+      if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) == separator) ++at;
+    }
+    return at;
+  };
+  take_digits(thousands_separator_);
+  if (at == number.bytes && at < text.size() && text[at] == decimal_point_) {
+    ++at;
+    number.bytes = take_digits(kNone);
+  }
+  if (number.largest == '\0') number.bytes = 0;
+  return number;
+}
+
+const KeyLocale::Month* KeyLocale::month_at(std::string_view text) const noexcept {
+  const Month* found = nullptr;
+  for (const Month& month : months_) {
+    const bool begins = text.size() >= month.name.size() &&
+                        std::equal(month.name.begin(), month.name.end(), text.begin(),
+                                   [&](char name, char c) { return to_upper(c) == name; });
+    if (begins) found = &month;
+  }
+  return found;
 }
 
 std::string_view KeyLocale::without_leading_blanks(std::string_view text) const noexcept {

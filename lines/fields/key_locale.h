@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "lines/fields/character_weights.h"
+#include "lines/fields/collation.h"
 
 namespace vortex { inline namespace v0 {
+
+inline bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 // One locale, read once: nothing here depends on what the program has set. Immutable; any number of
 // threads may use it. Characters are bytes, as in GNU sort.
@@ -25,7 +27,7 @@ class KeyLocale {
     unsigned char number = 0;
   };
 
-  // A name as newlocale() takes it; "": what the environment says. Throws Error(ENOENT).
+  // Takes a name as newlocale() does, "" for what the environment says. Throws Error(ENOENT).
   explicit KeyLocale(const std::string& name);
   ~KeyLocale();
   KeyLocale(const KeyLocale&) = delete;
@@ -43,14 +45,22 @@ class KeyLocale {
   char decimal_point() const noexcept { return decimal_point_; }
   // A byte, or kNone.
   int thousands_separator() const noexcept { return thousands_separator_; }
-  const std::vector<Month>& months() const noexcept { return months_; }
+
+  // A number without a sign at the beginning of a text, as GNU sort finds its end.
+  struct NumberAt {
+    std::size_t bytes = 0;  // it takes, a point behind it included; 0: the text begins with none
+    char largest = '\0';    // of its digits
+  };
+  NumberAt number_at(std::string_view text) const noexcept;
+  // The month whose short name the text begins with, in letters of either case; null: none.
+  const Month* month_at(std::string_view text) const noexcept;
 
   // Whether the order of strings is that of "C" or "POSIX" by name.
   bool is_c() const noexcept { return is_c_; }
   // Whether strings are ordered by their bytes, as in C.UTF-8, too.
   bool collates_bytes() const noexcept { return collates_bytes_; }
   ::locale_t handle() const noexcept { return locale_; }
-  // Found out when it is asked for first.
+  // Made by the first call.
   const CharacterWeights& weights() const {
     std::call_once(weights_once_, [this] { weights_.emplace(locale_); });
     return *weights_;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <system_error>
+#include <utility>
 
 #include "vortex/error.h"
 
@@ -38,69 +39,30 @@ enum class Blanks { kStart, kEnd, kBoth };
 // Takes letters from the front of `rest`.
 void take_flags(std::string_view& rest, Blanks blanks, KeyFlags& flags) {
   for (; !rest.empty(); rest.remove_prefix(1)) {
-    switch (rest.front()) {
-      case 'b':
-        flags.skip_start_blanks |= blanks != Blanks::kEnd;
-        flags.skip_end_blanks |= blanks != Blanks::kStart;
-        break;
-      case 'd':
-        flags.dictionary = true;
-        break;
-      case 'f':
-        flags.fold = true;
-        break;
-      case 'g':
-        flags.general_numeric = true;
-        break;
-      case 'h':
-        flags.human_numeric = true;
-        break;
-      case 'i':
-        flags.printable = true;
-        break;
-      case 'M':
-        flags.month = true;
-        break;
-      case 'n':
-        flags.numeric = true;
-        break;
-      case 'R':
-        flags.random = true;
-        break;
-      case 'r':
-        flags.reverse = true;
-        break;
-      case 'V':
-        flags.version = true;
-        break;
-      default:
-        return;
+    if (rest.front() == 'b') {
+      flags.skip_start_blanks |= blanks != Blanks::kEnd;
+      flags.skip_end_blanks |= blanks != Blanks::kStart;
+      continue;
     }
+    const auto* const letter =
+        std::find_if(kKeyLetters.begin(), kKeyLetters.end(),
+                     [&](const KeyLetter& known) { return known.letter == rest.front(); });
+    if (letter == kKeyLetters.end()) return;
+    flags.*letter->flag = true;
   }
-}
-
-// The letters that say what is compared, in the order in which GNU sort names them.
-std::string letters_of(const KeyFlags& flags) {
-  std::string letters;
-  if (flags.dictionary) letters += 'd';
-  if (flags.fold) letters += 'f';
-  if (flags.general_numeric) letters += 'g';
-  if (flags.human_numeric) letters += 'h';
-  if (flags.printable && !flags.dictionary) letters += 'i';
-  if (flags.month) letters += 'M';
-  if (flags.numeric) letters += 'n';
-  if (flags.random) letters += 'R';
-  if (flags.version) letters += 'V';
-  return letters;
 }
 
 void expect_compatible(const KeyFlags& flags) {
   const bool by_characters = flags.version || flags.random || flags.dictionary || flags.printable;
   const int orders = int{flags.numeric} + int{flags.general_numeric} + int{flags.human_numeric} +
                      int{flags.month} + int{by_characters};
-  if (orders > 1) {
-    throw Error(EINVAL, "options '-" + letters_of(flags) + "' are incompatible");
+  if (orders <= 1) return;
+  std::string letters;
+  for (const auto [letter, flag] : kKeyLetters) {
+    const bool moot = letter == 'r' || (letter == 'i' && flags.dictionary);
+    if (flags.*flag && !moot) letters += letter;
   }
+  throw Error(EINVAL, "options '-" + letters + "' are incompatible");
 }
 
 }  // namespace
@@ -145,15 +107,21 @@ KeyFlags parse_key_flags(std::string_view letters) {
                           "': the letters are bdfghiMnRrV");
 }
 
-std::vector<KeySpecification> complete_keys(std::span<const KeySpecification> keys,
+std::vector<KeySpecification> complete_keys(std::vector<KeySpecification> keys,
                                             const KeyFlags& for_all) {
-  std::vector<KeySpecification> complete(keys.begin(), keys.end());
-  for (KeySpecification& key : complete) {
+  for (KeySpecification& key : keys) {
     if (key.flags.default_order() && !key.flags.reverse) key.flags = for_all;
   }
-  if (complete.empty() && !for_all.default_order()) complete.push_back({.flags = for_all});
-  for (const KeySpecification& key : complete) expect_compatible(key.flags);
-  return complete;
+  if (keys.empty() && !for_all.default_order()) keys.push_back({.flags = for_all});
+  for (const KeySpecification& key : keys) expect_compatible(key.flags);
+  return keys;
+}
+
+std::vector<KeySpecification> complete_keys(std::span<const std::string> keys,
+                                            const KeyFlags& for_all) {
+  std::vector<KeySpecification> given;
+  for (const std::string& text : keys) given.push_back(parse_key_specification(text));
+  return complete_keys(std::move(given), for_all);
 }
 
 }}  // namespace vortex::v0

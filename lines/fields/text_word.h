@@ -14,17 +14,17 @@ Word load_word(const char* from) noexcept {
   return word;
 }
 
-// Eight bytes, of which only those of a string mean anything: others lie in its page, which can be
-// read. Sanitizers know strings, not pages.
+// Loads eight bytes, of which only those of a string mean anything: the others lie in its page,
+// which can be read. Sanitizers know strings, not pages.
 __attribute__((no_sanitize("address", "thread"))) inline std::uint64_t load_word_in_page(
     const char* from) noexcept {
   using Word [[gnu::aligned(1), gnu::may_alias]] = std::uint64_t;
   return *reinterpret_cast<const Word*>(from);
 }
 
-// The first `bytes` bytes of a string, 1 to 7, in the lower part of a word; what lies above them is
-// unspecified. Reads no page that they do not lie in. Short lengths cannot be foreseen: no branch
-// depends on them.
+// Loads the first `bytes` bytes of a string, 1 to 7, into the lower part of a word; its upper part
+// is unspecified. Reads no page that they do not lie in. The processor cannot foresee short
+// lengths: no branch depends on them.
 inline std::uint64_t load_short(const char* from, std::size_t bytes) noexcept {
   constexpr std::uintptr_t kPageBytes = 4096;
   std::uint64_t word = 0;

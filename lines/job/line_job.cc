@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lines/fields/key_room.h"
+#include "lines/fields/key_bytes.h"
 #include "lines/keys/composed_key.h"
 #include "lines/record/record_keys.h"
 #include "vortex/error.h"

@@ -15,7 +15,7 @@
 #include "lines/job/input_merge.h"
 #include "lines/job/line_job.h"
 #include "lines/job/small_line_files.h"
-#include "lines/memory/arena_parts.h"
+#include "lines/memory/line_arena.h"
 #include "lines/record/byte_output.h"
 #include "lines/record/framing.h"
 #include "lines/runs/line_merge.h"

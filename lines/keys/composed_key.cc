@@ -4,53 +4,53 @@
 #include <cstddef>
 #include <utility>
 
-#include "lines/keys/float_key.h"
-#include "lines/keys/month_key.h"
-#include "lines/keys/number_key.h"
-#include "lines/keys/text_key.h"
-#include "lines/keys/version_key.h"
+#include "lines/keys/collation_key.h"
 
 namespace vortex { inline namespace v0 {
 
 namespace {
 
 // Letters that contradict each other have been refused; R wins over V as in GNU sort.
-std::unique_ptr<const FieldEncoder> encoder_for(const KeyFlags& flags, const KeyLocale& locale,
-                                                const RandomKey::Seed& seed) {
-  if (flags.numeric) return std::make_unique<NumberKey>(locale);
-  if (flags.general_numeric) return std::make_unique<FloatKey>(locale);
-  if (flags.human_numeric) return std::make_unique<HumanNumberKey>(locale);
-  if (flags.month) return std::make_unique<MonthKey>(locale);
-  if (flags.random) return std::make_unique<RandomKey>(locale, seed);
-  if (flags.version) return std::make_unique<VersionKey>();
-  if (!locale.collates_bytes()) return std::make_unique<CollationKey>(locale);
-  return std::make_unique<TextKey>();
+FieldEncoder encoder_for(const KeyFlags& flags, const KeyLocale& locale) noexcept {
+  if (flags.numeric) return append_number;
+  if (flags.general_numeric) return append_float;
+  if (flags.human_numeric) return append_human_number;
+  if (flags.month) return append_month;
+  if (flags.random) return append_random;
+  if (flags.version) return append_version;
+  return locale.collates_bytes() ? append_text : append_collated;
 }
 
-bool compares_bytes(const KeyFlags& flags, const KeyLocale& locale) noexcept {
-  return !(flags.numeric || flags.general_numeric || flags.human_numeric || flags.month ||
-           flags.random || flags.version) &&
-         locale.collates_bytes();
-}
+int reversed(int compared) noexcept { return (compared < 0) - (compared > 0); }
 
 }  // namespace
 
-ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale,
-                         std::unique_ptr<const FieldFinder> fields,
-                         std::span<const KeySpecification> keys, const RandomKey::Seed& seed)
-    : locale_(std::move(locale)), fields_(std::move(fields)) {
+// Room for a field that the finder puts together, and for the characters of a field that count.
+struct ComposedKey::Scratch {
+  Scratch() : field(strings[0]), chosen(strings[1]) {}
+  Scratch(std::span<char> for_field, std::span<char> for_chosen)
+      : field(for_field), chosen(for_chosen) {}
+
+  std::array<std::string, 2> strings;
+  KeyBytes field;
+  KeyBytes chosen;
+};
+
+ComposedKey::ComposedKey(std::shared_ptr<const KeyLocale> locale, const FieldFinder& fields,
+                         std::span<const KeySpecification> keys,
+                         const std::array<char, 16>& random_seed)
+    : locale_(std::move(locale)), rules_{*locale_, random_seed}, fields_(fields) {
   for (const KeySpecification& key : keys) {
-    parts_.push_back({key, encoder_for(key.flags, *locale_, seed), {*locale_, key.flags}});
-    Part& part = parts_.back();
-    part.text = dynamic_cast<const CollationKey*>(part.encoder.get());
-    if (first_text_ != nullptr || part.text == nullptr) continue;
-    first_text_ = part.text;
-    text_part_ = parts_.size() - 1;
+    parts_.push_back({key, encoder_for(key.flags, *locale_), {*locale_, key.flags}});
   }
   if (parts_.empty()) return;
-  const KeyFlags& last = parts_.back().where.flags;
-  parts_.back().plain = !last.reverse && compares_bytes(last, *locale_);
-  // What is plain is chosen where the key grows.
+  Part& last = parts_.back();
+  last.plain = !last.where.flags.reverse && last.encode == append_text;
+  const auto collated = std::find_if(parts_.begin(), parts_.end(), [](const Part& part) {
+    return part.encode == append_collated;
+  });
+  if (collated != parts_.end()) first_collated_ = &*collated;
+  // The characters of a plain field are chosen where the key grows.
   chooses_ = std::any_of(parts_.begin(), parts_.end(),
                          [](const Part& part) { return !part.plain && !part.choice.all(); });
 }
@@ -71,38 +71,35 @@ void ComposedKey::append(std::span<const std::string_view> records, KeyBatch& ke
     for (const std::string_view record : records) append_in(keys.fixed_room(), record, keys);
     return;
   }
-  std::string field, chosen, key;
-  KeyBytes of_field(field), of_chosen(chosen), of_key(key);
-  Scratch scratch{of_field, of_chosen, of_key};
+  Scratch scratch;
+  std::string room;
+  KeyBytes key(room);
   for (const std::string_view record : records) {
-    append_record(record, scratch, &keys);
-    keys.append(of_key.view());
+    append_record(record, scratch, key, &keys);
+    keys.append(key.view());
     keys.end_key();
   }
 }
 
 // The key grows from the beginning of the room, and what it is made from lies at the end.
 void ComposedKey::append_in(std::span<char> room, std::string_view record, KeyBatch& keys) const {
-  const std::size_t for_field = fields_->copies() ? record.size() : 0;
+  const std::size_t for_field = fields_.copies() ? record.size() : 0;
   const std::size_t for_chosen = chooses_ ? record.size() : 0;
   if (room.size() < for_field + for_chosen) throw KeyRoomFull();
-  KeyBytes of_field(room.last(for_field));
-  KeyBytes of_chosen(room.last(for_field + for_chosen).first(for_chosen));
-  KeyBytes of_key(room.first(room.size() - for_field - for_chosen));
-  Scratch scratch{of_field, of_chosen, of_key};
-  append_record(record, scratch, nullptr);
-  keys.used(of_key.size());
+  Scratch scratch(room.last(for_field), room.last(for_field + for_chosen).first(for_chosen));
+  KeyBytes key(room.first(room.size() - for_field - for_chosen));
+  append_record(record, scratch, key, nullptr);
+  keys.used(key.size());
   keys.end_key();
 }
 
-// Leaves the key, or the end of it behind what went into the batch, in the scratch.
-void ComposedKey::append_record(std::string_view record, Scratch& scratch, KeyBatch* keys) const {
-  KeyBytes& key = scratch.key;
+// Leaves the key in `key`, or with `keys` the end of it behind what went into the batch.
+void ComposedKey::append_record(std::string_view record, Scratch& scratch, KeyBytes& key,
+                                KeyBatch* keys) const {
   key.clear();
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const Part& part = parts_[i];
+  for (const Part& part : parts_) {
     if (part.plain && keys == nullptr) {
-      append_chosen(fields_->find(record, part.where, scratch.field), part.choice, key);
+      part.choice.append_chosen(fields_.find(record, part.where, scratch.field), key);
       break;
     }
     const std::string_view field = find(part, record, scratch);
@@ -110,9 +107,9 @@ void ComposedKey::append_record(std::string_view record, Scratch& scratch, KeyBa
       keys->append(key.view());
       key.clear();
       keys->append(field);
-    } else if (first_text_ != nullptr && i == text_part_) {
+    } else if (&part == first_collated_) {
       const std::size_t begin = key.size();
-      first_text_->append_first_rule(field, key);
+      append_first_rule(field, *locale_, key);
       if (part.where.flags.reverse) key.invert_from(begin);
       break;
     } else {
@@ -122,85 +119,57 @@ void ComposedKey::append_record(std::string_view record, Scratch& scratch, KeyBa
 }
 
 void ComposedKey::append_whole(std::string_view record, std::string& key) const {
-  std::string field, chosen;
-  KeyBytes of_field(field), of_chosen(chosen), of_key(key);
-  Scratch scratch{of_field, of_chosen, of_key};
+  Scratch scratch;
+  KeyBytes bytes(key);
   for (const Part& part : parts_) {
     const std::string_view found = find(part, record, scratch);
     if (part.plain) {
-      of_key += found;
+      bytes += found;
     } else {
-      append_part(part, found, of_key);
+      append_part(part, found, bytes);
     }
   }
-  of_key.finish();
+  bytes.finish();
 }
 
-// What of the record counts.
+// Returns the characters of the field that count.
 std::string_view ComposedKey::find(const Part& part, std::string_view record,
                                    Scratch& scratch) const {
-  return choose(fields_->find(record, part.where, scratch.field), part.choice, scratch.chosen);
+  return part.choice.chosen_of(fields_.find(record, part.where, scratch.field), scratch.chosen);
 }
 
 void ComposedKey::append_part(const Part& part, std::string_view field, KeyBytes& key) const {
   const std::size_t begin = key.size();
-  part.encoder->append(field, key);
+  part.encode(field, rules_, key);
   if (part.where.flags.reverse) key.invert_from(begin);
-}
-
-void ComposedKey::append_chosen(std::string_view field, const CharacterChoice& choice,
-                                KeyBytes& chosen) {
-  if (choice.all()) {
-    chosen += field;
-    return;
-  }
-  if (choice.all_count()) {
-    char* const to = chosen.more(field.size());
-    std::transform(field.begin(), field.end(), to, [&](char c) { return choice.as(c); });
-    return;
-  }
-  for (const char c : field) {
-    if (choice.counts(c)) chosen += choice.as(c);
-  }
-}
-
-// A field without the bytes that d and i leave out, and folded by f.
-std::string_view ComposedKey::choose(std::string_view field, const CharacterChoice& choice,
-                                     KeyBytes& chosen) {
-  if (choice.all()) return field;
-  chosen.clear();
-  append_chosen(field, choice, chosen);
-  return chosen.view();
 }
 
 // The parts in front of the first text are in the keys, which are equal.
 int ComposedKey::compare_whole(std::string_view a, std::string_view b) const {
-  for (std::size_t i = text_part_; i < parts_.size(); ++i) {
-    const Part& part = parts_[i];
+  const Part* part = shortened() ? first_collated_ : parts_.data();
+  for (; part != parts_.data() + parts_.size(); ++part) {
     const int compared =
-        part.text != nullptr ? compare_texts(part, a, b) : compare_made(part, a, b);
+        part->encode == append_collated ? compare_texts(*part, a, b) : compare_made(*part, a, b);
     if (compared != 0) return compared;
   }
   return 0;
 }
 
 int ComposedKey::compare_texts(const Part& part, std::string_view a, std::string_view b) const {
-  std::string string_of_a, string_of_b;
-  KeyBytes of_a(string_of_a), of_b(string_of_b);
-  const std::string_view left = fields_->find(a, part.where, of_a);
-  const std::string_view right = fields_->find(b, part.where, of_b);
-  const int compared = part.text->compare(left, right, part.choice);
-  return part.where.flags.reverse ? (compared < 0) - (compared > 0) : compared;
+  Scratch left, right;
+  const int compared =
+      compare_collated(fields_.find(a, part.where, left.field),
+                       fields_.find(b, part.where, right.field), *locale_, part.choice);
+  return part.where.flags.reverse ? reversed(compared) : compared;
 }
 
 int ComposedKey::compare_made(const Part& part, std::string_view a, std::string_view b) const {
-  std::string field, chosen, key_of_a, key_of_b;
-  KeyBytes of_field(field), of_chosen(chosen), of_a(key_of_a), of_b(key_of_b);
-  Scratch left{of_field, of_chosen, of_a};
-  Scratch right{of_field, of_chosen, of_b};
-  append_part(part, find(part, a, left), of_a);
-  append_part(part, find(part, b, right), of_b);
-  return of_a.view().compare(of_b.view());
+  Scratch scratch;
+  std::string room_of_a, room_of_b;
+  KeyBytes key_of_a(room_of_a), key_of_b(room_of_b);
+  append_part(part, find(part, a, scratch), key_of_a);
+  append_part(part, find(part, b, scratch), key_of_b);
+  return key_of_a.view().compare(key_of_b.view());
 }
 
 }}  // namespace vortex::v0

@@ -24,14 +24,6 @@ KeySpecification parse_column(const std::string& text) {
   return key;
 }
 
-std::unique_ptr<const FieldFinder> finder_for(const LineKeyOptions& options,
-                                              const KeyLocale& locale) {
-  if (options.fields == FieldRules::kCsv) {
-    return std::make_unique<CsvFields>(locale, options.separator.value_or(','));
-  }
-  return std::make_unique<LineFields>(locale, options.separator);
-}
-
 }  // namespace
 
 LineOrder line_order(const LineKeyOptions& options) {
@@ -42,7 +34,7 @@ LineOrder line_order(const LineKeyOptions& options) {
                                                        : parse_key_specification(text));
   }
   const KeyFlags for_all = parse_key_flags(options.letters);
-  std::vector<KeySpecification> keys = complete_keys(given, for_all);
+  std::vector<KeySpecification> keys = complete_keys(std::move(given), for_all);
   const bool keys_decide = !keys.empty() && (options.stable || options.unique);
   LineOrder order{.unique = options.unique};
   order.ties = keys_decide ? Ties::kInputOrder : Ties::kRecordBytes;
@@ -58,8 +50,8 @@ LineOrder line_order(const LineKeyOptions& options) {
   }
   if (keys.empty()) return order;
   for (KeySpecification& key : keys) key.flags.reverse ^= order.descending;
-  order.keys = std::make_shared<ComposedKey>(locale, finder_for(options, *locale), keys,
-                                             options.random_seed);
+  const FieldFinder fields(*locale, options.fields, options.separator);
+  order.keys = std::make_shared<ComposedKey>(locale, fields, keys, options.random_seed);
   return order;
 }
 

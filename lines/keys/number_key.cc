@@ -1,5 +1,3 @@
-#include "lines/keys/number_key.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,6 +6,7 @@
 #include <cstring>
 
 #include "lines/fields/text_word.h"
+#include "lines/keys/field_encoders.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -18,16 +17,11 @@ constexpr unsigned char kPositive = 0x81;
 constexpr std::size_t kMaxShort = 100;
 constexpr unsigned char kLong = 0xff;
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
-// The digits of a number, without its leading zeros.
+// The digits of a number, from the first that is not 0 on, with separators and a point among them.
 struct Digits {
-  std::string_view integer;   // with separators among them
-  std::string_view fraction;  // without zeros at the end
+  std::string_view text;
   std::size_t integer_digits = 0;
-  std::size_t significant = 0;  // of integer and fraction, up to the last that is not 0
-
-  bool zero() const noexcept { return significant == 0; }
+  std::size_t significant = 0;  // digits up to the last that is not 0
 };
 
 Digits digits_of(std::string_view text, const KeyLocale& locale) {
@@ -35,59 +29,39 @@ Digits digits_of(std::string_view text, const KeyLocale& locale) {
   const auto is_separator = [&](char c) { return static_cast<unsigned char>(c) == separator; };
   std::size_t at = 0;
   while (at < text.size() && (text[at] == '0' || is_separator(text[at]))) ++at;
-  Digits digits;
-  const std::size_t begin = at;
-  for (; at < text.size(); ++at) {
-    if (is_digit(text[at])) {
-      ++digits.integer_digits;
-      if (text[at] != '0') digits.significant = digits.integer_digits;
-    } else if (!is_separator(text[at])) {
+  Digits digits{.text = text.substr(at)};
+  bool behind_point = false;
+  std::size_t count = 0;
+  for (const char c : digits.text) {
+    if (is_digit(c)) {
+      ++count;
+      if (!behind_point) digits.integer_digits = count;
+      if (c != '0') digits.significant = count;
+    } else if (c == locale.decimal_point() && !behind_point) {
+      behind_point = true;
+    } else if (behind_point || !is_separator(c)) {
       break;
     }
   }
-  digits.integer = text.substr(begin, at - begin);
-  if (at == text.size() || text[at] != locale.decimal_point()) return digits;
-  const std::size_t point = at;
-  std::size_t last = at;  // the last digit that is not 0
-  for (++at; at < text.size() && is_digit(text[at]); ++at) {
-    if (text[at] != '0') last = at;
-  }
-  digits.fraction = text.substr(point + 1, last - point);
-  if (last != point) digits.significant = digits.integer_digits + digits.fraction.size();
   return digits;
 }
 
-// Digits by twos, an odd one with a 0 behind it.
-class Pairs {
- public:
-  Pairs(KeyBytes& bytes, std::size_t digits) : bytes_(bytes), left_(digits) {}
-
-  void add(std::string_view digits) {
-    for (const char c : digits) {
-      if (!is_digit(c)) continue;
-      if (left_ == 0) return;
-      --left_;
-      const int digit = c - '0';
-      if (open_ && left_ > 0) {
-        tens_ = 10 * digit;
-        open_ = false;
-      } else if (open_) {
-        put(10 * digit);
-      } else {
-        put(tens_ + digit);
-        open_ = true;
-      }
+// Appends digits by twos, an odd one with a 0 behind it.
+void append_pairs(const Digits& digits, KeyBytes& bytes) {
+  std::size_t left = digits.significant;
+  int tens = -1;  // the first digit of a pair
+  for (const char* at = digits.text.data(); left > 0; ++at) {
+    if (!is_digit(*at)) continue;
+    --left;
+    if (tens < 0 && left > 0) {
+      tens = *at - '0';
+      continue;
     }
+    const int pair = tens < 0 ? 10 * (*at - '0') : 10 * tens + (*at - '0');
+    bytes += static_cast<char>(pair + 1);
+    tens = -1;
   }
-
- private:
-  void put(int pair) { bytes_ += static_cast<char>(pair + 1); }
-
-  KeyBytes& bytes_;
-  std::size_t left_;
-  int tens_ = 0;
-  bool open_ = true;  // the next digit is the first of a pair
-};
+}
 
 void append_length(std::size_t integer_digits, KeyBytes& bytes) {
   if (integer_digits <= kMaxShort) {
@@ -95,16 +69,14 @@ void append_length(std::size_t integer_digits, KeyBytes& bytes) {
     return;
   }
   bytes += static_cast<char>(kLong);
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    bytes += static_cast<char>(integer_digits >> shift);
-  }
+  bytes.append_big_endian(std::uint64_t{integer_digits});
 }
 
 constexpr std::uint64_t every_byte(unsigned char byte) noexcept {
   return ~std::uint64_t{0} / 255 * byte;
 }
 
-// Eight characters of the text, the first of them lowest; zeros behind its end.
+// Returns eight characters of the text, the first of them lowest, with zeros behind its end.
 std::uint64_t word_at(std::string_view text, std::size_t from) noexcept {
   if (from >= text.size()) return 0;
   const std::size_t left = text.size() - from;
@@ -112,8 +84,8 @@ std::uint64_t word_at(std::string_view text, std::size_t from) noexcept {
   return load_short(text.data() + from, left) & ((std::uint64_t{1} << (8 * left)) - 1);
 }
 
-// The same key as that of Digits and Pairs, eight digits at a time. False, and nothing has been
-// appended: there are more digits than usual, separators or a point.
+// Appends the same key, eight digits at a time. Returns false, with nothing appended, where there
+// are more digits than usual, separators or a point.
 bool append_integer(std::string_view text, bool negative, const KeyLocale& locale,
                     KeyBytes& bytes) {
   constexpr std::size_t kDigits = sizeof(std::uint64_t);
@@ -160,60 +132,42 @@ bool append_integer(std::string_view text, bool negative, const KeyLocale& local
   return true;
 }
 
-// The place in "kMGTPEZY", from 1; 0 for no unit.
+// Returns the place of the unit in the list, from 1 on; 0 for no unit.
 int unit_of(char c) noexcept {
   constexpr std::string_view kUnits = "KMGTPEZY";
   const std::size_t place = kUnits.find(c == 'k' ? 'K' : c);
   return place == std::string_view::npos ? 0 : static_cast<int>(place) + 1;
 }
 
-// The unit behind a number. Separators and points that no digit follows end the number, so that it
-// has no unit; one separator may stand between digits.
-int human_unit(std::string_view number, const KeyLocale& locale) {
-  const auto at = [&](std::size_t i) { return i < number.size() ? number[i] : '\0'; };
-  char largest = '0';
-  std::size_t i = 0;
-  bool separated = false;
-  while (is_digit(at(i))) {
-    largest = std::max(largest, at(i++));
-    separated =
-        i < number.size() && static_cast<unsigned char>(number[i]) == locale.thousands_separator();
-    if (separated) ++i;
-  }
-  if (separated) return 0;
-  if (i < number.size() && number[i] == locale.decimal_point()) {
-    for (++i; is_digit(at(i)); ++i) largest = std::max(largest, at(i));
-  }
-  return largest > '0' ? unit_of(at(i)) : 0;
-}
-
 }  // namespace
 
-void NumberKey::append(std::string_view field, KeyBytes& bytes) const {
-  field = locale_.without_leading_blanks(field);
+void append_number(std::string_view field, const KeyRules& rules, KeyBytes& bytes) {
+  field = rules.locale.without_leading_blanks(field);
   const bool negative = field.starts_with('-');
   if (negative) field.remove_prefix(1);
-  if (append_integer(field, negative, locale_, bytes)) return;
-  const Digits digits = digits_of(field, locale_);
-  if (digits.zero()) {
+  if (append_integer(field, negative, rules.locale, bytes)) return;
+  const Digits digits = digits_of(field, rules.locale);
+  if (digits.significant == 0) {
     bytes += static_cast<char>(kZero);
     return;
   }
   const std::size_t begin = bytes.size();
   append_length(digits.integer_digits, bytes);
-  Pairs pairs(bytes, digits.significant);
-  pairs.add(digits.integer);
-  pairs.add(digits.fraction);
+  append_pairs(digits, bytes);
   bytes += '\0';
   if (negative) bytes.invert_from(begin);
 }
 
-void HumanNumberKey::append(std::string_view field, KeyBytes& bytes) const {
-  field = locale_.without_leading_blanks(field);
+void append_human_number(std::string_view field, const KeyRules& rules, KeyBytes& bytes) {
+  field = rules.locale.without_leading_blanks(field);
   const bool negative = field.starts_with('-');
-  const int unit = human_unit(negative ? field.substr(1) : field, locale_);
+  const std::string_view digits = negative ? field.substr(1) : field;
+  // Separators and points that no digit follows end the number, and 0 has no unit.
+  const auto [bytes_of_number, largest] = rules.locale.number_at(digits);
+  const int unit =
+      largest > '0' && bytes_of_number < digits.size() ? unit_of(digits[bytes_of_number]) : 0;
   bytes += static_cast<char>(0x80 + (negative ? -unit : unit));
-  number_.append(field, bytes);
+  append_number(field, rules, bytes);
 }
 
 }}  // namespace vortex::v0

@@ -1,13 +1,13 @@
-#include "lines/keys/version_key.h"
-
 #include <array>
 #include <cstddef>
+#include <cstdint>
+
+#include "lines/keys/field_encoders.h"
 
 namespace vortex { inline namespace v0 {
 
 namespace {
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // The beginning of a name decides first.
@@ -58,7 +58,7 @@ const std::array<unsigned char, 256>& codes() noexcept {
   return table;
 }
 
-// How many digits, in one byte or, for more than 253 of them, nine.
+// Appends the number of digits, in one byte or, where they are more than 253, in nine.
 void append_length(std::size_t digits, KeyBytes& bytes) {
   constexpr std::size_t kMaxShort = 253;
   if (digits <= kMaxShort) {
@@ -66,11 +66,11 @@ void append_length(std::size_t digits, KeyBytes& bytes) {
     return;
   }
   bytes += static_cast<char>(kMaxShort + 1);
-  for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(digits >> shift);
+  bytes.append_big_endian(std::uint64_t{digits});
 }
 
-// Other bytes and a number by turns. A name that ends with other bytes ends as with the number 0,
-// which is none; kEnd in the place of other bytes is its end.
+// Appends other bytes and a number by turns. A name that ends with other bytes ends as one with the
+// number 0, which has no digits; kEnd in the place of other bytes ends the name.
 void append_parts(std::string_view name, KeyBytes& bytes) {
   std::size_t at = 0;
   do {
@@ -89,7 +89,7 @@ void append_parts(std::string_view name, KeyBytes& bytes) {
 
 }  // namespace
 
-void VersionKey::append(std::string_view field, KeyBytes& bytes) const {
+void append_version(std::string_view field, const KeyRules& /*rules*/, KeyBytes& bytes) {
   const Kind kind = kind_of(field);
   bytes += static_cast<char>(kind);
   if (kind < Kind::kHidden) return;

@@ -10,10 +10,10 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// A huge page at a time.
+// One huge page is touched at a time.
 constexpr std::size_t kStep = std::size_t{2} << 20;
 constexpr std::ptrdiff_t kMostAhead = std::ptrdiff_t{64} << 20;
-// Less is not worth a thread, and then not worth a word to it.
+// A smaller arena is not worth a thread, and a smaller step not worth a word to it.
 constexpr std::ptrdiff_t kLeastUsed = std::ptrdiff_t{4} << 20;
 constexpr std::ptrdiff_t kNewsBytes = std::ptrdiff_t{1} << 20;
 
@@ -65,7 +65,7 @@ void ArenaWarmer::stop() {
   task_.finish();
 }
 
-// With the lock held. Empty: enough is resident.
+// To be called with the lock held. Returns nothing where enough is resident.
 ArenaWarmer::Range ArenaWarmer::next_range() {
   Range range;
   if (front_ < std::min(front_wanted_, back_)) {

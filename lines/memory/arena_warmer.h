@@ -12,9 +12,9 @@ namespace vortex { inline namespace v0 {
 
 // Goes ahead of what fills an arena from both ends, as far as that has come already and no further
 // than 64 MiB: the kernel clears memory when it is first touched, which takes a good part of the
-// time in which records are read. A hint, and nothing else: the memory stays as it is.
+// time in which records are read. The memory stays as it is.
 //
-// For the thread that fills the arena. The memory must outlive the warmer. A forked child can
+// The thread that fills the arena calls it. The memory must outlive the warmer. A forked child can
 // destroy it, and nothing else.
 class ArenaWarmer {
  public:
@@ -23,9 +23,9 @@ class ArenaWarmer {
   ArenaWarmer(const ArenaWarmer&) = delete;
   ArenaWarmer& operator=(const ArenaWarmer&) = delete;
 
-  // An arena that nobody has written to is filled from now on.
+  // Begins with an arena that nobody has written to.
   void begin(std::span<char> memory);
-  // All of it in front of `front` and from `back` on is in use.
+  // Tells that the memory in front of `front` and from `back` on is in use.
   void note(const char* front, const char* back);
   // Nothing more is touched when this returns.
   void stop();
@@ -46,7 +46,8 @@ class ArenaWarmer {
   bool running_ = false;
   std::span<char> memory_;
   std::ptrdiff_t next_note_ = 0;  // bytes in use
-  // What is resident in front of front_ and from back_ on, and what is to be.
+  // Memory is resident in front of front_ and from back_ on, and is to become so up to the wanted
+  // places.
   char* front_ = nullptr;
   char* back_ = nullptr;
   char* front_wanted_ = nullptr;

@@ -14,7 +14,7 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-constexpr std::ptrdiff_t kAhead = 12;  // records whose bytes are asked for
+constexpr std::ptrdiff_t kAhead = 12;  // how many records ahead bytes are asked for
 
 }  // namespace
 
@@ -24,7 +24,7 @@ RawMemory::RawMemory(std::size_t bytes, PageKind pages) : bytes_(bytes) {
   if (memory == nullptr) {
     throw Error(error, "memory for records: the system refuses " + format_bytes(bytes));
   }
-  // Where it cannot, small pages do.
+  // Small pages do where the system has no huge ones.
   os::advise(memory, bytes, pages == PageKind::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   data_ = reinterpret_cast<char*>(memory);
 }
@@ -48,7 +48,7 @@ bool LineArena::push(std::string_view key, std::string_view record) noexcept {
   if (free_room().size() < bytes + sizeof(IndexEntry)) return false;
   char* const begin = front_;
   front_ += bytes;
-  // Before the rest, which may be written over where it lies now.
+  // It is copied before the rest, which may be written over where it lies now.
   char* const to = front_ - record.size();
   if (record.data() + record.size() <= begin || record.data() >= front_) {
     copy_text(to, record);
@@ -87,8 +87,8 @@ bool LineArena::drop_equal() noexcept {
   }
   if (kept_bytes > stored_bytes() / 2) return false;
 
-  // From the end on: equal ones are met before the first of them, which counts them. One more is
-  // kept where there would be too many for it.
+  // The loop begins at the end: so it meets equal ones before the first of them, which counts them.
+  // It keeps one more where there would be too many for that.
   IndexEntry* to = index_end_;
   std::uint64_t repeats = 0;
   for (IndexEntry* entry = index_end_; entry-- != index_;) {
@@ -120,6 +120,41 @@ bool LineArena::drop_equal() noexcept {
     front_ += end - from;
   }
   return true;
+}
+
+void ArenaPart::measure() noexcept {
+  ArenaCursor cursor(index_, order_);
+  while (cursor.next()) {
+    counted_ += cursor.count();
+    text_bytes_ += cursor.count() * cursor.stored().record.size();
+  }
+}
+
+std::vector<std::unique_ptr<ArenaPart>> divide_arena(const LineArena& arena, unsigned parts,
+                                                     std::uint64_t least_bytes,
+                                                     detail::ThreadTeam& team) {
+  const std::span<const IndexEntry> index = arena.index();
+  std::vector<std::unique_ptr<ArenaPart>> all;
+  // An arena with less text than that has no part that is long enough.
+  if (arena.stored_bytes() / least_bytes < parts) parts = 1;
+  std::size_t begin = 0;
+  for (unsigned part = 0; part < parts; ++part) {
+    std::size_t end = index.size() / parts * (part + 1);
+    if (part + 1 == parts) end = index.size();
+    end = std::max(end, begin);
+    // Equal records stay together, for only the first of them counts.
+    while (end < index.size() && index[end].key == kSameKey) ++end;
+    all.push_back(std::make_unique<ArenaPart>(index.subspan(begin, end - begin), arena.order()));
+    begin = end;
+  }
+  if (parts == 1) return all;
+  team.run(parts, [&](std::size_t part) { all[part]->measure(); });
+  const bool long_enough = std::all_of(
+      all.begin(), all.end(), [&](const auto& part) { return part->text_bytes() >= least_bytes; });
+  if (long_enough) return all;
+  all.clear();
+  all.push_back(std::make_unique<ArenaPart>(index, arena.order()));
+  return all;
 }
 
 }}  // namespace vortex::v0

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "lines/memory/string_sort.h"
 #include "lines/record/stored_record.h"
@@ -13,11 +15,11 @@
 
 namespace vortex { inline namespace v0 {
 
-// Of memory: small ones where most of it stays untouched.
+// The pages of memory: small ones where most of it stays untouched.
 enum class PageKind : std::uint8_t { kSmall, kHuge };
 
-// Private memory, in huge pages where they are wanted and there are any, which is resident once it
-// has been touched. Not copied.
+// Private memory, in huge pages where they are wanted and there are any. It is resident once it has
+// been touched.
 class RawMemory {
  public:
   // Throws Error(ENOMEM).
@@ -40,11 +42,11 @@ class LineArena {
   LineArena(std::span<char> memory, const StoredOrder& order);
 
   // Copies a record and its key to the end of those that are there; the key is not looked at where
-  // records are their own. False: there is no room, and nothing has changed. The record may lie in
-  // free_room(), the key not.
+  // records are their own keys. Returns false, with nothing changed, where there is no room. The
+  // record may lie in free_room(), the key may not.
   bool push(std::string_view key, std::string_view record) noexcept;
 
-  // The same, of a record that lies kPushRoom behind the beginning of free_room(), with its key
+  // The same for a record that lies kPushRoom behind the beginning of free_room(), with its key
   // right behind it and room for an index entry behind that.
   void push_in_place(std::size_t record_bytes, std::size_t key_bytes) noexcept;
 
@@ -53,7 +55,7 @@ class LineArena {
   std::span<char> free_room() const noexcept {
     return {front_, static_cast<std::size_t>(reinterpret_cast<char*>(index_) - front_)};
   }
-  // A record takes so much at most besides its bytes and its key.
+  // A record takes this much at most besides its bytes and its key.
   static constexpr std::size_t kPushRoom = 2 * kMaxLengthBytes + sizeof(IndexEntry);
 
   // The record that was pushed last; there must be one. It stays there until clear(), sort() or
@@ -70,10 +72,10 @@ class LineArena {
   // Sorts the index.
   void sort(detail::ThreadTeam& team) { sort_stored({index_, index_end_}, order_, team); }
 
-  // Behind sort(), where the order is unique or counted: drops all but the first of equal records,
-  // with a counted order counts them there, and makes their room free. The records that are kept
-  // are in the order of the input again. Does nothing, and returns false, where that would free
-  // less than half.
+  // To be called behind sort() where the order is unique or counted. Drops all but the first of
+  // equal records, counts them there with a counted order, and makes their room free. The records
+  // that are kept are in the order of the input again. Does nothing, and returns false, where that
+  // would free less than half.
   bool drop_equal() noexcept;
 
   std::span<const IndexEntry> index() const noexcept { return {index_, index_end_}; }
@@ -87,14 +89,14 @@ class LineArena {
   IndexEntry* index_end_;
 };
 
-// The records of an arena in the order of its index. Of equal ones only the first, with a unique
-// order; with a counted order they are one with a count, or a few: counts are limited, so that a
-// sort that writes them tells its progress in between.
+// The records of an arena in the order of its index. With a unique order it gives only the first of
+// equal ones; with a counted order they are one with a count, or a few: counts are limited, so that
+// a sort that writes them tells its progress in between.
 class ArenaCursor {
  public:
   explicit ArenaCursor(const LineArena& arena) noexcept
       : ArenaCursor(arena.index(), arena.order()) {}
-  // A part of the index, whose first entry is not equal to the one before it.
+  // Goes through a part of the index, whose first entry is not equal to the one before it.
   ArenaCursor(std::span<const IndexEntry> index, const StoredOrder& order) noexcept
       : index_(index), order_(order) {}
 
@@ -117,14 +119,13 @@ class ArenaCursor {
     if (order_.unique) count_ = 1;
     return true;
   }
-  // There is no next one.
   bool at_end() const noexcept { return at_ == index_.size(); }
   const StoredRecord& stored() const noexcept { return stored_; }
-  // How many times it is there.
+  // How many times the record is there.
   std::uint64_t count() const noexcept { return count_; }
 
  private:
-  static constexpr std::size_t kAhead = 12;  // records whose bytes are asked for
+  static constexpr std::size_t kAhead = 12;  // how many records ahead bytes are asked for
 
   std::span<const IndexEntry> index_;
   StoredOrder order_;
@@ -132,5 +133,39 @@ class ArenaCursor {
   StoredRecord stored_;
   std::uint64_t count_ = 0;
 };
+
+// The records of a part of an arena, in order, which is written beside other parts. Read by one
+// thread at a time, as a RunMerge is.
+class ArenaPart {
+ public:
+  ArenaPart(std::span<const IndexEntry> index, const StoredOrder& order) noexcept
+      : index_(index), order_(order), cursor_(index, order) {}
+
+  // Reads through all records once. Then these are the records, each as many times as it is there,
+  // and the bytes of their text.
+  void measure() noexcept;
+  std::uint64_t counted() const noexcept { return counted_; }
+  std::uint64_t text_bytes() const noexcept { return text_bytes_; }
+
+  static constexpr SpanKind kWork = ArenaCursor::kWork;
+  void start() noexcept {}
+  bool next() noexcept { return cursor_.next(); }
+  const StoredRecord& stored() const noexcept { return cursor_.stored(); }
+  std::uint64_t count() const noexcept { return cursor_.count(); }
+
+ private:
+  const std::span<const IndexEntry> index_;
+  const StoredOrder order_;
+  ArenaCursor cursor_;
+  std::uint64_t counted_ = 0;
+  std::uint64_t text_bytes_ = 0;
+};
+
+// Divides a sorted arena into `parts` parts at most, of about as many records each, one behind the
+// other in the order. Several parts are measured, and have `least_bytes` of text each at least. The
+// arena outlives them.
+std::vector<std::unique_ptr<ArenaPart>> divide_arena(const LineArena& arena, unsigned parts,
+                                                     std::uint64_t least_bytes,
+                                                     detail::ThreadTeam& team);
 
 }}  // namespace vortex::v0

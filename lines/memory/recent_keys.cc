@@ -9,10 +9,11 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// A table that the cache of a core holds, and no more than a part in 64 of the records' memory.
+// The cache of a core holds the table, which takes no more than a part in 64 of the records'
+// memory.
 constexpr std::size_t kMaxPlaces = std::size_t{1} << 15;
 constexpr std::size_t kShare = 64;
-// One key in so many must be found for the search to go on; else it pauses.
+// One key in this many must be found for the search to go on; else it pauses.
 constexpr std::uint64_t kSample = 4096;
 constexpr std::uint64_t kWorthwhile = 16;
 constexpr std::uint64_t kWorthwhileToCount = 4;
@@ -49,7 +50,7 @@ bool RecentKeys::contains(std::string_view key, std::string_view record) noexcep
   ++asked_;
   const std::string_view bytes = by_record_ ? record : key;
   chunk_ = chunk_at(bytes, 0);
-  // By the upper bits, which alone depend on every byte of a short key.
+  // The upper bits choose the place, for only they depend on every byte of a short key.
   slot_ = &table_[hash_of(bytes, chunk_) >> shift_];
   if (slot_->stored == nullptr || slot_->chunk != chunk_) return false;
   if (!ends_string(chunk_)) {

@@ -13,19 +13,19 @@ namespace vortex { inline namespace v0 {
 
 // A hash table in which a later key replaces one with the same place: it finds many of the equal
 // keys, and a sort finds the others. Where few are equal it looks at a few keys now and then only.
-// With a unique order the keys are those of the records, or where these were shortened their bytes;
-// with a counted order, where records are equal whose bytes are, these bytes, and the entry of the
-// first counts the others.
+// With a unique order it looks for the keys of the records, or for their bytes where keys were
+// shortened. With a counted order it looks for the bytes, and the entry of the first record counts
+// the others.
 //
 // It refers to entries of an index and their records: forget() must be called before one of them
 // moves, ends, or is asked for its count.
 class RecentKeys {
  public:
-  // Its own memory is a small part of `arena_bytes`, that of the records.
+  // Its own memory is a small part of `arena_bytes`, the memory of the records.
   RecentKeys(std::size_t arena_bytes, const StoredOrder& order);
 
-  // Whether an equal key is known; then it is counted, where the order is. If not, note() may be
-  // called with the entry of this one.
+  // Returns whether an equal key is known; a counted order counts it then. If not, note() may be
+  // called with the entry of this record.
   bool contains(std::string_view key, std::string_view record) noexcept;
   void note(IndexEntry& entry) noexcept {
     if (slot_ == nullptr) return;
@@ -48,14 +48,14 @@ class RecentKeys {
   }
 
   const StoredOrder order_;
-  const bool by_record_;      // else by keys
+  const bool by_record_;      // looks for the bytes of records, else for keys
   std::vector<Place> table_;  // a power of two of them
   const int shift_;           // from a hash to its place
   Place* slot_ = nullptr;     // of the key that was asked for last; null: none
   std::uint64_t chunk_ = 0;
   std::uint64_t asked_ = 0;  // since the last decision whether it is worth it
   std::uint64_t found_ = 0;
-  std::uint64_t skip_ = 0;  // so many keys are not looked at
+  std::uint64_t skip_ = 0;  // the number of keys that are not looked at
 };
 
 }}  // namespace vortex::v0

@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "lines/memory/entry_strings.h"
 #include "lines/record/record_keys.h"
-#include "lines/record/whole_key.h"
+#include "vortex/line_sort.h"
 #include "vortex/sort.h"
 
 namespace vortex { inline namespace v0 {
@@ -18,7 +17,7 @@ namespace {
 constexpr std::size_t kFewEntries = 8;
 // Up to here a comparison sort of the chunks is faster than the radix sort.
 constexpr std::size_t kRadixEntries = 192;
-// So many of a group foretell what all of it have in common.
+// This many entries of a group foretell what all of them have in common.
 constexpr std::size_t kSampledEntries = 8;
 // How far ahead of its use the first bytes of a record are asked for.
 constexpr std::size_t kAhead = 12;
@@ -39,16 +38,13 @@ class StringSort {
 
   void sort(std::span<IndexEntry> index) {
     const Range all{index.data(), index.data() + index.size(), 0, Text::kKey};
-    if (team_.threads() == 1 || all.size() < kParallelEntries) {
-      sort_chunks(all, 1);
-      sort_groups(all);
-      return;
-    }
-    share_out(all);
+    const unsigned threads = all.size() < kParallelEntries ? 1 : team_.threads();
+    sort_chunks(all, threads);
+    threads == 1 ? sort_groups(all) : share_out(all);
   }
 
  private:
-  // What records are sorted by: one after the other, as far as the order has them.
+  // The texts that records are sorted by, one after the other as far as the order has them.
   enum class Text : std::uint8_t { kKey, kWholeKey, kRecord };
 
   // Entries that agree in the first `depth` bytes of a text, and in all of those before.
@@ -60,7 +56,7 @@ class StringSort {
     std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
   };
 
-  // Valid until `whole` is used for another.
+  // The string is valid until `whole` is used for another one.
   std::string_view string(const IndexEntry& entry, const Range& range, WholeKey& whole) const {
     // Word by word, as in stored_record().
     const StoredRecord stored = strings_(entry);
@@ -85,18 +81,28 @@ class StringSort {
     }
   }
 
-  // The bytes in which the strings of the part agree, `known` of them known, no more than `most`.
-  std::size_t common_bytes(const Range& part, std::string_view first, std::size_t most) const {
+  // Calls `use` with each entry of the part and its string, until it returns false; returns whether
+  // it did so for none.
+  template <typename Use>
+  bool for_each_string(const Range& part, const Use& use) const {
     WholeKey whole;
-    for (const IndexEntry* entry = part.begin; entry != part.end && most > part.depth; ++entry) {
+    for (IndexEntry* entry = part.begin; entry != part.end; ++entry) {
       prefetch(entry, part);
-      const std::string_view own = string(*entry, part, whole);
-      most = std::min(most, common_prefix(first.substr(0, most), own, part.depth));
+      if (!use(*entry, string(*entry, part, whole))) return false;
     }
+    return true;
+  }
+
+  // Returns how many bytes the strings of the part have in common, at most `most`.
+  std::size_t common_bytes(const Range& part, std::string_view first, std::size_t most) const {
+    for_each_string(part, [&](const IndexEntry&, std::string_view own) {
+      most = std::min(most, common_prefix(first.substr(0, most), own, part.depth));
+      return most > part.depth;
+    });
     return most;
   }
 
-  // The same of a few entries.
+  // Guesses it from a few of the entries.
   std::size_t guess_common_bytes(const Range& range, std::string_view first) const {
     std::size_t most = first.size();
     WholeKey whole;
@@ -107,41 +113,66 @@ class StringSort {
     return most;
   }
 
-  // Loads the chunks behind the first `common` bytes. False, and the chunks are unspecified: not
-  // all strings agree so far.
+  // Loads the chunks behind the first `common` bytes. Returns false, with the chunks unspecified,
+  // where not all strings have those bytes in common.
   bool load_chunks_behind(const Range& part, std::string_view first, std::size_t common) const {
-    first = first.substr(0, common);
-    WholeKey whole;
-    for (IndexEntry* entry = part.begin; entry != part.end; ++entry) {
-      prefetch(entry, part);
-      const std::string_view own = string(*entry, part, whole);
-      if (common_prefix(first, own, part.depth) != common) return false;
-      entry->key = chunk_at(own, common) ^ order_.flip;
-    }
-    return true;
+    return for_each_string(part, [&](IndexEntry& entry, std::string_view own) {
+      if (common_prefix(first.substr(0, common), own, part.depth) != common) return false;
+      entry.key = chunk_at(own, common) ^ order_.flip;
+      return true;
+    });
   }
 
   void load_chunks(const Range& part) const {
-    WholeKey whole;
-    for (IndexEntry* entry = part.begin; entry != part.end; ++entry) {
-      prefetch(entry, part);
-      entry->key = chunk_at(string(*entry, part, whole), part.depth) ^ order_.flip;
-    }
+    for_each_string(part, [&](IndexEntry& entry, std::string_view own) {
+      entry.key = chunk_at(own, part.depth) ^ order_.flip;
+      return true;
+    });
   }
 
   // Skips what the entries have in common, and sorts them by what follows. A few of them mostly
   // tell how much that is, and then each string is looked at once.
-  void sort_next_chunks(Range& range) {
+  void sort_next_chunks(Range& range, unsigned threads) {
     WholeKey whole;
     const std::string_view first = string(*range.begin, range, whole);
     const std::size_t guess = guess_common_bytes(range, first);
-    if (load_chunks_behind(range, first, guess)) {
-      range.depth = guess;
-    } else {
-      range.depth = common_bytes(range, first, guess);
-      load_chunks(range);
-    }
-    sort_chunks(range, 1);
+    range.depth = load_chunks_behind_guess(range, first, guess, threads);
+    sort_chunks(range, threads);
+  }
+
+  // Returns how many bytes the entries have in common, at most the guess, and loads their chunks
+  // from there.
+  std::size_t load_chunks_behind_guess(Range range, std::string_view first, std::size_t guess,
+                                       unsigned threads) {
+    std::atomic<bool> right{true};
+    in_parts(range, threads, [&](const Range& part) {
+      if (right.load(std::memory_order_relaxed) && !load_chunks_behind(part, first, guess)) {
+        right.store(false, std::memory_order_relaxed);
+      }
+    });
+    if (right.load(std::memory_order_relaxed)) return guess;
+    std::atomic<std::size_t> common{guess};
+    in_parts(range, threads, [&](const Range& part) {
+      const std::size_t own = common_bytes(part, first, common.load(std::memory_order_relaxed));
+      std::size_t least = common.load(std::memory_order_relaxed);
+      while (own < least && !common.compare_exchange_weak(least, own, std::memory_order_relaxed)) {
+      }
+    });
+    range.depth = common.load(std::memory_order_relaxed);
+    in_parts(range, threads, [&](const Range& part) { load_chunks(part); });
+    return range.depth;
+  }
+
+  template <typename Part>
+  void in_parts(const Range& range, unsigned threads, const Part& use) {
+    if (threads == 1) return use(range);
+    const std::size_t parts = 8 * std::size_t{threads};
+    team_.run(parts, [&](std::size_t i) {
+      Range part = range;
+      part.begin = range.begin + range.size() * i / parts;
+      part.end = range.begin + range.size() * (i + 1) / parts;
+      use(part);
+    });
   }
 
   // The first group of at least two equal chunks at or behind `from`.
@@ -155,21 +186,17 @@ class StringSort {
     return {range.end, range.end, range.depth, range.text};
   }
 
-  // Goes to the bytes behind the chunks that are equal. False: there are none, and the group is in
-  // order.
+  // Goes to the bytes behind the chunks that are equal. Returns false where there are none: then
+  // the group is in order.
   bool descend(Range& group) const {
     if (!ends_string(group.begin->key ^ order_.flip)) {
       group.depth += kChunkBytes;
       return true;
     }
-    if (order_.whole_keys != nullptr && group.text == Text::kKey) {
+    const bool has_whole_key = order_.whole_keys != nullptr && group.text == Text::kKey;
+    if (has_whole_key || (order_.record_decides && group.text != Text::kRecord)) {
       group.depth = 0;
-      group.text = Text::kWholeKey;
-      return true;
-    }
-    if (order_.record_decides && group.text != Text::kRecord) {
-      group.depth = 0;
-      group.text = Text::kRecord;
+      group.text = has_whole_key ? Text::kWholeKey : Text::kRecord;
       return true;
     }
     if (order_.input_decides) {
@@ -182,7 +209,8 @@ class StringSort {
     return false;
   }
 
-  // Below 0 where `a` comes first; 0 where the order of the input decides, or nothing.
+  // Returns a number below 0 where `a` comes first, 0 where the order of the input decides or
+  // nothing does.
   int compare(const IndexEntry& a, const IndexEntry& b, const Range& range) const {
     const StoredRecord left = strings_(a);
     const StoredRecord right = strings_(b);
@@ -237,13 +265,13 @@ class StringSort {
     return std::partition(entry, group.end, [&](const IndexEntry& e) { return !is_long(e); });
   }
 
-  // Sorts a group whose long records, from `long_ones` on, are compared with the others and with
-  // each other, while `sort_others` sorts more than a few others.
-  template <typename SortOthers>
-  void sort_with_long(const Range& group, IndexEntry* long_ones, const SortOthers& sort_others) {
+  // Sorts a group by whole keys. Its long records, from `long_ones` on, are compared with the
+  // others and with each other.
+  void sort_with_long(const Range& group, IndexEntry* long_ones, unsigned threads) {
     Range others{group.begin, long_ones, group.depth, group.text};
     if (others.size() > kFewEntries) {
-      sort_others(others);
+      sort_next_chunks(others, threads);
+      threads == 1 ? sort_groups(others) : share_out(others);
     } else if (others.size() > 0) {
       sort_few(others);
     }
@@ -262,8 +290,8 @@ class StringSort {
     }
   }
 
-  // The entries are sorted by their chunks; sorts the groups of equal ones. Groups nest as deep as
-  // common prefixes do, so what is open is kept here and not on the stack.
+  // Sorts the groups of equal chunks of entries that are sorted by their chunks. Groups nest as
+  // deep as common prefixes do, so what is open is kept here and not on the stack.
   void sort_groups(const Range& sorted) {
     struct Open {
       Range range;
@@ -283,25 +311,21 @@ class StringSort {
         continue;
       }
       if (IndexEntry* const long_ones = separate_long(group); long_ones != group.end) {
-        sort_with_long(group, long_ones, [&](Range& others) {
-          sort_next_chunks(others);
-          sort_groups(others);
-        });
+        sort_with_long(group, long_ones, 1);
         continue;
       }
-      sort_next_chunks(group);
+      sort_next_chunks(group, 1);
       open.push_back({group, group.begin});
     }
   }
 
-  // All threads: those groups that are too large for one of them are sorted by all, the others are
-  // shared out.
+  // Does the same by all threads: they sort together those groups that are too large for one of
+  // them, and share out the others.
   void share_out(const Range& all) {
-    const std::size_t large = std::max(kParallelEntries / 2, all.size() / (4 * team_.threads()));
-    const std::size_t task_entries =
-        std::max<std::size_t>(kFewEntries, all.size() / (32 * team_.threads()));
+    const unsigned threads = team_.threads();
+    const std::size_t large = std::max(kParallelEntries / 2, all.size() / (4 * threads));
+    const std::size_t task_entries = std::max(kFewEntries, all.size() / (32 * threads));
     std::vector<Range> tasks;
-    sort_chunks(all, team_.threads());
     std::vector<Range> sorted{all};  // by their chunks
     while (!sorted.empty()) {
       const Range range = sorted.back();
@@ -322,55 +346,15 @@ class StringSort {
         end_task(group.end);
         if (!descend(group)) continue;
         if (IndexEntry* const long_ones = separate_long(group); long_ones != group.end) {
-          sort_with_long(group, long_ones, [&](Range& others) {
-            skip_common_by_all(others);
-            share_out(others);
-          });
+          sort_with_long(group, long_ones, threads);
           continue;
         }
-        skip_common_by_all(group);
-        sort_chunks(group, team_.threads());
+        sort_next_chunks(group, threads);
         sorted.push_back(group);
       }
       end_task(range.end);
     }
     team_.run(tasks.size(), [&](std::size_t i) { sort_groups(tasks[i]); });
-  }
-
-  template <typename Part>
-  void by_all(const Range& range, const Part& part) {
-    const std::size_t parts = 8 * std::size_t{team_.threads()};
-    team_.run(parts, [&](std::size_t i) {
-      Range own = range;
-      own.begin = range.begin + range.size() * i / parts;
-      own.end = range.begin + range.size() * (i + 1) / parts;
-      part(own);
-    });
-  }
-
-  void skip_common_by_all(Range& range) {
-    WholeKey whole;
-    const std::string_view first = string(*range.begin, range, whole);
-    const std::size_t guess = guess_common_bytes(range, first);
-    std::atomic<bool> right{true};
-    by_all(range, [&](const Range& part) {
-      if (right.load(std::memory_order_relaxed) && !load_chunks_behind(part, first, guess)) {
-        right.store(false, std::memory_order_relaxed);
-      }
-    });
-    if (right.load(std::memory_order_relaxed)) {
-      range.depth = guess;
-      return;
-    }
-    std::atomic<std::size_t> common{guess};
-    by_all(range, [&](const Range& part) {
-      const std::size_t own = common_bytes(part, first, common.load(std::memory_order_relaxed));
-      std::size_t least = common.load(std::memory_order_relaxed);
-      while (own < least && !common.compare_exchange_weak(least, own, std::memory_order_relaxed)) {
-      }
-    });
-    range.depth = common.load(std::memory_order_relaxed);
-    by_all(range, [&](const Range& part) { load_chunks(part); });
   }
 
   const Strings strings_;
@@ -384,12 +368,30 @@ void sort_stored(std::span<IndexEntry> index, const StoredOrder& order, detail::
   StringSort(StoredStrings(order.has_keys), order, team).sort(index);
 }
 
-void sort_views(std::span<IndexEntry> index, std::span<const std::string_view> keys,
-                std::span<const std::string_view> records, const StoredOrder& order,
-                detail::ThreadTeam& team) {
-  StringSort sort(ViewedStrings(keys, records), order, team);
+std::size_t sort_lines_in_memory(std::span<std::string_view> records, const LineOrder& order,
+                                 unsigned threads) {
+  const StoredOrder stored_order(order);
+  KeyBatch batch;
+  std::vector<std::string_view> keys;
+  if (order.keys) {
+    make_keys(*order.keys, records, batch);
+    keys.reserve(records.size());
+    for (std::size_t i = 0; i < records.size(); ++i) keys.push_back(batch.key(i));
+  }
+  std::vector<IndexEntry> index(records.size());
+  for (std::size_t i = 0; i < index.size(); ++i) index[i].value = i;
+  detail::ThreadTeam team(threads);
+  StringSort sort(ViewedStrings(keys, records), stored_order, team);
   sort.load_first_chunks(index);
   sort.sort(index);
+
+  std::vector<std::string_view> sorted;
+  sorted.reserve(records.size());
+  for (const IndexEntry& entry : index) {
+    if (!order.unique || entry.key != kSameKey) sorted.push_back(records[entry.value]);
+  }
+  std::copy(sorted.begin(), sorted.end(), records.begin());
+  return sorted.size();
 }
 
 }}  // namespace vortex::v0

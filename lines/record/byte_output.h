@@ -14,8 +14,8 @@
 
 namespace vortex { inline namespace v0 {
 
-// Never goes back, and never touches a block before the one in front of it is full, however long
-// what is written. Write inside guarded().
+// It never goes back, and never touches a block before the one in front of it is full, however long
+// the pieces are that are written. Write inside guarded().
 class ByteOutput {
  public:
   ByteOutput(std::byte* to, std::size_t block_bytes) noexcept
@@ -40,8 +40,8 @@ class ByteOutput {
   }
   void append(std::string_view text) noexcept { append(text.data(), text.size()); }
 
-  // Where the next `bytes` may be written in one piece, which used() takes then; null where they
-  // would cross the border of a block. There is no touching what is not used.
+  // Returns where the next `bytes` may be written in one piece, which used() takes then; null where
+  // they would cross the border of a block. Bytes that are not used must not be touched.
   char* piece(std::size_t bytes) const noexcept {
     return bytes <= left_in_block_ ? to_ + bytes_ : nullptr;
   }
@@ -51,7 +51,7 @@ class ByteOutput {
   }
 
   std::uint64_t bytes() const noexcept { return bytes_; }
-  // What may be written before another block is touched.
+  // How many bytes may be written before another block is touched.
   std::size_t left_in_block() const noexcept { return left_in_block_; }
 
  private:
@@ -86,7 +86,7 @@ class FramedOutput {
     out_.append(record);
     end_record();
   }
-  // What stands in front of a record and behind it, which is appended in between.
+  // They write what stands in front of a record and behind it, which is appended in between.
   void begin_record(std::uint64_t bytes) noexcept {
     if (kind_ != RecordFraming::Kind::kLengthPrefixed) return;
     const auto length = static_cast<std::uint32_t>(bytes);

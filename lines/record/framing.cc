@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+
+#include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -80,42 +84,54 @@ FramedRecords split_quoted(const RecordFraming& framing, std::string_view text, 
   return found;
 }
 
-FramedRecords split_prefixed(std::string_view text, bool ends,
-                             std::span<std::string_view> records) {
+// Each record takes `length(rest)` bytes, of which the first `head_bytes` are not its own; 0 where
+// it may go on behind the text.
+template <typename Length>
+FramedRecords split_by_length(std::string_view text, bool ends, std::size_t head_bytes,
+                              std::span<std::string_view> records, const Length& length) {
   FramedRecords found;
-  while (found.records < records.size()) {
+  while (found.records < records.size() && found.bytes < text.size()) {
     const std::string_view rest = text.substr(found.bytes);
-    if (rest.empty()) break;
-    std::uint32_t length = 0;
-    if (rest.size() >= sizeof length) std::memcpy(&length, rest.data(), sizeof length);
-    if (rest.size() < sizeof length || rest.size() - sizeof length < length) {
-      found.malformed = ends;
-      break;
-    }
-    records[found.records++] = rest.substr(sizeof length, length);
-    found.bytes += sizeof length + length;
-  }
-  return found;
-}
-
-FramedRecords split_by_function(const RecordFraming::LengthFunction& length, std::string_view text,
-                                bool ends, std::span<std::string_view> records) {
-  FramedRecords found;
-  while (found.records < records.size()) {
-    const std::string_view rest = text.substr(found.bytes);
-    if (rest.empty()) break;
-    const std::size_t bytes = length(rest, ends);
+    const std::size_t bytes = length(rest);
     if (bytes == 0 || bytes > rest.size()) {
       found.malformed = ends || bytes != 0;
       break;
     }
-    records[found.records++] = rest.substr(0, bytes);
+    records[found.records++] = rest.substr(head_bytes, bytes - head_bytes);
     found.bytes += bytes;
   }
   return found;
 }
 
+std::size_t prefixed_length(std::string_view text) noexcept {
+  std::uint32_t length = 0;
+  if (text.size() < sizeof length) return 0;
+  std::memcpy(&length, text.data(), sizeof length);
+  return text.size() - sizeof length < length ? 0 : sizeof length + length;
+}
+
 }  // namespace
+
+RecordFraming::RecordFraming(Kind kind, char delimiter, LengthFunction length)
+    : kind_(kind), delimiter_(delimiter), length_(std::move(length)) {}
+
+RecordFraming RecordFraming::delimited(char delimiter) { return {Kind::kDelimited, delimiter, {}}; }
+
+RecordFraming RecordFraming::quoted(char delimiter, char separator, InvalidQuotes invalid) {
+  if (delimiter == separator || delimiter == '"' || separator == '"') {
+    throw Error(EINVAL, "what ends a record, what separates its values and a quote must differ");
+  }
+  RecordFraming framing(Kind::kQuoted, delimiter, {});
+  framing.separator_ = separator;
+  framing.invalid_quotes_ = invalid;
+  return framing;
+}
+
+RecordFraming RecordFraming::length_prefixed() { return {Kind::kLengthPrefixed, '\0', {}}; }
+
+RecordFraming RecordFraming::by_function(LengthFunction length) {
+  return {Kind::kFunction, '\0', std::move(length)};
+}
 
 FramedRecords split_records(const RecordFraming& framing, std::string_view text, bool ends,
                             std::span<std::string_view> records) {
@@ -125,11 +141,13 @@ FramedRecords split_records(const RecordFraming& framing, std::string_view text,
     case RecordFraming::Kind::kQuoted:
       return split_quoted(framing, text, ends, records);
     case RecordFraming::Kind::kLengthPrefixed:
-      return split_prefixed(text, ends, records);
+      return split_by_length(text, ends, framing_bytes(framing), records, prefixed_length);
     case RecordFraming::Kind::kFunction:
       break;
   }
-  return split_by_function(framing.length_function(), text, ends, records);
+  return split_by_length(text, ends, 0, records, [&](std::string_view rest) {
+    return framing.length_function()(rest, ends);
+  });
 }
 
 std::uint64_t longest_record(const RecordFraming& framing) noexcept {

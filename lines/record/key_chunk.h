@@ -17,8 +17,8 @@ namespace vortex { inline namespace v0 {
 inline constexpr std::size_t kChunkBytes = 7;
 inline constexpr std::uint64_t kMoreFollow = 8;
 
-// The chunk that begins `depth` bytes into the string; depth is at most its size. Reads no page
-// that the string does not lie in.
+// Returns the chunk that begins `depth` bytes into the string; depth is at most its size. Reads no
+// page that the string does not lie in.
 inline std::uint64_t chunk_at(std::string_view string, std::size_t depth) noexcept {
   const char* const from = string.data() + depth;
   const std::size_t left = string.size() - depth;
@@ -37,7 +37,7 @@ inline std::uint64_t chunks_of(std::string_view string) noexcept {
   return string.empty() ? 1 : (string.size() + kChunkBytes - 1) / kChunkBytes;
 }
 
-// The length of the common prefix, given that `known` bytes of it are.
+// Returns the length of the common prefix, of which `known` bytes are known.
 inline std::size_t common_prefix(std::string_view a, std::string_view b,
                                  std::size_t known) noexcept {
   const std::size_t end = std::min(a.size(), b.size());
@@ -51,8 +51,8 @@ inline std::size_t common_prefix(std::string_view a, std::string_view b,
   return at;
 }
 
-// The number of the first chunk in which strings with a common prefix of `common` bytes differ;
-// chunks_of(a) when they are equal.
+// Returns the number of the first chunk in which strings with a common prefix of `common` bytes
+// differ; chunks_of(a) when they are equal.
 inline std::uint64_t differing_chunk(std::string_view a, std::string_view b,
                                      std::size_t common) noexcept {
   const std::size_t shorter = std::min(a.size(), b.size());

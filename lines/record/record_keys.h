@@ -1,8 +1,9 @@
-// The keys of a batch of records.
+// Keys of records: made for a batch, and made whole where they were shortened.
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "vortex/line_sort.h"
@@ -18,5 +19,25 @@ inline constexpr std::size_t kLongRecord = std::size_t{8} << 10;
 
 // How many of the first records have their keys made together; 0: the first one is long.
 std::size_t records_together(std::span<const std::string_view> records) noexcept;
+
+// Room for the whole keys of one order.
+class WholeKey {
+ public:
+  // Returns the whole key of a record, valid until the next call. It is made once for equal records
+  // that follow each other; the last one must still be there.
+  std::string_view of(std::string_view record, const RecordKeys& keys);
+
+ private:
+  std::string_view record_;
+  std::string key_;
+  bool made_ = false;
+};
+
+// Returns a number below 0 where the whole key of `a` is less, 0 where they are equal. It must be
+// called inside guarded() where the records lie in streams.
+int compare_whole_keys(std::string_view a, std::string_view b, const RecordKeys& keys);
+
+// Compares keys that are made for it, as RecordKeys does by itself.
+int compare_made_keys(std::string_view a, std::string_view b, const RecordKeys& keys);
 
 }}  // namespace vortex::v0

@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "lines/record/key_chunk.h"
-#include "lines/record/whole_key.h"
+#include "lines/record/record_keys.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {
 
-// A length in one byte where it is less than 255, else in nine.
+// A length takes one byte where it is less than 255, else nine.
 inline constexpr std::size_t kMaxLengthBytes = 1 + sizeof(std::uint64_t);
 inline constexpr unsigned char kLongLength = 255;
 
@@ -68,7 +68,7 @@ struct StoredRecord {
   std::string_view record;
 };
 
-// Which rules a sort keeps to, derived from what users say.
+// The rules that a sort keeps to, derived from what users say.
 struct StoredOrder {
   explicit StoredOrder(const LineOrder& order) noexcept
       : has_keys(order.keys != nullptr),
@@ -79,26 +79,26 @@ struct StoredOrder {
         flip(order.descending ? ~std::uint64_t{0} : 0),
         whole_keys(has_keys && order.keys->shortened() ? order.keys.get() : nullptr) {}
 
-  bool has_keys;        // else a record is its own
+  bool has_keys;        // else a record is its own key
   bool unique;          // of records with equal keys only the first is kept
   bool record_decides;  // between equal keys
   bool input_decides;   // the same, by the order of the input
   bool counted;         // records that the order calls equal are the same, and kept once
   std::uint64_t flip;   // turns chunks round, and so the order
-  // What makes the whole keys, which decide between equal ones, before anything else does; null:
+  // Makes the whole keys, which decide between equal ones before anything else does; null where
   // keys are whole. Outlives this.
   const RecordKeys* whole_keys;
 };
 
-// The record that begins at `from`, and where it ends.
+// Returns the record that begins at `from`, and moves `from` to its end.
 inline StoredRecord stored_record(const char*& from, bool has_keys) noexcept {
   const std::uint64_t key_bytes = has_keys ? read_length(from) : 0;
   const std::uint64_t record_bytes = read_length(from);
   const char* const key = from;
   const char* const record = key + key_bytes;
   from = record + record_bytes;
-  // The size alone is chosen: a view that is copied as a whole, after its two words were written,
-  // is read again only when they have left the processor, and no other record can be waited for
+  // Only the size is chosen: the processor could read a view that is copied as a whole only when
+  // the two words that were just written have left it, and it could wait for no other record
   // meanwhile.
   return {{key, has_keys ? key_bytes : record_bytes}, {record, record_bytes}};
 }
@@ -113,10 +113,10 @@ inline std::size_t stored_bytes(std::string_view key, std::string_view record,
          record.size();
 }
 
-// The chunks of the key, and behind them those of the record where that decides between equal keys,
-// are one sequence, which decides the order. Where keys were shortened, one chunk stands behind
-// them for all that decides between equal ones: the same for all records, it tells nothing by
-// itself. The sequence's chunk number `index`.
+// Returns a chunk of the sequence that decides the order, by its number. The sequence has the
+// chunks of the key, and behind them those of the record where that decides between equal keys.
+// Where keys were shortened, one chunk stands behind them for all that decides between equal ones:
+// it is the same for all records.
 inline std::uint64_t order_chunk(const StoredRecord& stored, const StoredOrder& order,
                                  std::uint64_t index) noexcept {
   std::string_view string = stored.key;
@@ -137,7 +137,7 @@ inline std::uint64_t order_chunks(const StoredRecord& stored, const StoredOrder&
   return of_key + (order.record_decides ? chunks_of(stored.record) : 0);
 }
 
-// Where two records differ.
+// The place where two records differ.
 struct Difference {
   std::uint64_t chunk;  // the number of the first that does; order_chunks() when none does
   int order;            // below 0 where `a` comes first; 0 when they are equal
@@ -152,7 +152,7 @@ inline Difference difference_behind_keys(const StoredRecord& a, const StoredReco
   return {chunks_of(a.key), (compared < 0) == (order.flip == 0) ? -1 : 1};
 }
 
-// Given that the first `known` chunks are the same.
+// Compares records whose first `known` chunks are the same.
 inline Difference difference(const StoredRecord& a, const StoredRecord& b, const StoredOrder& order,
                              std::uint64_t known) {
   const std::uint64_t of_key = chunks_of(a.key);

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "lines/record/record_keys.h"
-#include "lines/record/whole_key.h"
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
 

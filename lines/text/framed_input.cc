@@ -34,7 +34,7 @@ std::string complaint_about(InvalidQuote what) {
 
 }  // namespace
 
-// Most records that cross a border are short: what is counted is taken for long ones only.
+// Most records that cross a border are short. The budget is taken for long ones only.
 AssemblyRoom own_assembly_room(LongRoomBudget& budget) {
   const auto short_room = std::make_shared<std::vector<char>>();
   const auto room = std::make_shared<LongRoom>(budget);
@@ -62,7 +62,7 @@ FileReaderOptions FramedInput::reader_options(std::size_t read_ahead, std::size_
           .order = ReadOrder::kForward};
 }
 
-FramedInput::FramedInput(std::unique_ptr<TextSource> text, std::string name,
+FramedInput::FramedInput(std::unique_ptr<InputText> text, std::string name,
                          const RecordFraming& framing, std::uint64_t longest, AssemblyRoom room)
     : text_(std::move(text)),
       name_(std::move(name)),
@@ -75,7 +75,7 @@ std::string_view FramedInput::unused() const noexcept {
   return piece_.substr(piece_.size() - static_cast<std::size_t>(read_ - done_));
 }
 
-// Goes on to the next piece; false at the end.
+// Goes on to the next piece. Returns false at the end.
 bool FramedInput::read_piece() {
   if (at_end_) return false;
   const std::string_view piece = text_->next();
@@ -86,7 +86,7 @@ bool FramedInput::read_piece() {
   return true;
 }
 
-// Before the first batch.
+// Skips a byte-order mark in front of the first batch.
 void FramedInput::pass_mark() noexcept {
   has_mark_ =
       framing_.kind() == RecordFraming::Kind::kQuoted && unused().starts_with(kByteOrderMark);
@@ -127,7 +127,7 @@ std::span<char> FramedInput::room_for(std::string_view record, std::size_t bytes
                         ", the longest that the memory has room for: " + advice);
 }
 
-// The record that begins in the rest of the piece and ends in a later one.
+// Puts together the record that begins in the rest of the piece and ends in a later one.
 std::string_view FramedInput::assemble() {
   std::string_view record = unused();
   const auto grow = [&](std::size_t bytes) {
@@ -161,7 +161,8 @@ std::string_view FramedInput::assemble() {
   }
 }
 
-// The same of CSV. What is copied doubles, so that little of it belongs to the next record.
+// The same for CSV. Each piece is as long as the record so far, so that little of the copy belongs
+// to the next record.
 std::string_view FramedInput::assemble_quoted() {
   constexpr std::size_t kLeastPiece = 4096;
   CsvRecordScan scan(framing_.delimiter(), framing_.separator());
@@ -195,7 +196,7 @@ std::string_view FramedInput::assemble_quoted() {
   }
 }
 
-// Counts the lines of the batch, which messages name.
+// Counts the lines of the batch, for messages.
 void FramedInput::count_lines(std::size_t records) {
   if (framing_.invalid_quotes() != InvalidQuotes::kRefused) return;
   lines_ += records;
@@ -205,8 +206,8 @@ void FramedInput::count_lines(std::size_t records) {
   }
 }
 
-// So many records of the batch have invalid quotes; `in_front` of the first of these lies what the
-// batch has there.
+// Counts the records of the batch that have invalid quotes. `in_front` is the text of the batch in
+// front of the first of these.
 void FramedInput::note_invalid(std::size_t records, InvalidQuote what, std::string_view in_front) {
   invalid_records_ += records;
   if (records == 0 || framing_.invalid_quotes() != InvalidQuotes::kRefused) return;

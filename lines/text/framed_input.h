@@ -12,20 +12,20 @@
 #include <vector>
 
 #include "lines/record/framing.h"
+#include "lines/text/input_text.h"
 #include "lines/text/long_room.h"
-#include "lines/text/text_source.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {
 
-// Room in which a record that crosses the border of a piece is put together: `bytes` at least, of
-// which the first are a copy of `so_far`, which is what the call before returned or lies elsewhere.
-// Empty: the record is too long.
+// Gives room in which a record that crosses the border of a piece is put together: `bytes` at
+// least, of which the first are a copy of `so_far`, which is what the call before returned or lies
+// elsewhere. It gives nothing where the record is too long.
 using AssemblyRoom = std::function<std::span<char>(std::string_view so_far, std::size_t bytes)>;
 
-// Memory of its own, as much as the budget has.
+// Makes a room with memory of its own, at most what the budget has.
 AssemblyRoom own_assembly_room(LongRoomBudget& budget);
 
 // The memory has no room for a record, whose place in its input the message names.
@@ -38,29 +38,29 @@ class LongRecordError : public Error {
 // crosses a border, in the assembly room.
 class FramedInput {
  public:
-  // How the text may be read, where it is read ahead.
+  // The way in which a text may be read ahead.
   static FileReaderOptions reader_options(std::size_t read_ahead, std::size_t request_bytes);
 
-  // For messages: `name`, and `longest`, the length of the longest record that there can be room
+  // Messages have `name`, and `longest`, the length of the longest record that there can be room
   // for.
-  FramedInput(std::unique_ptr<TextSource> text, std::string name, const RecordFraming& framing,
+  FramedInput(std::unique_ptr<InputText> text, std::string name, const RecordFraming& framing,
               std::uint64_t longest, AssemblyRoom room);
   FramedInput(const FramedInput&) = delete;
   FramedInput& operator=(const FramedInput&) = delete;
 
-  // The next records, valid until the following call; none: the input has ended. Not inside
-  // guarded(). Throws LongRecordError; Error: EINVAL for what is no record, and the text's.
+  // Returns the next records, valid until the following call; none when the input has ended. Not
+  // inside guarded(). Throws LongRecordError; Error: EINVAL for what is no record, and the text's.
   std::span<const std::string_view> next();
 
-  // Behind next(): the number of the first record of the batch, from 0 on, and its offset.
+  // The number of the first record of the batch, from 0 on, and its offset.
   std::uint64_t first_record() const noexcept { return first_record_; }
   std::uint64_t first_offset() const noexcept { return first_offset_; }
-  // Behind next(): throws LongRecordError about a record of the batch.
+  // Throws LongRecordError about a record of the batch.
   [[noreturn]] void refuse_long(std::size_t index, const std::string& what) const;
   // Bytes that have been found to be records.
   std::uint64_t bytes() const noexcept { return done_; }
-  // Of CSV, so far: it begins with a byte-order mark, which is no part of a record; the records
-  // with invalid quotes; the last one never closes a quote.
+  // For CSV: whether the input begins with a byte-order mark, which is no part of a record; how
+  // many records have invalid quotes so far; whether the last one never closes a quote.
   bool has_mark() const noexcept { return has_mark_; }
   std::uint64_t invalid_records() const noexcept { return invalid_records_; }
   bool ends_in_quotes() const noexcept { return ends_in_quotes_; }
@@ -77,7 +77,7 @@ class FramedInput {
   [[noreturn]] void refuse_malformed() const;
   std::string at_place(std::uint64_t record, std::uint64_t offset) const;
 
-  const std::unique_ptr<TextSource> text_;
+  const std::unique_ptr<InputText> text_;
   std::string_view piece_;  // the newest of the text
   bool at_end_ = false;     // and the last
   const std::string name_;
@@ -86,8 +86,8 @@ class FramedInput {
   const AssemblyRoom room_;
   std::vector<std::string_view> batch_;
   bool batch_full_ = false;  // and might be larger
-  std::uint64_t done_ = 0;   // bytes, of which the last batch is the end
-  std::uint64_t read_ = 0;   // up to where the newest piece reaches
+  std::uint64_t done_ = 0;   // bytes up to the end of the last batch
+  std::uint64_t read_ = 0;   // bytes up to the end of the newest piece
   std::uint64_t records_ = 0;
   std::uint64_t first_record_ = 0;
   std::uint64_t first_offset_ = 0;

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -22,6 +24,27 @@ namespace {
 constexpr std::size_t kLeastFirst = 4;
 
 }  // namespace
+
+StopSignal::~StopSignal() {
+  on_stop_.reset();
+  if (event_ >= 0) close(event_);
+}
+
+int StopSignal::descriptor() {
+  if (event_ >= 0 || !stop_.stop_possible()) return event_;
+  event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event_ < 0) throw Error(errno, "eventfd");
+  on_stop_.emplace(stop_, [event = event_] {
+    const std::uint64_t one = 1;
+    // Fails only when the event is signalled already.
+    if (write(event, &one, sizeof one) < 0) return;
+  });
+  return event_;
+}
+
+void StopSignal::expect_going() const {
+  if (stop_.stop_requested()) throw Error(ECANCELED, kSortInterrupted);
+}
 
 InputText::InputText(BlockFile file, std::size_t buffer_bytes, std::optional<BlockReading> blocks,
                      StopSignal& stop)
@@ -41,7 +64,7 @@ InputText::~InputText() {
   if (source_ && held_) source_->release(block_ - 1, held_);
 }
 
-// From here on.
+// Tells whether the rest is worth blocks.
 bool InputText::wants_blocks() const noexcept {
   if (!reading_ || source_) return false;
   return file_.seekable() ? file_.length() > kShort : read_ >= kShort;
@@ -59,12 +82,12 @@ std::string_view InputText::next() {
   if (std::exchange(read_first_, false)) return piece_;
   if (wants_blocks()) begin_blocks();
   if (source_ && !blocks_ended_ && next_block()) return piece_;
-  // What has offsets may have grown behind the end that it had.
+  // An input that has offsets may have grown behind the end that it had.
   if (source_ && layout_->sequential()) return {};
   return fill();
 }
 
-// False at the end.
+// Returns false at the end.
 bool InputText::next_block() {
   if (held_) source_->release(block_ - 1, std::exchange(held_, Block{}));
   const Source::Taken taken = source_->take(block_, block_);
@@ -122,7 +145,7 @@ std::size_t InputText::read_some(char* to, std::size_t bytes) {
   }
 }
 
-// Or until the sort is to stop.
+// Waits for a pipe, or until the sort is to stop.
 void InputText::wait_until_readable() {
   const Waiting waiting;
   std::array<pollfd, 2> both{{{file().descriptor(), POLLIN, 0}, {stop_.descriptor(), POLLIN, 0}}};

@@ -1,4 +1,4 @@
-// The text of a file, device or pipe, to its end.
+// The text of a file, device or pipe, to its end, and the signal that stops the reading.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,31 @@
 #include "io/file/block_file.h"
 #include "io/sequence/single_file.h"
 #include "io/stream/file_source.h"
-#include "lines/text/stop_signal.h"
-#include "lines/text/text_source.h"
 #include "vortex/block_pool.h"
 
 namespace vortex { inline namespace v0 {
+
+// Wakes those who wait for a descriptor of their own and for this one (poll(2)). One thread at a
+// time waits; any thread may request the stop.
+class StopSignal {
+ public:
+  explicit StopSignal(std::stop_token stop) : stop_(std::move(stop)) {}
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  const std::stop_token& token() const noexcept { return stop_; }
+  // The descriptor can be read once a stop has been requested; it is -1, which poll(2) passes over,
+  // where nobody can request one. The first call makes it. Throws Error.
+  int descriptor();
+  // Throws Error(ECANCELED) when a stop has been requested.
+  void expect_going() const;
+
+ private:
+  const std::stop_token stop_;
+  int event_ = -1;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+};
 
 // How an input is read that has more text than is worth plain calls: ahead, into blocks of a pool.
 // The pool and the disk outlive it.
@@ -27,13 +47,14 @@ struct BlockReading {
   FileSourceOptions options;
 };
 
-// The text to its end, wherever that is by the time it is reached: a file may grow while it is
-// read. One that has become shorter than it was when it was opened is an error.
+// The text to its end, a piece at a time, wherever the end is by the time it is reached: a file may
+// grow while it is read. One that has become shorter than it was when it was opened is an error.
 //
 // What is short, and the beginning of what does not tell its length, is read with plain calls into
 // a buffer: nothing is begun for it. The rest is read ahead, if the reading names blocks, and found
-// at their homes: it takes no address space, so a pipe has no longest length.
-class InputText final : public TextSource {
+// at their homes: it takes no address space, so a pipe has no longest length. One thread at a time;
+// after an exception the text can only be destroyed.
+class InputText {
  public:
   // Files that are not longer are not worth more than plain calls.
   static constexpr std::uint64_t kShort = std::uint64_t{1} << 20;
@@ -41,10 +62,12 @@ class InputText final : public TextSource {
   // The buffer has `buffer_bytes`. The signal outlives this.
   InputText(BlockFile file, std::size_t buffer_bytes, std::optional<BlockReading> blocks,
             StopSignal& stop);
-  ~InputText() override;
+  ~InputText();
 
+  // Returns the next piece, valid until the following call; an empty one: the text has ended. The
+  // first one holds four bytes, unless the text is shorter. Waits for it, so not inside guarded().
   // Throws Error: ECANCELED; ENODATA that says where a file ends now; what reading reports.
-  std::string_view next() override;
+  std::string_view next();
 
   // Fills the buffer of a file that is read with plain calls. Once its end has been read it is
   // closed.

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kLargeBuffer = std::size_t{256} << 10;
 const std::string kStandardInput = "standard input";
 
-// Room for a text of so many bytes, and one more, which shows its end.
+// Returns the room for a text of this length, and one byte more, which shows its end.
 std::size_t buffer_for(std::uint64_t bytes, std::size_t most) {
   const std::uint64_t pages = bytes / os::page_bytes() + 1;
   return static_cast<std::size_t>(std::min<std::uint64_t>(pages * os::page_bytes(), most));
@@ -93,10 +93,6 @@ bool LineInputs::contain(const struct stat& file) const noexcept {
   return std::any_of(all_.begin(), all_.end(), [&](const Input& input) {
     return input.length && input.device == device && input.number == number;
   });
-}
-
-std::unique_ptr<InputText> LineInputs::open(std::size_t index, std::size_t buffer_bytes) {
-  return open(index, buffer_bytes, std::nullopt);
 }
 
 std::unique_ptr<InputText> LineInputs::open(std::size_t index, BlockPool& pool, Disk* disk,

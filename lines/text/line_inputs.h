@@ -13,15 +13,14 @@
 
 #include "io/disk/disk.h"
 #include "lines/text/input_text.h"
-#include "lines/text/stop_signal.h"
 #include "vortex/block_pool.h"
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {
 
-// They are looked at when this is made, and each is opened when its turn comes, so that any number
-// of them takes few descriptors. One thread at a time.
+// The inputs are looked at when this is made, and each is opened when its turn comes, so that any
+// number of them takes few descriptors. One thread at a time.
 class LineInputs {
  public:
   // The options outlive it. Throws Error: EINVAL without inputs; what would keep an input from
@@ -35,31 +34,30 @@ class LineInputs {
   std::size_t size() const noexcept { return all_.size(); }
   // For messages.
   const std::string& name(std::size_t index) const noexcept;
-  // As it was when this was made: an input may be longer by the time it is read. None of a pipe.
+  // The length when this was made: an input may be longer by the time it is read. A pipe has none.
   std::optional<std::uint64_t> length(std::size_t index) const noexcept {
     return all_[index].length;
   }
-  // The bytes of all inputs together; none when one of them is a pipe.
+  // The bytes of all inputs together; unknown when one of them is a pipe.
   std::optional<std::uint64_t> bytes() const noexcept;
-  // Whether one of them is this file or block device.
+  // Whether one of the inputs is this file or block device.
   bool contain(const struct stat& file) const noexcept;
 
-  // Opens an input with a buffer of so many bytes, and less where its text is less. Throws Error.
-  std::unique_ptr<InputText> open(std::size_t index, std::size_t buffer_bytes);
-  // The same where a text that is not short is read into blocks, as the options for a forward
-  // reader say.
+  // Opens an input with a buffer of this size, and less where its text is less. A text that is not
+  // short is read into blocks, if there are any. Throws Error.
+  std::unique_ptr<InputText> open(std::size_t index, std::size_t buffer_bytes,
+                                  std::optional<BlockReading> blocks = std::nullopt);
+  // The same with blocks of a pool, as the options for a forward reader say.
   std::unique_ptr<InputText> open(std::size_t index, BlockPool& pool, Disk* disk,
                                   const FileReaderOptions& reader);
 
  private:
   struct Input {
     std::optional<std::uint64_t> length;
-    dev_t device = 0;  // that it is, or that it lies on
-    ino_t number = 0;  // of a file
+    dev_t device = 0;  // the device that it is, or that it lies on
+    ino_t number = 0;  // the number of a file
   };
   Input look_at(const std::string& path) const;
-  std::unique_ptr<InputText> open(std::size_t index, std::size_t buffer_bytes,
-                                  std::optional<BlockReading> blocks);
 
   const LineSortOptions& options_;
   StopSignal stop_;

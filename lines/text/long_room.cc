@@ -32,7 +32,7 @@ LongRoom::~LongRoom() {
   os::unmap(reinterpret_cast<std::byte*>(data_), static_cast<std::size_t>(capacity_));
 }
 
-// As much as the budget was, or less where the process has little address space.
+// Maps the size of the budget, or less where the process has little address space.
 void LongRoom::map(std::uint64_t least) {
   capacity_ = budget_->bytes_;
   if (stack_bytes_of_thread() != 0) {

@@ -7,7 +7,7 @@
 
 namespace vortex { inline namespace v0 {
 
-// The bytes that rooms may take together. One thread at a time.
+// A number of bytes that rooms may take together. One thread at a time.
 class LongRoomBudget {
  public:
   explicit LongRoomBudget(std::uint64_t bytes);
@@ -22,9 +22,9 @@ class LongRoomBudget {
   std::uint64_t left_;
 };
 
-// Bytes that stay where they are while they become more: their address space is taken at once, of
-// as much as the budget was, or of a part of what RLIMIT_AS leaves, and becomes resident where it
-// is used. The budget outlives it.
+// Bytes that stay where they are while they become more. Their address space is taken at once: the
+// size of the budget, or a part of what RLIMIT_AS leaves. It becomes resident where it is used. The
+// budget outlives the room.
 class LongRoom {
  public:
   explicit LongRoom(LongRoomBudget& budget) noexcept : budget_(&budget) {}
@@ -32,10 +32,10 @@ class LongRoom {
   LongRoom(const LongRoom&) = delete;
   LongRoom& operator=(const LongRoom&) = delete;
 
-  // False where the budget, or the address space, does not have so many more; nothing has changed
-  // then. Throws Error(ENOMEM) where the system refuses address space.
+  // Returns false, with nothing changed, where the budget or the address space does not have that
+  // many more bytes. Throws Error(ENOMEM) where the system refuses address space.
   bool grow(std::size_t bytes);
-  // Takes all that is left of the budget.
+  // Takes the rest of the budget.
   void grow_to_most();
   // Gives back what lies behind the first bytes.
   void shrink(std::size_t bytes) noexcept;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lines/fields/key_room.h"
+#include "lines/fields/key_bytes.h"
 #include "lines/record/record_keys.h"
 #include "vortex/error.h"
 
@@ -54,7 +54,7 @@ void TextCursor::make_more_keys() {
   long_key_.shrink(keys_.key(0).size());
 }
 
-// Before the next record is read.
+// Keeps the record in hand before the next one is read.
 void TextCursor::keep_record() {
   if (order_.has_keys && key_is_long_) {
     long_key_before_.swap(long_key_);

@@ -15,7 +15,7 @@
 
 namespace vortex { inline namespace v0 {
 
-// Goes through an input, with the keys of its records. Outside guarded(), as the input.
+// Goes through an input, with the keys of its records. It is used outside guarded(), as the input.
 class TextCursor {
  public:
   using UseHeader = std::function<void(std::string_view record)>;
@@ -27,15 +27,15 @@ class TextCursor {
 
   bool advance();
   const StoredRecord& stored() const noexcept { return stored_; }
-  // The chunks that it has in common with the one before.
+  // How many chunks the record has in common with the one before.
   std::uint64_t in_common() const noexcept { return differ_.chunk; }
   static std::uint64_t count() noexcept { return 1; }  // a text has each record by itself
-  // Whether it may follow the one before: they are in order, and not equal where the
-  // order is unique.
+  // Whether the record may follow the one before: they are in order, and not equal where the order
+  // is unique.
   bool in_order() const noexcept { return differ_.order < (order_.unique ? 0 : 1); }
 
   std::uint64_t records() const noexcept { return records_; }
-  // Gives back the key and what is kept of the record before; it does not go on then.
+  // Gives back the key and what is kept of the record before. The cursor does not go on then.
   void leave_record_only() noexcept;
 
   // The record's number in the input, from 0 on, and where it begins.
@@ -57,14 +57,15 @@ class TextCursor {
   std::uint64_t header_left_;
   std::span<const std::string_view> batch_;
   std::size_t at_ = 0;
-  // Keys of the batch's records [keys_from_, keys_to_): of short ones together, or of one long one.
+  // The keys of the batch's records [keys_from_, keys_to_): those of short ones together, or that
+  // of one long record.
   KeyBatch keys_;
   std::size_t keys_from_ = 0;
   std::size_t keys_to_ = 0;
   LongRoom long_key_;
   bool key_is_long_ = false;
   StoredRecord stored_;
-  // Copies of the record before, whose batch may be gone: of what is short, and of what is long.
+  // Copies of the record before, whose batch may be gone, in rooms for short and for long texts.
   StoredRecord before_;
   std::string key_before_;
   std::string record_before_;

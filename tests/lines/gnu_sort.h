@@ -71,6 +71,15 @@ class ProgramRunner {
 
 inline constexpr const char* kGnuSort = "/usr/bin/sort";
 
+// The words of a list, in which each ends with a bar.
+inline std::vector<std::string> words_in(std::string_view list) {
+  std::vector<std::string> words;
+  for (; !list.empty(); list.remove_prefix(words.back().size() + 1)) {
+    words.emplace_back(list.substr(0, list.find('|')));
+  }
+  return words;
+}
+
 // Fields and lines that look like what the orders are about, and like what they are not about.
 class FieldMaker {
  public:
@@ -97,29 +106,10 @@ class FieldMaker {
                           "Z", "Y", "Q", "R", "e5", "e-3", "E", "x", " 7", "i", "Ki"});
   }
   std::string floating() {
-    return one_of({"inf",
-                   "-inf",
-                   "INFINITY",
-                   "0x1p4",
-                   "-0x.8",
-                   "1e400",
-                   "-1e-4940",
-                   "1e5000",
-                   "-0",
-                   "0",
-                   "+1",
-                   " 12",
-                   "1e",
-                   "1e+",
-                   "18446744073709551617",
-                   "0.1",
-                   "0.10000000000000000001",
-                   "infx",
-                   "-",
-                   ".",
-                   "\v3",
-                   "\n4",
-                   "1_000"});
+    static const std::vector<std::string> kNumbers = words_in(
+        "inf|-inf|INFINITY|0x1p4|-0x.8|1e400|-1e-4940|1e5000|-0|0|+1| 12|1e|1e+|"
+        "18446744073709551617|0.1|0.10000000000000000001|infx|-|.|\v3|\n4|1_000|");
+    return kNumbers[some(kNumbers.size())];
   }
   std::string month() {
     return std::string(one_of({"", " ", "\t"})) +
@@ -145,22 +135,10 @@ class FieldMaker {
   std::string zeros() { return of_alphabet(std::string_view("\0a\1", 3), 4); }
 
   std::string field(unsigned kind) {
-    switch (kind) {
-      case 0:
-        return number();
-      case 1:
-        return floating();
-      case 2:
-        return month();
-      case 3:
-        return version();
-      case 4:
-        return word();
-      case 5:
-        return binary();
-      default:
-        return zeros();
-    }
+    constexpr std::string (FieldMaker::*kMakers[kKinds])() = {
+        &FieldMaker::number, &FieldMaker::floating, &FieldMaker::month, &FieldMaker::version,
+        &FieldMaker::word,   &FieldMaker::binary,   &FieldMaker::zeros};
+    return (this->*kMakers[kind])();
   }
   static constexpr unsigned kKinds = 7;
 

@@ -45,6 +45,25 @@ class KeysBehindComma final : public RecordKeys {
   const std::size_t most_bytes_;
 };
 
+// Whole keys, or keys that are shortened to a few bytes.
+inline std::shared_ptr<const RecordKeys> some_keys(std::mt19937_64& random) {
+  constexpr std::size_t kMostBytes[] = {
+      0, 1, 2, 20, std::string_view::npos, std::string_view::npos};
+  return std::make_shared<KeysBehindComma>(kMostBytes[random() % std::size(kMostBytes)]);
+}
+
+inline LineOrder random_order(std::mt19937_64& random, bool with_keys) {
+  LineOrder order;
+  if (with_keys) order.keys = some_keys(random);
+  order.descending = random() % 2 == 0;
+  order.unique = random() % 4 == 0;
+  order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
+  return order;
+}
+inline LineOrder random_order(std::mt19937_64& random) {
+  return random_order(random, random() % 2 == 0);
+}
+
 // The order by std::stable_sort, of keys that are found once.
 inline Lines sorted(const Lines& lines, const LineOrder& order) {
   struct Keyed {
@@ -86,6 +105,19 @@ inline std::string prefixed(const Lines& records) {
     text += record;
   }
   return text;
+}
+
+// The text of a file with these records.
+inline std::string framed(const Lines& records, const RecordFraming& framing) {
+  return framing.kind() == RecordFraming::Kind::kLengthPrefixed
+             ? prefixed(records)
+             : joined(records, framing.delimiter());
+}
+
+inline Lines sorted_in_memory(const Lines& lines, const LineOrder& order, unsigned threads = 0) {
+  std::vector<std::string_view> views(lines.begin(), lines.end());
+  views.resize(sort_lines_in_memory(views, order, threads));
+  return {views.begin(), views.end()};
 }
 
 // The kinds of lines; none has a newline in it.

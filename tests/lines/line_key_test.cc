@@ -15,10 +15,11 @@
 #include <vector>
 
 #include "lines/fields/character_choice.h"
-#include "lines/fields/character_weights.h"
+#include "lines/fields/collation.h"
 #include "lines/fields/key_locale.h"
 #include "lines/fields/key_specification.h"
 #include "lines/keys/collation_key.h"
+#include "lines/keys/field_encoders.h"
 #include "tests/lines/fuzzed_keys.h"
 #include "tests/lines/gnu_sort.h"
 #include "tests/lines/line_cases.h"
@@ -111,12 +112,6 @@ Lines lines_for(const Order& order, std::size_t count, FieldMaker& fields) {
   return lines;
 }
 
-std::string sorted_by_us(const Order& order, const Lines& lines) {
-  std::vector<std::string_view> views(lines.begin(), lines.end());
-  views.resize(sort_lines_in_memory(views, line_order(order.ours)));
-  return joined(Lines(views.begin(), views.end()), order.delimiter);
-}
-
 class LineKey : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { locales_.emplace(); }
@@ -129,7 +124,8 @@ class LineKey : public ::testing::Test {
     const ProgramResult theirs =
         runner_.run(arguments, joined(lines, order.delimiter), {"LC_ALL=" + order.ours.locale});
     ASSERT_EQ(theirs.code, 0) << order.text() << ": " << theirs.errors;
-    const std::string ours = sorted_by_us(order, lines);
+    const std::string ours =
+        joined(sorted_in_memory(lines, line_order(order.ours)), order.delimiter);
     ASSERT_EQ(ours == theirs.output, true)
         << order.text() << "\n"
         << ::testing::PrintToString(first_difference(ours, theirs.output));
@@ -231,20 +227,10 @@ class TextMaker {
 
   void choose_letters() {
     using namespace std::string_view_literals;
-    constexpr std::string_view kLetters[] = {"a"sv,
-                                             "aA"sv,
-                                             "aAbB"sv,
-                                             "a-A"sv,
-                                             "ab\0"sv,
-                                             "a,. -_"sv,
-                                             "cChH"sv,
-                                             "a\xe9"sv,
-                                             "\xc3\xa9"
-                                             "e"sv,
-                                             "aA\0-\xc3\xa9"sv,
-                                             "\x01\x02 "sv,
-                                             "\0"sv};
-    letters_ = kLetters[some(std::size(kLetters))];
+    static const std::vector<std::string> kLetters = words_in(
+        "a|aA|aAbB|a-A|ab\0|a,. -_|cChH|a\xe9|\xc3\xa9"
+        "e|aA\0-\xc3\xa9|\x01\x02 |\0|"sv);
+    letters_ = kLetters[some(kLetters.size())];
     if (some(6) == 0) {
       letters_.clear();
       for (int c = 0; c < 128; ++c) letters_ += static_cast<char>(c);
@@ -301,29 +287,10 @@ class NameMaker {
   explicit NameMaker(std::mt19937_64& random) : random_(random) {}
 
   std::string name() {
-    static constexpr const char* kWords[] = {"usr",
-                                             "Lib",
-                                             "lib",
-                                             "share",
-                                             "README",
-                                             "readme",
-                                             "x86_64",
-                                             "a",
-                                             "B",
-                                             "\xc3\xa9t\xc3\xa9",
-                                             "M\xc3\xbcller",
-                                             "Stra\xc3\x9f"
-                                             "e",
-                                             "chata",
-                                             "\xc4\xb1"
-                                             "lk",
-                                             "\xc4\xb0lk",
-                                             "\xe6\x97\xa5\xe6\x9c\xac",
-                                             "\xe3\x81\x82",
-                                             "e\xcc\x81",
-                                             "\xce\xa9",
-                                             "\xff",
-                                             "K"};
+    static const std::vector<std::string> kWords = words_in(
+        "usr|Lib|lib|share|README|readme|x86_64|a|B|\xc3\xa9t\xc3\xa9|M\xc3\xbcller|Stra\xc3\x9f"
+        "e|chata|\xc4\xb1lk|\xc4\xb0lk|\xe6\x97\xa5\xe6\x9c\xac|\xe3\x81\x82|e\xcc\x81|\xce\xa9|"
+        "\xff|K|");
     static constexpr const char* kBetween[] = {".", "-", "_", "/", " ", "+", "$", ":", "", "0"};
     std::string result;
     for (std::size_t parts = 1 + some(5); parts > 0; --parts) {
@@ -332,7 +299,7 @@ class NameMaker {
           result += std::to_string(some(some(2) == 0 ? 12 : 3000));
           break;
         case 1:
-          result += kWords[some(std::size(kWords))];
+          result += kWords[some(kWords.size())];
           break;
         default:
           result += kBetween[some(std::size(kBetween))];
@@ -377,7 +344,6 @@ TEST_P(LineKeyOfLanguage, PairsAreOrderedAsByStrcoll) {
   auto random = test_random();
   NameMaker names(random);
   const KeyLocale locale(name_);
-  const CollationKey encoder(locale);
   std::size_t decided_later = 0;
   for (int i = 0; i < (kSanitized ? 4000 : 20000); ++i) {
     const std::string a = names.name();
@@ -385,8 +351,8 @@ TEST_P(LineKeyOfLanguage, PairsAreOrderedAsByStrcoll) {
     std::string key_of_a, key_of_b, first_of_a, first_of_b;
     const auto make = [&](const std::string& text, std::string& whole, std::string& first) {
       KeyBytes whole_bytes(whole), first_bytes(first);
-      encoder.append(text, whole_bytes);
-      encoder.append_first_rule(text, first_bytes);
+      append_collated(text, {locale, {}}, whole_bytes);
+      append_first_rule(text, locale, first_bytes);
       whole_bytes.finish();
       first_bytes.finish();
     };
@@ -395,7 +361,7 @@ TEST_P(LineKeyOfLanguage, PairsAreOrderedAsByStrcoll) {
     const int expected = sign(strcoll_l(a.c_str(), b.c_str(), locale.handle()));
     const std::string pair = ::testing::PrintToString(a) + " and " + ::testing::PrintToString(b);
     ASSERT_EQ(sign(key_of_a.compare(key_of_b)), expected) << pair;
-    ASSERT_EQ(sign(encoder.compare(a, b, {locale, {}})), expected) << pair;
+    ASSERT_EQ(sign(compare_collated(a, b, locale, {locale, {}})), expected) << pair;
     const int first = sign(first_of_a.compare(first_of_b));
     ASSERT_TRUE(first == 0 || first == expected) << pair;
     decided_later += first == 0 && expected != 0;
@@ -415,10 +381,8 @@ TEST_P(LineKeyOfLanguage, LinesAreSortedForGnuSort) {
   for (const char* letters : {"", "f", "d", "r"}) {
     std::vector<std::string> arguments{kGnuSort};
     if (*letters != '\0') arguments.push_back(std::string("-") + letters);
-    const LineOrder order = line_order({.letters = letters, .locale = name_});
-    std::vector<std::string_view> views(lines.begin(), lines.end());
-    views.resize(sort_lines_in_memory(views, order));
-    const std::string ours = joined(Lines(views.begin(), views.end()));
+    const std::string ours =
+        joined(sorted_in_memory(lines, line_order({.letters = letters, .locale = name_})));
     const ProgramResult theirs = runner_.run(arguments, joined(lines), {"LC_ALL=" + name_});
     ASSERT_EQ(theirs.code, 0) << theirs.errors;
     EXPECT_EQ(ours == theirs.output, true) << name_ << " " << letters;
@@ -433,7 +397,6 @@ TEST_F(LineKey, TextsWithoutTheirKeys) {
   std::size_t equal = 0;
   for (const char* name : {"en_US.UTF-8", "de_DE.ISO-8859-1", "cs_CZ.UTF-8"}) {
     const KeyLocale locale(name);
-    const CollationKey encoder(locale);
     for (int i = 0; i < (kSanitized ? 3000 : 15000); ++i) {
       texts.choose_letters();
       const KeyFlags flags{.dictionary = texts.some(4) == 0,
@@ -450,14 +413,14 @@ TEST_F(LineKey, TextsWithoutTheirKeys) {
         }
         std::string result;
         KeyBytes bytes(result);
-        encoder.append(chosen, bytes);
+        append_collated(chosen, {locale, {}}, bytes);
         bytes.finish();
         return result;
       };
       const int expected = sign(key(a).compare(key(b)));
       less += expected < 0;
       equal += expected == 0;
-      ASSERT_EQ(sign(encoder.compare(a, b, {locale, flags})), expected)
+      ASSERT_EQ(sign(compare_collated(a, b, locale, {locale, flags})), expected)
           << name << ": " << ::testing::PrintToString(a) << " and " << ::testing::PrintToString(b)
           << (flags.dictionary ? " d" : "") << (flags.fold ? " f" : "")
           << (flags.printable ? " i" : "");
@@ -705,12 +668,12 @@ TEST_F(LineKey, ColumnsOfCsv) {
                        "5",
                        "\"6\"x,\"a\"b,7"};
   const auto order_by = [&](const std::string& key, std::optional<char> separator = {}) {
-    std::vector<std::string_view> views(lines.begin(), lines.end());
     const LineOrder order =
         line_order({.keys = {key}, .separator = separator, .fields = FieldRules::kCsv});
-    views.resize(sort_lines_in_memory(views, order));
     std::string first;
-    for (const std::string_view view : views) first += view[0] == '"' ? view[1] : view[0];
+    for (const std::string& line : sorted_in_memory(lines, order)) {
+      first += line[0] == '"' ? line[1] : line[0];
+    }
     return first;
   };
   EXPECT_EQ(order_by("1nr"), "654321");
@@ -726,10 +689,10 @@ TEST_F(LineKey, BlanksInFrontOfColumns) {
   // Of the value between quotes, too.
   const Lines lines = {"1, b", "2,a", "3,\" \tc\"", "4,\"  \"", " 5,d"};
   const auto order_by = [&](const LineKeyOptions& options) {
-    std::vector<std::string_view> views(lines.begin(), lines.end());
-    sort_lines_in_memory(views, line_order(options));
     std::string first;
-    for (const std::string_view view : views) first += view[0] == ' ' ? view[1] : view[0];
+    for (const std::string& line : sorted_in_memory(lines, line_order(options))) {
+      first += line[0] == ' ' ? line[1] : line[0];
+    }
     return first;
   };
   EXPECT_EQ(order_by({.keys = {"2"}, .fields = FieldRules::kCsv}), "34125");
