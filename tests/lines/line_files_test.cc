@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -58,9 +58,7 @@ class LineFiles : public ::testing::Test {
   void expect_sorted(const Lines& lines) {
     const LineSortReport now = sort_lines(options);
     const Lines expected = sorted(lines, options.order);
-    const std::string wanted = options.framing.kind() == RecordFraming::Kind::kLengthPrefixed
-                                   ? prefixed(expected)
-                                   : joined(expected, options.framing.delimiter());
+    const std::string wanted = framed(expected, options.framing);
     const std::string found = file_text(options.output);
     if (found != wanted) {
       const auto differs =
@@ -73,11 +71,32 @@ class LineFiles : public ::testing::Test {
     EXPECT_EQ(now.output_bytes, found.size());
     report = now;
   }
-  // Whole ones, or shortened to a few bytes.
-  static std::shared_ptr<const RecordKeys> some_keys(std::mt19937_64& random) {
-    constexpr std::size_t kMostBytes[] = {
-        0, 1, 2, 20, std::string_view::npos, std::string_view::npos};
-    return std::make_shared<KeysBehindComma>(kMostBytes[random() % std::size(kMostBytes)]);
+  // The sort ends with an error whose message has these parts, and leaves no output.
+  void expect_refused(int error, std::initializer_list<std::string> parts = {}) {
+    std::string message;
+    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), error) << message;
+    for (const std::string& part : parts) EXPECT_NE(message.find(part), message.npos) << message;
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+  void put_input(const Lines& lines) {
+    options.inputs = {put("a", framed(lines, options.framing))};
+  }
+
+  static std::size_t one_of(std::mt19937_64& random, std::initializer_list<std::size_t> values) {
+    return values.begin()[random() % values.size()];
+  }
+  void choose_framing(std::mt19937_64& random) {
+    options.framing =
+        random() % 3 == 0 ? RecordFraming::length_prefixed() : RecordFraming::delimited();
+  }
+  // Each kind in its turn, and for messages what a round is about.
+  static LineKind kind_of(int round) {
+    return kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
+  }
+  std::string about(int round, std::size_t longest) const {
+    return "round " + std::to_string(round) + ", kind " +
+           std::to_string(static_cast<int>(kind_of(round))) + ", longest " +
+           std::to_string(longest) + ", threads " + std::to_string(options.resources.threads);
   }
   // Several runs, several passes.
   Lines some_lines(std::mt19937_64& random, std::size_t count = 35000) {
@@ -104,31 +123,22 @@ TEST_F(LineFiles, RandomSorts) {
   auto random = test_random();
   std::size_t with_runs = 0;
   for (int round = 0; round < 28; ++round) {
-    const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
-    constexpr std::size_t kLongest[] = {3, 40, 200, kBlock - 1, kBlock, kBlock + 1, 5 * kBlock};
-    const std::size_t longest = kLongest[random() % std::size(kLongest)];
+    const std::size_t longest =
+        one_of(random, {3, 40, 200, kBlock - 1, kBlock, kBlock + 1, 5 * kBlock});
     const std::size_t bytes = random() % 4 == 0 ? 200000 : 1500000;
     const std::size_t count = 1 + bytes / (longest / 2 + 12);
-    const Lines lines = make_lines(kind, count, longest, random);
-    options.order = {};
-    if (random() % 2 == 0) options.order.keys = some_keys(random);
-    options.order.descending = random() % 3 == 0;
-    options.order.unique = random() % 3 == 0;
-    options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
-    constexpr unsigned kThreads[] = {1, 2, 7};
-    options.resources.threads = kThreads[random() % std::size(kThreads)];
-    const bool prefix = random() % 3 == 0;
-    options.framing = prefix ? RecordFraming::length_prefixed() : RecordFraming::delimited();
+    const Lines lines = make_lines(kind_of(round), count, longest, random);
+    options.order = random_order(random);
+    options.resources.threads = kThreadCounts[random() % std::size(kThreadCounts)];
+    choose_framing(random);
     // Two inputs; the first may lack the last delimiter.
-    const std::size_t half = random() % (lines.size() + 1);
-    const Lines first(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(half));
-    const Lines second(lines.begin() + static_cast<std::ptrdiff_t>(half), lines.end());
-    std::string text = prefix ? prefixed(first) : joined(first);
-    if (!prefix && !first.empty() && !first.back().empty() && random() % 2 == 0) text.pop_back();
-    options.inputs = {put("a", text), put("b", prefix ? prefixed(second) : joined(second))};
-    SCOPED_TRACE(::testing::Message()
-                 << "round " << round << ", kind " << static_cast<int>(kind) << ", longest "
-                 << longest << ", threads " << options.resources.threads);
+    const auto half = lines.begin() + static_cast<std::ptrdiff_t>(random() % (lines.size() + 1));
+    const Lines first(lines.begin(), half);
+    std::string text = framed(first, options.framing);
+    const bool delimited = options.framing.kind() == RecordFraming::Kind::kDelimited;
+    if (delimited && !first.empty() && !first.back().empty() && random() % 2 == 0) text.pop_back();
+    options.inputs = {put("a", text), put("b", framed(Lines(half, lines.end()), options.framing))};
+    SCOPED_TRACE(about(round, longest));
     expect_sorted(lines);
     if (HasFatalFailure()) return;
     with_runs += report.runs > 1;
@@ -140,7 +150,7 @@ TEST_F(LineFiles, ManyRunsTakeSeveralPasses) {
   auto random = test_random();
   const Lines lines = some_lines(random, 250000);
   options.resources.block_bytes = 2 * kBlock;
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   for (const unsigned threads : {1, 2}) {
     options.resources.threads = threads;
     expect_sorted(lines);
@@ -153,7 +163,7 @@ TEST_F(LineFiles, EqualRecordsNeverReachTheDisks) {
   auto random = test_random();
   // Ten times the memory, and few different keys.
   const Lines lines = some_lines(random, 130000);
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   options.order.keys = std::make_shared<KeysBehindComma>();
   options.order.unique = true;
   expect_sorted(lines);
@@ -179,12 +189,12 @@ TEST_F(LineFiles, EqualRecordsAreCounted) {
       options.order.descending = random() % 2 == 0;
       // Several times the memory, and few records.
       Lines lines = some_of(300, 60000, 150000);
-      options.inputs = {put("a", joined(lines))};
+      put_input(lines);
       expect_sorted(lines);
       EXPECT_EQ(report.runs, 0u);
       // Records that do not fit, a few of them many times; one run after the other has them.
       lines = some_of(20000, 40000, 70000);
-      options.inputs = {put("a", joined(lines))};
+      put_input(lines);
       expect_sorted(lines);
       EXPECT_GT(report.runs, 1u);
       // The order of the input decides: nothing is counted.
@@ -213,7 +223,7 @@ TEST_F(LineFiles, RunsLieOnADisk) {
   auto random = test_random();
   const TemporaryFolder disk;
   const Lines lines = some_lines(random);
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   options.resources.folders = {disk.path().string()};
   expect_sorted(lines);
   EXPECT_GT(report.runs, 2u);
@@ -235,10 +245,7 @@ TEST_F(LineFiles, AFolderMayBeMissingWhereNothingIsKept) {
   options.inputs = {put("many", joined(some_lines(random)))};
   for (const bool unique : {false, true}) {  // known beforehand, and not
     options.order.unique = unique;
-    std::string message;
-    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOENT);
-    EXPECT_NE(message.find("'" + missing + "'"), std::string::npos) << message;
-    EXPECT_FALSE(std::filesystem::exists(options.output));
+    expect_refused(ENOENT, {"'" + missing + "'"});
   }
 }
 
@@ -274,7 +281,7 @@ TEST_F(LineFiles, LinesOfAMebibyteWithACommonPrefix) {
   Lines lines;
   const std::string prefix(kMiB, 'p');
   for (int i = 0; i < 30; ++i) lines.push_back(prefix + std::to_string(random() % 20));
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   options.resources.memory_bytes = 10 * kMiB;
   options.resources.compression = RunCompression::kAlways;  // else they are kept apart
   expect_sorted(lines);
@@ -293,21 +300,14 @@ TEST_F(LineFiles, AVeryLongLine) {
   EXPECT_EQ(found.substr(0, 2), "a\n");
   EXPECT_EQ(found.find_first_not_of('b', 2), bytes + 2);
   EXPECT_EQ(found.substr(bytes + 2), "\nc\n");
+  std::filesystem::remove(options.output);
   options.resources.memory_bytes = bytes;
-  std::string message;
-  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EMSGSIZE);
-  EXPECT_NE(message.find("record 2 of '"), message.npos) << message;
-  EXPECT_NE(message.find("at offset 2,"), message.npos) << message;
+  expect_refused(EMSGSIZE, {"record 2 of '", "at offset 2,"});
 }
 
 TEST_F(LineFiles, ALineThatIsTooLongIsNamed) {
   options.inputs = {put("a", "short\n" + std::string(2 * kMiB, 'x') + "\n")};
-  std::string message;
-  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EMSGSIZE);
-  for (const char* const part : {"record 2 of '", "a', at offset 6", "sort with more memory"}) {
-    EXPECT_NE(message.find(part), message.npos) << message;
-  }
-  EXPECT_FALSE(std::filesystem::exists(options.output));
+  expect_refused(EMSGSIZE, {"record 2 of '", "a', at offset 6", "sort with more memory"});
   EXPECT_EQ(error_of([&] { check_lines(options); }), 0);
 }
 
@@ -329,21 +329,16 @@ class OneLongKey final : public RecordKeys {
 
 TEST_F(LineFiles, ALineThatIsTooLongWithItsKeyIsNamed) {
   options.header_records = 1;
-  const auto expect_refused = [&](std::string_view text) {
+  const auto expect_third_refused = [&](std::string_view text) {
     options.inputs = {put("a", text)};
-    std::string message;
-    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EMSGSIZE);
-    for (const char* const part :
-         {"record 3 of '", "a', at offset 13, of ", "with its key", "sort with more than"}) {
-      EXPECT_NE(message.find(part), message.npos) << message;
-    }
-    EXPECT_FALSE(std::filesystem::exists(options.output));
+    expect_refused(EMSGSIZE, {"record 3 of '", "a', at offset 13, of ", "with its key",
+                              "sort with more than"});
   };
   options.order.keys = std::make_shared<OneLongKey>(4 * kMiB);
-  expect_refused("a,head\nshort\nb\n");
+  expect_third_refused("a,head\nshort\nb\n");
   options.order.keys = std::make_shared<KeysBehindComma>();
   options.resources.memory_bytes = 16 * kMiB;
-  expect_refused("a,head\nshort\n," + std::string(5 * kMiB, 'x') + "\nb\n");
+  expect_third_refused("a,head\nshort\n," + std::string(5 * kMiB, 'x') + "\nb\n");
 }
 
 TEST_F(LineFiles, SortedInputsAreMerged) {
@@ -396,11 +391,8 @@ TEST_F(LineFiles, SortedInputsMayHaveLongLinesInAnyOrder) {
   options.resources.memory_bytes = 8 * kMiB;
   options.resources.block_bytes = 4 * kBlock;
   for (int round = 0; round < (kShadowMemory ? 6 : 12); ++round) {
-    options.order = {};
-    if (round % 2 == 0) options.order.keys = some_keys(random);
-    options.order.descending = random() % 2 == 0;
+    options.order = random_order(random, round % 2 == 0);
     options.order.unique = round % 3 == 0;
-    options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
     options.header_records = random() % 3;
     const std::size_t shorts = random() % 2 == 0 ? 3 : 40000;
     SCOPED_TRACE(::testing::Message() << "round " << round);
@@ -415,15 +407,13 @@ TEST_F(LineFiles, SortedInputsMayHaveLongLinesInAnyOrder) {
       lines.push_back(std::string(600 << 10, 'x'));
       lines = sorted(lines, options.order);
       all.insert(all.end(), lines.begin(), lines.end());
-      std::string text;
-      for (std::uint64_t i = 0; i < options.header_records; ++i)
-        text += std::string("head of ") + name + '\n';
-      options.inputs.push_back(put(name, text + joined(lines)));
+      const std::string head =
+          joined(Lines(options.header_records, std::string("head of ") + name));
+      options.inputs.push_back(put(name, head + joined(lines)));
     }
-    std::string expected;
-    for (std::uint64_t i = 0; i < options.header_records; ++i) expected += "head of a\n";
     const Lines records = sorted(all, options.order);
-    expected += joined(records);
+    const std::string expected =
+        joined(Lines(options.header_records, "head of a")) + joined(records);
     const LineSortReport now = sort_lines(options);
     EXPECT_TRUE(file_text(options.output) == expected);
     EXPECT_EQ(now.records_in, all.size());
@@ -481,7 +471,7 @@ TEST_F(LineFiles, AShortLineMayHaveALongKey) {
   const std::size_t place = random() % lines.size();
   const Lines before(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(place));
   lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(place), "b");
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   for (const unsigned threads : {1, 2}) {
     options.resources.threads = threads;
     const LinePlan plan = plan_lines(options.resources, joined(lines).size());
@@ -490,20 +480,18 @@ TEST_F(LineFiles, AShortLineMayHaveALongKey) {
     options.order.keys = std::make_shared<OneLongKey>(longest - 100);
     EXPECT_GT(sort_lines(options).runs, 1u);
     EXPECT_TRUE(file_text(options.output) == joined(expected));
+    std::filesystem::remove(options.output);
     options.order.keys = std::make_shared<OneLongKey>(longest + kBlock);
-    std::string message;
-    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EMSGSIZE);
-    const std::string named = "record " + std::to_string(place + 1) + " of '" + folder.file("a") +
-                              "', at offset " + std::to_string(joined(before).size()) +
-                              ", of 1 bytes";
-    EXPECT_NE(message.find(named), message.npos) << message << ", wanted " << named;
+    expect_refused(EMSGSIZE,
+                   {"record " + std::to_string(place + 1) + " of '" + folder.file("a") +
+                    "', at offset " + std::to_string(joined(before).size()) + ", of 1 bytes"});
   }
 }
 
 TEST_F(LineFiles, DisorderIsFoundAcrossBlocks) {
   auto random = test_random();
   Lines lines = sorted(make_lines(LineKind::kRandom, 20000, 60, random), {});
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   EXPECT_FALSE(check_lines(options));
   const std::size_t at = 10000 + random() % 5000;
   lines[at].clear();
@@ -514,54 +502,6 @@ TEST_F(LineFiles, DisorderIsFoundAcrossBlocks) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->record, at + 1);
   EXPECT_EQ(found->offset, offset);
-}
-
-TEST_F(LineFiles, ErrorsOfDisksEndTheSort) {
-  auto random = test_random();
-  const Lines lines = some_lines(random);
-  options.inputs = {put("a", joined(lines))};
-  const auto all = std::make_shared<FaultAt>(~std::uint64_t{0}, PlannedFault{});
-  use(all);
-  expect_sorted(lines);
-  EXPECT_GT(report.runs, 2u);
-  std::filesystem::remove(options.output);
-  for (int i = 0; i < 12; ++i) {
-    const PlannedFault fault{.kind = PlannedFault::Kind::kError, .error = EIO};
-    use(std::make_shared<FaultAt>(random() % (all->attempts() / 3), fault));
-    std::string message;
-    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EIO) << message;
-    EXPECT_FALSE(std::filesystem::exists(options.output));
-  }
-  RandomFaults::Rates harmless;
-  harmless.short_transfer = harmless.interrupted = harmless.try_again = harmless.late = 0.1;
-  use(std::make_shared<RandomFaults>(random(), harmless));
-  expect_sorted(lines);
-}
-
-TEST_F(LineFiles, AStopEndsEveryPhase) {
-  auto random = test_random();
-  options.inputs = {put("a", joined(some_lines(random, 60000)))};
-  unsigned reports = 0;
-  options.resources.progress = [&](const SortProgress&) { ++reports; };
-  sort_lines(options);
-  std::filesystem::remove(options.output);
-  const unsigned all = reports;
-  EXPECT_GT(all, 8u);
-  bool stopped_in[3] = {};
-  for (unsigned at = 0; at < all; ++at) {
-    std::stop_source stop;
-    options.resources.stop = stop.get_token();
-    reports = 0;
-    options.resources.progress = [&](const SortProgress& now) {
-      if (reports++ != at) return;
-      stopped_in[static_cast<std::size_t>(now.phase)] = true;
-      stop.request_stop();
-    };
-    EXPECT_EQ(error_of([&] { sort_lines(options); }), ECANCELED) << at << " of " << all;
-    EXPECT_FALSE(std::filesystem::exists(options.output));
-  }
-  EXPECT_TRUE(stopped_in[static_cast<std::size_t>(SortPhase::kReading)]);
-  EXPECT_TRUE(stopped_in[static_cast<std::size_t>(SortPhase::kWriting)]);
 }
 
 class FailingKeys final : public RecordKeys {
@@ -599,24 +539,16 @@ TEST_F(LineMergeParts, GiveWhatOneMergeGives) {
   auto random = test_random();
   std::size_t in_parts = 0;
   for (int round = 0; round < 36; ++round) {
-    const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
-    constexpr std::size_t kLongest[] = {20, 100, 500, kBlock, 3 * kBlock};
-    const std::size_t longest = kLongest[random() % std::size(kLongest)];
-    Lines lines = many_lines(kind, longest, random);
-    options.order = {};
-    if (random() % 2 == 0) options.order.keys = some_keys(random);
-    options.order.descending = random() % 3 == 0;
-    options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
-    constexpr unsigned kThreads[] = {2, 3, 7};
-    options.resources.threads = kThreads[random() % std::size(kThreads)];
+    const std::size_t longest = one_of(random, {20, 100, 500, kBlock, 3 * kBlock});
+    Lines lines = many_lines(kind_of(round), longest, random);
+    options.order = random_order(random);
+    options.order.unique = false;
+    options.resources.threads = static_cast<unsigned>(one_of(random, {2, 3, 7}));
     // Runs that do not overlap, or only a little.
     if (random() % 4 == 0) lines = sorted(lines, options.order);
-    const bool prefix = random() % 3 == 0;
-    options.framing = prefix ? RecordFraming::length_prefixed() : RecordFraming::delimited();
-    options.inputs = {put("a", prefix ? prefixed(lines) : joined(lines))};
-    SCOPED_TRACE(::testing::Message()
-                 << "round " << round << ", kind " << static_cast<int>(kind) << ", longest "
-                 << longest << ", threads " << options.resources.threads);
+    choose_framing(random);
+    put_input(lines);
+    SCOPED_TRACE(about(round, longest));
     expect_sorted(lines);
     if (HasFatalFailure()) return;
     in_parts += report.merge_parts > 1;
@@ -624,49 +556,39 @@ TEST_F(LineMergeParts, GiveWhatOneMergeGives) {
   EXPECT_GT(in_parts, 8u);
 }
 
-// The same of records that were sorted in memory, behind a header, with equal ones that are dropped
-// or counted, and where one part would be too short.
+// The same for records that were sorted in memory, behind a header, with equal ones that are
+// dropped or counted, and where one part would be too short.
 TEST_F(LineMergeParts, OfWhatFitsInMemory) {
   auto random = test_random();
   std::size_t in_parts = 0;
   std::size_t whole = 0;
+  options.resources.memory_bytes = 64 * kMiB;
   for (int round = 0; round < 36; ++round) {
-    const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
-    constexpr std::size_t kLongest[] = {3, 20, 100, 3 * kBlock, 9 * kBlock};
-    const std::size_t longest = kLongest[random() % std::size(kLongest)];
-    Lines lines = make_lines(kind, 1500000 / (longest / 2 + 4), longest, random);
-    options.resources.memory_bytes = 64 * kMiB;
-    options.resources.block_bytes = kBlock;
-    options.order = {};
+    const std::size_t longest = one_of(random, {3, 20, 100, 3 * kBlock, 9 * kBlock});
+    Lines lines = make_lines(kind_of(round), 1500000 / (longest / 2 + 4), longest, random);
     // Parts are likely to be cut where lines are equal.
     const std::size_t different = lines.size();
     const std::size_t repeats = round % 3 == 0 ? 3 + random() % 30 : 0;
     for (std::size_t i = 0; i < different * repeats && lines.size() < 60000; ++i) {
       lines.push_back(Lines::value_type(lines[i % different]));
     }
-    if (random() % 2 == 0) options.order.keys = some_keys(random);
-    options.order.descending = random() % 3 == 0;
-    options.order.unique = random() % 4 == 0 || repeats > 0;
-    options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
-    constexpr unsigned kThreads[] = {2, 3, 7};
-    options.resources.threads = kThreads[random() % std::size(kThreads)];
-    const bool prefix = random() % 3 == 0;
-    options.framing = prefix ? RecordFraming::length_prefixed() : RecordFraming::delimited();
-    const std::string text = prefix ? prefixed(lines) : joined(lines);
+    options.order = random_order(random);
+    options.order.unique |= repeats > 0;
+    options.resources.threads = static_cast<unsigned>(one_of(random, {2, 3, 7}));
+    choose_framing(random);
     options.header_records = 0;
-    options.inputs = {put("a", text)};
-    SCOPED_TRACE(::testing::Message()
-                 << "round " << round << ", kind " << static_cast<int>(kind) << ", longest "
-                 << longest << ", threads " << options.resources.threads);
+    put_input(lines);
+    SCOPED_TRACE(about(round, longest));
     expect_sorted(lines);
     if (HasFatalFailure()) return;
     EXPECT_EQ(report.runs, 0u);
     in_parts += report.merge_parts > 1;
     whole += report.merge_parts == 1;
+    const bool prefix = options.framing.kind() == RecordFraming::Kind::kLengthPrefixed;
     if (prefix || lines.size() < 2) continue;
     const std::string sorted_text = file_text(options.output);
     const std::string header(random() % (2 * kBlock), 'h');
-    options.inputs = {put("a", header + '\n' + text)};
+    put("a", header + '\n' + joined(lines));
     options.header_records = 1;
     sort_lines(options);
     ASSERT_EQ(file_text(options.output), header + '\n' + sorted_text);
@@ -701,18 +623,13 @@ TEST_F(LineRunsThatShare, AreSorted) {
   std::size_t in_parts = 0;
   for (const std::size_t prefix_bytes : {0, 6, 7, 8, 70, 254, 500, 980, 1000, 1020, 1030}) {
     for (const bool keys : {false, true}) {
-      options.order = {};
-      if (keys) options.order.keys = some_keys(random);
-      options.order.descending = random() % 2 == 0;
-      options.order.unique = random() % 4 == 0;
-      options.order.ties = random() % 2 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
+      options.order = random_order(random, keys);
       options.resources.memory_bytes = (random() % 2 == 0 ? 1 : 4) * kMiB;
-      constexpr unsigned kThreads[] = {1, 2, 7};
-      options.resources.threads = kThreads[random() % std::size(kThreads)];
+      options.resources.threads = kThreadCounts[random() % std::size(kThreadCounts)];
       // Enough for several passes where the memory is small.
       const std::size_t bytes = options.resources.memory_bytes == kMiB ? 8000000 : 4000000;
       Lines lines = paths(keys, bytes, prefix_bytes, random);
-      options.inputs = {put("a", joined(lines))};
+      put_input(lines);
       SCOPED_TRACE(::testing::Message() << "common " << prefix_bytes << ", keys " << keys
                                         << ", threads " << options.resources.threads);
       expect_sorted(lines);
@@ -735,7 +652,7 @@ TEST_F(LineRunsThatShare, AreDividedFarFromMarks) {
     lines.push_back(std::to_string(random()));
     lines.push_back(lines.back() + "/of/it");
   }
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   expect_sorted(lines);
   EXPECT_EQ(report.merge_parts, 2u);
 }
@@ -747,19 +664,15 @@ TEST_F(LineRunsThatShare, AreShort) {
     if (keys) options.order.keys = std::make_shared<KeysBehindComma>();
     for (const std::size_t prefix_bytes : {500, 1100}) {
       const Lines lines = paths(keys, 8000000, prefix_bytes, random);
-      options.inputs = {put("a", joined(lines))};
+      put_input(lines);
       expect_sorted(lines);
       // With keys a record is there twice, and only its key may lack a part.
       const std::uint64_t whole = (keys ? 2 : 1) * report.input_bytes;
       const bool fits = prefix_bytes == 500;
       EXPECT_GT(report.runs, 1u);
-      if (fits && keys) {
-        EXPECT_LT(report.run_bytes, whole * 6 / 10);
-      }
-      if (fits && !keys) {
-        EXPECT_LT(report.run_bytes, whole / 4);
-      }
-      if (!fits) {
+      if (fits) {
+        EXPECT_LT(report.run_bytes, keys ? whole * 6 / 10 : whole / 4);
+      } else {
         EXPECT_GT(report.run_bytes, whole * 8 / 10);  // records that come twice are there once
       }
     }
@@ -793,7 +706,7 @@ TEST_F(LineMergeParts, NeverDivideEqualKeys) {
     }
     options.order.keys = some_keys(random);
     options.order.ties = Ties::kInputOrder;
-    options.inputs = {put("a", joined(lines))};
+    put_input(lines);
     for (const unsigned threads : {2, 7}) {
       options.resources.threads = threads;
       SCOPED_TRACE(::testing::Message() << keys << " keys, threads " << threads);
@@ -825,7 +738,7 @@ TEST_F(LineMergeParts, AreWrittenBehindAHeader) {
 TEST_F(LineMergeParts, AreOneWhereTheirPlaceIsNotKnown) {
   auto random = test_random();
   Lines lines = many_lines(LineKind::kRandom, 100, random);
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   options.order.unique = true;
   expect_sorted(lines);
   EXPECT_GT(report.runs, 3u);
@@ -834,7 +747,7 @@ TEST_F(LineMergeParts, AreOneWhereTheirPlaceIsNotKnown) {
   expect_sorted(lines);
   EXPECT_EQ(report.merge_parts, 2u);
   lines.push_back(std::string(80000, 'x'));
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   expect_sorted(lines);
   EXPECT_EQ(report.merge_parts, 1u);
 }
@@ -842,7 +755,7 @@ TEST_F(LineMergeParts, AreOneWhereTheirPlaceIsNotKnown) {
 TEST_F(LineMergeParts, EndTogetherWhenOneFails) {
   auto random = test_random();
   const Lines lines = many_lines(LineKind::kFields, 100, random);
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   const auto all = std::make_shared<FaultAt>(~std::uint64_t{0}, PlannedFault{});
   use(all);
   expect_sorted(lines);
@@ -853,9 +766,7 @@ TEST_F(LineMergeParts, EndTogetherWhenOneFails) {
     // While runs are merged.
     use(std::make_shared<FaultAt>(all->attempts() / 2 + random() % (all->attempts() * 2 / 5),
                                   fault));
-    std::string message;
-    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EIO) << message;
-    EXPECT_FALSE(std::filesystem::exists(options.output));
+    expect_refused(EIO);
   }
   use(all);
   for (int after = 0; after < 3; ++after) {
@@ -864,8 +775,7 @@ TEST_F(LineMergeParts, EndTogetherWhenOneFails) {
     options.resources.progress = [&, left = after](const SortProgress& now) mutable {
       if (now.phase == SortPhase::kWriting && left-- == 0) stop.request_stop();
     };
-    EXPECT_EQ(error_of([&] { sort_lines(options); }), ECANCELED);
-    EXPECT_FALSE(std::filesystem::exists(options.output));
+    expect_refused(ECANCELED);
   }
 }
 
@@ -875,9 +785,7 @@ TEST_F(LineMergeParts, FillADiskAndAreGone) {
   auto random = test_random();
   options.inputs = {put("a", joined(many_lines(LineKind::kFields, 100, random)))};
   options.output = small.file("out");
-  std::string message;
-  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC) << message;
-  EXPECT_NE(message.find(options.output), message.npos) << message;
+  expect_refused(ENOSPC, {options.output});
   EXPECT_TRUE(std::filesystem::is_empty(small.root));
 }
 
@@ -906,7 +814,7 @@ class CompressedRuns : public LineFiles {
 TEST_F(CompressedRuns, AreShort) {
   auto random = test_random();
   const Lines lines = log(200000, random);
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   std::size_t several_passes = 0;
   std::size_t in_parts = 0;
   for (const std::size_t block : {kBlock, 4 * kBlock, 8 * kBlock}) {
@@ -935,7 +843,7 @@ TEST_F(CompressedRuns, GoOnInAnotherFolder) {
   if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
   auto random = test_random();
   const Lines lines = log(300000, random);
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   options.resources.folders = {small.root, runs.path().string()};
   expect_sorted(lines);
   EXPECT_GT(report.run_bytes, 2 * kMiB);
@@ -949,10 +857,7 @@ TEST_F(CompressedRuns, ThatChangedOnTheDiskAreAnError) {
     options.resources.threads = threads;
     for (const std::uint64_t from : {0, 12}) {
       use(std::make_shared<DamagedWrites>(from));
-      std::string message;
-      EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), EBADMSG) << message;
-      EXPECT_NE(message.find(runs.path().string()), message.npos) << message;
-      EXPECT_FALSE(std::filesystem::exists(options.output));
+      expect_refused(EBADMSG, {runs.path().string()});
     }
   }
 }
@@ -962,15 +867,12 @@ TEST_F(LineFiles, AFullDiskIsNamed) {
   if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
   auto random = test_random();
   const Lines lines = some_lines(random);
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   options.resources.folders = {small.root};
   options.resources.compression = RunCompression::kNever;
   for (const bool unique : {false, true}) {
     options.order.unique = unique;
-    std::string message;
-    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC);
-    EXPECT_NE(message.find(small.root), message.npos) << message;
-    EXPECT_FALSE(std::filesystem::exists(options.output));
+    expect_refused(ENOSPC, {small.root});
   }
   options.order.unique = false;
   options.resources.folders = {runs.path().string()};
@@ -988,7 +890,7 @@ TEST_F(LineFiles, RunsThatShareFitOnASmallDisk) {
   for (int i = 0; i < 20000; ++i) {
     lines.push_back(std::string(200, 'x') + std::to_string(random() % 100000));
   }
-  options.inputs = {put("a", joined(lines))};
+  put_input(lines);
   options.resources.folders = {small.root};
   expect_sorted(lines);
   EXPECT_GT(report.runs, 2u);
@@ -1054,23 +956,6 @@ TEST_F(LineFiles, RandomBytesAreReadAsAnyFraming) {
         << ::testing::PrintToString(input);
   }
   EXPECT_GT(whole, 100);
-}
-
-// Before anything is opened, however little there is to sort.
-TEST_F(LineFiles, WrongSpeedsAreRefusedAtOnce) {
-  options.inputs = {put("in", "b\na\n")};
-  for (const double wrong : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
-    options.resources.folder_speeds.assign(options.resources.folders.size(), 1);
-    options.resources.folder_speeds.back() = wrong;
-    EXPECT_EQ(error_of([&] { sort_lines(options); }), EINVAL);
-    EXPECT_EQ(error_of([&] { plan_line_sort(options); }), EINVAL);
-    EXPECT_EQ(error_of([&] { LineSorter({}, options.resources); }), EINVAL);
-  }
-  options.resources.folder_speeds.assign(options.resources.folders.size() + 1, 1);
-  EXPECT_EQ(error_of([&] { sort_lines(options); }), EINVAL);
-  EXPECT_EQ(folder.entries(), 1u);
-  options.resources.folder_speeds.pop_back();
-  expect_sorted({"b", "a"});
 }
 
 }  // namespace

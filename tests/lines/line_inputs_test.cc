@@ -1,7 +1,6 @@
 // Inputs that change while they are sorted, and merges of more of them than memory has room for.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +11,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -197,34 +195,6 @@ TEST(ManyInputs, AreMergedInRounds) {
     EXPECT_EQ(report.runs > 0, count > 5);
     EXPECT_EQ(report.records_in, all.size());
     EXPECT_TRUE(file_text(options.output) == joined(sorted(all, options.order))) << count;
-  }
-}
-
-// A merge waits for a pipe whose writer stays silent.
-TEST(ManyInputs, AStopEndsAWait) {
-  signal(SIGPIPE, SIG_IGN);  // the writer's, when the pipe is closed
-  const TemporaryFolder folder{fast_folder()};
-  LineSortOptions options;
-  options.inputs = {folder.file("pipe")};
-  options.output = folder.file("out");
-  options.resources.memory_bytes = 2 * kMiB;
-  ASSERT_EQ(mkfifo(options.inputs[0].c_str(), 0600), 0);
-  for (const bool merge : {false, true}) {
-    options.merge_inputs = merge;
-    std::stop_source stop;
-    options.resources.stop = stop.get_token();
-    std::thread writer([&] {
-      std::ofstream pipe(options.inputs[0], std::ios::binary);  // waits for the reader
-      pipe << "a line\n" << std::flush;
-      stop.request_stop();
-      // The reader closes the pipe: its other end is open until then.
-      const std::string more(4096, 'x');
-      while (pipe << more << std::flush) {
-      }
-    });
-    EXPECT_EQ(error_of([&] { sort_lines(options); }), ECANCELED);
-    writer.join();
-    EXPECT_FALSE(std::filesystem::exists(options.output));
   }
 }
 

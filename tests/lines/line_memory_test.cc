@@ -46,20 +46,37 @@ constexpr Setting kSettings[] = {
     {"CompressedIn48", 48 * kMiB, 128 * kMiB, 200, false, RunCompression::kAlways},
 };
 
-class LineMemory : public ::testing::TestWithParam<Setting> {
+// Measures peaks by children, whose memory is not that of a sort.
+class PeakTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
   }
+  LineSortOptions options_of(std::uint64_t memory_bytes) const {
+    LineSortOptions options;
+    options.inputs = {folder.file("in")};
+    options.output = folder.file("out");
+    options.resources.folders = {folder.path().string()};
+    options.resources.memory_bytes = memory_bytes;
+    options.resources.threads = 2;
+    return options;
+  }
+  static std::uint64_t expect_peak(std::uint64_t memory_bytes, const std::function<void()>& work) {
+    const std::uint64_t peak = peak_of(work);
+    EXPECT_LE(peak, memory_bytes + 32 * kMiB) << peak / kMiB << " MiB";
+    return peak;
+  }
+
+  TemporaryFolder folder{fast_folder()};
 };
+
+class LineMemory : public PeakTest, public ::testing::WithParamInterface<Setting> {};
 
 INSTANTIATE_TEST_SUITE_P(, LineMemory, ::testing::ValuesIn(kSettings),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(LineMemory, StaysWithinItsLimit) {
   const Setting& setting = GetParam();
-  const TemporaryFolder folder(fast_folder());
-  // By a child, whose memory is not that of the sort.
   peak_of([&] {
     std::ofstream file(folder.file("in"), std::ios::binary);
     std::uint64_t bytes = 0;
@@ -70,19 +87,13 @@ TEST_P(LineMemory, StaysWithinItsLimit) {
       file << line << '\n';
     }
   });
-  const std::uint64_t peak = peak_of([&] {
-    LineSortOptions options;
-    options.inputs = {folder.file("in")};
-    options.output = folder.file("out");
-    options.resources.folders = {folder.path().string()};
-    options.resources.memory_bytes = setting.memory_bytes;
-    options.resources.threads = 2;
+  const std::uint64_t peak = expect_peak(setting.memory_bytes, [&] {
+    LineSortOptions options = options_of(setting.memory_bytes);
     options.resources.compression = setting.compression;
     if (setting.keys) options.order.keys = std::make_shared<KeysBehindComma>();
     sort_lines(options);
   });
   RecordProperty("peak_MiB", static_cast<int>(peak / kMiB));
-  EXPECT_LE(peak, setting.memory_bytes + 32 * kMiB) << peak / kMiB << " MiB";
   EXPECT_GT(peak, std::min(setting.memory_bytes, setting.text_bytes) / setting.least_share);
 }
 
@@ -113,13 +124,13 @@ const LongLines kLongLines[] = {
      true},
 };
 
-class LongLineMemory : public ::testing::TestWithParam<LongLines> {
+class LongLineMemory : public PeakTest, public ::testing::WithParamInterface<LongLines> {
  protected:
   static void SetUpTestSuite() { locales_.emplace(); }
   static void TearDownTestSuite() { locales_.reset(); }
   void SetUp() override {
-    if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
-    // By a child, whose memory is not that of the sort.
+    PeakTest::SetUp();
+    if (IsSkipped()) return;
     peak_of([&] {
       std::ofstream file(folder.file("in"), std::ios::binary);
       for (char last = 'a' + GetParam().lines; last-- > 'a';) {
@@ -134,23 +145,15 @@ class LongLineMemory : public ::testing::TestWithParam<LongLines> {
       }
     });
   }
-  // What all do with it.
   LineSortOptions options() const {
-    LineSortOptions options;
-    options.inputs = {folder.file("in")};
-    options.output = folder.file("out");
+    LineSortOptions options = options_of(GetParam().memory_bytes);
     options.order = line_order(GetParam().keys);
-    options.resources.folders = {folder.path().string()};
-    options.resources.memory_bytes = GetParam().memory_bytes;
-    options.resources.threads = 2;
     return options;
   }
   void expect_within_limit(const std::function<void()>& work) const {
-    const std::uint64_t peak = peak_of(work);
-    EXPECT_LE(peak, GetParam().memory_bytes + 32 * kMiB) << peak / kMiB << " MiB";
+    expect_peak(GetParam().memory_bytes, work);
   }
 
-  TemporaryFolder folder{fast_folder()};
   static std::optional<Locales> locales_;
 };
 std::optional<Locales> LongLineMemory::locales_;
@@ -199,29 +202,25 @@ TEST_P(LongLineMemory, OfACheck) {
   });
 }
 
-// Of each input some keys, and a copy of the record before, are beside its blocks.
-TEST(MergeMemory, OfManyInputs) {
-  if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
-  const TemporaryFolder folder{fast_folder()};
+// Some keys of each input, and a copy of the record before, are beside its blocks.
+TEST_F(PeakTest, OfAMergeOfManyInputs) {
   constexpr std::uint64_t kMemory = 64 * kMiB;
   constexpr int kInputs = 120;
   for (const std::size_t line_bytes : {8000, 64005}) {
-    const std::uint64_t peak = peak_of([&] {
-      LineSortOptions options;
+    SCOPED_TRACE(line_bytes);
+    expect_peak(kMemory, [&] {
+      LineSortOptions options = options_of(kMemory);
+      options.inputs.clear();
       for (int i = 0; i < kInputs; ++i) {
         options.inputs.push_back(folder.file(std::to_string(i)));
         std::ofstream file(options.inputs.back(), std::ios::binary);
         for (const char c : {'a', 'b', 'c'}) file << std::string(line_bytes, c) << '\n';
       }
-      options.output = folder.file("out");
       options.order = line_order({.keys = {"1V"}});
       options.merge_inputs = true;
-      options.resources.folders = {folder.path().string()};
-      options.resources.memory_bytes = kMemory;
       options.resources.block_bytes = std::size_t{64} << 10;
       if (sort_lines(options).records_out != 3 * kInputs) _exit(1);
     });
-    EXPECT_LE(peak, kMemory + 32 * kMiB) << line_bytes << ": " << peak / kMiB << " MiB";
   }
 }
 

@@ -1,0 +1,223 @@
+// However a sort of files ends, with fixed records and with lines: by the error of a disk, a stop,
+// an exception of its caller, or options that are refused. Nothing is lost, and nothing is left.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <stdexcept>
+#include <stop_token>
+#include <thread>
+
+#include "tests/support/environment.h"
+#include "tests/support/small_sorts.h"
+
+namespace vortex::test { namespace {
+
+template <typename Kind>
+class SortOf : public ::testing::Test {};
+struct KindName {
+  template <typename Kind>
+  static std::string GetName(int) {
+    return std::is_same_v<Kind, TextLines> ? "Lines" : "FixedRecords";
+  }
+};
+using Kinds = ::testing::Types<FixedRecords, TextLines>;
+TYPED_TEST_SUITE(SortOf, Kinds, KindName);
+
+struct FaultCase {
+  const char* name;
+  PlannedFault fault;
+  Operation operation;
+  bool harmless;
+};
+constexpr PlannedFault kInterrupted{.kind = PlannedFault::Kind::kError, .error = EINTR};
+constexpr PlannedFault kBusy{.kind = PlannedFault::Kind::kError, .error = EAGAIN};
+constexpr PlannedFault kLate{.kind = PlannedFault::Kind::kLate, .overtakers = 5};
+constexpr PlannedFault kFailed{.kind = PlannedFault::Kind::kError, .error = EIO};
+constexpr PlannedFault kNoSpace{.kind = PlannedFault::Kind::kError, .error = ENOSPC};
+constexpr PlannedFault kTorn{.kind = PlannedFault::Kind::kTorn, .error = EIO, .bytes = 1024};
+constexpr FaultCase kFaults[] = {
+    {"short read", {.kind = PlannedFault::Kind::kShort, .bytes = 512}, Operation::kRead, true},
+    {"short write", {.kind = PlannedFault::Kind::kShort, .bytes = 4096}, Operation::kWrite, true},
+    {"interrupted read", kInterrupted, Operation::kRead, true},
+    {"interrupted write", kInterrupted, Operation::kWrite, true},
+    {"busy read", kBusy, Operation::kRead, true},
+    {"busy write", kBusy, Operation::kWrite, true},
+    {"late read", kLate, Operation::kRead, true},
+    {"late write", kLate, Operation::kWrite, true},
+    {"failed read", kFailed, Operation::kRead, false},
+    {"failed write", kFailed, Operation::kWrite, false},
+    {"no space", kNoSpace, Operation::kWrite, false},
+    {"torn write", kTorn, Operation::kWrite, false},
+};
+
+// Whichever request it happens to, the sort ends well or with the disk's error, and nothing is
+// left. Disks that are full stay so: while one has room, runs go there. A block that is lost ends
+// the process (BlockQuota looks).
+TYPED_TEST(SortOf, FaultsHappenToEveryRequest) {
+  auto random = test_random(1);
+  for (const bool in_memory : {false, true}) {
+    SmallSort<TypeParam> sort(in_memory);
+    for (const FaultCase& what : kFaults) {
+      // Another number of threads may need another number of requests.
+      const unsigned threads = kThreadCounts[random() % std::size(kThreadCounts)];
+      SCOPED_TRACE(::testing::Message()
+                   << what.name << ", in memory " << in_memory << ", threads " << threads);
+      sort.options.resources.threads = threads;
+      const auto all = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
+                                                 what.operation);
+      sort.options.resources.open_disk = sort_disks(Backend::kThreads, all);
+      ASSERT_EQ(sort.run(), 0);
+      ASSERT_EQ(sort.passes, in_memory ? 0U : TypeParam::kPasses);
+      const std::uint64_t requests = all->attempts();
+      ASSERT_GT(requests, in_memory ? 0U : 50U);
+      const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 8, 1);
+      for (std::uint64_t k = random() % step; k < requests; k += step) {
+        SCOPED_TRACE(k);
+        sort.options.resources.open_disk = sort_disks(
+            random() % 2 == 0 ? Backend::kThreads : Backend::kUring,
+            std::make_shared<FaultAt>(k, what.fault, what.operation, what.fault.error == ENOSPC));
+        std::string message;
+        ASSERT_EQ(sort.run(&message), what.harmless ? 0 : what.fault.error) << message;
+      }
+    }
+  }
+}
+
+// The file that is replaced stays as it was when the sort fails, and passes its mode on when not.
+TYPED_TEST(SortOf, WhatIsReplacedIsReplacedAtTheEnd) {
+  SmallSort<TypeParam> sort;
+  write_file(sort.files.output(), Bytes(10));
+  ASSERT_EQ(chmod(sort.files.output().c_str(), 0640), 0);
+  sort.options.resources.open_disk =
+      sort_disks(Backend::kThreads, std::make_shared<FaultAt>(3, kFailed, Operation::kWrite));
+  EXPECT_EQ(error_of([&] { TypeParam::sort(sort.options); }), EIO);
+  EXPECT_TRUE(read_file(sort.files.output()) == Bytes(10));
+  sort.options.resources.open_disk = {};
+  TypeParam::sort(sort.options);
+  EXPECT_EQ(read_file(sort.files.output()).size(), sort.input.size());
+  struct stat status {};
+  ASSERT_EQ(stat(sort.files.output().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640U);
+}
+
+TYPED_TEST(SortOf, ALinkThatIsTheOutputIsKept) {
+  SmallSort<TypeParam> sort(true);
+  const std::string link = sort.files.file("link");
+  ASSERT_EQ(symlink("output", link.c_str()), 0);
+  sort.options.output = link;
+  TypeParam::sort(sort.options);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(read_file(sort.files.output()).size(), sort.input.size());
+}
+
+TYPED_TEST(SortOf, WhatIsWrongIsRefusedAtOnce) {
+  SmallSort<TypeParam> sort;
+  const std::string input = sort.files.path(0);
+  std::string message;
+  sort.options.inputs = {};
+  EXPECT_EQ(sort.refusal(), EINVAL);
+  sort.options.inputs = {sort.files.file("none")};
+  EXPECT_EQ(sort.refusal(&message), ENOENT);
+  EXPECT_NE(message.find("none"), std::string::npos);
+  sort.options.inputs = {input};
+  const std::uint64_t enough = std::exchange(sort.options.resources.memory_bytes, 1000);
+  EXPECT_EQ(sort.refusal(&message), ENOMEM);
+  EXPECT_NE(message.find("at least"), std::string::npos) << message;
+  sort.options.resources.memory_bytes = enough;
+  // Before anything is opened, however little there is to sort.
+  write_file(input, Bytes(sort.input.begin(), sort.input.begin() + 36));
+  for (const std::vector<double>& speeds :
+       {std::vector<double>{1}, {1, 2, 3}, {1, 0}, {1, -1}, {1, std::nan("")}}) {
+    sort.options.resources.folder_speeds = speeds;
+    EXPECT_EQ(sort.refusal(), EINVAL);
+    EXPECT_EQ(error_of([&] { TypeParam::make_sorter(sort.options.resources); }), EINVAL);
+  }
+  sort.options.resources.folder_speeds = {2, 1};
+  TypeParam::sort(sort.options);
+}
+
+TYPED_TEST(SortOf, AStopEndsEveryPhase) {
+  for (const unsigned threads : kThreadCounts) {
+    SmallSort<TypeParam> sort(false, 4);
+    sort.options.resources.threads = threads;
+    unsigned reports = 0;
+    sort.options.resources.progress = [&](const SortProgress&) { ++reports; };
+    ASSERT_EQ(sort.run(), 0);
+    const unsigned all = reports;
+    EXPECT_GT(all, 8U);
+    std::array<unsigned, 3> stopped_in{};
+    for (unsigned at = 0; at < all; ++at) {
+      std::stop_source stop;
+      sort.options.resources.stop = stop.get_token();
+      reports = 0;
+      SortPhase last = SortPhase::kReading;
+      sort.options.resources.progress = [&](const SortProgress& now) {
+        last = now.phase;
+        if (reports++ == at) stop.request_stop();
+      };
+      const int error = sort.run();
+      EXPECT_EQ(error, reports > at ? ECANCELED : 0) << at << " of " << all;
+      if (reports > at) ++stopped_in[static_cast<std::size_t>(last)];
+    }
+    EXPECT_GT(stopped_in[static_cast<std::size_t>(SortPhase::kReading)], 0U);
+    EXPECT_GT(stopped_in[static_cast<std::size_t>(SortPhase::kWriting)], 0U);
+    if (TypeParam::kPasses > 1) {
+      EXPECT_GT(stopped_in[static_cast<std::size_t>(SortPhase::kMerging)], 0U);
+    }
+  }
+}
+
+TYPED_TEST(SortOf, ProgressMayThrow) {
+  for (const SortPhase phase : {SortPhase::kReading, SortPhase::kMerging, SortPhase::kWriting}) {
+    if (phase == SortPhase::kMerging && TypeParam::kPasses == 1) continue;
+    for (const unsigned threads : kThreadCounts) {
+      SmallSort<TypeParam> sort;
+      sort.options.resources.threads = threads;
+      sort.options.resources.progress = [&](const SortProgress& now) {
+        if (now.phase == phase) throw std::runtime_error("enough");
+      };
+      EXPECT_THROW(TypeParam::sort(sort.options), std::runtime_error);
+      sort.files.expect_nothing_left(false);
+    }
+  }
+}
+
+// A pipe whose writer falls silent: a sort of records waits inside a fault until it is to stop.
+TYPED_TEST(SortOf, AWaitForAPipeIsEnded) {
+  auto random = test_random();
+  Files files;
+  auto options = files.options<typename TypeParam::Options>();
+  TypeParam::complete(options, random);
+  options.inputs = {files.file("pipe")};
+  options.resources.memory_bytes = 2 << 20;
+  ASSERT_EQ(mkfifo(options.inputs[0].c_str(), 0600), 0);
+  for (const bool merge : {false, true}) {
+    if (merge && !TypeParam::kMergesPipes) continue;
+    options.merge_inputs = merge;
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    std::atomic_flag ended;
+    std::thread writer([&] {
+      std::ofstream pipe(options.inputs[0], std::ios::binary);  // waits for the reader
+      pipe << "a line\n" << std::flush;
+      stop.request_stop();
+      ended.wait(false);
+    });
+    std::string message;
+    EXPECT_EQ(error_of([&] { TypeParam::sort(options); }, &message), ECANCELED) << message;
+    ended.test_and_set();
+    ended.notify_all();
+    writer.join();
+    EXPECT_FALSE(exists(files.output()));
+  }
+}
+
+}  // namespace
+
+}  // namespace vortex::test

@@ -1,0 +1,212 @@
+// Sorts of files with fixed records or lines, small enough to be done hundreds of times, and what
+// must hold when they have ended.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sort/record/format_order.h"
+#include "tests/lines/line_cases.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/error_of.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/external_sort.h"
+#include "vortex/line_sort.h"
+#include "vortex/sorter.h"
+
+namespace vortex::test {
+
+using Bytes = std::vector<std::byte>;
+
+// Inputs and output in one folder, runs in others.
+class Files {
+ public:
+  explicit Files(unsigned run_folders = 1, const std::filesystem::path& where = fast_folder())
+      : folder_(where) {
+    signal(SIGPIPE, SIG_IGN);  // of sorts that end before their input
+    for (unsigned i = 0; i < run_folders; ++i) run_folders_.emplace_back(where);
+    output_ = folder_.file("output");
+  }
+
+  void add_input(Bytes bytes) {
+    paths_.push_back(folder_.file("input " + std::to_string(inputs_.size())));
+    inputs_.push_back(std::move(bytes));
+    write_file(paths_.back(), inputs_.back());
+  }
+  // A pipe with a name, and a thread that writes to it.
+  void add_pipe(Bytes bytes) {
+    paths_.push_back(folder_.file("input " + std::to_string(inputs_.size())));
+    inputs_.push_back(std::move(bytes));
+    ASSERT_EQ(mkfifo(paths_.back().c_str(), 0600), 0);
+    writers_.emplace_back([path = paths_.back(), &bytes = inputs_.back()] {
+      std::ofstream(path, std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()));
+    });
+  }
+  void output_is_an_input() { output_ = paths_.back(); }
+  ~Files() {
+    for (std::thread& writer : writers_) writer.join();
+  }
+
+  template <typename Options = ExternalSortOptions>
+  Options options() const {
+    Options options;
+    options.inputs = paths_;
+    options.output = output_;
+    for (const TemporaryFolder& folder : run_folders_) {
+      options.resources.folders.push_back(folder.path().string());
+    }
+    return options;
+  }
+
+  const std::string& output() const { return output_; }
+  const std::string& path(std::size_t input) const { return paths_[input]; }
+  std::string file(const std::string& name) const { return folder_.file(name); }
+
+  // Nothing is left in the folders, and in that of the output is what was there before, or the
+  // output besides.
+  void expect_nothing_left(bool output_is_there) const {
+    for (const TemporaryFolder& folder : run_folders_) EXPECT_EQ(folder.entries(), 0U);
+    EXPECT_EQ(exists(output_), output_is_there);
+    const bool extra =
+        output_is_there && std::find(paths_.begin(), paths_.end(), output_) == paths_.end();
+    EXPECT_EQ(folder_.entries(), paths_.size() + (extra ? 1 : 0));
+  }
+  void expect_inputs_untouched() const {
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      struct stat status {};
+      ASSERT_EQ(stat(paths_[i].c_str(), &status), 0);
+      if (S_ISREG(status.st_mode) && paths_[i] != output_) {
+        EXPECT_TRUE(same_bytes(read_file(paths_[i]), inputs_[i])) << paths_[i] << " has changed";
+      }
+    }
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::deque<TemporaryFolder> run_folders_;
+  std::string output_;
+  std::vector<std::string> paths_;
+  std::deque<Bytes> inputs_;
+  std::vector<std::thread> writers_;
+};
+
+// A kind of records: inputs with a sort through several runs, what must come out of it, and the
+// calls.
+struct FixedRecords {
+  using Options = ExternalSortOptions;
+  static constexpr std::size_t kRecordBytes = 36;
+  static constexpr unsigned kPasses = 2;
+  static constexpr bool kMergesPipes = false;
+
+  static Bytes make_input(bool in_memory, std::size_t times, std::mt19937_64& random) {
+    return make_records(Shape::kRandom, kRecordBytes, (in_memory ? 3000 : 30000) * times, random)
+        .bytes;
+  }
+  static RecordFormat format() { return RecordFormat(kRecordBytes, {parse_record_key("0:6")}); }
+  static Bytes sorted(const Bytes& input) {
+    return stably_sorted(FormatOrder(format()), {kRecordBytes, input}).bytes;
+  }
+  static void complete(Options& options, std::mt19937_64&) { options.format = format(); }
+  static void plan(const Options& options) { plan_external_sort(options); }
+  static SortReport sort(const Options& options) { return external_sort(options); }
+  static void make_sorter(const SortResources& resources) {
+    ByteSorter(resources, order_of_format(format()));
+  }
+};
+
+struct TextLines {
+  using Options = LineSortOptions;
+  static constexpr unsigned kPasses = 1;
+  static constexpr bool kMergesPipes = true;
+
+  // Some more than is read with plain calls.
+  static Bytes make_input(bool /*in_memory*/, std::size_t times, std::mt19937_64& random) {
+    const std::string text = joined(make_lines(LineKind::kFields, 16000 * times, 150, random));
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
+  }
+  static Bytes sorted(const Bytes& input) {
+    Lines lines(1);
+    for (const std::byte byte : input) {
+      if (byte == std::byte{'\n'}) {
+        lines.emplace_back();
+      } else {
+        lines.back() += static_cast<char>(byte);
+      }
+    }
+    lines.pop_back();
+    std::sort(lines.begin(), lines.end());
+    const std::string text = joined(lines);
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
+  }
+  static void complete(Options& options, std::mt19937_64& random) {
+    options.resources.block_bytes = std::size_t{16} << 10;
+    options.resources.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
+    options.resources.compression =
+        random() % 2 == 0 ? RunCompression::kAlways : RunCompression::kNever;
+  }
+  static void plan(const Options& options) { plan_line_sort(options); }
+  static SortReport sort(const Options& options) { return sort_lines(options); }
+  static void make_sorter(const SortResources& resources) { LineSorter({}, resources); }
+};
+
+template <typename Kind>
+struct SmallSort {
+  // The input may be several times as long.
+  explicit SmallSort(bool in_memory = false, std::size_t times = 1) {
+    auto random = test_random();
+    input = Kind::make_input(in_memory, times, random);
+    files.add_input(input);
+    options = files.options<typename Kind::Options>();
+    Kind::complete(options, random);
+    options.resources.memory_bytes = in_memory ? 8 << 20 : least_memory([&](std::uint64_t bytes) {
+      options.resources.memory_bytes = bytes;
+      Kind::plan(options);
+    });
+    options.resources.open_disk = sort_disks(Backend::kThreads);
+  }
+  // Returns the error, with everything looked at that must hold then.
+  int run(std::string* message = nullptr) {
+    SortReport report;
+    const int error = error_of([&] { report = Kind::sort(options); }, message);
+    files.expect_nothing_left(error == 0);
+    files.expect_inputs_untouched();
+    if (error == 0) {
+      EXPECT_TRUE(same_bytes(read_file(files.output()), Kind::sorted(input)));
+      passes = report.passes;
+      unlink(files.output().c_str());
+    }
+    return error;
+  }
+  // Returns the error of the sort and of its plan.
+  int refusal(std::string* message = nullptr) {
+    const int thrown = error_of([&] { Kind::sort(options); }, message);
+    EXPECT_EQ(error_of([&] { Kind::plan(options); }), thrown);
+    files.expect_nothing_left(false);
+    return thrown;
+  }
+
+  Files files{2};
+  Bytes input;
+  typename Kind::Options options;
+  unsigned passes = 0;
+};
+
+}  // namespace vortex::test
