@@ -273,6 +273,23 @@ class Sort(Program):
                 self.assertLessEqual(report["io_bytes"], moved + (report["runs"] + 3) * 8192)
         self.assertEqual(list((self.folder / "a").iterdir()), [])
 
+    def test_runs_are_compressed_as_told(self):
+        self.gen("numbers", "-n", 400000, "--form", "u64")
+        self.gen("lines", "-n", 50000, "--form", "ascii")
+        for name, how_told in (("numbers", ("--form", "u64")), ("lines", ("--lines",))):
+            arguments = [name, "-o", "out", *how_told, "-S", "2M", "--compress"]
+            plain = self.sort(*arguments, "never")
+            sorted_bytes = (self.folder / "out").read_bytes()
+            packed = self.sort(*arguments, "always")
+            self.assertEqual((self.folder / "out").read_bytes(), sorted_bytes)
+            self.assertGreater(packed["runs"], 1)
+            self.assertLess(packed["run_bytes"] / packed["passes"],
+                            plain["run_bytes"] / plain["passes"] * 0.95)
+            self.assertIn("auto, always or never", self.refusal("sort", *arguments, "maybe"))
+            for how, words in (("always", "of all runs"), ("never", "none")):
+                plan = self.run_vortex("sort", *arguments, how, "--plan").stdout.decode()
+                self.assertRegex(plan, f"(?m)^compression +{words}$")
+
     def test_folders_get_shares_by_their_speeds(self):
         for name in ("a", "b", "odd:name"):
             (self.folder / name).mkdir()
