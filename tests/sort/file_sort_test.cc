@@ -31,7 +31,7 @@ class NumberedRuns final : public RunSet {
   };
 
   NumberedRuns(BlockPool& pool, SortWatch& watch, std::uint64_t most_at_a_time)
-      : RunSet(pool, watch, {}), most_(most_at_a_time) {}
+      : RunSet(pool, watch, {}, {}), most_(most_at_a_time) {}
 
   void add(std::uint64_t bytes) {
     runs.push_back({bytes, {static_cast<unsigned>(counts().runs)}});
