@@ -235,7 +235,7 @@ void sort_with_vortex(benchmark::State& state) {
                                                     .stop = {},
                                                     .progress = {}}};
     const bench::DiskAround disk(settings.folder);
-    ExternalSortReport report;
+    SortReport report;
     {
       const Row row(state, RUSAGE_SELF);
       report = external_sort(options);

@@ -145,7 +145,7 @@ void run(benchmark::State& state, const bench::DiskSpeeds& speeds) {
   for (auto _ : state) {
     bench::drop_page_cache();
     const double cpu = bench::cpu_seconds();
-    const ExternalSortReport report = external_sort({.inputs = {input.path()},
+    const SortReport report = external_sort({.inputs = {input.path()},
                                                      .output = output.path(),
                                                      .format = Record::format(),
                                                      .resources = resources_of(speeds)});

@@ -143,7 +143,7 @@ void sort_with_vortex(benchmark::State& state, const Case& one) {
     options.resources.threads = 2;
     const bench::DiskAround disk(settings.folder);
     bench::drop_page_cache();
-    LineSortReport report;
+    SortReport report;
     const double seconds = bench::seconds_of([&] { report = sort_lines(options); });
     state.SetIterationTime(seconds);
     const double least = disk.seconds(

@@ -145,7 +145,7 @@ Counts sort_record_files(std::vector<std::string> inputs, std::string output, st
       .unique = unique,
       .merge_inputs = merge,
       .resources = resources_of(memory, std::move(folders), threads, watch)};
-  vortex::ExternalSortReport report;
+  vortex::SortReport report;
   watch.run([&] { report = vortex::external_sort(options); });
   return {report.records_in, report.records_out, report.runs, report.passes};
 }
@@ -174,7 +174,7 @@ Counts sort_line_files(std::vector<std::string> inputs, std::string output,
   if (csv) {
     options.framing = vortex::RecordFraming::quoted('\n', separator.empty() ? ',' : separator[0]);
   }
-  vortex::LineSortReport report;
+  vortex::SortReport report;
   watch.run([&] { report = vortex::sort_lines(options); });
   return {report.records_in, report.records_out, report.runs, report.passes};
 }

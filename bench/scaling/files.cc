@@ -195,7 +195,7 @@ void note(const Report& report, Result& result) {
 }
 
 // How many threads worked, and how many disks had something to do, on average over a phase.
-void note_overlap(const ExternalSortReport& report, Result& result) {
+void note_overlap(const SortReport& report, Result& result) {
   for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
     const SortOverlap& overlap = report.overlap[static_cast<std::size_t>(phase)];
     if (overlap.seconds <= 0) continue;
@@ -225,7 +225,7 @@ bool measure_files(const Cell& cell, Result& result) {
                                     .output = output,
                                     .order = line_order(LineKeyOptions{}),
                                     .resources = resources};
-      LineSortReport report;
+      SortReport report;
       result.time([&] { report = sort_lines(options); });
       note(report, result);
     } else {
@@ -234,7 +234,7 @@ bool measure_files(const Cell& cell, Result& result) {
           .output = output,
           .format = RecordFormat(kind->record_bytes, {parse_record_key(kind->key)}),
           .resources = resources};
-      ExternalSortReport report;
+      SortReport report;
       result.time([&] { report = external_sort(options); });
       note(report, result);
       note_overlap(report, result);

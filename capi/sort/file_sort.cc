@@ -51,15 +51,9 @@ Told& keep(Told told) {
   return kept = std::move(told);
 }
 
-void tell_report(const ExternalSortReport& made, vtx_sort_report& report) {
+void tell_report(const SortReport& made, vtx_sort_report& report) {
   report = {};
-  tell_fields(keep(static_cast<const SortReport&>(made)), report);
-}
-
-void tell_report(const LineSortReport& made, vtx_sort_report& report) {
-  report = {};
-  tell_fields(keep(static_cast<const SortReport&>(made)), report);
-  tell_fields(made, report);
+  tell_fields(keep(made), report);
 }
 
 }  // namespace

@@ -61,14 +61,13 @@ FIELDS_OF(vtx_sort_progress, SortProgress, 0, 0, SAME(phase), SAME(bytes), SAME(
 FIELDS_OF(vtx_run_counts, RunCounts, 0, 0, SAME(runs), SAME(merges), SAME(passes), SAME(bytes));
 FIELDS_OF(vtx_sort_overlap, SortOverlap, 0, 0, SAME(seconds), SAME(disks), SAME(threads),
           SAME(both), SAME(sum_of_disks), SAME(sum_of_threads));
-FIELDS_OF(vtx_sort_report, SortReport, 3, 0, SAME(records_in), SAME(records_out), SAME(input_bytes),
+// The plan is told as text.
+FIELDS_OF(vtx_sort_report, SortReport, 0, 1, SAME(records_in), SAME(records_out), SAME(input_bytes),
           SAME(output_bytes), SAME(runs), SAME(merges), SAME(passes), SAME(run_bytes),
           SAME(read_bytes), SAME(written_bytes), SAME(least_io_bytes), SAME(cpu_seconds),
           SAME(run_formation_seconds), SAME(merge_seconds), SAME(seconds), SAME(overlap),
+          SAME(merge_parts), SAME(invalid_records), SAME(unclosed_records),
           List{&C::folder_bytes, &C::folder_count, &Cpp::folder_bytes, "", ""});
-// And its base, SortReport.
-FIELDS_OF(vtx_sort_report, LineSortReport, 20, 1, SAME(merge_parts), SAME(invalid_records),
-          SAME(unclosed_records));
 FIELDS_OF(vtx_line_disorder, LineDisorder, 1, 0, SAME(input), SAME(record), SAME(offset),
           SAME(text));
 

@@ -213,7 +213,7 @@ RecordFraming line_framing(const LineOptions& options) {
                                options.strict ? InvalidQuotes::kRefused : InvalidQuotes::kKept);
 }
 
-void warn_of_unclosed(const LineSortReport& report) {
+void warn_of_unclosed(const SortReport& report) {
   if (report.unclosed_records == 0) return;
   fmt::print(stderr,
              "vortex: warning: the last record of {} never closes a quote and has all that lies "

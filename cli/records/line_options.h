@@ -38,6 +38,6 @@ LineOrder parse_line_order(const LineOptions& options, const std::vector<std::st
                            bool unique);
 
 // Says on standard error that records of CSV never close a quote, and so have all that lies behind.
-void warn_of_unclosed(const LineSortReport& report);
+void warn_of_unclosed(const SortReport& report);
 
 }  // namespace vortex::cli

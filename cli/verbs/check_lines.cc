@@ -44,7 +44,7 @@ LineSortOptions line_check_options(const CheckOptions& options) {
 
 std::string name_of(const std::string& input) { return input == "-" ? "standard input" : input; }
 
-void print_json(const LineSortReport& report, const std::optional<LineDisorder>& disorder) {
+void print_json(const SortReport& report, const std::optional<LineDisorder>& disorder) {
   nlohmann::ordered_json json = {
       {"kind", "vortex check of lines"}, {"records", report.records_in},
       {"bytes", report.input_bytes},     {"invalid_records", report.invalid_records},
@@ -58,7 +58,7 @@ void print_json(const LineSortReport& report, const std::optional<LineDisorder>&
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void print(const LineSortReport& report, const std::optional<LineDisorder>& disorder) {
+void print(const SortReport& report, const std::optional<LineDisorder>& disorder) {
   fmt::print("records    {}{}\nbytes      {} ({})\n", report.records_in,
              disorder ? ", up to the first that is out of order" : "", report.input_bytes,
              format_bytes(report.input_bytes));
@@ -79,7 +79,7 @@ int check_lines(const CheckOptions& options) {
   LineSortOptions what = line_check_options(options);
   Interrupt interrupt;
   what.resources.stop = interrupt.token();
-  LineSortReport report;
+  SortReport report;
   ProgressLine line("vortex check", options.progress);
   if (line.wanted()) {
     what.resources.progress = [&line](const SortProgress& now) {

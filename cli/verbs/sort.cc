@@ -46,50 +46,49 @@ ExternalSortOptions external_sort_options(const SortOptions& options) {
 void print_json(const SortPlan& plan) {
   nlohmann::ordered_json json = {
       {"kind", "vortex sort plan"},
-      {"input_bytes", known(plan.request.bytes)},
-      {"record_bytes", plan.request.record_bytes},
-      {"memory_bytes", plan.request.memory_bytes},
+      {"input_bytes", known(plan.input_bytes)},
+      {"record_bytes", plan.record_bytes},
+      {"memory_bytes", plan.memory_bytes},
       {"block_bytes", plan.block_bytes},
       {"pool_blocks", plan.pool_blocks},
   };
   if (plan.merged_inputs != 0) {
     json["merged_inputs"] = plan.merged_inputs;
-    json["inputs_at_a_time"] = plan.plain_merge_order();
+    json["inputs_at_a_time"] = plan.inputs_in_blocks;
     json["passes"] = plan.passes;
     fmt::print("{}\n", json.dump(2));
     return;
   }
   json.update(nlohmann::ordered_json{
-      {"buckets", plan.formation.buckets},
+      {"buckets", plan.buckets},
       {"bucket_blocks", plan.bucket_blocks},
-      {"scratch_bytes", plan.formation.scratch_bytes},
+      {"scratch_bytes", plan.scratch_bytes},
       {"forecast_memory_bytes", plan.forecast_memory_bytes},
-      {"least_run_bytes", plan.least_run_bytes()},
+      {"least_run_bytes", plan.least_run_bytes},
       {"in_memory", plan.in_memory()},
   });
   if (!plan.in_memory()) {
-    const MergeBuffers buffers = plan.merge_buffers(plan.merge_order);
-    const bool length_known = plan.request.bytes.has_value();
+    const bool length_known = plan.input_bytes.has_value();
     json["most_runs"] = known(length_known ? std::optional(plan.runs) : std::nullopt);
     json["passes"] = known(length_known ? std::optional<std::uint64_t>(plan.passes) : std::nullopt);
     json["merge_order"] = plan.merge_order;
-    json["read_buffers"] = buffers.read_buffers;
-    json["write_requests"] = buffers.writer.write_behind;
-    json["write_request_bytes"] = buffers.writer.request_bytes;
-    json["prefetch"] = prefetch_kind_name(plan.request.prefetch);
-    json["disks"] = plan.request.disks;
+    json["read_buffers"] = plan.read_buffers;
+    json["write_requests"] = plan.write_requests;
+    json["write_request_bytes"] = plan.write_request_bytes;
+    json["prefetch"] = prefetch_kind_name(plan.prefetch);
+    json["disks"] = plan.disks;
   }
   fmt::print("{}\n", json.dump(2));
 }
 
-void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
+void print_json(std::FILE* out, const ExternalSortOptions& what, const SortReport& report,
                 const std::optional<DiskBound>& bound) {
   nlohmann::ordered_json json = {
       {"kind", "vortex sort"},
       {"format", to_string(*what.format)},
       {"records_in", report.records_in},
       {"records_out", report.records_out},
-      {"record_bytes", report.record_bytes},
+      {"record_bytes", report.plan.record_bytes},
       {"memory_bytes", what.resources.memory_bytes},
       {"block_bytes", report.plan.block_bytes},
   };
@@ -97,7 +96,7 @@ void print_json(std::FILE* out, const ExternalSortOptions& what, const ExternalS
   fmt::print(out, "{}\n", json.dump(2));
 }
 
-void print(std::FILE* out, const ExternalSortOptions& what, const ExternalSortReport& report,
+void print(std::FILE* out, const ExternalSortOptions& what, const SortReport& report,
            const std::optional<DiskBound>& bound) {
   fmt::print(out, "{}", to_string(report.plan));
   fmt::print(out, "sorted          {} {}, {}\n", report.records_in, to_string(*what.format),
@@ -133,7 +132,7 @@ int sort(const SortOptions& options) {
       what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
     std::optional<DiskBound> disks;
     if (options.bound) disks.emplace(what);
-    const ExternalSortReport report = external_sort(what);
+    const SortReport report = external_sort(what);
     line.finish();
     if (options.json) print_json(out, what, report, disks);
     if (options.verbose) print(stderr, what, report, disks);

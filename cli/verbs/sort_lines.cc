@@ -49,7 +49,7 @@ LineSortOptions line_sort_options(const SortOptions& options) {
   return result;
 }
 
-void print_json(const LineSortPlan& plan) {
+void print_json(const SortPlan& plan) {
   nlohmann::ordered_json json = {
       {"kind", "vortex plan of a sort of lines"},
       {"input_bytes", known(plan.input_bytes)},
@@ -73,7 +73,7 @@ void print_json(const LineSortPlan& plan) {
 
 int show_plan(const LineSortOptions& what, bool as_json) {
   allow_many_open_files();
-  const LineSortPlan plan = plan_line_sort(what);
+  const SortPlan plan = plan_line_sort(what);
   if (as_json) {
     print_json(plan);
   } else {
@@ -82,7 +82,7 @@ int show_plan(const LineSortOptions& what, bool as_json) {
   return kExitGood;
 }
 
-void print_json(std::FILE* out, const LineSortReport& report,
+void print_json(std::FILE* out, const SortReport& report,
                 const std::optional<DiskBound>& bound) {
   nlohmann::ordered_json json = {
       {"kind", "vortex sort of lines"},      {"records_in", report.records_in},
@@ -94,9 +94,8 @@ void print_json(std::FILE* out, const LineSortReport& report,
   fmt::print(out, "{}\n", json.dump(2));
 }
 
-void print(std::FILE* out, const std::optional<LineSortPlan>& plan, const LineSortReport& report,
-           const std::optional<DiskBound>& bound) {
-  if (plan) fmt::print(out, "{}", to_string(*plan));
+void print(std::FILE* out, const SortReport& report, const std::optional<DiskBound>& bound) {
+  if (report.plan.pool_blocks != 0) fmt::print(out, "{}", to_string(report.plan));
   fmt::print(out, "sorted          {} lines, {}\n", report.records_in,
              format_bytes(report.input_bytes));
   if (report.records_out != report.records_in) {
@@ -110,14 +109,14 @@ void print(std::FILE* out, const std::optional<LineSortPlan>& plan, const LineSo
 }
 
 // For all sizes.
-LineSortReport sort_any(LineSortOptions& what, SmallLineFiles& small, ProgressLine& line) {
+SortReport sort_any(LineSortOptions& what, SmallLineFiles& small, ProgressLine& line) {
   allow_many_open_files();
   Interrupt interrupt;
   what.resources.stop = interrupt.token();
   return interrupt.end_process_or([&] {
     if (line.wanted())
       what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
-    const LineSortReport report = vortex::sort_lines(what, small.begun());
+    const SortReport report = vortex::sort_lines(what, small.begun());
     line.finish();
     return report;
   });
@@ -133,14 +132,11 @@ int sort_lines(const SortOptions& options) {
   ProgressLine line("vortex sort", options.progress);
   // A signal ends the process then as it ends any other.
   SmallLineFiles small(what);
-  const std::optional<LineSortReport> done = options.progress ? std::nullopt : small.sort();
-  // Of inputs that may be written over. What is small needs no plan.
-  std::optional<LineSortPlan> plan;
-  if (options.verbose && !done) plan = plan_line_sort(what);
-  const LineSortReport report = done ? *done : sort_any(what, small, line);
+  const std::optional<SortReport> done = options.progress ? std::nullopt : small.sort();
+  const SortReport report = done ? *done : sort_any(what, small, line);
   warn_of_unclosed(report);
   if (options.json) print_json(options.output == "-" ? stderr : stdout, report, disks);
-  if (options.verbose) print(stderr, plan, report, disks);
+  if (options.verbose) print(stderr, report, disks);
   return kExitGood;
 }
 

@@ -38,17 +38,14 @@ struct ExternalSortOptions {
   SortResources resources = {};
 };
 
-struct ExternalSortReport : SortReport {
-  SortPlan plan;
-  std::size_t record_bytes = 0;
-};
+// The plan that external_sort() would follow with the same order. Opens the inputs and reads
+// nothing of them; writes nothing, but where it measures a disk
+// (SortResources::request_cost_bytes). Throws Error as external_sort() does.
+VORTEX_EXPORT SortPlan plan_external_sort(const ExternalSortOptions& options,
+                                          std::shared_ptr<const RecordOrder> order = nullptr);
 
-// The plan that external_sort() would follow. Opens the inputs and reads nothing of them; writes
-// nothing, but where it measures a disk (SortResources::request_cost_bytes). Throws Error as
-// external_sort() does.
-VORTEX_EXPORT SortPlan plan_external_sort(const ExternalSortOptions& options);
-
-// Sorts the records of the inputs, stable, into the output. Runs of about the memory's size are
+// Sorts the records of the inputs, stable, into the output: by the order, or by options.format,
+// which must be empty where there is an order (EINVAL). Runs of about the memory's size are
 // sorted and kept in the folders, in files without a name; a merge of order k reads them again, as
 // many times as it takes. Records that fit in memory are read and written once.
 //
@@ -62,13 +59,8 @@ VORTEX_EXPORT SortPlan plan_external_sort(const ExternalSortOptions& options);
 // of the record's, wrong options), ENOMEM (too little memory, with the least that would do), ENOSPC
 // (too little room, found out before the start where the lengths are known), ECANCELED, EBUSY (an
 // input changed meanwhile), and whatever the disks report.
-VORTEX_EXPORT ExternalSortReport external_sort(const ExternalSortOptions& options);
-
-// The same by any order of records; options.format must be empty (EINVAL).
-VORTEX_EXPORT SortPlan plan_external_sort(const ExternalSortOptions& options,
-                                          std::shared_ptr<const RecordOrder> order);
-VORTEX_EXPORT ExternalSortReport external_sort(const ExternalSortOptions& options,
-                                               std::shared_ptr<const RecordOrder> order);
+VORTEX_EXPORT SortReport external_sort(const ExternalSortOptions& options,
+                                       std::shared_ptr<const RecordOrder> order = nullptr);
 
 // The same for files whose records are objects of type T, trivially copyable, one behind the other
 // as they lie in memory, ordered by `less(const T&, const T&)`: a strict weak order that must not
@@ -84,7 +76,7 @@ VORTEX_EXPORT ExternalSortReport external_sort(const ExternalSortOptions& option
 // ByKey(&Point::x) is faster than a comparator, and a format is where keys are several numbers or
 // strings of bytes at fixed places.
 template <typename T, typename Less = std::less<T>>
-ExternalSortReport external_sort(const ExternalSortOptions& options, Less less = {}) {
+SortReport external_sort(const ExternalSortOptions& options, Less less = {}) {
   return external_sort(options, detail::order_of_type<T>(std::move(less)));
 }
 template <typename T, typename Less = std::less<T>>

@@ -163,43 +163,12 @@ struct LineSortOptions {
   SortResources resources = {};
 };
 
-struct LineSortReport : SortReport {
-  unsigned merge_parts = 0;  // of the last merge, or of what was sorted in memory, which threads
-                             // wrote side by side
-  // With RecordFraming::quoted(), headers included: records whose quotes are invalid, and those of
-  // them whose last quote is never closed, which are the rest of their input.
-  std::uint64_t invalid_records = 0;
-  std::uint64_t unclosed_records = 0;
-};
-
 // How sort_lines() would divide its memory. How many runs there are, and whether there are any, is
 // not known before the lines are read: they lie in memory with their keys and their index.
-struct LineSortPlan {
-  std::optional<std::uint64_t> input_bytes;  // none: not known beforehand (a pipe)
-  std::uint64_t memory_bytes = 0;
-  unsigned threads = 1;
-  std::uint64_t request_cost_bytes = 0;  // of the slowest disk for runs, see SortResources
-  std::size_t block_bytes = 0;
-  std::size_t pool_blocks = 0;       // that are in use at the same time, at most
-  std::uint64_t arena_bytes = 0;     // for lines, keys and index while runs are formed; more than
-                                     // one thread fill half of it while the other is written
-  std::uint64_t longest_record = 0;  // that there is room for, key included
-  std::uint64_t merge_order = 0;     // runs of lines that are shorter than a block, at a time
-  // Inputs that are sorted already and only merged: their number, and how many of them are read in
-  // blocks at a time; more are read in buffers. 0: they are sorted.
-  std::uint64_t merged_inputs = 0;
-  std::uint64_t inputs_in_blocks = 0;
-  unsigned disks = 1;  // that runs are kept on
-  PrefetchKind prefetch = PrefetchKind::kOptimal;
-  RunCompression compression = RunCompression::kNever;  // of runs, where there is memory for it
-};
-
+//
 // Looks at the inputs and reads nothing of them; writes nothing, but where it measures a disk
 // (SortResources::request_cost_bytes). Throws Error as sort_lines() does.
-VORTEX_EXPORT LineSortPlan plan_line_sort(const LineSortOptions& options);
-
-// Several lines for people.
-VORTEX_EXPORT std::string to_string(const LineSortPlan& plan);
+VORTEX_EXPORT SortPlan plan_line_sort(const LineSortOptions& options);
 
 // Sorts files into a file. Each input is opened when its turn comes and read to the end that it has
 // then: it may grow meanwhile. The output appears under its name when it is complete, and may be
@@ -215,7 +184,7 @@ VORTEX_EXPORT std::string to_string(const LineSortPlan& plan);
 // small for a merge, or EMSGSIZE for a record that is too long for it, with file, number, offset,
 // limit and way out; ENODATA when an input became shorter meanwhile; ECANCELED; what keys and the
 // progress function throw.
-VORTEX_EXPORT LineSortReport sort_lines(const LineSortOptions& options);
+VORTEX_EXPORT SortReport sort_lines(const LineSortOptions& options);
 
 // The first record of a file that is out of order.
 struct LineDisorder {
@@ -231,7 +200,7 @@ struct LineDisorder {
 // input_bytes, invalid_records, unclosed_records; it is unspecified behind an error. Throws as
 // sort_lines() does.
 VORTEX_EXPORT std::optional<LineDisorder> check_lines(const LineSortOptions& options,
-                                                      LineSortReport* report = nullptr);
+                                                      SortReport* report = nullptr);
 
 // Sorts views of records in memory, in place. With `order.unique` the first elements are the ones
 // kept. Returns how many are kept; what lies behind them is unspecified. Takes 16 bytes of memory

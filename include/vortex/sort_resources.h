@@ -1,5 +1,5 @@
-// The resources that a sort may use, memory and disks, and the plan by which it uses its memory:
-// blocks, runs, merge order, passes, buffers. The caller may also follow and stop the sort.
+// The resources that a sort may use, memory and disks; the plan by which it uses its memory; and
+// its report. The caller may also follow and stop the sort.
 #pragma once
 
 #include <array>
@@ -17,8 +17,6 @@
 #include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/in_place.h"
 #include "vortex/disk.h"
-#include "vortex/file_reader.h"
-#include "vortex/file_writer.h"
 #include "vortex/memory_budget.h"
 
 namespace vortex { inline namespace v0 {
@@ -119,6 +117,60 @@ struct SortOverlap {
   double sum_of_threads = 0;
 };
 
+// What a sort does with its memory, which is one pool of blocks of one size beside tables and what
+// forms runs. What a kind of record does not have is 0.
+struct VORTEX_EXPORT SortPlan {
+  std::optional<std::uint64_t> input_bytes;  // none: not known beforehand (a pipe)
+  std::size_t record_bytes = 0;              // 0: records of any length
+  std::uint64_t memory_bytes = 0;            // for everything
+  unsigned threads = 1;
+  unsigned disks = 1;                    // for runs
+  std::uint64_t request_cost_bytes = 0;  // of the slowest of them, see SortResources
+  PrefetchKind prefetch = PrefetchKind::kOptimal;
+  RunCompression compression = RunCompression::kNever;  // of runs, where there is memory for it
+  std::size_t block_bytes = 0;
+  std::size_t pool_blocks = 0;  // that are in use at the same time, at most
+
+  // Run formation: of records of one length, into buckets; of others, in an arena.
+  unsigned buckets = 0;
+  unsigned partition_threads = 0;           // that put records to buckets
+  std::size_t bucket_blocks = 0;            // of the pool
+  std::size_t scratch_bytes = 0;            // for sorting buckets
+  std::uint64_t forecast_memory_bytes = 0;  // the tables of the blocks on disk
+  std::uint64_t run_bytes = 0;              // of the shortest run that fills the memory
+  std::uint64_t least_run_bytes = 0;  // of a run, but the last: less where the disk has nothing to
+                                      // do before the memory is full
+  std::size_t arena_bytes = 0;        // for records, keys and index; more than one thread fill half
+                                      // of it while the other is written
+  std::uint64_t longest_record = 0;   // that there is room for, key included
+  std::size_t run_write_behind = 0;   // blocks of a run on their way to the disks
+
+  // Merging. How many runs there are is known for records of one length and inputs of known
+  // length only; else `runs` and `passes` are 0, and merge_order is the largest, of records that
+  // are shorter than a block.
+  std::uint64_t runs = 0;  // at most
+  std::uint64_t merge_order = 0;
+  unsigned passes = 0;
+  // How the last merge divides the pool: blocks to read, and requests of the output under way.
+  std::size_t read_buffers = 0;
+  std::size_t write_requests = 0;
+  std::size_t write_request_bytes = 0;
+
+  // Inputs that are sorted already and only merged, and how many of them are read in blocks at a
+  // time; then `runs` is what merging them for the first time leaves, and `passes` counts that,
+  // too. 0: they are sorted.
+  std::uint64_t merged_inputs = 0;
+  std::uint64_t inputs_in_blocks = 0;
+
+  // The input is read, sorted in memory and written once; not known of records of any length.
+  bool in_memory() const noexcept {
+    return record_bytes != 0 && merged_inputs == 0 && input_bytes && runs <= 1;
+  }
+};
+
+// Several lines for people.
+VORTEX_EXPORT std::string to_string(const SortPlan& plan);
+
 // What came of a sort of files, whatever its records are.
 struct SortReport {
   std::uint64_t records_in = 0;   // without headers
@@ -145,6 +197,18 @@ struct SortReport {
   double merge_seconds = 0;  // until the output was complete and synced
   double seconds = 0;
   std::array<SortOverlap, 3> overlap = {};  // of each SortPhase
+
+  // As the sort ended: merging may have got more memory than forming runs, or less. Empty where the
+  // input was so small that it was read, sorted and written by plain calls.
+  SortPlan plan;
+
+  // Of records of any length: the parts of the last merge, or of what was sorted in memory, which
+  // threads wrote side by side.
+  unsigned merge_parts = 0;
+  // With RecordFraming::quoted(), headers included: records whose quotes are invalid, and those of
+  // them whose last quote is never closed, which are the rest of their input.
+  std::uint64_t invalid_records = 0;
+  std::uint64_t unclosed_records = 0;
 
   std::uint64_t io_bytes() const noexcept { return read_bytes + written_bytes; }
 };
@@ -202,180 +266,5 @@ struct SortResources {
   // sort, and for the array of a sorter the thread that merges. May throw, which ends the sort.
   SortProgressFunction progress = {};
 };
-
-// Limits of the numbers: memory, threads and blocks as in SortResources, kMaxSortInputBytes for the
-// input and the stacks, kMaxBlockBytes for records, forecasts and scratch,
-// RunFormationOptions::kMaxBuckets buckets, and 2^16 disks.
-struct SortPlanRequest {
-  std::optional<std::uint64_t> bytes;  // of the input; none: not known beforehand (a pipe)
-  std::size_t record_bytes = 0;
-  // Beside eight bytes of it, what is kept of each block's last key, to forecast with.
-  std::size_t forecast_bytes = 0;
-  // For everything: blocks and what is kept of each, scratch, tables, streams, and the program, of
-  // which a thirty-second part of the memory is taken to be, 16 MiB at most.
-  std::uint64_t memory_bytes = 0;
-  unsigned disks = 1;                    // for runs
-  std::size_t block_bytes = 0;           // 0: what suits the memory
-  std::uint64_t request_cost_bytes = 0;  // of the slowest disk for runs, see SortResources
-  PrefetchKind prefetch = PrefetchKind::kOptimal;
-  // The address space that streams may reserve. Buckets take most of it, each as much as the
-  // memory: where address space is short, there are fewer buckets.
-  std::uint64_t address_space_bytes = ~std::uint64_t{0};
-  std::uint64_t stack_bytes = 0;   // of it, for the stacks of threads that will be started
-  std::uint64_t thread_bytes = 0;  // the same for each of the sort's own threads
-  // Kernel maps for the blocks, see BlockPool::maps_needed(). Where they are few, blocks are large.
-  std::size_t most_maps = ~std::size_t{0};
-  unsigned most_buckets = 64;
-  unsigned threads = 1;  // the sort's own; with two or more a run is written while the next comes
-  // The scratch that a thread takes for each record of a bucket that it sorts beside others.
-  std::size_t scratch_per_record = 32;
-  // Records are pushed one by one: push_buffer_bytes() of the memory gather them first.
-  bool pushed = false;
-  RunCompression compression = RunCompression::kNever;  // that is wanted
-};
-
-// The longest input that can be planned for.
-inline constexpr std::uint64_t kMaxSortInputBytes = std::uint64_t{1} << 62;
-
-// The size of the buffer in which records that are pushed one by one gather: 64 KiB, or a sixteenth
-// of the memory where that is less, in whole records, one at least.
-VORTEX_EXPORT std::size_t push_buffer_bytes(std::uint64_t memory_bytes,
-                                            std::size_t record_bytes) noexcept;
-
-// How run formation divides its memory.
-struct RunFormationOptions {
-  static constexpr unsigned kMaxBuckets = 4096;
-
-  // Into how many buckets a run is split, at most kMaxBuckets; fewer in a small pool, so that
-  // what they leave partly filled stays a quarter of it or less.
-  unsigned buckets = 64;
-  // For sorting a bucket, see sort_records(). 32 bytes for each record of a bucket are the fastest.
-  std::size_t scratch_bytes = std::size_t{4} << 20;
-  // 2: a run may be emitted while the next one is pushed.
-  unsigned generations = 1;
-  // That sort buckets, as far as the scratch holds several; while another thread pushes, one fewer.
-  unsigned threads = 1;
-  // That put records to buckets, the one that pushes included.
-  unsigned partition_threads = 1;
-};
-
-// How a merge divides the pool.
-struct MergeBuffers {
-  std::size_t read_buffers = 0;      // see PrefetchOptions::buffers
-  FileWriterOptions writer;          // of the output
-  std::size_t run_write_behind = 0;  // blocks, where the output is another run
-};
-
-// All memory is one pool of blocks of one size, which run formation and merging divide in turn,
-// besides the scratch for sorting a bucket, the forecasts, and the tables of each block and stream.
-//
-// The code that carries the plan out makes readers, writers and run formation with these options as
-// they are, and adds only the file, the disk and the pool: then no part takes other blocks than
-// those that were counted.
-struct VORTEX_EXPORT SortPlan {
-  SortPlanRequest request;
-  std::size_t block_bytes = 0;
-  std::size_t pool_blocks = 0;
-  // Blocks that a stream of records holds: 1 where blocks hold whole records, else 2.
-  std::size_t window_blocks = 0;
-
-  // Run formation. Records that are sorted in memory go to `writer`.
-  FileReaderOptions reader;          // of an input
-  FileWriterOptions writer;          // of the output
-  std::size_t run_write_behind = 0;  // blocks of a run on their way to the disks
-  std::size_t bucket_blocks = 0;     // the rest of the pool
-  RunFormationOptions formation;
-  std::uint64_t run_bytes = 0;  // the least that fills the memory
-  // A run is written from so many bytes on while no other one is, so that an input that is a little
-  // longer than the memory is read and written at once; 0: when the memory is full.
-  std::uint64_t run_begin_bytes = 0;
-
-  // Merging. Without a known length, `runs` and `passes` are 0 and merge_order is the largest.
-  std::uint64_t runs = 0;  // at most
-  std::uint64_t merge_order = 0;
-  unsigned passes = 0;
-  std::uint64_t forecast_memory_bytes = 0;
-  std::uint64_t stream_memory_bytes = 0;                // of the streams of the largest merge
-  RunCompression compression = RunCompression::kNever;  // of runs, where there is memory for it
-  std::uint64_t packing_memory_bytes = 0;
-
-  // Inputs that are sorted already and only merged, with `reader` and `writer`; then `runs` is what
-  // merging them for the first time leaves, and `passes` counts that, too. 0: they are sorted.
-  std::uint64_t merged_inputs = 0;
-
-  // The input is read, sorted in memory and written once.
-  bool in_memory() const noexcept { return merged_inputs == 0 && request.bytes && runs <= 1; }
-
-  // The least length of a run, but the last.
-  std::uint64_t least_run_bytes() const noexcept {
-    return run_begin_bytes != 0 ? run_begin_bytes : run_bytes;
-  }
-
-  // All that the sort takes, besides what the program does without it.
-  std::uint64_t memory_taken_bytes() const noexcept;
-
-  // How a merge of `runs` (2 to largest_merge_order()) divides the pool (SPAA, section 5).
-  MergeBuffers merge_buffers(std::uint64_t runs) const;
-  std::uint64_t largest_merge_order() const;
-
-  // So many bytes more than the plan was made for, when `runs` have been formed and the pool is to
-  // be made anew for merging them. Returns whether kernel maps and address space suffice, and the
-  // memory stays within kMaxSortMemoryBytes; if not, nothing has changed.
-  bool add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs);
-
-  // The address space that the sort takes at most, in any phase: the pool, the streams with what
-  // lies behind each, the heap and the stacks. Each bucket reserves as much as all buckets together
-  // hold; files and runs reserve their lengths.
-  std::uint64_t address_space_bytes() const;
-
-  // The part of it that an input of unknown length must leave free: for a run that is written while
-  // the input is read, and for what may still be started and allocated.
-  std::uint64_t space_beside_input_bytes() const noexcept;
-
-  // Runs that can be merged when each is read on its own: files that were sorted elsewhere, of
-  // which no forecasts exist.
-  std::uint64_t plain_merge_order() const;
-  // The options for one of these files, and for the output of their merge.
-  FileReaderOptions plain_reader() const;
-  FileWriterOptions plain_writer() const;
-};
-
-// Larger blocks take less time for their bytes, and more passes: the block size is the one with
-// which the whole is fastest. Beyond 2 MiB they only grow where the maps do not suffice for less,
-// or where requests cost a disk as much as 256 KiB or more. Throws Error: ENOMEM when the memory is
-// too small, with the least that would do, which does, or when maps or address space are; EINVAL
-// for a block size that no pool can have or that no record fits into, and for numbers beyond their
-// limits.
-VORTEX_EXPORT SortPlan plan_sort(const SortPlanRequest& request);
-
-// Several lines for people.
-VORTEX_EXPORT std::string to_string(const SortPlan& plan);
-
-// How much more address space this process may reserve: what RLIMIT_AS leaves, at most half of what
-// the processor has.
-VORTEX_EXPORT std::uint64_t address_space_left();
-
-// The same of private memory, which RLIMIT_DATA limits: all that can be written to and is not
-// shared; none: there is no limit.
-VORTEX_EXPORT std::optional<std::uint64_t> private_memory_left();
-
-// What the stack of a thread takes of both, in bytes; 0: neither is limited.
-VORTEX_EXPORT std::uint64_t stack_bytes_of_thread();
-
-// Advice for messages where the address space is too little.
-VORTEX_EXPORT std::string address_space_advice();
-
-// The same resources, with the default memory where they name none. Throws Error(EINVAL) for
-// numbers beyond their limits.
-VORTEX_EXPORT SortResources with_memory(SortResources resources);
-
-// The sort's share of its budget, and that much as its memory. Without a budget nothing changes,
-// and the share is empty. The resources have a memory. Throws Error as MemoryBudget::take() does.
-VORTEX_EXPORT MemoryShare take_memory_share(SortResources& resources);
-
-// Fills in what this process can have: the default memory where the request names none, less where
-// RLIMIT_DATA leaves less, kernel maps, address space, and the stacks of the threads that so many
-// disks of the backend start.
-VORTEX_EXPORT void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks);
 
 }}  // namespace vortex::v0

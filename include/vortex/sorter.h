@@ -53,7 +53,7 @@ class VORTEX_EXPORT ByteSorter {
   ByteSorter& operator=(ByteSorter&&) noexcept;
 
   std::size_t record_bytes() const noexcept { return record_bytes_; }
-  const SortPlan& plan() const noexcept;
+  SortPlan plan() const;
   // Runs and merges so far; the last merge counts from its beginning.
   const RunCounts& counts() const noexcept;
 

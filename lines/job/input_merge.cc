@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "lines/runs/line_run.h"
+#include "sort/plan/memory_limits.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
@@ -18,6 +20,34 @@ namespace {
 // Descriptors that are left to others: a folder of runs takes four.
 constexpr std::size_t kOtherDescriptors = 6;
 constexpr std::size_t kDescriptorsOfFolder = 4;
+
+// A record with its key and lengths takes so many times the bytes of its text at most, but for a
+// few; runs of inputs that are merged reserve address space for it.
+constexpr std::uint64_t kMaxStored = 16;
+// The bytes of a run of inputs of unknown length, in multiples of the memory.
+constexpr std::uint64_t kRunOfUnknown = 16;
+
+// The records of a merge until a run has got so many bytes.
+class MergePiece {
+ public:
+  MergePiece(LineMerge<TextCursor>& merge, const LineRunWriter& run, std::uint64_t limit) noexcept
+      : merge_(merge), run_(run), limit_(limit) {}
+
+  static constexpr SpanKind kWork = SpanKind::kMerge;
+  bool next() { return run_.bytes() < limit_ && (more_ = merge_.next()); }
+  const StoredRecord& stored() const noexcept { return merge_.stored(); }
+  std::uint64_t count() const noexcept { return merge_.count(); }
+  std::uint64_t in_common() const noexcept { return merge_.in_common(); }
+
+  // False behind the last record of the merge.
+  bool more() const noexcept { return more_; }
+
+ private:
+  LineMerge<TextCursor>& merge_;
+  const LineRunWriter& run_;
+  const std::uint64_t limit_;
+  bool more_ = true;
+};
 
 // Descriptors that nobody else gets while this lives.
 class HeldDescriptors {
@@ -120,6 +150,31 @@ std::optional<std::uint64_t> InputMerge::length() const noexcept {
     bytes = detail::saturating_sum(bytes, *length);
   }
   return bytes;
+}
+
+// Runs of so many bytes have tables that are small beside the memory.
+void InputMerge::write_runs(LineJob& job) {
+  const std::uint64_t memory = job.plan().memory_bytes;
+  const std::optional<std::uint64_t> bytes = length();
+  const std::uint64_t wanted =
+      bytes ? detail::saturating_sum(detail::saturating_product(*bytes, kMaxStored), kMinRunBytes)
+            : kRunOfUnknown * memory;
+  const std::uint64_t space = address_space_left();
+  const std::uint64_t limit = std::min(wanted, space / 4);
+  const std::uint64_t most = std::min(limit + memory, space / 2);  // the last record may be long
+  bool more = true;
+  while (more) {
+    job.runs().form(most, [&](LineRunWriter& run) {
+      MergePiece piece(*merge_, run, limit);
+      for_each_record(
+          piece,
+          [&](const MergePiece& at) {
+            run.append(at.stored(), run.records() == 0 ? 0 : at.in_common(), 1);
+          },
+          [&](std::uint64_t added) { job.watch().add(added); });
+      more = piece.more();
+    });
+  }
 }
 
 std::uint64_t InputMerge::records() const noexcept {

@@ -13,7 +13,6 @@
 #include "lines/job/line_job.h"
 #include "lines/job/line_plan.h"
 #include "lines/runs/line_merge.h"
-#include "lines/runs/line_run.h"
 #include "lines/text/framed_input.h"
 #include "lines/text/input_text.h"
 #include "lines/text/line_inputs.h"
@@ -27,6 +26,9 @@ namespace vortex { inline namespace v0 {
 // read at once and closed, so that a merge of many such inputs takes few descriptors.
 class InputMerge {
  public:
+  // A run of inputs that are merged has room for so many bytes at least.
+  static constexpr std::uint64_t kMinRunBytes = std::uint64_t{64} << 20;
+
   // Gets the records of the headers, which are skipped.
   using UseHeader = std::function<void(std::size_t input, std::string_view record)>;
 
@@ -45,6 +47,9 @@ class InputMerge {
   void start() { merge_->start(); }
   LineMerge<TextCursor>& merge() noexcept { return *merge_; }
 
+  // Writes all records as runs: as one, unless there are more than expected.
+  void write_runs(LineJob& job);
+
   const std::vector<std::unique_ptr<FramedInput>>& inputs() const noexcept { return inputs_; }
   // That have been read.
   std::uint64_t records() const noexcept;
@@ -62,28 +67,6 @@ class InputMerge {
   std::vector<std::unique_ptr<FramedInput>> inputs_;
   std::vector<std::unique_ptr<TextCursor>> cursors_;
   std::optional<LineMerge<TextCursor>> merge_;
-};
-
-// The records of a merge until a run has got so many bytes.
-class MergePiece {
- public:
-  MergePiece(LineMerge<TextCursor>& merge, const LineRunWriter& run, std::uint64_t limit) noexcept
-      : merge_(merge), run_(run), limit_(limit) {}
-
-  static constexpr SpanKind kWork = SpanKind::kMerge;
-  bool next() { return run_.bytes() < limit_ && (more_ = merge_.next()); }
-  const StoredRecord& stored() const noexcept { return merge_.stored(); }
-  std::uint64_t count() const noexcept { return merge_.count(); }
-  std::uint64_t in_common() const noexcept { return merge_.in_common(); }
-
-  // False behind the last record of the merge.
-  bool more() const noexcept { return more_; }
-
- private:
-  LineMerge<TextCursor>& merge_;
-  const LineRunWriter& run_;
-  const std::uint64_t limit_;
-  bool more_ = true;
 };
 
 }}  // namespace vortex::v0

@@ -21,9 +21,8 @@ constexpr std::size_t kMostKeyOfByte = 16;
 
 }  // namespace
 
-LineJob::LineJob(const LineOrder& order, const SortResources& resources,
-                 std::vector<std::string> folders)
-    : line_order_(order), order_(order), context_(resources, std::move(folders)) {}
+LineJob::LineJob(const LineOrder& order, SortContext& context)
+    : line_order_(order), order_(order), context_(context) {}
 
 // The task beside ends soon.
 LineJob::~LineJob() { context_.end(); }
@@ -279,17 +278,6 @@ void LineJob::sort(LineArena& arena) {
   arena.sort(*team_);
 }
 
-// Takes what others have given back meanwhile.
-void LineJob::grow() {
-  LinePlan larger = plan_;
-  const auto blocks_with = [&](std::uint64_t more) {
-    return larger.add_memory_for_merging(more) ? larger.pool_blocks : 0;
-  };
-  if (!context_.grow(blocks_with)) return;
-  plan_ = larger;
-  runs_->use(pool());
-}
-
 // Those of the arena that the cursor has not been at.
 void LineJob::write_run(const LineArena& arena, ArenaCursor cursor, bool beside) {
   const std::uint64_t most_bytes = arena.stored_bytes() + arena.records() * kRunPrefixBytes;
@@ -315,7 +303,7 @@ void LineJob::write_run(const LineArena& arena, ArenaCursor cursor, bool beside)
   });
 }
 
-void LineJob::end_forming(bool slowly) {
+void LineJob::end_forming() {
   context_.note_user();
   warmer_.reset();
   background_.finish();
@@ -331,8 +319,7 @@ void LineJob::end_forming(bool slowly) {
   }
   arenas_.clear();
   memory_.reset();  // for the blocks of the merge
-  if (!context_.others_wait()) grow();
-  runs_->reduce_to_one_merge(slowly && context_.shares_memory());
+  if (!context_.others_wait()) context_.grow(plan_, *runs_);
 }
 
 }}  // namespace vortex::v0

@@ -4,12 +4,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lines/job/line_plan.h"
@@ -25,9 +25,7 @@
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
-#include "vortex/memory_budget.h"
 #include "vortex/thread/background_task.h"
-#include "vortex/thread/futex.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -48,11 +46,11 @@ class RecordTooLong : public Error {
 // Keys, arenas, runs and the watch of a sort. Sorts of files and sorters are two pairs of ends to
 // it.
 //
-//   LineJob job(order, resources, folders);
+//   LineJob job(order, context);
 //   job.start(bytes);
 //   while (...) job.take(records);
 //   job.end_forming();
-//   for_each_sorted(job, use);
+//   if (!job.in_memory()) job.runs().reduce_to_one_merge(false);
 //
 // With one thread the memory is one arena: it is filled, sorted, written, filled again. With more
 // it is two, unless all may fit in memory: an arena is sorted by all threads, and written by one
@@ -61,10 +59,11 @@ class RecordTooLong : public Error {
 //
 // Others that share a budget with it may want its memory when it has ended forming runs: see
 // lend_of().
-class LineJob final : private MemoryLender {
+class LineJob final {
  public:
-  LineJob(const LineOrder& order, const SortResources& resources, std::vector<std::string> folders);
-  ~LineJob() override;
+  // The context outlives it.
+  LineJob(const LineOrder& order, SortContext& context);
+  ~LineJob();
   LineJob(const LineJob&) = delete;
   LineJob& operator=(const LineJob&) = delete;
 
@@ -92,9 +91,8 @@ class LineJob final : private MemoryLender {
   void take(std::span<const std::string_view> records);
   std::uint64_t records() const noexcept { return records_; }
 
-  // No more come. Either all are sorted in memory, or in runs that one merge can take, in half of
-  // the memory where others may want some while it is read, `slowly`.
-  void end_forming(bool slowly = false);
+  // No more come: either all are sorted in memory, or all are in runs.
+  void end_forming();
   bool in_memory() const noexcept { return runs_->empty(); }
   const LineArena& arena() const noexcept { return *arenas_[filling_]; }
   // Behind end_forming(): records which are in neither of them, in order.
@@ -103,10 +101,8 @@ class LineJob final : private MemoryLender {
   // What these merges have read ahead goes to those who wait for memory of the budget, and at once
   // what no merge or writer has been promised. Until end_lending(); the merges outlive that.
   void lend_of(std::span<const std::unique_ptr<RunMerge>> merges);
-  // Records in memory: `spill` is called by whoever waits, as MemoryLender::give_back().
-  void lend_of(std::function<bool()> spill);
   // Everybody may use the job's memory again, and nobody is in the middle of giving it back.
-  void end_lending() noexcept;
+  void end_lending() noexcept { context_.end_lending(); }
 
   // The records of the arena that the cursor has not been at, as a merge, which reads ahead little.
   // The arena is still there; see give_arena_back().
@@ -116,7 +112,6 @@ class LineJob final : private MemoryLender {
   void forget_arena() noexcept;
 
  private:
-  bool give_back(std::uint64_t wanted) noexcept override;
   void give_back_free_room() noexcept;
   void divide(unsigned parts);
   void take_with_key(std::string_view key, std::string_view record);
@@ -130,12 +125,11 @@ class LineJob final : private MemoryLender {
   void make_room();
   void fill(std::size_t arena);
   void sort(LineArena& arena);
-  void grow();
   void write_run(const LineArena& arena, ArenaCursor cursor, bool beside);
 
   const LineOrder line_order_;
   StoredOrder order_;
-  SortContext context_;  // outlives all memory
+  SortContext& context_;
   LinePlan plan_;
   std::optional<LineRuns> runs_;
   std::optional<LongLines> long_lines_;
@@ -155,10 +149,6 @@ class LineJob final : private MemoryLender {
   std::uint64_t records_ = 0;
   std::uint64_t batch_begin_ = 0;  // those that had been taken before take() was called
   RunCounts counts_;
-
-  FutexMutex lending_mutex_;  // guards what follows, and the share while it is lent
-  std::span<const std::unique_ptr<RunMerge>> lent_merges_;
-  std::function<bool()> spill_;
 
   BackgroundTask background_;  // writes a run; the first to go
 };

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <mutex>
 #include <utility>
 
 #include "lines/job/line_job.h"
@@ -12,8 +10,6 @@
 namespace vortex { inline namespace v0 {
 
 namespace {
-
-constexpr std::size_t kAllBlocks = std::numeric_limits<std::size_t>::max();
 
 // Gives the whole pages of [begin, end) back. Returns their bytes.
 std::uint64_t give_pages_back(const char* begin, const char* end) noexcept {
@@ -31,40 +27,19 @@ std::uint64_t give_pages_back(const char* begin, const char* end) noexcept {
 void LineJob::give_back_free_room() noexcept {
   if (!context_.shares_memory()) return;
   const std::span<const char> room = arenas_[filling_]->free_room();
-  context_.give_back(give_pages_back(room.data(), room.data() + room.size()));
-}
-
-bool LineJob::give_back(std::uint64_t /*wanted*/) noexcept {
-  const std::lock_guard lock(lending_mutex_);
-  if (spill_) return spill_();
-  bool more = false;
-  for (const auto& merge : lent_merges_) more = merge->give_back() || more;
-  context_.give_back_retired();
-  return more;
+  context_.release(give_pages_back(room.data(), room.data() + room.size()));
 }
 
 void LineJob::lend_of(std::span<const std::unique_ptr<RunMerge>> merges) {
-  if (!context_.shares_memory()) return;
-  {
-    const std::lock_guard lock(lending_mutex_);
-    spill_ = {};
-    lent_merges_ = merges;
-    pool().retire(kAllBlocks);
-    context_.give_back_retired();
-  }
-  context_.lend_by(*this);
+  context_.lend(
+      [this, merges](std::uint64_t) {
+        bool more = false;
+        for (const auto& merge : merges) more = merge->give_back() || more;
+        context_.give_back_retired();
+        return more;
+      },
+      [this] { context_.give_back_unused(); });
 }
-
-void LineJob::lend_of(std::function<bool()> spill) {
-  if (!context_.shares_memory()) return;
-  {
-    const std::lock_guard lock(lending_mutex_);
-    spill_ = std::move(spill);
-  }
-  context_.lend_by(*this);
-}
-
-void LineJob::end_lending() noexcept { context_.end_lending(); }
 
 std::unique_ptr<RunMerge> LineJob::spilled(const ArenaCursor& rest) {
   write_run(arena(), rest, false);
@@ -88,10 +63,8 @@ void LineJob::give_arena_back(std::string_view kept) noexcept {
   const std::span<const char> room = arena().free_room();
   const std::uint64_t page = os::page_bytes();
   const std::uint64_t before = room.size() < 2 * page ? 0 : room.size() - 2 * page;
-  context_.give_back(given - std::min(given, before + 2 * page));
-  // Blocks that the merge has not been promised are no part of what is left of the share.
-  pool().retire(kAllBlocks);
-  context_.forget_retired();
+  context_.release(given - std::min(given, before + 2 * page));
+  context_.forget_unused();
   arenas_.clear();
 }
 

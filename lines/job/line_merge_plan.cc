@@ -5,7 +5,7 @@
 #include "lines/record/record_keys.h"
 #include "lines/runs/line_run.h"
 #include "lines/text/input_text.h"
-#include "sort/merge/prefetch_kind.h"
+#include "sort/plan/least_memory.h"
 #include "vortex/detail/stream/saturating.h"
 
 namespace vortex { inline namespace v0 {
@@ -31,12 +31,8 @@ constexpr std::uint64_t kLeastBytesOfInput = std::uint64_t{4} << 10;
 constexpr std::uint64_t kLeastBuffer = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostBuffer = std::uint64_t{256} << 10;
 
-PrefetchOptions options_of(const LinePlan& plan, std::uint64_t runs, std::uint64_t longest) {
-  PrefetchOptions options;
-  options.disks = plan.disks;
-  options.held_blocks =
-      static_cast<std::size_t>(runs) * RunCursor::window_blocks(longest, plan.block_bytes);
-  return options;
+MergeReading reading_of(const LinePlan& plan, PrefetchKind kind, std::uint64_t longest) {
+  return {kind, plan.disks, RunCursor::window_blocks(longest, plan.block_bytes)};
 }
 
 std::size_t least_ahead(const LinePlan& plan) {
@@ -44,11 +40,13 @@ std::size_t least_ahead(const LinePlan& plan) {
 }
 
 // Stripes are read of blocks that the merge has left, so it must not hold more of a run than one.
-PrefetchKind kind_for(const LinePlan& plan, std::uint64_t longest) {
-  const bool holds_more =
-      RunCursor::window_blocks(longest, plan.block_bytes) > std::size_t{plan.disks} + 1;
-  return plan.prefetch == PrefetchKind::kStriped && holds_more ? PrefetchKind::kOptimal
-                                                               : plan.prefetch;
+MergeReading reading_of(const LinePlan& plan, std::uint64_t longest) {
+  MergeReading reading = reading_of(plan, plan.prefetch, longest);
+  if (reading.kind == PrefetchKind::kStriped &&
+      reading.window_blocks > std::size_t{plan.disks} + 1) {
+    reading.kind = PrefetchKind::kOptimal;
+  }
+  return reading;
 }
 
 }  // namespace
@@ -60,42 +58,31 @@ std::size_t LinePlan::reading_blocks(std::uint64_t blocks, unsigned merges) cons
   return static_cast<std::size_t>(each - std::min<std::uint64_t>(each, writing_blocks()));
 }
 
-std::size_t LinePlan::least_buffers(PrefetchKind kind, std::uint64_t runs, std::uint64_t longest,
-                                    std::size_t ahead) const {
-  const PrefetchOptions options = options_of(*this, runs, longest);
-  return std::max(minimum_read_buffers(kind, options, static_cast<std::uint32_t>(runs)),
-                  options.held_blocks + ahead);
-}
-
 std::uint64_t LinePlan::most_runs(std::uint64_t longest, std::uint64_t blocks,
                                   unsigned parts) const {
-  const std::size_t reading = reading_blocks(blocks, parts);
-  std::uint64_t runs = reading / RunCursor::window_blocks(longest, block_bytes);
-  const PrefetchKind kind = kind_for(*this, longest);
-  while (runs >= 2 && least_buffers(kind, runs, longest, least_ahead(*this)) > reading) --runs;
+  const std::size_t buffers = reading_blocks(blocks, parts);
+  const std::uint64_t runs = reading_of(*this, longest).most_runs(buffers, least_ahead(*this));
   if (runs >= 2) return runs;
   // Two, if they can be merged at all.
-  return least_buffers(PrefetchKind::kOptimal, 2, longest, 1) <= reading ? 2 : runs;
+  const MergeReading least = reading_of(*this, PrefetchKind::kOptimal, longest);
+  return least.least_buffers(2, 1) <= buffers ? 2 : runs;
 }
 
 LinePrefetch LinePlan::prefetch_of(const LineMergeSize& size, unsigned merges) const {
-  LinePrefetch prefetch{kind_for(*this, size.longest), options_of(*this, size.runs, size.longest)};
-  const std::size_t reading = reading_blocks(size.blocks, merges);
-  std::size_t least = least_buffers(prefetch.kind, size.runs, size.longest, 1);
-  if (least > reading) {
-    prefetch.kind = PrefetchKind::kOptimal;
-    least = least_buffers(prefetch.kind, size.runs, size.longest, 1);
-  }
+  MergeReading reading = reading_of(*this, size.longest);
+  const std::size_t buffers = reading_blocks(size.blocks, merges);
+  if (reading.least_buffers(size.runs, 1) > buffers) reading.kind = PrefetchKind::kOptimal;
+  LinePrefetch prefetch{reading.kind, reading.options(size.runs)};
   const std::size_t ahead = std::max<std::size_t>(
       kMostAheadOfRun * static_cast<std::size_t>(size.runs), kMostAheadOfDisk * disks);
-  prefetch.options.buffers =
-      std::max(least, std::min(reading, prefetch.options.held_blocks + ahead));
+  prefetch.options.buffers = std::max(reading.least_buffers(size.runs, 1),
+                                      std::min(buffers, prefetch.options.held_blocks + ahead));
   return prefetch;
 }
 
 unsigned LinePlan::merges_at_once(const LineMergeSize& size) const {
   const std::size_t least =
-      least_buffers(kind_for(*this, size.longest), size.runs, size.longest, least_ahead(*this));
+      reading_of(*this, size.longest).least_buffers(size.runs, least_ahead(*this));
   unsigned merges = std::max(threads, 1u);
   while (merges > 1 && least > reading_blocks(size.blocks, merges)) --merges;
   return merges;

@@ -7,13 +7,17 @@
 #include "lines/runs/block_forecasts.h"
 #include "lines/runs/line_run.h"
 #include "lines/text/framed_input.h"
+#include "lines/text/line_inputs.h"
+#include "sort/job/sort_files.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/plan/least_memory.h"
+#include "sort/plan/memory_limits.h"
 #include "sort/runs/run_packing.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
+#include "vortex/line_sort.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/os/reservation.h"
 
@@ -27,8 +31,6 @@ constexpr std::size_t kSmallBlock = std::size_t{64} << 10;
 // So many times its text is the memory of a run of short lines: half of the memory is filled while
 // the other is written, and their index is larger than they are.
 constexpr std::uint64_t kMemoryOfRun = 6;
-// A pipe is taken to be so many runs.
-constexpr std::uint64_t kAssumedRuns = 32;
 // Blocks of a run in two merges side by side: the one in use, and the one that a record reaches
 // into.
 constexpr std::uint64_t kBlocksOfRun = 4;
@@ -140,6 +142,7 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
                                   std::optional<std::uint64_t> bytes) {
   if (memory_bytes < kMinMemoryBytes) return std::nullopt;
   LinePlan plan;
+  plan.input_bytes = bytes;
   plan.memory_bytes = memory_bytes;
   plan.threads = detail::ThreadTeam::resolve(resources.threads);
   std::uint64_t memory = plan.memory_bytes - program_bytes(plan.memory_bytes);
@@ -179,6 +182,7 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
   plan.longest_record = std::min<std::uint64_t>(
       plan.arena_bytes / 2 - plan.arena_bytes / 16,
       half - std::min<std::uint64_t>(half, (plan.writing_blocks() + 4) * plan.block_bytes));
+  plan.merge_order = plan.most_runs(0);
   return plan;
 }
 
@@ -272,7 +276,16 @@ LinePlan plan_lines(const SortContext& context, std::optional<std::uint64_t> byt
   return plan_lines(resources, bytes);
 }
 
-bool LinePlan::add_memory_for_merging(std::uint64_t bytes) {
+SortPlan plan_line_sort(const LineSortOptions& options) {
+  const LineInputs inputs(options);
+  const SortFiles files(options);
+  const SortContext context(options.resources, files.folders());
+  LinePlan plan = plan_lines(context, inputs.bytes());
+  if (options.merge_inputs) plan.tell_inputs(inputs.size());
+  return plan;
+}
+
+bool LinePlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t /*runs*/) {
   if (bytes > kMaxSortMemoryBytes - std::min(memory_bytes, kMaxSortMemoryBytes)) return false;
   LinePlan larger = *this;
   larger.memory_bytes += bytes;
@@ -303,9 +316,8 @@ std::uint64_t LinePlan::address_space_bytes(std::optional<std::uint64_t> bytes) 
   return pool + std::max(forming, merging);
 }
 
-// Blocks in use are counted at home and where they are placed.
 std::uint64_t LinePlan::private_bytes() const noexcept {
-  return 2 * pool_blocks * block_bytes + arena_bytes + kSpaceBeside;
+  return kTimesPrivate * pool_blocks * block_bytes + arena_bytes + kSpaceBeside;
 }
 
 std::size_t LinePlan::writing_blocks() const {

@@ -37,24 +37,13 @@ struct MergedInput {
 // While runs are formed, most of the memory is arenas and a few blocks of the pool are in use;
 // while they are merged, all of it is blocks. So the pool is as large as the memory, and its blocks
 // become resident when they are first taken.
-struct LinePlan {
-  std::uint64_t memory_bytes = 0;  // all of it
-  unsigned threads = 1;
-  std::uint64_t request_cost_bytes = 0;  // of the slowest disk for runs
-  std::size_t block_bytes = 0;
-  std::size_t pool_blocks = 0;       // those that are in use at the same time, at most
-  std::size_t forming_blocks = 0;    // the same beside arenas
-  std::size_t arena_bytes = 0;       // for records and their index
-  std::uint64_t longest_record = 0;  // as it is stored
+struct LinePlan : SortPlan {
+  std::size_t forming_blocks = 0;  // of the pool, in use at the same time beside arenas
 
   FileReaderOptions reader;         // of an input whose records become runs
   FileReaderOptions merged_reader;  // of one that is sorted already
   FileWriterOptions writer;         // of the output
-  std::size_t run_write_behind = 0;
-  std::size_t forecast_bytes = 0;  // see ForecastWriter
-  PrefetchKind prefetch = PrefetchKind::kOptimal;
-  unsigned disks = 1;                                   // that runs are kept on
-  RunCompression compression = RunCompression::kNever;  // there is memory for it
+  std::size_t forecast_bytes = 0;   // see ForecastWriter
 
   // Runs that can be merged at a time, if the longest stored record has so many bytes: as many as
   // leave some blocks to read ahead. `blocks`: of the runs that there are. The merge takes no more
@@ -67,8 +56,10 @@ struct LinePlan {
   // How many merges of parts of all runs can go on side by side, each with a writer, and wait for
   // their runs no more than one would.
   unsigned merges_at_once(const LineMergeSize& size) const;
-  // The same for inputs that are sorted already, whose records are put together elsewhere, and each
-  // of which is read in blocks.
+  // A part of a merge, or of what is sorted in memory, that has less text is not worth a thread.
+  std::uint64_t least_part_bytes() const noexcept { return 8 * std::uint64_t{block_bytes}; }
+  // As most_runs(), for inputs that are sorted already, whose records are put together elsewhere,
+  // and each of which is read in blocks.
   std::uint64_t most_inputs() const;
   // One of `inputs` that are to be merged, more than most_inputs() as well; `bytes` is its length,
   // if that is known.
@@ -78,10 +69,16 @@ struct LinePlan {
   // What a merge of them leaves to long records and their keys: half of the memory, or more.
   std::uint64_t bytes_beside_inputs(const MergedInput& together) const;
 
+  // For people: so many inputs are merged.
+  void tell_inputs(std::uint64_t inputs) {
+    merged_inputs = inputs;
+    inputs_in_blocks = most_inputs();
+  }
+
   // So many bytes more than the plan was made for, when runs have been formed and the pool is to be
   // made anew for merging them. Returns whether the process may take that; if not, nothing has
   // changed.
-  bool add_memory_for_merging(std::uint64_t bytes);
+  bool add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs);
 
   // What the sort of so many bytes takes of the address space in any phase, the stacks of threads
   // not counted, and of private memory.
@@ -94,8 +91,6 @@ struct LinePlan {
 
  private:
   std::size_t reading_blocks(std::uint64_t blocks, unsigned merges) const;
-  std::size_t least_buffers(PrefetchKind kind, std::uint64_t runs, std::uint64_t longest,
-                            std::size_t ahead) const;
 };
 
 // The resources name their memory, and what a request costs a disk unless that counts for nothing;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -15,18 +14,12 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// A part of a merge that has less text is not worth a thread.
-constexpr std::uint64_t kMinBlocksOfPart = 8;
-
-std::uint64_t longest_of(const std::vector<LineRun>& runs) noexcept {
-  std::uint64_t longest = 0;
-  for (const LineRun& run : runs) longest = std::max(longest, run.longest);
-  return longest;
-}
-
 LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
-  LineMergeSize size{.runs = runs.size(), .longest = longest_of(runs), .blocks = 0};
-  for (const LineRun& run : runs) size.blocks += run.run.blocks();
+  LineMergeSize size{.runs = runs.size()};
+  for (const LineRun& run : runs) {
+    size.longest = std::max(size.longest, run.longest);
+    size.blocks += run.run.blocks();
+  }
   return size;
 }
 
@@ -60,13 +53,13 @@ RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& 
 
 LineRuns::LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool,
                    SortWatch& watch, RunStoreOptions for_store)
-    : RunSet(pool, watch, std::move(for_store), {plan.compression, plan.block_bytes}),
+    : RunList(pool, watch, std::move(for_store), {plan.compression, plan.block_bytes}),
       order_(order),
       plan_(plan) {}
 
 void LineRuns::form(std::uint64_t most_bytes,
                     const std::function<void(LineRunWriter& run)>& write) {
-  runs_.push_back(write_run(most_bytes, write));
+  add(write_run(most_bytes, write));
   count_run();
 }
 
@@ -82,30 +75,25 @@ LineRun LineRuns::write_run(std::uint64_t most_bytes,
 }
 
 void LineRuns::reduce_to_one_merge(bool in_half) {
-  const std::uint64_t longest = longest_of(runs_);
-  const std::uint64_t blocks = size_of(runs_).blocks;
-  const std::uint64_t most = plan_.most_runs(longest, blocks);
-  const std::uint64_t of_half = in_half ? plan_.most_runs(longest, blocks, 2) : most;
+  const LineMergeSize all = size_of(runs());
+  const std::uint64_t most = plan_.most_runs(all.longest, all.blocks);
+  const std::uint64_t of_half = in_half ? plan_.most_runs(all.longest, all.blocks, 2) : most;
   const std::uint64_t left = of_half >= 2 ? of_half : most;
-  if (runs_.size() <= std::max<std::uint64_t>(left, 1)) return;
+  if (size() <= std::max<std::uint64_t>(left, 1)) return;
   if (most < 2) {
-    throw Error(ENOMEM, "merging lines of up to " + format_bytes(longest) + " with " +
+    throw Error(ENOMEM, "merging lines of up to " + format_bytes(all.longest) + " with " +
                             format_bytes(plan_.memory_bytes) +
                             " of memory: no two runs fit; raise it");
   }
   reduce(left, most);
 }
 
-void LineRuns::merge_to_one(std::size_t first, std::size_t count) {
-  const auto begin = runs_.begin() + static_cast<std::ptrdiff_t>(first);
-  const auto end = begin + static_cast<std::ptrdiff_t>(count);
-  auto group = std::make_shared<std::vector<LineRun>>(std::make_move_iterator(begin),
-                                                      std::make_move_iterator(end));
-  runs_.erase(begin, end);
+LineRun LineRuns::merged(std::vector<LineRun> runs) {
+  auto group = std::make_shared<std::vector<LineRun>>(std::move(runs));
   // The prefixes of records may take more bytes than in the runs that are merged.
   std::uint64_t most_bytes = 0;
   for (const LineRun& run : *group) most_bytes += run.run.bytes + run.end.records * kRunPrefixBytes;
-  LineRun merged = write_run(most_bytes, [&](LineRunWriter& writer) {
+  return write_run(most_bytes, [&](LineRunWriter& writer) {
     RunMerge merge(group, whole_merge(*group), plan_.prefetch_of(size_of(*group)), order_, false,
                    watch().stop());
     forget_forecasts(*std::exchange(group, nullptr));
@@ -114,16 +102,13 @@ void LineRuns::merge_to_one(std::size_t first, std::size_t count) {
         merge, [&](const RunMerge& at) { writer.append(at.stored(), at.in_common(), at.count()); },
         [&](std::uint64_t bytes) { watch().add(bytes); });
   });
-  runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(first), std::move(merged));
 }
 
 std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) {
-  count_last_merge();
-  const auto runs = std::make_shared<std::vector<LineRun>>(std::exchange(runs_, {}));
+  const auto runs = std::make_shared<std::vector<LineRun>>(take_all());
   const LineMergeSize size = size_of(*runs);
-  const std::vector<MergePart> parts =
-      divide_runs(*runs, order_, std::min(most_parts, plan_.merges_at_once(size)),
-                  kMinBlocksOfPart * plan_.block_bytes);
+  const std::vector<MergePart> parts = divide_runs(
+      *runs, order_, std::min(most_parts, plan_.merges_at_once(size)), plan_.least_part_bytes());
   const LinePrefetch prefetch = plan_.prefetch_of(size, static_cast<unsigned>(parts.size()));
   const bool punch_holes = runs->front().run.store->punching_pays();
   std::vector<std::unique_ptr<RunMerge>> merges;

@@ -67,12 +67,10 @@ class RunMerge {
 };
 
 // Runs of records of any length. The plan outlives it.
-class LineRuns final : public RunSet {
+class LineRuns final : public RunList<LineRun> {
  public:
   LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool, SortWatch& watch,
            RunStoreOptions for_store);
-
-  std::size_t size() const noexcept override { return runs_.size(); }
 
   // Calls `write` with the writer of a new run of `most_bytes` at most. Throws what `write` throws
   // and what the disks report.
@@ -87,15 +85,12 @@ class LineRuns final : public RunSet {
   std::vector<std::unique_ptr<RunMerge>> merge_all(unsigned most_parts = 1);
 
  private:
-  std::uint64_t bytes_of_run(std::size_t run) const noexcept override {
-    return runs_[run].run.bytes;
-  }
-  void merge_to_one(std::size_t first, std::size_t count) override;
+  std::uint64_t bytes_of(const LineRun& run) const noexcept override { return run.run.bytes; }
+  LineRun merged(std::vector<LineRun> runs) override;
   LineRun write_run(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
 
   const StoredOrder order_;
   const LinePlan& plan_;
-  std::vector<LineRun> runs_;
 };
 
 // Calls `use` for each record that the cursor goes to, and `told` now and then with the bytes of

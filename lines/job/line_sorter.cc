@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lines/job/line_job.h"
+#include "sort/job/sort_context.h"
 #include "sort/job/sort_folders.h"
 #include "vortex/error.h"
 #include "vortex/guarded.h"
@@ -17,12 +18,12 @@ namespace vortex { inline namespace v0 {
 class LineSorter::Impl {
  public:
   Impl(LineOrder order, const SortResources& resources)
-      : job_(order, resources, folders_of_sorter(resources)) {
+      : context_(resources, folders_of_sorter(resources)), job_(order, context_) {
     job_.start(std::nullopt);
-    job_.watch().begin(SortPhase::kReading, std::nullopt);
+    context_.watch().begin(SortPhase::kReading, std::nullopt);
   }
 
-  ~Impl() { job_.end_lending(); }
+  ~Impl() { context_.end_lending(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -30,7 +31,7 @@ class LineSorter::Impl {
     if (state_ != State::kPushing) refuse("push");
     state_ = State::kFailed;
     job_.take({&record, 1});
-    job_.watch().add(record.size());
+    context_.watch().add(record.size());
     state_ = State::kPushing;
   }
 
@@ -46,7 +47,7 @@ class LineSorter::Impl {
     }
     --left_;
     record = record_;
-    job_.watch().add(record.size());
+    context_.watch().add(record.size());
     state_ = State::kSorted;
     return true;
   }
@@ -58,12 +59,12 @@ class LineSorter::Impl {
   // Whoever waits in the thread that read before may be about to take what is read: it ends first.
   void note_reader() {
     if (pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) return;
-    job_.end_lending();
+    context_.end_lending();
     user_.store(pthread_self(), std::memory_order_relaxed);
     if (!merge_.empty()) {
       job_.lend_of(merge_);
     } else {
-      job_.lend_of([this] { return spill_for_another(); });
+      context_.lend([this](std::uint64_t) { return spill_for_another(); });
     }
   }
 
@@ -98,12 +99,13 @@ class LineSorter::Impl {
 
   void sort() {
     state_ = State::kFailed;
-    job_.end_forming(true);
-    job_.watch().begin(SortPhase::kWriting, std::nullopt);
+    job_.end_forming();
+    if (!job_.in_memory()) job_.runs().reduce_to_one_merge(context_.shares_memory());
+    context_.watch().begin(SortPhase::kWriting, std::nullopt);
     user_.store(pthread_self(), std::memory_order_relaxed);
     if (job_.in_memory()) {
       cursor_.emplace(job_.arena());
-      job_.lend_of([this] { return spill_for_another(); });
+      context_.lend([this](std::uint64_t) { return spill_for_another(); });
     } else {
       merge_ = job_.runs().merge_all();
       RunMerge& merge = *merge_.front();
@@ -145,11 +147,12 @@ class LineSorter::Impl {
 
   void spill() {
     spill_wanted_.store(false, std::memory_order_relaxed);
-    job_.end_lending();
+    context_.end_lending();
     give_memory();
     if (!merge_.empty()) job_.lend_of(merge_);
   }
 
+  SortContext context_;
   LineJob job_;
   State state_ = State::kPushing;
   RunCounts counts_;

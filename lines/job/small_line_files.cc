@@ -9,7 +9,7 @@
 #include "lines/record/framing.h"
 #include "lines/record/record_keys.h"
 #include "lines/text/line_inputs.h"
-#include "sort/plan/sort_limits.h"
+#include "sort/plan/memory_limits.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
@@ -91,12 +91,12 @@ bool SmallLineFiles::may_be_small() const {
          !resources.stop.stop_requested();
 }
 
-std::optional<LineSortReport> SmallLineFiles::sort() {
+std::optional<SortReport> SmallLineFiles::sort() {
   expect_limits(options_.resources);
   if (!may_be_small()) return std::nullopt;
   const std::uint64_t begin = steady_now_ns();
   const double cpu_begin = process_cpu_seconds();
-  LineSortReport report;
+  SortReport report;
   try {
     if (!open_output() || !read_inputs() || !take_records()) return std::nullopt;
     report.run_formation_seconds = seconds_since(begin);
@@ -230,7 +230,7 @@ bool SmallLineFiles::take(std::span<const std::string_view> records) {
 }
 
 // The text lies in the arena: where it was read comes what is written, which is no longer.
-void SmallLineFiles::write(LineSortReport& report) {
+void SmallLineFiles::write(SortReport& report) {
   report.input_bytes = text_->size();
   report.records_in = arena_->records();
   report.invalid_records = invalid_records_;

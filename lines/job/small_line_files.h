@@ -35,7 +35,7 @@ class VORTEX_EXPORT SmallLineFiles {
   // Once. None: nothing has been written, and the other sort has to do it, with begun(). Blocks as
   // sort_lines() does; reads pipes only if nobody can ask for a stop. Throws Error as sort_lines()
   // does.
-  std::optional<LineSortReport> sort();
+  std::optional<SortReport> sort();
 
   // What cannot be opened or read anew.
   BegunFiles begun();
@@ -55,7 +55,7 @@ class VORTEX_EXPORT SmallLineFiles {
   bool take_records();
   bool take_input(std::size_t index);
   bool take(std::span<const std::string_view> records);
-  void write(LineSortReport& report);
+  void write(SortReport& report);
 
   const LineSortOptions& options_;
   const StoredOrder order_;
@@ -74,6 +74,6 @@ class VORTEX_EXPORT SmallLineFiles {
 };
 
 // sort_lines() with what has been begun.
-VORTEX_EXPORT LineSortReport sort_lines(const LineSortOptions& options, BegunFiles begun);
+VORTEX_EXPORT SortReport sort_lines(const LineSortOptions& options, BegunFiles begun);
 
 }}  // namespace vortex::v0

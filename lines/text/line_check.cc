@@ -8,6 +8,7 @@
 #include "lines/text/input_text.h"
 #include "lines/text/line_inputs.h"
 #include "lines/text/text_cursor.h"
+#include "sort/plan/memory_limits.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/file_reader.h"
@@ -47,7 +48,7 @@ class InputOpener {
 
 }  // namespace
 
-std::optional<LineDisorder> check_lines(const LineSortOptions& options, LineSortReport* report) {
+std::optional<LineDisorder> check_lines(const LineSortOptions& options, SortReport* report) {
   const std::uint64_t memory = with_memory(options.resources).memory_bytes;
   // The blocks of the reader are beside it.
   LongRoomBudget budget(std::max(memory - std::min(memory, kReaderBytes), kLeastLongRoom));

@@ -8,7 +8,7 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
-#include "vortex/sort_resources.h"
+#include "sort/plan/memory_limits.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -14,7 +14,7 @@
 #include "sort/job/file_sort.h"
 #include "sort/job/sort_files.h"
 #include "sort/job/sort_job.h"
-#include "sort/plan/file_plan.h"
+#include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
@@ -31,24 +31,28 @@ class RecordFiles final : public RecordKind {
  public:
   RecordFiles(const ExternalSortOptions& options, std::shared_ptr<const RecordOrder> order);
 
-  const SortPlan& plan() const noexcept { return plan_; }
+  SortPlan plan() const { return plan_.told(); }
 
-  ExternalSortReport sort();
+  SortReport sort();
 
  private:
   using Writing = std::function<void(RecordOutput& out)>;
 
   void start() override;
-  bool take_inputs() override;
+  Merged merge_inputs() override;
+  std::size_t inputs() const override { return files_.inputs(); }
+  std::optional<std::uint64_t> input_bytes() const override { return plan_.input_bytes; }
+  void form_runs(std::size_t input) override;
+  void end_forming() override;
+  void reduce_runs() override;
+  std::uint64_t bytes_to_write() override;
   void write_output() override;
   RunSet& runs() override { return job_.runs(); }
 
-  SortPlan make_plan();
+  RecordPlan make_plan();
   bool merges_at_once() const noexcept { return options_.merge_inputs && plan_.runs <= 1; }
   void write_file(const FileWriterOptions& options, std::uint64_t most_bytes, const Writing& write);
 
-  void form_runs();
-  void take_all(std::size_t input);
   void merge_inputs(std::size_t first, std::size_t last, RecordOutput& out);
   void merge_inputs_to_output();
   void merge_inputs_to_runs();
@@ -58,25 +62,20 @@ class RecordFiles final : public RecordKind {
   FileSort machine_;
   SortFiles& files_;
   SortJob job_;
-  const SortPlan plan_;
-  ExternalSortReport report_;
+  const RecordPlan plan_;
+  SortReport report_;
 };
-
-SortFiles& with_inputs(SortFiles& files, std::size_t record_bytes) {
-  files.open_inputs(record_bytes);
-  return files;
-}
 
 RecordFiles::RecordFiles(const ExternalSortOptions& options,
                          std::shared_ptr<const RecordOrder> order)
     : options_(options),
       record_bytes_(order->record_bytes()),
-      machine_(options),
-      files_(with_inputs(machine_.files(), record_bytes_)),
-      job_(std::move(order), options.resources, files_.folders(), options.unique),
+      machine_(options, record_bytes_),
+      files_(machine_.files()),
+      job_(std::move(order), machine_.context(), options.unique),
       plan_(make_plan()) {}
 
-SortPlan RecordFiles::make_plan() {
+RecordPlan RecordFiles::make_plan() {
   files_.expect_folders();
   // Inputs and output have a disk of their own.
   const SortPlanRequest request = job_.plan_request(files_.input_bytes(), 1);
@@ -85,36 +84,33 @@ SortPlan RecordFiles::make_plan() {
   return plan_input_merge(request, files_.inputs());
 }
 
-ExternalSortReport RecordFiles::sort() {
+SortReport RecordFiles::sort() {
   machine_.run(*this, report_);
-  report_.plan = job_.plan();
-  report_.record_bytes = record_bytes_;
+  report_.plan = job_.plan().told();
   return report_;
 }
 
 void RecordFiles::start() {
   const bool needs_runs = !plan_.in_memory() && !merges_at_once();
   // How much is left of what need not be unique is known.
-  if (plan_.request.bytes && !options_.unique) {
+  if (plan_.input_bytes && !options_.unique) {
     files_.expect_room(plan_, needs_runs);
-    if (!needs_runs) files_.reserve_output(*plan_.request.bytes);
+    if (!needs_runs) files_.reserve_output(*plan_.input_bytes);
   }
-  job_.keep_memory_of(plan_);
+  machine_.context().keep(plan_.memory_bytes);
   job_.start(plan_, plan_.in_memory() ? Warming::kOnDemand : Warming::kBackground,
              "memory of the sort");
   // Opening the folders now shows their errors at once. For a pipe the first run opens them: it may
   // hold so little that no run is written.
-  if (needs_runs && plan_.request.bytes) job_.runs().open();
+  if (needs_runs && plan_.input_bytes) job_.runs().open();
+  if (!options_.merge_inputs) job_.begin_forming();
 }
 
-bool RecordFiles::take_inputs() {
-  if (merges_at_once()) {
-    merge_inputs_to_output();
-  } else {
-    options_.merge_inputs ? merge_inputs_to_runs() : form_runs();
-  }
+RecordKind::Merged RecordFiles::merge_inputs() {
+  if (!options_.merge_inputs) return Merged::kNothing;
+  merges_at_once() ? merge_inputs_to_output() : merge_inputs_to_runs();
   report_.input_bytes = report_.records_in * record_bytes_;
-  return !merges_at_once();
+  return merges_at_once() ? Merged::kToOutput : Merged::kToRuns;
 }
 
 // `write` gets the output, of `most_bytes` at most; what it wrote appears.
@@ -132,15 +128,7 @@ void RecordFiles::write_file(const FileWriterOptions& options, std::uint64_t mos
   writer.finish_bytes(to.bytes());
 }
 
-void RecordFiles::form_runs() {
-  job_.watch().begin(SortPhase::kReading, plan_.request.bytes);
-  job_.begin_forming();
-  for (std::size_t i = 0; i < files_.inputs(); ++i) take_all(i);
-  report_.records_in = job_.records();
-  job_.end_forming();
-}
-
-void RecordFiles::take_all(std::size_t input) {
+void RecordFiles::form_runs(std::size_t input) {
   FileReaderOptions options = plan_.reader;
   options.unknown_length_bytes = options_.most_pipe_bytes;
   FileReaderBase reader =
@@ -159,19 +147,25 @@ void RecordFiles::take_all(std::size_t input) {
   if (*reader.length_bytes() != done) files_.input(input).refuse_length(*reader.length_bytes());
 }
 
+void RecordFiles::end_forming() {
+  report_.records_in = job_.records();
+  report_.input_bytes = report_.records_in * record_bytes_;
+  job_.end_forming();
+}
+
+void RecordFiles::reduce_runs() {
+  if (!job_.in_memory()) job_.runs().reduce_to(job_.runs().last_merge_order());
+}
+
+std::uint64_t RecordFiles::bytes_to_write() {
+  return job_.in_memory() ? report_.input_bytes : job_.runs().bytes();
+}
+
 void RecordFiles::write_output() {
-  if (job_.in_memory()) {
-    job_.watch().begin(SortPhase::kWriting, report_.input_bytes);
-    job_.expect_write();
-    return write_file(plan_.writer, report_.input_bytes,
-                      [&](RecordOutput& out) { job_.write(out, 0); });
-  }
-  RunCollection& runs = job_.runs();
-  runs.reduce_to(runs.last_merge_order());
-  job_.watch().begin(SortPhase::kWriting, runs.bytes());
-  const MergeBuffers buffers = job_.plan().merge_buffers(runs.size());
+  const MergeBuffers buffers = job_.in_memory() ? MergeBuffers{.writer = plan_.writer}
+                                                : job_.plan().merge_buffers(job_.runs().size());
   job_.expect_write();
-  write_file(buffers.writer, runs.bytes(),
+  write_file(buffers.writer, bytes_to_write(),
              [&](RecordOutput& out) { job_.write(out, buffers.read_buffers); });
 }
 
@@ -213,14 +207,14 @@ void RecordFiles::merge_inputs(std::size_t first, std::size_t last, RecordOutput
 }
 
 void RecordFiles::merge_inputs_to_output() {
-  job_.watch().begin(SortPhase::kWriting, plan_.request.bytes);
-  write_file(plan_.writer, plan_.request.bytes.value_or(0),
+  job_.watch().begin(SortPhase::kWriting, plan_.input_bytes);
+  write_file(plan_.writer, plan_.input_bytes.value_or(0),
              [&](RecordOutput& out) { merge_inputs(0, files_.inputs(), out); });
   job_.runs().count_merge_of_inputs(1);
 }
 
 void RecordFiles::merge_inputs_to_runs() {
-  job_.watch().begin(SortPhase::kMerging, plan_.request.bytes);
+  job_.watch().begin(SortPhase::kMerging, plan_.input_bytes);
   const std::uint64_t order = plan_.plain_merge_order();
   unsigned merges = 0;
   for (std::size_t first = 0; first < files_.inputs(); first += order) {
@@ -236,34 +230,27 @@ void RecordFiles::merge_inputs_to_runs() {
   job_.runs().count_merge_of_inputs(merges);
 }
 
-std::shared_ptr<const RecordOrder> order_of(const ExternalSortOptions& options) {
-  if (!options.format) throw Error(EINVAL, "a sort needs a record format or a comparator");
-  return order_of_format(*options.format);
-}
-
-const ExternalSortOptions& without_format(const ExternalSortOptions& options) {
-  if (!options.format) return options;
-  throw Error(EINVAL, "a sort by a comparator has a record format, too: which of them counts?");
+std::shared_ptr<const RecordOrder> order_of(const ExternalSortOptions& options,
+                                            std::shared_ptr<const RecordOrder> order) {
+  if (!order && !options.format) {
+    throw Error(EINVAL, "a sort needs a record format or a comparator");
+  }
+  if (order && options.format) {
+    throw Error(EINVAL, "a sort by a comparator has a record format, too: which of them counts?");
+  }
+  return order ? order : order_of_format(*options.format);
 }
 
 }  // namespace
 
-SortPlan plan_external_sort(const ExternalSortOptions& options) {
-  return RecordFiles(options, order_of(options)).plan();
-}
-
-ExternalSortReport external_sort(const ExternalSortOptions& options) {
-  return RecordFiles(options, order_of(options)).sort();
-}
-
 SortPlan plan_external_sort(const ExternalSortOptions& options,
                             std::shared_ptr<const RecordOrder> order) {
-  return RecordFiles(without_format(options), std::move(order)).plan();
+  return RecordFiles(options, order_of(options, std::move(order))).plan();
 }
 
-ExternalSortReport external_sort(const ExternalSortOptions& options,
-                                 std::shared_ptr<const RecordOrder> order) {
-  return RecordFiles(without_format(options), std::move(order)).sort();
+SortReport external_sort(const ExternalSortOptions& options,
+                         std::shared_ptr<const RecordOrder> order) {
+  return RecordFiles(options, order_of(options, std::move(order))).sort();
 }
 
 }}  // namespace vortex::v0

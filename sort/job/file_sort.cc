@@ -4,31 +4,31 @@
 #include <cstdint>
 #include <utility>
 
-#include "sort/job/trace_file.h"
-#include "vortex/error.h"
-#include "vortex/thread/activity.h"
-
 namespace vortex { inline namespace v0 {
 
-FileSort::FileSort(const SortPlaces& places, std::optional<SortOutput> output)
+FileSort::FileSort(const SortPlaces& places, std::size_t record_bytes,
+                   std::optional<SortOutput> output)
     : places_(places),
       activity_(places.trace.empty() ? 0 : ActivityLog::kSpansOfTrace),
-      files_(places, std::move(output)) {}
+      files_(places, record_bytes, std::move(output)),
+      context_(places.resources, files_.folders()) {}
 
 void FileSort::run(RecordKind& kind, SortReport& report) {
   if (places_.trace.empty()) return sort(kind, report);
-  TraceFile trace(places_);
+  trace_.emplace(places_);
   try {
     sort(kind, report);
   } catch (...) {
-    // The cause of the failure counts, not what becomes of its trace.
-    try {
-      trace.write(activity_);
-    } catch (const Error&) {
-    }
+    trace_->write_at_end(activity_);
     throw;
   }
-  trace.write(activity_);
+  trace_->write(activity_);
+}
+
+void FileSort::form_runs(RecordKind& kind) {
+  context_.watch().begin(SortPhase::kReading, kind.input_bytes());
+  for (std::size_t i = 0; i < kind.inputs(); ++i) kind.form_runs(i);
+  kind.end_forming();
 }
 
 void FileSort::sort(RecordKind& kind, SortReport& report) {
@@ -37,8 +37,12 @@ void FileSort::sort(RecordKind& kind, SortReport& report) {
   const double cpu_begin = process_cpu_seconds();
   files_.open_output();
   kind.start();
-  if (kind.take_inputs()) {
+  const RecordKind::Merged merged = kind.merge_inputs();
+  if (merged == RecordKind::Merged::kNothing) form_runs(kind);
+  if (merged != RecordKind::Merged::kToOutput) {
     report.run_formation_seconds = seconds_since(begin);
+    kind.reduce_runs();
+    context_.watch().begin(SortPhase::kWriting, kind.bytes_to_write());
     kind.write_output();
   }
   const RunCounts counts = kind.counts();

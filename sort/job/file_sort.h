@@ -1,20 +1,23 @@
 // A sort of files, whatever their records are.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "sort/job/run_set.h"
+#include "sort/job/sort_context.h"
 #include "sort/job/sort_files.h"
+#include "sort/job/trace_file.h"
 #include "vortex/sort_resources.h"
 #include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 
-// What a sort of files does with records of one kind. FileSort has the files, the trace and the
-// report of a sort, SortContext (sort/job/sort_context.h) its memory and its disks, RunSet
+// What a sort of files does with records of one kind. FileSort has the files, the phases, the trace
+// and the report of a sort, SortContext (sort/job/sort_context.h) its memory and its disks, RunSet
 // (sort/job/run_set.h) its runs and the order in which they are merged. What a record is, in memory
-// and in a run, only its kind knows. It is called for all records of a phase, never for one.
-// Records of one length are RecordFiles (sort/job/external_sort.cc), lines LineFiles
+// and in a run, only its kind knows. It is called for all records of an input or a phase, never for
+// one. Records of one length are RecordFiles (sort/job/external_sort.cc), lines LineFiles
 // (lines/job/line_sort.cc).
 class RecordKind {
  public:
@@ -24,10 +27,23 @@ class RecordKind {
   // all that follows. Throws Error, where something is too little for the sort, before anything has
   // been read.
   virtual void start() = 0;
-  // Reads all inputs. Their records lie sorted in memory then, or in runs; false: they were sorted
-  // already, and went to the output at once.
-  virtual bool take_inputs() = 0;
-  // Merges the runs until one merge can take them, and writes all records to the output.
+
+  // Inputs that are sorted already may be merged instead of being read one by one.
+  enum class Merged : std::uint8_t { kNothing, kToRuns, kToOutput };
+  virtual Merged merge_inputs() { return Merged::kNothing; }
+
+  virtual std::size_t inputs() const = 0;
+  // Of all of them together; none: not known.
+  virtual std::optional<std::uint64_t> input_bytes() const = 0;
+  // Reads an input. Its records lie in memory then, or in runs.
+  virtual void form_runs(std::size_t input) = 0;
+  // All inputs have been read: records are sorted in memory, or all of them lie in runs.
+  virtual void end_forming() = 0;
+  // Merges runs until one merge can take them.
+  virtual void reduce_runs() = 0;
+  // What write_output() will tell the watch.
+  virtual std::uint64_t bytes_to_write() = 0;
+  // Writes all records to the output.
   virtual void write_output() = 0;
 
   virtual RunSet& runs() = 0;
@@ -35,29 +51,37 @@ class RecordKind {
   virtual RunCounts counts() { return runs().counts(); }
 };
 
-// The files, the trace and the report of a sort, which a RecordKind carries out. Once.
+// The files, the phases, the trace and the report of a sort, which a RecordKind carries out. Once.
 class FileSort {
  public:
-  // The options of the places outlive it. The output may have been opened before.
-  explicit FileSort(const SortPlaces& places, std::optional<SortOutput> output = std::nullopt);
+  // The options of the places outlive it. Opens the inputs, if their records have a length, and
+  // takes the sort's share of a budget. The output may have been opened before. Throws Error as
+  // SortFiles and SortContext do.
+  explicit FileSort(const SortPlaces& places, std::size_t record_bytes = 0,
+                    std::optional<SortOutput> output = std::nullopt);
   FileSort(const FileSort&) = delete;
   FileSort& operator=(const FileSort&) = delete;
 
   SortFiles& files() noexcept { return files_; }
+  SortContext& context() noexcept { return context_; }
 
   // Blocks until the output is complete. `report` is the kind's, which counts records and their
-  // bytes; everything else comes from here. A sort that fails leaves a trace, too. Throws what the
-  // kind, the files and the disks say.
+  // bytes; everything else comes from here. Throws what the kind, the files and the disks say. Of a
+  // sort that fails the trace is written when this is destroyed, behind the kind: until then its
+  // threads may work.
   void run(RecordKind& kind, SortReport& report);
 
  private:
   void sort(RecordKind& kind, SortReport& report);
+  void form_runs(RecordKind& kind);
   void count_io(RecordKind& kind, SortReport& report) const;
   void count_overlap(SortReport& report);
 
   const SortPlaces places_;
-  ActivityLog activity_;  // outlives the disks
+  ActivityLog activity_;  // outlives the disks, as the trace does
+  std::optional<TraceFile> trace_;
   SortFiles files_;
+  SortContext context_;
 };
 
 }}  // namespace vortex::v0

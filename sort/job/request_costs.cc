@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include "sort/job/sort_folders.h"
 #include "vortex/detail/array/thread_team.h"
@@ -16,24 +15,6 @@
 namespace vortex { inline namespace v0 {
 
 namespace {
-
-// What is known of a file system for the life of the process.
-class KnownCosts {
- public:
-  std::optional<std::uint64_t> of(dev_t file_system) {
-    const std::scoped_lock lock(mutex_);
-    const auto found = costs_.find(file_system);
-    return found == costs_.end() ? std::nullopt : std::optional(found->second);
-  }
-  void add(dev_t file_system, std::uint64_t cost) {
-    const std::scoped_lock lock(mutex_);
-    costs_.emplace(file_system, cost);
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<dev_t, std::uint64_t> costs_;
-};
 
 // 0: it cannot be measured.
 std::uint64_t measured_in(const SortResources& resources, const std::string& folder) {
@@ -51,7 +32,8 @@ std::uint64_t measured_in(const SortResources& resources, const std::string& fol
 
 // Disks that a program makes are not known by their file systems.
 std::uint64_t cost_of(const SortResources& resources, const std::string& folder) {
-  static KnownCosts known;
+  static std::mutex mutex;
+  static std::map<dev_t, std::uint64_t> known;  // for the life of the process
   if (resources.open_disk) return measured_in(resources, folder);
   dev_t file_system{};
   try {
@@ -59,10 +41,13 @@ std::uint64_t cost_of(const SortResources& resources, const std::string& folder)
   } catch (const Error&) {
     return 0;  // a sort that needs the folder says what is wrong
   }
-  if (const auto cost = known.of(file_system)) return *cost;
+  {
+    const std::scoped_lock lock(mutex);
+    if (const auto found = known.find(file_system); found != known.end()) return found->second;
+  }
   const std::uint64_t cost = measured_in(resources, folder);
-  known.add(file_system, cost);
-  return cost;
+  const std::scoped_lock lock(mutex);
+  return known.emplace(file_system, cost).first->second;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "sort/job/run_set.h"
 #include "sort/merge/running_merge.h"
+#include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
@@ -20,15 +21,13 @@
 namespace vortex { inline namespace v0 {
 
 // Runs of records of one length. The order and the plan outlive it.
-class RunCollection final : public RunSet {
+class RunCollection final : public RunList<Run> {
  public:
   // Writes records, in order.
   using Writing = std::function<void(RecordOutput& out)>;
 
-  RunCollection(const RecordOrder& order, const SortPlan& plan, BlockPool& pool, SortWatch& watch,
+  RunCollection(const RecordOrder& order, const RecordPlan& plan, BlockPool& pool, SortWatch& watch,
                 RunStoreOptions for_store, bool unique);
-
-  std::size_t size() const noexcept override { return runs_.size(); }
 
   // Calls `write` with an output that is a new run of `most_bytes` at most. Throws what `write`
   // throws and what the disks report.
@@ -49,20 +48,17 @@ class RunCollection final : public RunSet {
   void merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerge* running = nullptr);
 
  private:
-  std::uint64_t bytes_of_run(std::size_t run) const noexcept override { return runs_[run].bytes; }
-  void merge_to_one(std::size_t first, std::size_t count) override;
-  // Writes a run, which comes behind the first so many.
-  void insert(std::size_t place, std::size_t write_behind, std::uint64_t most_bytes,
-              const Writing& write);
+  std::uint64_t bytes_of(const Run& run) const noexcept override { return run.bytes; }
+  Run merged(std::vector<Run> runs) override;
+  Run write_run(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write);
   Run finish_run();
   void merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers, bool last,
              RunningMerge* running = nullptr);
 
   const RecordOrder& order_;
-  const SortPlan& plan_;
+  const RecordPlan& plan_;
   const bool unique_;
   std::optional<RunWriter> writer_;
-  std::vector<Run> runs_;
 };
 
 }}  // namespace vortex::v0

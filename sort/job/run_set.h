@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sort/merge/merge_passes.h"
@@ -78,6 +80,41 @@ class RunSet {
   std::optional<RunPacking> packing_;
   std::optional<RunStore> store_;  // outlives the runs, which are the subclass's
   RunCounts counts_;
+};
+
+// Runs of one type, in the order of their records in the input.
+template <typename Run>
+class RunList : public RunSet {
+ public:
+  using RunSet::RunSet;
+
+  std::size_t size() const noexcept final { return runs_.size(); }
+
+ protected:
+  const std::vector<Run>& runs() const noexcept { return runs_; }
+  void add(Run run) { runs_.push_back(std::move(run)); }
+  // For the last merge, which is counted.
+  std::vector<Run> take_all() noexcept {
+    count_last_merge();
+    return std::exchange(runs_, {});
+  }
+
+ private:
+  virtual std::uint64_t bytes_of(const Run& run) const noexcept = 0;
+  // Writes the run that takes their place.
+  virtual Run merged(std::vector<Run> runs) = 0;
+
+  std::uint64_t bytes_of_run(std::size_t run) const noexcept final { return bytes_of(runs_[run]); }
+  void merge_to_one(std::size_t first, std::size_t count) final {
+    const auto begin = runs_.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(count);
+    std::vector<Run> group(std::make_move_iterator(begin), std::make_move_iterator(end));
+    const auto place = runs_.erase(begin, end) - runs_.begin();
+    Run run = merged(std::move(group));
+    runs_.insert(runs_.begin() + place, std::move(run));
+  }
+
+  std::vector<Run> runs_;
 };
 
 }}  // namespace vortex::v0

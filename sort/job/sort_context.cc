@@ -1,11 +1,14 @@
 #include "sort/job/sort_context.h"
 
 #include <algorithm>
+#include <limits>
+#include <mutex>
 #include <new>
 #include <utility>
 
 #include "sort/job/request_costs.h"
 #include "sort/job/sort_folders.h"
+#include "sort/plan/memory_limits.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -41,17 +44,44 @@ void SortContext::make_pool(std::size_t block_bytes, std::size_t blocks, Warming
 
 void SortContext::note_user() noexcept { share_.adopt(); }
 
-void SortContext::give_back(std::uint64_t bytes) noexcept {
+void SortContext::release(std::uint64_t bytes) noexcept {
   const std::uint64_t now = share_.bytes();
   share_.shrink_to(now - std::min(now, bytes));
 }
 
 void SortContext::give_back_retired() noexcept {
   const std::size_t retired = pool_->statistics().blocks_retired;
-  give_back((retired - std::exchange(given_back_, retired)) * pool_->block_bytes());
+  release((retired - std::exchange(given_back_, retired)) * pool_->block_bytes());
 }
 
-bool SortContext::grow(const std::function<std::size_t(std::uint64_t more)>& blocks_with) {
+void SortContext::give_back_unused() noexcept {
+  pool_->retire(std::numeric_limits<std::size_t>::max());
+  give_back_retired();
+}
+
+void SortContext::forget_unused() noexcept {
+  pool_->retire(std::numeric_limits<std::size_t>::max());
+  given_back_ = pool_->statistics().blocks_retired;
+}
+
+bool SortContext::give_back(std::uint64_t wanted) noexcept {
+  const std::lock_guard lock(lending_mutex_);
+  return lender_ && lender_(wanted);
+}
+
+void SortContext::change_lender(GiveBack give_back, const std::function<void()>& first) {
+  const std::lock_guard lock(lending_mutex_);
+  if (first) first();
+  lender_ = std::move(give_back);
+}
+
+void SortContext::lend(GiveBack give_back, const std::function<void()>& first) {
+  if (!shares_memory()) return;
+  change_lender(std::move(give_back), first);
+  share_.lend_by(*this);
+}
+
+bool SortContext::grow_pool(const std::function<std::size_t(std::uint64_t more)>& blocks_with) {
   const std::uint64_t before = share_.bytes();
   const std::uint64_t more = share_.grow_to(most_memory_bytes_);
   if (more == 0) return false;

@@ -16,6 +16,7 @@
 #include "io/name/path_names.h"
 #include "io/sequence/single_file.h"
 #include "sort/job/sort_folders.h"
+#include "sort/plan/memory_limits.h"
 #include "sort/runs/run_store.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -177,8 +178,10 @@ FileWriterBase SortOutput::open_writer_behind(std::uint64_t begin,
   return FileWriterBase(std::make_unique<LayoutBehind>(*layout_, begin), options);
 }
 
-SortFiles::SortFiles(const SortPlaces& places, std::optional<SortOutput> output)
+SortFiles::SortFiles(const SortPlaces& places, std::size_t record_bytes,
+                     std::optional<SortOutput> output)
     : places_(places), folders_(places.resources.folders), output_(std::move(output)) {
+  if (record_bytes != 0) open_inputs(record_bytes);
   if (folders_.empty()) folders_.push_back(default_run_folder(places.output));
 }
 
@@ -245,7 +248,7 @@ void SortFiles::expect_no_overwriting() const {
 }
 
 void SortFiles::expect_room(const SortPlan& plan, bool runs) const {
-  const std::uint64_t bytes = *plan.request.bytes;
+  const std::uint64_t bytes = *plan.input_bytes;
   if (runs) expect_room_for_runs(folders_, bytes + room_beside_runs(plan));
   output_->expect_room(bytes);
 }
@@ -259,9 +262,9 @@ std::uint64_t SortFiles::room_beside_runs(const SortPlan& plan) const {
     return file_system_of(folder) != of_output;
   };
   if (std::any_of(folders_.begin(), folders_.end(), elsewhere)) return 0;
-  if (!punches_holes(folders_.front())) return *plan.request.bytes;
+  if (!punches_holes(folders_.front())) return *plan.input_bytes;
   // The last block of a run is not full, and of each folder's slots one more is free.
-  return *plan.request.bytes / RunStore::kPartFreedAtOnce +
+  return *plan.input_bytes / RunStore::kPartFreedAtOnce +
          (plan.runs + folders_.size()) * plan.block_bytes;
 }
 

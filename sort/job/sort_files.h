@@ -125,12 +125,12 @@ struct BegunFiles {
 // The inputs, as far as they are opened here, the output, and the folders.
 class SortFiles {
  public:
-  // The output may have been opened before.
-  explicit SortFiles(const SortPlaces& places, std::optional<SortOutput> output = std::nullopt);
+  // Opens all inputs, if their records have a length; else the sort opens them by itself. The
+  // output may have been opened before. Throws Error: EINVAL without inputs, and what SortInput
+  // says.
+  explicit SortFiles(const SortPlaces& places, std::size_t record_bytes = 0,
+                     std::optional<SortOutput> output = std::nullopt);
 
-  // Opens all inputs, whose records have a length; a sort may open its inputs by itself, instead.
-  // Throws Error: EINVAL without inputs, and what SortInput says.
-  void open_inputs(std::size_t record_bytes);
   std::size_t inputs() const noexcept { return inputs_.size(); }
   SortInput& input(std::size_t index) const noexcept { return *inputs_[index]; }
   // The bytes of all inputs together; none when one of them is a pipe.
@@ -178,6 +178,7 @@ class SortFiles {
   DiskStatistics disk_statistics() const { return disk_->statistics(); }
 
  private:
+  void open_inputs(std::size_t record_bytes);
   FileWriterOptions writer_options(BlockPool& pool, FileWriterOptions options,
                                    std::uint64_t most_bytes, std::uint64_t least_bytes) const;
   void expect_no_overwriting() const;

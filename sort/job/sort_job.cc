@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string>
 #include <utility>
 
+#include "sort/plan/memory_limits.h"
 #include "sort/record/forecast_keys.h"
 #include "sort/runs/bucket_sorters.h"
 #include "vortex/detail/stream/saturating.h"
@@ -16,9 +16,8 @@
 
 namespace vortex { inline namespace v0 {
 
-SortJob::SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
-                 std::vector<std::string> folders, bool unique)
-    : order_(std::move(order)), context_(resources, std::move(folders)), unique_(unique) {}
+SortJob::SortJob(std::shared_ptr<const RecordOrder> order, SortContext& context, bool unique)
+    : order_(std::move(order)), context_(context), unique_(unique) {}
 
 // The tasks beside end soon.
 SortJob::~SortJob() { context_.end(); }
@@ -45,14 +44,10 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   return request;
 }
 
-void SortJob::start(const SortPlan& plan, Warming warming, const char* name) {
+void SortJob::start(const RecordPlan& plan, Warming warming, const char* name) {
   plan_ = plan;
   context_.make_pool(plan_.block_bytes, plan_.pool_blocks, warming, name);
   runs_.emplace(*order_, plan_, *pool(), watch(), context_.run_store_options(), unique_);
-}
-
-void SortJob::keep_memory_of(const SortPlan& plan) noexcept {
-  context_.keep(plan.request.memory_bytes);
 }
 
 void SortJob::begin_forming() {
@@ -111,23 +106,13 @@ void SortJob::end_forming() {
   counts_ = runs_->counts();
   formation_.reset();
   buckets_.reset();
-  context_.others_wait() ? shrink() : grow();
-}
-
-void SortJob::grow() {
-  SortPlan larger = plan_;
-  const auto blocks_with = [&](std::uint64_t more) {
-    return larger.add_memory_for_merging(more, runs_->size()) ? larger.pool_blocks : 0;
-  };
-  if (!context_.grow(blocks_with)) return;
-  plan_ = larger;
-  runs_->use(*pool());
+  context_.others_wait() ? shrink() : context_.grow(plan_, *runs_);
 }
 
 // Somebody waits: what one merge of all runs needs is kept, or half of the pool where that is less.
 // Nobody else uses the pool.
 void SortJob::shrink() {
-  SortPlan less = plan_;
+  RecordPlan less = plan_;
   const auto suffice = [&](std::size_t blocks) {
     less.pool_blocks = blocks;
     return less.largest_merge_order() >= runs_->size();

@@ -7,12 +7,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "sort/job/run_collection.h"
 #include "sort/job/sort_context.h"
 #include "sort/merge/running_merge.h"
+#include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_formation.h"
 #include "sort/runs/sort_watch.h"
@@ -30,7 +30,7 @@ namespace vortex { inline namespace v0 {
 // sorters (ByteSorter) are two pairs of ends to it: one reads files and writes a file, the other
 // takes what is pushed and writes into a pipeline.
 //
-//   SortJob job(order, resources, folders, unique);
+//   SortJob job(order, context, unique);
 //   job.start(plan_sort(job.plan_request({}, 0)), Warming::kOnDemand, "memory of the sort");
 //   job.begin_forming();
 //   while (...) job.take(records, count, readers);  // begins runs
@@ -46,11 +46,11 @@ namespace vortex { inline namespace v0 {
 // the rest.
 //
 // One thread at a time. After an exception it can only be destroyed.
-class SortJob final : private MemoryLender {
+class SortJob final {
  public:
-  SortJob(std::shared_ptr<const RecordOrder> order, const SortResources& resources,
-          std::vector<std::string> folders, bool unique);
-  ~SortJob() override;
+  // The context outlives it.
+  SortJob(std::shared_ptr<const RecordOrder> order, SortContext& context, bool unique);
+  ~SortJob();
   SortJob(const SortJob&) = delete;
   SortJob& operator=(const SortJob&) = delete;
 
@@ -62,16 +62,14 @@ class SortJob final : private MemoryLender {
   SortPlanRequest plan_request(std::optional<std::uint64_t> bytes, unsigned other_disks) const;
 
   // Makes the pool, which `name` describes in messages. Throws Error as BlockPool does.
-  void start(const SortPlan& plan, Warming warming, const char* name);
+  void start(const RecordPlan& plan, Warming warming, const char* name);
   // end_forming() may enlarge or shrink both for merging, when the sort has a share of a budget.
-  const SortPlan& plan() const noexcept { return plan_; }
+  const RecordPlan& plan() const noexcept { return plan_; }
   const std::shared_ptr<BlockPool>& pool() const noexcept { return context_.pool(); }
   // Not between the first take() and end_forming(): another thread may use them then.
   RunCollection& runs() noexcept { return *runs_; }
   const RunCollection& runs() const noexcept { return *runs_; }
 
-  // The part of the share of a budget that the plan does not take goes back to others.
-  void keep_memory_of(const SortPlan& plan) noexcept;
   // Others may want more of its memory than it needs.
   bool shares_memory() const noexcept { return context_.shares_memory(); }
 
@@ -104,27 +102,16 @@ class SortJob final : private MemoryLender {
   // memory, or by the last merge, which takes `read_buffers` of the pool. Throws as take() does,
   // and what `out` throws; errors of streams behind `out`, too.
   void write(RecordOutput& out, std::size_t read_buffers);
-  // Nobody is given memory any more, and nobody is in the middle of it.
-  void end_lending() noexcept { context_.end_lending(); }
 
  private:
-  // What others get while write() is expected, or at work.
-  enum class Lending : std::uint8_t {
-    kSoon,        // nothing yet
-    kFromMemory,  // blocks that have been emptied
-    kSpilling,    // soon all but what it takes to read the rest from the disks
-    kMerging,     // blocks that have been read ahead
-    kEnded,       // nothing
-  };
-  bool give_back(std::uint64_t wanted) noexcept override;
-  void set_lending(Lending lending) noexcept;
   void end_write() noexcept;
+  bool give_back_emptied(std::uint64_t wanted) noexcept;
+  bool give_back_read_ahead() noexcept;
   void write_from_memory(RecordOutput& out);
   RecordOutput& begin_spill();
   void write_spilled(RecordOutput& out);
   std::size_t blocks_for_spilled() const;
 
-  void grow();
   void shrink();
   bool begins_early() const noexcept;
   void begin_run();
@@ -137,9 +124,9 @@ class SortJob final : private MemoryLender {
   void emit(RecordOutput& out, void (RunFormation::*run)(RecordOutput&) = &RunFormation::emit);
 
   const std::shared_ptr<const RecordOrder> order_;
-  SortContext context_;  // outlives all memory
+  SortContext& context_;
   const bool unique_;
-  SortPlan plan_;
+  RecordPlan plan_;
   std::optional<RunCollection> runs_;
   std::optional<StreamPool> buckets_;
   std::optional<RunFormation> formation_;
@@ -147,8 +134,6 @@ class SortJob final : private MemoryLender {
   bool in_memory_ = true;
   RunCounts counts_;
 
-  FutexMutex lending_mutex_;  // guards what follows, and the share while it is lent
-  Lending lending_ = Lending::kSoon;
   std::optional<BlockQuota> for_spill_;
   PatientOutput patient_;
   std::atomic<bool> spill_{false};

@@ -2,12 +2,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <mutex>
+#include <functional>
+#include <span>
 #include <utility>
 
 #include "sort/job/sort_job.h"
-#include "sort/job/spilling_output.h"
 #include "sort/merge/run_merge.h"
 #include "sort/runs/run_writer.h"
 #include "vortex/error.h"
@@ -17,20 +16,50 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-constexpr std::size_t kAllBlocks = std::numeric_limits<std::size_t>::max();
 // Requests of a block that are on their way while the rest of what is in memory is spilled.
 constexpr std::size_t kSpillWriteBehind = 2;
+
+// Passes sorted records on to `out` as long as `has_room`, which is asked with the bytes that there
+// would be in all and may wait; to the output that `spill` makes from the first time on that it has
+// not.
+class SpillingOutput final : public RecordOutput {
+ public:
+  using HasRoom = std::function<bool(std::uint64_t bytes)>;
+  using Spill = std::function<RecordOutput&()>;
+
+  // `out` outlives it.
+  SpillingOutput(RecordOutput& out, HasRoom has_room, Spill spill)
+      : out_(&out), has_room_(std::move(has_room)), spill_(std::move(spill)) {}
+
+  std::span<std::byte> room(std::size_t most_bytes) override {
+    const std::span<std::byte> room = out_->room(most_bytes);
+    if (spilled_ || has_room_(done_ + room.size())) return room;
+    out_ = &spill_();
+    spilled_ = true;
+    return out_->room(most_bytes);
+  }
+  void written(std::size_t bytes) override {
+    done_ += bytes;
+    out_->written(bytes);
+  }
+
+  bool spilled() const noexcept { return spilled_; }
+
+ private:
+  RecordOutput* out_;
+  const HasRoom has_room_;
+  const Spill spill_;
+  std::uint64_t done_ = 0;
+  bool spilled_ = false;
+};
 
 }  // namespace
 
 // What writing the rest to the disks takes, and reading it again.
 std::size_t SortJob::blocks_for_spilled() const {
-  const std::size_t reading =
-      lean_buffers(least_read_buffers(plan_.request.prefetch, 1, plan_.request.disks,
-                                      plan_.block_bytes, plan_.request.record_bytes),
-                   plan_.request.disks);
-  return std::max(reading, RunWriter::blocks_needed(plan_.block_bytes, plan_.request.record_bytes,
-                                                    kSpillWriteBehind));
+  const std::size_t reading = lean_buffers(plan_.reading().least_buffers(1), plan_.disks);
+  return std::max(
+      reading, RunWriter::blocks_needed(plan_.block_bytes, plan_.record_bytes, kSpillWriteBehind));
 }
 
 void SortJob::expect_write(PatientOutput out) {
@@ -48,39 +77,24 @@ void SortJob::expect_write(PatientOutput out) {
       // There is no room for that: what is in memory stays there.
     }
   }
-  context_.lend_by(*this);
+  context_.lend([](std::uint64_t) { return true; });  // soon
 }
 
-void SortJob::set_lending(Lending lending) noexcept {
-  const std::lock_guard lock(lending_mutex_);
-  lending_ = lending;
+// Blocks that have been emptied, and if they are too few, the rest by way of the disks.
+bool SortJob::give_back_emptied(std::uint64_t wanted) noexcept {
+  const std::uint64_t before = context_.share_bytes();
+  buckets_->keep_only_used();
+  context_.give_back_unused();
+  if (before - context_.share_bytes() >= wanted || !for_spill_) return false;
+  spill_.store(true, std::memory_order_release);
+  patient_.wake();
+  return true;
 }
 
-bool SortJob::give_back(std::uint64_t wanted) noexcept {
-  const std::lock_guard lock(lending_mutex_);
-  switch (lending_) {
-    case Lending::kSoon:
-    case Lending::kSpilling:
-      return true;
-    case Lending::kFromMemory: {
-      const std::uint64_t before = context_.share_bytes();
-      buckets_->keep_only_used();
-      pool()->retire(kAllBlocks);
-      context_.give_back_retired();
-      if (before - context_.share_bytes() >= wanted || !for_spill_) return false;
-      spill_.store(true, std::memory_order_release);
-      patient_.wake();
-      return true;
-    }
-    case Lending::kMerging: {
-      const bool more = running_.give_back();
-      context_.give_back_retired();
-      return more;
-    }
-    case Lending::kEnded:
-      break;
-  }
-  return false;
+bool SortJob::give_back_read_ahead() noexcept {
+  const bool more = running_.give_back();
+  context_.give_back_retired();
+  return more;
 }
 
 void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
@@ -91,56 +105,62 @@ void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
   if (in_memory()) {
     write_from_memory(out);
   } else {
-    set_lending(Lending::kMerging);
+    context_.change_lender([this](std::uint64_t) { return give_back_read_ahead(); });
     runs_->merge_all(out, read_buffers, &running_);
   }
 }
 
 // What nobody holds is of no use any more.
 void SortJob::end_write() noexcept {
-  const std::lock_guard lock(lending_mutex_);
-  lending_ = Lending::kEnded;
-  if (!shares_memory()) return;
-  for_spill_.reset();
-  if (buckets_) buckets_->keep_only_used();
-  pool()->retire(kAllBlocks);
-  context_.give_back_retired();
+  context_.change_lender({}, [this] {
+    if (!shares_memory()) return;
+    for_spill_.reset();
+    if (buckets_) buckets_->keep_only_used();
+    context_.give_back_unused();
+  });
 }
 
 void SortJob::write_from_memory(RecordOutput& out) {
+  const auto lend = [this] {
+    context_.change_lender([this](std::uint64_t wanted) { return give_back_emptied(wanted); });
+  };
   if (!for_spill_) {
-    set_lending(Lending::kFromMemory);
+    lend();
     return emit(out);
   }
   SpillingOutput spilling(
       out, [this](std::uint64_t bytes) { return patient_.has_room(bytes, spill_); },
       [this]() -> RecordOutput& { return begin_spill(); });
-  set_lending(Lending::kFromMemory);
+  lend();
   emit(spilling);
   if (spilling.spilled()) write_spilled(out);
 }
 
+// Soon all memory comes back but what it takes to read the rest from the disks.
 RecordOutput& SortJob::begin_spill() {
-  const std::lock_guard lock(lending_mutex_);
-  lending_ = Lending::kSpilling;
-  for_spill_.reset();
-  return runs_->begin(kSpillWriteBehind, records_ * order_->record_bytes());
+  RecordOutput* run = nullptr;
+  context_.change_lender([](std::uint64_t) { return true; },
+                         [&] {
+                           for_spill_.reset();
+                           run =
+                               &runs_->begin(kSpillWriteBehind, records_ * order_->record_bytes());
+                         });
+  return *run;
 }
 
 // The memory that what was spilled has left is others' before it is read again.
 void SortJob::write_spilled(RecordOutput& out) {
   runs_->end();
   const std::size_t read_buffers = blocks_for_spilled();
-  {
-    const std::lock_guard lock(lending_mutex_);
-    formation_.reset();
-    buckets_.reset();
-    const BlockQuota kept(*pool(), read_buffers, read_buffers, "rest of a sort");
-    pool()->retire(kAllBlocks);
-    context_.give_back_retired();
-    context_.give_back(plan_.formation.scratch_bytes);
-    lending_ = Lending::kMerging;
-  }
+  context_.change_lender([this](std::uint64_t) { return give_back_read_ahead(); },
+                         [&] {
+                           formation_.reset();
+                           buckets_.reset();
+                           const BlockQuota kept(*pool(), read_buffers, read_buffers,
+                                                 "rest of a sort");
+                           context_.give_back_unused();
+                           context_.release(plan_.formation.scratch_bytes);
+                         });
   runs_->merge_all(out, read_buffers, &running_);
 }
 

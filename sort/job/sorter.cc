@@ -12,9 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "sort/job/sort_context.h"
 #include "sort/job/sort_folders.h"
 #include "sort/job/sort_job.h"
-#include "sort/merge/run_merge.h"
+#include "sort/plan/memory_limits.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
@@ -37,28 +38,28 @@ class ByteSorter::Machine {
  public:
   // The resources name the memory.
   Machine(const SortResources& resources, std::shared_ptr<const RecordOrder> order)
-      : job_(std::move(order), resources, folders_of_sorter(resources), false) {
+      : context_(resources, folders_of_sorter(resources)), job_(std::move(order), context_, false) {
     // Nobody knows how much will come.
     SortPlanRequest request = job_.plan_request(std::nullopt, 0);
     request.pushed = true;
-    const SortPlan plan = plan_sort(request);
-    batch_.resize(push_buffer_bytes(plan.request.memory_bytes, request.record_bytes));
+    const RecordPlan plan = plan_sort(request);
+    batch_.resize(push_buffer_bytes(plan.memory_bytes, request.record_bytes));
     job_.start(plan, Warming::kOnDemand, "memory of the sorter");
     job_.begin_forming();
-    job_.watch().begin(SortPhase::kReading, std::nullopt);
+    context_.watch().begin(SortPhase::kReading, std::nullopt);
   }
   ~Machine() {
-    job_.watch().stop_now();
+    context_.watch().stop_now();
     if (channel_ && !job_.pool()->inherited()) {
       channel_->cancel(ECANCELED, "the pipeline was cancelled");
     }
-    job_.end_lending();  // which wakes the channel's writer
+    context_.end_lending();  // which wakes the channel's writer
   }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
   std::vector<std::byte>& batch() noexcept { return batch_; }
-  const SortPlan& plan() const noexcept { return job_.plan(); }
+  const RecordPlan& plan() const noexcept { return job_.plan(); }
   const RunCounts& counts() const noexcept { return counts_; }
   std::uint64_t records() const noexcept { return job_.records(); }
 
@@ -80,7 +81,8 @@ class ByteSorter::Machine {
       begin_output(most_output_blocks(plan().pool_blocks - plan().bucket_blocks));
     } else {
       reduce_runs();
-      begin_output(most_output_blocks(plan().pool_blocks - least_buffers(job_.runs().size())));
+      begin_output(most_output_blocks(plan().pool_blocks -
+                                      plan().reading().least_buffers(job_.runs().size())));
     }
     state_ = State::kSorted;
   }
@@ -104,12 +106,6 @@ class ByteSorter::Machine {
                                                               : " of a sorter before its sort()"));
   }
 
-  // Blocks for reading `runs` runs in the last merge, at least.
-  std::size_t least_buffers(std::uint64_t runs) const {
-    return least_read_buffers(plan().request.prefetch, static_cast<std::uint32_t>(runs),
-                              plan().request.disks, plan().block_bytes,
-                              plan().request.record_bytes);
-  }
   // The pipeline from the merge to the reader: both windows, and a few blocks between them.
   std::size_t output_blocks(std::size_t between) const noexcept {
     return plan().window_blocks + kComebackBlocks + between;
@@ -122,10 +118,10 @@ class ByteSorter::Machine {
   // And others may want memory for as long as the array is read: no more than half is needed then.
   void reduce_runs() {
     std::uint64_t order = job_.runs().last_merge_order();
-    const auto needed = [&] { return least_buffers(order) + output_blocks(1); };
+    const auto needed = [&] { return plan().reading().least_buffers(order) + output_blocks(1); };
     while (order > 1 && needed() > plan().pool_blocks) --order;
-    if (job_.shares_memory()) {
-      while (order > 2 && needed() + 2 * plan().request.disks > plan().pool_blocks / 2) --order;
+    if (context_.shares_memory()) {
+      while (order > 2 && needed() + 2 * plan().disks > plan().pool_blocks / 2) --order;
     }
     job_.runs().reduce_to(order);
     counts_ = job_.runs().counts();
@@ -133,8 +129,8 @@ class ByteSorter::Machine {
 
   // Begins to write to the array, which takes `blocks` of the pool.
   void begin_output(std::size_t blocks) {
-    const std::uint64_t bytes = records() * plan().request.record_bytes;
-    job_.watch().begin(SortPhase::kWriting, bytes);
+    const std::uint64_t bytes = records() * plan().record_bytes;
+    context_.watch().begin(SortPhase::kWriting, bytes);
     PipelineOptions options;
     options.name = "sorted records";
     options.writer_comeback_blocks = plan().window_blocks - 1;
@@ -159,17 +155,17 @@ class ByteSorter::Machine {
         thread_.start([this, blocks, bytes] { write_output(plan().pool_blocks - blocks, bytes); },
                       ThreadSignals::kOwnFaults);
     if (error == 0) return;
-    job_.end_lending();
+    context_.end_lending();
     throw Error(error, "the system refuses a thread");
   }
 
   // In the sorter's thread.
   void write_output(std::size_t read_buffers, std::uint64_t bytes) noexcept {
     try {
-      PointerOutput pointer(writer_->data(), plan().request.record_bytes, plan().block_bytes);
-      WatchedOutput to(pointer, job_.watch());
+      PointerOutput pointer(writer_->data(), plan().record_bytes, plan().block_bytes);
+      WatchedOutput to(pointer, context_.watch());
       job_.write(to, read_buffers);
-      job_.watch().expect_going();
+      context_.watch().expect_going();
       writer_->finish(bytes);
     } catch (const std::exception& exception) {
       channel_->break_off(errno_of(exception, ECANCELED), message_of(exception));
@@ -179,6 +175,7 @@ class ByteSorter::Machine {
   }
 
   std::vector<std::byte> batch_;
+  SortContext context_;
   SortJob job_;
   RunCounts counts_;
   State state_ = State::kPushing;
@@ -198,7 +195,7 @@ ByteSorter::~ByteSorter() = default;
 ByteSorter::ByteSorter(ByteSorter&&) noexcept = default;
 ByteSorter& ByteSorter::operator=(ByteSorter&&) noexcept = default;
 
-const SortPlan& ByteSorter::plan() const noexcept { return machine_->plan(); }
+SortPlan ByteSorter::plan() const { return machine_->plan().told(); }
 const RunCounts& ByteSorter::counts() const noexcept { return machine_->counts(); }
 
 std::uint64_t ByteSorter::size() const noexcept {

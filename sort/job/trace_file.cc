@@ -124,7 +124,14 @@ int open_trace(const SortPlaces& places) {
 
 TraceFile::TraceFile(const SortPlaces& places) : path_(places.trace), file_(open_trace(places)) {}
 
-TraceFile::~TraceFile() { close(file_); }
+TraceFile::~TraceFile() {
+  try {
+    if (at_end_ != nullptr) write(*at_end_);
+  } catch (const Error&) {
+    // The cause of the failure counts, not what becomes of its trace.
+  }
+  close(file_);
+}
 
 void TraceFile::append(const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {

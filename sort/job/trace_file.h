@@ -23,12 +23,15 @@ class TraceFile {
   // Replaces the contents. Nobody works for the log any more. Throws Error; what is written then is
   // not whole.
   void write(const ActivityLog& log);
+  // Does that when this is destroyed, and says nothing where it fails. The log outlives it.
+  void write_at_end(const ActivityLog& log) noexcept { at_end_ = &log; }
 
  private:
   void append(const std::string& text);
 
   const std::string path_;
   const int file_;
+  const ActivityLog* at_end_ = nullptr;
 };
 
 }}  // namespace vortex::v0

@@ -1,11 +1,11 @@
-#include "sort/plan/file_plan.h"
-
+// Plans for files: little memory where there is little to sort, more where they are merged.
 #include <algorithm>
 #include <cerrno>
 #include <optional>
 
 #include "sort/merge/merge_passes.h"
 #include "sort/plan/least_memory.h"
+#include "sort/plan/record_plan.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -14,13 +14,13 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-bool merges_inputs(const SortPlan& plan) {
+bool merges_inputs(const RecordPlan& plan) {
   return plan.plain_merge_order() >= 2 && plan.largest_merge_order() >= 2;
 }
 
 // With the blocks that a sort would have, or smaller ones, of which more fit.
-std::optional<SortPlan> try_input_merge(SortPlanRequest request) {
-  SortPlan plan = plan_sort(request);
+std::optional<RecordPlan> try_input_merge(SortPlanRequest request) {
+  RecordPlan plan = plan_sort(request);
   if (merges_inputs(plan)) return plan;
   if (request.block_bytes != 0) return std::nullopt;
   request.block_bytes = plan.block_bytes / 2;
@@ -39,13 +39,13 @@ std::optional<SortPlan> try_input_merge(SortPlanRequest request) {
 
 }  // namespace
 
-SortPlan plan_thriftily(const SortPlanRequest& request) {
+RecordPlan plan_thriftily(const SortPlanRequest& request) {
   constexpr std::uint64_t kLittle = std::uint64_t{16} << 20;
   if (request.bytes && *request.bytes < request.memory_bytes / 8) {
     SortPlanRequest smaller = request;
     smaller.memory_bytes = std::min(request.memory_bytes, std::max(4 * *request.bytes, kLittle));
     try {
-      const SortPlan plan = plan_sort(smaller);
+      const RecordPlan plan = plan_sort(smaller);
       if (plan.in_memory()) return plan;
     } catch (const Error&) {
       // Long records: the whole memory will do.
@@ -56,7 +56,7 @@ SortPlan plan_thriftily(const SortPlanRequest& request) {
 
 namespace {
 
-SortPlan plan_of_input_merge(SortPlan plan, std::uint64_t inputs) {
+RecordPlan plan_of_input_merge(RecordPlan plan, std::uint64_t inputs) {
   plan.merged_inputs = inputs;
   plan.reader = plan.plain_reader();
   plan.writer = plan.plain_writer();
@@ -70,10 +70,10 @@ SortPlan plan_of_input_merge(SortPlan plan, std::uint64_t inputs) {
 }
 
 // None: the memory is too little, or `error` says what else is.
-std::optional<SortPlan> try_inputs(const SortPlanRequest& request, std::uint64_t inputs,
-                                   std::optional<Error>& error) {
+std::optional<RecordPlan> try_inputs(const SortPlanRequest& request, std::uint64_t inputs,
+                                     std::optional<Error>& error) {
   try {
-    const SortPlan thrifty = plan_thriftily(request);
+    const RecordPlan thrifty = plan_thriftily(request);
     if (thrifty.plain_merge_order() >= inputs) return plan_of_input_merge(thrifty, inputs);
     if (const auto plan = try_input_merge(request)) return plan_of_input_merge(*plan, inputs);
   } catch (const Error& refusal) {
@@ -84,7 +84,7 @@ std::optional<SortPlan> try_inputs(const SortPlanRequest& request, std::uint64_t
 
 }  // namespace
 
-SortPlan plan_input_merge(const SortPlanRequest& request, std::uint64_t inputs) {
+RecordPlan plan_input_merge(const SortPlanRequest& request, std::uint64_t inputs) {
   std::optional<Error> error;
   if (const auto plan = try_inputs(request, inputs, error)) return *plan;
   if (error && error->code().value() != ENOMEM) throw *error;

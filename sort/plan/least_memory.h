@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sort/merge/prefetch_policy.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
@@ -19,9 +20,25 @@ inline std::uint64_t program_bytes(std::uint64_t memory_bytes) noexcept {
   return std::min(memory_bytes / kShare, kMost);
 }
 
+// A pipe is taken to be so many runs, or times the memory.
+inline constexpr std::uint64_t kAssumedRuns = 32;
+
 // What a request costs the disk is no more than that where places do not matter; an arm's way takes
 // the time for megabytes, and there blocks may be larger than is good for the caches.
 inline constexpr std::uint64_t kExpensiveRequest = std::uint64_t{256} << 10;
+
+// How a merge reads its runs, of each of which it holds so many blocks.
+struct MergeReading {
+  PrefetchKind kind;
+  unsigned disks;
+  std::size_t window_blocks;
+
+  PrefetchOptions options(std::uint64_t runs) const;
+  // The least buffers for so many runs, `ahead` beside what the merge holds included.
+  std::size_t least_buffers(std::uint64_t runs, std::size_t ahead = 0) const;
+  // The most runs for which so many buffers suffice.
+  std::uint64_t most_runs(std::size_t buffers, std::size_t ahead) const;
+};
 
 // Blocks of the output that are on their way at once, where it is a run.
 inline std::size_t blocks_behind(const FileWriterOptions& writer, std::size_t block_bytes) {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "sort/plan/memory_limits.h"
 #include "vortex/error.h"
-#include "vortex/sort_resources.h"
 #include "vortex/thread/futex.h"
 
 namespace vortex { inline namespace v0 {

@@ -1,4 +1,4 @@
-#include "vortex/sort_resources.h"
+#include "sort/plan/memory_limits.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "io/disk/disk.h"
-#include "sort/plan/sort_limits.h"
+#include "sort/plan/record_plan.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/thread/control_groups.h"
@@ -152,8 +152,8 @@ SortResources with_memory(SortResources resources) {
 
 namespace {
 
-// RLIMIT_DATA counts blocks that are in use twice, at home and where they are placed, and the
-// stacks of threads. Where it leaves little for them, less memory is taken than was said.
+// RLIMIT_DATA counts stacks of threads, too. Where it leaves little, less memory is taken than was
+// said.
 std::uint64_t within_private_memory(std::uint64_t memory_bytes, unsigned threads) {
   constexpr std::uint64_t kBeside = std::uint64_t{12} << 20;
   constexpr std::uint64_t kLeastShare = 8;
@@ -162,7 +162,7 @@ std::uint64_t within_private_memory(std::uint64_t memory_bytes, unsigned threads
   if (!left) return memory_bytes;
   const std::uint64_t beside = kBeside + (threads + kOtherThreads) * thread_stack_bytes();
   return std::min(memory_bytes,
-                  std::max((*left - std::min(*left, beside)) / 2, *left / kLeastShare));
+                  std::max((*left - std::min(*left, beside)) / kTimesPrivate, *left / kLeastShare));
 }
 
 }  // namespace

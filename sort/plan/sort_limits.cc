@@ -1,4 +1,4 @@
-#include "sort/plan/sort_limits.h"
+#include "sort/plan/memory_limits.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sort/plan/record_plan.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 

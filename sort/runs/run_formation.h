@@ -13,7 +13,6 @@
 #include "sort/runs/run_buckets.h"
 #include "vortex/detail/merge/bucket_splitters.h"
 #include "vortex/record_order.h"
-#include "vortex/sort_resources.h"
 #include "vortex/thread/futex.h"
 #include "vortex/vanishing_array.h"
 
@@ -24,6 +23,23 @@ enum class Readers : std::uint8_t {
   kOne,      // the caller alone
   kSeveral,  // any, what lies between two multiples of the pool's block size, in any order, when
              // the caller has read the first and the last byte
+};
+
+// How run formation divides its memory.
+struct RunFormationOptions {
+  static constexpr unsigned kMaxBuckets = 4096;
+
+  // Into how many buckets a run is split, at most kMaxBuckets; fewer in a small pool, so that
+  // what they leave partly filled stays a quarter of it or less.
+  unsigned buckets = 64;
+  // For sorting a bucket, see sort_records(). 32 bytes for each record of a bucket are the fastest.
+  std::size_t scratch_bytes = std::size_t{4} << 20;
+  // 2: a run may be emitted while the next one is pushed.
+  unsigned generations = 1;
+  // That sort buckets, as far as the scratch holds several; while another thread pushes, one fewer.
+  unsigned threads = 1;
+  // That put records to buckets, the one that pushes included.
+  unsigned partition_threads = 1;
 };
 
 // The run formation of an external sort. Whole records are partitioned into buckets that grow out

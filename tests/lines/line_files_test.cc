@@ -56,7 +56,7 @@ class LineFiles : public ::testing::Test {
     return folder.file(name);
   }
   void expect_sorted(const Lines& lines) {
-    const LineSortReport now = sort_lines(options);
+    const SortReport now = sort_lines(options);
     const Lines expected = sorted(lines, options.order);
     const std::string wanted = framed(expected, options.framing);
     const std::string found = file_text(options.output);
@@ -69,6 +69,7 @@ class LineFiles : public ::testing::Test {
     EXPECT_EQ(now.records_in, lines.size());
     EXPECT_EQ(now.records_out, expected.size());
     EXPECT_EQ(now.output_bytes, found.size());
+    EXPECT_EQ(now.plan.memory_bytes, options.resources.memory_bytes);
     report = now;
   }
   // The sort ends with an error whose message has these parts, and leaves no output.
@@ -116,7 +117,7 @@ class LineFiles : public ::testing::Test {
   TemporaryFolder folder{fast_folder()};
   TemporaryFolder runs{fast_folder()};
   LineSortOptions options;
-  LineSortReport report;
+  SortReport report;
 };
 
 TEST_F(LineFiles, RandomSorts) {
@@ -271,7 +272,7 @@ TEST_F(LineFiles, AFunctionFramesRecordsAcrossBlocks) {
     return joined;
   };
   options.inputs = {put("a", text(records))};
-  const LineSortReport done = sort_lines(options);
+  const SortReport done = sort_lines(options);
   EXPECT_GT(done.runs, 1u);
   EXPECT_TRUE(file_text(options.output) == text(sorted(records, {})));
 }
@@ -358,6 +359,7 @@ TEST_F(LineFiles, SortedInputsAreMerged) {
       options.merge_inputs = true;
       expect_sorted(all);
       EXPECT_EQ(report.runs > 0, inputs == 40);
+      EXPECT_EQ(report.plan.merged_inputs, inputs);
     }
   }
 }
@@ -414,7 +416,7 @@ TEST_F(LineFiles, SortedInputsMayHaveLongLinesInAnyOrder) {
     const Lines records = sorted(all, options.order);
     const std::string expected =
         joined(Lines(options.header_records, "head of a")) + joined(records);
-    const LineSortReport now = sort_lines(options);
+    const SortReport now = sort_lines(options);
     EXPECT_TRUE(file_text(options.output) == expected);
     EXPECT_EQ(now.records_in, all.size());
     EXPECT_EQ(now.records_out, records.size());
@@ -728,7 +730,7 @@ TEST_F(LineMergeParts, AreWrittenBehindAHeader) {
     const std::string header(header_bytes, 'h');
     options.header_records = 1;
     options.inputs = {put("a", header + "\n" + joined(lines))};
-    const LineSortReport now = sort_lines(options);
+    const SortReport now = sort_lines(options);
     EXPECT_GT(now.merge_parts, 1u);
     EXPECT_TRUE(file_text(options.output) == header + "\n" + joined(sorted(lines, options.order)));
     EXPECT_EQ(now.output_bytes, header_bytes + 1 + joined(lines).size());

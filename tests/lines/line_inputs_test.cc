@@ -157,7 +157,7 @@ TEST(GrowingInput, NeedsRunsThatNobodyExpected) {
   options.resources.folders = {folder.path().string()};
   options.order.keys =
       std::make_shared<HookedKeys>([&] { put_file_text(options.inputs[1], joined(lines)); });
-  const LineSortReport report = sort_lines(options);
+  const SortReport report = sort_lines(options);
   EXPECT_GT(report.runs, 1u);
   lines.push_back("first");
   std::sort(lines.begin(), lines.end());
@@ -191,7 +191,7 @@ TEST(ManyInputs, AreMergedInRounds) {
       options.inputs.push_back(folder.file(std::to_string(i)));
       put_file_text(options.inputs.back(), joined(lines));
     }
-    const LineSortReport report = sort_lines(options);
+    const SortReport report = sort_lines(options);
     EXPECT_EQ(report.runs > 0, count > 5);
     EXPECT_EQ(report.records_in, all.size());
     EXPECT_TRUE(file_text(options.output) == joined(sorted(all, options.order))) << count;

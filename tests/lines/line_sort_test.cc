@@ -109,7 +109,7 @@ class LineSortFiles : public ::testing::Test {
     return file_text(options.output);
   }
   TemporaryFolder folder_;
-  LineSortReport report_;
+  SortReport report_;
 };
 
 TEST_F(LineSortFiles, SeveralInputsAndNoNewlineAtTheEnd) {

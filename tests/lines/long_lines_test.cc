@@ -77,8 +77,8 @@ class LinesKeptApart : public ::testing::Test {
                                         [](char x, char y) { return upper(x) < upper(y); });
   }
   // The lines come out in this order, and the runs take so many quarters of the input at most.
-  LineSortReport expect_output(const Lines& expected, std::uint64_t quarters) {
-    const LineSortReport report = sort_lines(options);
+  SortReport expect_output(const Lines& expected, std::uint64_t quarters) {
+    const SortReport report = sort_lines(options);
     EXPECT_TRUE(file_text(options.output) == framed(expected, options.framing));
     EXPECT_EQ(report.records_out, expected.size());
     EXPECT_LE(report.run_bytes, quarters * report.input_bytes / 4);

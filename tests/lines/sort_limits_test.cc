@@ -21,6 +21,8 @@
 #include <tuple>
 #include <vector>
 
+#include "sort/plan/memory_limits.h"
+#include "sort/plan/record_plan.h"
 #include "tests/support/extreme_numbers.h"
 #include "tests/support/file_text.h"
 #include "tests/support/temporary_folder.h"
@@ -171,7 +173,7 @@ void use_budget(SortResources resources) {
 }
 
 void plan(const SortPlanRequest& request) {
-  const SortPlan made = plan_sort(request);
+  const RecordPlan made = plan_sort(request);
   ASSERT_GE(made.pool_blocks, 1U);
   ASSERT_LE(made.memory_taken_bytes(), made.request.memory_bytes);
   ASSERT_FALSE(to_string(made).empty());
@@ -289,9 +291,9 @@ const ExtremeNumber kCalls[] = {
            share.shrink_to(n);
            ASSERT_LE(share.bytes(), 100U);
          }),
-    CALL("SortPlan::add_memory_for_merging(bytes)", kServed,
+    CALL("RecordPlan::add_memory_for_merging(bytes)", kServed,
          {
-           SortPlan made = plan_sort(given<SortPlanRequest>());
+           RecordPlan made = plan_sort(given<SortPlanRequest>());
            const std::size_t before = made.pool_blocks;
            if (n <= 1) return;
            ASSERT_FALSE(made.add_memory_for_merging(n, 2));

@@ -16,14 +16,9 @@ STRUCT = re.compile(r"^ *struct (?:VORTEX_EXPORT )?(\w*(?:Options|Report|Statist
 # Structs that C has in another way, or needs not.
 LEFT_OUT = {
     "CommitStreamOptions": "the baseline that pipes are measured against",
-    "ExternalSortReport": "SortReport with a plan, which C gets as text",
-    "LineSortPlan": "vtx_plan_lines() has it as text",
     "MemoryLimits": "what the default of memory_bytes is made from",
-    "MergeBuffers": "a part of the plan",
     "RadixSortPlan": "how a radix sort goes on",
-    "RunFormationOptions": "a part of the plan",
-    "SortPlan": "vtx_plan_files() has it as text",
-    "SortPlanRequest": "a part of the plan",
+    "SortPlan": "vtx_plan_files() and vtx_plan_lines() have it as text",
 }
 
 

@@ -37,7 +37,7 @@ class DiskBoundTest : public ::testing::Test {
 
   test::TemporaryFolder folder_;
   ExternalSortOptions options_{.format = RecordFormat(10)};
-  ExternalSortReport report_;
+  SortReport report_;
   std::vector<std::string> asked_;
 };
 

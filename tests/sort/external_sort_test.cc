@@ -50,13 +50,13 @@ struct Paths {
   unsigned of_unknown_length = 0;
   unsigned unique = 0;
 
-  void note(const ExternalSortOptions& options, const ExternalSortReport& report) {
+  void note(const ExternalSortOptions& options, const SortReport& report) {
     if (options.merge_inputs) {
       ++(report.runs == 0 ? inputs_merged_at_once : inputs_merged_to_runs);
     } else {
       ++(report.runs == 0 ? in_memory : report.passes == 1 ? one_merge : several_passes);
     }
-    if (!report.plan.request.bytes) ++of_unknown_length;
+    if (!report.plan.input_bytes) ++of_unknown_length;
     if (options.unique) ++unique;
   }
 };
@@ -132,13 +132,13 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
 
     RecordList expected = stably_sorted(order, all);
     if (options.unique) expected = firsts_of_equal(order, expected);
-    const ExternalSortReport report = external_sort(options);
+    const SortReport report = external_sort(options);
     ASSERT_TRUE(same_bytes(read_file(files.output()), expected.bytes)) << to_string(report.plan);
     files.expect_inputs_untouched();
     files.expect_nothing_left(true);
     EXPECT_EQ(report.records_in, all.count());
     EXPECT_EQ(report.records_out, expected.count());
-    EXPECT_EQ(report.record_bytes, record_bytes);
+    EXPECT_EQ(report.plan.record_bytes, record_bytes);
     EXPECT_GE(report.run_bytes, report.runs > 0 ? record_bytes : 0);
     paths.note(options, report);
   }
@@ -177,7 +177,7 @@ TEST(ExternalSortPacked, OfRecordsOfAnySize) {
       options.resources.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
       options.resources.seed = random();
       options.resources.compression = RunCompression::kAlways;
-      const ExternalSortReport report = external_sort(options);
+      const SortReport report = external_sort(options);
       RecordList expected = stably_sorted(order, list);
       if (options.unique) expected = firsts_of_equal(order, expected);
       ASSERT_TRUE(same_bytes(read_file(files.output()), expected.bytes)) << to_string(report.plan);
@@ -217,7 +217,7 @@ TEST(ExternalSortOfAType, ByItsComparator) {
       return descending ? b.key < a.key : a.key < b.key;
     };
     const SortPlan plan = plan_external_sort<Pair>(options, less);
-    const ExternalSortReport report = external_sort<Pair>(options, less);
+    const SortReport report = external_sort<Pair>(options, less);
     EXPECT_EQ(report.plan.pool_blocks, plan.pool_blocks);
     std::stable_sort(pairs.begin(), pairs.end(), less);
     const Bytes sorted = read_file(files.output());
@@ -256,7 +256,7 @@ TEST(ExternalSortMerging, OneRunTooManyMovesLittleMore) {
   options.resources.memory_bytes = 1 << 20;
   while (plan_external_sort(options).passes == 1) options.resources.memory_bytes -= 8 << 10;
   for (; !one_too_many; options.resources.memory_bytes -= 8 << 10) {
-    const ExternalSortReport report = external_sort(options);
+    const SortReport report = external_sort(options);
     const std::uint64_t bytes = report.records_in * kRecordBytes;
     one_merge |= report.passes == 1;
     one_too_many = report.passes == 2;
@@ -297,7 +297,7 @@ TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
     const auto reads = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
                                                  Operation::kRead);
     options.resources.open_disk = sort_disks(Backend::kThreads, reads);
-    const ExternalSortReport report = external_sort(options);
+    const SortReport report = external_sort(options);
     ASSERT_TRUE(same_bytes(read_file(files.output()), expected));
     ASSERT_GE(report.runs, 4U);
     ASSERT_EQ(report.passes, 1U);
@@ -349,8 +349,8 @@ TEST(ExternalSortThreads, PartitionTogether) {
       const auto reads = std::make_shared<FaultAt>(
           0, PlannedFault{.kind = PlannedFault::Kind::kNone}, Operation::kRead);
       options.resources.open_disk = sort_disks(Backend::kThreads, reads);
-      EXPECT_EQ(plan_external_sort(options).formation.partition_threads, threads == 7 ? 3U : 1U);
-      const ExternalSortReport report = external_sort(options);
+      EXPECT_EQ(plan_external_sort(options).partition_threads, threads == 7 ? 3U : 1U);
+      const SortReport report = external_sort(options);
       ASSERT_TRUE(same_bytes(read_file(files.output()), expected));
       ASSERT_GE(report.runs, 3U);
       unlink(files.output().c_str());
@@ -419,8 +419,8 @@ TEST(ExternalSortThreads, RunsOfShortInputsBeginEarly) {
         sort_disks(Backend::kThreads, std::make_shared<WritingFirst>(before));
     const SortPlan plan = plan_external_sort(options);
     EXPECT_GT(plan.run_bytes, 80 * kMiB);
-    EXPECT_EQ(plan.run_begin_bytes, threads == 1 ? 0 : 64 * kMiB);
-    const ExternalSortReport report = external_sort(options);
+    EXPECT_EQ(plan.least_run_bytes, threads == 1 ? plan.run_bytes : 64 * kMiB);
+    const SortReport report = external_sort(options);
     EXPECT_LE(report.runs, plan.runs);
     EXPECT_GE(report.runs, 2U);
     const FileReader<std::uint64_t> sorted(files.output());
@@ -613,7 +613,7 @@ TEST(ExternalSortProgress, IsReportedWhileARunIsWritten) {
       if (now.phase == SortPhase::kReading && now.bytes == last) ++again;
       last = now.bytes;
     };
-    const ExternalSortReport report = external_sort(options);
+    const SortReport report = external_sort(options);
     ASSERT_GT(report.runs, 1U);
     EXPECT_GE(again, threads == 1 ? report.runs : 1U);
   }
@@ -723,7 +723,7 @@ TEST(ExternalSortFolders, GetSharesByTheirSpeeds) {
     sort.options.resources.memory_bytes = 1 << 20;
     sort.options.resources.block_bytes = 16 << 10;
     sort.options.resources.folder_speeds = {3e8, 1e8};
-    const ExternalSortReport report = external_sort(sort.options);
+    const SortReport report = external_sort(sort.options);
     ASSERT_EQ(report.folder_bytes.size(), 2U);
     EXPECT_GT(report.passes, 0U);
     EXPECT_NEAR(static_cast<double>(report.folder_bytes[0]),
@@ -759,7 +759,7 @@ TEST(ExternalSortFolders, AreUsedAsFastAsTheyAre) {
       const std::uint64_t speed = folder.empty() ? kFree : folder == slow ? kSlow : kFast;
       return std::make_unique<SimulatedDisk>(*clock, ServiceModel{speed, speed, 0});
     };
-    const ExternalSortReport report = external_sort(options);
+    const SortReport report = external_sort(options);
     EXPECT_EQ(report.passes, 1U);
     EXPECT_TRUE(read_file(files.output()) ==
                 stably_sorted(FormatOrder(*options.format), list).bytes);
@@ -813,7 +813,7 @@ TEST_F(ExternalSortRoom, TheDataOnceAreEnough) {
   options.resources.memory_bytes = 560 << 10;
   options.resources.folders = {system_.root};
   options.output = system_.file("output");
-  const ExternalSortReport report = external_sort(options);
+  const SortReport report = external_sort(options);
   EXPECT_GT(report.runs, 1U);
   EXPECT_EQ(read_file(options.output).size(), kRoom - (512 << 10));
 }
@@ -863,7 +863,7 @@ TEST(ExternalSortDevice, IsReadAndWritten) {
     options.resources.folders = {folder.path().string()};
     options.format = RecordFormat(kRecordBytes);
     options.resources.memory_bytes = memory_bytes;
-    const ExternalSortReport report = external_sort(options);
+    const SortReport report = external_sort(options);
     EXPECT_EQ(report.runs > 0, memory_bytes < list.bytes.size());
     EXPECT_TRUE(
         same_bytes(read_file(to.path()), stably_sorted(FormatOrder(*options.format), list).bytes));

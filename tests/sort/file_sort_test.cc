@@ -22,41 +22,38 @@
 
 namespace vortex::test { namespace {
 
+struct Numbered {
+  std::uint64_t bytes = 0;
+  std::vector<unsigned> parts;
+};
+
 // Runs that are nothing but their lengths and the numbers of what they were made of.
-class NumberedRuns final : public RunSet {
+class NumberedRuns final : public RunList<Numbered> {
  public:
-  struct Numbered {
-    std::uint64_t bytes = 0;
-    std::vector<unsigned> parts;
-  };
-
   NumberedRuns(BlockPool& pool, SortWatch& watch, std::uint64_t most_at_a_time)
-      : RunSet(pool, watch, {}, {}), most_(most_at_a_time) {}
+      : RunList(pool, watch, {}, {}), most_(most_at_a_time) {}
 
-  void add(std::uint64_t bytes) {
-    runs.push_back({bytes, {static_cast<unsigned>(counts().runs)}});
+  void form(std::uint64_t bytes) {
+    add({bytes, {static_cast<unsigned>(counts().runs)}});
     count_run();
   }
   void reduce_to(std::uint64_t most) { reduce(most, most_); }
-  std::size_t size() const noexcept override { return runs.size(); }
+  const std::vector<Numbered>& all() const noexcept { return runs(); }
 
-  std::vector<Numbered> runs;
   std::uint64_t merged_bytes = 0;
   std::uint64_t largest = 0;
 
  private:
-  std::uint64_t bytes_of_run(std::size_t run) const noexcept override { return runs[run].bytes; }
-  void merge_to_one(std::size_t first, std::size_t count) override {
-    Numbered merged;
-    for (std::size_t i = first; i < first + count; ++i) {
-      merged.bytes += runs[i].bytes;
-      merged.parts.insert(merged.parts.end(), runs[i].parts.begin(), runs[i].parts.end());
+  std::uint64_t bytes_of(const Numbered& run) const noexcept override { return run.bytes; }
+  Numbered merged(std::vector<Numbered> runs) override {
+    Numbered run;
+    for (const Numbered& part : runs) {
+      run.bytes += part.bytes;
+      run.parts.insert(run.parts.end(), part.parts.begin(), part.parts.end());
     }
-    merged_bytes += merged.bytes;
-    largest = std::max<std::uint64_t>(largest, count);
-    const auto begin = runs.begin() + static_cast<std::ptrdiff_t>(first);
-    runs.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
-    runs.insert(runs.begin() + static_cast<std::ptrdiff_t>(first), merged);
+    merged_bytes += run.bytes;
+    largest = std::max<std::uint64_t>(largest, runs.size());
+    return run;
   }
 
   const std::uint64_t most_;
@@ -80,7 +77,7 @@ TEST(RunSets, NeighboursAreMergedInAsFewPassesAsCanBe) {
     const std::uint64_t count = 1 + random() % 200;
     SortWatch watch({}, {});
     NumberedRuns runs(pool, watch, order);
-    for (std::uint64_t i = 0; i < count; ++i) runs.add(random() % 1000);
+    for (std::uint64_t i = 0; i < count; ++i) runs.form(random() % 1000);
     const std::uint64_t bytes = runs.bytes();
     runs.reduce_to(most);
     EXPECT_LE(runs.size(), most);
@@ -90,7 +87,7 @@ TEST(RunSets, NeighboursAreMergedInAsFewPassesAsCanBe) {
     EXPECT_EQ(runs.counts().runs, count);
     EXPECT_LE(runs.merged_bytes, bytes * runs.counts().passes);
     std::vector<unsigned> parts;
-    for (const auto& run : runs.runs) {
+    for (const Numbered& run : runs.all()) {
       parts.insert(parts.end(), run.parts.begin(), run.parts.end());
     }
     std::vector<unsigned> expected(count);
@@ -103,40 +100,43 @@ TEST(RunSets, TheLightestNeighboursAreMergedWhereSomeSuffice) {
   BlockPool pool({.pool_bytes = 1 << 20, .block_bytes = 1 << 16, .warming = Warming::kOnDemand});
   SortWatch watch({}, {});
   NumberedRuns runs(pool, watch, 4);
-  for (const std::uint64_t bytes : {900, 800, 10, 20, 700}) runs.add(bytes);
+  for (const std::uint64_t bytes : {900, 800, 10, 20, 700}) runs.form(bytes);
   runs.reduce_to(4);
   EXPECT_EQ(runs.merged_bytes, 30u);
   ASSERT_EQ(runs.size(), 4u);
-  EXPECT_EQ(runs.runs[2].parts, (std::vector<unsigned>{2, 3}));
+  EXPECT_EQ(runs.all()[2].parts, (std::vector<unsigned>{2, 3}));
 }
 
 // Single bytes, which are counted: a kind of record that needs neither memory nor runs.
 class Bytes final : public RecordKind {
  public:
-  Bytes(FileSort& machine, const SortResources& resources)
-      : files_(machine.files()), context_(resources, files_.folders()) {
-    files_.open_inputs(1);
+  explicit Bytes(FileSort& machine) : files_(machine.files()), context_(machine.context()) {}
+  ~Bytes() override {
+    const Working working(log_, "late");
+    const WorkSpan span(SpanKind::kCopy);
   }
 
   void start() override {
+    log_ = Working::log();
     context_.make_pool(1 << 16, 64, Warming::kOnDemand, "memory of the bytes");
     runs_.emplace(*context_.pool(), context_.watch(), 2);
   }
-  bool take_inputs() override {
-    context_.watch().begin(SortPhase::kReading, files_.input_bytes());
-    for (std::size_t i = 0; i < files_.inputs(); ++i) {
-      FileReaderBase reader = files_.open_reader(i, *context_.pool(), {}, 0);
-      const std::uint64_t length = *reader.length_bytes();
-      for (std::uint64_t at = 0; at < length; ++at) {
-        ++counts_[static_cast<unsigned char>(reader.bytes()[at])];
-      }
-      report.records_in = report.input_bytes += length;
+  std::size_t inputs() const override { return files_.inputs(); }
+  std::optional<std::uint64_t> input_bytes() const override { return files_.input_bytes(); }
+  void form_runs(std::size_t input) override {
+    FileReaderBase reader = files_.open_reader(input, *context_.pool(), {}, 0);
+    const std::uint64_t length = *reader.length_bytes();
+    for (std::uint64_t at = 0; at < length; ++at) {
+      ++counts_[static_cast<unsigned char>(reader.bytes()[at])];
     }
-    if (fails) throw Error(EIO, "these bytes are wrong");
-    return true;
+    report.records_in = report.input_bytes += length;
   }
+  void end_forming() override {
+    if (fails) throw Error(EIO, "these bytes are wrong");
+  }
+  void reduce_runs() override { runs_->reduce_to(1); }
+  std::uint64_t bytes_to_write() override { return report.input_bytes; }
   void write_output() override {
-    context_.watch().begin(SortPhase::kWriting, report.input_bytes);
     FileWriterBase writer = files_.open_writer(*context_.pool(), {}, report.input_bytes);
     std::byte* to = writer.bytes();
     for (std::size_t byte = 0; byte < counts_.size(); ++byte) {
@@ -152,7 +152,8 @@ class Bytes final : public RecordKind {
 
  private:
   SortFiles& files_;
-  SortContext context_;
+  SortContext& context_;
+  ActivityLog* log_ = nullptr;
   std::optional<NumberedRuns> runs_;
   std::array<std::uint64_t, 256> counts_{};
 };
@@ -177,8 +178,8 @@ class FileSorts : public ::testing::Test {
 TEST_F(FileSorts, AKindOfRecordHasReportProgressAndTraceForNothing) {
   std::vector<SortPhase> phases;
   options_.resources.progress = [&](const SortProgress& now) { phases.push_back(now.phase); };
-  FileSort machine(options_);
-  Bytes bytes(machine, options_.resources);
+  FileSort machine(options_, 1);
+  Bytes bytes(machine);
   machine.run(bytes, bytes.report);
   std::string expected;
   for (const char byte : text_) expected.append(2, byte);
@@ -195,13 +196,17 @@ TEST_F(FileSorts, AKindOfRecordHasReportProgressAndTraceForNothing) {
   EXPECT_NE(file_text(options_.trace).find("\"read\""), std::string::npos);
 }
 
+// Of what the kind's threads do until it is gone, too.
 TEST_F(FileSorts, AFailureLeavesATraceAndNoOutput) {
-  FileSort machine(options_);
-  Bytes bytes(machine, options_.resources);
-  bytes.fails = true;
-  EXPECT_EQ(error_of([&] { machine.run(bytes, bytes.report); }), EIO);
+  {
+    FileSort machine(options_, 1);
+    Bytes bytes(machine);
+    bytes.fails = true;
+    EXPECT_EQ(error_of([&] { machine.run(bytes, bytes.report); }), EIO);
+  }
   EXPECT_EQ(folder_.entries(), 2u);
   EXPECT_NE(file_text(options_.trace).find("\"read\""), std::string::npos);
+  EXPECT_NE(file_text(options_.trace).find("\"copy\""), std::string::npos);
 }
 
 TEST(SortContexts, WrongResourcesAreRefusedAtOnce) {

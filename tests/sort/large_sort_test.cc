@@ -66,7 +66,7 @@ class LargeSort : public ::testing::Test {
 TEST_F(LargeSort, CountsRecordsThatAreDropped) {
   ExternalSortOptions unique = options();
   unique.unique = true;
-  const ExternalSortReport report = external_sort(unique);
+  const SortReport report = external_sort(unique);
   EXPECT_EQ(report.records_in, kBeyond);
   EXPECT_EQ(report.records_out, 2U);
   EXPECT_GE(report.runs, 8U);

@@ -2,6 +2,7 @@
 #include "vortex/memory_budget.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stop_token>
 #include <string>
@@ -286,24 +288,48 @@ TEST(MemoryBudgetOfSorts, AShareGrowsWhenAnotherEnds) {
   }
 }
 
+// Lets the process have so much more private memory while it lives.
+class LittlePrivateMemory {
+ public:
+  explicit LittlePrivateMemory(std::uint64_t bytes) {
+    getrlimit(RLIMIT_DATA, &before_);
+    std::uint64_t pages = 0;
+    std::ifstream statm("/proc/self/statm");
+    for (int i = 0; i < 6; ++i) statm >> pages;
+    const std::uint64_t taken = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    const rlimit little{taken + bytes, before_.rlim_max};
+    setrlimit(RLIMIT_DATA, &little);
+  }
+  ~LittlePrivateMemory() { setrlimit(RLIMIT_DATA, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
 // Where the system refuses the larger pool, the sort goes on with the one that it has.
 TEST(MemoryBudgetOfSorts, AShareThatCannotGrowStays) {
   const TemporaryFolder folder;
-  const auto budget = MemoryBudget::make(32 * kMiB);
-  MemoryShare other = budget->take(24 * kMiB, 24 * kMiB);
-  Sorter<std::uint64_t> sorter(resources_in(folder, budget, 20 * kMiB, 4 * kMiB, 2));
-  const std::size_t blocks = sorter.plan().pool_blocks;
-  auto expected = numbers(kNumbers, 7);
-  sorter.push(expected);
-  other.shrink_to(0);
-  {
-    const MapBudget all_maps(MapBudget::available(), "a test");
-    sorter.sort();
+  for (const bool maps : {true, false}) {
+    SCOPED_TRACE(maps ? "maps" : "private memory");
+    const auto budget = MemoryBudget::make(520 * kMiB);
+    MemoryShare other = budget->take(512 * kMiB, 512 * kMiB);
+    Sorter<std::uint64_t> sorter(resources_in(folder, budget, 400 * kMiB, 4 * kMiB, 2));
+    const std::size_t blocks = sorter.plan().pool_blocks;
+    auto expected = numbers(kNumbers, 7);
+    sorter.push(expected);
+    other.shrink_to(0);
+    {
+      std::optional<MapBudget> all_maps;
+      std::optional<LittlePrivateMemory> little;
+      maps ? void(all_maps.emplace(MapBudget::available(), "a test"))
+           : void(little.emplace(200 * kMiB));
+      sorter.sort();
+    }
+    EXPECT_EQ(sorter.plan().pool_blocks, blocks);
+    EXPECT_EQ(budget->free_bytes(), 512 * kMiB);
+    std::sort(expected.begin(), expected.end());
+    EXPECT_TRUE(std::equal(sorter.begin(), sorter.end(), expected.begin(), expected.end()));
   }
-  EXPECT_EQ(sorter.plan().pool_blocks, blocks);
-  EXPECT_EQ(budget->free_bytes(), 24 * kMiB);
-  std::sort(expected.begin(), expected.end());
-  EXPECT_TRUE(std::equal(sorter.begin(), sorter.end(), expected.begin(), expected.end()));
 }
 
 TEST(MemoryBudgetOfSorts, LittleDataTakesLittle) {
@@ -323,7 +349,7 @@ TEST(MemoryBudgetOfSorts, LittleDataTakesLittle) {
   options.resources.progress = [&](const SortProgress&) {
     least_free = std::min(least_free, budget->free_bytes());
   };
-  const ExternalSortReport report = external_sort<std::uint64_t>(options);
+  const SortReport report = external_sort<std::uint64_t>(options);
   EXPECT_EQ(report.records_out, expected.size());
   EXPECT_LT(least_free, budget->bytes());
   EXPECT_GE(least_free, 200 * kMiB);

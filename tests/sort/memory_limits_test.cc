@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "sort/plan/memory_limits.h"
+#include "sort/plan/record_plan.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/os/map_budget.h"
 

@@ -323,7 +323,7 @@ TEST(SortChain, OfLinesInLargeBlocksWritesItsOutput) {
   lines.output = folder.file("out");
   lines.resources = resources_in(folder, budget, 1);
   lines.resources.block_bytes = kMiB;
-  const LineSortReport report = sort_lines(lines);
+  const SortReport report = sort_lines(lines);
   EXPECT_GT(report.runs, 1u);
   std::ifstream out(folder.file("out"));
   std::string line;

@@ -1,6 +1,6 @@
 #include "io/disk/request.h"
 #include "sort/merge/prefetch_kind.h"
-#include "vortex/sort_resources.h"
+#include "sort/plan/record_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ SortPlanRequest request_of(std::uint64_t bytes, std::size_t record_bytes,
 }
 
 // Everything that whoever carries the plan out relies on.
-void expect_consistent(const SortPlan& plan) {
+void expect_consistent(const RecordPlan& plan) {
   SCOPED_TRACE(to_string(plan));
   const SortPlanRequest& request = plan.request;
   EXPECT_LE(plan.memory_taken_bytes(), request.memory_bytes);
@@ -59,9 +59,9 @@ void expect_consistent(const SortPlan& plan) {
     return;
   }
   if (request.bytes) {
-    EXPECT_GE(plan.runs * plan.least_run_bytes(), *request.bytes);
-    EXPECT_LT((plan.runs - 1) * plan.least_run_bytes(), *request.bytes);
-    EXPECT_LE(plan.least_run_bytes(), plan.run_bytes);
+    EXPECT_GE(plan.runs * plan.least_run_bytes, *request.bytes);
+    EXPECT_LT((plan.runs - 1) * plan.least_run_bytes, *request.bytes);
+    EXPECT_LE(plan.least_run_bytes, plan.run_bytes);
     EXPECT_EQ(merge_passes(plan.runs, plan.merge_order), plan.passes);
   }
   EXPECT_GE(plan.merge_order, 2U);
@@ -82,7 +82,7 @@ void expect_consistent(const SortPlan& plan) {
 }
 
 TEST(SortPlan, GibibytesOfBenchmarkRecordsInAQuarterOfAGibibyte) {
-  const SortPlan plan = plan_sort(request_of(2048 * kMiB, 100, 256 * kMiB));
+  const RecordPlan plan = plan_sort(request_of(2048 * kMiB, 100, 256 * kMiB));
   expect_consistent(plan);
   EXPECT_EQ(plan.block_bytes, 2 * kMiB);
   EXPECT_EQ(plan.passes, 1U);
@@ -90,7 +90,7 @@ TEST(SortPlan, GibibytesOfBenchmarkRecordsInAQuarterOfAGibibyte) {
 }
 
 TEST(SortPlan, WhatFitsIsSortedInMemory) {
-  const SortPlan plan = plan_sort(request_of(100 * kMiB, 100, 256 * kMiB));
+  const RecordPlan plan = plan_sort(request_of(100 * kMiB, 100, 256 * kMiB));
   expect_consistent(plan);
   EXPECT_TRUE(plan.in_memory());
   EXPECT_EQ(plan.passes, 0U);
@@ -99,11 +99,11 @@ TEST(SortPlan, WhatFitsIsSortedInMemory) {
 
 // The disk writes two buckets while the processors sort the next.
 TEST(SortPlan, WhatFitsWithRoomToSpareIsWrittenFromMoreBlocks) {
-  const SortPlan tight = plan_sort(request_of(3600 * kMiB, 8, 4096 * kMiB));
-  const SortPlan wide = plan_sort(request_of(1024 * kMiB, 8, 4096 * kMiB));
+  const RecordPlan tight = plan_sort(request_of(3600 * kMiB, 8, 4096 * kMiB));
+  const RecordPlan wide = plan_sort(request_of(1024 * kMiB, 8, 4096 * kMiB));
   expect_consistent(tight);
   expect_consistent(wide);
-  const auto bytes_behind = [](const SortPlan& plan) {
+  const auto bytes_behind = [](const RecordPlan& plan) {
     return plan.writer.write_behind * std::max(plan.writer.request_bytes, plan.block_bytes);
   };
   EXPECT_GE(bytes_behind(wide), 2 * *wide.request.bytes / wide.formation.buckets);
@@ -112,14 +112,14 @@ TEST(SortPlan, WhatFitsWithRoomToSpareIsWrittenFromMoreBlocks) {
 }
 
 TEST(SortPlan, LittleMemoryTakesSeveralPasses) {
-  const SortPlan plan = plan_sort(request_of(2 * 1024 * kMiB, 8, 8 * kMiB));
+  const RecordPlan plan = plan_sort(request_of(2 * 1024 * kMiB, 8, 8 * kMiB));
   expect_consistent(plan);
   EXPECT_GE(plan.passes, 2U);
 }
 
 TEST(SortPlan, LargerBlocksAreWorthAPassButNotSortingInMemory) {
   SortPlanRequest request = request_of(1000 * kMiB, 100, 16 * kMiB);
-  const SortPlan large = plan_sort(request);
+  const RecordPlan large = plan_sort(request);
   EXPECT_GE(large.block_bytes, 128U << 10);
   EXPECT_EQ(large.passes, 2U);
   request.block_bytes = 32 << 10;
@@ -133,7 +133,7 @@ TEST(SortPlan, ManyThreadsHaveScratchForAPartEach) {
     SortPlanRequest request = request_of(8192 * kMiB, record_bytes, 1024 * kMiB);
     request.threads = threads;
     request.scratch_per_record = per_record;
-    const SortPlan plan = plan_sort(request);
+    const RecordPlan plan = plan_sort(request);
     expect_consistent(plan);
     return plan.formation.scratch_bytes;
   };
@@ -149,7 +149,7 @@ TEST(SortPlan, SeveralThreadsPartitionWhereManySort) {
   const auto threads_of = [](unsigned threads, std::uint64_t memory_bytes) {
     SortPlanRequest request = request_of(8192 * kMiB, 8, memory_bytes);
     request.threads = threads;
-    const SortPlan plan = plan_sort(request);
+    const RecordPlan plan = plan_sort(request);
     expect_consistent(plan);
     return plan.formation.partition_threads;
   };
@@ -167,7 +167,7 @@ TEST(SortPlan, ExpensiveRequestsMakeLargeBlocks) {
     SortPlanRequest request = request_of(8192 * kMiB, 8, memory_bytes);
     request.threads = 2;
     request.request_cost_bytes = request_cost_bytes;
-    const SortPlan plan = plan_sort(request);
+    const RecordPlan plan = plan_sort(request);
     expect_consistent(plan);
     return plan.block_bytes;
   };
@@ -184,7 +184,7 @@ TEST(SortPlan, ExpensiveRequestsMakeLargeBlocks) {
 TEST(SortPlan, RunsOfShortInputsBeginEarly) {
   SortPlanRequest request = request_of(1024 * kMiB, 8, 1024 * kMiB);
   request.threads = 2;
-  const SortPlan plan = plan_sort(request);
+  const RecordPlan plan = plan_sort(request);
   expect_consistent(plan);
   EXPECT_EQ(plan.run_begin_bytes, 128 * kMiB);
   EXPECT_EQ(plan.runs, 8U);
@@ -204,7 +204,7 @@ TEST(SortPlan, RunsOfShortInputsBeginEarly) {
 TEST(SortPlan, AnUnknownLengthIsPlannedForTheLargestMerge) {
   SortPlanRequest request = request_of(0, 100, 64 * kMiB);
   request.bytes.reset();
-  const SortPlan plan = plan_sort(request);
+  const RecordPlan plan = plan_sort(request);
   expect_consistent(plan);
   EXPECT_FALSE(plan.in_memory());
   EXPECT_EQ(plan.merge_order, plan.largest_merge_order());
@@ -217,14 +217,14 @@ TEST(SortPlan, LittleAddressSpaceMakesFewerBuckets) {
   request.address_space_bytes = 32 * 1024 * kMiB;
   for (const bool known : {true, false}) {
     if (!known) request.bytes.reset();
-    const SortPlan plan = plan_sort(request);
+    const RecordPlan plan = plan_sort(request);
     expect_consistent(plan);
     // Of what is known to fit, a part of the pool goes to the output; buckets reserve the rest.
     EXPECT_EQ(plan.formation.buckets, known ? 32U : 16U);
   }
   request = request_of(4096 * 1024 * kMiB, 100, 2048 * 1024 * kMiB);
   request.address_space_bytes = std::uint64_t{1} << 46;
-  const SortPlan large = plan_sort(request);
+  const RecordPlan large = plan_sort(request);
   expect_consistent(large);
 }
 
@@ -233,11 +233,11 @@ TEST(SortPlan, LittleAddressSpaceMakesOneGenerationOfBuckets) {
   SortPlanRequest request = request_of(640 * kMiB, 100, 64 * kMiB);
   EXPECT_EQ(plan_sort(request).formation.generations, 1U);
   request.threads = 2;
-  const SortPlan two = plan_sort(request);
+  const RecordPlan two = plan_sort(request);
   expect_consistent(two);
   EXPECT_EQ(two.formation.generations, 2U);
   request.address_space_bytes = two.address_space_bytes() - 1;
-  const SortPlan one = plan_sort(request);
+  const RecordPlan one = plan_sort(request);
   expect_consistent(one);
   EXPECT_EQ(one.formation.generations, 1U);
   EXPECT_EQ(one.formation.buckets, two.formation.buckets);
@@ -255,7 +255,7 @@ TEST(SortPlan, TooLittleAddressSpaceIsRefusedWithWhatIsNeeded) {
     if (random() % 4 == 0) request.bytes.reset();
     request.stack_bytes = random() % 4 * (8 * kMiB);
     request.threads = 1 + random() % 2;
-    SortPlan plan;
+    RecordPlan plan;
     try {
       plan = plan_sort(request);
     } catch (const Error&) {
@@ -302,7 +302,7 @@ TEST(SortPlan, BlocksGrowWhereTheMapsDoNotSuffice) {
     request.memory_bytes = memory * kGiB;
     for (const bool known : {true, false}) {
       request.bytes = known ? std::optional(1024 * kGiB) : std::nullopt;
-      const SortPlan plan = plan_sort(request);
+      const RecordPlan plan = plan_sort(request);
       expect_consistent(plan);
       EXPECT_GE(plan.block_bytes, block_before);
       block_before = plan.block_bytes;
@@ -345,7 +345,7 @@ TEST(SortPlan, WhatIsKeptOfBuffersAndRunsIsCounted) {
   for (const std::size_t block : {std::size_t{16} << 10, std::size_t{64} << 10, 2 * kMiB}) {
     SortPlanRequest request = request_of(8192 * kMiB, 100, 512 * kMiB);
     request.block_bytes = block;
-    const SortPlan plan = plan_sort(request);
+    const RecordPlan plan = plan_sort(request);
     SCOPED_TRACE(to_string(plan));
     const std::uint64_t buffers = plan.pool_blocks * sizeof(Request);
     const std::uint64_t streams = plan.merge_order * sizeof(InputStream<std::byte>);
@@ -364,10 +364,10 @@ TEST(SortPlan, LengthsBeyond32BitsAreCountedWhole) {
         SortPlanRequest request = request_of(records * record, record, memory);
         request.block_bytes = 8 * kMiB;  // the tables of smaller ones take more than a small memory
         try {
-          const SortPlan plan = plan_sort(request);
+          const RecordPlan plan = plan_sort(request);
           expect_consistent(plan);
           EXPECT_EQ(plan.runs,
-                    (records * record + plan.least_run_bytes() - 1) / plan.least_run_bytes());
+                    (records * record + plan.least_run_bytes - 1) / plan.least_run_bytes);
         } catch (const Error& error) {
           EXPECT_EQ(bits, 46U) << error.what();
         }

@@ -56,7 +56,7 @@ bool sorts(const std::string& folder) {
   files.inputs = {folder + "/points"};
   files.output = folder + "/points";
   files.resources.memory_bytes = 1 << 20;
-  const vortex::ExternalSortReport report = vortex::external_sort<Point>(files, ByX{});
+  const vortex::SortReport report = vortex::external_sort<Point>(files, ByX{});
   const vortex::FileReader<Point> sorted(files.output);
   for (std::uint32_t i = 1; i < kPoints; ++i) {
     good = good && !ByX{}(sorted.data()[i], sorted.data()[i - 1]);

@@ -1,4 +1,4 @@
-#include "vortex/sort_resources.h"
+#include "sort/plan/record_plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/prefetch_kind.h"
 #include "sort/plan/least_memory.h"
-#include "sort/plan/sort_limits.h"
+#include "sort/plan/memory_limits.h"
 #include "sort/runs/partitioners.h"
 #include "sort/runs/run.h"
 #include "sort/runs/run_packing.h"
@@ -50,10 +50,6 @@ constexpr double kBytesLostAmongThreads = 96 << 10;
 constexpr unsigned kSortersPerPartitioner = 3;
 constexpr unsigned kLeastPartitionedBy = kSortersPerPartitioner + 1;
 constexpr std::size_t kMinPartitionedBlock = std::size_t{512} << 10;
-// A pipe is taken to be so many times the memory; the blocks of what is longer are remembered
-// besides, in a ten-thousandth of its bytes or so.
-constexpr std::uint64_t kAssumedRuns = 32;
-
 // The bytes that are kept of each block of the pool, whatever holds it.
 std::uint64_t bytes_beside_block() {
   return BlockPool::kTableBytes +
@@ -74,17 +70,16 @@ std::uint64_t stream_space(std::uint64_t bytes, std::uint64_t block_bytes) {
 
 // How long the plan takes, in passes over the input with no loss. The first of several passes may
 // merge a few runs only; how many that are is not known exactly, but there are hardly ever more.
-double cost_of(const SortPlan& plan) {
-  const std::uint64_t runs = plan.request.bytes ? plan.runs : kAssumedRuns;
+double cost_of(const RecordPlan& plan) {
+  const std::uint64_t runs = plan.input_bytes ? plan.runs : kAssumedRuns;
   double passes = merge_passes(runs, plan.merge_order);
   if (passes > 1) {
     const std::uint64_t merged = next_merge_pass(runs, plan.merge_order, plan.merge_order).merged;
     passes -= 1 - static_cast<double>(merged) / static_cast<double>(runs);
   }
   // Processors and disk lose their time at once.
-  const double lost =
-      std::max(plan.request.threads > 1 ? kBytesLostAmongThreads : kBytesLostPerBlock,
-               static_cast<double>(plan.request.request_cost_bytes));
+  const double lost = std::max(plan.threads > 1 ? kBytesLostAmongThreads : kBytesLostPerBlock,
+                               static_cast<double>(plan.request_cost_bytes));
   return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes));
 }
 
@@ -112,7 +107,7 @@ unsigned buckets_in(std::size_t blocks, const SortPlanRequest& request) {
 }
 
 // Divides the pool for run formation; false when it is too small.
-bool divide_for_runs(SortPlan& plan) {
+bool divide_for_runs(RecordPlan& plan) {
   const std::size_t comeback_blocks = plan.window_blocks - 1;
   const auto divide = [&](std::size_t request_bytes, std::size_t read_ahead,
                           std::size_t write_behind) {
@@ -134,22 +129,22 @@ bool divide_for_runs(SortPlan& plan) {
   };
   // Generous queues first; a small pool does with less.
   const std::size_t grouped = std::max(plan.block_bytes, std::size_t{512} << 10);
-  const std::size_t disks = plan.request.disks;
+  const std::size_t disks = plan.disks;
   return divide(grouped, 4, 2 * disks + 2) || divide(plan.block_bytes, 4, 2 * disks + 2) ||
          divide(plan.block_bytes, 2, 2) || divide(plan.block_bytes, 1, 1);
 }
 
 // Each bucket may leave its last block all but empty.
-std::uint64_t run_bytes_of(const SortPlan& plan) {
+void set_run_bytes(RecordPlan& plan) {
   const std::size_t blocks = plan.bucket_blocks - plan.formation.buckets;
   const std::uint64_t bytes = std::uint64_t{blocks} * plan.block_bytes;
-  return bytes - bytes % plan.request.record_bytes;
+  plan.run_bytes = plan.least_run_bytes = bytes - bytes % plan.record_bytes;
 }
 
 // What the input leaves of the pool goes to the output, as much as two buckets: the disk writes
 // while all threads sort the next ones.
-void deepen_output(SortPlan& plan) {
-  const std::uint64_t bytes = *plan.request.bytes, buckets = plan.formation.buckets;
+void deepen_output(RecordPlan& plan) {
+  const std::uint64_t bytes = *plan.input_bytes, buckets = plan.formation.buckets;
   const auto blocks_of = [&](std::uint64_t some) {
     return static_cast<std::size_t>(detail::units_for(some, plan.block_bytes));
   };
@@ -162,52 +157,46 @@ void deepen_output(SortPlan& plan) {
       std::max<std::size_t>(plan.writer.request_bytes / plan.block_bytes, 1);
   plan.writer.write_behind += more / per_request;
   plan.bucket_blocks -= more / per_request * per_request;
-  plan.run_bytes = run_bytes_of(plan);
+  set_run_bytes(plan);
 }
 
 // Whether a bucket a little larger than the average is too large for the scratch, which is slow.
-bool sorts_in_parts(const SortPlan& plan) {
+bool sorts_in_parts(const RecordPlan& plan) {
   const std::uint64_t bucket_bytes = plan.run_bytes / plan.formation.buckets * 5 / 4;
-  return plan.formation.scratch_bytes < bucket_bytes / plan.request.record_bytes * 16;
+  return plan.formation.scratch_bytes < bucket_bytes / plan.record_bytes * 16;
 }
 
-unsigned partition_threads(const SortPlanRequest& request, std::size_t block_bytes) {
+unsigned threads_to_partition(const SortPlanRequest& request, std::size_t block_bytes) {
   const bool pays = request.threads >= kLeastPartitionedBy && block_bytes >= kMinPartitionedBlock;
   return pays ? request.threads / kSortersPerPartitioner + 1 : 1;
 }
 
 // What threads that partition keep for each bucket.
-std::uint64_t bytes_of_partitioners(const SortPlan& plan) {
+std::uint64_t bytes_of_partitioners(const RecordPlan& plan) {
   const RunFormationOptions& forming = plan.formation;
   if (forming.partition_threads == 1) return 0;
-  return Partitioners::bytes(plan.request.record_bytes, forming.buckets, forming.partition_threads);
-}
-
-std::uint64_t runs_of(std::uint64_t bytes, std::uint64_t run_bytes) {
-  return detail::units_for(bytes, run_bytes);
+  return Partitioners::bytes(plan.record_bytes, forming.buckets, forming.partition_threads);
 }
 
 // Nothing is written before the first run begins, nor read while the last one is written. Inputs of
 // more than two runs do not gain (docs/decisions/0083-short-inputs-begin-early.md).
-std::uint64_t bytes_to_begin_run(const SortPlan& plan, std::uint64_t largest_merge_order) {
+std::uint64_t bytes_to_begin_run(const RecordPlan& plan, std::uint64_t largest_merge_order) {
   constexpr std::uint64_t kRuns = 8;
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
   if (plan.formation.generations < 2) return 0;
-  const std::uint64_t bytes = *plan.request.bytes, record_bytes = plan.request.record_bytes;
+  const std::uint64_t bytes = *plan.input_bytes, record_bytes = plan.record_bytes;
   const std::uint64_t wanted = std::max(detail::units_for(bytes, kRuns), kLeast);
   const std::uint64_t begin = detail::round_up(wanted, record_bytes);
   const bool helps = begin < plan.run_bytes && bytes < 2 * plan.run_bytes &&
-                     runs_of(bytes, begin) <= largest_merge_order;
+                     detail::units_for(bytes, begin) <= largest_merge_order;
   return helps ? begin : 0;
 }
 
 // A plan with this memory and block size, if there is one.
-std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t memory_bytes,
-                                  std::size_t block_bytes) {
-  SortPlan plan;
-  plan.request = request;
-  plan.block_bytes = block_bytes;
-  plan.window_blocks = blocks_for_records(block_bytes, request.record_bytes);
+std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_t memory_bytes,
+                                    std::size_t block_bytes) {
+  RecordPlan plan(request, block_bytes);
+  // The blocks of a pipe that is longer are remembered besides, in a ten-thousandth of its bytes.
   const std::uint64_t blocks_on_disk =
       request.bytes.value_or(kAssumedRuns * memory_bytes) / block_bytes + 1;
   const RunPacking::Plan packing =
@@ -221,13 +210,11 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
   };
   plan.formation.buckets = buckets_in(memory_bytes / block_bytes, request);  // at most
   plan.formation.scratch_bytes = scratch_for(memory_bytes, plan.formation.buckets, request);
-  plan.formation.partition_threads = partition_threads(request, block_bytes);
   memory_bytes -= std::min(memory_bytes, bytes_of_partitioners(plan));
   // Sorted in memory, the input is never on disk: no forecasts, no streams of runs. How many runs
   // there are for the streams is known when the rest has been divided.
   for (int attempt = request.bytes ? 0 : 1; attempt < 3; ++attempt) {
     plan.formation.generations = request.threads > 1 ? 2 : 1;
-    plan.formation.threads = request.threads;
     plan.forecast_memory_bytes = attempt == 0 ? 0 : forecasts;
     plan.packing_memory_bytes = attempt == 0 ? 0 : packing.bytes;
     plan.compression = attempt == 0 ? RunCompression::kNever : packing.compression;
@@ -238,10 +225,10 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     plan.pool_blocks =
         static_cast<std::size_t>((memory_bytes - beside) / (block_bytes + bytes_beside_block()));
     if (!divide_for_runs(plan)) return std::nullopt;
-    plan.run_bytes = run_bytes_of(plan);
+    set_run_bytes(plan);
     if (plan.run_bytes == 0) return std::nullopt;
     if (request.bytes) {
-      plan.runs = runs_of(*request.bytes, plan.run_bytes);
+      plan.runs = detail::units_for(*request.bytes, plan.run_bytes);
       if (plan.runs <= 1) {
         plan.formation.generations = 1;
         deepen_output(plan);
@@ -251,25 +238,27 @@ std::optional<SortPlan> try_block(const SortPlanRequest& request, std::uint64_t 
     if (attempt == 0) continue;
     const std::uint64_t largest = plan.largest_merge_order();
     if (largest < 2) return std::nullopt;
+    plan.merge_order = largest;
     if (request.bytes) {
       plan.run_begin_bytes = bytes_to_begin_run(plan, largest);
-      plan.runs = runs_of(*request.bytes, plan.least_run_bytes());
+      plan.least_run_bytes = plan.run_begin_bytes != 0 ? plan.run_begin_bytes : plan.run_bytes;
+      plan.runs = detail::units_for(*request.bytes, plan.least_run_bytes);
+      plan.merge_order = std::min(plan.runs, largest);
+      plan.passes = merge_passes(plan.runs, largest);
     }
-    plan.merge_order = request.bytes ? std::min(plan.runs, largest) : largest;
-    if (request.bytes) plan.passes = merge_passes(plan.runs, largest);
     plan.stream_memory_bytes =
         std::max(plan.stream_memory_bytes, (plan.merge_order + 1) * bytes_of_run_stream());
   }
   return if_maps_suffice();
 }
 
-std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t memory_bytes) {
+std::optional<RecordPlan> try_memory(const SortPlanRequest& request, std::uint64_t memory_bytes) {
   const std::uint64_t buffer =
       request.pushed ? push_buffer_bytes(memory_bytes, request.record_bytes) : 0;
   memory_bytes -= std::min(memory_bytes, buffer);
   memory_bytes -= program_bytes(memory_bytes);
   if (request.block_bytes != 0) return try_block(request, memory_bytes, request.block_bytes);
-  std::optional<SortPlan> best;
+  std::optional<RecordPlan> best;
   const std::size_t least = std::max(kMinBlockBytes, std::bit_ceil(request.record_bytes));
   for (std::size_t block = least; block <= kMaxBlockBytes; block *= 2) {
     if (best && block > kDefaultBlockBytes && request.request_cost_bytes < kExpensiveRequest) break;
@@ -284,35 +273,51 @@ std::optional<SortPlan> try_memory(const SortPlanRequest& request, std::uint64_t
 
 }  // namespace
 
-std::uint64_t SortPlan::memory_taken_bytes() const noexcept {
+RecordPlan::RecordPlan(const SortPlanRequest& to_plan, std::size_t bytes_of_block)
+    : request(to_plan) {
+  input_bytes = request.bytes;
+  record_bytes = request.record_bytes;
+  memory_bytes = request.memory_bytes;
+  threads = request.threads;
+  disks = request.disks;
+  request_cost_bytes = request.request_cost_bytes;
+  prefetch = request.prefetch;
+  block_bytes = bytes_of_block;
+  window_blocks = blocks_for_records(block_bytes, record_bytes);
+  formation.threads = threads;
+  formation.partition_threads = threads_to_partition(request, block_bytes);
+}
+
+std::uint64_t RecordPlan::memory_taken_bytes() const noexcept {
   return pool_blocks * (block_bytes + bytes_beside_block()) + formation.scratch_bytes +
          forecast_memory_bytes + stream_memory_bytes + packing_memory_bytes +
          bytes_of_partitioners(*this);
 }
 
-bool SortPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs) {
-  if (bytes > kMaxSortMemoryBytes - std::min(request.memory_bytes, kMaxSortMemoryBytes))
-    return false;
-  SortPlan larger = *this;
-  larger.request.memory_bytes += bytes;
+bool RecordPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs) {
+  if (bytes > kMaxSortMemoryBytes - std::min(memory_bytes, kMaxSortMemoryBytes)) return false;
+  RecordPlan larger = *this;
+  larger.memory_bytes += bytes;
   larger.stream_memory_bytes = std::max(stream_memory_bytes, (runs + 1) * bytes_of_run_stream());
   const std::uint64_t streams = larger.stream_memory_bytes - stream_memory_bytes;
   if (bytes <= streams) return false;
   larger.pool_blocks +=
       static_cast<std::size_t>((bytes - streams) / (block_bytes + bytes_beside_block()));
   larger.merge_order = std::min(runs, larger.largest_merge_order());
-  if (request.bytes) larger.passes = merge_passes(runs, larger.merge_order);
+  if (input_bytes) larger.passes = merge_passes(runs, larger.merge_order);
+  const std::optional<std::uint64_t> data = private_memory_left();
   if (BlockPool::maps_needed(larger.pool_blocks) > request.most_maps ||
-      larger.address_space_bytes() > request.address_space_bytes) {
+      larger.address_space_bytes() > request.address_space_bytes ||
+      (data && kTimesPrivate * larger.pool_blocks * block_bytes > *data)) {
     return false;
   }
   *this = larger;
   return true;
 }
 
-std::uint64_t SortPlan::address_space_bytes() const {
+std::uint64_t RecordPlan::address_space_bytes() const {
   constexpr std::uint64_t kOfUnknownLength = std::uint64_t{1} << 30;
-  const std::uint64_t input = stream_space(request.bytes.value_or(kOfUnknownLength), block_bytes);
+  const std::uint64_t input = stream_space(input_bytes.value_or(kOfUnknownLength), block_bytes);
   const std::uint64_t bucket =
       stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
       (bucket_blocks + 1) * kBucketTableBytes + kMinBlockBytes;
@@ -325,22 +330,21 @@ std::uint64_t SortPlan::address_space_bytes() const {
       std::max(merge_order, merged_inputs == 0 ? 0 : std::min(merged_inputs, plain_merge_order()));
   const std::uint64_t merging =
       in_memory() ? 0
-                  : request.bytes.value_or(0) + order * stream_space(0, block_bytes) +
-                        stream_space(request.bytes.value_or(0), block_bytes);
+                  : input_bytes.value_or(0) + order * stream_space(0, block_bytes) +
+                        stream_space(input_bytes.value_or(0), block_bytes);
   const std::uint64_t streams = merged_inputs == 0 ? std::max(forming, merging) : merging;
   // Of those that sort and those that partition.
-  const std::uint64_t threads =
-      request.threads > 1 ? request.threads + formation.partition_threads : 0;
+  const std::uint64_t stacks = threads > 1 ? threads + formation.partition_threads : 0;
   return memory_taken_bytes() + kReservationGuardBytes + kSpaceBeside + request.stack_bytes +
-         threads * request.thread_bytes + streams;
+         stacks * request.thread_bytes + streams;
 }
 
-std::uint64_t SortPlan::space_beside_input_bytes() const noexcept {
+std::uint64_t RecordPlan::space_beside_input_bytes() const noexcept {
   return stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
          stream_space(0, block_bytes) + request.stack_bytes + kSpaceBeside;
 }
 
-SortPlan plan_sort(const SortPlanRequest& request) {
+RecordPlan plan_sort(const SortPlanRequest& request) {
   expect_limits(request);
   if (auto plan = try_memory(request, request.memory_bytes)) {
     if (plan->address_space_bytes() <= request.address_space_bytes) return *plan;

@@ -1,0 +1,225 @@
+#include "lines/job/line_output.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <limits>
+#include <numeric>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "lines/memory/line_arena.h"
+#include "lines/record/framing.h"
+#include "lines/runs/output_pieces.h"
+#include "vortex/detail/stream/saturating.h"
+#include "vortex/error.h"
+#include "vortex/guarded.h"
+#include "vortex/input_stream.h"
+
+namespace vortex { inline namespace v0 {
+
+namespace {
+
+// Of an output that is written in pieces, a writer has room for so many bytes at least.
+constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{16} << 20;
+
+}  // namespace
+
+void LineOutput::forget_head() noexcept {
+  head_.clear();
+  has_mark_ = false;
+}
+
+// Returns how many.
+template <typename Cursor, typename Told>
+std::uint64_t LineOutput::append_all(Cursor& cursor, FramedOutput& out, const Told& told) {
+  std::uint64_t records = 0;
+  LongLines& apart = job_.long_lines();
+  std::uint64_t bytes_apart = 0;
+  const auto append_apart = [&] {
+    bytes_apart += apart.write_next(out);
+    ++records;
+  };
+  const auto tell = [&](std::uint64_t bytes) { told(bytes + std::exchange(bytes_apart, 0)); };
+  for_each_record(
+      cursor,
+      [&](const Cursor& at) {
+        while (apart.left()) [[unlikely]] {
+            const LongLines::Turn turn = apart.turn(at.stored());
+            if (turn == LongLines::Turn::kBehind) break;
+            append_apart();
+            if (turn == LongLines::Turn::kInstead) return;
+          }
+        if (apart.is_stand_in(at.stored().record)) [[unlikely]] {
+          bytes_apart += apart.write(at.stored().record, out);
+          ++records;
+          return;
+        }
+        const std::uint64_t count = at.count();
+        for (std::uint64_t i = 0; i < count; ++i) out.append(at.stored().record);
+        records += count;
+      },
+      tell);
+  while (apart.left()) {
+    guarded(append_apart).throw_if_failed();
+    tell(0);
+  }
+  return records;
+}
+
+FileWriterBase LineOutput::open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes) {
+  std::uint64_t head_bytes = kByteOrderMark.size();
+  for (const std::string& record : head_) head_bytes += record.size() + sizeof(std::uint32_t);
+  return files_.open_writer(job_.pool(), job_.plan().writer, most_bytes + head_bytes,
+                            least_bytes + head_bytes);
+}
+
+void LineOutput::append_head(FramedOutput& out) {
+  guarded([&] {
+    if (has_mark_) out.append_framed(kByteOrderMark);
+    for (const std::string& record : head_) out.append(record);
+  }).throw_if_failed();
+}
+
+// Writes what the cursor gives behind the header: so many bytes at most. Standard output goes on
+// with a writer after the other where the system has less address space than that, but for records
+// that are sorted apart, which do not come from the cursor.
+template <typename Cursor>
+void LineOutput::write_file(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
+                            const std::function<void()>& opened) {
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+  const bool goes_on = options_.output == "-" && !job_.long_lines().left();
+  const bool may_be_more = least_bytes < most_bytes;
+  if (goes_on) {
+    const std::uint64_t piece = std::max(kLeastPieceBytes, 2 * job_.plan().longest_record);
+    least_bytes = std::min(least_bytes, piece);
+  }
+  OutputPieces<Cursor> pieces(cursor);
+  for (bool first = true; pieces.more(); first = false) {
+    FileWriterBase writer = open_writer(most_bytes, least_bytes);
+    if (first && opened) opened();
+    begun_ = true;
+    const StreamStop stop(writer.stream(), options_.resources.stop);
+    FramedOutput out(ByteOutput(writer.bytes(), job_.plan().block_bytes), options_.framing);
+    if (first) append_head(out);
+    // The last record of a piece may be long.
+    const std::uint64_t room = writer.stream().reserved_bytes();
+    pieces.begin_piece(out, goes_on && (may_be_more || room < most_bytes) ? room / 2 : kNoLimit);
+    report_.records_out +=
+        append_all(pieces, out, [&](std::uint64_t bytes) { job_.watch().add(bytes); });
+    job_.watch().expect_going();
+    report_.output_bytes += out.bytes();
+    writer.finish_bytes(out.bytes());
+  }
+}
+
+// Where a part begins is known from the lengths of those in front of it. A writer begins at the
+// border of a block: what lies in front of that is put aside, and written with the part before.
+template <typename Cursor>
+void LineOutput::open_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes,
+                            std::vector<Part>& parts) {
+  const std::size_t block_bytes = job_.plan().block_bytes;
+  parts.resize(sorted.size());
+  parts.front().writer.emplace(open_writer(most_bytes, most_bytes));
+  parts.front().out.emplace(ByteOutput(parts.front().writer->bytes(), block_bytes),
+                            options_.framing);
+  append_head(*parts.front().out);
+  std::uint64_t begin = parts.front().out->bytes();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].bytes =
+        sorted[i]->text_bytes() + sorted[i]->counted() * framing_bytes(options_.framing);
+    if (i > 0) {
+      const std::uint64_t border = detail::round_up(begin, block_bytes);
+      parts[i].head.resize(static_cast<std::size_t>(border - begin));
+      parts[i].writer.emplace(files_.open_writer_behind(border, job_.pool(), job_.plan().writer,
+                                                        parts[i].bytes + block_bytes));
+      parts[i].out.emplace(ByteOutput(parts[i].head, parts[i].writer->bytes(), block_bytes),
+                           options_.framing);
+    }
+    begin += parts[i].bytes;
+  }
+}
+
+// All threads merge or copy, each a part.
+template <typename Cursor>
+void LineOutput::write_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes) {
+  Parts of_output;
+  std::vector<Part>& parts = of_output.all;
+  open_parts(sorted, most_bytes, parts);
+  const std::uint64_t head_bytes = parts.front().out->bytes();
+  std::vector<std::unique_ptr<StreamStop>> stops;
+  for (Part& part : parts) {
+    stops.push_back(std::make_unique<StreamStop>(part.writer->stream(), options_.resources.stop));
+  }
+  std::optional<LineLending> lending;
+  if constexpr (std::is_same_v<Cursor, RunMerge>) lending.emplace(job_, sorted);
+  std::vector<std::uint64_t> records(parts.size());
+  std::atomic<bool> failed{false};
+  const std::thread::id caller = std::this_thread::get_id();
+  job_.team().run(sorted.size(), [&](std::size_t i) {
+    try {
+      job_.watch().expect_going();
+      guarded([&] { sorted[i]->start(); }).throw_if_failed();
+      records[i] = append_all(*sorted[i], *parts[i].out, [&](std::uint64_t bytes) {
+        if (std::this_thread::get_id() == caller) {
+          job_.watch().add(bytes);
+        } else {
+          job_.watch().add_beside(bytes);
+        }
+      });
+    } catch (...) {
+      // The others end with an error of their own, which says nothing.
+      if (failed.exchange(true)) return;
+      job_.watch().stop_now();
+      throw;
+    }
+  });
+  job_.watch().expect_going();
+  report_.records_out = std::accumulate(records.begin(), records.end(), std::uint64_t{0});
+  finish_parts(parts, head_bytes);
+}
+
+// The end of a part is the head of the next one.
+void LineOutput::finish_parts(std::vector<Part>& parts, std::uint64_t head_bytes) {
+  for (std::size_t i = parts.size(); i-- > 0;) {
+    Part& part = parts[i];
+    if (part.out->bytes() != part.bytes + (i == 0 ? head_bytes : 0)) {
+      throw Error(EIO, "runs are not read as they were written");
+    }
+    report_.output_bytes += part.out->bytes();
+    if (i + 1 < parts.size()) {
+      const std::vector<char>& next = parts[i + 1].head;
+      guarded([&] { part.out->append_framed({next.data(), next.size()}); }).throw_if_failed();
+    }
+    const std::uint64_t bytes = part.out->bytes() - part.head.size();
+    part.writer->finish_bytes(i > 0 ? bytes : report_.output_bytes);
+  }
+}
+
+void LineOutput::write_sorted(std::uint64_t most_bytes) {
+  const LinePlan& plan = job_.plan();
+  // Where a part begins does not count the records that are kept apart.
+  const bool in_parts = files_.output_has_places() && job_.long_lines().empty();
+  if (job_.in_memory()) {
+    const auto parts = divide_arena(job_.arena(), in_parts ? plan.writers_at_once() : 1,
+                                    plan.least_part_bytes(), job_.team());
+    report_.merge_parts = static_cast<unsigned>(parts.size());
+    if (parts.size() > 1) return write_parts(parts, most_bytes);
+    return write_file(most_bytes, most_bytes, *parts.front());
+  }
+  // How many equal records are dropped is not known beforehand, and so not where a part begins.
+  const auto merges = job_.runs().merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
+  report_.merge_parts = static_cast<unsigned>(merges.size());
+  if (merges.size() > 1) return write_parts(merges, most_bytes);
+  guarded([&] { merges.front()->start(); }).throw_if_failed();
+  // Behind the writer, whose blocks are none to be lent.
+  std::optional<LineLending> lending;
+  write_file(most_bytes, most_bytes, *merges.front(), [&] { lending.emplace(job_, merges); });
+}
+
+void LineOutput::write_merged(LineMerge<TextCursor>& merge, std::uint64_t least_bytes) {
+  write_file(std::max(least_bytes, kUnknownLengthReservation), least_bytes, merge);
+}
+
+}}  // namespace vortex::v0

@@ -1,0 +1,87 @@
+// The output of a sort of lines.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lines/job/line_job.h"
+#include "lines/record/byte_output.h"
+#include "lines/runs/line_merge.h"
+#include "lines/text/text_cursor.h"
+#include "sort/job/sort_files.h"
+#include "vortex/file_writer.h"
+#include "vortex/line_sort.h"
+
+namespace vortex { inline namespace v0 {
+
+// Writes a head and the records behind it, in their framing: by one thread, or in parts by all of
+// them. All that is named outlives it; the report counts what is written. One thread at a time.
+class LineOutput {
+ public:
+  LineOutput(const LineSortOptions& options, SortFiles& files, LineJob& job, SortReport& report)
+      : options_(options), files_(files), job_(job), report_(report) {}
+
+  // What comes first, unless the output has begun: a byte-order mark, if any input has one, and
+  // records.
+  void begin_with_mark(bool mark) noexcept { has_mark_ |= mark; }
+  void append_to_head(std::string_view record) { head_.emplace_back(record); }
+  void forget_head() noexcept;
+  bool begun() const noexcept { return begun_; }
+
+  // Behind the end_forming() of the job: all records, of so many bytes at most.
+  void write_sorted(std::uint64_t most_bytes);
+  // What the merge gives: so many bytes at least, if nothing becomes shorter meanwhile.
+  void write_merged(LineMerge<TextCursor>& merge, std::uint64_t least_bytes);
+
+ private:
+  // A part of the output: what lies in the block that the part in front ends in, and the rest.
+  struct Part {
+    std::vector<char> head;
+    std::uint64_t bytes = 0;  // both
+    std::optional<FileWriterBase> writer;
+    std::optional<FramedOutput> out;
+  };
+  // In the order of the output. The first writer is destroyed last: the others write to its file.
+  struct Parts {
+    Parts() = default;
+    ~Parts() {
+      while (!all.empty()) all.pop_back();
+    }
+    Parts(const Parts&) = delete;
+    Parts& operator=(const Parts&) = delete;
+
+    std::vector<Part> all;
+  };
+  template <typename Cursor>
+  using Cursors = std::vector<std::unique_ptr<Cursor>>;
+
+  template <typename Cursor>
+  void write_file(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
+                  const std::function<void()>& opened = {});
+  // A Cursor is a RunMerge or an ArenaPart.
+  template <typename Cursor>
+  void write_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes);
+  template <typename Cursor>
+  void open_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes,
+                  std::vector<Part>& parts);
+  void finish_parts(std::vector<Part>& parts, std::uint64_t head_bytes);
+  FileWriterBase open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes);
+  void append_head(FramedOutput& out);
+  template <typename Cursor, typename Told>
+  std::uint64_t append_all(Cursor& cursor, FramedOutput& out, const Told& told);
+
+  const LineSortOptions& options_;
+  SortFiles& files_;
+  LineJob& job_;
+  SortReport& report_;
+  std::vector<std::string> head_;
+  bool has_mark_ = false;
+  bool begun_ = false;
+};
+
+}}  // namespace vortex::v0
