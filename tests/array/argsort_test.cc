@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -15,37 +14,30 @@
 #include "sort/arrays/place_engine.h"
 #include "tests/array/array_inputs.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 
 namespace vortex::test { namespace {
 
-constexpr Order kOrders[] = {Order::kAscending, Order::kDescending};
-
-// Every small size, and those around which another way begins.
+// Those around which another way begins.
 std::vector<std::size_t> sizes() {
-  std::vector<std::size_t> sizes(71);
-  std::iota(sizes.begin(), sizes.end(), std::size_t{0});
-  sizes.insert(sizes.end(), {127, 128, 129, 511, 512, 513, 1023, 1024, 1025, 2049, 20000});
+  auto sizes = small_sizes_and({127, 128, 129, 511, 512, 513, 1023, 1024, 1025, 2049, 20000});
   if (!kShadowMemory) sizes.push_back(70001);
   return sizes;
 }
 
-// By std::stable_sort of the places.
-template <typename T>
-std::vector<std::uint64_t> expected_places(const std::vector<T>& keys, Order order) {
-  std::vector<std::uint64_t> places(keys.size());
+std::vector<std::uint64_t> given_places(std::size_t count) {
+  std::vector<std::uint64_t> places(count);
   std::iota(places.begin(), places.end(), std::uint64_t{0});
-  std::stable_sort(places.begin(), places.end(), [&](std::uint64_t a, std::uint64_t b) {
-    return order == Order::kAscending ? belongs_before(keys[a], keys[b])
-                                      : belongs_before(keys[b], keys[a]);
-  });
   return places;
 }
 
+// By std::stable_sort of the places.
 template <typename T>
-bool same_bytes(const std::vector<T>& left, const std::vector<T>& right) {
-  return left.size() == right.size() &&
-         (left.empty() || std::memcmp(left.data(), right.data(), left.size() * sizeof(T)) == 0);
+std::vector<std::uint64_t> expected_places(const std::vector<T>& keys,
+                                           Order order = Order::kAscending) {
+  return stably_sorted_by(
+      given_places(keys.size()), [&](std::uint64_t place) { return keys[place]; }, order);
 }
 
 template <typename T>
@@ -64,7 +56,7 @@ TYPED_TEST(ArgsortTest, LikeStableSortOfPlaces) {
   auto random = test_random();
   for (const Shape shape : kShapes) {
     for (const std::size_t count : sizes()) {
-      const Order order = kOrders[random() % 2];
+      const Order order = random_order(random);
       const auto keys = numbers_of<TypeParam>(shape, count, random);
       const auto expected = expected_places(keys, order);
       const auto before = keys;
@@ -82,7 +74,7 @@ TYPED_TEST(ArgsortTest, LikeStableSortOfPlaces) {
 struct PlacesOf {
   std::vector<std::uint64_t> places;
 
-  void given() { std::iota(places.begin(), places.end(), std::uint64_t{0}); }
+  void given() { places = given_places(places.size()); }
   void reversed() {
     given();
     std::reverse(places.begin(), places.end());
@@ -116,7 +108,7 @@ TYPED_TEST(ArgsortTest, ByThreads) {
   constexpr std::size_t kCount = 9001, kShare = 500;
   for (const Shape shape : kShapes) {
     const auto keys = numbers_of<TypeParam>(shape, kCount, random);
-    const auto expected = expected_places(keys, Order::kAscending);
+    const auto expected = expected_places(keys);
     for (const unsigned threads : {1u, 2u, 7u}) {
       ASSERT_EQ(places_by_engine(keys, threads, kShare), expected)
           << static_cast<int>(shape) << ", " << threads;
@@ -134,8 +126,7 @@ TEST(Argsort, OneOutOfOrder) {
       for (std::size_t i = 0; i < kCount; ++i) keys[i] = 10 * (reversed ? kCount - i : i);
       const std::size_t at = turn < 4 ? 1000 * (turn + 1) - 1 : random() % kCount;
       keys[at] = turn % 2 == 0 ? keys[at == 0 ? 1 : at - 1] : random() % (10 * kCount);
-      ASSERT_EQ(places_by_engine(keys, 4, kCount / 4), expected_places(keys, Order::kAscending))
-          << at;
+      ASSERT_EQ(places_by_engine(keys, 4, kCount / 4), expected_places(keys)) << at;
     }
   }
 }
@@ -151,7 +142,7 @@ TEST(Argsort, TiesThatASampleSeesAndDoesNotSee) {
     const std::uint64_t common = random() & ~std::uint64_t{0x3fff};
     for (std::size_t i = 0; i < of_tied; ++i)
       keys[random() % keys.size()] = common | random() % 900;
-    ASSERT_EQ(argsort(keys), expected_places(keys, Order::kAscending)) << of_tied;
+    ASSERT_EQ(argsort(keys), expected_places(keys)) << of_tied;
     ASSERT_EQ(argsort(keys, {.order = Order::kDescending}),
               expected_places(keys, Order::kDescending))
         << of_tied;
@@ -167,8 +158,8 @@ TEST(Argsort, KeysBeyondASample) {
         std::vector<std::uint64_t> keys(9000);
         for (std::uint64_t& key : keys) key = (std::uint64_t{3} << 61) + random() % narrow;
         keys[at] = outlier;
-        ASSERT_EQ(argsort(keys), expected_places(keys, Order::kAscending)) << at;
-        ASSERT_EQ(places_by_engine(keys, 7, 500), expected_places(keys, Order::kAscending)) << at;
+        ASSERT_EQ(argsort(keys), expected_places(keys)) << at;
+        ASSERT_EQ(places_by_engine(keys, 7, 500), expected_places(keys)) << at;
       }
     }
   }
@@ -179,7 +170,7 @@ TEST(Argsort, Large) {
   if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer makes it too slow";
   auto random = test_random();
   const auto keys = numbers_of<double>(Shape::kUniform, (std::size_t{1} << 21) + 77, random);
-  const auto expected = expected_places(keys, Order::kAscending);
+  const auto expected = expected_places(keys);
   for (const unsigned threads : {1u, 2u, 7u}) {
     ASSERT_EQ(argsort<std::uint64_t>(keys, {.threads = threads}), expected);
   }
@@ -205,7 +196,7 @@ TEST(Argsort, RecordsByMemberAndByFunction) {
   EXPECT_EQ(argsort(items, &Item::price, {.order = Order::kDescending}),
             expected_places(prices, Order::kDescending));
   EXPECT_EQ(argsort(items, [](const Item& item) { return -item.weight; }),
-            expected_places(weights, Order::kAscending));
+            expected_places(weights));
   const int few[] = {3, 1, 2};
   EXPECT_EQ(argsort<std::int32_t>(few), (std::vector<std::int32_t>{1, 2, 0}));
 }
@@ -250,7 +241,7 @@ TYPED_TEST(SortByKeyTest, ValuesFollowTheirKeys) {
   auto random = test_random();
   for (const Shape shape : kShapes) {
     for (const std::size_t count : sizes()) {
-      const Order order = kOrders[random() % 2];
+      const Order order = random_order(random);
       const auto given = numbers_of<TypeParam>(shape, count, random);
       const auto places = expected_places(given, order);
       const SortOptions options{.order = order};
@@ -295,16 +286,14 @@ TEST(SortByKey, Large) {
   auto random = test_random();
   const std::size_t count = (std::size_t{1} << 21) + 5;
   const auto given = numbers_of<std::uint64_t>(Shape::kUniform, count, random);
-  const auto places = expected_places(given, Order::kAscending);
+  const auto places = expected_places(given);
   for (const unsigned threads : {2u, 7u}) {
     auto keys = given;
-    std::vector<std::uint64_t> first(count), second(count);
-    std::iota(first.begin(), first.end(), std::uint64_t{0});
-    second = first;
+    std::vector<std::uint64_t> first = given_places(count), second = first;
     sort_by_key({.threads = threads}, keys, first);
     ASSERT_EQ(first, places);
     keys = given;
-    std::iota(first.begin(), first.end(), std::uint64_t{0});
+    first = given_places(count);
     sort_by_key({.threads = threads}, keys, first, second);
     ASSERT_EQ(first, places);
     ASSERT_EQ(second, places);
@@ -330,7 +319,7 @@ TEST(SortByKey, ValuesBesideAnAddressOfWords) {
     keys[i] = random() % 500;
     table->points[i] = {static_cast<float>(keys[i]), static_cast<float>(i)};
   }
-  const auto places = expected_places(keys, Order::kAscending);
+  const auto places = expected_places(keys);
   const std::vector<Point> given(std::begin(table->points), std::end(table->points));
   sort_by_key(keys, table->points);
   const std::vector<Point> found(std::begin(table->points), std::end(table->points));

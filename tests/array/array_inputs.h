@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <type_traits>
 #include <vector>
@@ -85,6 +87,14 @@ T number_of(Shape shape, std::size_t i, std::size_t count, Random& random) {
       return from_low_bits<T>((word % 5 << (8 * sizeof(T) - 5)) | (word >> 32 & 0x3ff));
   }
   return T{};
+}
+
+// Every small size, and others.
+inline std::vector<std::size_t> small_sizes_and(std::initializer_list<std::size_t> others) {
+  std::vector<std::size_t> sizes(71);
+  std::iota(sizes.begin(), sizes.end(), std::size_t{0});
+  sizes.insert(sizes.end(), others);
+  return sizes;
 }
 
 template <typename T, typename Random>

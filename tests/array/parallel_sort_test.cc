@@ -1,4 +1,4 @@
-// Sorts of arrays by several threads: the same bytes as by one.
+// Sorts of arrays by chains of chunks, and by several threads: the same bytes as by one.
 #include "vortex/detail/radix/parallel_sort.h"
 
 #include <gtest/gtest.h>
@@ -12,9 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/array/chain_sort.h"
 #include "tests/array/nested_outliers.h"
+#include "tests/array/number_order.h"
 #include "tests/array/tagged_record.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/small_sort.h"
@@ -29,19 +32,7 @@ constexpr unsigned kTeams[] = {1, 2, 7};
 
 template <typename K, std::size_t bytes>
 using Tagged = test::TaggedRecord<K, bytes>;
-template <typename K, std::size_t bytes>
-void set(Tagged<K, bytes>& record, K key, std::size_t i) {
-  record.key = key;
-  record.index = static_cast<std::uint32_t>(i);
-  std::memset(record.rest, static_cast<int>(i % 251), sizeof record.rest);
-}
-
-struct KeyOfRecord {
-  template <typename R>
-  auto operator()(const R& record) const noexcept {
-    return record.key;
-  }
-};
+using test::KeyOfTagged;
 
 template <typename R, typename KeyOf>
 void sort_by_team(std::vector<R>& records, const SortRules<R, KeyOf>& rules, unsigned threads) {
@@ -49,11 +40,6 @@ void sort_by_team(std::vector<R>& records, const SortRules<R, KeyOf>& rules, uns
   ASSERT_EQ(team.threads(), threads);
   const NoCodec<R> codec;
   ParallelSort<R, KeyOf, NoCodec<R>>(records.data(), records.size(), rules, codec, team).sort();
-}
-
-template <typename R>
-bool same(const std::vector<R>& a, const std::vector<R>& b) {
-  return std::memcmp(static_cast<const void*>(a.data()), b.data(), a.size() * sizeof(R)) == 0;
 }
 
 // Kinds of keys, in bits: 64 of them, of which narrow keys take the upper ones.
@@ -91,36 +77,61 @@ constexpr Kind kKinds[] = {
 };
 
 template <typename R>
-class ParallelSortOf : public testing::Test {
+class SortOf : public testing::Test {
  protected:
   using Key = typename R::Key;
-  using Sort = ParallelSort<R, KeyOfRecord, NoCodec<R>>;
+  using Sorter = ChainSorter<R, KeyOfTagged>;
+  static constexpr std::size_t kLeast = Sorter::Dense::kMax + 1;
 
-  static void expect_sorted(const std::vector<Key>& keys) {
-    ASSERT_GT(keys.size(), Sort::kMin);
-    std::vector<R> records(keys.size());
-    for (std::size_t i = 0; i < keys.size(); ++i) set(records[i], keys[i], i);
-    std::vector<R> expected = records;
-    std::stable_sort(expected.begin(), expected.end(),
-                     [](const R& a, const R& b) { return a.key < b.key; });
-    for (const unsigned threads : kTeams) {
-      std::vector<R> sorted = records;
-      sort_by_team(sorted, SortRules<R, KeyOfRecord>{{}}, threads);
-      ASSERT_TRUE(same(sorted, expected)) << threads << " threads, " << keys.size() << " records";
-    }
-  }
-
+  // Enough for chains to be worth while, and some more.
+  static std::size_t count(std::size_t more) { return kLeast + more; }
   // Counts that do and do not fill the last chunk; the larger ones have buckets that get passes of
   // their own.
-  static std::vector<std::size_t> counts() {
-    const std::size_t least = Sort::kMin + 1;
-    return {least, 2 * least - 1, 12 * least + 64};
-  }
+  static std::vector<std::size_t> counts() { return {kLeast, 2 * kLeast - 1, 12 * kLeast + 64}; }
 };
 
-using Records = testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint64_t, 104>,
-                               Tagged<std::uint32_t, 12>, Tagged<std::uint32_t, 256>>;
-TYPED_TEST_SUITE(ParallelSortOf, Records);
+// By one thread.
+template <typename R>
+class ChainSorterOf : public SortOf<R> {
+ protected:
+  static void expect_sorted(const std::vector<typename R::Key>& keys) {
+    ASSERT_GE(keys.size(), SortOf<R>::kLeast);
+    std::vector<R> records = test::tagged_records<R>(keys);
+    const std::vector<R> expected = test::stably_sorted_by(records, KeyOfTagged{});
+    const test::ChainSortChunks chunks = test::sort_by_chains(std::span<R>(records), KeyOfTagged{});
+    ASSERT_TRUE(test::same_bytes(records, expected));
+    // ChainSorter's comment promises a free chunk, with all lists open and a chunk taken.
+    ASSERT_GE(chunks.least_free, 1u);
+    ASSERT_LE(chunks.least_free, chunks.spare);
+    least_free_ = std::min(least_free_, chunks.least_free);
+  }
+
+  static inline std::size_t least_free_ = static_cast<std::size_t>(-1);
+};
+using Records = testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint64_t, 24>,
+                               Tagged<std::uint64_t, 104>, Tagged<std::uint32_t, 12>,
+                               Tagged<std::uint32_t, 100>, Tagged<std::uint64_t, 1000>>;
+TYPED_TEST_SUITE(ChainSorterOf, Records);
+
+// By teams.
+template <typename R>
+class ParallelSortOf : public SortOf<R> {
+ protected:
+  static void expect_sorted(const std::vector<typename R::Key>& keys) {
+    ASSERT_GE(keys.size(), SortOf<R>::kLeast);
+    const std::vector<R> records = test::tagged_records<R>(keys);
+    const std::vector<R> expected = test::stably_sorted_by(records, KeyOfTagged{});
+    for (const unsigned threads : kTeams) {
+      std::vector<R> sorted = records;
+      sort_by_team(sorted, SortRules<R, KeyOfTagged>{{}}, threads);
+      ASSERT_TRUE(test::same_bytes(sorted, expected))
+          << threads << " threads, " << keys.size() << " records";
+    }
+  }
+};
+using SharedRecords = testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint64_t, 104>,
+                                     Tagged<std::uint32_t, 12>, Tagged<std::uint32_t, 256>>;
+TYPED_TEST_SUITE(ParallelSortOf, SharedRecords);
 
 TYPED_TEST(ParallelSortOf, AllKindsOfKeys) {
   using Key = typename TypeParam::Key;
@@ -165,6 +176,72 @@ TYPED_TEST(ParallelSortOf, PowersOfTwo) {
   }
 }
 
+TYPED_TEST(ChainSorterOf, OutliersAtEveryByte) {
+  using Key = typename TypeParam::Key;
+  auto random = test::test_random();
+  for (const std::size_t ends : {0, 1, 60, 250, 1000}) {
+    auto levels = test::outliers_at_every_byte<Key>();
+    for (test::NestedLevel& level : levels) level.at_ends = ends;
+    ASSERT_NO_FATAL_FAILURE(
+        this->expect_sorted(test::nested_keys<Key>(levels, this->count(15000), random)));
+  }
+}
+
+TYPED_TEST(ChainSorterOf, RandomNestings) {
+  using Key = typename TypeParam::Key;
+  auto random = test::test_random();
+  const int turns = test::long_tests() ? 3000 : 40;
+  for (int turn = 0; turn < turns; ++turn) {
+    const auto levels = test::random_nesting(random);
+    const auto order = static_cast<test::NestedOrder>(random() % 3);
+    ASSERT_NO_FATAL_FAILURE(this->expect_sorted(
+        test::nested_keys<Key>(levels, this->count(random() % 20000), random, order)));
+  }
+  this->RecordProperty("least_free_chunks", static_cast<int>(this->least_free_));
+}
+
+// Each level halves what is left: more levels than any other keys have.
+TYPED_TEST(ChainSorterOf, PowersOfTwo) {
+  using Key = typename TypeParam::Key;
+  auto random = test::test_random();
+  for (const bool down : {false, true}) {
+    std::vector<Key> keys(this->count(15000));
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const int bit = static_cast<int>(i % std::numeric_limits<Key>::digits);
+      keys[i] = static_cast<Key>(Key{1} << bit) | static_cast<Key>(random() >> (64 - bit / 2 - 1));
+      if (down) keys[i] = static_cast<Key>(~keys[i]);
+    }
+    ASSERT_NO_FATAL_FAILURE(this->expect_sorted(keys));
+  }
+}
+
+TEST(ChunkArena, CountsItsFreeChunks) {
+  constexpr std::size_t kP = ChunkArena<std::uint64_t>::kChunkRecords;
+  std::vector<std::uint64_t> array(3 * kP), spare(4 * kP);
+  ChunkArena<std::uint64_t> arena(array.data(), 3, spare.data(), 4);
+  const std::uint32_t a = arena.take(), b = arena.take();
+  EXPECT_EQ(arena.least_free_chunks(), 2u);
+  arena.give(0);  // of the array
+  arena.give(a);
+  arena.give(b);
+  EXPECT_EQ(arena.least_free_chunks(), 2u);
+  // Five are free. The result takes one of them, and the place of two that are moved to others.
+  arena.claim(3 * kP);
+  EXPECT_EQ(arena.least_free_chunks(), 2u);
+  arena.take();
+  EXPECT_EQ(arena.least_free_chunks(), 1u);
+}
+
+TEST(ChunkArenaDeathTest, EndsTheProcessWhereNoChunkIsFree) {
+  constexpr std::size_t kP = ChunkArena<std::uint64_t>::kChunkRecords;
+  std::vector<std::uint64_t> spare(2 * kP);
+  ChunkArena<std::uint64_t> arena(nullptr, 0, spare.data(), 2);
+  arena.take();
+  arena.take();
+  EXPECT_EQ(arena.least_free_chunks(), 0u);
+  EXPECT_DEATH(arena.take(), "more spare chunks than it has set aside");
+}
+
 // The kernel for pairs leaves those with equal keys in any order: it is the same order still.
 TEST(ParallelSort, PairsWithEqualKeysLieAsAfterASortByOneThread) {
   auto random = test::test_random();
@@ -182,7 +259,7 @@ TEST(ParallelSort, PairsWithEqualKeysLieAsAfterASortByOneThread) {
       for (const unsigned threads : kTeams) {
         std::vector<Pair64> sorted = pairs;
         sort_by_team(sorted, rules, threads);
-        ASSERT_TRUE(same(sorted, expected)) << threads << " threads";
+        ASSERT_TRUE(test::same_bytes(sorted, expected)) << threads << " threads";
       }
     }
   }
@@ -197,8 +274,7 @@ TEST(ParallelSort, BareKeys) {
       SCOPED_TRACE(kind.name);
       std::vector<std::uint64_t> keys(count);
       for (std::size_t i = 0; i < count; ++i) keys[i] = kind.key(random(), i, count);
-      std::vector<std::uint64_t> expected = keys;
-      std::sort(expected.begin(), expected.end());
+      const std::vector<std::uint64_t> expected = test::sorted(keys);
       for (const unsigned threads : kTeams) {
         std::vector<std::uint64_t> sorted = keys;
         sort_by_team(sorted, rules, threads);
@@ -215,13 +291,14 @@ TEST(ParallelSort, TheSameForAnyNumberOfThreads) {
   for (const Order order : {Order::kAscending, Order::kDescending}) {
     std::vector<double> numbers(count);
     std::vector<KeyValue<std::int32_t, std::uint32_t>> half_pairs(count);
-    std::vector<Tagged<std::uint64_t, 24>> records(count);
+    std::vector<std::uint64_t> keys(count);
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t word = random();
       numbers[i] = static_cast<double>(static_cast<std::int64_t>(word));
       half_pairs[i] = {static_cast<std::int32_t>(word >> 48), static_cast<std::uint32_t>(i)};
-      set(records[i], word >> 44, i);
+      keys[i] = word >> 44;
     }
+    const auto records = test::tagged_records<Tagged<std::uint64_t, 24>>(keys);
     auto by_one = std::tuple(numbers, half_pairs, records);
     const auto sort_all = [&](auto& arrays, unsigned threads) {
       const SortOptions options{.order = order, .threads = threads};
@@ -236,9 +313,9 @@ TEST(ParallelSort, TheSameForAnyNumberOfThreads) {
     for (const unsigned threads : {2u, 7u, 0u}) {
       auto by_many = std::tuple(numbers, half_pairs, records);
       sort_all(by_many, threads);
-      EXPECT_TRUE(same(std::get<0>(by_one), std::get<0>(by_many))) << threads;
-      EXPECT_TRUE(same(std::get<1>(by_one), std::get<1>(by_many))) << threads;
-      EXPECT_TRUE(same(std::get<2>(by_one), std::get<2>(by_many))) << threads;
+      EXPECT_TRUE(test::same_bytes(std::get<0>(by_one), std::get<0>(by_many))) << threads;
+      EXPECT_TRUE(test::same_bytes(std::get<1>(by_one), std::get<1>(by_many))) << threads;
+      EXPECT_TRUE(test::same_bytes(std::get<2>(by_one), std::get<2>(by_many))) << threads;
     }
   }
 }

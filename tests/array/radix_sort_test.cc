@@ -19,7 +19,9 @@
 #include <vector>
 
 #include "tests/array/nested_outliers.h"
+#include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
@@ -188,24 +190,9 @@ std::vector<typename Kind::Record> records_of(
   return records;
 }
 
+// The key as the number that the kind of record says; test::before_by() knows the order of those.
 template <typename Kind>
-auto bits_of(const typename Kind::Record& record, Order order) {
-  return order == Order::kAscending ? to_key_bits<Order::kAscending>(Kind::key(record))
-                                    : to_key_bits<Order::kDescending>(Kind::key(record));
-}
-
-template <typename Kind>
-void stable_sort_records(std::vector<typename Kind::Record>& records, Order order) {
-  std::stable_sort(records.begin(), records.end(), [order](const auto& a, const auto& b) {
-    return bits_of<Kind>(a, order) < bits_of<Kind>(b, order);
-  });
-}
-
-template <typename Record>
-bool same_bytes(const std::vector<Record>& a, const std::vector<Record>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(static_cast<const void*>(a.data()), b.data(), a.size() * sizeof(Record)) == 0;
-}
+constexpr auto kKeyOf = [](const typename Kind::Record& record) { return Kind::key(record); };
 
 // Puts records with equal keys, which may have come in any order, into one that depends on nothing.
 template <typename Record>
@@ -236,8 +223,7 @@ TYPED_TEST(RadixSortOf, SortsEveryShapeWithinItsBound) {
     const auto records = records_of<TypeParam>(shape.make(count));
     int turn = 0;
     for (const Order order : {Order::kAscending, Order::kDescending}) {
-      auto expected = records;
-      stable_sort_records<TypeParam>(expected, order);
+      const auto expected = test::stably_sorted_by(records, kKeyOf<TypeParam>, order);
       for (const bool stable : {false, true}) {
         const int bits = 1 + turn++;
         SCOPED_TRACE(std::string(shape.name) + ", " + std::to_string(bits) + " bits");
@@ -247,16 +233,17 @@ TYPED_TEST(RadixSortOf, SortsEveryShapeWithinItsBound) {
             fixture.array, {.first_split_bits = bits, .order = order, .stable = stable});
         auto result = fixture.result();
         if (stable || TypeParam::kStable) {
-          ASSERT_TRUE(same_bytes(result, expected));
+          ASSERT_TRUE(test::same_bytes(result, expected));
         } else {
+          const auto before = test::before_by(kKeyOf<TypeParam>, order);
           for (std::size_t i = 0; i < count; ++i) {
-            ASSERT_EQ(bits_of<TypeParam>(result[i], order), bits_of<TypeParam>(expected[i], order))
+            ASSERT_FALSE(before(result[i], expected[i]) || before(expected[i], result[i]))
                 << "record " << i;
           }
           order_equal_keys(result);
           auto all = expected;
           order_equal_keys(all);
-          ASSERT_TRUE(same_bytes(result, all));
+          ASSERT_TRUE(test::same_bytes(result, all));
         }
         through_buckets += report.first_split_bits != 0;
         // Records that straddle blocks hold two of them while they move.
@@ -281,8 +268,7 @@ TEST(RadixSortTest, EpsilonIsABlockForEachBucket) {
   // Where the buckets end in their last blocks must not matter.
   for (const std::size_t count : {std::size_t{1'300'000}, kMany, std::size_t{2'100'000}}) {
     const auto values = even_keys(count);
-    auto expected = values;
-    std::sort(expected.begin(), expected.end());
+    const auto expected = test::sorted(values);
     for (int bits : {6, 7, 8}) {
       SCOPED_TRACE(std::to_string(count) + " keys, " + std::to_string(bits) + " bits");
       // A pool with more than it takes: what it does not need it does not use.
@@ -316,8 +302,7 @@ TEST(RadixSortTest, TheBoundHoldsForTheWorstBucketSizes) {
     std::iter_swap(values.begin(), std::min_element(values.begin(), values.end()));
     std::iter_swap(values.begin() + static_cast<std::ptrdiff_t>(step + 0x9e3779b97f4a7c15 % step),
                    std::max_element(values.begin(), values.end()));
-    auto expected = values;
-    std::sort(expected.begin(), expected.end());
+    const auto expected = test::sorted(values);
     Fixture<std::uint64_t> fixture(values.size(), kBlock, radix_sort_extra_blocks(kBits));
     fixture.array.load(values);
     const RadixSortReport report = radix_sort(fixture.array, {.first_split_bits = kBits});
@@ -330,8 +315,7 @@ TEST(RadixSortTest, TheBoundHoldsForTheWorstBucketSizes) {
 TEST(RadixSortTest, ChoosesByTheMemoryThereIs) {
   constexpr std::size_t kBlock = std::size_t{64} << 10;
   const auto values = even_keys(kMany);
-  auto expected = values;
-  std::sort(expected.begin(), expected.end());
+  const auto expected = test::sorted(values);
   // No block to spare: within the array.
   {
     Fixture<std::uint64_t> fixture(kMany, kBlock, 0);
@@ -359,8 +343,7 @@ TEST(RadixSortTest, SortsOfOnePoolMeasureThemselves) {
   constexpr std::size_t kBlock = std::size_t{64} << 10;
   constexpr int kBits = 6;
   const auto values = even_keys(kMany);
-  auto expected = values;
-  std::sort(expected.begin(), expected.end());
+  const auto expected = test::sorted(values);
   const std::size_t array_blocks = (kMany * 8 + kBlock - 1) / kBlock;
   const std::size_t each = array_blocks + radix_sort_extra_blocks(kBits);
   BlockPool blocks(
@@ -404,7 +387,7 @@ void expect_same_for_any_number_of_threads(const std::vector<Record>& records,
     Fixture<Record> fixture(records.size(), kBlock, extra);
     fixture.array.load(records);
     const RadixSortReport report = sort(fixture.array, threads);
-    EXPECT_TRUE(same_bytes(fixture.result(), expected));
+    EXPECT_TRUE(test::same_bytes(fixture.result(), expected));
     EXPECT_EQ(report.first_split_bits == 0, threads != 1 || extra == 0);
     if (threads > 1) {
       // All of it, since the pool is not used.
@@ -417,8 +400,7 @@ void expect_same_for_any_number_of_threads(const std::vector<Record>& records,
 
 TEST(RadixSortTest, NumbersAreTheSameForAnyNumberOfThreads) {
   const auto numbers = even_keys((std::size_t{1} << 21) + 77);
-  auto expected = numbers;
-  std::sort(expected.begin(), expected.end(), std::greater<>());
+  const auto expected = test::sorted(numbers, Order::kDescending);
   expect_same_for_any_number_of_threads(numbers, expected, [](auto& array, unsigned threads) {
     return radix_sort(array, {.order = Order::kDescending, .threads = threads});
   });
@@ -430,8 +412,7 @@ TEST(RadixSortTest, PairsAreTheSameForAnyNumberOfThreads) {
   auto bits = even_keys((std::size_t{1} << 20) + 77);
   for (std::uint64_t& key : bits) key &= ~std::uint64_t{0} << 48;
   const auto pairs = records_of<Kind>(bits);
-  auto expected = pairs;
-  stable_sort_records<Kind>(expected, Order::kAscending);
+  const auto expected = test::stably_sorted_by(pairs, kKeyOf<Kind>);
   expect_same_for_any_number_of_threads(pairs, expected, [](auto& array, unsigned threads) {
     return radix_sort(array, {.threads = threads});
   });
@@ -442,8 +423,7 @@ TEST(RadixSortTest, TheKeyIsAskedByAllThreads) {
   auto bits = even_keys((std::size_t{1} << 20) + 77);
   for (std::uint64_t& key : bits) key &= ~std::uint64_t{0} << 44;
   const auto records = records_of<Kind>(bits);
-  auto expected = records;
-  stable_sort_records<Kind>(expected, Order::kAscending);
+  const auto expected = test::stably_sorted_by(records, kKeyOf<Kind>);
   expect_same_for_any_number_of_threads(records, expected, [](auto& array, unsigned threads) {
     std::atomic<int> foreign{0};
     const auto caller = std::this_thread::get_id();
@@ -469,18 +449,6 @@ TEST(RadixSortTest, OneThreadFillsBuckets) {
                                  radix_sort_extra_blocks(6));
   fixture.array.load(numbers);
   EXPECT_EQ(radix_sort(fixture.array, {.first_split_bits = 6, .threads = 2}).first_split_bits, 6);
-}
-
-TEST(RadixSortTest, SplitsByMeasuredSpeeds) {
-  constexpr std::size_t kBlock = std::size_t{64} << 10;
-  const auto values = even_keys(kMany);
-  auto expected = values;
-  std::sort(expected.begin(), expected.end());
-  Fixture<std::uint64_t> fixture(kMany, kBlock, radix_sort_extra_blocks(8));
-  const double speeds[] = {0, 0, 0, 0, 0, 1};
-  fixture.array.load(values);
-  EXPECT_EQ(radix_sort(fixture.array, {.split_speeds = speeds}).first_split_bits, 5);
-  EXPECT_EQ(fixture.result(), expected);
 }
 
 TEST(RadixSortTest, AddressSpaceIsABudget) {
@@ -545,8 +513,7 @@ TYPED_TEST(RadixSortFailure, OfAnyMoveLeavesAPermutation) {
     const auto records = records_of<TypeParam>(kinds[shape].make(count));
     const RadixSortOptions options{
         .first_split_bits = 3, .order = Order::kDescending, .stable = true};
-    auto expected = records;
-    stable_sort_records<TypeParam>(expected, options.order);
+    const auto expected = test::stably_sorted_by(records, kKeyOf<TypeParam>, options.order);
     auto all_records = records;
     order_equal_keys(all_records);
     Fixture<Record> fixture(count, kBlock, radix_sort_extra_blocks(options.first_split_bits));
@@ -576,9 +543,9 @@ TYPED_TEST(RadixSortFailure, OfAnyMoveLeavesAPermutation) {
       auto result = fixture.result();
       if (failed) {
         order_equal_keys(result);
-        ASSERT_TRUE(same_bytes(result, all_records)) << "move " << at << " of " << all;
+        ASSERT_TRUE(test::same_bytes(result, all_records)) << "move " << at << " of " << all;
       } else {
-        ASSERT_TRUE(same_bytes(result, expected)) << "move " << at << " of " << all;
+        ASSERT_TRUE(test::same_bytes(result, expected)) << "move " << at << " of " << all;
       }
     }
     EXPECT_GT(thrown, 20);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <span>
@@ -14,34 +13,15 @@
 #include "sort/arrays/least_keys.h"
 #include "sort/arrays/nth_key.h"
 #include "tests/array/array_inputs.h"
+#include "tests/array/instruction_sets.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
-#include "vortex/detail/array/cpu.h"
 
 namespace vortex::test { namespace {
 
-template <typename T>
-auto less_in(Order order) {
-  return [order](const T& a, const T& b) {
-    return order == Order::kAscending ? belongs_before(a, b) : belongs_before(b, a);
-  };
-}
-
-template <typename T>
-std::vector<T> sorted(std::vector<T> numbers, Order order) {
-  std::sort(numbers.begin(), numbers.end(), less_in<T>(order));
-  return numbers;
-}
-
-template <typename T>
-bool same_bytes(const T* left, const T* right, std::size_t count) {
-  return count == 0 || std::memcmp(left, right, count * sizeof(T)) == 0;
-}
-
 std::vector<std::size_t> sizes() {
-  std::vector<std::size_t> sizes(71);
-  std::iota(sizes.begin(), sizes.end(), std::size_t{0});
-  sizes.insert(sizes.end(), {511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 2100, 20000});
+  auto sizes = small_sizes_and({511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 2100, 20000});
   if (!kShadowMemory) sizes.push_back((std::size_t{1} << 18) + 3);
   return sizes;
 }
@@ -57,80 +37,72 @@ template <typename T>
 class SelectTest : public testing::Test {};
 TYPED_TEST_SUITE(SelectTest, NumberTypes);
 
-TYPED_TEST(SelectTest, TheNthIsInPlace) {
+// Calls body(numbers, places, order) with arrays of all shapes and sizes, and with places of
+// theirs.
+template <typename T, typename Body>
+void for_each_array(const Body& body) {
   auto random = test_random();
   for (const Shape shape : kShapes) {
     for (const std::size_t count : sizes()) {
-      // The large ones with some shapes only, to save time.
-      if (count > 30000 && shape != Shape::kUniform && shape != Shape::kZipf) continue;
-      const Order order = random() % 2 == 0 ? Order::kAscending : Order::kDescending;
-      const auto given = numbers_of<TypeParam>(shape, count, random);
-      const auto expected = sorted(given, order);
-      for (const std::size_t k : some_places(count, random)) {
-        auto numbers = given;
-        select(numbers, k, {.order = order});
-        if (k < count) {
-          const auto less = less_in<TypeParam>(order);
-          ASSERT_TRUE(same_bytes(&numbers[k], &expected[k], 1))
-              << static_cast<int>(shape) << ", " << k << " of " << count;
-          for (std::size_t i = 0; i < count; ++i) {
-            ASSERT_FALSE(i < k ? less(expected[k], numbers[i]) : less(numbers[i], expected[k]))
-                << static_cast<int>(shape) << ", " << k << " of " << count << ", at " << i;
-          }
-        }
-        numbers = sorted(numbers, order);
-        ASSERT_TRUE(same_bytes(numbers.data(), expected.data(), count));
-        if (count > 30000 && random() % 2 == 0) break;
-      }
+      // The large ones with some shapes only, and half of the places, to save time.
+      const bool large = count > 30000;
+      if (large && shape != Shape::kUniform && shape != Shape::kZipf) continue;
+      SCOPED_TRACE(testing::Message() << count << " of shape " << static_cast<int>(shape));
+      auto places = some_places(count, random);
+      if (large) places.resize(1 + random() % places.size());
+      const Order order = random_order(random);
+      ASSERT_NO_FATAL_FAILURE(body(numbers_of<T>(shape, count, random), places, order));
     }
   }
 }
 
-TYPED_TEST(SelectTest, TheFirstAreSorted) {
-  auto random = test_random();
-  for (const Shape shape : kShapes) {
-    for (const std::size_t count : sizes()) {
-      // The large ones with some shapes only, to save time.
-      if (count > 30000 && shape != Shape::kUniform && shape != Shape::kZipf) continue;
-      const Order order = random() % 2 == 0 ? Order::kAscending : Order::kDescending;
-      const auto given = numbers_of<TypeParam>(shape, count, random);
-      const auto expected = sorted(given, order);
-      auto places = some_places(count, random);
-      places.push_back(count / 64);
-      places.push_back(count / 64 + 1);
-      for (const std::size_t k : places) {
-        auto numbers = given;
-        partial_sort(numbers, k, {.order = order});
-        ASSERT_TRUE(same_bytes(numbers.data(), expected.data(), std::min(k, count)))
-            << static_cast<int>(shape) << ", " << k << " of " << count;
-        numbers = sorted(numbers, order);
-        ASSERT_TRUE(same_bytes(numbers.data(), expected.data(), count))
-            << static_cast<int>(shape) << ", " << k << " of " << count;
-        if (count > 30000 && random() % 2 == 0) break;
+TYPED_TEST(SelectTest, TheNthIsInPlace) {
+  for_each_array<TypeParam>([](const auto& given, const auto& places, Order order) {
+    const auto expected = sorted(given, order);
+    const auto less = before_in(order);
+    for (const std::size_t k : places) {
+      auto numbers = given;
+      select(numbers, k, {.order = order});
+      if (k < given.size()) {
+        ASSERT_TRUE(same_bytes(&numbers[k], &expected[k], 1)) << k;
+        for (std::size_t i = 0; i < given.size(); ++i) {
+          ASSERT_FALSE(i < k ? less(expected[k], numbers[i]) : less(numbers[i], expected[k]))
+              << k << ", at " << i;
+        }
       }
+      ASSERT_TRUE(same_bytes(sorted(numbers, order), expected)) << k;
     }
-  }
+  });
+}
+
+TYPED_TEST(SelectTest, TheFirstAreSorted) {
+  for_each_array<TypeParam>([](const auto& given, auto places, Order order) {
+    const auto expected = sorted(given, order);
+    const std::size_t count = given.size();
+    places.insert(places.end(), {count / 64, count / 64 + 1});
+    for (const std::size_t k : places) {
+      auto numbers = given;
+      partial_sort(numbers, k, {.order = order});
+      ASSERT_TRUE(same_bytes(numbers.data(), expected.data(), std::min(k, count))) << k;
+      ASSERT_TRUE(same_bytes(sorted(numbers, order), expected)) << k;
+    }
+  });
 }
 
 // One that is less among others, at each place of what is compared together, by the instructions of
 // each processor.
 TYPED_TEST(SelectTest, TheLeastWhereverItLies) {
   constexpr std::size_t kCount = 2000;
-  for (const detail::Isa isa : {detail::Isa::kPortable, detail::Isa::kAvx2, detail::Isa::kAvx512}) {
-    if (!detail::use_isa(isa)) {
-      std::printf("this processor has no %s: not tested\n", detail::isa_name(isa));
-      continue;
-    }
+  for_each_isa([&] {
     for (std::size_t at = 1000; at < kCount; ++at) {
       std::vector<TypeParam> numbers(kCount, TypeParam{5});
       numbers[at] = TypeParam{4};
       partial_sort(numbers, 1);
-      ASSERT_EQ(numbers[0], TypeParam{4}) << at << ", " << detail::isa_name(isa);
+      ASSERT_EQ(numbers[0], TypeParam{4}) << at;
       ASSERT_EQ(std::count(numbers.begin(), numbers.end(), TypeParam{5}),
                 static_cast<std::ptrdiff_t>(kCount - 1));
     }
-  }
-  detail::use_isa(detail::best_isa());
+  });
 }
 
 TYPED_TEST(SelectTest, TheNthKeyByThreads) {
@@ -172,8 +144,7 @@ TEST(Select, ASampleThatIsWrong) {
   for (const std::uint64_t mask : {~std::uint64_t{0}, std::uint64_t{0xff00ff}, std::uint64_t{3}}) {
     std::vector<std::uint64_t> keys(20000);
     for (std::uint64_t& key : keys) key = random() & mask;
-    std::vector<std::uint64_t> expected = keys;
-    std::sort(expected.begin(), expected.end());
+    const std::vector<std::uint64_t> expected = sorted(keys);
     for (const unsigned threads : {1u, 7u}) {
       detail::Shares shares(keys.size(), threads, 1000);
       for (const std::size_t nth : some_places(keys.size(), random)) {
@@ -242,10 +213,9 @@ TEST(Select, RecordsByTheirKeys) {
   for (const std::size_t count : {1, 40, 3000, 30000}) {
     for (const std::uint64_t prices : {1, 5, 1000000}) {
       const auto given = random_items(count, prices, random);
-      auto expected = given;
-      std::stable_sort(expected.begin(), expected.end(),
-                       [](const Item& a, const Item& b) { return a.price > b.price; });
       const SortOptions options{.order = Order::kDescending};
+      const auto price = [](const Item& item) { return item.price; };
+      const auto expected = stably_sorted_by(given, price, options.order);
       for (const std::size_t k : some_places(count, random)) {
         auto items = given;
         select(items, k, &Item::price, options);
@@ -255,8 +225,7 @@ TEST(Select, RecordsByTheirKeys) {
         }
         expect_whole(items);
         items = given;
-        partial_sort(
-            items, k, [](const Item& item) { return item.price; }, options);
+        partial_sort(items, k, price, options);
         for (std::size_t i = 0; i < k; ++i) {
           ASSERT_EQ(items[i].price, expected[i].price);
           if (k <= count / 64) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <vector>
 
+#include "tests/array/instruction_sets.h"
+#include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "vortex/detail/array/small_sort_portable.h"
 
 namespace vortex { namespace {
@@ -30,8 +32,6 @@ bool less_by_all(const Pair64& a, const Pair64& b) {
 bool less_by_all(std::uint64_t a, std::uint64_t b) { return a < b; }
 std::uint64_t key_of(const Pair64& record) { return record.key; }
 std::uint64_t key_of(std::uint64_t key) { return key; }
-bool same(const Pair64& a, const Pair64& b) { return a.key == b.key && a.value == b.value; }
-bool same(std::uint64_t a, std::uint64_t b) { return a == b; }
 
 template <typename Record>
 class SmallSortTest : public testing::Test {};
@@ -42,12 +42,8 @@ TYPED_TEST(SmallSortTest, EveryCountAndInstructionSetLikeStdSort) {
   auto random = test::test_random();
   // Masks that leave many, few and one distinct keys, and keys among the largest, where padding is.
   const std::uint64_t masks[] = {~std::uint64_t{0}, 0xff, 0x3, 0, 0};
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
-    if (isa > best_isa()) {
-      std::printf("this processor has no %s: not tested\n", isa_name(isa));
-      continue;
-    }
-    const SmallSort<TypeParam> sort = small_sort_for<TypeParam>(isa);
+  test::for_each_isa([&] {
+    const SmallSort<TypeParam> sort = small_sort_for<TypeParam>(isa_in_use());
     for (std::size_t count = 0; count <= kMaxSmallSort; ++count) {
       for (int kind = 0; kind < 5; ++kind) {
         const std::uint64_t high = kind == 4 || kind == 2 ? ~std::uint64_t{3} : 0;
@@ -60,10 +56,10 @@ TYPED_TEST(SmallSortTest, EveryCountAndInstructionSetLikeStdSort) {
         const TypeParam canary = make<TypeParam>(0x5555, 0x5555);
         std::vector<TypeParam> out(count + 1, canary);
         sort(in.data(), count, out.data());
-        ASSERT_TRUE(same(out[count], canary)) << isa_name(isa) << ' ' << count;
+        ASSERT_TRUE(test::same_bytes(&out[count], &canary, 1)) << count;
         out.pop_back();
         for (std::size_t i = 1; i < count; ++i) {
-          ASSERT_LE(key_of(out[i - 1]), key_of(out[i])) << isa_name(isa) << ' ' << count;
+          ASSERT_LE(key_of(out[i - 1]), key_of(out[i])) << count;
         }
         auto by_all = [](const TypeParam& a, const TypeParam& b) { return less_by_all(a, b); };
         std::vector<TypeParam> in_place = in;
@@ -72,13 +68,15 @@ TYPED_TEST(SmallSortTest, EveryCountAndInstructionSetLikeStdSort) {
           std::vector<TypeParam> expected = in;
           std::sort(expected.begin(), expected.end(), by_all);
           std::sort(result->begin(), result->end(), by_all);
-          ASSERT_TRUE(std::equal(expected.begin(), expected.end(), result->begin(),
-                                 [](const auto& a, const auto& b) { return same(a, b); }))
-              << isa_name(isa) << ", " << count << " records, kind " << kind;
+          ASSERT_TRUE(test::same_bytes(expected, *result)) << count << " records, kind " << kind;
         }
       }
     }
-  }
+  });
+}
+
+std::vector<Pair64> stably_sorted(const std::vector<Pair64>& pairs) {
+  return test::stably_sorted_by(pairs, [](const Pair64& pair) { return pair.key; });
 }
 
 TEST(SmallSortStable, KeepsTheOrderOfEqualKeys) {
@@ -87,22 +85,15 @@ TEST(SmallSortStable, KeepsTheOrderOfEqualKeys) {
     std::vector<Pair64> in(count), out(count);
     for (std::size_t i = 0; i < count; ++i) in[i] = {random() % 7, i};
     small_sort_stable(in.data(), count, out.data(), [](const Pair64& r) { return r.key; });
-    std::stable_sort(in.begin(), in.end(),
-                     [](const Pair64& a, const Pair64& b) { return a.key < b.key; });
-    for (std::size_t i = 0; i < count; ++i) {
-      ASSERT_EQ(in[i].key, out[i].key);
-      ASSERT_EQ(in[i].value, out[i].value);
-    }
+    ASSERT_TRUE(test::same_bytes(out, stably_sorted(in))) << count;
   }
 }
 
 // Keys so close and so far apart as words that hold a key and a place can have them, and farther.
 TEST(StableSmallSortOfPairs, KeepsTheOrderOfEqualKeys) {
   auto random = test::test_random();
-  const auto by_key = [](const Pair64& a, const Pair64& b) { return a.key < b.key; };
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
-    if (isa > best_isa()) continue;
-    const SmallSort<Pair64> sort = stable_small_sort_of_pairs(isa);
+  test::for_each_isa([&] {
+    const SmallSort<Pair64> sort = stable_small_sort_of_pairs(isa_in_use());
     for (std::size_t count = 0; count <= kMaxSmallSort; ++count) {
       for (const int bits : {1, 3, 40, 56, 57, 58, 63, 64}) {
         const std::uint64_t low = bits == 64 ? 0 : random() >> 1;
@@ -115,16 +106,13 @@ TEST(StableSmallSortOfPairs, KeepsTheOrderOfEqualKeys) {
         std::vector<Pair64> out(count), in_place = in;
         sort(in.data(), count, out.data());
         sort(in_place.data(), count, in_place.data());
-        std::stable_sort(in.begin(), in.end(), by_key);
-        ASSERT_TRUE(std::equal(in.begin(), in.end(), out.begin(),
-                               [](const auto& a, const auto& b) { return same(a, b); }))
-            << isa_name(isa) << ", " << count << " pairs, keys of " << bits << " bits";
-        ASSERT_TRUE(std::equal(in.begin(), in.end(), in_place.begin(),
-                               [](const auto& a, const auto& b) { return same(a, b); }))
-            << isa_name(isa) << ", " << count << " pairs, keys of " << bits << " bits";
+        in = stably_sorted(in);
+        ASSERT_TRUE(test::same_bytes(in, out)) << count << " pairs, keys of " << bits << " bits";
+        ASSERT_TRUE(test::same_bytes(in, in_place))
+            << count << " pairs, keys of " << bits << " bits";
       }
     }
-  }
+  });
 }
 
 }  // namespace

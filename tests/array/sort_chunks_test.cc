@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <list>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
 #include "tests/array/array_inputs.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "vortex/chunked_sort.h"
 #include "vortex/sort_unique.h"
 
@@ -43,12 +44,9 @@ TYPED_TEST(ChunksTest, LikeOneArray) {
         chunks.push_back(numbers_of<TypeParam>(shape, length, random));
         expected.insert(expected.end(), chunks.back().begin(), chunks.back().end());
       }
-      const bool descending = turn % 2 == 1;
-      std::sort(expected.begin(), expected.end(), [=](TypeParam a, TypeParam b) {
-        return descending ? belongs_before(b, a) : belongs_before(a, b);
-      });
+      const SortOptions options{.order = turn % 2 == 1 ? Order::kDescending : Order::kAscending};
+      expected = sorted(expected, options.order);
       const auto given = chunks;
-      const SortOptions options{.order = descending ? Order::kDescending : Order::kAscending};
       if (turn < 3) {
         sort_chunks(chunks, options);
       } else {
@@ -57,9 +55,7 @@ TYPED_TEST(ChunksTest, LikeOneArray) {
       std::size_t at = 0;
       for (std::size_t i = 0; i < chunks.size(); ++i) {
         ASSERT_EQ(chunks[i].size(), given[i].size());
-        if (chunks[i].empty()) continue;
-        ASSERT_EQ(
-            std::memcmp(chunks[i].data(), &expected[at], chunks[i].size() * sizeof(TypeParam)), 0);
+        ASSERT_TRUE(same_bytes(chunks[i].data(), expected.data() + at, chunks[i].size()));
         at += chunks[i].size();
       }
     }
@@ -79,8 +75,7 @@ TEST(Chunks, RecordsByAKeyByThreads) {
         chunks[i].push_back(expected.back());
       }
     }
-    std::stable_sort(expected.begin(), expected.end(),
-                     [](const Item& a, const Item& b) { return a.price < b.price; });
+    expected = stably_sorted_by(expected, [](const Item& item) { return item.price; });
     sort_chunks(chunks, &Item::price, {.stable = true, .threads = threads});
     std::size_t at = 0;
     for (const auto& chunk : chunks) {
@@ -100,18 +95,13 @@ TYPED_TEST(UniqueTest, OneOfEachNumber) {
   auto random = test_random();
   for (const Shape shape : kShapes) {
     for (const std::size_t count : {0, 1, 2, 3, 40, 129, 600, 20000}) {
-      const Order order = random() % 2 == 0 ? Order::kAscending : Order::kDescending;
+      const Order order = random_order(random);
       auto numbers = numbers_of<TypeParam>(shape, static_cast<std::size_t>(count), random);
-      const auto less = [=](TypeParam a, TypeParam b) {
-        return order == Order::kAscending ? belongs_before(a, b) : belongs_before(b, a);
-      };
-      std::map<TypeParam, int, decltype(less)> expected(less);
-      for (const TypeParam number : numbers) expected[number] = 1;
+      const std::set expected(numbers.begin(), numbers.end(), before_in(order));
       const std::size_t kept = sort_unique(numbers, {.order = order});
       ASSERT_EQ(kept, expected.size()) << static_cast<int>(shape) << ", " << count;
       auto at = expected.begin();
-      for (std::size_t i = 0; i < kept; ++i, ++at)
-        ASSERT_EQ(std::memcmp(&numbers[i], &at->first, sizeof(TypeParam)), 0);
+      for (std::size_t i = 0; i < kept; ++i, ++at) ASSERT_TRUE(same_bytes(&numbers[i], &*at, 1));
     }
   }
 }

@@ -8,21 +8,22 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <numeric>
+#include <map>
 #include <random>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/array/array_inputs.h"
+#include "tests/array/instruction_sets.h"
 #include "tests/array/nested_outliers.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
-#include "vortex/detail/array/cpu.h"
 
 namespace vortex { namespace {
 
@@ -89,46 +90,12 @@ std::vector<std::size_t> sizes() {
   return sizes;
 }
 
-// Every instruction set that the processor has; the one in use is put back at the end.
-template <typename Body>
-void for_each_isa(Body body) {
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
-    if (!use_isa(isa)) {
-      std::printf("this processor has no %s: not tested\n", isa_name(isa));
-      continue;
-    }
-    SCOPED_TRACE(isa_name(isa));
-    body();
-    if (testing::Test::HasFatalFailure()) break;
-  }
-  use_isa(best_isa());
-}
-
+// What a sort() of the keys must make of them.
 template <typename T>
-T from_word(std::uint64_t word) {
-  T value;
-  std::memcpy(&value, &word, sizeof value);
-  return value;
-}
-
-// Total order of floating-point numbers by IEEE 754, independent of
-// include/vortex/detail/record/key.h.
-template <typename T>
-bool total_less(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(a) || std::isnan(b) || a == b) {
-      using Int = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-      Int x, y;
-      std::memcpy(&x, &a, sizeof x);
-      std::memcpy(&y, &b, sizeof y);
-      // Sign and magnitude to two's complement.
-      const Int most = std::numeric_limits<Int>::max();
-      if (x < 0) x ^= most;
-      if (y < 0) y ^= most;
-      return x < y;
-    }
-  }
-  return a < b;
+void expect_sorted(std::vector<T> keys, const SortOptions& options = {}) {
+  const std::vector<T> expected = test::sorted(keys, options.order);
+  sort(std::span<T>(keys), options);
+  ASSERT_TRUE(test::same_bytes(keys, expected)) << keys.size() << " keys";
 }
 
 template <typename T>
@@ -139,7 +106,7 @@ TYPED_TEST_SUITE(SortKeysTest, KeyTypes);
 
 TYPED_TEST(SortKeysTest, EveryDistributionLikeStdSort) {
   auto random = test::test_random();
-  for_each_isa([&] {
+  test::for_each_isa([&] {
     for (const Order order : {Order::kAscending, Order::kDescending}) {
       for (const Keys keys : kAllKeys) {
         for (const std::size_t count : sizes()) {
@@ -150,16 +117,11 @@ TYPED_TEST(SortKeysTest, EveryDistributionLikeStdSort) {
           // The high half of narrow types would be lost with the high bits of the word.
           for (std::size_t i = 0; i < count; ++i) {
             const std::uint64_t word = make_key(keys, i, count, random);
-            values[i] = from_word<TypeParam>(keys == Keys::kUniform ? word : word >> (i % 2 * 8));
+            values[i] =
+                test::from_low_bits<TypeParam>(keys == Keys::kUniform ? word : word >> (i % 2 * 8));
           }
-          std::vector<TypeParam> expected = values;
-          std::sort(expected.begin(), expected.end(), [order](TypeParam a, TypeParam b) {
-            return order == Order::kAscending ? total_less(a, b) : total_less(b, a);
-          });
-          sort(std::span<TypeParam>(values), {.order = order});
-          ASSERT_TRUE(count == 0 ||
-                      std::memcmp(values.data(), expected.data(), count * sizeof(TypeParam)) == 0)
-              << "keys " << static_cast<int>(keys) << ", " << count << " of them";
+          SCOPED_TRACE(static_cast<int>(keys));
+          ASSERT_NO_FATAL_FAILURE(expect_sorted(values, {.order = order}));
         }
       }
     }
@@ -170,26 +132,21 @@ TYPED_TEST(SortKeysTest, EveryDistributionLikeStdSort) {
 // greatest of all.
 TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
   auto random = test::test_random();
-  for (const std::size_t count : {70001u}) {
-    for (const std::size_t frequent_keys : {3, 20, 600}) {
-      std::vector<std::uint64_t> frequent(frequent_keys);
-      for (std::uint64_t& word : frequent) word = random();
-      frequent[0] = 0;
-      frequent[1] = ~std::uint64_t{0};
-      for (const unsigned others_in_8 : {0u, 1u, 4u, 7u}) {
-        std::vector<TypeParam> values(count);
-        for (TypeParam& value : values) {
-          const std::uint64_t word = random();
-          // The earlier ones are more frequent, as in a Zipf distribution.
-          const std::size_t index = word / 8 % frequent_keys * (word >> 40) >> 24;
-          value = from_word<TypeParam>(word % 8 < others_in_8 ? random() : frequent[index]);
-        }
-        std::vector<TypeParam> expected = values;
-        std::sort(expected.begin(), expected.end(), total_less<TypeParam>);
-        sort(std::span<TypeParam>(values));
-        ASSERT_EQ(std::memcmp(values.data(), expected.data(), count * sizeof(TypeParam)), 0)
-            << count << " keys, " << frequent_keys << " frequent";
+  for (const std::size_t frequent_keys : {3, 20, 600}) {
+    std::vector<std::uint64_t> frequent(frequent_keys);
+    for (std::uint64_t& word : frequent) word = random();
+    frequent[0] = 0;
+    frequent[1] = ~std::uint64_t{0};
+    for (const unsigned others_in_8 : {0u, 1u, 4u, 7u}) {
+      std::vector<TypeParam> values(70001);
+      for (TypeParam& value : values) {
+        const std::uint64_t word = random();
+        // The earlier ones are more frequent, as in a Zipf distribution.
+        const std::size_t index = word / 8 % frequent_keys * (word >> 40) >> 24;
+        value = test::from_low_bits<TypeParam>(word % 8 < others_in_8 ? random() : frequent[index]);
       }
+      SCOPED_TRACE(frequent_keys);
+      ASSERT_NO_FATAL_FAILURE(expect_sorted(values));
     }
   }
 }
@@ -199,7 +156,7 @@ TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
 // are long enough for the table, for many values, and for a few.
 TYPED_TEST(SortKeysTest, FewValuesAndMore) {
   auto random = test::test_random();
-  for_each_isa([&] {
+  test::for_each_isa([&] {
     for (const std::size_t values : {1, 2, 3, 4, 8, 9, 16, 17, 1000, 1536, 1537}) {
       for (const bool crowded : {false, true}) {
         // Multiples of the inverse of the table's multiplier have the same home.
@@ -207,7 +164,7 @@ TYPED_TEST(SortKeysTest, FewValuesAndMore) {
         static_assert(kInverse * 0x9e3779b97f4a7c15 == 1);
         std::vector<TypeParam> chosen(values);
         for (std::size_t i = 0; i < values; ++i)
-          chosen[i] = from_word<TypeParam>(crowded ? i * kInverse : random());
+          chosen[i] = test::from_low_bits<TypeParam>(crowded ? i * kInverse : random());
         if (random() % 2 == 0) chosen[random() % values] = TypeParam{};
         const std::size_t least[] = {70000, 4096, 500};
         const std::size_t size = random() % 3;
@@ -216,16 +173,10 @@ TYPED_TEST(SortKeysTest, FewValuesAndMore) {
         for (TypeParam& key : keys) key = chosen[random() % values];
         const std::size_t late[] = {0, 1, 3, 40};
         for (std::size_t i = late[random() % 4]; i-- > 0;) {
-          keys[count - 1 - random() % (count / 8)] = from_word<TypeParam>(random());
+          keys[count - 1 - random() % (count / 8)] = test::from_low_bits<TypeParam>(random());
         }
-        const Order order = random() % 2 == 0 ? Order::kAscending : Order::kDescending;
-        std::vector<TypeParam> expected = keys;
-        std::sort(expected.begin(), expected.end(), [order](TypeParam a, TypeParam b) {
-          return order == Order::kAscending ? total_less(a, b) : total_less(b, a);
-        });
-        sort(std::span<TypeParam>(keys), {.order = order});
-        ASSERT_EQ(std::memcmp(keys.data(), expected.data(), count * sizeof(TypeParam)), 0)
-            << count << " keys of " << values << " values" << (crowded ? ", crowded" : "");
+        SCOPED_TRACE(std::to_string(values) + (crowded ? " values, crowded" : " values"));
+        ASSERT_NO_FATAL_FAILURE(expect_sorted(keys, {.order = test::random_order(random)}));
       }
     }
   });
@@ -239,21 +190,13 @@ TEST(SortFewValues, ByThreads) {
     for (std::uint64_t& value : chosen) value = random();
     for (const unsigned threads : {1u, 2u, 7u}) {
       std::vector<std::uint64_t> keys((std::size_t{1} << 21) + random() % 1000);
-      std::vector<std::uint64_t> counts(values);
-      for (std::uint64_t& key : keys) {
-        const std::size_t index = random() % values;
-        key = chosen[index];
-        ++counts[index];
-      }
+      std::map<std::uint64_t, std::size_t> counts;
+      for (std::uint64_t& key : keys) ++counts[key = chosen[random() % values]];
       sort(std::span(keys), {.threads = threads});
-      std::vector<std::size_t> order(values);
-      std::iota(order.begin(), order.end(), std::size_t{0});
-      std::sort(order.begin(), order.end(),
-                [&](std::size_t a, std::size_t b) { return chosen[a] < chosen[b]; });
       auto at = keys.begin();
-      for (const std::size_t index : order) {
-        const auto end = at + static_cast<std::ptrdiff_t>(counts[index]);
-        ASSERT_TRUE(std::all_of(at, end, [&](std::uint64_t key) { return key == chosen[index]; }))
+      for (const auto& counted : counts) {
+        const auto end = at + static_cast<std::ptrdiff_t>(counted.second);
+        ASSERT_TRUE(std::all_of(at, end, [&](std::uint64_t key) { return key == counted.first; }))
             << values << " values, " << threads << " threads";
         at = end;
       }
@@ -286,13 +229,10 @@ void for_each_nesting(Body body) {
 }
 
 TYPED_TEST(SortKeysTest, NestedOutliers) {
-  for_each_nesting<TypeParam>([](std::vector<TypeParam>& values) {
-    std::vector<TypeParam> expected = values;
-    std::sort(expected.begin(), expected.end(), total_less<TypeParam>);
-    sort(std::span<TypeParam>(values));
-    ASSERT_EQ(std::memcmp(values.data(), expected.data(), values.size() * sizeof(TypeParam)), 0);
-  });
+  for_each_nesting<TypeParam>([](const auto& keys) { expect_sorted(keys); });
 }
+
+constexpr auto kKeyOf = [](const auto& record) { return record.key; };
 
 // A record that no specialised code knows: 12 bytes, key in the middle.
 struct Odd {
@@ -307,7 +247,7 @@ struct Wide {
   char rest[kRest];
 };
 void set(Odd& record, std::uint64_t word, std::size_t i) {
-  record = {1, from_word<std::int16_t>(word), {static_cast<std::uint32_t>(i), 2}};
+  record = {1, test::from_low_bits<std::int16_t>(word), {static_cast<std::uint32_t>(i), 2}};
 }
 template <std::size_t kRest>
 void set(Wide<kRest>& record, std::uint64_t word, std::size_t i) {
@@ -315,7 +255,7 @@ void set(Wide<kRest>& record, std::uint64_t word, std::size_t i) {
 }
 template <typename K, typename V>
 void set(KeyValue<K, V>& record, std::uint64_t word, std::size_t i) {
-  record.key = from_word<K>(word);
+  record.key = test::from_low_bits<K>(word);
   record.value = static_cast<V>(i);
 }
 std::uint64_t index_of(const Odd& record) { return record.index[0]; }
@@ -347,7 +287,7 @@ TYPED_TEST_SUITE(SortRecordsTest, RecordTypes);
 
 TYPED_TEST(SortRecordsTest, EveryDistributionLikeStableSort) {
   auto random = test::test_random();
-  for_each_isa([&] {
+  test::for_each_isa([&] {
     for (const SortOptions options :
          {SortOptions{}, SortOptions{.order = Order::kDescending}, SortOptions{.stable = true},
           SortOptions{.order = Order::kDescending, .stable = true}}) {
@@ -360,12 +300,8 @@ TYPED_TEST(SortRecordsTest, EveryDistributionLikeStableSort) {
           for (std::size_t i = 0; i < count; ++i) {
             set(records[i], make_key(keys, i, count, random), i);
           }
-          std::vector<TypeParam> expected = records;
-          const auto less = [&](const TypeParam& a, const TypeParam& b) {
-            return options.order == Order::kAscending ? total_less(a.key, b.key)
-                                                      : total_less(b.key, a.key);
-          };
-          std::stable_sort(expected.begin(), expected.end(), less);
+          const auto less = test::before_by(kKeyOf, options.order);
+          const auto expected = test::stably_sorted_by(records, kKeyOf, options.order);
           sort_records(records, options);
           std::vector<bool> seen(count, false);
           for (std::size_t i = 0; i < count; ++i) {
@@ -393,41 +329,12 @@ TYPED_TEST(SortRecordsTest, NestedOutliers) {
       set(records[i], 0, i);
       records[i].key = keys[i];
     }
-    std::vector<TypeParam> expected = records;
-    std::stable_sort(expected.begin(), expected.end(), [](const TypeParam& a, const TypeParam& b) {
-      return total_less(a.key, b.key);
-    });
+    const auto expected = test::stably_sorted_by(records, kKeyOf);
     sort_records(records, {.stable = true});
     for (std::size_t i = 0; i < keys.size(); ++i) {
       ASSERT_EQ(index_of(records[i]), index_of(expected[i])) << "at " << i;
     }
   });
-}
-
-// Whatever their size, records take no room on the stack.
-TEST(Sort, LargeRecordsOnASmallStack) {
-  using Large = Wide<(std::size_t{32} << 10) - 16>;
-  pthread_attr_t attributes;
-  ASSERT_EQ(pthread_attr_init(&attributes), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, std::size_t{512} << 10), 0);
-  for (const std::size_t count : {std::size_t{3}, std::size_t{700}}) {
-    std::vector<Large> records(count);
-    for (std::size_t i = 0; i < count; ++i) set(records[i], i * 7919 % 31, i);
-    pthread_t thread;
-    const auto body = [](void* argument) -> void* {
-      sort(std::span<Large>(*static_cast<std::vector<Large>*>(argument)), &Large::key);
-      return nullptr;
-    };
-    ASSERT_EQ(pthread_create(&thread, &attributes, body, &records), 0);
-    pthread_join(thread, nullptr);
-    for (std::size_t i = 1; i < count; ++i) {
-      const bool in_order =
-          records[i - 1].key < records[i].key ||
-          (records[i - 1].key == records[i].key && index_of(records[i - 1]) < index_of(records[i]));
-      ASSERT_TRUE(in_order) << i;
-    }
-  }
-  pthread_attr_destroy(&attributes);
 }
 
 // How much of a stack of its own a thread has used when `body` has returned.
@@ -456,6 +363,23 @@ std::size_t stack_used_by(const std::function<void()>& body) {
       bytes);
   munmap(memory, kBytes);
   return kBytes - untouched;
+}
+
+// Whatever their size, records take no room on the stack.
+TEST(Sort, LargeRecordsOnASmallStack) {
+  using Large = Wide<(std::size_t{32} << 10) - 16>;
+  for (const std::size_t count : {std::size_t{3}, std::size_t{700}}) {
+    std::vector<Large> records(count);
+    for (std::size_t i = 0; i < count; ++i) set(records[i], i * 7919 % 31, i);
+    EXPECT_LE(stack_used_by([&] { sort(std::span<Large>(records), &Large::key); }),
+              std::size_t{512} << 10);
+    for (std::size_t i = 1; i < count; ++i) {
+      const bool in_order =
+          records[i - 1].key < records[i].key ||
+          (records[i - 1].key == records[i].key && index_of(records[i - 1]) < index_of(records[i]));
+      ASSERT_TRUE(in_order) << i;
+    }
+  }
 }
 
 // Keys that lead the sort as deep as they can: what a level takes of the stack, they multiply.
@@ -530,17 +454,12 @@ TEST(Sort, ByStringsOfBytes) {
     std::uint32_t place;
   };
   const auto expect_like_stable_sort = [](const auto& given, const SortOptions& options) {
-    auto expected = given, sorted = given;
-    const auto less = [](const auto& left, const auto& right) {
-      return std::lexicographical_compare(left.key.begin(), left.key.end(), right.key.begin(),
-                                          right.key.end(),
-                                          [](unsigned char a, unsigned char b) { return a < b; });
+    const auto bytes_of = [](const auto& record) {
+      return std::vector<unsigned char>(record.key.begin(), record.key.end());
     };
-    std::stable_sort(expected.begin(), expected.end(), [&](const auto& left, const auto& right) {
-      return options.order == Order::kAscending ? less(left, right) : less(right, left);
-    });
-    vortex::sort(
-        sorted, [](const auto& record) { return record.key; }, options);
+    const auto expected = test::stably_sorted_by(given, bytes_of, options.order);
+    auto sorted = given;
+    vortex::sort(sorted, kKeyOf, options);
     for (std::size_t i = 0; i < given.size(); ++i) {
       ASSERT_EQ(sorted[i].place, expected[i].place) << i << " of " << given.size();
     }

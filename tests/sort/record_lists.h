@@ -13,6 +13,7 @@
 
 #include "sort/record/record_output.h"
 #include "tests/array/nested_outliers.h"
+#include "tests/support/same_bytes.h"
 #include "vortex/record_order.h"
 
 namespace vortex::test {
@@ -73,11 +74,6 @@ class RecordCollector final : public RecordOutput {
   std::vector<std::byte> room_;
   std::size_t rooms_ = 0;
 };
-
-// In one call: under a sanitizer the library's loop over bytes takes as long as the sort.
-inline bool same_bytes(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
-}
 
 // For those who keep an order that the test has.
 inline std::shared_ptr<const RecordOrder> borrowed(const RecordOrder& order) {
