@@ -59,7 +59,7 @@ void argsort_into(std::span<const Key> keys, std::span<Place> places, SortOption
 // The same for records by `key(record)`, or by the member that `key` points to. `key` must not
 // throw, must give the same for the same record, and is called by all threads at once.
 template <typename T, typename KeyFunction, PlaceType Place>
-requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+requires detail::NumberKeyOf<KeyFunction, T>
 void argsort_into(std::span<const T> records, KeyFunction key, std::span<Place> places,
                   SortOptions options = {}) {
   const detail::RecordKeys<T, KeyFunction> keys(records.data(), std::move(key), options.order);

@@ -28,8 +28,8 @@ class ByKey {
   template <typename T>
   requires RadixKey<std::remove_cvref_t<std::invoke_result_t<const KeyFunction&, const T&>>>
   bool operator()(const T& left, const T& right) const noexcept {
-    const auto a = to_key_bits(std::invoke(key_, left));
-    const auto b = to_key_bits(std::invoke(key_, right));
+    const auto a = to_key_bits(detail::take_key(key_, left));
+    const auto b = to_key_bits(detail::take_key(key_, right));
     return order_ == Order::kAscending ? a < b : b < a;
   }
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "vortex/detail/array/vanishing_sort.h"
-#include "vortex/detail/radix/split_plan.h"
+#include "vortex/detail/radix/split.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
 #include "vortex/detail/stream/export.h"
@@ -30,8 +30,6 @@ struct RadixSortOptions {
   Order order = Order::kAscending;
   // Records with equal keys keep their order. Costs nothing for bare keys.
   bool stable = false;
-  // Measured speeds of 2^b-way splits, b from 1 to 8, for plan_splits(); empty: the least depth.
-  std::span<const double> split_speeds = {};
   // As in SortOptions. The result is the same for any number of threads, to the byte.
   unsigned threads = 0;
 };
@@ -53,76 +51,86 @@ constexpr std::size_t radix_sort_extra_blocks(int split_bits) {
 
 namespace detail {
 
-// The part of the plan that all kinds of records have in common.
-struct VORTEX_EXPORT RadixSortPlan {
-  RadixSortPlan(VanishingArrayBase& array, std::size_t count, std::size_t record_bytes,
-                const RadixSortOptions& options);
+// Checks the options and opens the array. Returns the bits that the first level splits by; 0:
+// without buckets.
+VORTEX_EXPORT int first_radix_split(VanishingArrayBase& array, std::size_t count,
+                                    std::size_t record_bytes, const RadixSortOptions& options);
 
-  detail::SplitSteps steps;
-  int bits = 0;  // 0: without buckets
-};
-
-template <typename Record, typename KeyOf, typename Codec>
+// `in_place(records, threads)` sorts without buckets, and returns the bytes that it takes.
+template <typename Record, typename KeyOf, typename Codec, typename InPlace>
 RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
-                                const detail::SortRules<Record, KeyOf>& rules, const Codec& codec,
-                                const RadixSortOptions& options) {
+                                const SortRules<Record, KeyOf>& rules, const Codec& codec,
+                                const RadixSortOptions& options, const InPlace& in_place) {
   using Sorting = VanishingSort<Record, KeyOf, Codec>;
   using Bits = typename Sorting::Bits;
-  using InPlace = InPlaceSort<Record, KeyOf, Codec>;
-  const RadixSortPlan plan(array, count, sizeof(Record), options);
+  const int bits = first_radix_split(array, count, sizeof(Record), options);
   auto* const records = reinterpret_cast<Record*>(array.bytes());
-  const auto encoded_key = [&](Record record) noexcept {
-    codec.encode(&record, 1);
-    return rules.key_of(record);
-  };
+  const EncodedKey encoded_key(rules.key_of, codec);
   RadixSortReport report;
   report.peak_blocks = array.held_blocks();
-  if (detail::sorted_or_reversed(records, count, encoded_key)) return report;
+  if (sorted_or_reversed(records, count, encoded_key)) return report;
   constexpr std::size_t kSample = Sorting::Sorter::kSample;
-  detail::Split<Bits> split;
-  const bool by_team = options.first_split_bits == 0 &&
-                       InPlace::threads_that_pay(records, count, options.threads) > 1;
-  bool buckets = !by_team && plan.bits != 0 && count >= kSample;
+  Split<Bits> split;
+  const bool by_team =
+      options.first_split_bits == 0 &&
+      InPlaceSort<Record, KeyOf>::threads_that_pay(records, count, options.threads) > 1;
+  bool buckets = !by_team && bits != 0 && count >= kSample;
   if (buckets) {
     std::array<Bits, kSample> sample;
-    for (std::size_t i = 0; i < kSample; ++i) {
-      const std::size_t step = count / kSample;
-      sample[i] = encoded_key(records[i * step + (i * 0x9e3779b97f4a7c15) % step]);
-    }
+    take_sample(
+        count, kSample, [&](std::size_t at) noexcept { return encoded_key(records[at]); },
+        sample.data());
     // The first level makes buckets fewer until what they leave partly filled and the working
     // memory together are 2^b blocks.
-    const std::size_t most = std::size_t{1} << plan.bits;
+    const std::size_t most = std::size_t{1} << bits;
     const std::size_t block = array.pool().block_bytes();
-    const std::size_t working = Sorting::usual_working_bytes(count, most, plan.steps);
+    const std::size_t working = Sorting::usual_working_bytes(count, most);
     const std::size_t besides = 1 + (working + block - 1) / block;
-    split = split_by_sample(sample.data(), kSample, detail::KeyRange<Bits>{},
+    split = split_by_sample(sample.data(), kSample, KeyRange<Bits>{},
                             static_cast<unsigned>(4 * besides <= most ? most - besides : most));
-    buckets = split.kind != detail::SplitKind::kThreeWay;
+    buckets = split.kind != SplitKind::kThreeWay;
   }
   if (!buckets) {
-    report.working_bytes =
-        InPlace::run(records, count, rules, codec, by_team ? options.threads : 1);
+    report.working_bytes = in_place(records, by_team ? options.threads : 1);
     report.epsilon_bytes = report.working_bytes;
     return report;
   }
-  Sorting sorting(array, count, rules, codec, plan.steps, split, plan.bits);
+  Sorting sorting(array, count, rules, codec, split, bits);
   sorting.sort();
-  report.first_split_bits = plan.bits;
+  report.first_split_bits = bits;
   report.peak_blocks = sorting.peak_blocks();
   report.working_bytes = sorting.working_bytes();
   report.epsilon_bytes = sorting.epsilon_bytes();
   return report;
 }
 
-// As in sort.h.
-VORTEX_EXPORT RadixSortReport radix_sort_keys_32(VanishingArrayBase& array, std::size_t count,
-                                                 KeyCode code, const RadixSortOptions& options);
-VORTEX_EXPORT RadixSortReport radix_sort_keys_64(VanishingArrayBase& array, std::size_t count,
-                                                 KeyCode code, const RadixSortOptions& options);
-VORTEX_EXPORT RadixSortReport radix_sort_pairs_64(VanishingArrayBase& array, std::size_t count,
-                                                  KeyCode code, const RadixSortOptions& options);
-VORTEX_EXPORT RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, std::size_t count,
-                                                    KeyCode code, const RadixSortOptions& options);
+// Records of so many bytes, by any key, stably.
+template <std::size_t bytes>
+RadixSortReport radix_sort_sized(VanishingArrayBase& array, std::size_t count, const SortKey& key,
+                                 const RadixSortOptions& options) {
+  static_assert(
+      bytes <= 1024,
+      "the base case takes 256 records' room on the stack: sort the keys of larger records "
+      "with their places");
+  using Record = SizedRecord<bytes>;
+  using KeyOf = KeyOfSized<bytes>;
+  const SortRules<Record, KeyOf> rules{KeyOf(key)};
+  const NoCodec<Record> codec;
+  return radix_sort_with(array, count, rules, codec, options,
+                         [&](Record* records, unsigned threads) {
+                           if constexpr (has_compiled_sort<Record>(0)) {
+                             return sort_size_in_place(records, count, bytes, key, threads);
+                           } else {
+                             return sort_in_place(records, count, rules, codec, threads);
+                           }
+                         });
+}
+
+// Numbers of 4 and 8 bytes and pairs of them, compiled once: not stably where the key asks for no
+// more.
+VORTEX_EXPORT RadixSortReport radix_sort_words(VanishingArrayBase& array, std::size_t count,
+                                               std::size_t record_bytes, const SortKey& key,
+                                               const RadixSortOptions& options);
 
 }  // namespace detail
 
@@ -152,16 +160,12 @@ VORTEX_EXPORT RadixSortReport radix_sort_half_pairs(VanishingArrayBase& array, s
 // repeating refused moves for a while. Only if the system goes on refusing does the error say that
 // elements are missing. Thread-safe for different arrays, of one pool, too.
 template <typename T, typename KeyFunction>
-requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>> RadixSortReport
+requires detail::NumberKeyOf<KeyFunction, T> RadixSortReport
 radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options = {}) {
-  static_assert(
-      sizeof(T) <= 1024,
-      "the base case takes 256 records' room on the stack: sort the keys of larger records "
-      "with their places");
-  using KeyOf = detail::OrderedKey<T, KeyFunction>;
-  return detail::radix_sort_with(array, array.size(),
-                                 detail::SortRules<T, KeyOf>{KeyOf(std::move(key), options.order)},
-                                 detail::NoCodec<T>{}, options);
+  return detail::with_sort_key<T>(
+      std::move(key), options.order, [&](auto, const detail::SortKey& sort_key) {
+        return detail::radix_sort_sized<sizeof(T)>(array, array.size(), sort_key, options);
+      });
 }
 
 // Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these
@@ -169,42 +173,31 @@ radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options =
 // pairs not stably where neither `stable` nor `first_split_bits` 0 ask for it. As the other
 // radix_sort() otherwise.
 template <typename T>
-requires RadixKey<T> || detail::IsKeyValue<T>::value RadixSortReport
-radix_sort(VanishingArray<T>& array, RadixSortOptions options = {}) {
+requires detail::NumberOrPair<T> RadixSortReport radix_sort(VanishingArray<T>& array,
+                                                            RadixSortOptions options = {}) {
   const std::size_t count = array.size();
-  if constexpr (RadixKey<T>) {
-    const KeyCode code = key_code<T>(options.order);
-    if constexpr (sizeof(T) == 8) {
-      return detail::radix_sort_keys_64(array, count, code, options);
-    } else if constexpr (sizeof(T) == 4) {
-      return detail::radix_sort_keys_32(array, count, code, options);
-    } else {
-      return radix_sort(
-          array, [](const T& key) noexcept { return key; }, options);
-    }
+  const detail::SortKey key = detail::own_key<T>(options.order, options.stable);
+  constexpr std::size_t kKeyBytes = detail::own_key_bytes<T>();
+  if constexpr ((kKeyBytes == sizeof(T) && sizeof(T) >= 4) || (kKeyBytes == 8 && sizeof(T) == 16)) {
+    return detail::radix_sort_words(array, count, sizeof(T), key, options);
   } else {
-    using Key = decltype(T::key);
-    const KeyCode code = key_code<Key>(options.order);
-    if constexpr (sizeof(Key) == 8 && sizeof(T) == 16) {
-      return detail::radix_sort_pairs_64(array, count, code, options);
-    } else if constexpr (sizeof(Key) == 4 && sizeof(T) == 8) {
-      if (!options.stable) return detail::radix_sort_half_pairs(array, count, code, options);
+    if constexpr (kKeyBytes == 4 && sizeof(T) == 8) {
+      if (!key.stable) return detail::radix_sort_words(array, count, sizeof(T), key, options);
     }
-    return radix_sort(
-        array, [](const T& record) noexcept { return record.key; }, options);
+    return detail::radix_sort_sized<sizeof(T)>(array, count, key, options);
   }
 }
 
 // The drop-in for the library's own buffer: radix_sort() with the options that every sort has.
 template <typename T, typename KeyFunction>
-requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+requires detail::NumberKeyOf<KeyFunction, T>
 void sort(VanishingArray<T>& array, KeyFunction key, SortOptions options = {}) {
   radix_sort(array, key,
              {.order = options.order, .stable = options.stable, .threads = options.threads});
 }
 template <typename T>
-requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(VanishingArray<T>& array,
-                                                               SortOptions options = {}) {
+requires detail::NumberOrPair<T>
+void sort(VanishingArray<T>& array, SortOptions options = {}) {
   radix_sort(array, {.order = options.order, .stable = options.stable, .threads = options.threads});
 }
 

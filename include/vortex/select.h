@@ -55,16 +55,16 @@ void with_selection(std::span<T> records, const SortOptions& options, const Use&
 // the threads. Extra memory: a byte a record, 4 of fewer than 2^18. Throws std::bad_alloc with
 // nothing moved. Thread-safe for different arrays. `key` must not throw, must give the same for the
 // same record, and is called by all threads at once.
-template <typename T>
-requires RadixKey<T> || detail::IsKeyValue<T>::value void select(std::span<T> records,
-                                                                 std::size_t k,
-                                                                 SortOptions options = {}) {
-  detail::with_selection(records, options, [=](const auto& all) { detail::select(all, k); });
+template <detail::AnyArray Range>
+requires detail::NumberOrPair<std::ranges::range_value_t<Range>>
+void select(Range&& range, std::size_t k, SortOptions options = {}) {
+  detail::with_selection(detail::span_of(range), options,
+                         [=](const auto& all) { detail::select(all, k); });
 }
-template <typename T, typename KeyFunction>
-requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
-void select(std::span<T> records, std::size_t k, KeyFunction key, SortOptions options = {}) {
-  detail::with_selection(records, std::move(key), options,
+template <detail::AnyArray Range, typename KeyFunction>
+requires detail::NumberKeyOf<KeyFunction, std::ranges::range_value_t<Range>>
+void select(Range&& range, std::size_t k, KeyFunction key, SortOptions options = {}) {
+  detail::with_selection(detail::span_of(range), std::move(key), options,
                          [=](const auto& all) { detail::select(all, k); });
 }
 
@@ -77,38 +77,17 @@ void select(std::span<T> records, std::size_t k, KeyFunction key, SortOptions op
 // extra memory is its own, and then what sort() takes of numbers, and of others 32 bytes and a
 // record for each of the k (of all from half of them on); records with equal keys come in any
 // order. Throws std::bad_alloc with the records all there, in any order.
-template <typename T>
-requires RadixKey<T> || detail::IsKeyValue<T>::value void partial_sort(std::span<T> records,
-                                                                       std::size_t k,
-                                                                       SortOptions options = {}) {
-  detail::with_selection(records, options, [=](const auto& all) { detail::partial_sort(all, k); });
-}
-template <typename T, typename KeyFunction>
-requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
-void partial_sort(std::span<T> records, std::size_t k, KeyFunction key, SortOptions options = {}) {
-  detail::with_selection(records, std::move(key), options,
+template <detail::AnyArray Range>
+requires detail::NumberOrPair<std::ranges::range_value_t<Range>>
+void partial_sort(Range&& range, std::size_t k, SortOptions options = {}) {
+  detail::with_selection(detail::span_of(range), options,
                          [=](const auto& all) { detail::partial_sort(all, k); });
 }
-
-// The same for whatever is one array in memory.
-template <detail::ArrayRange Range>
-void select(Range&& range, std::size_t k, SortOptions options = {}) {
-  select(std::span(std::ranges::data(range), std::ranges::size(range)), k, options);
-}
-template <detail::ArrayRange Range, typename KeyFunction>
-requires std::invocable<KeyFunction&, std::ranges::range_reference_t<Range>>
-void select(Range&& range, std::size_t k, KeyFunction key, SortOptions options = {}) {
-  select(std::span(std::ranges::data(range), std::ranges::size(range)), k, std::move(key), options);
-}
-template <detail::ArrayRange Range>
-void partial_sort(Range&& range, std::size_t k, SortOptions options = {}) {
-  partial_sort(std::span(std::ranges::data(range), std::ranges::size(range)), k, options);
-}
-template <detail::ArrayRange Range, typename KeyFunction>
-requires std::invocable<KeyFunction&, std::ranges::range_reference_t<Range>>
+template <detail::AnyArray Range, typename KeyFunction>
+requires detail::NumberKeyOf<KeyFunction, std::ranges::range_value_t<Range>>
 void partial_sort(Range&& range, std::size_t k, KeyFunction key, SortOptions options = {}) {
-  partial_sort(std::span(std::ranges::data(range), std::ranges::size(range)), k, std::move(key),
-               options);
+  detail::with_selection(detail::span_of(range), std::move(key), options,
+                         [=](const auto& all) { detail::partial_sort(all, k); });
 }
 
 }}  // namespace vortex::v0

@@ -33,12 +33,6 @@ struct SortOptions {
 
 namespace detail {
 
-// Compiled once, for the processor at hand. `keys` are 4 or 8 bytes long; `pairs` are a key of 8
-// bytes and 8 bytes of value; `half_pairs` a key of 4 and 4 of value, and not stable.
-VORTEX_EXPORT void sort_keys_32(void* keys, std::size_t count, KeyCode code, unsigned threads);
-VORTEX_EXPORT void sort_keys_64(void* keys, std::size_t count, KeyCode code, unsigned threads);
-VORTEX_EXPORT void sort_half_pairs(void* pairs, std::size_t count, KeyCode code, unsigned threads);
-
 template <typename T>
 inline constexpr bool kIsSpan = false;
 template <typename T>
@@ -49,14 +43,52 @@ struct IsKeyValue : std::false_type {};
 template <typename K, typename V>
 struct IsKeyValue<KeyValue<K, V>> : std::true_type {};
 
+// A key of records of type T: a number that a function of one returns, or a member.
+template <typename KeyFunction, typename T>
+concept NumberKeyOf = RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>;
+
+// What has an order of its own.
+template <typename T>
+concept NumberOrPair = RadixKey<T> || IsKeyValue<T>::value;
+
+template <NumberOrPair T>
+SortKey own_key(Order order, bool stable) noexcept {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "radix sorting moves records as bytes: they must be trivially copyable");
+  SortKey key;
+  if constexpr (RadixKey<T>) {
+    key = {.code = key_code<T>(order), .place = {0, sizeof(T)}};
+  } else {
+    key = sort_key_of_member<T>(&T::key, order);
+  }
+  key.stable = stable;
+  return key;
+}
+template <NumberOrPair T>
+constexpr std::size_t own_key_bytes() noexcept {
+  if constexpr (RadixKey<T>) {
+    return sizeof(T);
+  } else {
+    return sizeof(T::key);
+  }
+}
+
+// Whatever is one array in memory.
+template <typename Range>
+concept AnyArray = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
+    std::ranges::borrowed_range<Range>;
+template <AnyArray Range>
+auto span_of(Range&& range) {
+  return std::span(std::ranges::data(range), std::ranges::size(range));
+}
+
 // What may be a whole range: neither a span, which has sort() of its own, nor the first of two
 // iterators.
 template <typename T>
 concept WholeRange =
     !kIsSpan<std::remove_cvref_t<T>> && !std::contiguous_iterator<std::remove_cvref_t<T>>;
 template <typename Range>
-concept ArrayRange = WholeRange<Range> && std::ranges::contiguous_range<Range> &&
-    std::ranges::sized_range<Range> && std::ranges::borrowed_range<Range>;
+concept ArrayRange = WholeRange<Range> && AnyArray<Range>;
 
 // With code that is compiled once where there is some for records of this size.
 template <std::size_t key_bytes, typename T>
@@ -99,17 +131,12 @@ void sort_structs(T* records, std::size_t count, const SortKey& key, const SortO
 // once. Records of more than 256 bytes take 16 bytes of extra memory each instead: their keys are
 // sorted first, by all threads, and then one thread moves the records.
 template <typename T, typename KeyFunction>
-requires std::is_trivially_copyable_v<T> &&
-    RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
+requires std::is_trivially_copyable_v<T> && detail::NumberKeyOf<KeyFunction, T>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
-  using Member = detail::MemberKey<T, KeyFunction>;
-  if constexpr (Member::kIsOne) {
-    detail::sort_structs<Member::kBytes>(records.data(), records.size(),
-                                         Member::of(key, options.order), options);
-  } else {
-    const detail::OrderedKey<T, KeyFunction> key_of(std::move(key), options.order);
-    detail::sort_structs<0>(records.data(), records.size(), detail::sort_key_of(key_of), options);
-  }
+  detail::with_sort_key<T>(
+      std::move(key), options.order, [&](auto key_bytes, const detail::SortKey& sort_key) {
+        detail::sort_structs<key_bytes>(records.data(), records.size(), sort_key, options);
+      });
 }
 
 // The same by keys that are strings of bytes, in the order of std::memcmp(), one that is the
@@ -145,36 +172,10 @@ void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
 // and pairs not stably unless `options.stable` asks for it; keys of 1 and 2 bytes are counted, by
 // one thread, with at most 512 KiB. As the other sort() otherwise.
 template <typename T>
-requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> records,
-                                                               SortOptions options = {}) {
-  [[maybe_unused]] void* const data = records.data();
-  [[maybe_unused]] const std::size_t count = records.size();
-  if constexpr (RadixKey<T>) {
-    const KeyCode code = key_code<T>(options.order);
-    if constexpr (sizeof(T) == 8) {
-      detail::sort_keys_64(data, count, code, options.threads);
-    } else if constexpr (sizeof(T) == 4) {
-      detail::sort_keys_32(data, count, code, options.threads);
-    } else {
-      detail::sort_records(data, count, sizeof(T), {.code = code, .place = {0, sizeof(T)}},
-                           options.threads);
-    }
-  } else {
-    using Key = decltype(T::key);
-    static_assert(std::is_trivially_copyable_v<T>,
-                  "radix sorting moves records as bytes: they must be trivially copyable");
-    const KeyCode code = key_code<Key>(options.order);
-    if constexpr (sizeof(Key) == 8 && sizeof(T) == 16) {
-      if (!options.stable) {
-        return detail::sort_pairs_64(data, count, code, false, options.threads);
-      }
-    } else if constexpr (sizeof(Key) == 4 && sizeof(T) == 8) {
-      // They are sorted as words, where their address suits words.
-      if (!options.stable && reinterpret_cast<std::uintptr_t>(data) % sizeof(std::uint64_t) == 0)
-        return detail::sort_half_pairs(data, count, code, options.threads);
-    }
-    sort(records, &T::key, options);
-  }
+requires detail::NumberOrPair<T>
+void sort(std::span<T> records, SortOptions options = {}) {
+  detail::sort_structs<detail::own_key_bytes<T>()>(
+      records.data(), records.size(), detail::own_key<T>(options.order, options.stable), options);
 }
 
 // The same for whatever is one array in memory (a std::vector, an array, part of one between two
@@ -185,12 +186,12 @@ requires RadixKey<T> || detail::IsKeyValue<T>::value void sort(std::span<T> reco
 //   vortex::sort(numbers.begin(), numbers.begin() + 100);
 template <detail::ArrayRange Range>
 void sort(Range&& range, SortOptions options = {}) {
-  sort(std::span(std::ranges::data(range), std::ranges::size(range)), options);
+  sort(detail::span_of(range), options);
 }
 template <detail::ArrayRange Range, typename KeyFunction>
 requires std::invocable<KeyFunction&, std::ranges::range_reference_t<Range>>
 void sort(Range&& range, KeyFunction key, SortOptions options = {}) {
-  sort(std::span(std::ranges::data(range), std::ranges::size(range)), std::move(key), options);
+  sort(detail::span_of(range), std::move(key), options);
 }
 template <std::contiguous_iterator First, std::sized_sentinel_for<First> Last>
 void sort(First first, Last last, SortOptions options = {}) {

@@ -42,40 +42,28 @@ std::size_t first_of_each(T* records, std::size_t count, const KeyOf& key_of) {
 //
 // Memory, threads and errors are those of sort(), which is stable here; one more pass of one thread
 // follows it.
-template <typename T, typename KeyFunction>
-requires RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>> std::size_t
-sort_unique(std::span<T> records, KeyFunction key, SortOptions options = {}) {
+template <detail::AnyArray Range, typename KeyFunction>
+requires detail::NumberKeyOf<KeyFunction, std::ranges::range_value_t<Range>> std::size_t
+sort_unique(Range&& range, KeyFunction key, SortOptions options = {}) {
   options.stable = true;
+  const auto records = detail::span_of(range);
   sort(records, key, options);
+  using T = std::ranges::range_value_t<Range>;
   return detail::first_of_each(records.data(), records.size(),
                                detail::OrderedKey<T, KeyFunction>(std::move(key), options.order));
 }
-template <typename T>
-requires RadixKey<T> || detail::IsKeyValue<T>::value std::size_t sort_unique(
-    std::span<T> records, SortOptions options = {}) {
-  options.stable = true;
-  sort(records, options);
-  const auto key = [](const T& record) noexcept {
-    if constexpr (RadixKey<T>) {
-      return record;
-    } else {
-      return record.key;
-    }
-  };
-  return detail::first_of_each(records.data(), records.size(),
-                               detail::OrderedKey<T, decltype(key)>(key, options.order));
-}
-
-// The same for whatever is one array in memory.
-template <detail::ArrayRange Range>
-std::size_t sort_unique(Range&& range, SortOptions options = {}) {
-  return sort_unique(std::span(std::ranges::data(range), std::ranges::size(range)), options);
-}
-template <detail::ArrayRange Range, typename KeyFunction>
-requires std::invocable<KeyFunction&, std::ranges::range_reference_t<Range>> std::size_t
-sort_unique(Range&& range, KeyFunction key, SortOptions options = {}) {
-  return sort_unique(std::span(std::ranges::data(range), std::ranges::size(range)), std::move(key),
-                     options);
+template <detail::AnyArray Range>
+requires detail::NumberOrPair<std::ranges::range_value_t<Range>> std::size_t sort_unique(
+    Range&& range, SortOptions options = {}) {
+  using T = std::ranges::range_value_t<Range>;
+  if constexpr (RadixKey<T>) {
+    const auto records = detail::span_of(range);
+    sort(records, options);
+    return detail::first_of_each(records.data(), records.size(),
+                                 detail::OrderedKey<T, std::identity>({}, options.order));
+  } else {
+    return sort_unique(range, &T::key, options);
+  }
 }
 
 }}  // namespace vortex::v0

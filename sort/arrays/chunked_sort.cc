@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "sort/arrays/scratch.h"
-#include "sort/arrays/shares.h"
+#include "sort/memory/shares.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

@@ -14,7 +14,7 @@ namespace {
 void sort_group(std::vector<Pair64>& group) {
   constexpr std::size_t kFew = 1024;
   if (group.size() > kFew) {
-    sort_pairs_64(group.data(), group.size(), {}, true, 1);
+    sort_pairs_64(group.data(), group.size(), true, 1);
     return;
   }
   std::sort(group.begin(), group.end(), [](const Pair64& a, const Pair64& b) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sort/arrays/key_words.h"
-#include "sort/arrays/shares.h"
+#include "sort/memory/shares.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/key_source.h"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sort/arrays/shares.h"
+#include "sort/memory/shares.h"
 #include "vortex/detail/record/key_source.h"
 
 namespace vortex { inline namespace v0 { namespace detail {

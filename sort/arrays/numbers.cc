@@ -1,11 +1,7 @@
 #include "sort/arrays/numbers.h"
 
-#include <algorithm>
-#include <array>
-#include <vector>
-
 #include "vortex/detail/array/cpu.h"
-#include "vortex/sort.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -95,36 +91,6 @@ __attribute__((target("avx2"))) std::size_t skip_avx2(const Bits* numbers, std::
 }
 #endif
 
-// Numbers of so few values that each has a counter.
-void sort_narrow(void* numbers, const NumberForm& form, std::size_t count) {
-  constexpr std::size_t kBlock = 512;
-  std::array<std::uint64_t, kBlock> bits;
-  const KeySource keys = keys_of_numbers(numbers, form);
-  if (count <= kBlock) {
-    keys.read(0, count, bits.data());
-    std::sort(bits.begin(), bits.begin() + static_cast<std::ptrdiff_t>(count));
-    write_numbers(numbers, form, 0, count, bits.data());
-    return;
-  }
-  std::vector<std::size_t> counts(std::size_t{1} << 8 * form.bytes);
-  for (std::size_t at = 0; at < count; at += kBlock) {
-    const std::size_t size = std::min(kBlock, count - at);
-    keys.read(at, size, bits.data());
-    for (std::size_t i = 0; i < size; ++i) ++counts[bits[i]];
-  }
-  std::size_t at = 0;
-  for (std::size_t value = 0; value < counts.size(); ++value) {
-    if (counts[value] == 0) continue;
-    bits.fill(value);
-    for (std::size_t left = counts[value]; left != 0;) {
-      const std::size_t size = std::min(kBlock, left);
-      write_numbers(numbers, form, at, size, bits.data());
-      at += size;
-      left -= size;
-    }
-  }
-}
-
 }  // namespace
 
 KeySource keys_of_numbers(const void* numbers, const NumberForm& form) noexcept {
@@ -163,13 +129,8 @@ std::size_t skip_not_less(const void* numbers, const NumberForm& form, std::size
 }
 
 void sort_numbers(void* numbers, const NumberForm& form, std::size_t count, unsigned threads) {
-  if (form.bytes == 8) {
-    sort_keys_64(numbers, count, form.code, threads);
-  } else if (form.bytes == 4) {
-    sort_keys_32(numbers, count, form.code, threads);
-  } else {
-    sort_narrow(numbers, form, count);
-  }
+  sort_records(numbers, count, form.bytes,
+               {.code = form.code, .place = {0, static_cast<int>(form.bytes)}}, threads);
 }
 
 }}}  // namespace vortex::v0::detail

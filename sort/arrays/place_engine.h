@@ -10,9 +10,9 @@
 #include "sort/arrays/key_order.h"
 #include "sort/arrays/key_words.h"
 #include "sort/arrays/scratch.h"
-#include "sort/arrays/shares.h"
+#include "sort/memory/shares.h"
+#include "sort/memory/word_sorts.h"
 #include "vortex/detail/record/key_source.h"
-#include "vortex/sort.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -54,7 +54,7 @@ class PlaceEngine {
     }
     if (filled == Filled::kAscending) return sink_.given();
     if (filled == Filled::kDescending) return sink_.reversed();
-    sort_keys_64(words, count, {}, threads_);
+    sort_keys_64(words, count, threads_);
     sink_.start_words(form);
     hand_out(words, form);
   }
@@ -126,7 +126,7 @@ class PlaceEngine {
                        for (std::size_t i = 0; i < size; ++i) pairs[at + i] = {bits[i], at + i};
                      });
     });
-    sort_pairs_64(pairs, count, {}, true, threads_);
+    sort_pairs_64(pairs, count, true, threads_);
     sink_.start_pairs();
     shares_.run([&](std::size_t, std::size_t begin, std::size_t end) {
       for (std::size_t at = begin; at < end; at += kBlock)

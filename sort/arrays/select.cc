@@ -13,7 +13,7 @@
 #include "sort/arrays/partition_rows.h"
 #include "sort/arrays/rows.h"
 #include "sort/arrays/scratch.h"
-#include "sort/arrays/shares.h"
+#include "sort/memory/shares.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -33,9 +33,9 @@ void sort_by_both(std::vector<Pair64>& pairs, unsigned threads) {
     for (Pair64& pair : pairs) std::swap(pair.key, pair.value);
   };
   turn();
-  sort_pairs_64(pairs.data(), pairs.size(), {}, false, threads);
+  sort_pairs_64(pairs.data(), pairs.size(), false, threads);
   turn();
-  sort_pairs_64(pairs.data(), pairs.size(), {}, true, threads);
+  sort_pairs_64(pairs.data(), pairs.size(), true, threads);
 }
 
 // Moves the rows at the places of the pairs to the front, in the order of the pairs; the rows that
@@ -95,7 +95,7 @@ void sort_front(const Selection& all, std::size_t k) {
   for_each_block(all.keys, 0, k, [&](const std::uint64_t* bits, std::size_t at, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) pairs[at + i] = {bits[i], at + i};
   });
-  sort_pairs_64(pairs.data(), k, {}, true, all.threads);
+  sort_pairs_64(pairs.data(), k, true, all.threads);
   const Scratch<std::byte> room(k * all.bytes);
   std::vector<bool> stays(k);
   move_to_front(Rows(all.records, all.bytes), pairs, room.get(), stays);

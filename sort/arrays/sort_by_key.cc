@@ -78,7 +78,7 @@ void sort_carried(const Table& table) {
                      });
                    });
   });
-  sort_pairs_64(pairs, count, {}, true, table.threads);
+  sort_pairs_64(pairs, count, true, table.threads);
   table.shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
     std::array<std::uint64_t, kBlock> bits;
     for (std::size_t at = begin; at < end; at += kBlock) {

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,9 +15,9 @@
 #include <emmintrin.h>
 #endif
 
+#include "sort/memory/shares.h"
 #include "sort/memory/value_counts.h"
 #include "vortex/detail/array/cpu.h"
-#include "vortex/detail/array/thread_team.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -32,37 +31,18 @@ class FewValues {
     const Isa isa = isa_in_use();
     const std::optional<ComparedValues<Bits>> compared = seem_few(keys, isa);
     if (!compared && (keys.size() < kMinForTable || !seem_to_repeat(keys))) return false;
-    std::optional<ThreadTeam> team;
-    if (threads != 1 && keys.size() >= 2 * kMinShare) {
-      team.emplace(static_cast<unsigned>(
-          std::min<std::size_t>(ThreadTeam::resolve(threads), keys.size() / kMinShare)));
-    }
-    const std::size_t parts = team ? team->threads() : 1;
-    const auto part_of = [&](std::size_t part) {
-      const std::size_t begin = keys.size() / parts * part;
-      return keys.subspan(begin, part + 1 == parts ? keys.size() - begin : keys.size() / parts);
-    };
-    const auto run = [&](const std::function<void(std::size_t)>& part) {
-      if (team) {
-        team->run(parts, part);
-      } else {
-        part(0);
-      }
-    };
-
-    std::vector<Counts> counted(parts);
+    Shares shares(keys.size(), threads);
+    std::vector<Counts> counted(shares.shares());
     std::atomic<bool> too_many = false;
-    run([&](std::size_t part) {
+    shares.run([&](std::size_t share, std::size_t begin, std::size_t end) {
       if (too_many.load(std::memory_order_relaxed)) return;
-      if (!count(part_of(part), compared, counted[part])) too_many = true;
+      if (!count(keys.subspan(begin, end - begin), compared, counted[share])) too_many = true;
     });
     if (too_many) return false;
     const Counts counts = joined(counted, codec);
     if (counts.size() == 1) return true;
-    run([&](std::size_t part) {
-      const std::span<Bits> to = part_of(part);
-      write(counts, static_cast<std::size_t>(to.data() - keys.data()), to,
-            keys.size_bytes() >= kPastCaches);
+    shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
+      write(counts, begin, keys.subspan(begin, end - begin), keys.size_bytes() >= kPastCaches);
     });
     return true;
   }
@@ -71,7 +51,6 @@ class FewValues {
   using Counts = std::vector<ValueCount<Bits>>;
   // Below this, filling the table takes as long as sorting.
   static constexpr std::size_t kMinForTable = std::size_t{1} << 16;
-  static constexpr std::size_t kMinShare = std::size_t{1} << 20;
   // Smaller arrays are sorted nearly as fast as they are compared with more values than this.
   static constexpr std::size_t kMinForMore = 4096;
   static constexpr unsigned kFewInSmall = 3;

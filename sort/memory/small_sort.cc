@@ -1,6 +1,6 @@
 #include "vortex/detail/array/small_sort.h"
 
-#include "sort/memory/small_sort_kernels.h"
+#include "sort/memory/small_sort_avx512.h"
 #include "vortex/detail/array/small_sort_by_place.h"
 
 namespace vortex { inline namespace v0 { namespace detail {

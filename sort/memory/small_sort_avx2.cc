@@ -1,5 +1,5 @@
 // The base case with AVX2: up to 64 keys in registers, two such halves merged.
-#include "sort/memory/small_sort_kernels.h"
+#include "sort/memory/small_sort_avx512.h"
 
 #if defined(__x86_64__)
 

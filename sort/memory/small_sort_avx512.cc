@@ -1,6 +1,7 @@
 // The base case with AVX-512: 32 to 128 records in up to 16 registers.
+#include "sort/memory/small_sort_avx512.h"
+
 #include "sort/memory/avx512_lanes.h"
-#include "sort/memory/small_sort_kernels.h"
 #include "vortex/detail/array/small_sort_portable.h"
 
 #if defined(__x86_64__)

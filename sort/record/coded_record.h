@@ -7,70 +7,58 @@
 #include <cstring>
 
 #include "sort/record/format_order.h"
+#include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 {
 
-// Records of 8 bytes that are their key: the key's bits.
-class CodedWord {
+// Records whose only key is a word, at a multiple of 8 bytes. As items, with the key's bits in its
+// place: CodedWord, records of 8 bytes that are their key, are these bits; CodedPair, of 16 bytes,
+// are these bits and then the other half.
+template <typename ItemType, typename KeyOfItem>
+class CodedRecord {
  public:
-  using Item = std::uint64_t;
-  using KeyOf = detail::KeyOfWord;
-
-  static bool suits(const FormatRules& rules) noexcept {
-    return rules.word_key() && rules.record_bytes() == sizeof(Item);
-  }
-  explicit CodedWord(const FormatRules& rules) noexcept : key_(*rules.word_key()) {}
-
-  // Whether an item is the record as it is.
-  bool is_plain() const noexcept { return key_.is_plain(); }
-  std::uint64_t bits(const std::byte* record) const noexcept { return key_.bits(record); }
-
-  // The item of a record whose bits are known.
-  static Item item(const std::byte* /*record*/, std::uint64_t bits) noexcept { return bits; }
-
-  void encode(const std::byte* records, std::size_t count, Item* items) const noexcept {
-    if (is_plain()) {
-      if (count > 0) std::memcpy(items, records, count * sizeof(Item));  // which takes no null
-      return;
-    }
-    for (std::size_t i = 0; i < count; ++i) items[i] = key_.bits(records + i * sizeof(Item));
-  }
-  // `records` may be where the items are.
-  void decode(const Item* items, std::size_t count, std::byte* records) const noexcept {
-    if (is_plain()) {
-      if (count > 0) std::memmove(records, items, count * sizeof(Item));
-      return;
-    }
-    for (std::size_t i = 0; i < count; ++i) key_.put(items[i], records + i * sizeof(Item));
-  }
-
- private:
-  const WordKey key_;
-};
-
-// Records of 16 bytes whose first or second half is their key: its bits, and the other half.
-class CodedPair {
- public:
-  using Item = Pair64;
-  using KeyOf = detail::KeyOfPair;
+  using Item = ItemType;
+  using KeyOf = KeyOfItem;
 
   static bool suits(const FormatRules& rules) noexcept {
     return rules.word_key() && rules.record_bytes() == sizeof(Item) &&
-           rules.word_key()->offset % sizeof(std::uint64_t) == 0;
+           rules.word_key()->offset % kWord == 0;
   }
-  explicit CodedPair(const FormatRules& rules) noexcept
-      : key_(*rules.word_key()), other_(sizeof(std::uint64_t) - key_.offset) {}
+  explicit CodedRecord(const FormatRules& rules) noexcept
+      : key_(*rules.word_key()), other_(kWord - key_.offset) {}
 
+  // The kernel that keeps the order of equal keys, and a sort of items where they are.
+  static detail::SmallSort<Item> small_sort() noexcept {
+    if constexpr (kIsPair) {
+      return detail::stable_small_sort_of_pairs(detail::isa_in_use());
+    } else {
+      return detail::small_sort_for<Item>(detail::isa_in_use());
+    }
+  }
+  static void sort(Item* items, std::size_t count, unsigned threads) {
+    if constexpr (kIsPair) {
+      detail::sort_pairs_64(items, count, true, threads);
+    } else {
+      detail::sort_keys_64(items, count, threads);
+    }
+  }
+
+  // Whether an item is the record as it is.
   bool is_plain() const noexcept { return key_.offset == 0 && key_.is_plain(); }
   std::uint64_t bits(const std::byte* record) const noexcept { return key_.bits(record); }
 
   // The item of a record whose bits are known.
   Item item(const std::byte* record, std::uint64_t bits) const noexcept {
-    Item item{bits, 0};
-    std::memcpy(&item.value, record + other_, sizeof item.value);
-    return item;
+    if constexpr (kIsPair) {
+      Item item{bits, 0};
+      std::memcpy(&item.value, record + other_, kWord);
+      return item;
+    } else {
+      return bits;
+    }
   }
 
   void encode(const std::byte* records, std::size_t count, Item* items) const noexcept {
@@ -90,15 +78,20 @@ class CodedPair {
     }
     for (std::size_t i = 0; i < count; ++i, records += sizeof(Item)) {
       const Item item = items[i];  // the records may lie where the items are
-      key_.put(item.key, records);
-      std::memcpy(records + other_, &item.value, sizeof item.value);
+      key_.put(KeyOf{}(item), records);
+      if constexpr (kIsPair) std::memcpy(records + other_, &item.value, kWord);
     }
   }
 
  private:
+  static constexpr std::size_t kWord = sizeof(std::uint64_t);
+  static constexpr bool kIsPair = sizeof(Item) > kWord;
+
   const WordKey key_;
-  const std::size_t other_;  // where the half is that is no key
+  const std::size_t other_;  // where the half of a pair is that is no key
 };
+using CodedWord = CodedRecord<std::uint64_t, detail::KeyOfWord>;
+using CodedPair = CodedRecord<Pair64, detail::KeyOfPair>;
 
 // Their order, as the kernels of merges take it.
 template <typename Coded>

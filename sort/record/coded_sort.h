@@ -135,11 +135,8 @@ class CodedSort {
                                                     const KeyRange& range,
                                                     unsigned lists) noexcept {
     std::array<std::uint64_t, kSample> sample;
-    const std::size_t step = count / kSample;
-    for (std::size_t i = 0; i < kSample; ++i) {
-      // One from each part, at a place that periodic data are unlikely to line up with.
-      sample[i] = key_of(items[i * step + (i * 0x9e3779b97f4a7c15) % step]);
-    }
+    detail::take_sample(
+        count, kSample, [&](std::size_t at) { return key_of(items[at]); }, sample.data());
     return split_by_sample(sample.data(), kSample, range, lists);
   }
 

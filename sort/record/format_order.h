@@ -111,8 +111,7 @@ extern template class detail::OrderBy<FormatRules>;
 // The order by a RecordFormat: order_of_format() makes it.
 class FormatOrder final : public detail::OrderBy<FormatRules> {
  public:
-  explicit FormatOrder(RecordFormat format)
-      : detail::OrderBy<FormatRules>(FormatRules(std::move(format))) {}
+  explicit FormatOrder(RecordFormat format);
 
   const RecordFormat& format() const noexcept { return rules().format(); }
 
@@ -133,9 +132,14 @@ class FormatOrder final : public detail::OrderBy<FormatRules> {
                                      const MergeRoom& room) const override;
 
  private:
-  template <typename Coded>
-  std::size_t scatter_coded(const std::byte* records, std::size_t count,
-                            const detail::BucketSplitters& splitters, OpenBuckets& buckets) const;
+  // Which of the kernels' kinds the records are, if they are one.
+  enum class Kind : std::uint8_t { kWord, kPair, kOther };
+
+  // use(CodedWord), use(CodedPair), or otherwise().
+  template <typename Use, typename Otherwise>
+  auto by_kind(const Use& use, const Otherwise& otherwise) const;
+
+  const Kind kind_;
 };
 
 }}  // namespace vortex::v0

@@ -43,11 +43,11 @@ class SliceMerge final : public RecordMerge {
   // Whether it is the faster way: a tree, which one thread climbs, takes less for few inputs, and
   // where blocks hold few records. Several threads are faster for two, but their memory, which the
   // heap may keep, is too much of a small sort's.
-  static bool suits(const FormatRules& rules, std::size_t inputs, const MergeRoom& room) noexcept {
+  static bool suits(std::size_t inputs, const MergeRoom& room) noexcept {
     constexpr std::size_t kMuch = std::size_t{8} << 20;
     const std::size_t least_inputs = room.threads > 1 && room.working_bytes >= kMuch ? 2 : 4;
     constexpr std::size_t kMinPart = 16;
-    return Coded::suits(rules) && room.working_bytes >= kSliceBytes + worker_bytes(Dense::kMax) &&
+    return room.working_bytes >= kSliceBytes + worker_bytes(Dense::kMax) &&
            inputs >= least_inputs && inputs <= Dense::kMax / kMinPart &&
            room.block_bytes / sizeof(Item) >= kMinPart * inputs;
   }

@@ -1,3 +1,4 @@
+// Where the levels of a sort split.
 #include "vortex/detail/radix/digit.h"
 
 #include <gtest/gtest.h>
@@ -8,10 +9,34 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
+#include "vortex/detail/radix/split.h"
 
 namespace vortex { namespace {
 
 using namespace detail;
+
+// The example of section 5.5, and others: the least depth, then the least variance.
+TEST(Split, LeastDepthThenLeastVariance) {
+  const auto splits = [](int bits) {
+    std::vector<int> all;
+    for (; bits > 0; bits -= all.back()) all.push_back(first_split(bits));
+    return all;
+  };
+  EXPECT_EQ(splits(20), (std::vector<int>{7, 7, 6}));
+  EXPECT_EQ(splits(8), (std::vector<int>{8}));
+  EXPECT_EQ(splits(9), (std::vector<int>{5, 4}));
+  EXPECT_EQ(splits(24), (std::vector<int>{8, 8, 8}));
+  EXPECT_EQ(first_split(0), 0);
+}
+
+TEST(Split, BucketsFitTheAddressSpace) {
+  // 2^b buckets, the array and its pool.
+  EXPECT_EQ(most_split_bits(0), 8);
+  EXPECT_EQ(most_split_bits((std::uint64_t{1} << 47) / 258), 8);
+  EXPECT_EQ(most_split_bits((std::uint64_t{1} << 47) / 258 + 1), 7);
+  EXPECT_EQ(most_split_bits(std::uint64_t{1} << 40), 6);
+  EXPECT_EQ(most_split_bits(std::uint64_t{1} << 46), 0);
+}
 
 using Widths = testing::Types<std::uint32_t, std::uint64_t>;
 
@@ -23,8 +48,34 @@ template <typename Bits>
 class DoublingDigitOf : public testing::Test {};
 TYPED_TEST_SUITE(DoublingDigitOf, Widths);
 
-// Buckets are numbered in the order of the keys, there are no more than asked for, and range_of()
-// says of each which keys it holds: those and no others.
+// Buckets are numbered in the order of the keys, there are no more than `buckets`, and range_of()
+// says of each which keys it holds: those and no others. `ends`: the ends of a range, too.
+template <typename Bits, typename Digit>
+void expect_monotone(const Digit& digit, unsigned buckets, const KeyRange<Bits>& range,
+                     std::vector<Bits> keys, bool ends) {
+  std::sort(keys.begin(), keys.end());
+  unsigned before = 0;
+  for (const Bits key : keys) {
+    const unsigned bucket = digit(key);
+    ASSERT_GE(bucket, before);
+    ASSERT_LT(bucket, buckets);
+    before = bucket;
+    const auto held = digit.range_of(bucket, range);
+    ASSERT_LE(held.low, key);
+    ASSERT_GE(held.high, key);
+    if (ends) {
+      ASSERT_EQ(digit(held.low), bucket);
+      ASSERT_EQ(digit(held.high), bucket);
+    }
+    if (held.low != range.low) {
+      ASSERT_LT(digit(static_cast<Bits>(held.low - 1)), bucket);
+    }
+    if (held.high != range.high) {
+      ASSERT_GT(digit(static_cast<Bits>(held.high + 1)), bucket);
+    }
+  }
+}
+
 TYPED_TEST(ScaledDigitOf, IsMonotoneAndKnowsItsRanges) {
   auto random = test::test_random();
   for (int turn = 0; turn < 2000; ++turn) {
@@ -45,26 +96,7 @@ TYPED_TEST(ScaledDigitOf, IsMonotoneAndKnowsItsRanges) {
       const auto at = whole ? word : static_cast<TypeParam>(word % (span + 1));
       keys.push_back(static_cast<TypeParam>(range.low + at));
     }
-    std::sort(keys.begin(), keys.end());
-    unsigned before = 0;
-    for (const TypeParam key : keys) {
-      const unsigned bucket = digit(key);
-      ASSERT_GE(bucket, before);
-      ASSERT_LT(bucket, buckets);
-      before = bucket;
-      const auto held = digit.range_of(bucket, range);
-      ASSERT_LE(held.low, key);
-      ASSERT_GE(held.high, key);
-      // The ends are its own, their neighbours are not.
-      ASSERT_EQ(digit(held.low), bucket);
-      ASSERT_EQ(digit(held.high), bucket);
-      if (held.low != range.low) {
-        ASSERT_LT(digit(static_cast<TypeParam>(held.low - 1)), bucket);
-      }
-      if (held.high != range.high) {
-        ASSERT_GT(digit(static_cast<TypeParam>(held.high + 1)), bucket);
-      }
-    }
+    ASSERT_NO_FATAL_FAILURE(expect_monotone(digit, buckets, range, keys, true));
   }
 }
 
@@ -90,23 +122,7 @@ TYPED_TEST(DoublingDigitOf, IsMonotoneAndKnowsItsRanges) {
       keys.push_back(static_cast<TypeParam>(digit.low + static_cast<TypeParam>(eighths << shift) -
                                             random() % 2));
     }
-    std::sort(keys.begin(), keys.end());
-    unsigned before = 0;
-    for (const TypeParam key : keys) {
-      const unsigned bucket = digit(key);
-      ASSERT_GE(bucket, before);
-      ASSERT_LT(bucket, digit.buckets());
-      before = bucket;
-      const auto held = digit.range_of(bucket, all);
-      ASSERT_LE(held.low, key);
-      ASSERT_GE(held.high, key);
-      if (held.low != all.low) {
-        ASSERT_LT(digit(static_cast<TypeParam>(held.low - 1)), bucket);
-      }
-      if (held.high != all.high) {
-        ASSERT_GT(digit(static_cast<TypeParam>(held.high + 1)), bucket);
-      }
-    }
+    ASSERT_NO_FATAL_FAILURE(expect_monotone(digit, digit.buckets(), all, keys, false));
   }
 }
 

@@ -6,13 +6,12 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "vortex/detail/array/streaming_copy.h"
 #include "vortex/detail/radix/chunk_arena.h"
-#include "vortex/detail/radix/digit.h"
+#include "vortex/detail/radix/kept_memory.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -33,10 +32,7 @@ class BucketWriter {
 
   // Allocates. `buckets` must outlive the writer.
   explicit BucketWriter(std::span<const std::unique_ptr<BucketStream>> buckets)
-      : buckets_(buckets),
-        buffers_(static_cast<Record*>(
-            ::operator new (buckets.size() * kFlush * sizeof(Record), std::align_val_t{4096}))),
-        lists_(buckets.size()) {
+      : buckets_(buckets), buffers_(buckets.size() * kFlushBytes, false), lists_(buckets.size()) {
     for (std::size_t i = 0; i < lists_.size(); ++i) {
       lists_[i].cursor = buffer(i);
       lists_[i].end = buffer(i) + kFlush;
@@ -98,13 +94,10 @@ class BucketWriter {
     Record* target;     // in the bucket
     std::byte* opened;  // the bucket can be written up to here
   };
-  struct Delete {
-    void operator()(Record* memory) const noexcept {
-      ::operator delete (static_cast<void*>(memory), std::align_val_t{4096});
-    }
-  };
 
-  Record* buffer(std::size_t bucket) const noexcept { return buffers_.get() + bucket * kFlush; }
+  Record* buffer(std::size_t bucket) const noexcept {
+    return static_cast<Record*>(buffers_.get()) + bucket * kFlush;
+  }
   Record* begin(std::size_t bucket) const noexcept {
     return reinterpret_cast<Record*>(buckets_[bucket]->bytes());
   }
@@ -150,7 +143,7 @@ class BucketWriter {
   }
 
   std::span<const std::unique_ptr<BucketStream>> buckets_;
-  std::unique_ptr<Record[], Delete> buffers_;
+  const KeptMemory buffers_;
   std::vector<List> lists_;
   int error_ = 0;
 };

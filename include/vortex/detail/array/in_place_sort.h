@@ -140,7 +140,7 @@ class InPlaceSort {
         arena_(array, count / kChunk, static_cast<Record*>(spare_.get()),
                Sorter::spare_chunks_for(count)),
         output_(arena_, codec_),
-        sorter_(rules_, arena_, output_, {}, count < kFew) {
+        sorter_(rules_, arena_, output_, count < kFew) {
     output_.start(array);
   }
 
@@ -155,5 +155,12 @@ class InPlaceSort {
   ArrayOutput<Record, Codec> output_;
   Sorter sorter_;
 };
+
+// InPlaceSort::run(), apart from those who call it: the library compiles some of them once.
+template <typename Record, typename KeyOf, typename Codec>
+std::size_t sort_in_place(Record* array, std::size_t count, const SortRules<Record, KeyOf>& rules,
+                          const Codec& codec, unsigned threads) {
+  return InPlaceSort<Record, KeyOf, Codec>::run(array, count, rules, codec, threads);
+}
 
 }}}  // namespace vortex::v0::detail

@@ -9,13 +9,9 @@
 
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
-
-// As in sort.h.
-VORTEX_EXPORT void sort_pairs_64(void* pairs, std::size_t count, KeyCode code, bool stable,
-                                 unsigned threads);
 
 // Larger ones cost more to move at every level, and in the base case's room on the stack, than one
 // visit out of order does.
@@ -49,7 +45,7 @@ void sort_by_places(T* records, std::size_t count, KeyOf key_of, unsigned thread
   const std::unique_ptr<Pair64[]> places(new Pair64[count]);
   const std::unique_ptr<std::byte[]> held(new std::byte[sizeof(T)]);
   for (std::size_t i = 0; i < count; ++i) places[i] = {key_of(records[i]), i};
-  sort_pairs_64(places.get(), count, key_code<std::uint64_t>(Order::kAscending), true, threads);
+  sort_pairs_64(places.get(), count, true, threads);
   move_to_places(records, sizeof(T), places.get(), count, held.get());
 }
 

@@ -135,7 +135,7 @@ void sort_sized(void* array, std::size_t count, const SortKey& key, unsigned thr
     } else if (sorted_or_reversed(records, count, key_of)) {
       return;
     }
-    Sort::run(records, count, SortRules<Record, KeyOf>{key_of}, {}, threads);
+    sort_in_place(records, count, SortRules<Record, KeyOf>{key_of}, NoCodec<Record>{}, threads);
   }
 }
 

@@ -17,8 +17,9 @@
 #include "vortex/detail/array/bucket_writer.h"
 #include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/presorted.h"
+#include "vortex/detail/radix/array_output.h"
 #include "vortex/detail/radix/chain_sorter.h"
-#include "vortex/detail/radix/split_plan.h"
+#include "vortex/detail/radix/kept_memory.h"
 #include "vortex/detail/record/record_codec.h"
 #include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
@@ -47,12 +48,11 @@ class VanishingSort {
 
   // The bytes that the sort of `count` records through about `buckets` buckets takes besides the
   // pool, when no bucket is twice as large as the average and two levels are enough.
-  static std::size_t usual_working_bytes(std::size_t count, std::size_t buckets,
-                                         const SplitSteps& steps) noexcept {
+  static std::size_t usual_working_bytes(std::size_t count, std::size_t buckets) noexcept {
     const std::size_t bucket = 2 * (count / buckets) + 1;
     std::size_t bytes = Sorter::kWorkingBytes + buckets * BucketWriter<Record>::kFlushBytes;
     if (bucket > Sorter::Dense::kMax) {
-      const std::size_t lists = (std::size_t{1} << steps.next(bits_to_split(bucket))) + 1;
+      const std::size_t lists = (std::size_t{1} << Sorter::next_bits(bucket)) + 1;
       bytes += lists * kChunkBytes + bucket / kChunk * ChunkArena<Record>::kListBytes;
     }
     return bytes;
@@ -61,18 +61,16 @@ class VanishingSort {
   // Acquires everything but memory for the list of the chunks of the largest bucket. The array is
   // open. Throws Error or std::bad_alloc.
   VanishingSort(VanishingArrayBase& array, std::size_t count, const Rules& rules,
-                const Codec& codec, const SplitSteps& steps, const Split<Bits>& split, int bits)
+                const Codec& codec, const Split<Bits>& split, int bits)
       : array_(array),
         count_(count),
         rules_(rules),
         codec_(codec),
         split_(split),
-        spare_chunks_(Sorter::spare_chunks_for(count)),
-        spare_(static_cast<Record*>(
-            ::operator new (spare_chunks_* kChunkBytes, std::align_val_t{4096}))),
-        arena_(nullptr, 0, spare_.get(), spare_chunks_),
+        spare_(Sorter::spare_chunks_for(count) * kChunkBytes, false),
+        arena_(nullptr, 0, static_cast<Record*>(spare_.get()), Sorter::spare_chunks_for(count)),
         output_(arena_, codec_),
-        sorter_(rules_, arena_, output_, steps) {
+        sorter_(rules_, arena_, output_) {
     const StreamPool& pool = array.pool();
     const std::size_t block = pool.block_bytes();
     epsilon_blocks_ = std::size_t{1} << bits;
@@ -117,36 +115,6 @@ class VanishingSort {
  private:
   static constexpr std::size_t kChunk = ChunkArena<Record>::kChunkRecords;
   static constexpr std::size_t kChunkBytes = ChunkLayout<Record>::kChunkBytes;
-
-  struct Free {
-    void operator()(Record* memory) const noexcept {
-      ::operator delete (static_cast<void*>(memory), std::align_val_t{4096});
-    }
-  };
-
-  // The part of the array that a bucket is sorted to, opened already, or the bucket itself.
-  class Output final : public SortedOutput<Record> {
-   public:
-    Output(ChunkArena<Record>& arena, const Codec& codec) : arena_(arena), codec_(codec) {}
-    void to_array(Record* at) noexcept { begin_ = at_ = at, within_ = false; }
-    void within_bucket(Record* at) noexcept { begin_ = at_ = at, within_ = true; }
-    Record* room(std::size_t count) noexcept override {
-      Record* const here = at_;
-      at_ += count;
-      if (within_) arena_.claim(static_cast<std::size_t>(at_ - begin_));
-      return here;
-    }
-    void written(Record* records, std::size_t count) noexcept override {
-      if (!within_) codec_.decode(records, count);
-    }
-
-   private:
-    ChunkArena<Record>& arena_;
-    const Codec& codec_;
-    Record* begin_ = nullptr;
-    Record* at_ = nullptr;
-    bool within_ = false;
-  };
 
   std::size_t writer_bytes() const noexcept {
     return buckets_.size() * BucketWriter<Record>::kFlushBytes;
@@ -216,13 +184,14 @@ class VanishingSort {
         if (const int error = array_.open_range(written_ * sizeof(Record), size * sizeof(Record))) {
           return error;
         }
-        output_.to_array(array() + written_);
+        // Nothing of the arena is in its way.
+        output_.start(array() + written_, static_cast<std::size_t>(-1));
         sort_bucket(size, range, array() + written_);
         written_ += size;
         give_back(size);
       } else {
         if (!in_order) {
-          output_.within_bucket(records(bucket_));
+          output_.start(records(bucket_), 0, false);
           sort_bucket(size, range, nullptr);
         }
         if (const int error = copy_bucket(size)) return error;
@@ -352,10 +321,9 @@ class VanishingSort {
   const Rules rules_;
   const Codec codec_;
   const Split<Bits> split_;
-  const std::size_t spare_chunks_;
-  const std::unique_ptr<Record[], Free> spare_;
+  const KeptMemory spare_;
   ChunkArena<Record> arena_;
-  Output output_;
+  ArrayOutput<Record, Codec> output_;
   Sorter sorter_;
   BlockMeter meter_;  // of the buckets and the array
   std::vector<std::unique_ptr<BucketStream>> buckets_;

@@ -236,7 +236,7 @@ inline constexpr bool kIsByKey<ByKey<KeyFunction>> = true;
 template <typename T, typename KeyFunction>
 std::shared_ptr<const RecordOrder> order_by_key(const ByKey<KeyFunction>& by) {
   if constexpr (MemberKey<T, KeyFunction>::kIsOne) {
-    const SortKey key = MemberKey<T, KeyFunction>::of(by.key(), by.order());
+    const SortKey key = sort_key_of_member<T>(by.key(), by.order());
     const auto bytes = static_cast<std::size_t>(key.place.bytes);
     return order_of_format(
         RecordFormat(sizeof(T), {{.offset = static_cast<std::size_t>(key.place.offset),

@@ -15,11 +15,13 @@ class ArrayOutput final : public SortedOutput<Record> {
   // Both outlive it.
   ArrayOutput(ChunkArena<Record>& arena, const Codec& codec) : arena_(arena), codec_(codec) {}
 
-  // The result goes to `array`, and `before` records of it come before the arena's first chunk.
-  void start(Record* array, std::size_t before = 0) noexcept {
+  // The result goes to `array`, and `before` records of it come before the arena's first chunk. It
+  // is decoded unless it is to stay as it is.
+  void start(Record* array, std::size_t before = 0, bool decodes = true) noexcept {
     at_ = array;
     before_ = before;
     records_ = 0;
+    decodes_ = decodes;
   }
 
   Record* room(std::size_t count) noexcept override {
@@ -30,13 +32,14 @@ class ArrayOutput final : public SortedOutput<Record> {
     return here;
   }
   void written(Record* records, std::size_t count) noexcept override {
-    codec_.decode(records, count);
+    if (decodes_) codec_.decode(records, count);
   }
 
  private:
   Record* at_ = nullptr;
   std::size_t before_ = 0;
   std::size_t records_ = 0;
+  bool decodes_ = true;
   ChunkArena<Record>& arena_;
   const Codec& codec_;
 };

@@ -10,7 +10,6 @@
 #include "vortex/detail/radix/chunk_arena.h"
 #include "vortex/detail/radix/dense_sorter.h"
 #include "vortex/detail/radix/digit.h"
-#include "vortex/detail/radix/sort_rules.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

@@ -8,11 +8,9 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <new>
 #include <span>
 #include <utility>
 
-#include "vortex/detail/radix/broken_bound.h"
 #include "vortex/detail/radix/chain_slices.h"
 #include "vortex/detail/radix/chain_writer.h"
 #include "vortex/detail/radix/chunk_arena.h"
@@ -21,10 +19,8 @@
 #include "vortex/detail/radix/digit.h"
 #include "vortex/detail/radix/kept_memory.h"
 #include "vortex/detail/radix/level_splitter.h"
-#include "vortex/detail/radix/sort_rules.h"
 #include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/radix/split.h"
-#include "vortex/detail/radix/split_plan.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -72,9 +68,8 @@ class ChainSorter {
   // The arena has spare_chunks_for() of the largest sort. `few`: the workspace is kept for the
   // thread's next sort.
   ChainSorter(const SortRules<Record, KeyOf>& rules, ChunkArena<Record>& arena,
-              SortedOutput<Record>& output, const SplitSteps& steps = {}, bool few = false)
+              SortedOutput<Record>& output, bool few = false)
       : rules_(rules),
-        steps_(steps),
         arena_(arena),
         output_(output),
         workspace_(kGathered * sizeof(Record), few),
@@ -84,8 +79,7 @@ class ChainSorter {
         slices_(rules, arena, dense_, gathered_),
         most_lists_(arena.spare_chunks() - kBesidesLists),
         lists_(std::make_unique<Chain[]>(most_lists_)),
-        tail_(static_cast<Record*>(
-            ::operator new (ChunkLayout<Record>::kChunkBytes, std::align_val_t{64}))),
+        tail_(ChunkLayout<Record>::kChunkBytes, false),
         splitter_(rules, dense_, gathered_, output_) {}
 
   // The bytes that a sorter allocates besides the arena. They are counted for the most lists, which
@@ -162,9 +156,10 @@ class ChainSorter {
       // The records behind the last whole chunk are not part of the arena, and the result may
       // overwrite them at any time.
       const std::size_t rest = count % kChunk;
-      Dense::copy(array + whole * kChunk, rest, tail_.get());
-      codec.encode(tail_.get(), rest);
-      writer_.scatter(tail_.get(), rest, tail_.get(), bucket_of, leave_out);
+      auto* const tail = static_cast<Record*>(tail_.get());
+      Dense::copy(array + whole * kChunk, rest, tail);
+      codec.encode(tail, rest);
+      writer_.scatter(tail, rest, tail, bucket_of, leave_out);
     });
     writer_.finish();
   }
@@ -215,15 +210,9 @@ class ChainSorter {
   }
 
   // How many bits the next level takes of a job of `count` records.
-  int next_bits(std::size_t count) const noexcept { return steps_.next(bits_to_split(count)); }
+  static int next_bits(std::size_t count) noexcept { return first_split(bits_to_split(count)); }
 
  private:
-  struct Delete {
-    void operator()(Record* memory) const noexcept {
-      ::operator delete (static_cast<void*>(memory), std::align_val_t{64});
-    }
-  };
-
   static constexpr bool kBare = kBareKeys<KeyOf>;
 
   // How many bits level `level`, from 0, takes of `count` records: what the plan says, but so few
@@ -375,7 +364,6 @@ class ChainSorter {
   static constexpr std::size_t kLine = ChunkLayout<Record>::kLineRecords;
 
   const SortRules<Record, KeyOf>& rules_;
-  const SplitSteps steps_;
   ChunkArena<Record>& arena_;
   OutputWithHotKeys<Record, KeyOf> output_;
   ChainWriter<Record> writer_;
@@ -387,7 +375,7 @@ class ChainSorter {
   const std::size_t most_lists_;
   const std::unique_ptr<Chain[]> lists_;
   std::size_t open_lists_ = 0;  // the first of them
-  std::unique_ptr<Record[], Delete> tail_;
+  const KeptMemory tail_;
   LevelSplitter<Record, KeyOf> splitter_;
 };
 

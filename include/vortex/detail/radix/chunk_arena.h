@@ -8,9 +8,14 @@
 #include <memory>
 #include <vector>
 
-#include "vortex/detail/radix/broken_bound.h"
+#include "vortex/detail/stream/export.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
+
+// Writes the line to stderr and aborts: where a sort's own reckoning is wrong, and going on would
+// overwrite memory of others. In every build. The lines that say it is a bug in vortex are about
+// bounds that no input should break.
+[[noreturn]] VORTEX_EXPORT void broken_bound(const char* line) noexcept;
 
 // How records are grouped: chunks of 4 KiB where the size of a record divides them.
 template <typename Record>

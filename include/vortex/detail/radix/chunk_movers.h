@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "vortex/detail/radix/chunk_arena.h"
@@ -19,6 +20,18 @@ template <typename Record>
 class ChunkMovers {
  public:
   using Place = std::uint32_t;
+  // A chunk that is full or not, and where it is to be.
+  struct PlacedPiece {
+    Place place;
+    std::uint32_t count;
+  };
+  // Places of the array for the full chunks of a list, [slots, slots_end), and the first of the
+  // store for the others.
+  struct Range {
+    std::size_t slots = 0;
+    std::size_t slots_end = 0;
+    std::size_t store = 0;
+  };
 
   // The store begins at `extra`, and other places follow it.
   ChunkMovers(Record* array, std::size_t array_chunks, Record* extra, std::size_t store_chunks)
@@ -55,10 +68,33 @@ class ChunkMovers {
   // Chunks that move, and chunks of the array that stay. Threads may call these for different
   // chunks and destinations.
   void stays(Place place) noexcept { source_of_[place] = place; }
-  bool is_taken(Place place) const noexcept { return source_of_[place] != kNone; }
   void moves(Place from, Place to) noexcept {
     source_of_[to] = from;
     if (from != to && from < chunks_) leaves_[from] = 1;
+  }
+  // The same for a list: for_each(body) calls body(records, count, next) for its chunks in order,
+  // and `to` gets where each is to be. Chunks that lie in the range already stay there if they may.
+  template <typename ForEach>
+  void place(const Range& range, bool may_stay, PlacedPiece* to, const ForEach& for_each) noexcept {
+    const auto stays_there = [&](Place place, std::size_t count) {
+      return may_stay && count == kChunk && place >= range.slots && place < range.slots_end;
+    };
+    if (may_stay) {
+      for_each([&](const Record* records, std::size_t count, const Record*) {
+        if (stays_there(place_of(records), count)) stays(place_of(records));
+      });
+    }
+    std::size_t slot = range.slots, stored = range.store;
+    for_each([&](const Record* records, std::size_t count, const Record*) {
+      const Place from = place_of(records);
+      PlacedPiece& piece = *to++;
+      piece = {from, static_cast<std::uint32_t>(count)};
+      if (stays_there(from, count)) return;
+      while (slot < range.slots_end && source_of_[slot] != kNone) ++slot;
+      piece.place =
+          count == kChunk && slot < range.slots_end ? static_cast<Place>(slot) : store(stored++);
+      moves(from, piece.place);
+    });
   }
 
   // Fills the destinations in [begin, end) that hold nothing, and those from which that takes
@@ -96,6 +132,29 @@ class ChunkMovers {
       for (Place from; (from = source_of_[to]) != begin; to = from) move(from, to);
       copy(room, at(to));
       source_of_[to] = to;
+    }
+  }
+
+  // Moves pieces, which lie in order but for gaps and for what is in the store, to the records
+  // [begin, end) of the array. One thread.
+  void close_up(std::span<const PlacedPiece> pieces, std::size_t begin, std::size_t end) noexcept {
+    // A piece moves to the left or to the right, no farther to the left than those before it.
+    const auto move = [&](const PlacedPiece& piece, std::size_t to) {
+      std::memmove(static_cast<void*>(array_ + to), at(piece.place), piece.count * sizeof(Record));
+    };
+    std::size_t to = end;
+    for (std::size_t i = pieces.size(); i-- > 0;) {
+      to -= pieces[i].count;
+      if (pieces[i].place < chunks_ && to > pieces[i].place * kChunk) move(pieces[i], to);
+    }
+    for (const PlacedPiece& piece : pieces) {
+      if (piece.place < chunks_ && to < piece.place * kChunk) move(piece, to);
+      to += piece.count;
+    }
+    to = begin;
+    for (const PlacedPiece& piece : pieces) {
+      if (piece.place >= chunks_) move(piece, to);
+      to += piece.count;
     }
   }
 

@@ -10,9 +10,9 @@
 #include "vortex/detail/radix/dense_sorter.h"
 #include "vortex/detail/radix/digit.h"
 #include "vortex/detail/radix/hot_keys.h"
-#include "vortex/detail/radix/sort_rules.h"
 #include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/radix/split.h"
+#include "vortex/detail/record/record_codec.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -92,15 +92,9 @@ class LevelSplitter {
   template <typename Codec>
   std::size_t take(const Record* records, std::size_t count, const Codec& codec, Bits* to,
                    std::size_t most) const noexcept {
-    const std::size_t step = count / most;
-    for (std::size_t i = 0; i < most; ++i) {
-      // One from each part, at a place that periodic data are unlikely to line up with.
-      const std::size_t at = i * step + (i * 0x9e3779b97f4a7c15) % step;
-      Record record;
-      Dense::copy(records + at, 1, &record);
-      codec.encode(&record, 1);
-      to[i] = rules_.key_of(record);
-    }
+    const EncodedKey key_of(rules_.key_of, codec);
+    take_sample(
+        count, most, [&](std::size_t at) noexcept { return key_of(records[at]); }, to);
     return most;
   }
   std::size_t take(const ChunkArena<Record>& arena, const Chain& chain, Bits* to,

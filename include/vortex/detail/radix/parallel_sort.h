@@ -9,16 +9,15 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/radix/array_output.h"
-#include "vortex/detail/radix/broken_bound.h"
 #include "vortex/detail/radix/chain_sorter.h"
 #include "vortex/detail/radix/chunk_movers.h"
 #include "vortex/detail/radix/counted_keys.h"
+#include "vortex/detail/radix/kept_memory.h"
 #include "vortex/detail/radix/split.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -62,16 +61,15 @@ class ParallelSort {
         chunks_(count / kChunk),
         store_chunks_(store_chunks(threads_)),
         spare_chunks_(Sorter::spare_chunks_for(count)),
-        extra_(static_cast<Record*>(
-            ::operator new (extra_chunks(count, threads_) * kChunkBytes, std::align_val_t{4096}))),
-        movers_(array, chunks_, extra_.get(), store_chunks_) {
+        extra_(extra_chunks(count, threads_) * kChunkBytes, false),
+        movers_(array, chunks_, static_cast<Record*>(extra_.get()), store_chunks_) {
     movers_.reserve();
     pieces_.reserve(chunks_ + kMaxPartial * threads_);
     jobs_.reserve(2 * threads_ + 1);
     workers_.reserve(threads_);
     for (unsigned i = 0; i < threads_; ++i) {
       workers_.push_back(std::make_unique<Worker>(
-          rules, codec, extra_.get() + (store_chunks_ + i * spare_chunks_) * kChunk,
+          rules, codec, movers_.at(movers_.store(store_chunks_ + i * spare_chunks_)),
           spare_chunks_));
       workers_.back()->arena.reserve(most_in_arena(count, threads_), outside(threads_));
     }
@@ -107,7 +105,7 @@ class ParallelSort {
   static constexpr std::size_t kChunk = ChunkArena<Record>::kChunkRecords;
   static constexpr std::size_t kChunkBytes = ChunkLayout<Record>::kChunkBytes;
   using Places = ChunkMovers<Record>;
-  using Place = typename Places::Place;
+  using PlacedPiece = typename Places::PlacedPiece;
 
   // For each level that there can be, the last chunks of all lists of a thread.
   static constexpr std::size_t kMaxPartial = std::size_t{Sorter::kMaxLevels} * kMaxBuckets;
@@ -129,11 +127,6 @@ class ParallelSort {
   static std::size_t extra_chunks(std::size_t count, unsigned threads) noexcept {
     return store_chunks(threads) + threads * Sorter::spare_chunks_for(count);
   }
-
-  struct PlacedPiece {
-    Place place;
-    std::uint32_t count;
-  };
 
   // Records to be sorted, all of one range of keys; level 0: the array.
   struct Job {
@@ -165,17 +158,13 @@ class ParallelSort {
   };
 
   // A bucket of a pass.
-  struct Bucket {
+  struct Bucket : Places::Range {
     std::size_t count = 0;
     std::size_t begin = 0;  // in the array
-    // The chunks of the array that lie in its range: [slots, slots_end).
-    std::size_t slots = 0;
-    std::size_t slots_end = 0;
     std::size_t first_piece = 0;
     std::size_t pieces = 0;
-    std::size_t store = 0;  // its first place in the store
-    bool apart = false;     // gets a pass of its own
-    bool single = false;    // of one key
+    bool apart = false;   // gets a pass of its own
+    bool single = false;  // of one key
   };
 
   // The pieces of a job, in order.
@@ -311,40 +300,15 @@ class ParallelSort {
     return bucket.pieces - std::min(full, slots);
   }
 
-  // Lists the bucket's pieces in order, with the places where they are to be.
+  // Lists the bucket's pieces in order, with the places where they are to be. Chunks that are there
+  // already may stay, unless the order of places is to be that of the records.
   void join(const Bucket& bucket, std::size_t index) noexcept {
-    const auto for_each_piece = [&](auto body) {
-      for (const auto& worker : workers_) {
-        worker->arena.template for_each_chunk<false>(
-            worker->chains[index], [&](const Record* records, std::size_t count, const Record*) {
-              body(movers_.place_of(records), count);
-            });
-      }
-    };
-    const auto in_range = [&](Place place) {
-      return place >= bucket.slots && place < bucket.slots_end;
-    };
-    // Chunks that are there already may stay, unless the order of places is to be that of the
-    // records.
-    const bool may_stay = !(bucket.apart && bucket.single);
-    if (may_stay) {
-      for_each_piece([&](Place place, std::size_t count) {
-        if (count == kChunk && in_range(place)) movers_.stays(place);
-      });
-    }
-    std::size_t slot = bucket.slots, store = bucket.store, piece = bucket.first_piece;
-    for_each_piece([&](Place place, std::size_t count) {
-      PlacedPiece& to = pieces_[piece++];
-      to.count = static_cast<std::uint32_t>(count);
-      if (count == kChunk && may_stay && in_range(place)) {
-        to.place = place;
-        return;
-      }
-      while (slot < bucket.slots_end && movers_.is_taken(static_cast<Place>(slot))) ++slot;
-      to.place = count == kChunk && slot < bucket.slots_end ? static_cast<Place>(slot)
-                                                            : movers_.store(store++);
-      movers_.moves(place, to.place);
-    });
+    movers_.place(bucket, !(bucket.apart && bucket.single), pieces_.data() + bucket.first_piece,
+                  [&](auto body) {
+                    for (const auto& worker : workers_) {
+                      worker->arena.template for_each_chunk<false>(worker->chains[index], body);
+                    }
+                  });
   }
 
   // Sorts the buckets, but for those that get a pass of their own, which become jobs.
@@ -395,26 +359,8 @@ class ParallelSort {
       });
       return;
     }
-    // A piece moves to the left or to the right, no farther to the left than those before it.
-    const auto move = [&](const PlacedPiece& piece, std::size_t to) {
-      std::memmove(static_cast<void*>(array_ + to), movers_.at(piece.place),
-                   piece.count * sizeof(Record));
-    };
-    const std::span<const PlacedPiece> pieces(&pieces_[job.first_piece], job.pieces);
-    std::size_t to = job.begin + job.count;
-    for (std::size_t i = pieces.size(); i-- > 0;) {
-      to -= pieces[i].count;
-      if (pieces[i].place < chunks_ && to > pieces[i].place * kChunk) move(pieces[i], to);
-    }
-    for (const PlacedPiece& piece : pieces) {
-      if (piece.place < chunks_ && to < piece.place * kChunk) move(piece, to);
-      to += piece.count;
-    }
-    to = job.begin;
-    for (const PlacedPiece& piece : pieces) {
-      if (piece.place >= chunks_) move(piece, to);
-      to += piece.count;
-    }
+    movers_.close_up({pieces_.data() + job.first_piece, job.pieces}, job.begin,
+                     job.begin + job.count);
     in_parts(job, [&](Record* records, std::size_t count) { codec_.decode(records, count); });
   }
 
@@ -433,12 +379,6 @@ class ParallelSort {
     });
   }
 
-  struct Delete {
-    void operator()(Record* memory) const noexcept {
-      ::operator delete (static_cast<void*>(memory), std::align_val_t{4096});
-    }
-  };
-
   Record* const array_;
   const std::size_t count_;
   const Codec& codec_;
@@ -447,8 +387,8 @@ class ParallelSort {
   const std::size_t most_in_task_;  // records
   const std::size_t chunks_;        // of the array
   const std::size_t store_chunks_;
-  const std::size_t spare_chunks_;                 // of each worker
-  const std::unique_ptr<Record[], Delete> extra_;  // the store, then spare chunks
+  const std::size_t spare_chunks_;  // of each worker
+  const KeptMemory extra_;          // the store, then spare chunks
   ChunkMovers<Record> movers_;
   std::vector<PlacedPiece> pieces_;
   std::vector<Job> jobs_;

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <memory>
 
+#include "vortex/detail/radix/dense_sorter.h"
 #include "vortex/detail/radix/digit.h"
 #include "vortex/detail/radix/hot_keys.h"
-#include "vortex/detail/radix/sort_rules.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

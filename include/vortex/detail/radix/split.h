@@ -1,13 +1,46 @@
-// How a level splits its records, and what a sample says about that.
+// Into how many buckets a level splits its records (section 5.5 of the Vortex paper), and where.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #include "vortex/detail/radix/digit.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
+
+// Bits that tell `count` records apart until about 64 are left together.
+inline int bits_to_split(std::size_t count) noexcept {
+  constexpr std::size_t kLeave = 96;
+  return count <= kLeave ? 0 : std::bit_width((count - 1) / kLeave);
+}
+
+// How many of `bits` bits the first level takes: as few levels of 8 bits at most as there can be,
+// which differ least, the larger splits first.
+constexpr int first_split(int bits) noexcept {
+  const int levels = (bits + 7) / 8;
+  return levels == 0 ? 0 : (bits + levels - 1) / levels;
+}
+
+// Address space on x86-64.
+inline constexpr int kAddressBits = 47;
+
+// The most bits, 8 at most, that a sort of `bytes` bytes may split by when each of its 2^b buckets
+// reserves room for all of them, besides the array and its pool. 0: none.
+constexpr int most_split_bits(std::uint64_t bytes) noexcept {
+  int bits = 8;
+  while (bits > 0 && bytes > (std::uint64_t{1} << kAddressBits) / ((1u << bits) + 2)) --bits;
+  return bits;
+}
+
+// Takes `most` keys of `count`, key_at(place), to `to`: one from each part, at a place that
+// periodic data are unlikely to line up with.
+template <typename Bits, typename KeyAt>
+void take_sample(std::size_t count, std::size_t most, const KeyAt& key_at, Bits* to) noexcept {
+  const std::size_t step = count / most;
+  for (std::size_t i = 0; i < most; ++i) to[i] = key_at(i * step + (i * 0x9e3779b97f4a7c15) % step);
+}
 
 enum class SplitKind { kSlices, kScaled, kClamped, kThreeWay, kDoubling };
 

@@ -3,7 +3,9 @@
 
 #include <bit>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -79,6 +81,36 @@ constexpr K from_key_bits(KeyBits<K> bits) noexcept {
 
 namespace detail {
 
+// The member that a key of a record of type T is, if it is one.
+template <typename T, typename KeyFunction>
+struct MemberKey {
+  static constexpr bool kIsOne = false;
+};
+template <typename T, typename Class, typename Member>
+requires(!std::is_function_v<Member> && std::is_base_of_v<Class, T> &&
+         RadixKey<Member>) struct MemberKey<T, Member Class::*> {
+  static constexpr bool kIsOne = true;
+  using Key = std::remove_cv_t<Member>;
+  // Where it begins in the record: what such a pointer holds on every platform of this library.
+  static std::ptrdiff_t offset(Member Class::*member) noexcept {
+    return std::bit_cast<std::ptrdiff_t>(static_cast<Member T::*>(member));
+  }
+};
+
+// `key(record)`. A member is copied from where it lies, since a packed one has no reference.
+template <typename T, typename KeyFunction>
+auto take_key(const KeyFunction& key, const T& record) noexcept {
+  using Member = MemberKey<T, KeyFunction>;
+  if constexpr (Member::kIsOne) {
+    typename Member::Key copy;
+    std::memcpy(&copy, reinterpret_cast<const std::byte*>(&record) + Member::offset(key),
+                sizeof copy);
+    return copy;
+  } else {
+    return std::invoke(key, record);
+  }
+}
+
 // The bits of `key(record)`, in either order. The order is a value, not a type: a sort is compiled
 // once for both, and flipping the bits is one instruction.
 template <typename T, typename KeyFunction>
@@ -90,7 +122,7 @@ class OrderedKey {
       : key_(std::move(key)), flip_(order == Order::kDescending ? ~Bits{0} : Bits{0}) {}
 
   Bits operator()(const T& record) const noexcept {
-    return to_key_bits(std::invoke(key_, record)) ^ flip_;
+    return to_key_bits(take_key(key_, record)) ^ flip_;
   }
 
  private:

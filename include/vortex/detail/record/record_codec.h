@@ -18,6 +18,22 @@ struct NoCodec {
   void decode(Record*, std::size_t) const noexcept {}
 };
 
+// The key of a record that is not encoded. Both outlive it.
+template <typename KeyOf, typename Codec>
+class EncodedKey {
+ public:
+  EncodedKey(const KeyOf& key_of, const Codec& codec) : key_of_(key_of), codec_(codec) {}
+  template <typename Record>
+  auto operator()(Record record) const noexcept {
+    codec_.encode(&record, 1);
+    return key_of_(record);
+  }
+
+ private:
+  const KeyOf& key_of_;
+  const Codec& codec_;
+};
+
 // A KeyEncoder for whole arrays of words whose key is all of them or a part: `rotate` brings it to
 // the top and back.
 template <typename Bits>

@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/key_code.h"
@@ -26,30 +27,11 @@ struct KeyPlace {
 struct SortKey {
   KeyCode code = {};
   KeyPlace place = {};  // of 0 bytes: the functions
+  bool stable = true;   // records with equal keys keep their order, and else need not
   const void* function = nullptr;
   std::uint64_t (*bits_of)(const void* function, const void* record) noexcept = nullptr;
   void (*take_bits)(const void* function, const void* records, std::size_t count,
                     std::uint64_t* bits) noexcept = nullptr;
-};
-
-// The member that a key of a record of type T is, if it is one.
-template <typename T, typename KeyFunction>
-struct MemberKey {
-  static constexpr bool kIsOne = false;
-};
-template <typename T, typename Class, typename Member>
-requires(!std::is_function_v<Member> && std::is_base_of_v<Class, T> &&
-         RadixKey<Member>) struct MemberKey<T, Member Class::*> {
-  static constexpr bool kIsOne = true;
-  static constexpr std::size_t kBytes = sizeof(Member);
-  static SortKey of(Member Class::*member, Order order) noexcept {
-    // What such a pointer holds on every platform of this library; a packed member has no
-    // reference that says as much.
-    Member T::*const of_record = member;
-    const auto offset = std::bit_cast<std::ptrdiff_t>(of_record);
-    return {.code = key_code<std::remove_cv_t<Member>>(order),
-            .place = {static_cast<int>(offset), static_cast<int>(sizeof(Member))}};
-  }
 };
 
 // A record of type T; one at an address that does not suit its type is copied to one that does.
@@ -90,6 +72,28 @@ SortKey sort_key_of(const OrderedKey<T, KeyFunction>& key) noexcept {
               }};
 }
 
+// The number that a member is.
+template <typename T, typename Class, typename Member>
+SortKey sort_key_of_member(Member Class::*member, Order order) noexcept {
+  const auto offset = MemberKey<T, Member Class::*>::offset(member);
+  return {.code = key_code<std::remove_cv_t<Member>>(order),
+          .place = {static_cast<int>(offset), static_cast<int>(sizeof(Member))}};
+}
+
+// Calls use(key_bytes, sort_key) with `key` in that order, of T; key_bytes::value are those of a
+// member that is the key, or 0.
+template <typename T, typename KeyFunction, typename Use>
+auto with_sort_key(KeyFunction key, Order order, const Use& use) {
+  if constexpr (MemberKey<T, KeyFunction>::kIsOne) {
+    using Key = typename MemberKey<T, KeyFunction>::Key;
+    return use(std::integral_constant<std::size_t, sizeof(Key)>{},
+               sort_key_of_member<T>(key, order));
+  } else {
+    const OrderedKey<T, KeyFunction> key_of(std::move(key), order);
+    return use(std::integral_constant<std::size_t, 0>{}, sort_key_of(key_of));
+  }
+}
+
 // The sizes of records that are sorted by code that is compiled once, whatever the key. Others are
 // sorted by code that is compiled with the caller.
 inline constexpr std::array<std::size_t, 12> kCompiledSizes = {4,  8,  12, 16, 20, 24,
@@ -109,5 +113,14 @@ constexpr bool has_compiled_sort(std::size_t key_bytes) noexcept {
 // Sorts records of such a size by a key, stably, as sort() says.
 VORTEX_EXPORT void sort_records(void* records, std::size_t count, std::size_t record_bytes,
                                 const SortKey& key, unsigned threads);
+
+// The same without a look at what order they are in; returns the bytes that it takes, at most.
+VORTEX_EXPORT std::size_t sort_size_in_place(void* records, std::size_t count,
+                                             std::size_t record_bytes, const SortKey& key,
+                                             unsigned threads);
+
+// Sort numbers, and pairs by their keys, in ascending order.
+VORTEX_EXPORT void sort_keys_64(std::uint64_t* keys, std::size_t count, unsigned threads);
+VORTEX_EXPORT void sort_pairs_64(Pair64* pairs, std::size_t count, bool stable, unsigned threads);
 
 }}}  // namespace vortex::v0::detail

@@ -1,4 +1,4 @@
-// The base case for each instruction set; use small_sort_for().
+// The base case with the vectors of x86-64, AVX2 among them; use small_sort_for().
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,51 @@
+// Numbers, and pairs of them: records that are sorted as words.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/array/in_place_sort.h"
+#include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/record/record_codec.h"
+#include "vortex/detail/record/sort_key.h"
+#include "vortex/detail/stream/export.h"
+
+namespace vortex { inline namespace v0 { namespace detail {
+
+template <typename Bits>
+SortRules<Bits, KeyOfWord> word_rules() noexcept {
+  return {{}, small_sort_for<Bits>(isa_in_use())};
+}
+inline SortRules<Pair64, KeyOfPair> pair_rules(bool stable) noexcept {
+  return {{},
+          stable ? stable_small_sort_of_pairs(isa_in_use()) : small_sort_for<Pair64>(isa_in_use())};
+}
+
+// Calls use(rules, codec) for records that are sorted so: those that are their key, of 4 or 8
+// bytes; those of 8 bytes with a key of 4, unless their order is to be stable; and those of 16
+// whose first or second half is their key. Returns whether they are such.
+template <typename Use>
+bool with_words(std::size_t record_bytes, const SortKey& key, const Use& use) {
+  const auto key_bytes = static_cast<std::size_t>(key.place.bytes);
+  if (record_bytes == 4 && key_bytes == 4) {
+    use(word_rules<std::uint32_t>(), WordCodec<std::uint32_t>(key.code));
+  } else if (record_bytes == 8 && (key_bytes == 8 || (key_bytes == 4 && !key.stable))) {
+    use(word_rules<std::uint64_t>(), WordCodec<std::uint64_t>(key.code, key.place));
+  } else if (record_bytes == 16 && key_bytes == 8 && key.place.offset % 8 == 0) {
+    use(pair_rules(key.stable), PairCodec(key.code, key.place.offset != 0));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Compiled once, for this library and the one with vanishing arrays.
+#define VORTEX_SORT_IN_PLACE(Record, KeyOf, Codec)  \
+  template VORTEX_EXPORT std::size_t sort_in_place( \
+      Record*, std::size_t, const SortRules<Record, KeyOf>&, const Codec&, unsigned)
+extern VORTEX_SORT_IN_PLACE(std::uint32_t, KeyOfWord, WordCodec<std::uint32_t>);
+extern VORTEX_SORT_IN_PLACE(std::uint64_t, KeyOfWord, WordCodec<std::uint64_t>);
+extern VORTEX_SORT_IN_PLACE(Pair64, KeyOfPair, PairCodec);
+
+}}}  // namespace vortex::v0::detail
