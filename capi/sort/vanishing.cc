@@ -74,13 +74,6 @@ struct vtx_bucket : vortex::capi::StreamHandle {
 
 namespace vortex { inline namespace v0 { namespace capi { namespace {
 
-// Pairs whose key is in the upper half of a word, by a codec, and which keep their order.
-struct KeyOfHalf {
-  std::uint32_t operator()(std::uint64_t word) const noexcept {
-    return static_cast<std::uint32_t>(word >> 32);
-  }
-};
-
 RadixSortReport sort_contents(vtx_vanishing& given, int number, const RadixSortOptions& options) {
   const auto [key_bytes, code] = number_form_of(number, options.order == Order::kDescending);
   VanishingArrayBase& array = given.array;
@@ -91,15 +84,11 @@ RadixSortReport sort_contents(vtx_vanishing& given, int number, const RadixSortO
                             " bytes are neither numbers of 4 or 8 bytes, as this type is, nor "
                             "pairs of them");
   }
-  if (key_bytes == 8) {
-    return pairs ? detail::radix_sort_pairs_64(array, count, code, options)
-                 : detail::radix_sort_keys_64(array, count, code, options);
-  }
-  if (!pairs) return detail::radix_sort_keys_32(array, count, code, options);
-  if (!options.stable) return detail::radix_sort_half_pairs(array, count, code, options);
-  return detail::radix_sort_with(array, count,
-                                 detail::SortRules<std::uint64_t, KeyOfHalf>{KeyOfHalf{}},
-                                 detail::WordCodec<std::uint64_t>(code, {0, 4}), options);
+  const detail::SortKey key{
+      .code = code, .place = {0, static_cast<int>(key_bytes)}, .stable = options.stable};
+  if (pairs && key_bytes == 4 && key.stable)
+    return detail::radix_sort_sized<2 * sizeof(std::uint32_t)>(array, count, key, options);
+  return detail::radix_sort_words(array, count, given.record_bytes, key, options);
 }
 
 void require(int error, const char* what) {
