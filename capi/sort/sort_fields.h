@@ -24,7 +24,7 @@ CHOICE_OF(RunCompression, "compression", VTX_COMPRESSION_AUTO, VTX_COMPRESSION_N
 // Arrays in memory, and vanishing ones. Not what the first level of a radix sort is measured with.
 FIELDS_OF(vtx_sort_options, SortOptions, 0, 0, SAME(stable), SAME(threads),
           Flag{&C::descending, &Cpp::order, Order::kDescending});
-FIELDS_OF(vtx_sort_options, RadixSortOptions, 0, 2, SAME(stable), SAME(threads),
+FIELDS_OF(vtx_sort_options, RadixSortOptions, 0, 1, SAME(stable), SAME(threads),
           Flag{&C::descending, &Cpp::order, Order::kDescending});
 FIELDS_OF(vtx_radix_report, RadixSortReport, 0, 0, SAME(first_split_bits), SAME(peak_blocks),
           SAME(working_bytes), SAME(epsilon_bytes));
