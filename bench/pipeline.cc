@@ -16,7 +16,6 @@
 //   vortex_c          Pipeline, on a pool of aliases
 //   vortex_c_exact    the same with every block vacated at once (stale_blocks = 0)
 //   vortex_c_moves    Pipeline, on a pool that moves its blocks
-//   vortex_c_in_place the same with Handover::kInPlace
 //
 // peak_MiB is what the process took at most beyond what it had before the row began.
 #include <fcntl.h>
@@ -368,7 +367,7 @@ class VortexB final : public Transport {
   CommitStream<Item> stream_;
 };
 
-template <PoolKind kKind, Handover kHandover = Handover::kAtHome, StaleBlocks kStale = 15>
+template <PoolKind kKind, StaleBlocks kStale = 15>
 class VortexC final : public Transport {
  public:
   VortexC(std::size_t block_bytes, std::size_t blocks)
@@ -376,7 +375,6 @@ class VortexC final : public Transport {
                    .writer_comeback_blocks = 0,
                    .reader_comeback_blocks = 0,
                    .stale_blocks = kStale,
-                   .handover = kHandover,
                    .pool = std::make_shared<BlockPool>(
                        BlockPoolOptions{.pool_bytes = blocks * block_bytes,
                                         .block_bytes = block_bytes,
@@ -510,9 +508,8 @@ void add_rows() {
   add_transport<UnixPipe>("pipe", {64 * kKiB, kMiB}, {2}, 64 * kKiB);
   add_transport<VortexB>("vortex_b", {64 * kKiB, 256 * kKiB, kMiB, 2 * kMiB}, {4}, kMiB);
   add_vortex_c<VortexC<PoolKind::kAliases>>("vortex_c");
-  add_vortex_c<VortexC<PoolKind::kAliases, Handover::kAtHome, 0>>("vortex_c_exact");
+  add_vortex_c<VortexC<PoolKind::kAliases, 0>>("vortex_c_exact");
   add_vortex_c<VortexC<PoolKind::kMoves>>("vortex_c_moves");
-  add_vortex_c<VortexC<PoolKind::kMoves, Handover::kInPlace>>("vortex_c_in_place");
 }
 
 BENCHMARK(copy)->Name("memory_copy")->Arg(256 * kMiB)->UseManualTime()->Iterations(1);
@@ -528,7 +525,7 @@ std::string row_name(const char* family, std::size_t block_bytes, std::int64_t b
 std::vector<bench::Ratio> ratios() {
   std::vector<bench::Ratio> list;
   const std::string memcpy_name = "memory_copy/268435456/iterations:1/manual_time";
-  for (const char* family : {"vortex_c", "vortex_c_exact", "vortex_c_moves", "vortex_c_in_place"}) {
+  for (const char* family : {"vortex_c", "vortex_c_exact", "vortex_c_moves"}) {
     const std::string who = std::string(family) + " / ";
     for (const std::size_t bytes : {kMiB, 2 * kMiB, 4 * kMiB}) {
       const std::string at = ", blocks of " + std::to_string(bytes / kKiB) + " KiB";

@@ -78,7 +78,6 @@ FIELDS_OF(vtx_stream_options, OutputStreamOptions, 3, 0, SAME(name), SAME(comeba
 FIELDS_OF(vtx_pipe_options, PipelineOptions, 1, 0, SAME(name), SAME(block_bytes),
           SAME(read_ahead_blocks), SAME(writer_comeback_blocks), SAME(reader_comeback_blocks),
           SAME(pool_kind), SAME(stale_blocks), SAME(length_bytes), SAME(reserve_bytes), SAME(pool),
-          Flag{&C::in_place, &Cpp::handover, Handover::kInPlace},
           Flag{&C::zero_gaps, &Cpp::gaps, Gaps::kZeros});
 
 // What streams have done. The disks are an array of C, which the handle keeps.

@@ -23,7 +23,6 @@
 namespace vortex { inline namespace v0 {
 
 class BlockWindow;
-class InPlaceHandover;
 
 // Supplies an input stream with blocks: a callback (Vortex-A), a channel from another thread
 // (Vortex-C), a disk queue, one run of a merge. take(), release() and fill() are called inside
@@ -64,10 +63,6 @@ class VORTEX_EXPORT Source {
     (void)offset;
     std::memset(begin, 0, static_cast<std::size_t>(end - begin));
   }
-
-  // For the pipelines of the library: not null when blocks are released where they are and take()
-  // may return placed ones.
-  virtual InPlaceHandover* in_place() noexcept { return nullptr; }
 
   // Wakes a take() that waits, which then returns ECANCELED; from any thread.
   virtual void cancel() noexcept {}

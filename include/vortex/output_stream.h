@@ -21,7 +21,6 @@
 namespace vortex { inline namespace v0 {
 
 class BlockWindow;
-class InPlaceHandover;
 
 // Takes the blocks of an output stream: a callback, a channel to another thread, a disk queue.
 // take(), complete(), skip() and discard() are called inside faults (or inside finish()), by one
@@ -71,10 +70,6 @@ class VORTEX_EXPORT Sink {
 
   // The stream ends without finish(): what was handed over is not a whole.
   virtual void abandon() noexcept {}
-
-  // For the pipelines of the library: not null when whole blocks are completed where they are and
-  // take() may return placed ones.
-  virtual InPlaceHandover* in_place() noexcept { return nullptr; }
 
   // Wakes a call that waits, which then returns ECANCELED; from any thread.
   virtual void cancel() noexcept {}

@@ -26,18 +26,6 @@ namespace vortex { inline namespace v0 {
 
 class FutexSemaphore;
 
-// Where blocks are when they change hands. Among aliases nothing moves, and both are kAtHome.
-enum class Handover {
-  // At home: each block moves four times on its way around, and a touch of a block that was handed
-  // over is an error from that moment on.
-  kAtHome,
-  // Where the last owner had them: each moves twice, straight from the writer's array to the
-  // reader's and back. Until the other side has taken a block, a writer that still writes to it
-  // changes what the reader gets, and a reader that still reads it finds what was there, or zeros
-  // at the moment at which it is taken; from then on it is an error.
-  kInPlace,
-};
-
 // The numbers of blocks are at most kMaxPoolBlocks, also together, and the length is less than 2^64
 // - 1; otherwise the constructor throws Error(EINVAL) that names the option.
 struct PipelineOptions {
@@ -51,7 +39,6 @@ struct PipelineOptions {
   // The stale blocks of each of the two arrays, on a pool of aliases. With 0, every touch behind a
   // window is an error at once, and each block costs an interruption of the other thread.
   StaleBlocks stale_blocks = 15;
-  Handover handover = Handover::kAtHome;  // on a pool that moves; kInPlace is faster, forgives more
   // The bytes that the reader finds where the producer left bytes out of a block. Clearing blocks
   // that move between two threads of one program costs more than the moves.
   Gaps gaps = Gaps::kUnspecified;

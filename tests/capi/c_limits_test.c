@@ -398,7 +398,6 @@ static const Number kNumbers[] = {
     NUMBER(vtx_new_file_options, unspecified_gaps, kServed, use_new_file_options),
     NUMBER(vtx_array_options, caching, kInvalid, use_array_options),
     NUMBER(vtx_array_options, make, kServed, use_array_options),
-    NUMBER(vtx_pipe_options, in_place, kServed, use_pipe_options),
     NUMBER(vtx_pipe_options, zero_gaps, kServed, use_pipe_options),
     NUMBER(vtx_sort_options, descending, kServed, use_sort_options),
     NUMBER(vtx_sort_options, stable, kServed, use_sort_options),

@@ -97,8 +97,6 @@ static void cancelled_while_it_waits(void) {
 int main(void) {
   vtx_pipe_options options = {.block_bytes = kBlock};
   all_arrives(&options);
-  options.in_place = 1;
-  all_arrives(&options);
   options = (vtx_pipe_options){.block_bytes = kBlock, .length_bytes = kNumbers * 8, .zero_gaps = 1};
   all_arrives(&options);
   vtx_pool* pool = NULL;

@@ -38,7 +38,6 @@ struct Plan {
   std::uint64_t words;  // length
   bool known_length;
   PoolKind kind;
-  Handover handover;         // in a pool that moves
   StaleBlocks stale_blocks;  // in a pool of aliases
   End writer_end, reader_end;
   std::uint64_t writer_until, reader_until;  // block at which an irregular end comes
@@ -58,13 +57,7 @@ End random_end(std::mt19937_64& random) {
   }
 }
 
-bool in_place(const Plan& plan) {
-  return plan.kind == PoolKind::kMoves && plan.handover == Handover::kInPlace;
-}
-
-bool exact(const Plan& plan) {
-  return !in_place(plan) && (plan.kind == PoolKind::kMoves || plan.stale_blocks == 0);
-}
+bool exact(const Plan& plan) { return plan.kind == PoolKind::kMoves || plan.stale_blocks == 0; }
 
 Plan random_plan(std::mt19937_64& random, bool moves_only) {
   Plan plan{};
@@ -75,7 +68,6 @@ Plan random_plan(std::mt19937_64& random, bool moves_only) {
   plan.words = random() % 3 == 0 ? blocks * kWords : random() % (blocks * kWords) + 1;
   plan.known_length = random() % 2 == 0;
   plan.kind = moves_only || random() % 2 == 0 ? PoolKind::kMoves : PoolKind::kAliases;
-  plan.handover = random() % 2 == 0 ? Handover::kAtHome : Handover::kInPlace;
   plan.stale_blocks = random() % 2 == 0 ? 0 : random() % 6;
   do {
     plan.writer_end = random_end(random);
@@ -273,20 +265,15 @@ class RandomReader {
     return true;
   }
 
-  // A word of a block that was given back. In place it stays readable until the writer takes it,
-  // and reads as zero while it moves; it never shows what the writer puts there. A stale alias
-  // does, but only so many blocks behind the window.
+  // A word of a block that was given back. A stale alias shows what the writer puts there, but only
+  // so many blocks behind the window.
   void look_behind(std::uint64_t block) {
     const std::uint64_t at = block * kWords + random_() % kWords;
     std::uint64_t word = 0;
     outcome_.failure = guarded([&] { word = in_[at]; });
     outcome_.failed_block = block;
     if (outcome_.failure) return;
-    if (in_place(plan_)) {
-      if (word != 0) outcome_.wrong += word != model_[at];
-    } else {
-      outcome_.wrong += block + plan_.stale_blocks < floor() || exact(plan_);
-    }
+    outcome_.wrong += block + plan_.stale_blocks < floor() || exact(plan_);
   }
 
   const Plan& plan_;
@@ -345,7 +332,6 @@ void run_plan(const Plan& plan) {
                             .writer_comeback_blocks = plan.l,
                             .reader_comeback_blocks = plan.m,
                             .stale_blocks = plan.stale_blocks,
-                            .handover = plan.handover,
                             .reserve_bytes = std::uint64_t{1} << 30,
                             .pool = pool};
     if (plan.known_length) options.length_bytes = plan.words * sizeof(std::uint64_t);
@@ -369,10 +355,8 @@ void run_schedules(int count, bool moves_only) {
     run_plan(plan);
     ASSERT_FALSE(testing::Test::HasFailure())
         << "case " << i << ": N " << plan.n << " L " << plan.l << " M " << plan.m
-        << (plan.kind == PoolKind::kAliases ? " aliases"
-            : in_place(plan)                ? " moves in place"
-                                            : " moves")
-        << ", stale " << plan.stale_blocks << ", words " << plan.words << ", writer's end "
+        << (plan.kind == PoolKind::kAliases ? " aliases" : " moves") << ", stale "
+        << plan.stale_blocks << ", words " << plan.words << ", writer's end "
         << static_cast<int>(plan.writer_end) << " after " << plan.writer_until << ", reader's end "
         << static_cast<int>(plan.reader_end) << " after " << plan.reader_until;
   }

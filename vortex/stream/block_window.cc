@@ -12,15 +12,13 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kAlwaysExact = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+#ifndef __has_feature  // clang's word
+#define __has_feature(feature) 0
+#endif
+#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                     \
     __has_feature(memory_sanitizer)
 constexpr bool kAlwaysExact = true;
-#else
-constexpr bool kAlwaysExact = false;
-#endif
 #else
 constexpr bool kAlwaysExact = false;
 #endif
@@ -50,7 +48,6 @@ BlockWindow::BlockWindow(const std::string& stream, Reservation& range, const Ot
     : stream_(stream),
       range_(range),
       pool_(other_side.pool),
-      in_place_(other_side.in_place),
       block_bytes_(pool_.block_bytes()),
       window_blocks_(window_of(stream, other_side, comeback_blocks)),
       slots_(window_blocks_),
@@ -72,9 +69,8 @@ const std::byte* BlockWindow::home_of(const void* at) noexcept {
 
 int BlockWindow::place(Block block, std::uint64_t index) noexcept {
   std::byte* const address = range_.begin() + index * block_bytes_;
-  const int error = in_place_ != nullptr ? in_place_->place(block, address)
-                    : pool_.aliases()    ? pool_.map_also(block, 1, address, rights_)
-                                         : pool_.place(block, address);
+  const int error =
+      pool_.aliases() ? pool_.map_also(block, 1, address, rights_) : pool_.place(block, address);
   if (error == 0) slots_[index % window_blocks_] = {block, index};
   return error;
 }
@@ -84,9 +80,7 @@ int BlockWindow::send_home(std::uint64_t index) noexcept {
     if (index < vacated_ || stale_blocks_ > 0) return 0;
     return range_.vacate(range_.begin() + index * block_bytes_, block_bytes_);
   }
-  const Block block = placed(index);
-  std::byte* const home = pool_.home(block);
-  return in_place_ != nullptr ? in_place_->place(block, home) : pool_.withdraw(block, rights_);
+  return pool_.withdraw(placed(index), rights_);
 }
 
 int BlockWindow::leave_behind(std::uint64_t floor) noexcept {
@@ -109,16 +103,13 @@ Block BlockWindow::forget(std::uint64_t index) noexcept {
 }
 
 void BlockWindow::reclaim_page_tables(std::uint64_t floor) noexcept {
-  std::byte* finished = range_.begin() + floor * block_bytes_;
-  if (in_place_ != nullptr) finished = in_place_->lowest_placed(range_.begin(), finished);
-  page_tables_.finished_below(finished);
+  page_tables_.finished_below(range_.begin() + floor * block_bytes_);
 }
 
 void BlockWindow::vacate_all() noexcept {
   if (pool_.aliases() && next_ > vacated_) {
     range_.vacate(range_.begin() + vacated_ * block_bytes_, (next_ - vacated_) * block_bytes_);
   }
-  if (in_place_ != nullptr) in_place_->recall(range_.begin(), range_.end());
 }
 
 void BlockWindow::require_within(std::uint64_t offset, std::size_t bytes, std::uint64_t end,

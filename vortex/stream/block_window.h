@@ -1,4 +1,4 @@
-// The window of blocks that moves forward through a stream, and how blocks change hands in place.
+// The window of blocks that moves forward through a stream.
 #pragma once
 
 #include <algorithm>
@@ -14,27 +14,6 @@
 
 namespace vortex { inline namespace v0 {
 
-// A sink or a source may take blocks over at the addresses of the stream that held them, instead of
-// at home, so that the next stream moves them there in one step: half of all moves. Meanwhile the
-// stream that gave a block away can still touch it (see Handover::kInPlace).
-//
-// Every move of such a block goes through place(), by the streams at both ends and whoever holds it
-// between. Called inside faults: no allocation, no exceptions.
-class InPlaceHandover {
- public:
-  // BlockPool::place() for a block that the caller owns; its home is an address like any other.
-  virtual int place(Block block, std::byte* address) noexcept = 0;
-
-  // The lowest address of a block within [begin, end), whoever owns it; `end` when there is none.
-  virtual std::byte* lowest_placed(std::byte* begin, std::byte* end) noexcept = 0;
-
-  // Brings every block within [begin, end) home: those addresses are about to go.
-  virtual void recall(std::byte* begin, std::byte* end) noexcept = 0;
-
- protected:
-  ~InPlaceHandover() = default;
-};
-
 // The window is [newest - comeback, newest], where newest is the highest block touched. Its blocks
 // are placed at their addresses of the stream; those below are finished for good.
 class BlockWindow {
@@ -43,7 +22,6 @@ class BlockWindow {
   struct OtherSide {
     const char* what;  // "source" or "sink"
     BlockPool& pool;
-    InPlaceHandover* in_place;  // null: blocks change hands at home
     std::size_t guaranteed_blocks;
     Rights rights;  // of the program to a placed block; moved ones can always be written
   };
@@ -58,7 +36,6 @@ class BlockWindow {
   std::size_t window_blocks() const noexcept { return window_blocks_; }
   std::size_t block_bytes() const noexcept { return block_bytes_; }
   BlockPool& pool() noexcept { return pool_; }
-  bool in_place() const noexcept { return in_place_ != nullptr; }
 
   // The lowest block of the window, and one more than the highest block touched.
   std::uint64_t floor() const noexcept {
@@ -125,7 +102,6 @@ class BlockWindow {
   const std::string& stream_;
   Reservation& range_;
   BlockPool& pool_;
-  InPlaceHandover* in_place_;
   std::size_t block_bytes_;
   std::size_t window_blocks_;
   std::vector<Slot> slots_;  // block `index` is in slot index % window_blocks_

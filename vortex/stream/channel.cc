@@ -12,7 +12,6 @@
 #include "vortex/error.h"
 #include "vortex/pipeline.h"
 #include "vortex/pool/block_memory.h"
-#include "vortex/stream/block_window.h"
 #include "vortex/thread/futex.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -32,7 +31,7 @@ constexpr Status kReaderLeft = {EPIPE, "the reader has left"};
 // The two ends are a Sink for an OutputStream and a Source for an InputStream. When an end goes,
 // the other one learns of it: a reader gets everything that was handed over before the writer gave
 // up, and then the error; a writer gets EPIPE at the next block it needs.
-class BlockChannel final : public Channel, private InPlaceHandover {
+class BlockChannel final : public Channel {
  public:
   // Throws Error(ENOMEM) when the pool cannot guarantee the blocks.
   BlockChannel(const PipelineOptions& options, std::shared_ptr<BlockPool> pool, std::size_t blocks)
@@ -42,7 +41,6 @@ class BlockChannel final : public Channel, private InPlaceHandover {
         length_(options.length_bytes.value_or(kUnknown)),
         slots_(blocks) {
     empty_.reserve(blocks);
-    drawn_.reserve(blocks);
   }
   ~BlockChannel() override {
     for (const Block block : empty_) quota_.give_back(block);
@@ -146,30 +144,6 @@ class BlockChannel final : public Channel, private InPlaceHandover {
     event.notify();
   }
 
-  InPlaceHandover* in_place() noexcept {
-    return options_.handover == Handover::kInPlace && !pool_->aliases() ? this : nullptr;
-  }
-  int place(Block block, std::byte* address) noexcept override {
-    std::lock_guard lock(move_mutex_);
-    return pool_->place(block, address);
-  }
-  std::byte* lowest_placed(std::byte* begin, std::byte* end) noexcept override {
-    std::lock_guard lock(move_mutex_);
-    std::byte* lowest = end;
-    for (const Block block : drawn_) {
-      std::byte* const at = pool_->where(block);
-      if (at >= begin && at < lowest) lowest = at;
-    }
-    return lowest;
-  }
-  void recall(std::byte* begin, std::byte* end) noexcept override {
-    std::lock_guard lock(move_mutex_);
-    for (const Block block : drawn_) {
-      std::byte* const at = pool_->where(block);
-      if (at >= begin && at < end && pool_->withdraw(block) != 0) pool_->give_up(block);
-    }
-  }
-
   Sink::Taken take_empty(std::uint64_t index) noexcept;
   void put(std::uint64_t index, Block block, std::size_t bytes) noexcept;
   void put_back(Block block) noexcept {
@@ -206,11 +180,6 @@ class BlockChannel final : public Channel, private InPlaceHandover {
   int cancel_error_ = 0;
   CauseText cancel_cause_;
 
-  // Held while a block moves, so that recall() finds none half-way. The kernel lets one thread of
-  // the process move memory at a time anyway.
-  FutexMutex move_mutex_;
-  std::vector<Block> drawn_;  // all blocks drawn from the pool; guarded by move_mutex_
-
   FutexEvent readable_;  // a block was handed over, or the end came
   FutexEvent writable_;  // the reader moved on, or left
 };
@@ -233,7 +202,6 @@ class WritingEnd final : public Sink {
   void abandon() noexcept override {
     channel_->break_off(EPIPE, "the writer ended without finish()");
   }
-  InPlaceHandover* in_place() noexcept override { return channel_->in_place(); }
   void cancel() noexcept override { channel_->set(channel_->writing_closed_, channel_->writable_); }
 
  private:
@@ -258,7 +226,6 @@ class ReadingEnd final : public Source {
     channel_->put_back(block);
   }
   std::optional<std::uint64_t> length() const noexcept override { return channel_->length(); }
-  InPlaceHandover* in_place() noexcept override { return channel_->in_place(); }
   void cancel() noexcept override { channel_->set(channel_->reading_closed_, channel_->readable_); }
 
  private:
@@ -285,8 +252,6 @@ Sink::Taken BlockChannel::take_empty(std::uint64_t index) noexcept {
   // Only the writer draws, so what it may have is there: fewer blocks live than the quota holds.
   const auto [block, error] = quota_.try_take();
   if (error != 0) return {{}, {error, "the system has no memory for a block of the pool"}};
-  std::lock_guard lock(move_mutex_);
-  drawn_.push_back(block);
   return {block, {}};
 }
 

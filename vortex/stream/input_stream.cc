@@ -39,8 +39,8 @@ InputStreamBase::InputStreamBase(std::unique_ptr<Source> source, Options options
       source_(std::move(source)),
       window_(std::make_unique<BlockWindow>(
           name(), reservation(),
-          BlockWindow::OtherSide{"source", source_->pool(), source_->in_place(),
-                                 source_->blocks_for_stream(), Rights::kRead},
+          BlockWindow::OtherSide{"source", source_->pool(), source_->blocks_for_stream(),
+                                 Rights::kRead},
           options.comeback_blocks, options.stale_blocks)) {
   open();
 }
@@ -119,10 +119,8 @@ bool InputStreamBase::release_below(std::uint64_t floor, std::uint64_t offset) n
   const std::uint64_t placed_end = std::min(floor, released_ + window_->window_blocks());
   for (std::uint64_t index = released_; index < placed_end; ++index) {
     if (!window_->placed(index)) continue;
-    if (!window_->in_place()) {
-      if (const int error = window_->send_home(index))
-        return fail(error, cannot_move_block(error), offset);
-    }
+    if (const int error = window_->send_home(index))
+      return fail(error, cannot_move_block(error), offset);
     source_->release(index, window_->forget(index));
   }
   released_ = std::max(released_, floor);

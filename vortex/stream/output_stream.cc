@@ -27,8 +27,8 @@ OutputStreamBase::OutputStreamBase(std::unique_ptr<Sink> sink, Options options)
       sink_(std::move(sink)),
       window_(std::make_unique<BlockWindow>(
           name(), reservation(),
-          BlockWindow::OtherSide{"sink", sink_->pool(), sink_->in_place(),
-                                 sink_->blocks_for_stream(), Rights::kReadWrite},
+          BlockWindow::OtherSide{"sink", sink_->pool(), sink_->blocks_for_stream(),
+                                 Rights::kReadWrite},
           options.comeback_blocks, options.stale_blocks)),
       gaps_(options.gaps) {
   open();
@@ -98,11 +98,8 @@ bool OutputStreamBase::hand_over_below(std::uint64_t floor, std::uint64_t length
     if (handed_over_ < placed_end && window_->placed(handed_over_)) {
       const std::uint64_t bytes = std::min<std::uint64_t>(
           block_bytes(), length - std::min(length, handed_over_ * block_bytes()));
-      // The block's bytes behind the end of the data have to be filled, which is done at home.
-      if (!window_->in_place() || bytes < block_bytes()) {
-        if (const int error = window_->send_home(handed_over_)) {
-          return fail(error, cannot_move_block(error), offset);
-        }
+      if (const int error = window_->send_home(handed_over_)) {
+        return fail(error, cannot_move_block(error), offset);
       }
       status = sink_->complete(handed_over_, window_->forget(handed_over_), bytes);
       ++handed_over_;

@@ -219,7 +219,6 @@ typedef struct vtx_pipe_options {
   // the system refuses: the largest number is as much as can be had.
   uint64_t reserve_bytes;
   int pool_kind;  // a vtx_pool_kind, without a pool
-  int in_place;   // 1: Handover::kInPlace of pipeline.h, faster, forgives more
   int zero_gaps;  // 1: bytes that the writer leaves out are zeros
   int exact;      // 1: no stale blocks: every touch behind a window is an error at once
 } vtx_pipe_options;
