@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "vortex/detail/stream/saturating.h"
+#include "vortex/engine/thread_state.h"
 #include "vortex/error.h"
-#include "vortex/fault/unguarded_scope.h"
 
 namespace vortex { inline namespace v0 { namespace capi {
 

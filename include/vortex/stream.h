@@ -14,7 +14,6 @@ namespace vortex { inline namespace v0 {
 
 class FutexMutex;
 class Reservation;
-struct Fault;
 
 enum class Access : std::uint8_t {
   kRead,
@@ -166,14 +165,6 @@ class VORTEX_EXPORT Stream {
   void note_spurious_fault() noexcept;
 
  private:
-  bool serve(const Fault& fault, Failure& why) noexcept;
-  void abandon(const Failure& inner) noexcept;
-  void withhold(const Fault& fault) noexcept;
-  bool readmit(std::byte* address) noexcept;
-  bool helpless(std::uint64_t offset, std::int32_t thread) noexcept;
-  void record(int error, std::string_view cause, std::uint64_t offset, Window window,
-              bool passing = false) noexcept;
-
   struct State;
   const std::unique_ptr<State> state_;
   std::byte* const base_;

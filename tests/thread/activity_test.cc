@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/threads.h"
 namespace vortex { namespace {
 
 void let_the_clock_move() {
@@ -131,14 +132,10 @@ TEST(ActivityLog, KeepsSpansOfItsThreads) {
 
 TEST(ActivityLog, CountsSpansThatFindNoRoom) {
   ActivityLog log(1000);
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < 4; ++i) {
-    threads.emplace_back([&log, i] {
-      const Working working(&log, "thread", i);
-      for (unsigned span = 0; span < 300; ++span) const WorkSpan work(SpanKind::kSort);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::run_together(4, [&log](std::size_t i) {
+    const Working working(&log, "thread", static_cast<unsigned>(i));
+    for (unsigned span = 0; span < 300; ++span) const WorkSpan work(SpanKind::kSort);
+  });
   EXPECT_EQ(log.spans().size(), 1000);
   EXPECT_EQ(log.spans_lost(), 200);
   EXPECT_TRUE(std::all_of(log.spans().begin(), log.spans().end(),

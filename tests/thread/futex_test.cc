@@ -1,19 +1,18 @@
-// Locks and semaphores under contention. semaphore_close_test.cc has the race of close() with a
-// taker.
-#include "vortex/thread/futex.h"
-#include "vortex/thread/this_thread.h"
-
+// Locks and semaphores under contention.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <deque>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "tests/support/threads.h"
+#include "vortex/thread/futex.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { namespace {
 
@@ -64,22 +63,24 @@ TEST(FutexMutex, TryLock) {
   }).join();
 }
 
+bool held_by_me(const FutexMutex& mutex) { return mutex.held_by(current_thread_id()); }
+
 TEST(FutexMutex, KnowsItsHolder) {
   FutexMutex mutex;
-  EXPECT_FALSE(mutex.held_by_me());
+  EXPECT_FALSE(held_by_me(mutex));
   mutex.lock();
-  EXPECT_TRUE(mutex.held_by_me());
-  std::thread([&] { EXPECT_FALSE(mutex.held_by_me()); }).join();
+  EXPECT_TRUE(held_by_me(mutex));
+  std::thread([&] { EXPECT_FALSE(held_by_me(mutex)); }).join();
   mutex.unlock();
-  EXPECT_FALSE(mutex.held_by_me());
+  EXPECT_FALSE(held_by_me(mutex));
 
   // Under contention too: nobody else is ever taken for the holder.
   std::atomic<int> wrong{0};
   run_together(4, [&](std::size_t) {
     for (int i = 0; i < 5000; ++i) {
-      if (mutex.held_by_me()) ++wrong;
+      if (held_by_me(mutex)) ++wrong;
       mutex.lock();
-      if (!mutex.held_by_me()) ++wrong;
+      if (!held_by_me(mutex)) ++wrong;
       mutex.unlock();
     }
   });
@@ -239,6 +240,25 @@ TEST(Futex, ErrnoIsKept) {
   semaphore.close();
   EXPECT_EQ(errno, EXDEV);
   other.join();
+}
+
+// close() changes the count to wake sleepers; that change must not be taken for a unit.
+TEST(FutexSemaphore, CloseHandsOutNothing) {
+  constexpr std::size_t kRounds = 20'000;
+  std::deque<FutexSemaphore> semaphores(kRounds);
+  std::atomic<std::size_t> taken{0};
+  test::SpinBarrier barrier(2);
+  test::run_together(2, [&](std::size_t who) {
+    for (FutexSemaphore& semaphore : semaphores) {
+      barrier.arrive_and_wait();
+      if (who == 0) {
+        semaphore.close();
+      } else if (semaphore.acquire()) {
+        ++taken;
+      }
+    }
+  });
+  EXPECT_EQ(taken.load(), 0u);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-// The state that the fault handler keeps for each thread.
+// The state that the fault handler keeps for each thread, and code that control must not leave.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "vortex/detail/stream/export.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -40,5 +42,19 @@ struct ThreadState {
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadState g_thread_state;
 
 inline ThreadState& thread_state() noexcept { return g_thread_state; }
+
+// While it lives, the guarded() calls that this thread is inside of do not count: a touch that
+// cannot be served ends the process, instead of jumping over frames whose destructors must run.
+// Guarded scopes that begin meanwhile count. Does not allocate.
+class VORTEX_EXPORT UnguardedScope {
+ public:
+  UnguardedScope() noexcept;
+  ~UnguardedScope();
+  UnguardedScope(const UnguardedScope&) = delete;
+  UnguardedScope& operator=(const UnguardedScope&) = delete;
+
+ private:
+  GuardFrame* const hidden_;
+};
 
 }}  // namespace vortex::v0

@@ -72,6 +72,13 @@ void after_fork_in_child() noexcept {
   after_fork_in_parent();
 }
 
+const FaultEngine& engine_of(Engine engine) noexcept {
+#ifdef VORTEX_WITH_LIBSIGSEGV
+  if (engine == Engine::kLibsigsegv) return kLibsigsegvEngine;
+#endif
+  return engine == Engine::kUserfaultfd ? kUserfaultfdEngine : kNativeEngine;
+}
+
 std::string name_of(const struct sigaction& action) {
   void* code = (action.sa_flags & SA_SIGINFO) != 0 ? reinterpret_cast<void*>(action.sa_sigaction)
                                                    : reinterpret_cast<void*>(action.sa_handler);
@@ -128,10 +135,7 @@ FaultDispatcher::FaultDispatcher() {
 }
 
 bool FaultDispatcher::compiled_in(Engine engine) noexcept {
-#ifdef VORTEX_WITH_LIBSIGSEGV
-  if (engine == Engine::kLibsigsegv) return true;
-#endif
-  return engine != Engine::kLibsigsegv;
+  return engine != Engine::kLibsigsegv || &engine_of(engine) != &kNativeEngine;
 }
 
 Engine FaultDispatcher::default_engine() {
@@ -170,28 +174,19 @@ void FaultDispatcher::start_locked(Engine engine) {
     throw Error(EBUSY, "faults are already received by another engine");
   }
   require(engine);
-  if (engine == Engine::kUserfaultfd) {
-    if (state.pools > 0) {
-      throw Error(
-          EBUSY,
-          "pools have been made for faults by signals: choose the engine userfaultfd before "
-          "the first pool is made");
-    }
-    kUserfaultfdEngine.prepare();
-    state.engine_kind = engine;
-    state.engine.store(&kUserfaultfdEngine, std::memory_order_release);
-    return;
+  const FaultEngine& chosen = engine_of(engine);
+  if (!chosen.by_signals() && state.pools > 0) {
+    throw Error(EBUSY,
+                "pools have been made for faults by signals: choose the engine userfaultfd before "
+                "the first pool is made");
   }
-  const FaultEngine* chosen = &kNativeEngine;
-#ifdef VORTEX_WITH_LIBSIGSEGV
-  if (engine == Engine::kLibsigsegv) chosen = &kLibsigsegvEngine;
-#endif
-  EarlierHandler& earlier = EarlierHandler::keep(installed_action(SIGSEGV));
-  chosen->prepare();
-  const std::size_t place = state.places.next(earlier, true);
-  state.engine.store(chosen, std::memory_order_release);
+  const struct sigaction earlier = installed_action(SIGSEGV);
+  EarlierHandler* const behind = chosen.by_signals() ? &EarlierHandler::keep(earlier) : nullptr;
+  chosen.prepare();
   state.engine_kind = engine;
-  install_trampoline(place);
+  const std::size_t place = behind != nullptr ? state.places.next(*behind, true) : 0;
+  state.engine.store(&chosen, std::memory_order_release);
+  if (behind != nullptr) install_trampoline(place);
 }
 
 void FaultDispatcher::stop() {

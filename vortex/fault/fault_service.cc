@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <string_view>
+#include <utility>
 
 #include "vortex/engine/earlier_handler.h"
 #include "vortex/engine/fault_engine.h"
@@ -22,6 +23,9 @@ namespace vortex { inline namespace v0 {
 constinit thread_local ThreadState g_thread_state;
 
 constinit std::atomic<DispatcherState*> g_dispatcher_state{nullptr};
+
+UnguardedScope::UnguardedScope() noexcept : hidden_(std::exchange(thread_state().guard, nullptr)) {}
+UnguardedScope::~UnguardedScope() { thread_state().guard = hidden_; }
 
 namespace {
 

@@ -16,6 +16,14 @@ namespace {
 // How many forks lie between this process and the first one that used the library.
 std::atomic<std::uint32_t> fork_generation{0};
 
+// The first of the entries that begins behind the address.
+template <typename Entries>
+auto first_behind(Entries& entries, const std::byte* address) noexcept {
+  return std::upper_bound(
+      entries.begin(), entries.end(), address,
+      [](const std::byte* wanted, const auto& entry) { return wanted < entry.begin; });
+}
+
 }  // namespace
 
 RegionTable::RegionTable() : current_(new Snapshot), spare_(new Snapshot) {}
@@ -25,9 +33,7 @@ RegionTable::~RegionTable() { delete current_.load(); }
 void RegionTable::add(Region& region) {
   std::lock_guard lock(change_mutex_);
   const Snapshot& now = *current_.load(std::memory_order_relaxed);
-  auto after = std::upper_bound(
-      now.begin(), now.end(), region.begin(),
-      [](const std::byte* address, const Entry& entry) { return address < entry.begin; });
+  const auto after = first_behind(now, region.begin());
   const bool overlaps = (after != now.end() && after->begin < region.end()) ||
                         (after != now.begin() && (after - 1)->end > region.begin());
   if (overlaps || region.begin() >= region.end()) {
@@ -72,9 +78,7 @@ Region* RegionTable::pin(const std::byte* address) noexcept {
   lookups_[turn].fetch_add(1, std::memory_order_seq_cst);
   const Snapshot& regions = *current_.load(std::memory_order_seq_cst);
   Region* found = nullptr;
-  auto after = std::upper_bound(
-      regions.begin(), regions.end(), address,
-      [](const std::byte* wanted, const Entry& entry) { return wanted < entry.begin; });
+  const auto after = first_behind(regions, address);
   if (after != regions.begin() && address < (after - 1)->end) {
     found = (after - 1)->region;
     found->pins_.fetch_add(1, std::memory_order_relaxed);

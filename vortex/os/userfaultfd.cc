@@ -58,6 +58,15 @@ int command(int descriptor, unsigned long request, void* argument) noexcept {
   return error;
 }
 
+// The same until nobody changes the maps at this moment.
+int command_again(int descriptor, unsigned long request, void* argument) noexcept {
+  int error = 0;
+  do {
+    error = command(descriptor, request, argument);
+  } while (error == EAGAIN);
+  return error;
+}
+
 uffdio_range range_of(const std::byte* begin, std::size_t bytes) noexcept {
   return {reinterpret_cast<std::uintptr_t>(begin), bytes};
 }
@@ -227,23 +236,14 @@ int Userfaultfd::protect_from_writes(std::byte* begin, std::size_t bytes,
   arguments.range = range_of(begin, bytes);
   // Waking goes with the end of protection alone.
   arguments.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
-  int error = 0;
-  do {
-    error = command(descriptor_, UFFDIO_WRITEPROTECT, &arguments);
-  } while (error == EAGAIN);
-  return error;
+  return command_again(descriptor_, UFFDIO_WRITEPROTECT, &arguments);
 }
 
 int Userfaultfd::poison(std::byte* address) const noexcept {
   UffdPoison arguments{};
   arguments.range = page_of(address);
   arguments.mode = 1;  // UFFDIO_POISON_MODE_DONTWAKE
-  int error = 0;
-  do {
-    arguments.updated = 0;
-    error = command(descriptor_, kUffdPoison, &arguments);
-  } while (error == EAGAIN);
-  return error;
+  return command_again(descriptor_, kUffdPoison, &arguments);
 }
 
 void Userfaultfd::wake(std::byte* address) const noexcept {

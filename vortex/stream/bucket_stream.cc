@@ -16,9 +16,7 @@ BucketStream::BucketStream(StreamPool& pool, Options options)
 BucketStream::~BucketStream() { close_and_give_back(); }
 
 int BucketStream::serve_write(std::uint64_t index) noexcept {
-  const int error = blocks().state(index) == BlockState::kEmpty ? blocks().place_empty(index)
-                                                                : blocks().unguard(index);
-  if (error != 0) return error;
+  if (const int error = blocks().open(index)) return error;
   // The writer has left the block, so what it holds can be read.
   if (index <= comeback_blocks_) return 0;
   const std::uint64_t left = index - 1 - comeback_blocks_;
@@ -31,7 +29,7 @@ int BucketStream::serve_read(std::uint64_t index, bool at_front) noexcept {
     if (const int error = guard_above(reading_from_)) return error;
   }
   const std::uint64_t guard_set_at = blocks().guarded_at(index);
-  if (const int error = blocks().unguard(index)) return error;
+  if (const int error = blocks().open(index)) return error;
   if (!at_front) {
     // Behind a comeback the same reader is at work; otherwise a new one starts here.
     const bool comes_back =

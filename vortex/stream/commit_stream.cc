@@ -220,9 +220,8 @@ bool CommitStreamBase::serve_writer(std::uint64_t index, std::uint64_t offset) n
   }
   if (!acquire_unlocked(s.empty, offset)) return false;
   if (s.state_of(index) != BlockState::kReserved) return true;
-  if (const int error = reservation().place_zeros(block_at(index), block_bytes_, true)) {
+  if (const int error = reservation().place_zeros(block_at(index), block_bytes_, true))
     return fail(error, kRefused, offset);
-  }
   s.slot_of(index) = {BlockState::kCommitted, index};
   return true;
 }
@@ -256,9 +255,8 @@ bool CommitStreamBase::serve_reader(std::uint64_t index, std::uint64_t offset) n
     case BlockState::kGuarded:
       break;
   }
-  if (const int error = s.guards->lift(block_at(index), s.slot_number(index))) {
+  if (const int error = s.guards->lift(block_at(index), s.slot_number(index)))
     return fail(error, kRefused, offset);
-  }
   s.slot_of(index).state = BlockState::kCommitted;
   return true;
 }
@@ -272,9 +270,8 @@ bool CommitStreamBase::serve_end(std::uint64_t offset) noexcept {
                 offset);
   }
   if (!s.filler_placed) {
-    if (const int error = reservation().place_zeros(base() + filler_offset, page, true)) {
+    if (const int error = reservation().place_zeros(base() + filler_offset, page, true))
       return fail(error, kRefused, offset);
-    }
   }
   s.filler_placed = true;
   return true;
@@ -289,9 +286,8 @@ bool CommitStreamBase::guard_below(std::uint64_t floor, std::uint64_t offset) no
     if (s.guarded < s.reader_floor()) {
       if (!decommit(s.guarded, offset)) return false;
     } else {
-      if (const int error = s.guards->set(block_at(s.guarded), s.slot_number(s.guarded))) {
+      if (const int error = s.guards->set(block_at(s.guarded), s.slot_number(s.guarded)))
         return fail(error, kRefused, offset);
-      }
       s.slot_of(s.guarded).state = BlockState::kGuarded;
     }
     s.full.release();
@@ -301,9 +297,7 @@ bool CommitStreamBase::guard_below(std::uint64_t floor, std::uint64_t offset) no
 
 bool CommitStreamBase::decommit(std::uint64_t index, std::uint64_t offset) noexcept {
   State& s = *state_;
-  if (const int error = vacate(block_at(index), block_bytes_)) {
-    return fail(error, kRefused, offset);
-  }
+  if (const int error = vacate(block_at(index), block_bytes_)) return fail(error, kRefused, offset);
   if (s.state_of(index) == BlockState::kGuarded) s.guards->forget(s.slot_number(index));
   s.slot_of(index).state = BlockState::kReserved;
   return true;

@@ -42,6 +42,18 @@ void PooledBlocks::count_with(BlockMeter* meter) noexcept {
   if (meter_ != nullptr) meter_->add(held());
 }
 
+int PooledBlocks::open(std::uint64_t index) noexcept {
+  switch (state(index)) {
+    case BlockState::kEmpty:
+      return place_empty(index);
+    case BlockState::kGuarded:
+      return unguard(index);
+    case BlockState::kOpen:
+      break;
+  }
+  return 0;
+}
+
 int PooledBlocks::place_empty(std::uint64_t index) noexcept {
   if (index >= limit_) return ENOSPC;
   const auto [block, error] = pool_.take();
@@ -152,10 +164,7 @@ int PooledStream::open_range(std::uint64_t offset, std::uint64_t bytes) noexcept
   std::lock_guard lock(mutex());
   for (std::uint64_t index = offset / block_bytes(); index * block_bytes() < offset + bytes;
        ++index) {
-    int error = 0;
-    if (blocks_->state(index) == BlockState::kEmpty) error = blocks_->place_empty(index);
-    if (blocks_->state(index) == BlockState::kGuarded) error = blocks_->unguard(index);
-    if (error != 0) return error;
+    if (const int error = blocks_->open(index)) return error;
   }
   return 0;
 }

@@ -42,15 +42,17 @@ class PooledBlocks {
   void count_with(BlockMeter* meter) noexcept;
 
   // Each changes the state of one block and returns 0 or an errno value, with nothing changed.
-  int place_empty(std::uint64_t index) noexcept;                 // empty -> open
+  int open(std::uint64_t index) noexcept;                        // -> open
   int guard(std::uint64_t index, std::uint64_t since) noexcept;  // open -> guarded
-  int unguard(std::uint64_t index) noexcept;                     // guarded -> open
   int give_back(std::uint64_t index) noexcept;                   // open or guarded -> empty
 
   // For streams that end: gives every block back, and up where the kernel refuses to move it.
   void give_back_all() noexcept;
 
  private:
+  int place_empty(std::uint64_t index) noexcept;
+  int unguard(std::uint64_t index) noexcept;
+
   struct Slot {
     std::uint32_t block_plus_one;  // 0: none; the table starts as zeros
     BlockState state;

@@ -39,12 +39,16 @@ struct Stream::State final : FaultServer {
         reservation({.bytes = space.bytes, .least_bytes = space.least_bytes}),
         region(reservation.begin(), reservation.guarded_bytes(), *this) {}
 
-  bool serve(const Fault& fault, Failure& why) noexcept override {
-    return stream.serve(fault, why);
-  }
-  void abandon(const Failure& inner) noexcept override { stream.abandon(inner); }
-  void withhold(const Fault& fault) noexcept override { stream.withhold(fault); }
-  bool readmit(std::byte* address) noexcept override { return stream.readmit(address); }
+  bool serve(const Fault& fault, Failure& why) noexcept override;
+  void abandon(const Failure& inner) noexcept override;
+  void withhold(const Fault& fault) noexcept override;
+  bool readmit(std::byte* address) noexcept override;
+
+  // Keeps an error unless there is one already. `passes`: it is of one fault alone.
+  void record(int error, std::string_view cause, std::uint64_t offset, Window window,
+              bool passes = false) noexcept;
+  // Whether a spurious fault comes so often in a row that serving it does not help.
+  bool is_helpless(std::uint64_t offset, std::int32_t thread) noexcept;
 
   Stream& stream;
   std::string name;
@@ -146,7 +150,7 @@ Failure Stream::failure() const noexcept {
 }
 
 void Stream::cancel(int error, std::string_view cause) noexcept {
-  record(error, cause, 0, {});
+  state_->record(error, cause, 0, {});
   state_->stopping.store(true, std::memory_order_release);
   wake();
 }
@@ -157,7 +161,7 @@ Stream::Statistics Stream::statistics() const noexcept {
 }
 
 bool Stream::fail(int error, std::string_view cause, std::uint64_t offset) noexcept {
-  record(error, cause, offset, window());
+  state_->record(error, cause, offset, window());
   return false;
 }
 
@@ -170,24 +174,24 @@ bool Stream::fail_touch(std::string_view cause, std::uint64_t offset) noexcept {
 }
 
 bool Stream::refuse(int error, std::string_view cause, std::uint64_t offset) noexcept {
-  record(error, cause, offset, window(), true);
+  state_->record(error, cause, offset, window(), true);
   return false;
 }
 
-void Stream::record(int error, std::string_view cause, std::uint64_t offset, Window window,
-                    bool passing) noexcept {
-  std::lock_guard lock(state_->failure_mutex);
-  if (failed() && !state_->passing) return;
-  state_->failure = {};
-  state_->passing = passing;
-  state_->failure.error = error != 0 ? error : EIO;
-  state_->failure.stream.text(state_->name);
-  state_->failure.cause.text(cause);
-  state_->failure.offset = offset;
-  state_->failure.block = block_bytes() != 0 ? offset / block_bytes() : 0;
-  state_->failure.window_begin = window.begin;
-  state_->failure.window_end = window.end;
-  state_->failed.store(true, std::memory_order_release);
+void Stream::State::record(int error, std::string_view cause, std::uint64_t offset, Window window,
+                           bool passes) noexcept {
+  std::lock_guard lock(failure_mutex);
+  if (stream.failed() && !passing) return;
+  failure = {};
+  passing = passes;
+  failure.error = error != 0 ? error : EIO;
+  failure.stream.text(name);
+  failure.cause.text(cause);
+  failure.offset = offset;
+  failure.block = stream.block_bytes() != 0 ? offset / stream.block_bytes() : 0;
+  failure.window_begin = window.begin;
+  failure.window_end = window.end;
+  failed.store(true, std::memory_order_release);
 }
 
 void Stream::forget_refusal() noexcept {
@@ -205,46 +209,47 @@ bool Stream::serve_locked(Access access, std::uint64_t offset) noexcept {
   return handle_fault(access, offset);
 }
 
-bool Stream::serve(const Fault& fault, Failure& why) noexcept {
+bool Stream::State::serve(const Fault& fault, Failure& why) noexcept {
   const WorkSpan span(SpanKind::kFault);
-  const auto offset = static_cast<std::uint64_t>(fault.address - base_);
+  const auto offset = static_cast<std::uint64_t>(fault.address - stream.base());
   const std::int32_t thread = fault.thread != 0 ? fault.thread : current_thread_id();
-  if (locked_for(state_->mutex, thread)) {
-    fail(EDEADLK, "a callback inside a fault of this stream touched the same stream", offset);
-    why = failure();
+  if (locked_for(mutex, thread)) {
+    stream.fail(EDEADLK, "a callback inside a fault of this stream touched the same stream",
+                offset);
+    why = stream.failure();
     return false;
   }
-  std::lock_guard lock(state_->mutex);
-  const std::uint64_t spurious_before = state_->spurious.load(std::memory_order_relaxed);
-  if (!serve_locked(fault.access, offset)) {
-    why = failure();
-    return false;
+  std::lock_guard lock(mutex);
+  const std::uint64_t spurious_before = spurious.load(std::memory_order_relaxed);
+  bool is_served = stream.serve_locked(fault.access, offset);
+  if (is_served && spurious.load(std::memory_order_relaxed) == spurious_before) {
+    repeats = 0;
+  } else if (is_served && is_helpless(offset, thread)) {
+    is_served = stream.fail_touch(
+        "a placed block cannot be touched: did something change its protection?", offset);
   }
-  if (state_->spurious.load(std::memory_order_relaxed) == spurious_before) {
-    state_->repeats = 0;
-  } else if (helpless(offset, thread)) {
-    fail_touch("a placed block cannot be touched: did something change its protection?", offset);
-    why = failure();
-    return false;
+  if (is_served) {
+    faults.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    why = stream.failure();
   }
-  state_->faults.fetch_add(1, std::memory_order_relaxed);
-  return true;
+  return is_served;
 }
 
-void Stream::withhold(const Fault& fault) noexcept {
-  if (locked_for(state_->mutex, fault.thread)) return;
-  std::lock_guard lock(state_->mutex);
-  take_from_sight(static_cast<std::uint64_t>(fault.address - base_));
+void Stream::State::withhold(const Fault& fault) noexcept {
+  if (locked_for(mutex, fault.thread)) return;
+  std::lock_guard lock(mutex);
+  stream.take_from_sight(static_cast<std::uint64_t>(fault.address - stream.base()));
 }
 
-bool Stream::readmit(std::byte* address) noexcept {
-  if (locked_for(state_->mutex, current_thread_id())) return false;
-  std::lock_guard lock(state_->mutex);
+bool Stream::State::readmit(std::byte* address) noexcept {
+  if (locked_for(mutex, current_thread_id())) return false;
+  std::lock_guard lock(mutex);
   {
-    std::lock_guard failure_lock(state_->failure_mutex);
-    if (failed() && !state_->passing) return false;
+    std::lock_guard failure_lock(failure_mutex);
+    if (stream.failed() && !passing) return false;
   }
-  return clear_refused(static_cast<std::uint64_t>(address - base_));
+  return stream.clear_refused(static_cast<std::uint64_t>(address - stream.base()));
 }
 
 void Stream::take_from_sight(std::uint64_t) noexcept {}
@@ -255,20 +260,20 @@ bool Stream::handle_overrun(std::uint64_t offset) noexcept {
   return fail(ENOSPC, "the reservation ends here: raise reserve_bytes", offset);
 }
 
-bool Stream::helpless(std::uint64_t offset, std::int32_t thread) noexcept {
+bool Stream::State::is_helpless(std::uint64_t offset, std::int32_t thread) noexcept {
   constexpr int kEnoughRepeats = 1000;
-  if (offset != state_->repeated_offset || thread != state_->repeated_thread) state_->repeats = 0;
-  state_->repeated_offset = offset;
-  state_->repeated_thread = thread;
-  return ++state_->repeats > kEnoughRepeats;
+  if (offset != repeated_offset || thread != repeated_thread) repeats = 0;
+  repeated_offset = offset;
+  repeated_thread = thread;
+  return ++repeats > kEnoughRepeats;
 }
 
-void Stream::abandon(const Failure& inner) noexcept {
+void Stream::State::abandon(const Failure& inner) noexcept {
   CauseText cause;
   cause.text("a callback inside its fault failed on stream '").text(inner.stream.view());
   cause.text("': ").text(inner.cause.view());
-  fail(inner.error, cause.view(), 0);
-  state_->mutex.unlock();
+  stream.fail(inner.error, cause.view(), 0);
+  mutex.unlock();
 }
 
 }}  // namespace vortex::v0

@@ -19,9 +19,7 @@ VanishingArrayBase::VanishingArrayBase(StreamPool& pool, std::uint64_t capacity_
 VanishingArrayBase::~VanishingArrayBase() { close_and_give_back(); }
 
 int VanishingArrayBase::serve_write(std::uint64_t index) noexcept {
-  const int error = blocks().state(index) == BlockState::kEmpty ? blocks().place_empty(index)
-                                                                : blocks().unguard(index);
-  if (error != 0) return error;
+  if (const int error = blocks().open(index)) return error;
   const bool continues = writing_ != kNone && index > writing_;
   // A writer that starts elsewhere has left all its blocks, one that goes on those out of its
   // reach.
@@ -39,7 +37,7 @@ int VanishingArrayBase::serve_write(std::uint64_t index) noexcept {
 }
 
 int VanishingArrayBase::serve_read(std::uint64_t index, bool) noexcept {
-  if (const int error = blocks().unguard(index)) return error;
+  if (const int error = blocks().open(index)) return error;
   const bool continues = reading_ != kNone && index > reading_;
   if (!continues) read_begin_ = index;
   reading_ = index;

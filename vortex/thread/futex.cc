@@ -88,8 +88,6 @@ bool FutexMutex::held_by(std::int32_t thread) const noexcept {
   return owner_.load(std::memory_order_relaxed) == thread;
 }
 
-bool FutexMutex::held_by_me() const noexcept { return held_by(current_thread_id()); }
-
 bool FutexSemaphore::try_acquire() noexcept {
   std::uint32_t count = count_.load(std::memory_order_relaxed);
   while (count != 0 && (count & kClosed) == 0) {

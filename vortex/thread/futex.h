@@ -13,7 +13,7 @@
 namespace vortex { inline namespace v0 {
 
 // A lock held for a moment, or for as long as its owner waits for a block. Not recursive;
-// held_by_me() lets a caller that would wait for itself report an error instead.
+// held_by() lets a caller that would wait for itself report an error instead.
 class VORTEX_EXPORT FutexMutex {
  public:
   FutexMutex() = default;
@@ -23,7 +23,6 @@ class VORTEX_EXPORT FutexMutex {
   void lock() noexcept;
   bool try_lock() noexcept;
   void unlock() noexcept;
-  bool held_by_me() const noexcept;
   bool held_by(std::int32_t thread) const noexcept;  // a kernel id, see this_thread.h
 
  private:
