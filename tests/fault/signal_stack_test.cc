@@ -1,21 +1,109 @@
 // Which stacks faults are received and served on: in a thread that has an alternate signal stack,
-// on that, and its streams' functions on one of the library's, which has room.
+// on that, and its streams' functions on one of the library's, which has room. Where they fail,
+// control leaves the stacks of the library's, and the thread has its own again.
 #include <gtest/gtest.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <ucontext.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <span>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/fault/engine_suite.h"
-#include "tests/fault/signal_stacks.h"
 #include "tests/support/child_process.h"
+#include "tests/support/memory_source.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/block_pool.h"
 #include "vortex/guarded.h"
+#include "vortex/input_stream.h"
 #include "vortex/os/memory.h"
 
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
 namespace vortex::test { namespace {
+
+constexpr std::size_t kBlockBytes = kMinBlockBytes;
+
+// What our handler takes beside the signal's frame, as limits.md says. Sanitizers take more.
+constexpr std::size_t kHandlerBytes = std::size_t{kShadowMemory ? 16 : 2} << 10;
+
+// A signal stack for the calling thread, as small as the kernel accepts plus what a handler needs.
+class SignalStack {
+ public:
+  explicit SignalStack(std::size_t more_bytes, int flags = 0)
+      : memory_(std::max<std::size_t>(getauxval(AT_MINSIGSTKSZ), 2048) + more_bytes, kPaint) {
+    stack_t stack{};
+    stack.ss_sp = memory_.data();
+    stack.ss_size = memory_.size();
+    stack.ss_flags = flags;
+    sigaltstack(&stack, &before_);
+  }
+  ~SignalStack() { sigaltstack(&before_, nullptr); }
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+
+  bool contains(const void* address) const {
+    return address >= memory_.data() && address < memory_.data() + memory_.size();
+  }
+
+  // Whether it is the calling thread's, and the thread is not on it.
+  bool in_place() const {
+    stack_t now{};
+    sigaltstack(nullptr, &now);
+    return now.ss_sp == memory_.data() && now.ss_size == memory_.size() &&
+           (now.ss_flags & (SS_ONSTACK | SS_DISABLE)) == 0;
+  }
+
+  // The most that was used since the last call.
+  std::size_t take_used() {
+    const auto lowest =
+        std::find_if(memory_.begin(), memory_.end(), [](char c) { return c != kPaint; });
+    const auto used = static_cast<std::size_t>(memory_.end() - lowest);
+    std::fill(memory_.begin(), memory_.end(), kPaint);
+    return used;
+  }
+
+ private:
+  static constexpr char kPaint = 0x5a;
+  std::vector<char> memory_;
+  stack_t before_{};
+};
+
+auto stream_of(BlockPool& pool, std::function<void(std::span<std::byte>)> fill,
+               std::size_t blocks = 1) {
+  return input_from_callback<char>(
+      pool,
+      [fill = std::move(fill)](std::span<std::byte> block, std::uint64_t) {
+        fill(block);
+        return block.size();
+      },
+      {}, blocks * kBlockBytes);
+}
+
+// A stream of which nothing can be read.
+auto failing_stream(BlockPool& pool) {
+  return stream_of_bytes(pool, patterned_bytes(kBlockBytes), {}, failing_at(0));
+}
+
+bool stream_works() {
+  BlockPool pool(small_blocks(2));
+  auto stream = stream_of(pool, [](std::span<std::byte> block) { block[0] = std::byte{7}; });
+  return touch(stream.data()) == 7;
+}
 
 using ::testing::ExitedWithCode;
 using ::testing::KilledBySignal;
@@ -322,6 +410,78 @@ TYPED_TEST(SignalStacks, WithoutMemoryForAStackTheTouchFails) {
         end_process(touch(stream.data()) == 7 ? 42 : 1);
       },
       ExitedWithCode(42), "no memory for a stack to serve faults on");
+}
+
+[[noreturn]] void end_elsewhere() { end_process(43); }
+
+// Go and Java make an exception of the fault like this.
+void go_on_elsewhere(int, siginfo_t*, void* context) {
+  auto* const machine = static_cast<ucontext_t*>(context);
+#if defined(__x86_64__)
+  machine->uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(&end_elsewhere);
+  machine->uc_mcontext.gregs[REG_RSP] = (machine->uc_mcontext.gregs[REG_RSP] & ~greg_t{15}) - 8;
+#elif defined(__aarch64__)
+  machine->uc_mcontext.pc = reinterpret_cast<std::uintptr_t>(&end_elsewhere);
+#else
+  (void)machine;
+  end_elsewhere();
+#endif
+}
+
+// Both signals: an access that cannot be served is a bus error where others serve faults.
+template <typename EngineType>
+class SmallStacks : public EngineTest<EngineType> {};
+TYPED_TEST_SUITE(SmallStacks, AllEngines, EngineNames);
+
+TYPED_TEST(SmallStacks, GuardedFailuresLeaveThemAsTheyWere) {
+  for (const int flags : {0, static_cast<int>(1U << 31)}) {  // SS_AUTODISARM
+    std::thread([flags] {
+      const SignalStack tiny(kHandlerBytes, flags);
+      BlockPool pool(small_blocks(4));
+      for (int round = 0; round < 100; ++round) {
+        auto stream = failing_stream(pool);
+        const Failure failure = guarded([&] { touch(stream.data()); });
+        EXPECT_EQ(failure.error, EIO);
+        EXPECT_TRUE(tiny.in_place());
+      }
+      EXPECT_TRUE(stream_works());
+    }).join();
+  }
+}
+
+// A scope in a callback takes what fails inside it; one around takes the rest.
+TYPED_TEST(SmallStacks, GuardedScopesNest) {
+  std::thread([] {
+    const SignalStack tiny(kHandlerBytes);
+    BlockPool pool(small_blocks(6));
+    auto broken = failing_stream(pool);
+    int inner_error = 0;
+    auto careful = stream_of(pool, [&](std::span<std::byte> block) {
+      inner_error = guarded([&] { touch(broken.data()); }).error;
+      block[0] = std::byte{7};
+    });
+    auto careless = stream_of(
+        pool, [&](std::span<std::byte> block) { block[0] = std::byte(touch(broken.data())); });
+    char value = 0;
+    EXPECT_FALSE(guarded([&] { value = touch(careful.data()); }));
+    EXPECT_EQ(value, 7);
+    EXPECT_EQ(inner_error, EIO);
+    EXPECT_TRUE(tiny.in_place());
+    EXPECT_TRUE(guarded([&] { touch(careless.data()); }));
+    EXPECT_TRUE(tiny.in_place());
+    EXPECT_TRUE(stream_works());
+  }).join();
+}
+
+TYPED_TEST(SmallStacks, AnEarlierHandlerMayGoOnElsewhere) {
+  EXPECT_EXIT(
+      {
+        this->start_behind(action_of(&go_on_elsewhere, SA_ONSTACK));
+        const SignalStack stack(64 << 10);
+        BlockPool pool(small_blocks(2));
+        touch(failing_stream(pool).data());
+      },
+      ExitedWithCode(43), "the test says so");
 }
 
 }  // namespace

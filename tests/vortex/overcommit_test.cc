@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/error_of.h"
 #include "vortex/block_pool.h"
-#include "vortex/error.h"
 #include "vortex/pipeline.h"
 
 namespace vortex { namespace {
@@ -65,12 +65,7 @@ TEST_P(Overcommit, StreamsGoOn) {
 TEST_P(Overcommit, APoolThatIsTooLargeIsRefused) {
   auto too_large = options(left() + (std::size_t{4} << 30));
   too_large.warming = Warming::kEager;
-  try {
-    BlockPool pool(too_large);
-    FAIL() << "was made";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOMEM) << error.what();
-  }
+  EXPECT_EQ(test::error_of([&] { BlockPool pool(too_large); }), ENOMEM);
 }
 
 }  // namespace

@@ -11,20 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/error_of.h"
 #include "tests/support/sanitizers.h"
-#include "vortex/error.h"
 #include "vortex/os/memory.h"
 #include "vortex/process_memory.h"
 
 namespace vortex { namespace {
 
 int error_of(const Reservation::Options& options) {
-  try {
-    Reservation reservation(options);
-  } catch (const Error& error) {
-    return error.code().value();
-  }
-  return 0;
+  return test::error_of([&] { Reservation reservation(options); });
 }
 
 TEST(Reservation, IsAlignedAndHasWholePages) {
@@ -95,46 +90,33 @@ TEST(Reservation, MovesWithoutUnmapping) {
 
 using test::kShadowMemory;
 
-// The rest runs in a child, whose address space is limited. It exits with 0 when all went as it
-// should.
-int within_address_space(rlim_t bytes, int (*body)()) {
-  const rlimit limit{bytes, bytes};
-  if (setrlimit(RLIMIT_AS, &limit) != 0) return 100;
-  return body();
+// The rest runs in a child, whose address space is limited.
+template <typename Body>
+void expect_true_within_8_gib(Body body) {
+  if (kShadowMemory) {
+    GTEST_SKIP() << "a sanitizer's shadow memory does not fit into a limited address space";
+  }
+  const auto limited = [&] {
+    const rlimit limit{std::size_t{8} << 30, std::size_t{8} << 30};
+    return setrlimit(RLIMIT_AS, &limit) == 0 && body();
+  };
+  EXPECT_EXIT(std::exit(limited() ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(ReservationDeathTest, BacksOffWhenTheSystemRefuses) {
-  if (kShadowMemory)
-    GTEST_SKIP() << "a sanitizer's shadow memory does not fit into a limited address space";
-  EXPECT_EXIT(std::exit(within_address_space(std::size_t{8} << 30,
-                                             [] {
-                                               Reservation r({.bytes = std::size_t{64} << 30,
-                                                              .least_bytes = std::size_t{1} << 30});
-                                               return r.bytes() == std::size_t{4} << 30 ? 0 : 1;
-                                             })),
-              ::testing::ExitedWithCode(0), "");
+  expect_true_within_8_gib([] {
+    const Reservation reservation(
+        {.bytes = std::size_t{64} << 30, .least_bytes = std::size_t{1} << 30});
+    return reservation.bytes() == std::size_t{4} << 30;
+  });
 }
 
 TEST(ReservationDeathTest, NamesTheLimitThatRefused) {
-  if (kShadowMemory)
-    GTEST_SKIP() << "a sanitizer's shadow memory does not fit into a limited address space";
-  EXPECT_EXIT(std::exit(within_address_space(std::size_t{8} << 30,
-                                             [] {
-                                               try {
-                                                 Reservation r({.bytes = std::size_t{64} << 30});
-                                               } catch (const Error& error) {
-                                                 const std::string text = error.what();
-                                                 return error.code().value() == ENOMEM &&
-                                                                text.find("RLIMIT_AS is 8 GiB") !=
-                                                                    std::string::npos &&
-                                                                text.find("64 GiB") !=
-                                                                    std::string::npos
-                                                            ? 0
-                                                            : 1;
-                                               }
-                                               return 2;
-                                             })),
-              ::testing::ExitedWithCode(0), "");
+  expect_true_within_8_gib([] {
+    const auto reserve = [] { Reservation reservation({.bytes = std::size_t{64} << 30}); };
+    return bool{test::fails(reserve, ENOMEM, "RLIMIT_AS is 8 GiB")} &&
+           bool{test::fails(reserve, ENOMEM, "64 GiB")};
+  });
 }
 
 int refused_call = 0;

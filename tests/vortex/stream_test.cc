@@ -131,17 +131,13 @@ TEST(InputStream, ThreadsThatShareAWindowReadTheSame) {
   constexpr std::size_t kThreads = 4;
   test::SpinBarrier barrier(kThreads);
   std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      for (std::size_t block = 0; block < kBlocks; ++block) {
-        if (block % 4 == 0) barrier.arrive_and_wait();
-        const std::size_t at = block * kB / 8 + t;
-        if (read_at(stream.data() + at) != at) ++wrong;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::run_together(kThreads, [&](std::size_t t) {
+    for (std::size_t block = 0; block < kBlocks; ++block) {
+      if (block % 4 == 0) barrier.arrive_and_wait();
+      const std::size_t at = block * kB / 8 + t;
+      if (read_at(stream.data() + at) != at) ++wrong;
+    }
+  });
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(pool.statistics().placements, kBlocks) << "every block was placed once";
 }
