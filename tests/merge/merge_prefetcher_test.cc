@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "vortex/disk.h"
 #include "io/stream/file_sink.h"
 #include "sort/merge/order_of_need.h"
 #include "sort/merge/prefetch_kind.h"
@@ -25,9 +24,11 @@
 #include "study/fault_plan.h"
 #include "study/faulty_disk.h"
 #include "tests/sort/sort_cases.h"
+#include "tests/support/policy_name.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
+#include "vortex/disk.h"
 
 namespace vortex::test { namespace {
 
@@ -137,12 +138,7 @@ class MergePrefetching : public ::testing::TestWithParam<PrefetchKind> {
   std::vector<vortex::Run> runs;
 };
 
-INSTANTIATE_TEST_SUITE_P(, MergePrefetching, ::testing::ValuesIn(kAllPrefetchKinds),
-                         [](const auto& info) {
-                           std::string name(prefetch_kind_name(info.param));
-                           std::erase(name, '-');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(, MergePrefetching, ::testing::ValuesIn(kAllPrefetchKinds), policy_name);
 
 TEST_P(MergePrefetching, GivesBlocksInAnyOrder) {
   auto random = test_random();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
 #include <iterator>
 #include <memory>
@@ -16,6 +17,8 @@
 #include "sort/merge/striped_prefetch.h"
 #include "tests/merge/merge_inputs.h"
 #include "tests/merge/policy_driver.h"
+#include "tests/support/error_of.h"
+#include "tests/support/policy_name.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
@@ -46,13 +49,7 @@ MergeTrace with_comeback(const MergeTrace& trace, unsigned comeback) {
 
 class EveryPolicy : public ::testing::TestWithParam<PrefetchKind> {};
 
-std::string test_name(const ::testing::TestParamInfo<PrefetchKind>& info) {
-  std::string name(prefetch_kind_name(info.param));
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(, EveryPolicy, ::testing::ValuesIn(kAllPrefetchKinds), test_name);
+INSTANTIATE_TEST_SUITE_P(, EveryPolicy, ::testing::ValuesIn(kAllPrefetchKinds), policy_name);
 
 // Every block is delivered once, in the order of need; no more buffers are used than there are;
 // dropped blocks are fetched again; and no merge waits for ever, from the stated minimum of buffers
@@ -117,15 +114,8 @@ TEST_P(EveryPolicy, SaysHowManyBuffersWouldDo) {
   PrefetchOptions options = {.disks = 2, .buffers = 0, .held_blocks = 3};
   const std::size_t minimum = minimum_read_buffers(GetParam(), options, 3);
   options.buffers = minimum - 1;
-  try {
-    make_prefetch_policy(GetParam(), known_order(trace), options, 3);
-    FAIL() << "took " << options.buffers << " buffers";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOBUFS);
-    EXPECT_NE(std::string(error.what()).find("at least " + std::to_string(minimum)),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(fails([&] { make_prefetch_policy(GetParam(), known_order(trace), options, 3); },
+                    ENOBUFS, "at least " + std::to_string(minimum)));
 }
 
 TEST_P(EveryPolicy, EmptyMergesAreOver) {
@@ -206,12 +196,7 @@ TEST(PrefetchKind, NamesGoBothWays) {
   for (const PrefetchKind kind : kAllPrefetchKinds) {
     EXPECT_EQ(parse_prefetch_kind(prefetch_kind_name(kind)), kind);
   }
-  try {
-    parse_prefetch_kind("lru");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("optimal"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(fails([] { parse_prefetch_kind("lru"); }, EINVAL, "optimal"));
 }
 
 }  // namespace

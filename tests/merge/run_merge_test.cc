@@ -24,6 +24,7 @@
 #include "tests/sort/record_lists.h"
 #include "tests/support/environment.h"
 #include "tests/support/error_of.h"
+#include "tests/support/policy_name.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
@@ -223,13 +224,7 @@ class RunMerge : public ::testing::TestWithParam<PrefetchKind> {
   }
 };
 
-std::string test_name(const ::testing::TestParamInfo<PrefetchKind>& info) {
-  std::string name(prefetch_kind_name(info.param));
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(, RunMerge, ::testing::ValuesIn(kAllPrefetchKinds), test_name);
+INSTANTIATE_TEST_SUITE_P(, RunMerge, ::testing::ValuesIn(kAllPrefetchKinds), policy_name);
 
 AllocationStrategy random_strategy(std::mt19937_64& random) {
   constexpr AllocationStrategy kAll[] = {
@@ -389,15 +384,11 @@ TEST_P(RunMerge, AReadThatFailsEndsTheMergeAndLosesNothing) {
         Operation::kRead);
     const std::size_t buffers = least_read_buffers(GetParam(), 7, 2, kBlock, 100) + 3;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
-    try {
+    const auto merge = [&] {
       merged(order, house, data, buffers, kThreads[number % std::size(kThreads)],
              kAnyRuns[random() % 2]);
-      FAIL() << "nobody noticed";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code().value(), EIO);
-      EXPECT_NE(std::string(error.what()).find("reading a temporary file in"), std::string::npos)
-          << error.what();
-    }
+    };
+    ASSERT_TRUE(fails(merge, EIO, "reading a temporary file in"));
   }
 }
 
@@ -447,12 +438,10 @@ TEST_P(RunMerge, CanBeCancelled) {
   options.progress = [&](std::uint64_t merged) {
     if (merged > 20000 * 16) cancelled = true;
   };
-  try {
+  const auto merge = [&] {
     merge_runs(order, house.store, write_runs(order, house.store, data), out, options);
-    FAIL() << "not cancelled";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ECANCELED);
-  }
+  };
+  ASSERT_TRUE(fails(merge, ECANCELED));
   EXPECT_GT(out.list.bytes.size(), 20000U * 16);
   EXPECT_LT(out.list.bytes.size(), 50000U * 16);
 }
@@ -463,15 +452,8 @@ TEST_P(RunMerge, SaysHowManyBuffersWouldDo) {
   const std::vector<Bytes> data(4, sorted_records(order, 500, Keys::kRandom, random));
   const std::size_t least = least_read_buffers(GetParam(), 4, 1, kBlock, 100);
   House house(least + 2 + kWriteBehind, {});
-  try {
-    merged(order, house, data, least - 1);
-    FAIL() << "took " << least - 1 << " buffers";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOBUFS);
-    EXPECT_NE(std::string(error.what()).find("at least " + std::to_string(least)),
-              std::string::npos)
-        << error.what();
-  }
+  ASSERT_TRUE(fails([&] { merged(order, house, data, least - 1); }, ENOBUFS,
+                    "at least " + std::to_string(least)));
 }
 
 // Threads that merge hold a second block of each run only where that leaves buffers enough.
@@ -502,17 +484,11 @@ TEST(RunWriter, AWriteThatFailsIsAnErrorAndLosesNothing) {
           number, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error_number},
           Operation::kWrite, error_number == ENOSPC);
       House house(2 + kWriteBehind, shape);
-      try {
-        write_run(order, house.store, records);
-        FAIL() << "nobody noticed";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code().value(), error_number);
-        EXPECT_NE(std::string(error.what()).find("a temporary file in '"), std::string::npos)
-            << error.what();
-        EXPECT_EQ(std::string(error.what()).find("more room") != std::string::npos,
-                  error_number == ENOSPC)
-            << error.what();
-      }
+      std::string message;
+      ASSERT_EQ(error_of([&] { write_run(order, house.store, records); }, &message), error_number);
+      EXPECT_TRUE(contains(message, "a temporary file in '"));
+      EXPECT_EQ(static_cast<bool>(contains(message, "more room")), error_number == ENOSPC)
+          << message;
     }
   }
 }
@@ -596,7 +572,7 @@ TEST(RunWriter, ARunGoesOnElsewhereWhenAFileSystemFillsUp) {
       } catch (const Error& error) {
         EXPECT_TRUE(both) << error.what();
         EXPECT_EQ(error.code().value(), ENOSPC) << error.what();
-        EXPECT_NE(std::string(error.what()).find("more room"), std::string::npos) << error.what();
+        EXPECT_TRUE(contains(error.what(), "more room"));
       }
     }
     EXPECT_EQ(store.bytes_in_use(), 0U);
@@ -666,12 +642,7 @@ TEST(RunWriter, RefusesMoreThanWasAnnounced) {
   const Bytes record(64);
   RunWriter writer(order, house.store, kWriteBehind, 2 * kBlock);
   for (std::size_t i = 0; i < 2 * kBlock / 64; ++i) append_records(writer, record.data(), 1, 64);
-  try {
-    append_records(writer, record.data(), 1, 64);
-    FAIL() << "longer than announced";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EFBIG) << error.what();
-  }
+  EXPECT_TRUE(fails([&] { append_records(writer, record.data(), 1, 64); }, EFBIG));
 }
 
 TEST(RunWriter, RefusesRecordsLargerThanBlocks) {

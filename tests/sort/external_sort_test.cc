@@ -28,6 +28,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/error_of.h"
 #include "tests/support/loop_device.h"
+#include "tests/support/policy_name.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
@@ -63,12 +64,7 @@ struct Paths {
 
 class ExternalSort : public ::testing::TestWithParam<PrefetchKind> {};
 
-INSTANTIATE_TEST_SUITE_P(, ExternalSort, ::testing::ValuesIn(kAllPrefetchKinds),
-                         [](const auto& info) {
-                           std::string name(prefetch_kind_name(info.param));
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(, ExternalSort, ::testing::ValuesIn(kAllPrefetchKinds), policy_name);
 
 TEST_P(ExternalSort, GivesWhatAStableSortGives) {
   auto random = test_random();
