@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "sort/job/request_costs.h"
 #include "sort/job/sort_folders.h"
 #include "sort/plan/memory_limits.h"
 #include "vortex/error.h"

@@ -1,4 +1,5 @@
-// The folders of a sort: the disk of each, where runs are kept, and whether there is room for them.
+// The folders of a sort: the disk of each, what requests cost it, and whether there is room for
+// runs.
 #pragma once
 
 #include <sys/types.h>
@@ -40,6 +41,14 @@ std::vector<std::string> folders_of_sorter(const SortResources& resources);
 // Whether files in the folder can give parts of their space back. Throws Error: what open(2)
 // reports.
 bool punches_holes(const std::string& folder);
+
+// What a request costs the disk of one of these folders, one at least, at most, in bytes: see
+// measure_request_cost(). Each file system is measured once in the life of the process, all at a
+// time, which takes three tenths of a second at most, 16 MiB of room and 1 MiB of memory each; one
+// where that fails counts for nothing, since the sort will say what is wrong. Throws Error as
+// file_system_of() does. Any number of threads may call it.
+std::uint64_t request_cost_of(const SortResources& resources,
+                              const std::vector<std::string>& folders);
 
 // Throws Error(ENOSPC) unless the file systems of the folders, each counted once, have room for so
 // many bytes of runs together. One that does not tell how large it is may have it.

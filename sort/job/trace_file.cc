@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <string_view>
 
@@ -127,7 +128,7 @@ TraceFile::TraceFile(const SortPlaces& places) : path_(places.trace), file_(open
 TraceFile::~TraceFile() {
   try {
     if (at_end_ != nullptr) write(*at_end_);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // The cause of the failure counts, not what becomes of its trace.
   }
   close(file_);

@@ -155,18 +155,12 @@ class MemoryBudget::State {
     return std::any_of(waiting_.begin(), waiting_.end(),
                        [&](const Waiter& waiter) { return waiter.thread == thread; });
   }
-  // What threads that wait hold.
-  std::uint64_t held_by_waiting() const noexcept {
+  // What those shares hold together of which `counts(share)` is true.
+  template <typename Counts>
+  std::uint64_t held(const Counts& counts) const noexcept {
     std::uint64_t bytes = 0;
     for (const Holding* const holding : holdings_) {
-      if (waits(holding->thread)) bytes += holding->bytes;
-    }
-    return bytes;
-  }
-  std::uint64_t held_by(std::uint64_t thread) const noexcept {
-    std::uint64_t bytes = 0;
-    for (const Holding* const holding : holdings_) {
-      if (holding->thread == thread) bytes += holding->bytes;
+      if (counts(*holding)) bytes += holding->bytes;
     }
     return bytes;
   }
@@ -255,10 +249,12 @@ bool MemoryBudget::State::ask_lenders(std::uint64_t number, std::uint64_t least)
 void MemoryBudget::State::expect_no_deadlock(const InQueue& place) {
   const Waiter first = waiting_.front();
   if (asked_in_vain_ != first.number) return;
-  std::uint64_t all = free_;
-  for (const Holding* const holding : holdings_) all += holding->bytes;
-  if (all - held_by_waiting() >= first.least) return;
-  const std::uint64_t own = held_by(this_thread());
+  const std::uint64_t all = free_ + held([](const Holding&) { return true; });
+  const std::uint64_t of_waiting =
+      held([&](const Holding& holding) { return waits(holding.thread); });
+  if (all - of_waiting >= first.least) return;
+  const std::uint64_t own =
+      held([](const Holding& holding) { return holding.thread == this_thread(); });
   if (own == 0) return;
   leave(place.number);
   throw Error(EDEADLK,
