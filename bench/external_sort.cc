@@ -56,7 +56,7 @@
 #include "vortex/external_sort.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/process_memory.h"
+#include "vortex/memory_budget.h"
 #include "vortex/record_order.h"
 
 namespace vortex { namespace {

@@ -82,7 +82,7 @@ void read_once(const TestFile& file, Caching caching, Totals& totals) {
     const std::uint64_t* const data = in.data();
     const std::uint64_t size = in.size();
     for (std::uint64_t i = 0; i < size; ++i) sum += data[i];
-    const FileSourceStatistics statistics = in.statistics().source;
+    const TransferStatistics statistics = in.statistics().source;
     totals.requests += statistics.requests;
     totals.through_cache += statistics.cached_requests;
   });

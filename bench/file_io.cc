@@ -50,9 +50,9 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/input_stream.h"
+#include "vortex/memory_budget.h"
 #include "vortex/output_stream.h"
 #include "vortex/pipeline.h"
-#include "vortex/process_memory.h"
 
 namespace vortex { namespace {
 

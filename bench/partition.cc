@@ -23,8 +23,8 @@
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "vortex/detail/array/bucket_writer.h"
-#include "vortex/partition.h"
-#include "vortex/process_memory.h"
+#include "vortex/memory_budget.h"
+#include "vortex/radix_sort.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -40,8 +40,8 @@
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "vortex/block_pool.h"
+#include "vortex/memory_budget.h"
 #include "vortex/pipeline.h"
-#include "vortex/process_memory.h"
 
 namespace vortex { namespace {
 

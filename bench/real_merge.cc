@@ -42,7 +42,6 @@
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 
 namespace vortex { namespace {
 

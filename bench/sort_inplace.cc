@@ -41,7 +41,7 @@
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "bench/support/warm_array.h"
-#include "vortex/process_memory.h"
+#include "vortex/memory_budget.h"
 #include "vortex/radix_sort.h"
 #include "vortex/sort.h"
 

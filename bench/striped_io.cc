@@ -25,9 +25,9 @@
 #include "bench/support/number_file.h"
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
+#include "vortex/disk.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/striped_file.h"
 
 namespace vortex { namespace {
 

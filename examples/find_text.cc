@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "vortex/input_stream.h"
-#include "vortex/process_memory.h"
+#include "vortex/memory_budget.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "vortex/input_stream.h"
-#include "vortex/process_memory.h"
+#include "vortex/memory_budget.h"
 
 namespace {
 

@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
       if (at < end) ++at;  // an empty word is found at the end of the line, too
     }
     if (verbose) {
-      const vortex::FileReaderStatistics read = file.statistics();
+      const vortex::FileStatistics read = file.statistics();
       std::fprintf(stderr, "read %.1f MiB in %llu requests, %.1f MiB of it again; %llu walks\n",
                    static_cast<double>(read.source.bytes) / (1 << 20),
                    static_cast<unsigned long long>(read.source.requests),

@@ -1,8 +1,8 @@
 // Files as memory that Python can look at through the buffer protocol.
+#include <vortex/error.h>
 #include <vortex/fault_dispatcher.h>
 #include <vortex/file_array.h>
 #include <vortex/file_reader.h>
-#include <vortex/guarded.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -13,7 +13,7 @@
 #include "bench/support/made_lines.h"
 #include "bench/support/warm_array.h"
 #include "io/sequence/seeded_random.h"
-#include "vortex/process_memory.h"
+#include "vortex/memory_budget.h"
 #include "vortex/sort.h"
 
 namespace vortex::bench {

@@ -77,7 +77,7 @@ struct KnownDisks {
 
   std::unique_ptr<Disk> open(std::size_t index, const DiskSpeeds& speeds) const {
     if (!simulated()) {
-      OpenDiskOptions options;
+      DiskOptions options;
       options.name = folders[index];
       return open_disk(options);
     }

@@ -13,7 +13,6 @@
 
 #include "capi/sort/sort_fields.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/line_key.h"
 
 namespace vortex { inline namespace v0 { namespace capi {

@@ -7,7 +7,6 @@
 #include "capi/sort/sort_fields.h"
 #include "capi/stream/stream_fields.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 
 namespace vortex { inline namespace v0 { namespace capi {
 

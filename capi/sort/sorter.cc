@@ -14,7 +14,7 @@
 #include "capi/sort/sort_resources.h"
 #include "capi/stream/input_output.h"
 #include "vortex/c.h"
-#include "vortex/guarded.h"
+#include "vortex/error.h"
 #include "vortex/line_sort.h"
 
 struct vtx_sorter : vortex::capi::Handle {

@@ -13,8 +13,6 @@
 #include "vortex/c.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
-#include "vortex/partition.h"
 #include "vortex/radix_sort.h"
 #include "vortex/vanishing_array.h"
 

@@ -7,7 +7,6 @@
 #include "vortex/c.h"
 #include "vortex/error.h"
 #include "vortex/fault_dispatcher.h"
-#include "vortex/guarded.h"
 #include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace capi {

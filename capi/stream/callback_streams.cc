@@ -11,7 +11,6 @@
 #include "capi/stream/pool.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 
 namespace vortex { inline namespace v0 { namespace capi { namespace {
 

@@ -7,10 +7,10 @@
 
 #include "capi/stream/input_output.h"
 #include "capi/stream/pool.h"
+#include "vortex/disk.h"
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/striped_file.h"
 
 struct vtx_array : vortex::capi::StreamHandle {
   vtx_array(const std::string& path, const vtx_array_options* given)

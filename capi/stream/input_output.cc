@@ -3,7 +3,6 @@
 #include <cerrno>
 
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 
 using vortex::capi::answer;
 

@@ -14,7 +14,6 @@
 #include "vortex/c.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 
 namespace vortex { inline namespace v0 { namespace capi { namespace {
 

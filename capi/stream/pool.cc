@@ -4,18 +4,13 @@
 
 #include "capi/stream/stream_fields.h"
 #include "vortex/detail/stream/saturating.h"
+#include "vortex/memory_budget.h"
 #include "vortex/pool/block_memory.h"
-#include "vortex/process_memory.h"
 
 namespace vortex { inline namespace v0 { namespace capi {
 
 std::unique_ptr<Disk> open_disk_of(const vtx_disk_options* options) {
-  OpenDiskOptions wanted;
-  if (options != nullptr) {
-    take_fields(*options, static_cast<DiskOptions&>(wanted));
-    take_fields(*options, wanted);
-  }
-  return open_disk(wanted);
+  return open_disk(options_of<DiskOptions>(options));
 }
 
 std::shared_ptr<BlockPool> pool_or_own(const vtx_pool* pool, std::size_t blocks,

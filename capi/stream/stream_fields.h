@@ -11,11 +11,10 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/input_stream.h"
+#include "vortex/memory_budget.h"
 #include "vortex/output_stream.h"
 #include "vortex/pipeline.h"
-#include "vortex/process_memory.h"
 #include "vortex/stream.h"
-#include "vortex/striped_file.h"
 
 namespace vortex { inline namespace v0 { namespace capi {
 
@@ -37,8 +36,7 @@ FIELDS_OF(vtx_pool_options, BlockPoolOptions, 0, 0, SAME(pool_bytes), SAME(block
 FIELDS_OF(vtx_pool_counts, BlockPool::Statistics, 0, 0, SAME(blocks_in_use), SAME(blocks_lost),
           SAME(blocks_retired), SAME(peak_blocks_in_use), SAME(blocks_guaranteed),
           SAME(blocks_populated), SAME(placements), SAME(withdrawals));
-FIELDS_OF(vtx_disk_options, DiskOptions, 1, 0, SAME(name), SAME(depth));
-FIELDS_OF(vtx_disk_options, OpenDiskOptions, 2, 1, SAME(backend));  // and its base, DiskOptions
+FIELDS_OF(vtx_disk_options, DiskOptions, 0, 0, SAME(name), SAME(depth), SAME(backend));
 FIELDS_OF(vtx_disk_counts, DiskStatistics, 0, 0, SAME(backend), SAME(fallback), SAME(registration),
           SAME(reads), SAME(writes), SAME(read_bytes), SAME(written_bytes), SAME(failures),
           SAME(attempts), SAME(fixed_attempts), SAME(retries), SAME(short_transfers), SAME(waits),
@@ -81,19 +79,12 @@ FIELDS_OF(vtx_pipe_options, PipelineOptions, 1, 0, SAME(name), SAME(block_bytes)
           Flag{&C::zero_gaps, &Cpp::gaps, Gaps::kZeros});
 
 // What streams have done. The disks are an array of C, which the handle keeps.
-FIELDS_OF(vtx_read_counts, FileSourceStatistics, 0, 0, SAME(requests), SAME(cached_requests),
+FIELDS_OF(vtx_transfer_counts, TransferStatistics, 0, 0, SAME(requests), SAME(cached_requests),
           SAME(bytes), SAME(waits), SAME(waited_ns));
-FIELDS_OF(vtx_written_counts, FileSinkStatistics, 0, 0, SAME(requests), SAME(bytes), SAME(waits),
-          SAME(waited_ns));
 FIELDS_OF(vtx_any_order_counts, AnyOrderStatistics, 0, 0, SAME(cursors), SAME(reread_bytes),
           SAME(drops), SAME(unused));
 FIELDS_OF(vtx_stream_counts, Stream::Statistics, 8, 0, SAME(faults), SAME(spurious_faults));
-FIELDS_OF(vtx_stream_counts, FileReaderStatistics, 5, 1, SAME(direct), SAME(pool_bytes),
-          SAME(advice), SAME(any_order), Field{&C::read, &Cpp::source});
-FIELDS_OF(vtx_stream_counts, FileWriterStatistics, 7, 1, SAME(direct), SAME(pool_bytes),
-          Field{&C::written, &Cpp::sink});
-FIELDS_OF(vtx_stream_counts, FileArrayStatistics, 4, 1, SAME(direct), SAME(pool_bytes),
-          SAME(advice), SAME(any_order), Field{&C::read, &Cpp::source},
-          Field{&C::written, &Cpp::sink});
+FIELDS_OF(vtx_stream_counts, FileStatistics, 4, 1, SAME(direct), SAME(pool_bytes), SAME(advice),
+          SAME(any_order), Field{&C::read, &Cpp::source}, Field{&C::written, &Cpp::sink});
 
 }}}  // namespace vortex::v0::capi

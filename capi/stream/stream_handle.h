@@ -37,19 +37,17 @@ class StreamHandle : public Handle {
   virtual void tell_more(vtx_stream_counts& /*counts*/) {}
 
   // Texts and disks stay with the handle.
-  template <typename Statistics>
-  void tell_file(Statistics made, vtx_stream_counts& counts) {
-    const auto kept = std::make_shared<const Statistics>(std::move(made));
-    kept_ = kept;
-    tell_fields(*kept, counts);
+  void tell_file(FileStatistics made, vtx_stream_counts& counts) {
+    kept_ = std::move(made);
+    tell_fields(kept_, counts);
     disks_.clear();
-    for (const DiskStatistics& disk : kept->disks) tell_fields(disk, disks_.emplace_back());
+    for (const DiskStatistics& disk : kept_.disks) tell_fields(disk, disks_.emplace_back());
     counts.disks = disks_.data();
     counts.disk_count = disks_.size();
   }
 
  private:
-  std::shared_ptr<const void> kept_;
+  FileStatistics kept_;
   std::vector<vtx_disk_counts> disks_;
 };
 

@@ -6,7 +6,6 @@
 
 #include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
-#include "vortex/fault/stream_error.h"
 
 namespace vortex::cli {
 

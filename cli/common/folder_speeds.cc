@@ -31,7 +31,7 @@ double parse_speed(const std::string& argument, const std::string& speed) {
 }  // namespace
 
 double measured_speed(const std::string& folder) {
-  OpenDiskOptions for_disk;
+  DiskOptions for_disk;
   for_disk.name = "disk of " + folder;
   const std::unique_ptr<Disk> disk = open_disk(for_disk);
   DiskSpeedOptions options;

@@ -27,7 +27,6 @@
 #include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
-#include "vortex/guarded.h"
 
 namespace vortex::cli {
 

@@ -22,7 +22,6 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/file_writer.h"
-#include "vortex/guarded.h"
 
 namespace vortex::cli {
 

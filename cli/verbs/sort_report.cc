@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "vortex/error.h"
-#include "vortex/process_memory.h"
+#include "vortex/memory_budget.h"
 
 namespace vortex::cli {
 

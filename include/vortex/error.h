@@ -1,30 +1,38 @@
-// Errors: the exception of calls made outside a fault, and the record of what goes wrong inside
-// one.
+// Errors: the exception of calls made outside a fault, the record of what goes wrong inside one,
+// and guarded(), a call that returns the error of a stream that is touched inside it.
 #pragma once
 
+#include <setjmp.h>
+
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/printable.h"
 
 namespace vortex { inline namespace v0 {
 
+// std::string printable(std::string_view text): the text with control characters, and bytes that
+// are no UTF-8, written as in C (\n, \x1b), for terminals and logs. Doing it again changes nothing.
+using detail::printable;
+
 // The exception by which every constructor, and every call outside a fault, reports an error.
 // code() carries the errno value. what() names the operation, the object (stream, pool, path), the
 // limit that was hit and, where there is one, the way out, and ends with the system's word for the
 // errno value. It is one line that can be printed on a terminal: control characters in a name are
-// escaped, see detail::printable().
+// escaped, see printable().
 class VORTEX_EXPORT Error : public std::system_error {
  public:
   Error(int errno_value, const std::string& message)
-      : std::system_error(errno_value, std::generic_category(), detail::printable(message)),
-        message_size_(detail::printable(message).size()) {}
+      : std::system_error(errno_value, std::generic_category(), printable(message)),
+        message_size_(printable(message).size()) {}
 
   // what() without the system's word: for messages around this one, which have a code of their own.
   std::string_view message() const noexcept { return {what(), message_size_}; }
@@ -112,11 +120,72 @@ struct VORTEX_EXPORT Failure {
   // Stream, cause, place, and the system's word for the errno value.
   std::string message() const;
 
-  // Throws the failure as a vortex::Error if there is one; its what() is message().
+  // Throws the failure as a StreamError if there is one; its what() is message().
   void throw_if_failed() const;
 
  private:
   LineBuffer<768> text() const noexcept;  // message() without the system's word
 };
+
+// What a failure is thrown as, for programs that tell people what happened and not where in a
+// stream.
+class VORTEX_EXPORT StreamError : public Error {
+ public:
+  // what() is failure.message(), of which `text` is all but the system's word.
+  StreamError(const Failure& failure, const std::string& text);
+  ~StreamError() override;
+
+  const Failure& failure() const noexcept { return failure_; }
+
+ private:
+  Failure failure_;
+};
+
+struct HandlerStack;
+struct ServiceFrame;
+
+// One guarded() call of a thread. `serving` is the region that the thread was inside of when it
+// began: those nested deeper are abandoned when control comes back here. `stack` is the stack of
+// the library's that it lies on.
+struct VORTEX_EXPORT GuardFrame {
+  GuardFrame() noexcept;
+  ~GuardFrame();
+  GuardFrame(const GuardFrame&) = delete;
+  GuardFrame& operator=(const GuardFrame&) = delete;
+
+  // Why control came back early, or why a system call of the body failed (see below).
+  Failure result() const noexcept;
+
+  sigjmp_buf target;
+  Failure failure;
+  GuardFrame* outer;
+  ServiceFrame* serving;
+  HandlerStack* stack;
+  bool counted;
+};
+
+// Runs `body()`. When a fault that a stream cannot serve happens in it on this thread, control
+// leaves the body at the faulting instruction and the stream's failure is returned; otherwise the
+// result converts to false. Exceptions of the body pass through.
+//
+// When control leaves like that, the destructors of objects inside the body do NOT run (as with
+// longjmp, which it is): keep what owns memory or locks outside. Guarded scopes nest; the innermost
+// takes the failure. Costs nothing per fault, and some 20 ns per call. Does not allocate.
+//
+// Under the engine userfaultfd a fault of the kernel's on behalf of a system call ends the call,
+// not the body: it returns EFAULT or a short count, the body goes on, and the failure is returned
+// when the body ends.
+template <typename Body>
+[[nodiscard]] Failure guarded(Body&& body) {
+  GuardFrame frame;
+  // The mask is not saved, which would be a system call: the handler restores that of the code it
+  // interrupted. The fences keep the body's accesses inside: the compiler knows no other reason.
+  if (sigsetjmp(frame.target, 0) == 0) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    std::forward<Body>(body)();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  return frame.result();
+}
 
 }}  // namespace vortex::v0

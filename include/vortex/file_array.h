@@ -47,16 +47,6 @@ struct FileArrayOptions {
   bool allow_rest = false;  // as in FileReaderOptions
 };
 
-struct FileArrayStatistics {
-  FileSourceStatistics source;
-  FileSinkStatistics sink;
-  AnyOrderStatistics any_order;
-  std::vector<DiskStatistics> disks;
-  std::string direct;  // "direct I/O", or why not
-  std::size_t pool_bytes = 0;
-  std::string advice;  // as in FileReaderStatistics
-};
-
 // Where the data are when flush() returns.
 enum class Flush : std::uint8_t {
   kWritten,  // with the kernel or the disk: other processes read them, a failure of power may lose
@@ -118,7 +108,7 @@ class VORTEX_EXPORT FileArrayBase {
   // The stream underneath: failure(), cancel(), statistics() of its faults.
   Stream& stream() noexcept;
   std::size_t block_bytes() const noexcept;
-  FileArrayStatistics statistics() const;
+  FileStatistics statistics() const;
 
  protected:
   // See FileReaderBase.

@@ -12,7 +12,6 @@
 
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/export.h"
-#include "vortex/detail/stream/file_layout.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/stream.h"
@@ -58,33 +57,6 @@ struct FileReaderOptions {
   bool allow_rest = false;
 };
 
-struct FileSourceStatistics {
-  std::uint64_t requests = 0;
-  std::uint64_t cached_requests = 0;  // of those, through the page cache
-  std::uint64_t bytes = 0;
-  std::uint64_t waits = 0;  // takes that found their block not there yet
-  std::uint64_t waited_ns = 0;
-};
-
-// In any order only.
-struct AnyOrderStatistics {
-  std::uint64_t cursors = 0;       // walks noticed so far
-  std::uint64_t reread_bytes = 0;  // read once more, since the block had been dropped
-  std::uint64_t drops = 0;         // blocks dropped that had been touched
-  std::uint64_t unused = 0;        // blocks read ahead and dropped untouched
-};
-
-struct FileReaderStatistics {
-  FileSourceStatistics source;
-  AnyOrderStatistics any_order;
-  std::vector<DiskStatistics> disks;
-  std::string direct;  // "direct I/O", or why not
-  std::size_t pool_bytes = 0;
-  // A remedy when more than a quarter of all bytes had been read before, and more than
-  // the memory holds; empty otherwise.
-  std::string advice;
-};
-
 // The untyped part.
 class VORTEX_EXPORT FileReaderBase {
  public:
@@ -128,7 +100,7 @@ class VORTEX_EXPORT FileReaderBase {
   // The stream underneath: failure(), cancel(), statistics() of its faults.
   Stream& stream() noexcept;
   std::size_t block_bytes() const noexcept;
-  FileReaderStatistics statistics() const;
+  FileStatistics statistics() const;
 
  protected:
   std::uint64_t known_length_bytes() const;

@@ -10,8 +10,6 @@
 
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/export.h"
-#include "vortex/detail/stream/file_layout.h"
-#include "vortex/detail/stream/gaps.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/output_stream.h"
@@ -41,20 +39,6 @@ struct FileWriterOptions {
   // above is as much as can be had.
   std::uint64_t least_reserve_bytes = std::uint64_t{1} << 30;
   std::string name = {};  // for messages; the path by default
-};
-
-struct FileSinkStatistics {
-  std::uint64_t requests = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t waits = 0;  // takes that found all blocks on their way to the disk
-  std::uint64_t waited_ns = 0;
-};
-
-struct FileWriterStatistics {
-  FileSinkStatistics sink;
-  std::vector<DiskStatistics> disks;
-  std::string direct;  // "direct I/O", or why not
-  std::size_t pool_bytes = 0;
 };
 
 // The untyped part.
@@ -94,7 +78,7 @@ class VORTEX_EXPORT FileWriterBase {
 
   OutputStreamBase& stream() noexcept { return *stream_; }
   std::size_t block_bytes() const noexcept { return pool_->block_bytes(); }
-  FileWriterStatistics statistics() const;
+  FileStatistics statistics() const;
 
  private:
   std::unique_ptr<BlockPool> own_pool_;

@@ -184,7 +184,7 @@ class PipelineReader {
 // The writer may go back L blocks and write them in any order within that; the reader may go back M
 // blocks and jump forward as it likes. With the reader in block c the writer gets no further than
 // block c + N + L: it waits, spinning briefly, then asleep. Touches outside the windows are errors
-// of the stream (see guarded.h).
+// of the stream (see guarded()).
 //
 // Any thread may hold an end, one at a time; the ends outlive the Pipeline object. A filter reads
 // one pipeline and writes the next.
@@ -248,7 +248,7 @@ struct CommitStreamOptions {
 // writer. With the engine userfaultfd it waits until the writer touches the same page. A Pipeline
 // has none of these weaknesses.
 //
-// One thread writes and one reads. Errors are those of every stream (see guarded.h).
+// One thread writes and one reads. Errors are those of every stream (see guarded()).
 class VORTEX_EXPORT CommitStreamBase : public Stream {
  public:
   using Options = CommitStreamOptions;

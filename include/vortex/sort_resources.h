@@ -15,7 +15,6 @@
 
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/stream/export.h"
-#include "vortex/detail/stream/in_place.h"
 #include "vortex/disk.h"
 #include "vortex/memory_budget.h"
 

@@ -89,8 +89,8 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   // The file gets another length. Throws Error, with nothing changed.
   void resize(std::uint64_t length, BlockFile& file);
 
-  FileSourceStatistics read_statistics() const noexcept { return transfers_.read_statistics(); }
-  FileSinkStatistics write_statistics() const noexcept { return transfers_.write_statistics(); }
+  TransferStatistics read_statistics() const noexcept { return transfers_.read_statistics(); }
+  TransferStatistics write_statistics() const noexcept { return transfers_.write_statistics(); }
   AnyOrderStatistics order_statistics() const noexcept;
 
  protected:

@@ -72,8 +72,8 @@ class VORTEX_EXPORT HeldTransfers {
     return (seen_[index / 64] >> (index % 64) & 1) != 0;
   }
 
-  FileSourceStatistics read_statistics() const noexcept { return reads_.read_statistics(); }
-  FileSinkStatistics write_statistics() const noexcept { return writes_.write_statistics(); }
+  TransferStatistics read_statistics() const noexcept { return reads_.statistics(); }
+  TransferStatistics write_statistics() const noexcept { return writes_.statistics(); }
   std::uint64_t reread_bytes() const noexcept {
     return reread_bytes_.load(std::memory_order_relaxed);
   }

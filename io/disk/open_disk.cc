@@ -18,7 +18,7 @@ namespace {
 // Enough for direct I/O to keep a solid-state disk busy.
 constexpr unsigned kThreads = 4;
 
-std::unique_ptr<Disk> open_thread_disk(const OpenDiskOptions& options) {
+std::unique_ptr<Disk> open_thread_disk(const DiskOptions& options) {
   DiskOptions for_threads = options;
   if (for_threads.depth == 0) for_threads.depth = kThreads;
   return std::make_unique<ThreadDisk>(for_threads);
@@ -26,7 +26,7 @@ std::unique_ptr<Disk> open_thread_disk(const OpenDiskOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<Disk> open_disk(const OpenDiskOptions& options) {
+std::unique_ptr<Disk> open_disk(const DiskOptions& options) {
   if (options.depth > UringDisk::kMaxDepth) {
     throw Error(EINVAL, "disk '" + options.name + "': a depth of " + std::to_string(options.depth) +
                             " is too much; the most is " + std::to_string(UringDisk::kMaxDepth));

@@ -16,7 +16,7 @@
 #include "io/name/open_folder.h"
 #include "io/name/output_name.h"
 #include "vortex/detail/stream/export.h"
-#include "vortex/detail/stream/in_place.h"
+#include "vortex/disk.h"
 #include "vortex/os/descriptor.h"
 
 namespace vortex { inline namespace v0 {

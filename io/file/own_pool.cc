@@ -94,7 +94,7 @@ std::string direct_io_report(const BlockFile& file) {
   return file.direct_refusal().empty() ? "not asked for" : file.direct_refusal();
 }
 
-std::string reread_advice(const FileSourceStatistics& reads, const AnyOrderStatistics& order,
+std::string reread_advice(const TransferStatistics& reads, const AnyOrderStatistics& order,
                           std::size_t pool_bytes) {
   const bool much = order.reread_bytes > reads.bytes / 4 && order.reread_bytes > pool_bytes;
   if (!much) return {};

@@ -61,7 +61,7 @@ std::string direct_io_report(const BlockFile& file);
 // A word to those whose order of access makes a file be read again and again. That works, and so
 // hides mistakes: two passes where one would do, too little memory, or blocks that are too large
 // for touches in random places. Empty where it is a minor part.
-std::string reread_advice(const FileSourceStatistics& reads, const AnyOrderStatistics& order,
+std::string reread_advice(const TransferStatistics& reads, const AnyOrderStatistics& order,
                           std::size_t pool_bytes);
 
 // Throws Error(EINVAL) where `length` bytes are no whole elements. `name` is the file's.

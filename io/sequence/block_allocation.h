@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "vortex/detail/stream/export.h"
-#include "vortex/striped_file.h"
+#include "vortex/disk.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -91,18 +91,12 @@ Status BlockTransfers::failed(const FileLayout& layout, const FileLayout::Place&
   return {error, cause_.c_str()};
 }
 
-FileSourceStatistics BlockTransfers::read_statistics() const noexcept {
+TransferStatistics BlockTransfers::statistics() const noexcept {
   return {.requests = get(requests_),
           .cached_requests = get(cached_requests_),
           .bytes = get(bytes_),
           .waits = get(waits_),
           .waited_ns = get(waited_ns_)};
-}
-
-FileSinkStatistics BlockTransfers::write_statistics() const noexcept {
-  const FileSourceStatistics all = read_statistics();
-  return {
-      .requests = all.requests, .bytes = all.bytes, .waits = all.waits, .waited_ns = all.waited_ns};
 }
 
 }}  // namespace vortex::v0

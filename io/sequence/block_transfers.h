@@ -59,8 +59,7 @@ class VORTEX_EXPORT BlockTransfers {
                 int error) noexcept;
 
   // Of reading, or of writing. Any thread.
-  FileSourceStatistics read_statistics() const noexcept;
-  FileSinkStatistics write_statistics() const noexcept;
+  TransferStatistics statistics() const noexcept;
 
  private:
   using Counter = std::atomic<std::uint64_t>;

@@ -10,7 +10,7 @@
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
 #include "vortex/detail/stream/export.h"
-#include "vortex/detail/stream/file_layout.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {

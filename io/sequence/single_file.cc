@@ -14,7 +14,7 @@ SingleFile::SingleFile(BlockFile file, Disk* disk) : file_(std::move(file)), dis
     own_disk_ = std::move(in_order);
     disk_ = own_disk_.get();
   } else if (disk_ == nullptr) {
-    own_disk_ = open_disk({{.name = file_.name()}});
+    own_disk_ = open_disk({.name = file_.name()});
     disk_ = own_disk_.get();
   }
 }

@@ -1,4 +1,4 @@
-#include "vortex/striped_file.h"
+#include "vortex/disk.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +10,6 @@
 #include "io/file/block_file.h"
 #include "io/sequence/spread_sequence.h"
 #include "vortex/detail/stream/saturating.h"
-#include "vortex/disk.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -33,7 +32,7 @@ std::vector<OpenPart> open_parts(const std::vector<StripedFile::Part>& parts,
                : BlockFile::open(part.path, direct),
         nullptr, part.disk};
     if (opened.disk == nullptr) {
-      opened.own_disk = open_disk({{.name = part.path}});
+      opened.own_disk = open_disk({.name = part.path});
       opened.disk = opened.own_disk.get();
     }
     result.push_back(std::move(opened));

@@ -143,9 +143,9 @@ Stream& FileArrayBase::stream() noexcept { return *state_->stream; }
 
 std::size_t FileArrayBase::block_bytes() const noexcept { return state_->pool->block_bytes(); }
 
-FileArrayStatistics FileArrayBase::statistics() const {
+FileStatistics FileArrayBase::statistics() const {
   const AnyOrderStream& stream = *state_->stream;
-  FileArrayStatistics result;
+  FileStatistics result;
   result.source = stream.read_statistics();
   result.sink = stream.write_statistics();
   result.any_order = stream.order_statistics();

@@ -179,9 +179,9 @@ Stream& FileReaderBase::stream() noexcept { return state_->stream(); }
 
 std::size_t FileReaderBase::block_bytes() const noexcept { return state_->pool->block_bytes(); }
 
-FileReaderStatistics FileReaderBase::statistics() const {
+FileStatistics FileReaderBase::statistics() const {
   const AnyOrderStream* const any_order = state_->any_order.get();
-  FileReaderStatistics result;
+  FileStatistics result;
   result.source =
       any_order != nullptr ? any_order->read_statistics() : state_->source->statistics();
   if (any_order != nullptr) result.any_order = any_order->order_statistics();

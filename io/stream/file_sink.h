@@ -54,7 +54,7 @@ class VORTEX_EXPORT FileSink final : public Sink {
   void cancel() noexcept override;
 
   const FileLayout& layout() const noexcept { return units_.layout(); }
-  FileSinkStatistics statistics() const noexcept { return writes_.write_statistics(); }
+  TransferStatistics statistics() const noexcept { return writes_.statistics(); }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};

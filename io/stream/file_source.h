@@ -47,7 +47,7 @@ class VORTEX_EXPORT FileSource final : public Source {
   void cancel() noexcept override;
 
   const FileLayout& layout() const noexcept { return units_.layout(); }
-  FileSourceStatistics statistics() const noexcept { return reads_.read_statistics(); }
+  TransferStatistics statistics() const noexcept { return reads_.statistics(); }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};

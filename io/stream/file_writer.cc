@@ -87,8 +87,8 @@ FileWriterBase& FileWriterBase::operator=(FileWriterBase&& other) noexcept {
   return *this;
 }
 
-FileWriterStatistics FileWriterBase::statistics() const {
-  FileWriterStatistics result;
+FileStatistics FileWriterBase::statistics() const {
+  FileStatistics result;
   result.sink = sink_->statistics();
   for (const Disk* disk : sink_->layout().disks()) result.disks.push_back(disk->statistics());
   result.direct = direct_;

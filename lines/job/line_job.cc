@@ -9,7 +9,6 @@
 #include "lines/keys/composed_key.h"
 #include "lines/record/record_keys.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {

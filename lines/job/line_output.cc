@@ -14,7 +14,6 @@
 #include "lines/runs/output_pieces.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 
 namespace vortex { inline namespace v0 {

@@ -17,7 +17,7 @@
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
-#include "vortex/guarded.h"
+#include "vortex/error.h"
 #include "vortex/sort_resources.h"
 #include "vortex/thread/activity.h"
 

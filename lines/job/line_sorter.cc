@@ -11,7 +11,6 @@
 #include "sort/job/sort_context.h"
 #include "sort/job/sort_folders.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {

@@ -14,7 +14,7 @@
 namespace vortex { inline namespace v0 {
 
 DiskSpeed DiskBound::measured(const std::string& folder) {
-  OpenDiskOptions for_disk;
+  DiskOptions for_disk;
   for_disk.name = "disk of " + folder;
   const std::unique_ptr<Disk> disk = open_disk(for_disk);
   return measure_disk_speed(*disk, folder);

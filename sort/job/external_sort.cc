@@ -18,7 +18,6 @@
 #include "sort/record/record_output.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/record_order.h"
 
 namespace vortex { inline namespace v0 {

@@ -25,7 +25,7 @@ namespace {
 std::unique_ptr<Disk> make_disk(const SortDiskFunction& open_disk, DiskBackend backend,
                                 const std::string& folder) {
   if (open_disk) return open_disk(folder);
-  OpenDiskOptions options;
+  DiskOptions options;
   options.backend = backend;
   options.name = folder.empty() ? "inputs and output" : "runs in " + folder;
   return vortex::open_disk(options);

@@ -9,7 +9,6 @@
 #include "sort/runs/bucket_sorters.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/sort_resources.h"
 #include "vortex/thread/activity.h"
 #include "vortex/thread/control_groups.h"

@@ -364,9 +364,7 @@ void MergePrefetcher::release(std::uint32_t run, std::uint64_t index, Block) noe
 
 MergePrefetcherStatistics MergePrefetcher::statistics() const noexcept {
   std::lock_guard lock(mutex_);
-  return {.policy = policy_->statistics(),
-          .unforeseen = unforeseen_,
-          .reads = reads_.read_statistics()};
+  return {.policy = policy_->statistics(), .unforeseen = unforeseen_, .reads = reads_.statistics()};
 }
 
 }}  // namespace vortex::v0

@@ -24,7 +24,7 @@ namespace vortex { inline namespace v0 {
 struct MergePrefetcherStatistics {
   PrefetchPolicy::Statistics policy;
   std::uint64_t unforeseen = 0;  // blocks that were needed earlier than the policy knew
-  FileSourceStatistics reads;
+  TransferStatistics reads;
 };
 
 // What a merge reads of a run, which outlives it: from the beginning of one of its blocks on.

@@ -9,7 +9,6 @@
 #include "sort/merge/prefetch_kind.h"
 #include "sort/record/forecast_keys.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/record_order.h"
 #include "vortex/thread/activity.h"

@@ -20,7 +20,7 @@ namespace vortex { inline namespace v0 {
 namespace {
 
 std::unique_ptr<Disk> open_disk_of(const std::string& folder) {
-  OpenDiskOptions options;
+  DiskOptions options;
   options.name = "runs in " + folder;
   return open_disk(options);
 }

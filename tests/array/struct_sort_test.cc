@@ -24,7 +24,7 @@
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/argsort.h"
-#include "vortex/by_key.h"
+#include "vortex/record_order.h"
 #include "vortex/select.h"
 #include "vortex/sort.h"
 #include "vortex/sort_unique.h"

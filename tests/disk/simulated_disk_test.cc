@@ -285,7 +285,7 @@ TEST(DiskSpeed, OfARealDiskIsSomething) {
   DiskSpeedOptions options;
   options.bytes = std::uint64_t{4} << 20;
   for (const DiskBackend backend : {DiskBackend::kBest, DiskBackend::kThreads}) {
-    OpenDiskOptions for_disk;
+    DiskOptions for_disk;
     for_disk.backend = backend;
     const std::unique_ptr<Disk> disk = open_disk(for_disk);
     const DiskSpeed speed = measure_disk_speed(*disk, folder.path(), options);

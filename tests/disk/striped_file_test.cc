@@ -27,11 +27,10 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/random_text.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/guarded.h"
-#include "vortex/striped_file.h"
 
 namespace vortex { namespace {
 

@@ -33,7 +33,7 @@ inline std::unique_ptr<Disk> open_test_disk(Backend backend, VirtualClock& clock
   if (backend == Backend::kPaced) {
     return std::make_unique<PacedDisk>(ServiceModel{4'000'000'000, 4'000'000'000, 100});
   }
-  OpenDiskOptions options;
+  DiskOptions options;
   options.backend = backend == Backend::kThreads ? DiskBackend::kThreads : DiskBackend::kBest;
   return open_disk(options);
 }

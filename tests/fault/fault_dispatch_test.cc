@@ -24,7 +24,6 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/threads.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 

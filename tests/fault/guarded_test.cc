@@ -1,6 +1,6 @@
 // Errors inside faults that come back from vortex::guarded().
-#include "vortex/guarded.h"
 #include "vortex/engine/thread_state.h"
+#include "vortex/error.h"
 #include "vortex/thread/this_thread.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,6 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/threads.h"
 #include "tests/vortex/placing.h"
-#include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 

@@ -14,7 +14,6 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 
 namespace vortex::test { namespace {

@@ -9,7 +9,7 @@
 #include "tests/fault/engine_suite.h"
 #include "tests/support/error_of.h"
 #include "tests/support/memory_source.h"
-#include "vortex/guarded.h"
+#include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 #include "vortex/thread/this_thread.h"

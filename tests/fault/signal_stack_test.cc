@@ -26,7 +26,7 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/block_pool.h"
-#include "vortex/guarded.h"
+#include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/os/memory.h"
 

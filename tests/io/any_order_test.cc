@@ -23,7 +23,6 @@
 #include "tests/support/threads.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
-#include "vortex/guarded.h"
 #include "vortex/os/memory.h"
 
 namespace vortex { namespace {

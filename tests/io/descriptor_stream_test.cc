@@ -27,7 +27,6 @@
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 

@@ -26,7 +26,6 @@
 #include "tests/support/threads.h"
 #include "vortex/error.h"
 #include "vortex/file_array.h"
-#include "vortex/guarded.h"
 #include "vortex/os/memory.h"
 
 namespace vortex { namespace {
@@ -265,7 +264,7 @@ TEST_P(FileArrays, AWalkWritesEveryBlockOnce) {
   std::string text = fill(kBlocks * kBlock);
   open();
   for (std::size_t i = 0; i < text.size(); ++i) array->data()[i] = text[i] = text[i] ^ 1;
-  const FileArrayStatistics statistics = array->statistics();
+  const FileStatistics statistics = array->statistics();
   EXPECT_EQ(statistics.source.bytes, text.size());
   EXPECT_GE(statistics.sink.bytes, (kBlocks - bench->most) * kBlock);
   array->flush();

@@ -30,12 +30,12 @@
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/process_memory.h"
-#include "vortex/striped_file.h"
+#include "vortex/memory_budget.h"
 
 namespace {
 

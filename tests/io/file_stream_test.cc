@@ -37,7 +37,6 @@
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/os/memory.h"
 #include "vortex/output_stream.h"
@@ -698,7 +697,7 @@ TEST_F(FileNames, StatisticsSayWhatHappened) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < in.size(); i += kBlock) count += in.data()[i] == 'x';
   EXPECT_EQ(count, 100u);
-  const FileReaderStatistics statistics = in.statistics();
+  const FileStatistics statistics = in.statistics();
   EXPECT_EQ(statistics.source.bytes, 100 * kBlock);
   EXPECT_EQ(statistics.source.requests, (100 + 31) / 32u);
   ASSERT_EQ(statistics.disks.size(), 1u);
@@ -731,7 +730,7 @@ TEST_F(FileNames, WaitsAreCounted) {
                                 .disk = disk.disk.get()});
     copy_to(out.data(), text);
     out.finish(text.size());
-    const FileWriterStatistics statistics = out.statistics();
+    const FileStatistics statistics = out.statistics();
     expect_counts(statistics.sink, statistics.disks, kRequests);
     EXPECT_EQ(statistics.disks[0].writes, kRequests);
     EXPECT_EQ(statistics.disks[0].written_bytes, text.size());
@@ -745,7 +744,7 @@ TEST_F(FileNames, WaitsAreCounted) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < in.size(); i += kBlock) count += in.data()[i] == 'x';
   EXPECT_EQ(count, kRequests);
-  const FileReaderStatistics statistics = in.statistics();
+  const FileStatistics statistics = in.statistics();
   expect_counts(statistics.source, statistics.disks, 2 * kRequests);
   EXPECT_EQ(statistics.disks[0].reads, kRequests);
   EXPECT_EQ(statistics.disks[0].read_bytes, text.size());
@@ -760,7 +759,7 @@ TEST_F(FileNames, AutoLooksIntoThePageCache) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < in.size(); ++i) count += in.data()[i] == 'x';
     EXPECT_EQ(count, in.size());
-    const FileReaderStatistics statistics = in.statistics();
+    const FileStatistics statistics = in.statistics();
     EXPECT_EQ(statistics.source.requests, 16u);
     return statistics.direct == "direct I/O" ? static_cast<int>(statistics.source.cached_requests)
                                              : -1;
@@ -844,7 +843,7 @@ std::uint64_t mark(std::uint64_t offset) { return ~offset; }
 class LargeFile : public ::testing::TestWithParam<std::tuple<DiskBackend, Caching>> {
  protected:
   std::unique_ptr<Disk> disk() const {
-    OpenDiskOptions options;
+    DiskOptions options;
     options.backend = std::get<0>(GetParam());
     return open_disk(options);
   }

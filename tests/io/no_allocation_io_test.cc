@@ -20,10 +20,10 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/watched_heap.h"
+#include "vortex/disk.h"
+#include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/guarded.h"
-#include "vortex/striped_file.h"
 
 namespace vortex { namespace {
 

@@ -41,7 +41,6 @@
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/striped_file.h"
 
 namespace vortex { namespace {
 

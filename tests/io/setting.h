@@ -18,7 +18,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/vortex/placing.h"
 #include "vortex/block_pool.h"
-#include "vortex/guarded.h"
+#include "vortex/error.h"
 #include "vortex/os/memory.h"
 
 namespace vortex::test {

@@ -26,13 +26,10 @@
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 #include "vortex/pipeline.h"
-#include "vortex/range_input.h"
 #include "vortex/stream.h"
-#include "vortex/striped_file.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex::test { namespace {
@@ -238,7 +235,7 @@ void reserve(const AddressSpace& space) {
   ASSERT_GE(stream.reserved_bytes(), std::min(space.least_bytes, space.bytes));
 }
 
-void open_a_disk(const OpenDiskOptions& options) { open_disk(options); }
+void open_a_disk(const DiskOptions& options) { open_disk(options); }
 
 void measure(const DiskSpeedOptions& options) {
   const std::unique_ptr<Disk> disk = open_disk();
@@ -320,7 +317,7 @@ const ExtremeNumber kOptions[] = {
     FIELD(FileArrayOptions, write_behind, kInvalid, change_array),
     FIELD(FileArrayOptions, request_bytes, kServedOrNoMemory, change_array),
     FIELD(FileArrayOptions, reserve_bytes, kServed, change_array),
-    FIELD(OpenDiskOptions, depth, kInvalid, open_a_disk),  // of DiskOptions::depth
+    FIELD(DiskOptions, depth, kInvalid, open_a_disk),
     FIELD(DiskSpeedOptions, bytes, kInvalid, measure),
     FIELD(DiskSpeedOptions, most_ns, kServed, measure),
     FIELD(DiskSpeedOptions, request_bytes, kInvalid, measure),

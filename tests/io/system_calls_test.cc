@@ -31,10 +31,10 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
 #include "vortex/engine/fault_engine.h"
+#include "vortex/error.h"
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/thread/this_thread.h"
 

@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "vortex/disk.h"
 #include "lines/job/line_plan.h"
 #include "sort/runs/block_packer.h"
 #include "study/fault_plan.h"
@@ -29,6 +28,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
+#include "vortex/disk.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::test { namespace {
@@ -107,7 +107,7 @@ class LineFiles : public ::testing::Test {
   // Disks do as planned.
   void use(std::shared_ptr<FaultPlan> plan) {
     options.resources.open_disk = [plan](const std::string&) -> std::unique_ptr<Disk> {
-      OpenDiskOptions inner;
+      DiskOptions inner;
       inner.backend = DiskBackend::kThreads;
       return std::make_unique<FaultyDisk>(open_disk(inner), plan);
     };

@@ -26,7 +26,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
-#include "vortex/guarded.h"
+#include "vortex/error.h"
 
 namespace vortex::test { namespace {
 

@@ -1,5 +1,5 @@
-// The plainest call of each public header. The reference begins each header's page with what stands
-// between its name and the next comment of dashes, so there is nothing else of a test in it.
+// The plainest calls of each public header. The reference begins each header's page with what
+// stands between its name and the next comment of dashes, so there is nothing else of a test in it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,6 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/argsort.h"
 #include "vortex/block_pool.h"
-#include "vortex/by_key.h"
 #include "vortex/chunked_sort.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
@@ -29,24 +28,19 @@
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 #include "vortex/memory_budget.h"
 #include "vortex/output_stream.h"
-#include "vortex/partition.h"
 #include "vortex/pipeline.h"
-#include "vortex/process_memory.h"
 #include "vortex/radix_sort.h"
-#include "vortex/range_input.h"
 #include "vortex/record_order.h"
 #include "vortex/select.h"
 #include "vortex/sort.h"
 #include "vortex/sort_resources.h"
 #include "vortex/sort_unique.h"
 #include "vortex/sorter.h"
-#include "vortex/striped_file.h"
 #include "vortex/vanishing_array.h"
 #include "vortex/version.h"
 
@@ -104,7 +98,7 @@ TEST_F(PlainCall, OfFiles) {
     EXPECT_EQ(vortex::FileReader<std::uint64_t>("numbers").data()[7], 999'993);
   }
   {
-    // vortex/striped_file.h
+    // vortex/disk.h
     vortex::StripedFile striped({{"disk_a"}, {"disk_b"}}, {});  // one file on each disk
     vortex::FileWriter<std::uint64_t> writer(striped.writing_layout());
     for (std::uint64_t i = 0; i < 1'000'000; ++i) writer.data()[i] = i;
@@ -152,7 +146,7 @@ TEST_F(PlainCall, OfStreams) {
     EXPECT_EQ(bytes, 10'000'000);
   }
   {
-    // vortex/range_input.h
+    // vortex/input_stream.h
     const std::list<int> list{1, 4, 9};  // or a view, or what a coroutine yields
     auto array = vortex::input_from_range(pool, list);
     const int nine = array.data()[2];
@@ -182,7 +176,7 @@ TEST_F(PlainCall, OfStreams) {
     EXPECT_EQ(sum, kSum);
   }
   {
-    // vortex/guarded.h
+    // vortex/error.h
     const vortex::FileReader<std::uint64_t> file("numbers");
     std::uint64_t sum = 0;
     const vortex::Failure failure = vortex::guarded([&] {
@@ -200,7 +194,7 @@ TEST_F(PlainCall, OfStreams) {
     EXPECT_EQ(faults.failed, 0);
   }
   {
-    // vortex/process_memory.h
+    // vortex/memory_budget.h
     const std::size_t bytes = vortex::process_memory().resident_bytes;
     // ----
     EXPECT_GT(bytes, 0);
@@ -283,7 +277,7 @@ TEST_F(PlainCall, OfSortsInMemory) {
   for (std::uint64_t i = 0; i < 1'000'000; ++i) array.data()[i] = i;
   array.resize(1'000'000);
   {
-    // vortex/partition.h
+    // vortex/radix_sort.h
     std::array<std::unique_ptr<vortex::BucketStream>, 2> buckets;
     for (auto& bucket : buckets) bucket = std::make_unique<vortex::BucketStream>(memory);
     const auto counts =
@@ -305,7 +299,7 @@ TEST_F(PlainCall, OfSortsOfFiles) {
     vortex::FileWriter<Item> items("items");
     for (unsigned i = 0; i < 1000; ++i) items.data()[i] = {1000 - i, i};
     items.finish(1000);
-    // vortex/by_key.h
+    // vortex/record_order.h
     vortex::external_sort<Item>({.inputs = {"items"}, .output = "by_price"},
                                 vortex::ByKey(&Item::price));
     // ----

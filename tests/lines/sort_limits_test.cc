@@ -28,7 +28,6 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
-#include "vortex/guarded.h"
 #include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 #include "vortex/memory_budget.h"

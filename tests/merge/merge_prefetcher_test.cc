@@ -50,7 +50,7 @@ class MergePrefetching : public ::testing::TestWithParam<PrefetchKind> {
     slow.late = 0.3;
     const auto plan = std::make_shared<RandomFaults>(random(), slow);
     options.open_disk = [plan](std::size_t index) -> std::unique_ptr<Disk> {
-      OpenDiskOptions inner;
+      DiskOptions inner;
       inner.backend = DiskBackend::kThreads;
       if (index % 2 == 0) return open_disk(inner);
       return std::make_unique<FaultyDisk>(open_disk(inner), plan);

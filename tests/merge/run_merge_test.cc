@@ -32,7 +32,6 @@
 #include "vortex/detail/merge/record_kernels.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/record_order.h"
 
 namespace vortex::test { namespace {
@@ -115,7 +114,7 @@ struct House {
     options.direct = shape.direct;
     options.seed = seed;
     options.open_disk = [shape](std::size_t index) {
-      OpenDiskOptions disk;
+      DiskOptions disk;
       disk.name = "disk " + std::to_string(index);
       disk.backend = shape.backend;
       disk.depth = shape.backend == DiskBackend::kThreads ? 2 : 0;

@@ -111,7 +111,6 @@ WITH_A_RACE = r"""
 #include <cstdint>
 #include <thread>
 #include <vector>
-#include <vortex/sort.h>
 
 int main() {
   std::uint64_t sum = 0;

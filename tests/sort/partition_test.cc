@@ -1,4 +1,4 @@
-#include "vortex/partition.h"
+#include "vortex/radix_sort.h"
 
 #include <gtest/gtest.h>
 

@@ -26,7 +26,6 @@
 #include "vortex/detail/merge/record_kernels.h"
 #include "vortex/detail/merge/record_sort.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 

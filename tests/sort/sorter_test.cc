@@ -26,10 +26,9 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
-#include "vortex/by_key.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
+#include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::test { namespace {

@@ -24,9 +24,9 @@
 #include "tests/vortex/placing.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
+#include "vortex/memory_budget.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
-#include "vortex/process_memory.h"
 
 namespace vortex { namespace {
 

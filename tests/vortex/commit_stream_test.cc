@@ -20,9 +20,8 @@
 #include "tests/vortex/placing.h"
 #include "tests/vortex/small_windows.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
+#include "vortex/memory_budget.h"
 #include "vortex/os/memory.h"
-#include "vortex/process_memory.h"
 
 namespace vortex { namespace {
 

@@ -9,8 +9,8 @@
 
 #include "tests/support/random_seed.h"
 #include "vortex/input_stream.h"
+#include "vortex/memory_budget.h"
 #include "vortex/output_stream.h"
-#include "vortex/process_memory.h"
 
 namespace vortex { namespace {
 

@@ -14,7 +14,7 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/watched_heap.h"
 #include "tests/vortex/placing.h"
-#include "vortex/guarded.h"
+#include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 

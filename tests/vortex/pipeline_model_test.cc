@@ -14,7 +14,6 @@
 #include "tests/support/sanitizers.h"
 #include "tests/vortex/placing.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/os/memory.h"
 #include "vortex/pipeline.h"
 

@@ -13,8 +13,8 @@
 
 #include "tests/support/error_of.h"
 #include "tests/support/sanitizers.h"
+#include "vortex/memory_budget.h"
 #include "vortex/os/memory.h"
-#include "vortex/process_memory.h"
 
 namespace vortex { namespace {
 

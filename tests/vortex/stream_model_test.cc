@@ -13,7 +13,6 @@
 #include "tests/support/sanitizers.h"
 #include "tests/vortex/placing.h"
 #include "vortex/error.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/os/memory.h"
 #include "vortex/output_stream.h"

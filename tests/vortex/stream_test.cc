@@ -28,7 +28,6 @@
 #include "tests/vortex/placing.h"
 #include "vortex/error.h"
 #include "vortex/fault_dispatcher.h"
-#include "vortex/guarded.h"
 #include "vortex/input_stream.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"

@@ -20,7 +20,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/vortex/placing.h"
 #include "vortex/block_pool.h"
-#include "vortex/guarded.h"
+#include "vortex/error.h"
 #include "vortex/os/memory.h"
 #include "vortex/vanishing_array.h"
 

@@ -11,10 +11,10 @@
 #include "vortex/engine/handler_stack.h"
 #include "vortex/engine/machine_context.h"
 #include "vortex/engine/thread_state.h"
+#include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
 #include "vortex/fault/dispatcher_state.h"
 #include "vortex/fault/refusals.h"
-#include "vortex/guarded.h"
 #include "vortex/os/userfaultfd.h"
 #include "vortex/thread/this_thread.h"
 

@@ -1,4 +1,4 @@
-#include "vortex/process_memory.h"
+#include "vortex/memory_budget.h"
 
 #include <fstream>
 #include <string>

@@ -73,8 +73,7 @@ class BlockWindow {
 
   // Gives back the page tables of what lies below block `floor`, which will not be touched again.
   void reclaim_page_tables(std::uint64_t floor) noexcept;
-  // When the stream ends and has given up its blocks: nothing stays mapped, and blocks handed over
-  // in place leave the stream's range.
+  // When the stream ends and has given up its blocks: nothing stays mapped.
   void vacate_all() noexcept;
 
   // Whether [offset, offset + bytes) can be placed as a whole, where the stream ends at `end`.

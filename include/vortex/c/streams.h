@@ -107,19 +107,14 @@ VORTEX_EXPORT const void* vtx_input_home(vtx_input* input, const void* at);
 // bytes), as far as blocks that were touched long ago give memory for it, and does not wait. For
 // those who know where they will go next. Does nothing for other inputs.
 VORTEX_EXPORT int vtx_input_will_need(vtx_input* input, uint64_t offset, uint64_t bytes);
-typedef struct vtx_read_counts {
+// The requests that read a file, or those that write it.
+typedef struct vtx_transfer_counts {
   uint64_t requests;
-  uint64_t cached_requests;  // of those, through the page cache
+  uint64_t cached_requests;  // of those, read through the page cache
   uint64_t bytes;
-  uint64_t waits;  // for blocks that were not there yet
+  uint64_t waits;  // for a block that was not there yet, or whose room was being written
   uint64_t waited_ns;
-} vtx_read_counts;
-typedef struct vtx_written_counts {
-  uint64_t requests;
-  uint64_t bytes;
-  uint64_t waits;  // for blocks that were all on their way
-  uint64_t waited_ns;
-} vtx_written_counts;
+} vtx_transfer_counts;
 typedef struct vtx_any_order_counts {
   uint64_t cursors;       // walks noticed
   uint64_t reread_bytes;  // read once more, since the block had been dropped
@@ -134,8 +129,8 @@ typedef struct vtx_stream_counts {
   size_t pool_bytes;         // of a stream of a file
   const char* direct;        // "direct I/O", or why not
   const char* advice;  // where more than a quarter of the bytes was read again: a remedy; or empty
-  vtx_read_counts read;
-  vtx_written_counts written;
+  vtx_transfer_counts read;
+  vtx_transfer_counts written;
   vtx_any_order_counts any_order;
   const vtx_disk_counts* disks;
   size_t disk_count;

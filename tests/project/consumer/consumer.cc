@@ -13,7 +13,6 @@
 #include <vortex/external_sort.h>
 #include <vortex/file_reader.h>
 #include <vortex/file_writer.h>
-#include <vortex/guarded.h>
 #include <vortex/input_stream.h>
 #include <vortex/output_stream.h>
 #include <vortex/pipeline.h>

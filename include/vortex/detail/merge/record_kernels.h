@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "vortex/by_key.h"
 #include "vortex/detail/merge/bucket_splitters.h"
 #include "vortex/detail/merge/loser_tree.h"
 #include "vortex/detail/merge/order_rules.h"
