@@ -48,7 +48,8 @@ FIELDS_OF(vtx_sort_resources, SortResources, 5, 3, SAME(memory_bytes), SAME(budg
 FIELDS_OF(vtx_file_sort, ExternalSortOptions, 0, 2, SAME(output), SAME(trace),
           SAME(most_pipe_bytes), SAME(unique), Field{&C::merge, &Cpp::merge_inputs},
           List{&C::inputs, &C::input_count, &Cpp::inputs, "the inputs", "the name of an input"});
-FIELDS_OF(vtx_file_sort, LineSortOptions, 2, 4, SAME(output), SAME(trace),
+// Not `before_threads`, for programs that want the milliseconds of a small sort.
+FIELDS_OF(vtx_file_sort, LineSortOptions, 2, 5, SAME(output), SAME(trace),
           Field{&C::merge, &Cpp::merge_inputs},
           List{&C::inputs, &C::input_count, &Cpp::inputs, "the inputs", "the name of an input"});
 // The separator is one byte, the seed sixteen; the others say where lines end and how keys are

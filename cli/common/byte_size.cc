@@ -1,5 +1,6 @@
 #include "cli/common/byte_size.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -71,6 +72,12 @@ std::uint64_t parse_count(std::string_view text, const std::string& what, std::u
   if (whole && number >= least && number <= most) return number;
   throw Error(EINVAL, what + " '" + std::string(text) + "': it is a whole number from " +
                           std::to_string(least) + " to " + std::to_string(most));
+}
+
+std::uint64_t most_memory_bytes(const MemoryLimits& limits) noexcept {
+  constexpr std::uint64_t kBeside = std::uint64_t{32} << 20;
+  const std::uint64_t all = limits.usable_bytes();
+  return all - std::min(kBeside, all / 4);
 }
 
 }  // namespace vortex::cli

@@ -1,9 +1,11 @@
-// Sizes and other numbers as people write them.
+// Sizes and other numbers as people write them, and the largest size of a sort's memory.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "vortex/sort_resources.h"
 
 namespace vortex::cli {
 
@@ -16,5 +18,9 @@ std::uint64_t parse_size(std::string_view text, const std::string& what);
 // message.
 std::uint64_t parse_count(std::string_view text, const std::string& what, std::uint64_t least,
                           std::uint64_t most);
+
+// The most memory that a sort of the program is given: what this process may take, less what it
+// takes beside the memory that it was told to sort in.
+std::uint64_t most_memory_bytes(const MemoryLimits& limits) noexcept;
 
 }  // namespace vortex::cli

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
 
 namespace vortex::cli {
@@ -41,7 +40,7 @@ std::string message_for_people(const std::exception& exception) {
   const std::string_view plain = message_of(exception);
   const std::string_view cause = of_stream != nullptr ? of_stream->failure().cause.view() : plain;
   const std::string transfer = failed_transfer(cause, errno_of(exception, EIO));
-  if (!transfer.empty()) return detail::printable(transfer);
+  if (!transfer.empty()) return printable(transfer);
   // Of plain calls.
   for (const std::string_view failed : {"write failed: ", "read failed: "}) {
     if (!plain.starts_with(failed) || errno_of(exception, 0) == 0) continue;

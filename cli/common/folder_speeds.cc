@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include "cli/common/byte_size.h"
@@ -29,6 +30,11 @@ double parse_speed(const std::string& argument, const std::string& speed) {
 }
 
 }  // namespace
+
+std::string temporary_folder() {
+  const char* const folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
 
 double measured_speed(const std::string& folder) {
   DiskOptions for_disk;

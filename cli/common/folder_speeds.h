@@ -9,6 +9,9 @@
 
 namespace vortex::cli {
 
+// $TMPDIR, or /tmp.
+std::string temporary_folder();
+
 // Measures a folder's disk: bytes a second of writing a run there and reading it again, each.
 double measured_speed(const std::string& folder);
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 
 namespace vortex::cli {
 
@@ -13,10 +14,12 @@ namespace {
 constexpr int kWake = SIGUSR2;
 constexpr long kFirstPauseMs = 50;
 constexpr long kLongestPauseMs = 10'000;
+// The usual one would be most of what a program with little address space has.
+constexpr std::size_t kStackBytes = std::size_t{512} << 10;
 
 }  // namespace
 
-Interrupt::Interrupt() {
+std::stop_token Interrupt::start() {
   sigemptyset(&signals_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
@@ -28,15 +31,30 @@ Interrupt::Interrupt() {
   struct sigaction wake {};
   wake.sa_handler = [](int) {};  // no SA_RESTART: what waits in the kernel comes back with EINTR
   sigaction(kWake, &wake, &action_before_);
-  // Only the thread has it blocked and waits for it.
+  // Only the thread has it blocked and waits for it. Nothing else comes to the thread either.
   sigaddset(&signals_, kWake);
-  if (thread_.start([this] { wait_for_signal(); }) != 0) restore();
+  sigset_t all;
+  sigset_t others;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &others);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  const auto body = [](void* self) -> void* {
+    static_cast<Interrupt*>(self)->wait_for_signal();
+    return nullptr;
+  };
+  started_ = pthread_create(&thread_, &attributes, body, this) == 0;
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &others, nullptr);
+  if (!started_) restore();
+  return source_.get_token();
 }
 
 Interrupt::~Interrupt() {
-  if (!thread_.started()) return;
-  pthread_kill(thread_.handle(), kWake);
-  thread_.join();
+  if (!started_) return;
+  pthread_kill(thread_, kWake);
+  pthread_join(thread_, nullptr);
   restore();
 }
 

@@ -8,25 +8,25 @@
 #include <stop_token>
 
 #include "vortex/error.h"
-#include "vortex/thread/masked_thread.h"
 
 namespace vortex::cli {
 
-// While it lives, SIGINT, SIGTERM and SIGHUP, unless they were ignored, request a stop. After one,
+// From start() on, SIGINT, SIGTERM and SIGHUP, unless they were ignored, request a stop. After one,
 // system calls of the thread that made this are interrupted again and again (EINTR), for one that
 // waits for the other end of a FIFO would never look at the request; disks try again, so that
 // nothing else is cut short, and the pauses grow, so that what begins anew each time gets done.
 // The first process of a container, which the kernel spares signals that it does not handle, is
 // asked like any other. Where the system refuses the thread that waits for signals, they do what
-// they did before. Make it before any other thread, one at a time. Uses SIGUSR2.
+// they did before. To be started before any other thread, one at a time. Uses SIGUSR2.
 class Interrupt {
  public:
-  Interrupt();
+  Interrupt() = default;
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  std::stop_token token() const noexcept { return source_.get_token(); }
+  // Once. Returns what a signal asks to stop.
+  std::stop_token start();
 
   // Returns the result of `work`. When `work` throws an Error after a signal came, ends the process
   // by that signal, as the shell expects it.
@@ -51,7 +51,8 @@ class Interrupt {
   struct sigaction action_before_ {};
   const pthread_t maker_ = pthread_self();
   std::atomic<int> received_{0};
-  MaskedThread thread_;
+  bool started_ = false;
+  pthread_t thread_{};
 };
 
 }  // namespace vortex::cli

@@ -16,21 +16,17 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/common/broken_pipe.h"
+#include "cli/common/byte_size.h"
 #include "cli/common/environment_order.h"
 #include "cli/common/error_message.h"
+#include "cli/common/folder_speeds.h"
 #include "cli/common/interrupt.h"
-#include "cli/common/most_memory.h"
-#include "cli/common/open_files.h"
+#include "cli/common/process.h"
 #include "cli/common/progress_line.h"
-#include "cli/common/standard_descriptors.h"
 #include "cli/gnu/gnu_sort_options.h"
 #include "cli/gnu/key_warnings.h"
 #include "cli/gnu/marked_output.h"
 #include "cli/verbs/verbs.h"
-#include "lines/job/small_line_files.h"
-#include "sort/job/sort_folders.h"
-#include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
 #include "vortex/line_key.h"
 #include "vortex/line_sort.h"
@@ -175,13 +171,18 @@ int run(const GnuSortOptions& options, const char* program) {
     return kExitGood;
   }
   LineSortOptions what = line_sort_options(options, program);
-  // A signal ends the process then as it ends any other.
-  SmallLineFiles small(what);
-  const bool plain = !checks(options) && !options.debug && !options.progress;
-  if (plain && small.sort()) return kExitGood;
-  allow_many_open_files();
   Interrupt interrupt;
-  what.resources.stop = interrupt.token();
+  const auto prepare = [&](SortResources& resources) {
+    allow_many_open_files();
+    resources.stop = interrupt.start();
+  };
+  // A signal ends a sort that is over before its threads as it ends any process. What shows keys
+  // starts a thread itself.
+  if (checks(options) || options.debug) {
+    prepare(what.resources);
+  } else {
+    what.before_threads = prepare;
+  }
   return interrupt.end_process_or([&] {
     if (!checks(options)) {
       std::optional<DebugLocale> locale;
@@ -194,7 +195,7 @@ int run(const GnuSortOptions& options, const char* program) {
       if (line.wanted()) {
         what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
       }
-      sort_lines(what, small.begun());
+      sort_lines(what);
       line.finish();
       if (marked) marked->finish();
       return kExitGood;

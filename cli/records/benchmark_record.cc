@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "io/sequence/seeded_random.h"
+#include "cli/records/number_generator.h"
 
 namespace vortex::cli {
 

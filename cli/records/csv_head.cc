@@ -8,10 +8,6 @@
 #include <fstream>
 #include <system_error>
 
-#include "lines/fields/field_finder.h"
-#include "lines/fields/key_bytes.h"
-#include "lines/fields/key_locale.h"
-#include "lines/record/framing.h"
 #include "vortex/error.h"
 
 namespace vortex::cli {
@@ -19,6 +15,7 @@ namespace vortex::cli {
 namespace {
 
 constexpr std::size_t kMaxHeadBytes = std::size_t{1} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Names of columns are looked up before the sort reads its inputs. What a pipe gave then would be
 // missing from the sort, and to open one may wait for ever.
@@ -37,7 +34,45 @@ bool is_utf16(std::string_view text) {
   return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
 }
 
-std::string head_of(const std::string& path, char separator) {
+// Takes the first value from the front of `rest`, and its quotes off: the quote that closes one may
+// have text behind it, which belongs to the value. What ends the value stays. False: it never ends.
+bool take_value(std::string_view& rest, char separator, bool ends, std::string& value) {
+  const auto take = [&](std::size_t bytes, std::size_t behind) {
+    value += rest.substr(0, bytes);
+    rest.remove_prefix(bytes + behind);
+  };
+  const bool quoted = rest.starts_with('"');
+  if (quoted) rest.remove_prefix(1);
+  for (bool open = quoted; open;) {
+    const std::size_t quote = rest.find('"');
+    if (quote == rest.npos) return false;
+    open = rest.substr(quote).starts_with("\"\"");
+    take(quote + (open ? 1 : 0), 1);
+  }
+  const std::size_t end = rest.find_first_of(std::string{separator, '\n'});
+  if (end == rest.npos && !ends) return false;
+  std::string_view plain = rest.substr(0, end);
+  const bool last = end == rest.npos || rest[end] == '\n';
+  const std::size_t carriage_return = last && plain.ends_with('\r') ? 1 : 0;
+  take(plain.size() - carriage_return, carriage_return);
+  return true;
+}
+
+// The first record of a text, with the values of its columns. False: it does not end there.
+bool read_head(std::string_view text, char separator, bool ends, std::string& head,
+               std::vector<std::string>& names) {
+  for (std::string_view rest = text;; rest.remove_prefix(1)) {
+    if (!take_value(rest, separator, ends, names.emplace_back())) return false;
+    if (!rest.starts_with(separator)) {
+      head = text.substr(0, text.size() - rest.size());
+      return true;
+    }
+  }
+}
+
+}  // namespace
+
+CsvHead::CsvHead(const std::string& path, char separator) {
   expect_readable_twice(path);
   std::ifstream file(path, std::ios::binary);
   if (!file.is_open()) throw Error(errno, "read the head of '" + path + "'");
@@ -58,29 +93,12 @@ std::string head_of(const std::string& path, char separator) {
                             "its first line, or give the numbers of the columns",
                             path));
   }
-  std::string_view head;
-  const FramedRecords found =
-      split_records(RecordFraming::quoted('\n', separator), rest, ends, {&head, 1});
-  if (found.records == 1) return std::string(head);
+  if (read_head(rest, separator, ends, text_, names_)) return;
   throw Error(
       EINVAL,
       fmt::format("'{}' has no head that ends in its first {}: close the quote that opens in "
                   "its first line, or give the numbers of the columns",
                   path, format_bytes(kMaxHeadBytes)));
-}
-
-}  // namespace
-
-CsvHead::CsvHead(const std::string& path, char separator) : text_(head_of(path, separator)) {
-  const KeyLocale locale("C");
-  const FieldFinder fields(locale, FieldRules::kCsv, separator);
-  std::string room;
-  KeyBytes scratch(room);
-  const std::size_t columns = fields.columns(text_);
-  for (std::size_t column = 0; column < columns; ++column) {
-    const KeySpecification where{.begin_field = column, .end_field = column};
-    names_.emplace_back(fields.find(text_, where, scratch));
-  }
 }
 
 std::optional<std::size_t> CsvHead::column_named(std::string_view name) const {

@@ -9,7 +9,7 @@
 
 namespace vortex::cli {
 
-// The first record of a file, which holds the names.
+// The first record of a file, which holds the names, each in quotes or not (RFC 4180).
 class CsvHead {
  public:
   // Reads it, without a byte-order mark in front. Throws Error; EINVAL if the file is no regular

@@ -9,7 +9,6 @@
 #include <string>
 #include <type_traits>
 
-#include "io/sequence/seeded_random.h"
 #include "vortex/error.h"
 
 namespace vortex::cli {
@@ -18,8 +17,6 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// Successive counters of splitmix64 are this far apart.
-constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;
 constexpr int kZipfFraction = 57;
 constexpr std::uint64_t kMaxDistinct = std::uint64_t{1} << 32;
 constexpr std::uint64_t kUsualFew = 16;

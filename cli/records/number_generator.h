@@ -9,6 +9,17 @@
 
 namespace vortex::cli {
 
+// Sixty-four well mixed bits of `value`: the output function of splitmix64 (Steele, Lea, Flood,
+// "Fast splittable pseudorandom number generators", OOPSLA 2014), whose successive counters are
+// kGoldenRatio apart. What is made of them is the same on every machine.
+inline constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;
+constexpr std::uint64_t mix_bits(std::uint64_t value) noexcept {
+  value += kGoldenRatio;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
+  return value ^ (value >> 31);
+}
+
 struct NumberGeneratorOptions {
   KeyType type;  // not kBytes
   Distribution distribution = Distribution::kUniform;

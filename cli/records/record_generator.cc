@@ -4,16 +4,9 @@
 #include <string>
 
 #include "cli/records/benchmark_record.h"
-#include "io/sequence/seeded_random.h"
 #include "vortex/error.h"
 
 namespace vortex::cli {
-
-namespace {
-
-constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;
-
-}  // namespace
 
 RecordGenerator::RecordGenerator(const RecordGeneratorOptions& options)
     : options_(options),

@@ -21,10 +21,7 @@
 #include "cli/records/order_check.h"
 #include "cli/records/order_summary_json.h"
 #include "cli/records/record_options.h"
-#include "cli/verbs/check_lines.h"
 #include "cli/verbs/verbs.h"
-#include "sort/runs/sort_watch.h"
-#include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 
@@ -74,7 +71,8 @@ OrderSummary check_file(const std::string& path, const RecordFormat& format,
                         const std::stop_token& stop, CheckProgress& progress) {
   const std::size_t record_bytes = format.record_bytes();
   FileReader<std::byte> input = open_input(path, format);
-  const StreamStop stop_of_input(input.stream(), stop);
+  const std::stop_callback stop_of_input(
+      stop, [&] { input.stream().cancel(ECANCELED, "the check was interrupted"); });
   if (const auto length = input.length_bytes(); length && *length % record_bytes != 0) {
     refuse_length(path, *length, record_bytes);
   }
@@ -158,7 +156,7 @@ std::string describe_descent(const OrderReport& report) {
     record -= file.records;
   }
   return fmt::format("record {} of '{}' (byte {}) belongs before the record before it", record,
-                     detail::printable(path), record * report.format.record_bytes());
+                     printable(path), record * report.format.record_bytes());
 }
 
 void print(const OrderReport& report) {
@@ -186,7 +184,7 @@ int check(const CheckOptions& options) {
   expect_no_line_options(options.lines);
   Interrupt interrupt;
   const OrderReport report = interrupt.end_process_or([&] {
-    return options.combine ? combine_summaries(options) : check_files(options, interrupt.token());
+    return options.combine ? combine_summaries(options) : check_files(options, interrupt.start());
   });
   if (options.json) {
     fmt::print("{}", to_json(report));

@@ -1,5 +1,4 @@
-#include "cli/verbs/check_lines.h"
-
+// vortex check --lines and --csv.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/progress_line.h"
 #include "cli/records/line_options.h"
-#include "vortex/detail/stream/printable.h"
+#include "cli/verbs/verbs.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
 
@@ -51,7 +50,7 @@ void print_json(const SortReport& report, const std::optional<LineDisorder>& dis
       {"sorted", !disorder.has_value()},
   };
   if (disorder) {
-    json["disorder"] = {{"input", detail::printable(name_of(disorder->input))},
+    json["disorder"] = {{"input", printable(name_of(disorder->input))},
                         {"record", disorder->record},
                         {"offset", disorder->offset}};
   }
@@ -70,7 +69,7 @@ void print(const SortReport& report, const std::optional<LineDisorder>& disorder
 }
 
 std::string shown(const std::string& text) {
-  return detail::printable(text.substr(0, kMostShown)) + (text.size() > kMostShown ? "..." : "");
+  return printable(text.substr(0, kMostShown)) + (text.size() > kMostShown ? "..." : "");
 }
 
 }  // namespace
@@ -78,7 +77,7 @@ std::string shown(const std::string& text) {
 int check_lines(const CheckOptions& options) {
   LineSortOptions what = line_check_options(options);
   Interrupt interrupt;
-  what.resources.stop = interrupt.token();
+  what.resources.stop = interrupt.start();
   SortReport report;
   ProgressLine line("vortex check", options.progress);
   if (line.wanted()) {
@@ -97,7 +96,7 @@ int check_lines(const CheckOptions& options) {
   warn_of_unclosed(report);
   if (!disorder) return kExitGood;
   fmt::print(stderr, "vortex check: not sorted: record {} of '{}' (byte {}) {}: {}\n",
-             disorder->record, detail::printable(name_of(disorder->input)), disorder->offset,
+             disorder->record, printable(name_of(disorder->input)), disorder->offset,
              options.unique ? "must come before the record before it, or is equal to it"
                             : "belongs before the record before it",
              shown(disorder->text));

@@ -1,5 +1,4 @@
-#include "cli/verbs/command_line.h"
-
+// The command line of the program `vortex`.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,19 +13,16 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/common/broken_pipe.h"
 #include "cli/common/byte_size.h"
 #include "cli/common/error_message.h"
+#include "cli/common/process.h"
 #include "cli/common/suggestion.h"
 #include "cli/verbs/verbs.h"
-#include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
 #include "vortex/version.h"
 
-namespace vortex::cli {
-
-namespace {
+namespace vortex::cli { namespace {
 
 constexpr const char* kVersion = "vortex " VORTEX_VERSION_STRING;
 
@@ -302,7 +298,7 @@ int parse_and_run(int argc, char** argv) {
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
     const std::string message = message_of_parsing(program, error, argc, argv);
-    std::fprintf(stderr, "vortex: %s (see --help)\n", detail::printable(message).c_str());
+    std::fprintf(stderr, "vortex: %s (see --help)\n", printable(message).c_str());
     return kExitError;
   }
   for (const CLI::App* verb : program.get_subcommands()) expect_no_empty_value(*verb);
@@ -312,8 +308,6 @@ int parse_and_run(int argc, char** argv) {
   return info(for_info);
 }
 
-}  // namespace
-
 int run(int argc, char** argv) noexcept {
   try {
     const int code = parse_and_run(argc, argv);
@@ -322,9 +316,17 @@ int run(int argc, char** argv) noexcept {
     return std::ferror(stderr) != 0 ? kExitError : code;
   } catch (const std::exception& exception) {
     end_process_at_broken_pipe(exception);
-    std::fprintf(stderr, "vortex: %s\n", detail::printable(message_for_people(exception)).c_str());
+    std::fprintf(stderr, "vortex: %s\n", printable(message_for_people(exception)).c_str());
   }
   return kExitError;
 }
 
+}  // namespace
+
 }  // namespace vortex::cli
+
+// Errors go to standard error, one line each, and make the exit code kExitError.
+int main(int argc, char** argv) {
+  vortex::cli::occupy_closed_standard_descriptors();
+  return vortex::cli::run(argc, argv);
+}

@@ -18,8 +18,6 @@
 #include "cli/records/record_checksum.h"
 #include "cli/records/record_generator.h"
 #include "cli/verbs/verbs.h"
-#include "sort/runs/sort_watch.h"
-#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/file_writer.h"
 
@@ -72,7 +70,7 @@ FileWriter<std::byte> open_output(const GenOptions& options, std::uint64_t bytes
   FileWriterOptions for_writer;
   for_writer.gaps = Gaps::kUnspecified;  // every byte is written
   for_writer.expected_bytes = bytes;
-  for_writer.reserve_bytes = detail::round_up(detail::saturating_sum(bytes, 1), kDefaultBlockBytes);
+  for_writer.reserve_bytes = bytes + std::min(~bytes, std::uint64_t{kDefaultBlockBytes});
   for_writer.least_reserve_bytes = for_writer.reserve_bytes;
   for_writer.sync = options.sync;
   if (options.output != "-") return FileWriter<std::byte>(options.output, for_writer);
@@ -90,7 +88,8 @@ std::uint64_t write(const GenOptions& options, const RecordGenerator& generator,
   const std::uint64_t bytes = part.records * record_bytes;
   ProgressLine line("vortex gen", options.progress);
   FileWriter<std::byte> output = open_output(options, part.records * record_bytes);
-  const StreamStop stop_of_output(output.stream(), stop);
+  const std::stop_callback stop_of_output(
+      stop, [&] { output.stream().cancel(ECANCELED, "making the records was interrupted"); });
   RecordChecksum checksum(record_bytes);
   const std::size_t step = kStepBytes / record_bytes;
   guarded([&] {
@@ -158,7 +157,7 @@ int gen(const GenOptions& options) {
   const auto started = std::chrono::steady_clock::now();
   Interrupt interrupt;
   const std::uint64_t checksum =
-      interrupt.end_process_or([&] { return write(options, generator, part, interrupt.token()); });
+      interrupt.end_process_or([&] { return write(options, generator, part, interrupt.start()); });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
   print(options, generator, what, part, checksum, took.count());
   return kExitGood;

@@ -4,26 +4,27 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <utility>
 
-#include "io/disk/disk.h"
-#include "io/file/block_file.h"
-#include "io/file/page_cache.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/printable.h"
-#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/fault_dispatcher.h"
-#include "vortex/os/map_budget.h"
+#include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {
@@ -143,7 +144,8 @@ void add_pages(Facts& facts) {
       {"pages", "transparent huge pages", huge.empty() ? std::string("none") : huge, note});
   facts.push_back({"pages", "defragmentation for them", chosen(first_line(folder + "defrag"))});
   const std::string maps = first_line("/proc/sys/vm/max_map_count");
-  const std::uint64_t available = MapBudget::available();
+  // Pools leave an eighth of them to the program, and claim two for each block.
+  const std::uint64_t available = std::strtoull(maps.c_str(), nullptr, 10) / 8 * 7;
   facts.push_back({"pages", "vm.max_map_count", maps,
                    "room for pools of " + format_bytes(available / 2 * kDefaultBlockBytes) +
                        " in blocks of " + format_bytes(kDefaultBlockBytes)});
@@ -186,17 +188,21 @@ Fact serving_faults() {
   return fact;
 }
 
-void add_disks(Facts& facts) {
-  const std::unique_ptr<Disk> disk = open_disk();
-  const DiskStatistics statistics = disk->statistics();
-  facts.push_back({"disks", "backend", statistics.backend, statistics.fallback});
-  BlockPool pool({.pool_bytes = kDefaultBlockBytes, .warming = Warming::kEager, .name = "probe"});
-  disk->register_memory(pool.homes(), pool.pool_bytes(), pool.block_bytes());
-  facts.push_back({"disks", "registered memory", disk->statistics().registration});
-  disk->unregister_memory(pool.homes());
+void add_disks(Facts& facts, const FileStatistics& probe) {
+  const DiskStatistics& disk = probe.disks.front();
+  facts.push_back({"disks", "backend", disk.backend, disk.fallback});
+  facts.push_back({"disks", "registered memory", disk.registration});
 }
 
-std::string file_system(const std::string& folder) {
+// A file of the folder that never gets a name: what a writer of it has found out.
+FileStatistics probe_of(const std::string& folder) {
+  FileWriterOptions options;
+  options.block_bytes = kDefaultBlockBytes;
+  return FileWriter<std::byte>(folder + "/.vortex-info-" + std::to_string(getpid()), options)
+      .statistics();
+}
+
+std::string file_system_name(std::uint64_t magic) {
   constexpr std::array<std::pair<std::uint64_t, const char*>, 8> kTypes = {{
       {0xef53, "ext4"},
       {0x58465342, "xfs"},
@@ -207,52 +213,96 @@ std::string file_system(const std::string& folder) {
       {0x2fc12fc1, "zfs"},
       {0x6969, "nfs"},
   }};
-  struct statfs found {};
-  if (statfs(folder.c_str(), &found) != 0) return "unknown";
-  const auto magic = static_cast<std::uint64_t>(found.f_type);
   for (const auto& [type, name] : kTypes) {
     if (type == magic) return name;
   }
   return "unknown";
 }
 
-void add_folder(Facts& facts, const std::string& folder) {
-  const std::string group = "folder " + detail::printable(folder);
-  BlockFile file = BlockFile::temporary(folder);
-  facts.push_back({group, "file system", file_system(folder)});
-  if (const auto free = file.free_bytes()) {
-    facts.push_back(bytes(group, "free", *free));
+// An open file of the folder without a name.
+class NamelessFile {
+ public:
+  explicit NamelessFile(const std::string& folder)
+      : file_(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
+    if (file_ >= 0) return;
+    std::string name = folder + "/.vortex-info-XXXXXX";
+    file_ = mkostemp(name.data(), O_CLOEXEC);
+    if (file_ < 0) throw Error(errno, "create a file in '" + folder + "'");
+    unlink(name.c_str());
+  }
+  ~NamelessFile() { close(file_); }
+  NamelessFile(const NamelessFile&) = delete;
+  NamelessFile& operator=(const NamelessFile&) = delete;
+
+  int descriptor() const noexcept { return file_; }
+
+ private:
+  int file_;
+};
+
+// What offsets and lengths of direct transfers are multiples of.
+std::uint64_t direct_alignment(int file) {
+  constexpr std::uint64_t kUsual = 4096;
+#ifdef STATX_DIOALIGN
+  struct statx status {};
+  if (statx(file, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
+      (status.stx_mask & STATX_DIOALIGN) != 0) {
+    return std::max<std::uint64_t>({512, status.stx_dio_offset_align, status.stx_dio_mem_align});
+  }
+#endif
+  static_cast<void>(file);
+  return kUsual;
+}
+
+// How readers find out what the page cache holds of a file that has a page.
+Fact page_cache_question(const std::string& group, int file) {
+  constexpr long kCachestat = 451;
+  struct Range {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  } range;
+  std::array<std::uint64_t, 5> counts{};
+  Fact fact{group, "page cache asked by", std::string("cachestat")};
+  if (syscall(kCachestat, file, &range, counts.data(), 0) == 0) return fact;
+  char byte = 0;
+  iovec place{&byte, 1};
+  if (preadv2(file, &place, 1, 0, RWF_NOWAIT) >= 0 || errno == EAGAIN) {
+    fact.value = std::string("trying to read");
+    fact.note = "cachestat needs Linux 6.5 or newer";
+  } else {
+    fact.value = std::string("nothing");
+    fact.note = "the file system has no reading without waiting either";
+  }
+  return fact;
+}
+
+void add_folder(Facts& facts, const std::string& folder, const FileStatistics& probe) {
+  const std::string group = "folder " + printable(folder);
+  const NamelessFile file(folder);
+  struct statfs found {};
+  if (statfs(folder.c_str(), &found) != 0) throw Error(errno, "look at '" + folder + "'");
+  facts.push_back(
+      {group, "file system", file_system_name(static_cast<std::uint64_t>(found.f_type))});
+  if (found.f_blocks != 0) {
+    facts.push_back(
+        bytes(group, "free", found.f_bavail * static_cast<std::uint64_t>(found.f_bsize)));
   } else {
     facts.push_back({group, "free", std::string("unknown"), "the file system does not tell"});
   }
-  if (file.direct_descriptor() >= 0) {
-    facts.push_back(
-        bytes(group, "direct I/O", file.alignment(), "offsets and lengths are multiples of it"));
+  if (probe.direct == "direct I/O") {
+    facts.push_back(bytes(group, "direct I/O", direct_alignment(file.descriptor()),
+                          "offsets and lengths are multiples of it"));
   } else {
-    facts.push_back({group, "direct I/O", false, file.direct_refusal()});
+    facts.push_back({group, "direct I/O", false, probe.direct});
   }
-  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  file.allocate(16 * page);
-  file.truncate(16 * page);
-  const bool holes = file.punch_hole(0, 8 * page);
+  const auto page = static_cast<off_t>(sysconf(_SC_PAGESIZE));
+  const bool holes =
+      ftruncate(file.descriptor(), 16 * page) == 0 &&
+      fallocate(file.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 8 * page) == 0;
   facts.push_back({group, "holes", holes,
                    holes ? "runs can be freed while they are merged"
                          : "the file system cannot free a part of a file"});
-  PageCacheProbe probe;
-  static_cast<void>(probe.worth_reading_through(file.descriptor(), 0, page));
-  switch (probe.method()) {
-    case PageCacheProbe::Method::kCachestat:
-      facts.push_back({group, "page cache asked by", std::string("cachestat")});
-      break;
-    case PageCacheProbe::Method::kReadWithoutWaiting:
-      facts.push_back({group, "page cache asked by", std::string("trying to read"),
-                       "cachestat needs Linux 6.5 or newer"});
-      break;
-    case PageCacheProbe::Method::kNone:
-      facts.push_back({group, "page cache asked by", std::string("nothing"),
-                       "the file system has no reading without waiting either"});
-      break;
-  }
+  facts.push_back(page_cache_question(group, file.descriptor()));
 }
 
 }  // namespace
@@ -265,8 +315,11 @@ std::vector<Fact> machine_report(const std::vector<std::string>& folders) {
   add_pages(facts);
   facts.push_back(moving_blocks());
   facts.push_back(serving_faults());
-  add_disks(facts);
-  for (const std::string& folder : folders) add_folder(facts, folder);
+  std::vector<FileStatistics> probes;
+  for (const std::string& folder : folders) probes.push_back(probe_of(folder));
+  add_disks(facts,
+            probes.empty() ? probe_of(std::filesystem::temp_directory_path()) : probes.front());
+  for (std::size_t i = 0; i < folders.size(); ++i) add_folder(facts, folders[i], probes[i]);
   return facts;
 }
 

@@ -8,13 +8,11 @@
 #include <string>
 
 #include "cli/common/interrupt.h"
-#include "cli/common/open_files.h"
+#include "cli/common/process.h"
 #include "cli/common/progress_line.h"
-#include "cli/verbs/sort_lines.h"
 #include "cli/verbs/sort_options.h"
 #include "cli/verbs/sort_report.h"
 #include "cli/verbs/verbs.h"
-#include "sort/job/disk_bound.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
 #include "vortex/sort_resources.h"
@@ -116,7 +114,7 @@ int sort(const SortOptions& options) {
   // Made before a plan that is only shown, too: its thread takes address space, which is then gone
   // for that plan as it is for the sort.
   Interrupt interrupt;
-  what.resources.stop = interrupt.token();
+  what.resources.stop = interrupt.start();
   interrupt.end_process_or([&] {
     if (options.plan) {
       const SortPlan plan = plan_external_sort(what);
@@ -131,7 +129,7 @@ int sort(const SortOptions& options) {
     if (line.wanted())
       what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
     std::optional<DiskBound> disks;
-    if (options.bound) disks.emplace(what);
+    if (options.bound) disks.emplace(what.inputs, what.output, what.resources, what.merge_inputs);
     const SortReport report = external_sort(what);
     line.finish();
     if (options.json) print_json(out, what, report, disks);

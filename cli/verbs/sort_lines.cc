@@ -1,5 +1,4 @@
-#include "cli/verbs/sort_lines.h"
-
+// vortex sort --lines and --csv.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -8,13 +7,12 @@
 #include <optional>
 
 #include "cli/common/interrupt.h"
-#include "cli/common/open_files.h"
+#include "cli/common/process.h"
 #include "cli/common/progress_line.h"
 #include "cli/records/line_options.h"
 #include "cli/verbs/sort_options.h"
 #include "cli/verbs/sort_report.h"
-#include "lines/job/small_line_files.h"
-#include "sort/job/disk_bound.h"
+#include "cli/verbs/verbs.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
 
@@ -108,32 +106,25 @@ void print(std::FILE* out, const SortReport& report, const std::optional<DiskBou
   print_report(out, report, bound);
 }
 
-// For all sizes.
-SortReport sort_any(LineSortOptions& what, SmallLineFiles& small, ProgressLine& line) {
-  allow_many_open_files();
-  Interrupt interrupt;
-  what.resources.stop = interrupt.token();
-  return interrupt.end_process_or([&] {
-    if (line.wanted())
-      what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
-    const SortReport report = vortex::sort_lines(what, small.begun());
-    line.finish();
-    return report;
-  });
-}
-
 }  // namespace
 
 int sort_lines(const SortOptions& options) {
   LineSortOptions what = line_sort_options(options);
   if (options.plan) return show_plan(what, options.json);
   std::optional<DiskBound> disks;
-  if (options.bound) disks.emplace(what);
+  if (options.bound) disks.emplace(what.inputs, what.output, what.resources, what.merge_inputs);
   ProgressLine line("vortex sort", options.progress);
-  // A signal ends the process then as it ends any other.
-  SmallLineFiles small(what);
-  const std::optional<SortReport> done = options.progress ? std::nullopt : small.sort();
-  const SortReport report = done ? *done : sort_any(what, small, line);
+  const auto show = [&line](const SortProgress& now) { line.show(now); };
+  if (options.progress) what.resources.progress = show;
+  Interrupt interrupt;
+  // A signal ends a sort that is over before this as it ends any process.
+  what.before_threads = [&](SortResources& resources) {
+    allow_many_open_files();
+    resources.stop = interrupt.start();
+    if (line.wanted()) resources.progress = show;
+  };
+  const SortReport report = interrupt.end_process_or([&] { return vortex::sort_lines(what); });
+  line.finish();
   warn_of_unclosed(report);
   if (options.json) print_json(options.output == "-" ? stderr : stdout, report, disks);
   if (options.verbose) print(stderr, report, disks);

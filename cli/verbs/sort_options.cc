@@ -9,7 +9,6 @@
 
 #include "cli/common/byte_size.h"
 #include "cli/common/folder_speeds.h"
-#include "cli/common/most_memory.h"
 #include "vortex/error.h"
 
 namespace vortex::cli {

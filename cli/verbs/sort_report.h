@@ -6,7 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "sort/job/disk_bound.h"
+#include "cli/verbs/disk_bound.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {

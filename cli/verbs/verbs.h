@@ -78,4 +78,8 @@ int sort(const SortOptions& options);
 int check(const CheckOptions& options);
 int info(const InfoOptions& options);
 
+// The same for options whose `lines` are wanted.
+int sort_lines(const SortOptions& options);
+int check_lines(const CheckOptions& options);
+
 }  // namespace vortex::cli

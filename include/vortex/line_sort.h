@@ -161,6 +161,10 @@ struct LineSortOptions {
   // A file for a trace, as ExternalSortOptions::trace; empty: none.
   std::string trace = {};
   SortResources resources = {};
+  // Called once with the resources, whose `stop` and `progress` it may set, by a sort that will
+  // start threads. One of some thousand lines, without `progress`, is over before that, and sooner
+  // than a program can set up what it does at signals: here is the place for it.
+  std::function<void(SortResources& resources)> before_threads = {};
 };
 
 // How sort_lines() would divide its memory. How many runs there are, and whether there are any, is

@@ -198,14 +198,12 @@ RecordKind::Merged LineFiles::merge() {
 
 }  // namespace
 
-SortReport sort_lines(const LineSortOptions& options, BegunFiles begun) {
-  return LineFiles(options, std::move(begun)).sort();
-}
-
 SortReport sort_lines(const LineSortOptions& options) {
   SmallLineFiles small(options);
   if (const auto report = small.sort()) return *report;
-  return sort_lines(options, small.begun());
+  LineSortOptions for_threads = options;
+  if (options.before_threads) options.before_threads(for_threads.resources);
+  return LineFiles(for_threads, small.begun()).sort();
 }
 
 }}  // namespace vortex::v0

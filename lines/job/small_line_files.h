@@ -12,7 +12,6 @@
 
 #include "lines/memory/line_arena.h"
 #include "sort/job/sort_files.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {
@@ -21,7 +20,7 @@ namespace vortex { inline namespace v0 {
 // with one call: no thread is started, no pool, no stream and no ring is made, which take longer
 // than the sort. Everything that is not small, or odd in any way, is left to the sort for all
 // sizes, errors of the data included.
-class VORTEX_EXPORT SmallLineFiles {
+class SmallLineFiles {
  public:
   // More text than that takes all threads less time.
   static constexpr std::size_t kMostText = std::size_t{2} << 20;
@@ -72,8 +71,5 @@ class VORTEX_EXPORT SmallLineFiles {
   std::vector<std::string_view> batch_;
   KeyBatch keys_;
 };
-
-// sort_lines() with what has been begun.
-VORTEX_EXPORT SortReport sort_lines(const LineSortOptions& options, BegunFiles begun);
 
 }}  // namespace vortex::v0

@@ -1,17 +1,42 @@
-#include "sort/job/disk_bound.h"
+#include "cli/verbs/disk_bound.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 
-#include "io/name/path_names.h"
-#include "sort/job/sort_folders.h"
+#include "cli/common/folder_speeds.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 
-namespace vortex { inline namespace v0 {
+namespace vortex::cli {
+
+namespace {
+
+// The folder of a file, whether or not it is there, with the links at its end followed.
+std::string folder_of(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path); ++links) {
+    path = path.parent_path() / std::filesystem::read_symlink(path);
+  }
+  return path.has_parent_path() ? path.parent_path().string() : ".";
+}
+
+struct stat status_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) throw Error(errno, "measure the disk of '" + path + "'");
+  return status;
+}
+
+// Whether a file will have the name, which a device or a pipe may have.
+bool is_file(const std::string& output) {
+  struct stat status {};
+  return output != "-" && (stat(output.c_str(), &status) != 0 || S_ISREG(status.st_mode));
+}
+
+}  // namespace
 
 DiskSpeed DiskBound::measured(const std::string& folder) {
   DiskOptions for_disk;
@@ -20,32 +45,30 @@ DiskSpeed DiskBound::measured(const std::string& folder) {
   return measure_disk_speed(*disk, folder);
 }
 
-DiskBound::DiskBound(const SortPlaces& places, const SpeedOf& speed_of)
-    : merge_only_(places.merge_inputs) {
+DiskBound::DiskBound(const std::vector<std::string>& inputs, const std::string& output,
+                     const SortResources& resources, bool merge_only, const SpeedOf& speed_of)
+    : merge_only_(merge_only) {
   std::map<dev_t, std::string> folders;
   const auto measured_in = [&](const std::string& folder) {
-    const dev_t file_system = file_system_of(folder);
+    const dev_t file_system = status_of(folder).st_dev;
     folders.emplace(file_system, folder);
     return file_system;
   };
-  std::vector<std::string> run_folders = places.resources.folders;
-  if (run_folders.empty()) run_folders.push_back(default_run_folder(places.output));
+  std::vector<std::string> run_folders = resources.folders;
+  if (run_folders.empty()) {
+    run_folders.push_back(is_file(output) ? folder_of(output) : temporary_folder());
+  }
   // These first: files can be made there in any case.
-  const std::vector<double>& speeds = places.resources.folder_speeds;
+  const std::vector<double>& speeds = resources.folder_speeds;
   for (std::size_t i = 0; i < run_folders.size(); ++i) {
     run_folders_[measured_in(run_folders[i])] += i < speeds.size() ? speeds[i] : 1;
   }
-  const std::string output = followed_links(places.output);
-  struct stat status {};
-  const bool exists = places.output == "-" || stat(output.c_str(), &status) == 0;
-  if (!exists || S_ISREG(status.st_mode)) output_ = measured_in(folder_of(output));
-  for (const std::string& path : places.inputs) {
+  if (is_file(output)) output_ = measured_in(folder_of(output));
+  for (const std::string& path : inputs) {
     if (path == "-") continue;
-    struct stat input {};
-    if (stat(path.c_str(), &input) != 0) throw Error(errno, "measure the disk of '" + path + "'");
+    const struct stat input = status_of(path);
     if (!S_ISREG(input.st_mode)) continue;
-    input_bytes_[measured_in(folder_of(followed_links(path)))] +=
-        static_cast<std::uint64_t>(input.st_size);
+    input_bytes_[measured_in(folder_of(path))] += static_cast<std::uint64_t>(input.st_size);
   }
   for (const auto& [file_system, folder] : folders) {
     file_systems_[file_system] = {folder, speed_of(folder)};
@@ -92,4 +115,4 @@ double DiskBound::seconds(const SortReport& report) const {
   return seconds(first) + seconds(second);
 }
 
-}}  // namespace vortex::v0
+}  // namespace vortex::cli

@@ -1,13 +1,31 @@
-#include "cli/common/broken_pipe.h"
+#include "cli/common/process.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <initializer_list>
 
 #include "vortex/error.h"
 
 namespace vortex::cli {
+
+void occupy_closed_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    const int wrong_way = descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY;
+    static_cast<void>(open("/dev/null", wrong_way));  // takes the lowest number, which is this one
+  }
+}
+
+void allow_many_open_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 // The signal of the write itself reached no one: the kernel's threads or those of the disks write,
 // which have it blocked. This thread has it as the program was started with it.

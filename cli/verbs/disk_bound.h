@@ -10,11 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "sort/job/sort_files.h"
 #include "vortex/disk.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex { inline namespace v0 {
+namespace vortex::cli {
 
 // The least time that the disks need for a sort. Data that do not fit in memory are read from the
 // input while they are written to the folders of the runs, then read from there while they are
@@ -31,7 +30,8 @@ class DiskBound {
 
   // Takes the speed of each file system of the sort once, in one of its folders. Blocks for up to
   // two seconds each when they are measured, as by default; throws Error.
-  explicit DiskBound(const SortPlaces& places, const SpeedOf& speed_of = measured);
+  DiskBound(const std::vector<std::string>& inputs, const std::string& output,
+            const SortResources& resources, bool merge_only, const SpeedOf& speed_of = measured);
 
   struct FileSystem {
     std::string folder;  // in which it was measured
@@ -57,7 +57,7 @@ class DiskBound {
   std::map<dev_t, double> run_folders_;  // the sum of their shares
   std::optional<dev_t> output_;
   std::map<dev_t, FileSystem> file_systems_;
-  bool merge_only_ = false;
+  bool merge_only_;
 };
 
-}}  // namespace vortex::v0
+}  // namespace vortex::cli

@@ -1,5 +1,5 @@
 // The least time of a sort, with speeds that can be reckoned with by hand.
-#include "sort/job/disk_bound.h"
+#include "cli/verbs/disk_bound.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
 
-namespace vortex { namespace {
+namespace vortex::cli { namespace {
 
 constexpr DiskSpeed kSpeed = {.read = 200, .write = 100, .copy = 80};
 
@@ -28,11 +28,14 @@ class DiskBoundTest : public ::testing::Test {
     report_.run_bytes = 4000;  // in several passes
   }
   double seconds() {
-    const DiskBound bound(options_, [this](const std::string& folder) {
-      asked_.push_back(folder);
-      return kSpeed;
-    });
-    return bound.seconds(report_);
+    return bound_by([this](const std::string& folder) {
+             asked_.push_back(folder);
+             return kSpeed;
+           })
+        .seconds(report_);
+  }
+  DiskBound bound_by(const DiskBound::SpeedOf& speed_of) const {
+    return {options_.inputs, options_.output, options_.resources, options_.merge_inputs, speed_of};
   }
 
   test::TemporaryFolder folder_;
@@ -90,7 +93,7 @@ TEST_F(DiskBoundTest, TheSlowestFileSystemDecides) {
   if (here.st_dev == there.st_dev) GTEST_SKIP() << "the temporary folder is in /dev/shm too";
   options_.resources.folders = {folder_.path(), memory.path()};
   report_.runs = 5;
-  const DiskBound bound(options_, [&](const std::string& folder) {
+  const DiskBound bound = bound_by([&](const std::string& folder) {
     return folder == memory.path() ? DiskSpeed{.read = 10, .write = 10, .copy = 10} : kSpeed;
   });
   EXPECT_DOUBLE_EQ(bound.seconds(report_), 400 / 10. + 400 / 10.);
@@ -103,4 +106,4 @@ TEST_F(DiskBoundTest, MissingInputsAreErrors) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::cli
