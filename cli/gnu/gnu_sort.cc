@@ -1,5 +1,6 @@
 // The program `vortex-sort`, which understands the command line of GNU sort.
 #include <fmt/format.h>
+#include <locale.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,19 +102,26 @@ void print_error(const char* program, std::string_view message) {
 }
 
 // The locale of the environment, or "C" where that is not installed.
-struct DebugLocale {
-  bool failed = false;
-  std::optional<KeyLocale> locale;
-
-  DebugLocale() {
-    try {
-      locale.emplace("");
-    } catch (const Error& error) {
-      if (error.code().value() != ENOENT) throw;
-      failed = true;
-      locale.emplace("C");
-    }
+class DebugLocale {
+ public:
+  DebugLocale() : locale_(newlocale(LC_ALL_MASK, "", nullptr)), failed_(locale_ == nullptr) {
+    if (failed_) locale_ = newlocale(LC_ALL_MASK, "C", nullptr);
   }
+  ~DebugLocale() { freelocale(locale_); }
+  DebugLocale(const DebugLocale&) = delete;
+  DebugLocale& operator=(const DebugLocale&) = delete;
+
+  bool failed() const noexcept { return failed_; }
+  ::locale_t handle() const noexcept { return locale_; }
+  // The options, in this locale.
+  LineKeyOptions in_locale(LineKeyOptions keys) const {
+    keys.locale = failed_ ? "C" : "";
+    return keys;
+  }
+
+ private:
+  ::locale_t locale_;
+  bool failed_;
 };
 
 void warn_of_keys(const GnuSortOptions& options, const char* program) {
@@ -124,7 +132,8 @@ void warn_of_keys(const GnuSortOptions& options, const char* program) {
     throw UsageError(fmt::format("options '-{} --debug' are incompatible", letter));
   }
   const DebugLocale locale;
-  for (const std::string& warning : key_warnings(options.keys, *locale.locale, locale.failed)) {
+  for (const std::string& warning :
+       key_warnings(locale.in_locale(options.keys), locale.handle(), locale.failed())) {
     print_error(program, warning);
   }
 }
@@ -189,7 +198,8 @@ int run(const GnuSortOptions& options, const char* program) {
       std::optional<MarkedOutput> marked;
       if (options.debug) {
         locale.emplace();
-        marked.emplace(KeyMarks(options.keys, *locale->locale), what.framing.delimiter());
+        marked.emplace(KeyMarks(locale->in_locale(options.keys), locale->handle()),
+                       what.framing.delimiter());
       }
       ProgressLine line(program, options.progress, true);
       if (line.wanted()) {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "cli/common/suggestion.h"
-#include "lines/fields/key_specification.h"
+#include "vortex/line_key.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {
@@ -212,7 +212,7 @@ bool Parser::take_switch(int letter) {
 void Parser::take_order(int letter, const char* argument) {
   switch (letter) {
     case 'k':
-      parse_key_specification(argument);  // what is wrong with it is told before what follows
+      expect_line_key(argument);  // what is wrong with it is told before what follows
       options_.keys.keys.emplace_back(argument);
       break;
     case kSort:

@@ -47,67 +47,21 @@ class ThreadLocale {
 
 }  // namespace
 
-KeyMarks::KeyMarks(const LineKeyOptions& options, const KeyLocale& locale)
-    : locale_(locale),
-      fields_(locale, FieldRules::kLines, options.separator),
-      keys_(complete_keys(options.keys, parse_key_flags(options.letters))),
-      lines_decide_(!options.stable && !options.unique) {}
+KeyMarks::KeyMarks(const LineKeyOptions& options, ::locale_t locale)
+    : locale_(locale), finder_(options), lines_decide_(!options.stable && !options.unique) {}
 
 void KeyMarks::append(std::string_view line, std::string& text) const {
-  const ThreadLocale locale(locale_.handle());
+  const ThreadLocale locale(locale_);
   const std::size_t begin = text.size();
   text += line;
   std::replace(text.begin() + static_cast<std::ptrdiff_t>(begin), text.end(), '\t', '>');
   text += '\n';
-  for (const KeySpecification& key : keys_) {
-    const std::string_view part = part_that_counts(line, key);
+  for (std::size_t i = 0; i < finder_.keys().size(); ++i) {
+    const std::string_view part = finder_.find(line, i);
     mark(width(line.substr(0, static_cast<std::size_t>(part.data() - line.data()))), width(part),
          text);
   }
-  if (keys_.empty() || lines_decide_) mark(0, width(line), text);
-}
-
-// A number or a month is as long as it is understood.
-std::string_view KeyMarks::part_that_counts(std::string_view line,
-                                            const KeySpecification& key) const {
-  std::string room;
-  KeyBytes unused(room);
-  const std::string_view found = fields_.find(line, key, unused);
-  const KeyFlags& flags = key.flags;
-  const bool number = flags.numeric || flags.human_numeric || flags.general_numeric;
-  if (!number && !flags.month) return found;
-  std::string_view rest = locale_.without_leading_blanks(found);
-  if (found.empty()) {
-    // Blanks behind the beginning are passed even where the key ends in front of it.
-    const auto begin = static_cast<std::size_t>(found.data() - line.data());
-    KeySpecification from_line{.end_field = key.end_field, .end_byte = key.end_byte};
-    from_line.flags.skip_end_blanks = flags.skip_end_blanks;
-    if (fields_.find(line, from_line, unused).size() < begin) {
-      rest = locale_.without_leading_blanks(line.substr(begin)).substr(0, 0);
-    }
-  }
-  if (flags.month) {
-    const KeyLocale::Month* const month = locale_.month_at(rest);
-    return rest.substr(0, month == nullptr ? 0 : month->name.size());
-  }
-  if (flags.general_numeric) {
-    const std::string copy(rest);  // a NUL ends it
-    char* stop = nullptr;
-    strtold_l(copy.c_str(), &stop, locale_.handle());
-    return rest.substr(0, static_cast<std::size_t>(stop - copy.c_str()));
-  }
-  return rest.substr(0, number_bytes(rest, flags.human_numeric));
-}
-
-// A separator at the end is no part of a number; a unit behind it is.
-std::size_t KeyMarks::number_bytes(std::string_view text, bool with_unit) const {
-  const std::size_t sign = text.starts_with('-') ? 1 : 0;
-  const std::size_t digits = locale_.number_at(text.substr(sign)).bytes;
-  if (digits == 0) return 0;
-  const std::size_t end = sign + digits;
-  constexpr std::string_view kUnits = "EGKMPTYZk";
-  const bool unit = with_unit && end < text.size() && kUnits.find(text[end]) != kUnits.npos;
-  return end + (unit ? 1 : 0);
+  if (finder_.keys().empty() || lines_decide_) mark(0, width(line), text);
 }
 
 // Columns of a terminal, one for a tab.

@@ -1,15 +1,13 @@
 // The output of a sort with its keys underlined, as `sort --debug` writes it.
 #pragma once
 
+#include <locale.h>
+
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
-#include "lines/fields/field_finder.h"
-#include "lines/fields/key_locale.h"
-#include "lines/fields/key_specification.h"
 #include "vortex/line_key.h"
 
 namespace vortex::cli {
@@ -17,22 +15,20 @@ namespace vortex::cli {
 // Shows which bytes of a line are its keys. One thread at a time.
 class KeyMarks {
  public:
-  // The locale must outlive this. Throws Error(EINVAL) for keys that line_order() refuses.
-  KeyMarks(const LineKeyOptions& options, const KeyLocale& locale);
+  // The locale, that of the options, must outlive this. Throws Error(EINVAL) for keys that
+  // line_order() refuses.
+  KeyMarks(const LineKeyOptions& options, ::locale_t locale);
 
   // Appends the line, with > for each tab and a newline, and below it a line for each key: blanks,
   // and underscores where the key is.
   void append(std::string_view line, std::string& text) const;
 
  private:
-  std::string_view part_that_counts(std::string_view line, const KeySpecification& key) const;
-  std::size_t number_bytes(std::string_view text, bool with_unit) const;
   std::size_t width(std::string_view text) const;
   void mark(std::size_t offset, std::size_t width, std::string& text) const;
 
-  const KeyLocale& locale_;
-  const FieldFinder fields_;
-  std::vector<KeySpecification> keys_;
+  ::locale_t locale_;
+  LineKeyFinder finder_;
   bool lines_decide_;
 };
 

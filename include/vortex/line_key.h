@@ -1,9 +1,13 @@
-// Orders of lines as `sort` of GNU describes them: keys in fields, and what they are compared as.
+// Orders of lines as `sort` of GNU describes them: keys in fields, what they are compared as, and
+// where they lie.
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vortex/detail/stream/export.h"
@@ -46,5 +50,43 @@ struct LineKeyOptions {
 // behind a text in a locale, what they are made from; and columns of CSV with quotes doubled in
 // them, their length.
 VORTEX_EXPORT LineOrder line_order(const LineKeyOptions& options);
+
+// Throws Error(EINVAL), in GNU sort's words, for a text that is no key of lines.
+VORTEX_EXPORT void expect_line_key(std::string_view text);
+
+// One key of an order of lines, as its text tells it.
+struct LineKey {
+  static constexpr std::size_t kLineEnd = static_cast<std::size_t>(-1);
+
+  std::size_t begin_field = 0;       // fields in front of the key
+  std::size_t begin_byte = 0;        // bytes in front of it, in its field
+  std::size_t end_field = kLineEnd;  // fields in front of the one that it ends in
+  std::size_t end_byte = 0;          // bytes of that field which belong to it; 0: all
+  bool skip_start_blanks = false;    // the letter b, for the beginning and for the end
+  bool skip_end_blanks = false;
+  std::string letters = {};  // its other letters, or those for all keys
+};
+
+// Finds the keys of lines, for programs that show them to people. Immutable; any number of threads
+// may use it.
+class VORTEX_EXPORT LineKeyFinder {
+ public:
+  // The options are those of an order of lines (FieldRules::kLines, or it throws Error(EINVAL)).
+  // Throws Error as line_order() does.
+  explicit LineKeyFinder(const LineKeyOptions& options);
+  ~LineKeyFinder();
+  LineKeyFinder(LineKeyFinder&&) noexcept;
+  LineKeyFinder& operator=(LineKeyFinder&&) noexcept;
+
+  // The one that counts most comes first; none where nothing but the bytes of the lines count.
+  const std::vector<LineKey>& keys() const noexcept;
+  // The part of the line that the key with that number is made from: of a number what is read as
+  // one, and of a month its name.
+  std::string_view find(std::string_view line, std::size_t key) const;
+
+ private:
+  struct State;
+  std::unique_ptr<const State> state_;
+};
 
 }}  // namespace vortex::v0

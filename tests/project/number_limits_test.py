@@ -17,7 +17,7 @@ TABLE_OF_C = "tests/capi/c_limits_test.c"
 # What the library tells, and what it makes.
 TOLD = re.compile(r"(Statistics|Report|Counts|Progress|Limits|Memory|Overlap|Plan|Buffers|Speed|"
                   r"Disorder|Block|BlockGrant|Status|Failure|Taken|Window|KeyValue|MergeInput|"
-                  r"RecordIndex|MergeRoom|RunFormationOptions|OutOfOrder|End|Fault|Part)$")
+                  r"RecordIndex|MergeRoom|LineKey|RunFormationOptions|OutOfOrder|End|Fault|Part)$")
 TOLD_IN_C = re.compile(r"vtx_(sort_progress|sort_overlap|disk_speed|line_disorder|\w+_report|\w+_counts|pair_\w+)$")
 NUMBER = re.compile(r"^\s*(?:std::optional<)?(?:std::size_t|std::uint64_t|unsigned|int|StaleBlocks|"
                     r"size_t|uint64_t)>?\s+(\w+)\s*(?:=|;|$)", re.MULTILINE)

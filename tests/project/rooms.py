@@ -35,7 +35,12 @@ class House:
         return owners
 
     def may_include(self, room, other):
-        if room == other or self.kind(other) == "public":
+        if room == other:
+            return True
+        # The program stands where a stranger's would: on what users include, without the templates.
+        if self.kind(room) == "program" and self.kind(other) != "program":
+            return other == "include/vortex"
+        if self.kind(other) == "public":
             return True
         # `not` names rooms, or the folder of several.
         if self.kind(room) == "public" or {other, other.split("/")[0]} & set(self.rooms[room].get("not", [])):
