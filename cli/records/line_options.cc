@@ -189,15 +189,6 @@ std::string CsvKeys::numbered(const std::string& key) {
   return number_of(column, key) + letters;
 }
 
-}  // namespace
-
-void expect_no_line_options(const LineOptions& options) {
-  if (!options.stray()) return;
-  throw Error(EINVAL,
-              "orders of text, --field-separator, --zero-terminated, --header and --strict need "
-              "--lines or --csv");
-}
-
 RecordFraming line_framing(const LineOptions& options) {
   if (options.lines && options.csv) {
     throw Error(EINVAL, "--lines and --csv contradict each other");
@@ -213,6 +204,51 @@ RecordFraming line_framing(const LineOptions& options) {
                                options.strict ? InvalidQuotes::kRefused : InvalidQuotes::kKept);
 }
 
+LineOrder line_order_of(const LineOptions& options, const RecordOptions& records,
+                        const std::string& first_input, bool stable, bool unique) {
+  LineKeyOptions what;
+  CsvKeys csv_keys(options, first_input);
+  for (const std::string& key : records.keys) {
+    what.keys.push_back(options.csv ? csv_keys.numbered(key) : key);
+  }
+  what.letters = options.letters;
+  if (records.reverse) what.letters += 'r';
+  what.separator = parse_separator(options.separator);
+  what.fields = options.csv ? FieldRules::kCsv : FieldRules::kLines;
+  what.stable = stable;
+  what.unique = unique;
+  what.random_seed = system_random_seed();
+  return order_in_locale_of_environment(std::move(what));
+}
+
+}  // namespace
+
+LineSortOptions parse_lines(const LineOptions& options, const RecordOptions& records,
+                            const std::vector<std::string>& inputs, bool stable, bool unique) {
+  const char* const of_records = !records.form.empty()     ? "--form"
+                                 : !records.record.empty() ? "--record"
+                                                           : nullptr;
+  if (of_records != nullptr) {
+    throw Error(EINVAL, fmt::format("{} is for records of one length, not for lines", of_records));
+  }
+  if (std::count(inputs.begin(), inputs.end(), "-") > 1) {
+    throw Error(EINVAL, "standard input can be read once only");
+  }
+  LineSortOptions what;
+  what.framing = line_framing(options);
+  what.order = line_order_of(options, records, inputs.front(), stable, unique);
+  what.inputs = inputs;
+  what.header_records = options.header;
+  return what;
+}
+
+void expect_no_line_options(const LineOptions& options) {
+  if (!options.stray()) return;
+  throw Error(EINVAL,
+              "orders of text, --field-separator, --zero-terminated, --header and --strict need "
+              "--lines or --csv");
+}
+
 void warn_of_unclosed(const SortReport& report) {
   if (report.unclosed_records == 0) return;
   fmt::print(stderr,
@@ -220,24 +256,6 @@ void warn_of_unclosed(const SortReport& report) {
              "behind it; --strict tells where\n",
              report.unclosed_records == 1 ? "an input"
                                           : fmt::format("{} inputs", report.unclosed_records));
-}
-
-LineOrder parse_line_order(const LineOptions& options, const std::vector<std::string>& keys,
-                           const std::vector<std::string>& inputs, bool reverse, bool stable,
-                           bool unique) {
-  LineKeyOptions what;
-  CsvKeys csv_keys(options, inputs.front());
-  for (const std::string& key : keys) {
-    what.keys.push_back(options.csv ? csv_keys.numbered(key) : key);
-  }
-  what.letters = options.letters;
-  if (reverse) what.letters += 'r';
-  what.separator = parse_separator(options.separator);
-  what.fields = options.csv ? FieldRules::kCsv : FieldRules::kLines;
-  what.stable = stable;
-  what.unique = unique;
-  what.random_seed = system_random_seed();
-  return order_in_locale_of_environment(std::move(what));
 }
 
 }  // namespace vortex::cli

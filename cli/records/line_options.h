@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/records/record_options.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::cli {
@@ -29,13 +30,11 @@ struct LineOptions {
 // Throws Error(EINVAL) where some are given without --lines or --csv.
 void expect_no_line_options(const LineOptions& options);
 
-// How the inputs are framed, and their order. With a header, the keys of CSV may name columns by
-// the head of the first input, which is read. Throws Error(EINVAL) that names the option or the
-// column.
-RecordFraming line_framing(const LineOptions& options);
-LineOrder parse_line_order(const LineOptions& options, const std::vector<std::string>& keys,
-                           const std::vector<std::string>& inputs, bool reverse, bool stable,
-                           bool unique);
+// Inputs, framing, order and header, as a verb was called with them. With a header, the keys of CSV
+// may name columns by the head of the first input, which is read. Throws Error(EINVAL) that names
+// the option or the column, and where standard input is to be read twice.
+LineSortOptions parse_lines(const LineOptions& options, const RecordOptions& records,
+                            const std::vector<std::string>& inputs, bool stable, bool unique);
 
 // Says on standard error that records of CSV never close a quote, and so have all that lies behind.
 void warn_of_unclosed(const SortReport& report);

@@ -1,7 +1,6 @@
 // vortex check --lines and --csv.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,26 +19,6 @@ namespace {
 
 // Of the record that a message shows.
 constexpr std::size_t kMostShown = 120;
-
-LineSortOptions line_check_options(const CheckOptions& options) {
-  const auto refuse = [](bool given, const char* name) {
-    if (!given) return;
-    throw Error(EINVAL, fmt::format("{} is for records of one length, not for lines", name));
-  };
-  refuse(!options.records.form.empty(), "--form");
-  refuse(!options.records.record.empty(), "--record");
-  refuse(options.combine, "--combine");
-  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
-    throw Error(EINVAL, "standard input can be read once only");
-  }
-  LineSortOptions what;
-  what.framing = line_framing(options.lines);
-  what.order = parse_line_order(options.lines, options.records.keys, options.inputs,
-                                options.records.reverse, options.stable, options.unique);
-  what.inputs = options.inputs;
-  what.header_records = options.lines.header;
-  return what;
-}
 
 std::string name_of(const std::string& input) { return input == "-" ? "standard input" : input; }
 
@@ -75,7 +54,11 @@ std::string shown(const std::string& text) {
 }  // namespace
 
 int check_lines(const CheckOptions& options) {
-  LineSortOptions what = line_check_options(options);
+  LineSortOptions what =
+      parse_lines(options.lines, options.records, options.inputs, options.stable, options.unique);
+  if (options.combine) {
+    throw Error(EINVAL, "--combine is for records of one length, not for lines");
+  }
   Interrupt interrupt;
   what.resources.stop = interrupt.start();
   SortReport report;

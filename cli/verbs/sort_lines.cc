@@ -20,27 +20,11 @@ namespace vortex::cli {
 
 namespace {
 
-// Options of records alone, where lines are sorted.
-void expect_options_for_lines(const SortOptions& options) {
-  const auto refuse = [](bool given, const char* name) {
-    if (given) {
-      throw Error(EINVAL, fmt::format("{} is for records of one length, not for lines", name));
-    }
-  };
-  refuse(!options.records.form.empty(), "--form");
-  refuse(!options.records.record.empty(), "--record");
-}
-
 LineSortOptions line_sort_options(const SortOptions& options) {
   expect_places(options);
-  expect_options_for_lines(options);
-  LineSortOptions result;
-  result.framing = line_framing(options.lines);
-  result.order = parse_line_order(options.lines, options.records.keys, options.inputs,
-                                  options.records.reverse, options.stable, options.unique);
-  result.inputs = options.inputs;
+  LineSortOptions result =
+      parse_lines(options.lines, options.records, options.inputs, options.stable, options.unique);
   result.output = options.output;
-  result.header_records = options.lines.header;
   result.merge_inputs = options.merge;
   result.trace = options.trace;
   result.resources = sort_resources(options);
