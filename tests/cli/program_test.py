@@ -352,8 +352,8 @@ class Sort(Program):
         done = self.run_vortex("sort", "in", "-o", "out", "--form", "records", "-S", "8M", "-v")
         self.assertRegex(done.stderr.decode(), r"(?m)^busy +reading: disks \d+ %, threads \d+ %")
 
-    def trace_of(self, report):
-        """The kinds of work and the names of the threads of a trace that holds what was reported."""
+    def expect_trace(self, report, work, threads):
+        """The trace holds what was reported, these kinds of work, and so many threads."""
         trace = json.loads((self.folder / "trace").read_bytes())
         self.assertEqual(trace["otherData"]["spans_lost"], 0)
         events = trace["traceEvents"]
@@ -375,20 +375,19 @@ class Sort(Program):
         self.assertFalse(begun)
         self.assertEqual(moved["read"], report["read_bytes"])
         self.assertEqual(moved["write"], report["written_bytes"])
-        return kinds["X"], {event["args"]["name"] for event in events if event["ph"] == "M"}
+        self.assertLessEqual(work, kinds["X"])
+        names = {event["args"]["name"] for event in events if event["ph"] == "M"}
+        self.assertLessEqual({"threads of the sort", "sort", "inputs and output", "runs in ."}, names)
+        self.assertLessEqual({name for name in names if name.startswith("worker")},
+                             {f"worker {i}" for i in range(1, threads)})
+        self.assertEqual("writing runs" in names, threads > 1)
 
     def test_trace_has_every_transfer_and_every_thread(self):
         self.gen("in", "-n", 400000, "--form", "pairs")
         for threads in (1, 2, 7):
             report = self.sort("in", "-o", "out", "--form", "pairs", "-S", "2M", "--trace", "trace",
                                "--parallel", threads)
-            kinds, names = self.trace_of(report)
-            self.assertLessEqual({"fault", "partition", "sort", "merge"}, kinds)
-            self.assertLessEqual({"threads of the sort", "sort", "inputs and output", "runs in ."},
-                                 names)
-            self.assertLessEqual({name for name in names if name.startswith("worker")},
-                                 {f"worker {i}" for i in range(1, threads)})
-            self.assertEqual("writing runs" in names, threads > 1)
+            self.expect_trace(report, {"fault", "partition", "sort", "merge"}, threads)
 
     def test_trace_of_lines(self):
         self.gen("in", "-n", 100000, "--form", "ascii")
@@ -400,49 +399,46 @@ class Sort(Program):
             self.assertEqual(report["least_io_bytes"],
                              report["output_bytes"] + report["input_bytes"] +
                              2 * min(report["run_bytes"], report["output_bytes"]))
-            kinds, names = self.trace_of(report)
-            self.assertLessEqual({"fault", "take", "sort", "copy", "merge"}, kinds)
-            self.assertLessEqual({"threads of the sort", "sort", "inputs and output", "runs in ."},
-                                 names)
-            self.assertLessEqual({name for name in names if name.startswith("worker")},
-                                 {f"worker {i}" for i in range(1, threads)})
-            self.assertEqual("writing runs" in names, threads > 1)
+            self.expect_trace(report, {"fault", "take", "sort", "copy", "merge"}, threads)
             for phase in ("reading", "writing"):
                 self.assertGreater(report["overlap"][phase]["threads_busy"], 0)
         self.assertEqual((self.folder / "out").read_bytes().splitlines(),
                          sorted((self.folder / "in").read_bytes().splitlines()))
 
+    def expect_no_room_for_traces(self, *sort):
+        """A trace takes the name of none of the files of a sort of "in" into "out"."""
+        before = (self.folder / "in").read_bytes()
+        self.assertIn("'in' is an input", self.refusal(*sort, "--trace", "in"))
+        self.assertEqual((self.folder / "in").read_bytes(), before)
+        self.assertIn("'out' is the output", self.refusal(*sort, "--trace", "out"))
+        self.run_vortex(*sort, "--trace", "trace")
+        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
+        (self.folder / "trace").unlink()
+        os.link(self.folder / "out", self.folder / "other")
+        self.assertIn("'other' is the output", self.refusal(*sort, "--trace", "other"))
+        self.assertIn("no/trace", self.refusal(*sort, "--trace", "no/trace"))
+        self.assertIn("'/dev/full'", self.refusal(*sort, "--trace", "/dev/full"))
+
+    def expect_trace_of_failure(self, *sort):
+        self.refusal(*sort, "--trace", "trace")
+        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
+        (self.folder / "trace").unlink()
+
     def test_trace_of_lines_that_fail_or_have_no_room(self):
         (self.folder / "in").write_bytes(b"b\na\n")
-        sort = ("sort", "in", "-o", "out", "--lines")
-        self.run_vortex(*sort, "--trace", "trace")
+        self.expect_no_room_for_traces("sort", "in", "-o", "out", "--lines")
         self.assertEqual((self.folder / "out").read_bytes(), b"a\nb\n")
-        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
         (self.folder / "open").write_bytes(b'"b\n')
-        (self.folder / "trace").unlink()
-        self.refusal("sort", "open", "-o", "out", "--csv", "--strict", "--trace", "trace")
-        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
-        self.assertIn("'in' is an input", self.refusal(*sort, "--trace", "in"))
-        self.assertEqual((self.folder / "in").read_bytes(), b"b\na\n")
-        self.assertIn("'out' is the output", self.refusal(*sort, "--trace", "out"))
+        self.expect_trace_of_failure("sort", "open", "-o", "out", "--csv", "--strict")
         with open(self.folder / "in", "rb") as source:
             self.assertIn("'in' is an input", self.refusal(
                 "sort", "-", "-o", "out", "--lines", "--trace", "in", stdin=source))
 
     def test_trace_of_a_failure_and_where_no_trace_can_be(self):
         (self.folder / "in").write_bytes(b"b" * 100 + b"a" * 100)
-        before = (self.folder / "in").read_bytes()
         sort = ("sort", "in", "-o", "out", "--form", "records")
-        self.refusal(*sort, "-m", "--trace", "trace")
-        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
-        self.assertIn("'in' is an input", self.refusal(*sort, "--trace", "in"))
-        self.assertEqual((self.folder / "in").read_bytes(), before)
-        self.assertIn("'out' is the output", self.refusal(*sort, "--trace", "out"))
-        self.run_vortex(*sort)
-        os.link(self.folder / "out", self.folder / "other")
-        self.assertIn("'other' is the output", self.refusal(*sort, "--trace", "other"))
-        self.assertIn("no/trace", self.refusal(*sort, "--trace", "no/trace"))
-        self.assertIn("'/dev/full'", self.refusal(*sort, "--trace", "/dev/full"))
+        self.expect_trace_of_failure(*sort, "-m")
+        self.expect_no_room_for_traces(*sort)
 
     def test_bound_is_reckoned_from_the_disks_alone(self):
         self.gen("in", "-n", 20000)
@@ -744,17 +740,7 @@ class Sort(Program):
     def test_progress_on_a_terminal_and_silence_elsewhere(self):
         self.gen("in", "-n", 30000)
         command = [PROGRAM, "sort", "in", "-o", "out", "--form", "records", "-S", "1M"]
-        terminal, inside = pty.openpty()
-        sorting = subprocess.Popen(command, cwd=self.folder, stderr=inside)
-        os.close(inside)
-        shown = b""
-        try:
-            while part := os.read(terminal, 4096):
-                shown += part
-        except OSError:
-            pass  # how a terminal says that the other side is gone
-        os.close(terminal)
-        self.assertEqual(sorting.wait(), 0)
+        shown = self.on_terminal(80, *command)
         # A line that is written over, and wiped at the end.
         lines = shown.split(b"\r\x1b[K")
         self.assertEqual(lines[0], b"")
@@ -779,7 +765,7 @@ class Sort(Program):
             while part := os.read(terminal, 4096):
                 shown += part
         except OSError:
-            pass
+            pass  # how a terminal says that the other side is gone
         os.close(terminal)
         self.assertEqual(running.wait(), 0)
         return shown
