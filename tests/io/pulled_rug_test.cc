@@ -155,7 +155,7 @@ TEST(PulledRug, WithoutUserfaultfdTheErrorSaysWhatToSet) {
 TEST(PulledRug, WhatWasAskedForByNameIsNotReplaced) {
   test::expect_in_child([] {
     if (!refuse_io_uring(EPERM)) return 77;
-    return error_of([] { open_disk({{}, DiskBackend::kUring}); }) == EPERM ? 0 : 1;
+    return error_of([] { open_disk({.backend = DiskBackend::kUring}); }) == EPERM ? 0 : 1;
   });
 }
 
