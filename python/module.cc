@@ -2,6 +2,7 @@
 
 #include <vortex/error.h>
 #include <vortex/fault_dispatcher.h>
+#include <vortex/sort_resources.h>
 #include <vortex/version.h>
 
 #include <exception>
@@ -32,6 +33,7 @@ void raise_os_error(const std::exception_ptr& error, void*) {
 NB_MODULE(_core, module) {
   nb::register_exception_translator(&raise_os_error);
   module.attr("version") = vortex::version();
+  module.def("default_memory", [] { return vortex::default_memory_bytes(); });
   bind_arrays(module);
   bind_files(module);
   bind_sorts(module);

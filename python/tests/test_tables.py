@@ -108,11 +108,16 @@ def test_equal_keys_keep_their_order_over_many_runs(rng, tmp_path):
 def test_runs_are_merged_in_rounds(rng, tmp_path, monkeypatch):
     monkeypatch.setattr("vortex._tables._most_runs", lambda part, batch: 2)
     rows = 1_000_000
-    table = pa.table({"key": rng.integers(0, 1000, rows), "place": np.arange(rows)})
-    report = vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "key", memory=LEAST)
+    # The words of a dictionary come by and by, so that each run has others.
+    words = pa.array([f"word {at // 1000}" for at in range(rows)]).dictionary_encode()
+    table = pa.table({"key": rng.integers(0, 1000, rows), "place": np.arange(rows), "word": words})
+    report = vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.arrow", "key", memory=LEAST)
     assert report.passes > 1
-    found = pq.read_table(tmp_path / "out.parquet")
-    assert np.array_equal(found["place"].to_numpy(), np.argsort(table["key"].to_numpy(), kind="stable"))
+    with pa.ipc.open_file(str(tmp_path / "out.arrow")) as found:
+        found = found.read_all()
+    wanted = table.take(np.argsort(table["key"].to_numpy(), kind="stable"))
+    assert found["place"].equals(wanted["place"])
+    assert found["word"].cast(pa.string()).equals(wanted["word"].cast(pa.string()))
 
 
 def test_long_common_beginnings(rng, tmp_path):
@@ -146,10 +151,11 @@ def test_empty_tables(tmp_path):
 
 
 def test_the_file_says_how_it_is_sorted(tmp_path):
-    table = pa.table({"a": [2, 1], "b": ["x", "y"]})
+    # Parquet numbers the columns inside of others, too.
+    table = pa.table({"pair": [{"x": 1, "y": 2}, {"x": 3, "y": 4}], "a": [2, 1], "b": ["x", "y"]})
     vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", ["b", ("a", "descending")])
     columns = pq.read_metadata(tmp_path / "out.parquet").row_group(0).sorting_columns
-    assert [(one.column_index, one.descending, one.nulls_first) for one in columns] == [(1, False, False), (0, True, False)]
+    assert [(one.column_index, one.descending, one.nulls_first) for one in columns] == [(3, False, False), (2, True, False)]
 
 
 def test_wrong_calls(tmp_path):
@@ -204,22 +210,28 @@ def test_mode_of_the_file(tmp_path):
     assert pq.read_table(source)["a"].to_pylist() == [1, 2]
 
 
-@pytest.mark.parametrize("by", ["number", "text"])
+@pytest.mark.parametrize("by", ["number", "text", "narrow", "long"])
 def test_memory(rng, tmp_path, peak_of, by):
-    with pq.ParquetWriter(tmp_path / "in.parquet", pa.schema([("number", pa.int64()), ("text", pa.string())])) as out:
+    rows, columns = {"narrow": (1_000_000, ["narrow"]), "long": (4_000, ["long"])}.get(by, (200_000, ["number", "text"]))
+    kinds = {"number": pa.int64(), "text": pa.string(), "narrow": pa.int8(), "long": pa.string()}
+    with pq.ParquetWriter(tmp_path / "in.parquet", pa.schema([(name, kinds[name]) for name in columns])) as out:
         for _ in range(20):
-            number = rng.integers(0, 1 << 62, 200_000)
-            out.write_table(pa.table({"number": number, "text": number.astype("U20")}))
+            number = rng.integers(0, 1 << 62, rows)
+            values = {"number": number, "text": number.astype("U20"), "narrow": (number & 127).astype(np.int8)}
+            if by == "long":
+                values["long"] = [f"{one:040d}" * 60 for one in number]
+            out.write_table(pa.table({name: values[name] for name in columns}))
     program = """
 import pyarrow.parquet
 vortex.sort_table(sys.argv[1], sys.argv[2], sys.argv[3])  # PyArrow's own memory, once
 before, code_before = status("VmHWM"), status("RssFile")
 vortex.sort_table(sys.argv[4], sys.argv[2], sys.argv[3], memory=100 << 20)
 """
-    write(pa.table({"number": [1], "text": ["a"]}), tmp_path / "small.parquet")
+    small = {"number": [1], "text": ["a"], "narrow": pa.array([1], pa.int8()), "long": ["a"]}
+    write(pa.table({name: small[name] for name in columns}), tmp_path / "small.parquet")
     kib, _ = peak_of(program, *(str(tmp_path / name) for name in ("small.parquet", "out.parquet")), by,
                      str(tmp_path / "in.parquet"))  # fmt: skip
     assert kib < 132 << 10
     found = pq.read_table(tmp_path / "out.parquet")[by].combine_chunks()
-    assert len(found) == 4_000_000
+    assert len(found) == 20 * rows
     assert pa.compute.all(pa.compute.less_equal(found.slice(0, len(found) - 1), found.slice(1))).as_py()

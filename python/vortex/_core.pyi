@@ -6,6 +6,8 @@ _Progress = Optional[Callable[[str, int, Optional[int]], Any]]
 version: str
 TIME: int
 
+def default_memory() -> int: ...
+
 def sort_rows(array: Any, kind: int, row: int, descending: bool, threads: int, /) -> None: ...
 def argsort_rows(
     array: Any, kind: int, row: int, places: Any, descending: bool, threads: int, /

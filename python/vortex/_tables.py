@@ -30,6 +30,7 @@ _PARQUET, _ARROW = b"PAR1", b"ARROW1"
 _LEAST_MEMORY = 32 << 20
 _KEY_STEP = 32  # bytes of keys that are compared at a time
 _KEYS_AT_ONCE = 1 << 14
+_MOST_RUNS = 128
 
 
 class _Order(NamedTuple):
@@ -149,8 +150,8 @@ def _joined(parts: list[npt.NDArray[np.uint8] | _Keys], rows: int) -> _Keys:
 def _keys(table: pa.Table, by: list[_Order], nulls_last: bool) -> _Keys:
     """The keys of the rows of a table."""
     # A few rows at a time: places of bytes, which numpy wants for strings, take eight times as much as they.
-    parts = [_keys_of_some(table.slice(begin, _KEYS_AT_ONCE), by, nulls_last)
-             for begin in range(0, max(1, len(table)), _KEYS_AT_ONCE)]  # fmt: skip
+    step = max(1, min(_KEYS_AT_ONCE, (len(table) << 20) // max(1, table.nbytes)))
+    parts = [_keys_of_some(table.slice(begin, step), by, nulls_last) for begin in range(0, max(1, len(table)), step)]
     ends = np.cumsum([0] + [len(part.data) for part in parts])
     begin = np.concatenate([part.begin[:-1] + end for part, end in zip(parts, ends)] + [ends[-1:]])
     return _Keys(begin, np.concatenate([part.data for part in parts]))
@@ -260,6 +261,10 @@ def _magic(path: str) -> bytes:
     return next((magic for magic in (_PARQUET, _ARROW) if begin.startswith(magic)), b"")
 
 
+def _raise(error: OSError) -> None:
+    raise error
+
+
 def _files(src: Path | Sequence[Path]) -> list[str]:
     sources = [name_of(src)] if isinstance(src, (str, os.PathLike)) else [name_of(one) for one in src]
     files: list[str] = []
@@ -267,8 +272,8 @@ def _files(src: Path | Sequence[Path]) -> list[str]:
         if not os.path.isdir(source):
             files.append(source)
             continue
-        for folder, inner, names in os.walk(source):
-            inner.sort()
+        for folder, inner, names in os.walk(source, onerror=_raise, followlinks=True):
+            inner[:] = sorted(name for name in inner if not name.startswith(("_", ".")))
             if any("=" in name for name in inner):
                 raise ValueError(f"{folder}: folders named COLUMN=VALUE hold columns, which are not read: name the files")
             files += [os.path.join(folder, name) for name in sorted(names) if not name.startswith(("_", "."))]
@@ -282,34 +287,89 @@ def _batches(path: str, rows: int) -> Iterator[pa.RecordBatch]:
     pa = _arrow()
     if _magic(path) == _PARQUET:
         # A buffer for each column instead of whole row groups.
-        with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=256 << 10) as file:
-            yield from file.iter_batches(batch_size=rows, use_threads=False)
+        with _naming(path):
+            file = pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=256 << 10)
+        with file:
+            batches = file.iter_batches(batch_size=rows, use_threads=False)
+            while True:
+                with _naming(path):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                yield batch
     else:
-        with pa.OSFile(path) as source, pa.ipc.open_file(source) as file:
+        with pa.OSFile(path) as source:
+            with _naming(path):
+                file = pa.ipc.open_file(source)
             for number in range(file.num_record_batches):
-                yield file.get_batch(number)
+                with _naming(path):
+                    batch = file.get_batch(number)
+                yield batch
 
 
 def _schema(path: str) -> pa.Schema:
     pa = _arrow()
     magic = _magic(path)
-    if magic == _PARQUET:
-        return pa.parquet.read_schema(path)
-    if magic == _ARROW:
-        with pa.OSFile(path) as source, pa.ipc.open_file(source) as file:
-            return file.schema
+    with _naming(path):
+        if magic == _PARQUET:
+            return pa.parquet.read_schema(path)
+        if magic == _ARROW:
+            with pa.OSFile(path) as source, pa.ipc.open_file(source) as file:
+                return file.schema
     raise ValueError(f"{path}: neither a Parquet file nor an Arrow file")
 
 
 def _row_bytes(path: str) -> int:
-    """About how many bytes a row takes when it is read, from what Parquet says of a file."""
+    """About how many bytes a row takes when it is read: what the first ones do, or what Parquet says."""
     pa = _arrow()
     if _magic(path) != _PARQUET:
         return 64
+    first = next(_batches(path, 256), None)
+    decoded = first.nbytes // first.num_rows if first is not None and first.num_rows else 0
     metadata = pa.parquet.read_metadata(path)
     groups = (metadata.row_group(at).total_byte_size for at in range(min(metadata.num_row_groups, 8)))
     rows = sum(metadata.row_group(at).num_rows for at in range(min(metadata.num_row_groups, 8)))
-    return max(1, sum(groups) // max(1, rows))
+    return max(1, decoded, sum(groups) // max(1, rows))
+
+
+class _Dictionaries:
+    """One dictionary for each column that has some, which only grows: an Arrow file takes no other."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, pa.Array] = {}
+
+    def unified(self, table: pa.Table) -> pa.Table:
+        pa = _arrow()
+        for at, field in enumerate(table.schema):
+            if not pa.types.is_dictionary(field.type) or not len(table):
+                continue
+            column = pa.concat_arrays(table.column(at).chunks)
+            old = self._known.get(at, column.dictionary.slice(0, 0))
+            new = column.dictionary.filter(pa.compute.invert(pa.compute.is_in(column.dictionary, value_set=old)))
+            self._known[at] = pa.concat_arrays([old, new])
+            places = pa.compute.index_in(column.dictionary, value_set=self._known[at]).take(column.indices)
+            column = pa.DictionaryArray.from_arrays(places.cast(field.type.index_type), self._known[at],
+                                                    ordered=field.type.ordered)  # fmt: skip
+            table = table.set_column(at, field, column)
+        return table
+
+
+def _new_arrow_file(name: str, schema: pa.Schema) -> Any:
+    pa = _arrow()
+    return pa.ipc.new_file(name, schema, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True))
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """What PyArrow says of a file gets its name."""
+    try:
+        yield
+    except _arrow().ArrowInvalid as error:
+        raise ValueError(f"{path}: {error}") from error
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, str(error), path) from error
 
 
 class _Output:
@@ -324,14 +384,25 @@ class _Output:
         self._bytes = 0
         folder = os.path.dirname(os.path.abspath(path))
         self._file = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
-        name = f"/proc/self/fd/{self._file}"
-        if path.endswith(".parquet"):
-            columns = [pa.parquet.SortingColumn(schema.get_field_index(one.name), one.descending, not nulls_last)
-                       for one in by]  # fmt: skip
-            self._writer: Any = pa.parquet.ParquetWriter(name, schema, compression=compression, sorting_columns=columns)
-        else:
-            self._writer = pa.ipc.new_file(name, schema)
+        self._writer: Any = None
         self._parquet = path.endswith(".parquet")
+        self._dictionaries = _Dictionaries()
+        name = f"/proc/self/fd/{self._file}"
+        try:
+            self._open(name, schema, by, nulls_last, compression)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _open(self, name: str, schema: pa.Schema, by: list[_Order], nulls_last: bool, compression: str) -> None:
+        pa = _arrow()
+        if self._parquet:
+            columns = pa.parquet.SortingColumn.from_ordering(
+                schema, [(one.name, "descending" if one.descending else "ascending") for one in by],
+                null_placement="at_end" if nulls_last else "at_start")  # fmt: skip
+            self._writer = pa.parquet.ParquetWriter(name, schema, compression=compression, sorting_columns=columns)
+        else:
+            self._writer = _new_arrow_file(name, schema)
 
     def write(self, table: pa.Table) -> None:
         self._waiting.append(table)
@@ -342,15 +413,18 @@ class _Output:
     def _flush(self) -> None:
         table = _arrow().concat_tables(self._waiting)
         self._waiting, self._bytes = [], 0
-        if self._parquet:
-            self._writer.write_table(table, row_group_size=max(1, len(table)))
-        else:
-            self._writer.write_table(table)
+        with _naming(self._path):
+            if self._parquet:
+                self._writer.write_table(table, row_group_size=max(1, len(table)))
+            else:
+                self._writer.write_table(self._dictionaries.unified(table))
 
     def finish(self) -> None:
         if self._waiting:
             self._flush()
-        self._writer.close()
+        with _naming(self._path):
+            self._writer.close()
+        self._writer = None
         with contextlib.suppress(FileNotFoundError):
             os.fchmod(self._file, os.stat(self._path).st_mode & 0o7777)
         os.fsync(self._file)
@@ -365,6 +439,9 @@ class _Output:
             os.replace(os.path.join(beside, "complete"), self._path)
 
     def close(self) -> None:
+        if self._writer is not None:
+            with contextlib.suppress(Exception):  # the file is given up
+                self._writer.close()
         os.close(self._file)
 
 
@@ -375,21 +452,24 @@ class _Run:
     """A sorted table with its keys, in a file without a name."""
 
     def __init__(self, folder: str) -> None:
+        self._folder = folder
         self._file = tempfile.TemporaryFile(dir=folder)
         self._name = f"/proc/self/fd/{self._file.fileno()}"
+        self._dictionaries = _Dictionaries()
         self._writer: Any = None
         self._reader: Any = None
         self._next = 0
 
     def write(self, table: pa.Table, batch_bytes: int) -> None:
-        pa = _arrow()
         if self._writer is None:
-            self._writer = pa.ipc.new_file(self._name, table.schema)
+            self._writer = _new_arrow_file(self._name, table.schema)
         rows = max(1, int(len(table) * batch_bytes / max(1, table.nbytes)))
-        self._writer.write_table(table, max_chunksize=rows)
+        with _naming(self._folder):
+            self._writer.write_table(self._dictionaries.unified(table), max_chunksize=rows)
 
     def end(self) -> None:
-        self._writer.close()
+        with _naming(self._folder):
+            self._writer.close()
         self._writer = None
 
     def batch(self) -> pa.RecordBatch | None:
@@ -484,15 +564,15 @@ def _merged(runs: list[_Run], threads: int) -> Iterator[pa.Table]:
 
 
 def _most_runs(part: int, batch_bytes: int) -> int:
-    """How many runs are merged at a time: two batches of each are in memory."""
-    return max(2, part // (2 * batch_bytes))
+    """How many runs are merged at a time: two batches of each are in memory, and each has descriptors."""
+    return max(2, min(_MOST_RUNS, part // (2 * batch_bytes)))
 
 
 class _Sort:
     """One sort: its memory, its folders, and what it tells of its progress."""
 
     def __init__(self, memory: int, folders: list[str], threads: int, progress: Progress | None) -> None:
-        self.part = memory // 7  # of the memory, for the rows of a run; keys and a copy come beside them
+        self.part = min(memory // 7, 1 << 30)  # of the memory, for the rows of a run; keys and a copy come beside them
         self.batch_bytes = max(32 << 10, min(1 << 20, memory // 2048))
         self.most_runs = _most_runs(self.part, self.batch_bytes)
         self.threads = threads
@@ -553,13 +633,6 @@ def _orders(by: By, descending: bool, schema: pa.Schema) -> list[_Order]:
     return orders
 
 
-def _most_memory() -> int:
-    """Half of what is free, at most 1 GiB."""
-    with open("/proc/meminfo", encoding="ascii") as file:
-        free = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))
-    return min(1 << 30, free // 2)
-
-
 def sort_table(
     src: Path | Sequence[Path],
     dst: Path,
@@ -597,7 +670,7 @@ def sort_table(
     pa = _arrow()
     if nulls not in ("first", "last"):
         raise ValueError(f"nulls: {nulls!r} is neither 'first' nor 'last'")
-    memory = memory or _most_memory()
+    memory = memory or _core.default_memory()
     if memory < _LEAST_MEMORY:
         raise ValueError(f"memory: {memory} bytes are too little for tables; {_LEAST_MEMORY} are the least")
     files, target = _files(src), name_of(dst)
@@ -616,9 +689,10 @@ def sort_table(
         os.scandir(folder).close()
     sort = _Sort(memory, where, threads, progress)
     with contextlib.closing(sort):
-        rows = _read(sort, files, schema, orders, nulls == "last")
+        # Before anything is read: a wrong name or compression is told at once.
         output = _Output(target, schema, orders, nulls == "last", compression, min(128 << 20, memory // 8))
         with contextlib.closing(output):
+            rows = _read(sort, files, schema, orders, nulls == "last")
             written = 0
             for table in _sorted_tables(sort, rows):
                 output.write(table.drop_columns([_KEY]) if _KEY in table.schema.names else table)
@@ -650,13 +724,16 @@ def _read(sort: _Sort, files: list[str], schema: pa.Schema, orders: list[_Order]
         for batch in _batches(path, max(1, min(1 << 16, sort.part // 8 // _row_bytes(path)))):
             batches.append(batch)
             count += batch.num_rows
-            size += batch.nbytes
+            # Offsets of keys and places are sixteen bytes a row, however short the row is.
+            size += max(batch.nbytes, 16 * batch.num_rows)
             if size >= sort.part:
                 run = sort.new_run()
                 run.write(sorted_rows(), sort.batch_bytes)
                 run.end()
                 size = 0
                 pa.default_memory_pool().release_unused()
+                if len(sort.runs) >= 2 * _MOST_RUNS:  # each has a descriptor
+                    sort.reduce_runs()
             sort.tell("reading", count, None)
     if not sort.runs:
         return _Rows(count, sorted_rows())
