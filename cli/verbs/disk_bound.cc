@@ -103,7 +103,7 @@ double DiskBound::seconds(const SortReport& report) const {
   if (report.runs != 0) {
     double all = 0;
     for (const auto& [file_system, weight] : run_folders_) all += weight;
-    // Runs of lines may be shorter than their text.
+    // Runs may be shorter than what they hold: packed, or lines that share their beginnings.
     const auto in_runs = static_cast<double>(std::min(report.run_bytes, written));
     for (const auto& [file_system, weight] : run_folders_) {
       const auto share = static_cast<std::uint64_t>(in_runs * weight / all);

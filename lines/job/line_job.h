@@ -148,7 +148,6 @@ class LineJob final {
   KeyBatch keys_;
   std::uint64_t records_ = 0;
   std::uint64_t batch_begin_ = 0;  // those that had been taken before take() was called
-  RunCounts counts_;
 
   BackgroundTask background_;  // writes a run; the first to go
 };

@@ -295,6 +295,7 @@ bool LinePlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t /*runs*
       (space.is_limited() && !space.holds(larger, 0))) {
     return false;
   }
+  larger.merge_order = larger.most_runs(0);
   *this = larger;
   return true;
 }

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "sort/plan/memory_limits.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
-#include "sort/plan/memory_limits.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -68,7 +68,7 @@ void FileSort::count_io(RecordKind& kind, SortReport& report) const {
     count(part.disk);
     report.folder_bytes.push_back(part.disk.written_bytes);
   }
-  // Runs of lines may be shorter than their text.
+  // Runs may be shorter than what they hold: packed, or lines that share their beginnings.
   const std::uint64_t in_runs = std::min(report.run_bytes, report.output_bytes);
   report.least_io_bytes = report.input_bytes + report.output_bytes + 2 * in_runs;
 }

@@ -71,7 +71,6 @@ class SortJob final {
   const RunCollection& runs() const noexcept { return *runs_; }
 
   // Others may want more of its memory than it needs.
-  bool shares_memory() const noexcept { return context_.shares_memory(); }
 
   // Run formation takes its part of the pool. Throws Error as RunFormation does.
   void begin_forming();

@@ -63,7 +63,7 @@ std::size_t SortJob::blocks_for_spilled() const {
 }
 
 void SortJob::expect_write(PatientOutput out) {
-  if (!shares_memory()) return;
+  if (!context_.shares_memory()) return;
   patient_ = std::move(out);
   if (in_memory()) {
     formation_->settle();
@@ -113,7 +113,7 @@ void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
 // What nobody holds is of no use any more.
 void SortJob::end_write() noexcept {
   context_.change_lender({}, [this] {
-    if (!shares_memory()) return;
+    if (!context_.shares_memory()) return;
     for_spill_.reset();
     if (buckets_) buckets_->keep_only_used();
     context_.give_back_unused();

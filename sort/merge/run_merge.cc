@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +27,9 @@ std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, unsigned d
 
 namespace {
 
+// Records that are read to compare forecasts, beside the memory that is planned.
+constexpr std::size_t kMostKeptBytes = std::size_t{1} << 20;
+
 // How many blocks of each run the merge holds: those that a record lies in; and two where several
 // threads merge, which go on with the one while the next is entered, if these are a small part of
 // all. Striped prefetching goes on when a block is given back: with two held it would not read
@@ -44,15 +48,22 @@ std::size_t window_blocks(const RunStore& store, std::size_t record_bytes, std::
 
 }  // namespace
 
-// What foretells a block is the last whole record of the block before.
+// What foretells a block is the last whole record of the block before. Where keys do not decide, it
+// is read: once for each block, if there is room for one of each run.
 std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<const Run> runs) {
   const ForecastKeys keys(order);
   const std::size_t bytes = order.record_bytes();
-  std::vector<std::byte> records(keys.exact() ? 0 : 2 * bytes);
+  const bool keeps = runs.size() <= kMostKeptBytes / bytes;
+  std::vector<std::byte> records(keys.exact() ? 0 : (keeps ? runs.size() : 2) * bytes);
+  constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
+  std::vector<std::uint64_t> read(runs.size(),
+                                  kNone);           // the block of each run whose record is kept
   std::vector<std::uint64_t> used_up(runs.size());  // the block of each run
   int error = 0;
   const auto record_of = [&](std::uint32_t run, std::size_t place) {
-    const std::span<std::byte> record = std::span(records).subspan(place * bytes, bytes);
+    const std::span<std::byte> record =
+        std::span(records).subspan((keeps ? run : place) * bytes, bytes);
+    if (keeps && std::exchange(read[run], used_up[run]) == used_up[run]) return record.data();
     const int failed = RunBytes(runs[run]).read_last_record(used_up[run], record);
     if (error == 0) error = failed;
     return record.data();

@@ -125,7 +125,7 @@ BlockPacker::BlockPacker(std::size_t block_bytes, std::size_t record_bytes)
       record_bytes_(record_bytes > 1 && record_bytes <= kMaxColumns ? record_bytes : 0),
       kind_(kBytes),
       chunk_(std::min(kChunkBytes, block_bytes)),
-      state_(state_bytes()),
+      state_(block_bytes == 0 ? 0 : state_bytes()),
       lengths_(chunks_of(block_bytes)) {}
 
 // The chunk itself goes to chunk_, in its columns, so that `to` may reach into it.
@@ -163,18 +163,29 @@ std::uint32_t BlockPacker::best_kind(std::byte* chunk, std::size_t size, std::by
   return best;
 }
 
+// What a chunk of a block with so many chunks must save: room for all lengths, and more.
+std::size_t BlockPacker::least_saved(std::size_t size, std::size_t chunks) noexcept {
+  return std::max(size / 16, (chunks + 1) * kWord + 1);
+}
+
+void BlockPacker::choose_kind(std::byte* begin, std::size_t bytes) noexcept {
+  const std::size_t size = std::min(kChunkBytes, bytes);
+  const std::size_t saved = least_saved(size, chunks_of(bytes));
+  if (!available() || record_bytes_ == 0 || size <= saved) return;
+  kind_ = best_kind(begin, size, begin, size - saved);
+  until_trial_ = kChunksOfTrial;
+}
+
 std::size_t BlockPacker::pack(std::byte* begin, std::size_t bytes) noexcept {
   if (!available() || bytes == 0) return bytes;
   const std::size_t chunks = chunks_of(bytes);
-  const std::size_t lengths_bytes = (chunks + 1) * kWord;
   std::byte* end = begin;  // of what is packed; never behind the chunk that comes next
   bool smaller = false;
   for (std::size_t i = 0; i < chunks; ++i) {
     std::byte* const chunk = begin + i * kChunkBytes;
     const std::size_t size = std::min(kChunkBytes, bytes - i * kChunkBytes);
-    // A chunk that is compressed makes room for all lengths, and more.
-    const std::size_t least_saved = std::max(size / 16, lengths_bytes + 1);
-    const std::size_t room = size > least_saved ? size - least_saved : 0;
+    const std::size_t saved = least_saved(size, chunks);
+    const std::size_t room = size > saved ? size - saved : 0;
     if (record_bytes_ != 0 && room > 0 && until_trial_-- == 0) {
       until_trial_ = kChunksOfTrial;
       kind_ = best_kind(chunk, size, end, room);

@@ -32,6 +32,8 @@ class BlockPacker {
   // Packs the block in place and returns the bytes that it has then, fewer than before; `bytes` if
   // nothing was to be saved, and the block is as it was.
   std::size_t pack(std::byte* begin, std::size_t bytes) noexcept;
+  // Finds the best way for a block, which stays as it is: the next pack() need not try.
+  void choose_kind(std::byte* begin, std::size_t bytes) noexcept;
   // Undoes that in place, in room for a block. Returns the bytes of the block; 0: these `packed`
   // bytes are not what pack() made.
   std::size_t unpack(std::byte* begin, std::size_t packed) noexcept;
@@ -56,6 +58,7 @@ class BlockPacker {
   std::size_t pack_chunk(std::uint32_t kind, const std::byte* chunk, std::size_t size,
                          std::byte* to, std::size_t room) noexcept;
   void put_back(std::uint32_t kind, std::size_t size, std::byte* to) const noexcept;
+  static std::size_t least_saved(std::size_t size, std::size_t chunks) noexcept;
   std::uint32_t best_kind(std::byte* chunk, std::size_t size, std::byte* to,
                           std::size_t room) noexcept;
 

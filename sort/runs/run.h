@@ -102,12 +102,13 @@ class RunBytes {
   std::vector<std::byte> chunk_;
 };
 
-// The layout of a run, which outlives it, and so does the packer.
+// The layout of a run, which outlives it, and so does the packing.
 class RunLayout : public SpreadLayout {
  public:
   // To write it, packed where that is given and wants it.
   explicit RunLayout(Run& run, RunPacking* packing = nullptr);
-  // To read it: so many bytes from the beginning of a block on. `unpacker`: none is packed.
+  // To read it: so many bytes from the beginning of a block on. `unpacker` is null where
+  // no block is packed, and outlives it.
   RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes, BlockPacker* unpacker);
 
   std::size_t pack(std::uint64_t unit, std::byte* begin, std::size_t bytes) noexcept override;

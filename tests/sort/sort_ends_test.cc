@@ -13,6 +13,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "study/fault_plan.h"
 #include "tests/support/environment.h"
 #include "tests/support/small_sorts.h"
 
@@ -63,6 +64,11 @@ TYPED_TEST(SortOf, FaultsHappenToEveryRequest) {
   auto random = test_random(1);
   for (const bool in_memory : {false, true}) {
     SmallSort<TypeParam> sort(in_memory);
+    RandomFaults::Rates mixed;
+    mixed.short_transfer = mixed.interrupted = mixed.try_again = mixed.late = 0.1;
+    sort.options.resources.open_disk =
+        sort_disks(Backend::kThreads, std::make_shared<RandomFaults>(random(), mixed));
+    ASSERT_EQ(sort.run(), 0);
     for (const FaultCase& what : kFaults) {
       // Another number of threads may need another number of requests.
       const unsigned threads = kThreadCounts[random() % std::size(kThreadCounts)];
@@ -74,6 +80,7 @@ TYPED_TEST(SortOf, FaultsHappenToEveryRequest) {
       sort.options.resources.open_disk = sort_disks(Backend::kThreads, all);
       ASSERT_EQ(sort.run(), 0);
       ASSERT_EQ(sort.passes, in_memory ? 0U : TypeParam::kPasses);
+      ASSERT_EQ(sort.runs > 2, !in_memory);
       const std::uint64_t requests = all->attempts();
       ASSERT_GT(requests, in_memory ? 0U : 50U);
       const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 8, 1);

@@ -46,6 +46,8 @@ constexpr Setting kSettings[] = {
     {"ThreadsRecords100In16", 16 * kMiB, 40 * kMiB, 100, DiskBackend::kThreads},
     {"AllInMemory", 128 * kMiB, 64 * kMiB, 100, DiskBackend::kBest},
     {"LittleInMuch", 512 * kMiB, 8 * kMiB, 100, DiskBackend::kBest},
+    {"SmallBlocksIn512", 512 * kMiB, 768 * kMiB, 100, DiskBackend::kBest, "0:8", 32 << 10, 0, false,
+     RunCompression::kNever},
     {"SmallPackedBlocksIn512", 512 * kMiB, 768 * kMiB, 100, DiskBackend::kBest, "0:8", 32 << 10, 0,
      false, RunCompression::kAlways},
     {"DriftingIn512", 512 * kMiB, 768 * kMiB, 8, DiskBackend::kBest, "0:8", 0, 2, true},

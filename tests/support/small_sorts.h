@@ -191,6 +191,7 @@ struct SmallSort {
     if (error == 0) {
       EXPECT_TRUE(same_bytes(read_file(files.output()), Kind::sorted(input)));
       passes = report.passes;
+      runs = report.runs;
       unlink(files.output().c_str());
     }
     return error;
@@ -207,6 +208,7 @@ struct SmallSort {
   Bytes input;
   typename Kind::Options options;
   unsigned passes = 0;
+  std::uint64_t runs = 0;
 };
 
 }  // namespace vortex::test
