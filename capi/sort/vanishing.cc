@@ -1,4 +1,5 @@
 // Vanishing arrays and buckets of the C interface: made, sorted, partitioned.
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -104,6 +105,9 @@ void expect_buckets(const vtx_vanishing& array, vtx_bucket* const* buckets, std:
         buckets[i]->bucket.held_blocks() != 0) {
       throw Error(EINVAL, "bucket " + std::to_string(i) +
                               " is NULL, not empty, or not on the blocks of the array");
+    }
+    if (std::find(buckets, buckets + i, buckets[i]) != buckets + i) {
+      throw Error(EINVAL, "bucket " + std::to_string(i) + " is given twice");
     }
   }
 }

@@ -194,31 +194,6 @@ void add_disks(Facts& facts, const FileStatistics& probe) {
   facts.push_back({"disks", "registered memory", disk.registration});
 }
 
-// A file of the folder that never gets a name: what a writer of it has found out.
-FileStatistics probe_of(const std::string& folder) {
-  FileWriterOptions options;
-  options.block_bytes = kDefaultBlockBytes;
-  return FileWriter<std::byte>(folder + "/.vortex-info-" + std::to_string(getpid()), options)
-      .statistics();
-}
-
-std::string file_system_name(std::uint64_t magic) {
-  constexpr std::array<std::pair<std::uint64_t, const char*>, 8> kTypes = {{
-      {0xef53, "ext4"},
-      {0x58465342, "xfs"},
-      {0x9123683e, "btrfs"},
-      {0x01021994, "tmpfs"},
-      {0x794c7630, "overlayfs"},
-      {0xf2f52010, "f2fs"},
-      {0x2fc12fc1, "zfs"},
-      {0x6969, "nfs"},
-  }};
-  for (const auto& [type, name] : kTypes) {
-    if (type == magic) return name;
-  }
-  return "unknown";
-}
-
 // An open file of the folder without a name.
 class NamelessFile {
  public:
@@ -239,6 +214,33 @@ class NamelessFile {
  private:
   int file_;
 };
+
+// A file of the folder that never gets a name: what a writer of it has found out.
+FileStatistics probe_of(const std::string& folder) {
+  const NamelessFile writable(folder);  // its refusal names the folder alone
+  FileWriterOptions options;
+  options.block_bytes = kDefaultBlockBytes;
+  options.reserve_bytes = kDefaultBlockBytes;  // nothing is written
+  return FileWriter<std::byte>(folder + "/.vortex-info-" + std::to_string(getpid()), options)
+      .statistics();
+}
+
+std::string file_system_name(std::uint64_t magic) {
+  constexpr std::array<std::pair<std::uint64_t, const char*>, 8> kTypes = {{
+      {0xef53, "ext4"},
+      {0x58465342, "xfs"},
+      {0x9123683e, "btrfs"},
+      {0x01021994, "tmpfs"},
+      {0x794c7630, "overlayfs"},
+      {0xf2f52010, "f2fs"},
+      {0x2fc12fc1, "zfs"},
+      {0x6969, "nfs"},
+  }};
+  for (const auto& [type, name] : kTypes) {
+    if (type == magic) return name;
+  }
+  return "unknown";
+}
 
 // What offsets and lengths of direct transfers are multiples of.
 std::uint64_t direct_alignment(int file) {
@@ -285,7 +287,7 @@ void add_folder(Facts& facts, const std::string& folder, const FileStatistics& p
       {group, "file system", file_system_name(static_cast<std::uint64_t>(found.f_type))});
   if (found.f_blocks != 0) {
     facts.push_back(
-        bytes(group, "free", found.f_bavail * static_cast<std::uint64_t>(found.f_bsize)));
+        bytes(group, "free", found.f_bavail * static_cast<std::uint64_t>(found.f_frsize)));
   } else {
     facts.push_back({group, "free", std::string("unknown"), "the file system does not tell"});
   }

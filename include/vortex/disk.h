@@ -99,7 +99,7 @@ struct DiskStatistics {
 // The requests that read a file, or those that write it.
 struct TransferStatistics {
   std::uint64_t requests = 0;
-  std::uint64_t cached_requests = 0;  // of those, read through the page cache
+  std::uint64_t cached_requests = 0;  // of those, through the page cache
   std::uint64_t bytes = 0;
   std::uint64_t waits = 0;  // for a block that was not there yet, or whose room was being written
   std::uint64_t waited_ns = 0;

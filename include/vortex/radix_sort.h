@@ -210,8 +210,8 @@ inline constexpr std::size_t kMaxPartitions = 4096;
 // Moves the size() records of `input` to `buckets`: record r to the end of buckets[bucket_of(r)].
 // Each record is read once and nothing is counted beforehand; the memory of what has been read
 // becomes the memory of the buckets. `buckets` are empty, 2 to 4096, on the pool of the input,
-// which needs a block for each bucket besides those of the input. Within a bucket the order of the
-// input is kept.
+// which needs a block for each bucket besides those of the input, and where records straddle blocks
+// as many more as hold one record. Within a bucket the order of the input is kept.
 //
 // Returns how many records each bucket got; the input is empty afterwards. bucket_of must not
 // throw. Throws Error: EINVAL for what is said above, EAGAIN when the pool is used up, or the

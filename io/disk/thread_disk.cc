@@ -17,8 +17,9 @@
 
 namespace vortex { inline namespace v0 {
 
-ThreadDisk::ThreadDisk(DiskOptions options) : Disk(std::move(options), 1), threads_(depth()) {
+ThreadDisk::ThreadDisk(DiskOptions options) : Disk(std::move(options), 1) {
   if (!cancel_event_) throw Error(errno, "disk '" + name() + "': eventfd");
+  threads_ = std::vector<MaskedThread>(depth());
   for (MaskedThread& thread : threads_) {
     if (thread.start([this] { serve(); }) != 0) break;
     has_threads_ = true;

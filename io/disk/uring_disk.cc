@@ -75,8 +75,8 @@ UringDisk::UringDisk(DiskOptions options) : Disk(std::move(options), kDefaultDep
     throw Error(EINVAL, "disk '" + name() + "': a depth of " + std::to_string(depth()) +
                             " is too much; io_uring takes up to " + std::to_string(kMaxDepth));
   }
-  unsubmitted_.reserve(depth() + kSpareEntries);
   if (!new_requests_) throw Error(errno, "disk '" + name() + "': eventfd");
+  unsubmitted_.reserve(depth() + kSpareEntries);
   if (const int error = thread_.start([this] {
         if (open()) serve();
       })) {

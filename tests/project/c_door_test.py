@@ -18,7 +18,6 @@ LEFT_OUT = {
     "CommitStreamOptions": "the baseline that pipes are measured against",
     "LineKey": "what the text of a key says, for programs that show their users which bytes it takes",
     "MemoryLimits": "what the default of memory_bytes is made from",
-    "RadixSortPlan": "how a radix sort goes on",
     "SortPlan": "vtx_plan_files() and vtx_plan_lines() have it as text",
 }
 

@@ -111,6 +111,7 @@ WITH_A_RACE = r"""
 #include <cstdint>
 #include <thread>
 #include <vector>
+#include <vortex/sort.h>
 
 int main() {
   std::uint64_t sum = 0;

@@ -48,17 +48,20 @@ std::string error_text(const BlockPoolOptions& options) {
   return test::message_of_error([&] { BlockPool pool(options); });
 }
 
+enum class Maps : std::uint8_t { kTouching, kWithin };
+
 // Calls look(line) for what /proc/self/smaps says of maps that begin in [begin, end), or hold
 // begin.
 template <typename Look>
-void for_maps(const std::byte* begin, const std::byte* end, Look look) {
+void for_maps(Maps which, const std::byte* begin, const std::byte* end, Look look) {
   std::ifstream smaps("/proc/self/smaps");
   bool inside = false;
   for (std::string line; std::getline(smaps, line);) {
     std::uintptr_t from = 0, to = 0;
     if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2 && line.find(':') > 20) {
-      inside = from < reinterpret_cast<std::uintptr_t>(end) &&
-               to > reinterpret_cast<std::uintptr_t>(begin);
+      const auto low = reinterpret_cast<std::uintptr_t>(begin);
+      const auto high = reinterpret_cast<std::uintptr_t>(end);
+      inside = which == Maps::kWithin ? from >= low && to <= high : from < high && to > low;
     } else if (inside) {
       look(line);
     }
@@ -68,16 +71,17 @@ void for_maps(const std::byte* begin, const std::byte* end, Look look) {
 // The VmFlags of the map that holds an address.
 std::string flags_of_map(const std::byte* address) {
   std::string flags;
-  for_maps(address, address + 1, [&](const std::string& line) {
+  for_maps(Maps::kTouching, address, address + 1, [&](const std::string& line) {
     if (line.rfind("VmFlags:", 0) == 0) flags = line + " ";
   });
   return flags;
 }
 
-// Bytes of [begin, end) on huge pages; nobody else's map reaches in there.
+// Bytes of [begin, end) on huge pages. A map that reaches beyond is not counted, since it may have
+// its huge pages there.
 std::size_t huge_page_bytes(const std::byte* begin, const std::byte* end) {
   std::size_t kilobytes = 0;
-  for_maps(begin, end, [&](const std::string& line) {
+  for_maps(Maps::kWithin, begin, end, [&](const std::string& line) {
     std::size_t count = 0;
     if (std::sscanf(line.c_str(), "AnonHugePages: %lu", &count) == 1 ||
         std::sscanf(line.c_str(), "ShmemPmdMapped: %lu", &count) == 1) {

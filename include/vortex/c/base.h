@@ -17,7 +17,8 @@ VORTEX_EXPORT const char* vtx_version(void);
 
 // The text of the last error of a handle of any type: one line that names the operation, the
 // object, the limit that was hit and, where there is one, the way out. For NULL, the last error
-// that this thread got from calls that make handles, and from those that have none. Empty where
+// that this thread got from calls that make handles and are given none, and from those
+// that have none. Empty where
 // there was no error. Valid until the next error there, and no longer than the handle.
 VORTEX_EXPORT const char* vtx_strerror(const void* handle);
 
@@ -26,10 +27,10 @@ VORTEX_EXPORT const char* vtx_strerror(const void* handle);
 // Scopes nest, and the innermost takes the error. What the body has allocated or locked by then
 // stays so.
 //
-// Control leaves C functions only: a callback of this interface is a scope of its own, and a call
-// of this interface inside the body is none that control leaves. A touch inside such a call (a sort
-// of stream memory) that cannot be served ends the process. In a body in C++, destructors do not
-// run. Costs some 20 ns, and no system call.
+// Control leaves C functions only: a callback of this interface, but vtx_length_function, is a
+// scope of its own, and a call of this interface inside the body is none that control leaves. A
+// touch inside such a call (a sort of stream memory) that cannot be served ends the process. In a
+// body in C++, destructors do not run. Costs some 20 ns, and no system call.
 VORTEX_EXPORT int vtx_guarded(void (*body)(void* context), void* context);
 
 // ---- Faults ------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ VORTEX_EXPORT void vtx_array_close(vtx_array* array);
 
 // ---- One array over several disks --------------------------------------------------------------
 
-// A sequence cut into units, each whole in one of several files. See striped_file.h.
+// A sequence cut into units, each whole in one of several files. See disk.h.
 typedef struct vtx_striped vtx_striped;
 
 typedef enum vtx_strategy {

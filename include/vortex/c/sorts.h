@@ -199,6 +199,7 @@ VORTEX_EXPORT void vtx_sorter_close(vtx_sorter* sorter);
 
 // Returns the length of the first record of `text`, 1 to `bytes`; 0: it may go on behind the text.
 // With `ends` nothing follows, and 0 is an error in the data. The same text gives the same length.
+// No guarded scope: a touch of a stream's memory in it that cannot be served ends the process.
 typedef size_t (*vtx_length_function)(void* context, const char* text, size_t bytes, int ends);
 
 // Writes the key of a line to `key`, which has `room` bytes, and returns its length; where that is

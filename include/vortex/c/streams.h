@@ -110,7 +110,7 @@ VORTEX_EXPORT int vtx_input_will_need(vtx_input* input, uint64_t offset, uint64_
 // The requests that read a file, or those that write it.
 typedef struct vtx_transfer_counts {
   uint64_t requests;
-  uint64_t cached_requests;  // of those, read through the page cache
+  uint64_t cached_requests;  // of those, through the page cache
   uint64_t bytes;
   uint64_t waits;  // for a block that was not there yet, or whose room was being written
   uint64_t waited_ns;
@@ -248,7 +248,7 @@ typedef struct vtx_own_stream_options {
   vtx_pool* pool;                // NULL: one of its own
   size_t block_bytes;            // without a pool; 0: 2 MiB
   size_t blocks;                 // that it may hold at once, which are set aside for it; 0: 1
-  uint64_t reserve_bytes;        // addresses, rounded up to whole pages; 0: 1 TiB
+  uint64_t reserve_bytes;        // addresses, rounded up to whole blocks; 0: 1 TiB
   uint64_t least_reserve_bytes;  // halved down to this where the system refuses; 0: not at all
 } vtx_own_stream_options;
 

@@ -97,12 +97,13 @@ typedef int (*vtx_bucket_function)(void* context, const void* records, size_t co
                                    uint32_t* buckets);
 // Moves the contents of the array to the ends of the buckets that `bucket_of` names, in one pass;
 // the memory of what has been read becomes that of the buckets. Within a bucket the order stays.
-// There are 2 to 4096 buckets, all empty and on the blocks of the array, which need to be one more
-// for each bucket. `counts` gets how many records went to each, and may be NULL.
+// There are 2 to 4096 different buckets, all empty and on the blocks of the array, which need to be
+// one more for each bucket and, where records straddle blocks, as many more as hold one record.
+// `counts` gets how many records went to each, and may be NULL.
 //
 // -EINVAL for what is said here, before anything moves. -EAGAIN where no block is left, and what
 // `bucket_of` returns: the records that had been read by then are in the buckets, or lost if no
-// block could be had for them, and the array is empty. See partition.h.
+// block could be had for them, and the array is empty. See radix_sort.h.
 VORTEX_EXPORT int vtx_partition(vtx_vanishing* array, vtx_bucket* const* buckets,
                                 size_t bucket_count, vtx_bucket_function bucket_of, void* context,
                                 uint64_t* counts);
