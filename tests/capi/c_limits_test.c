@@ -309,7 +309,8 @@ static const Number kNumbers[] = {
     NUMBER(vtx_stream_options, stale_blocks, kServed | kInvalid, use_stream_options),
     NUMBER(vtx_stream_options, reserve_bytes, kServed | kInvalid, use_stream_options),
     NUMBER(vtx_stream_options, least_reserve_bytes, kServed, use_stream_options),
-    NUMBER(vtx_pipe_options, stale_blocks, kRefused, use_pipe_options),
+    // Builds without optimisation, and sanitizers, keep none, whatever is asked for.
+    NUMBER(vtx_pipe_options, stale_blocks, kRefused | kServed, use_pipe_options),
     NUMBER(vtx_pipe_options, reserve_bytes, kServed, use_pipe_options),
     NUMBER(vtx_striped_options, weight_count, kInvalid, use_striped_options),
     NUMBER(vtx_striped_options, seed, kServed, use_striped_options),

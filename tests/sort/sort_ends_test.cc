@@ -80,7 +80,7 @@ TYPED_TEST(SortOf, FaultsHappenToEveryRequest) {
       sort.options.resources.open_disk = sort_disks(Backend::kThreads, all);
       ASSERT_EQ(sort.run(), 0);
       ASSERT_EQ(sort.passes, in_memory ? 0U : TypeParam::kPasses);
-      ASSERT_EQ(sort.runs > 2, !in_memory);
+      ASSERT_EQ(sort.runs > 1, !in_memory) << sort.runs << " runs";
       const std::uint64_t requests = all->attempts();
       ASSERT_GT(requests, in_memory ? 0U : 50U);
       const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 8, 1);
