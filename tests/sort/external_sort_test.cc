@@ -121,7 +121,7 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
     });
     constexpr unsigned kShares[] = {10, 10, 11, 14, 20, 40, 160};
     const unsigned share = way == 0 || way == 2 ? 10
-                           : way == 1           ? 40
+                           : way == 1           ? 70
                            : way == 6           ? 160
                                                 : kShares[random() % std::size(kShares)];
     options.resources.memory_bytes = least * share / 10;
