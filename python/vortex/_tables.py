@@ -572,7 +572,7 @@ class _Sort:
     """One sort: its memory, its folders, and what it tells of its progress."""
 
     def __init__(self, memory: int, folders: list[str], threads: int, progress: Progress | None) -> None:
-        self.part = min(memory // 7, 1 << 30)  # of the memory, for the rows of a run; keys and a copy come beside them
+        self.part = min(memory // 10, 1 << 30)  # of the memory, for the rows of a run; keys and a copy come beside them
         self.batch_bytes = max(32 << 10, min(1 << 20, memory // 2048))
         self.most_runs = _most_runs(self.part, self.batch_bytes)
         self.threads = threads
@@ -657,7 +657,7 @@ def sort_table(
         keys keep their order.
     descending: turns all columns round. nulls: "last" or "first", whichever way round.
     memory: bytes, for rows, keys and copies of both, beside the interpreter and PyArrow; 0: half of
-        what is free, at most 1 GiB. A row group of an Arrow file must fit into a seventh of it.
+        what is free, at most 1 GiB. A row group of an Arrow file must fit into a tenth of it.
     folders: for what memory does not hold; that of `dst` by default.
     threads: for sorting; 0: one for each usable core.
     compression: of the Parquet file, as pyarrow names it.
