@@ -28,12 +28,12 @@ class SortReport(NamedTuple):
     passes: int
 
 
-def _folders(folders: Sequence[Path] | Path | None) -> list[str]:
-    if folders is None:
+def _names_of(paths: Sequence[Path] | Path | None) -> list[str]:
+    if paths is None:
         return []
-    if isinstance(folders, (str, os.PathLike)):
-        return [name_of(folders)]
-    return [name_of(folder) for folder in folders]
+    if isinstance(paths, (str, os.PathLike)):
+        return [name_of(paths)]
+    return [name_of(path) for path in paths]
 
 
 def _column_number(key: str, header: list[str]) -> str:
@@ -135,9 +135,9 @@ def sort_file(
     Does not hold the GIL. Raises OSError with errno and file name: ENOMEM with the least memory that
     would do, ENOSPC, and what the disks say.
     """
-    sources = [name_of(src)] if isinstance(src, (str, os.PathLike)) else [name_of(one) for one in src]
+    sources = _names_of(src)
     target = name_of(dst)
-    where = _folders(folders)
+    where = _names_of(folders)
     if not sources:
         raise ValueError("src: there is no file to sort")
     if dtype is not None and record is not None:
@@ -202,7 +202,7 @@ class Sorter:
     ) -> None:
         self.dtype = _checked(dtype)
         keys: list[Key] = record_keys(self.dtype, key, descending)
-        where = _folders(folders)
+        where = _names_of(folders)
         with naming(*where):
             self._sorter = _core.Sorter(self.dtype.itemsize, keys, memory, where, threads, None)
         self._sorted = False

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from . import _core
 from ._arrays import argsort
 from ._files import Path, name_of
-from ._sorts import Progress, SortReport
+from ._sorts import Progress, SortReport, _names_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -266,7 +266,7 @@ def _raise(error: OSError) -> None:
 
 
 def _files(src: Path | Sequence[Path]) -> list[str]:
-    sources = [name_of(src)] if isinstance(src, (str, os.PathLike)) else [name_of(one) for one in src]
+    sources = _names_of(src)
     files: list[str] = []
     for source in sources:
         if not os.path.isdir(source):
@@ -681,10 +681,7 @@ def sort_table(
     if _KEY in schema.names:
         raise ValueError(f"a column is named {_KEY!r}, which the sort needs for itself")
     orders = _orders(by, descending, schema)
-    if folders is None:
-        where = [os.path.dirname(os.path.abspath(target))]
-    else:
-        where = [name_of(folders)] if isinstance(folders, (str, os.PathLike)) else [name_of(one) for one in folders]
+    where = _names_of(folders) or [os.path.dirname(os.path.abspath(target))]
     for folder in where:
         os.scandir(folder).close()
     sort = _Sort(memory, where, threads, progress)
