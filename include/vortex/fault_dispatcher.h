@@ -30,7 +30,7 @@ enum class Engine { kLibsigsegv, kNative, kUserfaultfd };
 // The handler is installed with SA_NODEFER, because a callback that runs inside a fault may read
 // another stream, and with SA_ONSTACK: in a thread that has an alternate signal stack, callbacks of
 // streams run on a stack of the library's, as large as a thread's. It blocks no other signals
-// (docs/decisions/0005-no-signal-blocked.md). Handlers of other signals may so interrupt a fault;
+// (docs/decisions/0004-no-signal-blocked.md). Handlers of other signals may so interrupt a fault;
 // they must not touch streams, since the code they interrupt may hold a stream's or a pool's lock.
 //
 // Thread-safe. Nothing here may be called inside a fault.

@@ -98,7 +98,7 @@ class ForecastAndFlush final : public PrefetchPolicy {
 // merge is about to need takes the buffer of the block that is needed last, which is flushed; a
 // block farther away waits until the merge gives a buffer back. "About to need" is one of the next
 // D blocks: flushing for less urgent ones keeps slow disks busier and reads more blocks twice
-// (docs/decisions/0054-asynchronous-srm.md).
+// (docs/decisions/0024-asynchronous-srm.md).
 class AsynchronousForecastAndFlush final : public PrefetchPolicy {
  public:
   // As for the synchronous form: 2R + D where the merge holds one block of each of R runs.

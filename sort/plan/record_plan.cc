@@ -41,12 +41,12 @@ constexpr std::uint64_t kBucketTableBytes = 16;
 
 // The cost of moving a block besides the time for its bytes (faults, moves of the memory,
 // requests), in bytes that could be read and written meanwhile.
-// docs/decisions/0025-block-size.md has the measurement.
+// docs/decisions/0042-block-size.md has the measurement.
 constexpr double kBytesLostPerBlock = 36 << 10;
 // Where several threads work each move interrupts the others.
 constexpr double kBytesLostAmongThreads = 96 << 10;
 // One thread partitions as fast as three sort what it has put to buckets; and stripes of smaller
-// blocks are not worth the threads (docs/decisions/0084-several-partitioners.md).
+// blocks are not worth the threads (docs/decisions/0040-several-partitioners.md).
 constexpr unsigned kSortersPerPartitioner = 3;
 constexpr unsigned kLeastPartitionedBy = kSortersPerPartitioner + 1;
 constexpr std::size_t kMinPartitionedBlock = std::size_t{512} << 10;
@@ -179,7 +179,7 @@ std::uint64_t bytes_of_partitioners(const RecordPlan& plan) {
 }
 
 // Nothing is written before the first run begins, nor read while the last one is written. Inputs of
-// more than two runs do not gain (docs/decisions/0083-short-inputs-begin-early.md).
+// more than two runs do not gain (docs/decisions/0039-data-that-fit.md).
 std::uint64_t bytes_to_begin_run(const RecordPlan& plan, std::uint64_t largest_merge_order) {
   constexpr std::uint64_t kRuns = 8;
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;

@@ -16,7 +16,7 @@ namespace {
 // Below this the whole array fits the caches and moving blocks gains nothing.
 constexpr std::size_t kMinForBuckets = std::size_t{1} << 20;
 // More buckets are slower, and each has a block
-// (docs/decisions/0044-first-level-buckets.md).
+// (docs/decisions/0019-scatter-levels.md).
 constexpr int kMostFirstBits = 7;
 
 }  // namespace

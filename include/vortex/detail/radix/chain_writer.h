@@ -13,13 +13,13 @@ namespace vortex { inline namespace v0 { namespace detail {
 // Writes each record straight to the last chunk of its list. Chunks are taken from those that have
 // just been read, so the lists grow in cached memory and nothing is gained by gathering records in
 // buffers first, as writing to memory beyond the caches wants it
-// (docs/decisions/0045-scatter-levels.md). Does not allocate.
+// (docs/decisions/0019-scatter-levels.md). Does not allocate.
 template <typename Record>
 class ChainWriter {
  public:
   static constexpr std::size_t kChunk = ChunkLayout<Record>::kChunkRecords;
   // Reading ahead of the processor's own prefetching gains a fifth of the time
-  // (docs/decisions/0045-scatter-levels.md).
+  // (docs/decisions/0019-scatter-levels.md).
   static constexpr std::size_t kAheadBytes = 2048;
 
   // Starts a scatter into `buckets` empty chains.
