@@ -114,7 +114,7 @@ void sort_structs(T* records, std::size_t count, const SortKey& key, const SortO
 // A key that is a member of a record of 4, 8 or 16 bytes is sorted as fast as KeyValue is stably,
 // wherever it lies. Other keys are taken once for each level of the sort. Records of 4 to 32
 // (multiples of 4), 40, 48, 64 and 100 bytes are sorted by code that the library has compiled;
-// those of other sizes compile it into the program. docs/array_types.md tells how fast which types
+// those of other sizes compile it into the program. docs/arrays.md tells how fast which types
 // are.
 //
 // Arrays of fewer than 2^20 records, or 2^21 of at most 8 bytes, are sorted on the calling thread,
