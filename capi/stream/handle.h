@@ -111,7 +111,7 @@ inline std::string required(const char* text, const char* what) {
   return text;
 }
 
-// `count` elements of so many bytes each, which a caller says are there.
+// `count` elements of `element_bytes` each, which a caller says are there.
 inline void expect_array(const void* array, std::size_t count, std::size_t element_bytes,
                          const char* what) {
   if (array == nullptr && count != 0) throw Error(EINVAL, std::string(what) + " are NULL");

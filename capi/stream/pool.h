@@ -36,7 +36,7 @@ struct vtx_disk : vortex::capi::Handle {
 
 namespace vortex { inline namespace v0 { namespace capi {
 
-// The blocks of `pool`; for null a pool of so many of `block_bytes` each, 0 being the default.
+// The blocks of `pool`; for null a pool of `blocks` of `block_bytes` each, 0 being the default.
 std::shared_ptr<BlockPool> pool_or_own(const vtx_pool* pool, std::size_t blocks,
                                        std::size_t block_bytes);
 

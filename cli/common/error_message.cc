@@ -17,7 +17,7 @@ std::string_view without_needless_quotes(std::string_view place) {
   return name.find_first_of(" \t'\"\\$`") == std::string_view::npos ? name : place;
 }
 
-// Of "writing PLACE at byte N; WAY OUT" all but the number. Empty where the cause is another.
+// All but the number of "writing PLACE at byte N; WAY OUT". Empty where the cause is another.
 std::string failed_transfer(std::string_view cause, int error) {
   constexpr std::string_view kOffset = " at byte ";
   const bool writes = cause.starts_with("writing ");
@@ -41,7 +41,7 @@ std::string message_for_people(const std::exception& exception) {
   const std::string_view cause = of_stream != nullptr ? of_stream->failure().cause.view() : plain;
   const std::string transfer = failed_transfer(cause, errno_of(exception, EIO));
   if (!transfer.empty()) return printable(transfer);
-  // Of plain calls.
+  // What plain calls say.
   for (const std::string_view failed : {"write failed: ", "read failed: "}) {
     if (!plain.starts_with(failed) || errno_of(exception, 0) == 0) continue;
     return std::string(failed) + std::string(without_needless_quotes(plain.substr(failed.size()))) +

@@ -28,7 +28,7 @@ std::string progress_text(const ProgressFacts& facts, std::size_t width);
 // How much of a whole sort is done. The phases to come count as many bytes as are read or merged.
 class SortEstimate {
  public:
-  // Of 0 to 1, never less than before; none where the length of an input is not known.
+  // From 0 to 1, never less than before; none where the length of an input is not known.
   std::optional<double> done(const SortProgress& now);
   // Whether now is the first report of a phase.
   bool phase_began() const noexcept { return began_; }
@@ -54,9 +54,9 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   bool wanted() const noexcept { return asked_ || (terminal_ && !only_if_asked_); }
-  // Of a sort.
+  // The line of a sort.
   void show(const SortProgress& now);
-  // Of what has one step.
+  // The line of what has one step.
   void show(std::string_view step, std::uint64_t bytes, std::optional<std::uint64_t> all);
   // Wipes the line: something else is written now.
   void finish();

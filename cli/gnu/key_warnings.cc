@@ -129,7 +129,7 @@ void Warnings::look_at(const LineKey& key, std::size_t number) {
 
 // A separator of fields may be a part of numbers that reach over several of them.
 void Warnings::look_at_number_locale() {
-  // Those of several bytes count as none, as in GNU sort.
+  // Separators of several bytes count as none, as in GNU sort.
   const std::string_view separator = nl_langinfo_l(THOUSEP, locale_);
   const std::string_view radix = nl_langinfo_l(RADIXCHAR, locale_);
   const bool groups = separator.size() == 1;

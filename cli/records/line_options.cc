@@ -134,7 +134,7 @@ std::string as_key_of_csv(const std::string& key) {
   return letters.empty() ? field : field + ":" + letters;
 }
 
-// Of what is written as keys of lines are, or as a list, unless a column is called so.
+// Refuses what is written as keys of lines are, or as a list, unless a column is called so.
 void CsvKeys::expect_one_column(const std::string& column, const std::string& key) {
   const CsvHead* const names = options_.header > 0 ? head_if_readable() : nullptr;
   if (names != nullptr && names->column_named(column)) return;

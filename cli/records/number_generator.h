@@ -46,7 +46,7 @@ class NumberGenerator {
              std::size_t stride) const noexcept;
 
  private:
-  // So many values are computed before they are stored.
+  // This many values are computed before they are stored.
   static constexpr std::size_t kBatch = 256;
 
   void compute(std::uint64_t first, std::size_t count, std::uint64_t* values) const noexcept;

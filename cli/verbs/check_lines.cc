@@ -17,7 +17,7 @@ namespace vortex::cli {
 
 namespace {
 
-// Of the record that a message shows.
+// Bytes of the record that a message shows.
 constexpr std::size_t kMostShown = 120;
 
 std::string name_of(const std::string& input) { return input == "-" ? "standard input" : input; }

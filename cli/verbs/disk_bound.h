@@ -37,7 +37,7 @@ class DiskBound {
     std::string folder;  // in which it was measured
     DiskSpeed speed;
   };
-  // Those of the sort.
+  // The file systems of the sort.
   std::vector<FileSystem> file_systems() const;
 
   // For a sort of these files that ended with this report.

@@ -20,7 +20,7 @@ struct GenOptions {
   std::string form = "records";
   std::string distribution = "uniform";
   std::string records;   // how many; or
-  std::string bytes;     // as many as fit in so much
+  std::string bytes;     // as many as fit in this size
   std::string distinct;  // empty: as the distribution likes
   std::string part;      // K/N; empty: all
   std::uint64_t seed = 1;

@@ -113,7 +113,7 @@ struct AnyOrderStatistics {
   std::uint64_t unused = 0;        // blocks read ahead and dropped untouched
 };
 
-// Of a reader, a writer, or an array of a file.
+// What a reader, a writer or an array of a file counts.
 struct FileStatistics {
   TransferStatistics source;  // of what was read
   TransferStatistics sink;    // of what was written

@@ -80,7 +80,7 @@ class VORTEX_EXPORT FileArrayBase {
   // The file is longer or shorter from now on, on the disk as well; the pointer stays. What is new
   // is a hole, which reads as zeros. Waits for the transfers under way. Threads may go on using
   // what is left. Throws Error, with nothing changed: EFBIG beyond the reservation or RLIMIT_FSIZE
-  // (SIGXFSZ is not raised), ENOMEM where vm.max_map_count has no room for so many blocks, and what
+  // (SIGXFSZ is not raised), ENOMEM where vm.max_map_count has no room for the blocks, and what
   // the system says.
   void resize_bytes(std::uint64_t length);
   // Reserves space on the disk for the first `length` bytes, holes included, so that a full disk

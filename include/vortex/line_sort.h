@@ -128,9 +128,9 @@ class VORTEX_EXPORT RecordKeys {
   // any number of threads at a time. The default appends nothing.
   virtual void append_whole(std::string_view record, std::string& key) const;
   // Below 0 where the whole key of `a` is less, above 0 where it is greater, 0 where they are
-  // equal. Of records whose keys are equal only; any number of threads at a time. The default makes
-  // both keys, whose memory is beside that of the sort. Records of more than 8 KiB are compared by
-  // this alone.
+  // equal. Only for records whose keys are equal; any number of threads at a time. The default
+  // makes both keys, whose memory is beside that of the sort. Records of more than 8 KiB are
+  // compared by this alone.
   virtual int compare_whole(std::string_view a, std::string_view b) const;
 };
 

@@ -108,7 +108,7 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
   return report;
 }
 
-// Records of so many bytes, by any key, stably.
+// Records of `bytes`, by any key, stably.
 template <std::size_t bytes>
 RadixSortReport radix_sort_sized(VanishingArrayBase& array, std::size_t count, const SortKey& key,
                                  const RadixSortOptions& options) {

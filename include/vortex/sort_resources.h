@@ -201,7 +201,7 @@ struct SortReport {
   // input was so small that it was read, sorted and written by plain calls.
   SortPlan plan;
 
-  // Of records of any length: the parts of the last merge, or of what was sorted in memory, which
+  // For records of any length: the parts of the last merge, or of what was sorted in memory, which
   // threads wrote side by side.
   unsigned merge_parts = 0;
   // With RecordFraming::quoted(), headers included: records whose quotes are invalid, and those of

@@ -75,7 +75,7 @@ void AnyOrderStream::write_changes(std::uint64_t offset, std::uint64_t bytes) {
   if (first) throw *first;
 }
 
-// Those of [begin, end) that are dirty or being written, in order.
+// The blocks of [begin, end) that are dirty or being written, in order.
 std::vector<std::uint64_t> AnyOrderStream::dirty_blocks(std::uint64_t begin, std::uint64_t end) {
   std::vector<std::uint64_t> result;
   held_.for_each([&](const HeldBlock& held) {

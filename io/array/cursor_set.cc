@@ -11,7 +11,7 @@ constexpr std::uint64_t kNoBlock = ~std::uint64_t{0};
 // The second touch of each of many walks must still find the first.
 constexpr std::size_t kTouchesPerCursor = 4;
 constexpr std::size_t kMinTouches = 16;
-// A walk that made so many steps is expected to go on.
+// A walk that has made this many steps is expected to go on.
 constexpr std::uint64_t kStepsOfAWalk = 4;
 // How many touches a walk may stand still: a fixed number and some for each of the others.
 constexpr std::uint64_t kIdleTouches = 16;

@@ -43,7 +43,7 @@ HeldBlock* HeldBlocks::hold(std::uint64_t index) noexcept {
 
 void HeldBlocks::release(HeldBlock& held) noexcept {
   unlink(held);
-  // Those behind the gap move up, unless they are where they belong.
+  // Entries behind the gap move up, unless they are where they belong.
   const std::size_t mask = table_.size() - 1;
   std::size_t gap = slot_of(held.index);
   for (std::size_t slot = (gap + 1) & mask; table_[slot] != HeldBlock::kNone;

@@ -36,7 +36,7 @@ class VORTEX_EXPORT HeldTransfers {
   std::uint64_t blocks() const noexcept { return detail::units_for(length(), block_bytes_); }
   // How many bytes of the file a block has: less than all for the last one.
   std::size_t bytes_of(std::uint64_t index) const noexcept;
-  // The file has so many bytes from now on. Nothing is under way. Throws std::bad_alloc, with
+  // The file has `length` bytes from now on. Nothing is under way. Throws std::bad_alloc, with
   // nothing changed.
   void resize(std::uint64_t length);
 

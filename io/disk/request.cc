@@ -86,7 +86,7 @@ std::int64_t transfer_at_once(const Attempt& attempt) noexcept {
   ssize_t moved = pwritev2(attempt.file, attempt.memory, static_cast<int>(attempt.memory_count), -1,
                            RWF_NOWAIT);
   if (moved < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
-    // Kernels that cannot do that have room for so much when they say that there is room.
+    // Some kernels cannot do that. There a pipe that has room at all takes PIPE_BUF bytes.
     const iovec first{attempt.memory[0].iov_base,
                       std::min<std::size_t>(attempt.memory[0].iov_len, PIPE_BUF)};
     moved = writev(attempt.file, &first, 1);

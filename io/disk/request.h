@@ -59,7 +59,7 @@ struct Request {
   int file = -1;
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
-  // Reading: with so many bytes the transfer is whole, although it asks for more (direct I/O asks
+  // Reading: with this many bytes the transfer is whole, although it asks for more (direct I/O asks
   // for whole sectors, and files end anywhere). 0: all of them.
   std::size_t least_bytes = 0;
   // A transfer that was cut short goes on at a multiple of this: what direct I/O demands, else 1.

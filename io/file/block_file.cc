@@ -211,7 +211,7 @@ void BlockFile::look(bool writing) {
   const off_t position = file_.owned() ? 0 : lseek(descriptor(), 0, SEEK_CUR);
   if (position < 0) fail("ask for the position of");
   // Files made up on the fly say that they are empty, as in /proc, or that they have a page, as in
-  // /sys. That they cannot be read there, if so, reading in order will tell.
+  // /sys. If they cannot be read at an offset, reading in order will tell.
   char byte = 0;
   if (!writing && length_ == 0 && pread(descriptor(), &byte, 1, 0) != 0) seekable_ = false;
   if (!writing && S_ISREG(status.st_mode) && length_ > 0 && status.st_blocks == 0 &&

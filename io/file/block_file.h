@@ -92,7 +92,7 @@ class VORTEX_EXPORT BlockFile {
   std::uint64_t length() const noexcept { return length_; }
 
   // Reading and writing with plain calls, where there is so little that a disk would take longer to
-  // begin. Block until something, or everything, is moved. Reads at most so many bytes of the data,
+  // begin. Block until something, or everything, is moved. Reads at most `to.size()` bytes,
   // from `offset` on, or, of what has no offsets, the next ones; 0: the data have ended. Throws
   // Error.
   std::size_t read_some(std::span<char> to, std::uint64_t offset);
@@ -105,8 +105,8 @@ class VORTEX_EXPORT BlockFile {
   void give_back(std::vector<char> bytes) noexcept { given_back_ = std::move(bytes); }
   std::size_t read_again(std::span<char> to) noexcept;
   std::vector<char> take_given_back() noexcept { return std::exchange(given_back_, {}); }
-  // Of such a file whose end has been read: does without its descriptor until go_on_at_end(), which
-  // makes it empty behind what was given back. Throws Error.
+  // For such a file whose end has been read: does without its descriptor until go_on_at_end(),
+  // which makes it empty behind what was given back. Throws Error.
   void rest_at_end() noexcept;
   void go_on_at_end();
 

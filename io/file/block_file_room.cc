@@ -20,7 +20,7 @@ namespace {
 // The unit of stat(2)'s st_blocks, in bytes.
 constexpr std::uint64_t kUnitOfStat = 512;
 
-// A file is made longer ahead of its writes by so much at least.
+// A file is made longer ahead of its writes by this much at least.
 constexpr std::uint64_t kLeastGrowth = std::uint64_t{64} << 20;
 constexpr std::uint64_t kNeverAgain = std::numeric_limits<std::uint64_t>::max();
 

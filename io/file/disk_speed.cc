@@ -72,7 +72,7 @@ class Sweep {
   }
   // No more requests follow those that are under way.
   void end_here() noexcept { end_ = begun_; }
-  // As many parts of so many bytes as were begun.
+  // How many requests were begun.
   std::uint64_t parts_begun() const noexcept { return detail::units_for(begun_, request_bytes_); }
   // How much of the file was swept, when all requests have ended.
   std::uint64_t bytes() const noexcept { return swept_; }
@@ -93,7 +93,7 @@ class Sweep {
   }
 
  private:
-  // That leads to each of the parts once, and from each to one far away.
+  // The step that leads to each of the parts once, and from each to one far away.
   static std::uint64_t far_step(std::uint64_t parts) noexcept {
     std::uint64_t step = parts / 3 * 2 + 1;
     while (std::gcd(step, parts) > 1) ++step;

@@ -30,7 +30,7 @@ std::size_t block_bytes_for(std::uint64_t bytes, std::size_t blocks,
 std::size_t block_bytes_within(std::size_t memory_bytes, std::size_t block_bytes,
                                const std::function<std::size_t(std::size_t)>& blocks_needed);
 
-// A pool of at least so many blocks, for a file of `file_bytes` at present. Beyond 2 MiB it is one
+// A pool of at least `blocks`, for a file of `file_bytes` at present. Beyond 2 MiB it is one
 // of whole huge pages: scattered memory costs a disk more than the room that is left over. Acquires
 // the memory where it is taken at once and disks are not told of it (see
 // BlockPool::may_be_pinned()). Throws Error(ENOMEM) when the system refuses it.
@@ -58,7 +58,7 @@ std::string descriptor_name(int descriptor, const std::string& name);
 // "direct I/O", or why not.
 std::string direct_io_report(const BlockFile& file);
 
-// A word to those whose order of access makes a file be read again and again. That works, and so
+// Advice for programs whose order of access makes a file be read again and again. It works, and so
 // hides mistakes: two passes where one would do, too little memory, or blocks that are too large
 // for touches in random places. Empty where it is a minor part.
 std::string reread_advice(const TransferStatistics& reads, const AnyOrderStatistics& order,

@@ -31,7 +31,7 @@ class VORTEX_EXPORT BlockTransfers {
     std::size_t unit_bytes = 0;
     std::size_t begin = 0;  // in the unit
     std::size_t bytes = 0;
-    // Of a write: the blocks may be placed, and nothing behind the range may be written, not even
+    // For a write: the blocks may be placed, and nothing behind the range may be written, not even
     // the rest of a sector.
     bool as_placed = false;
     bool again = false;  // it has been counted
@@ -58,7 +58,7 @@ class VORTEX_EXPORT BlockTransfers {
   Status failed(const FileLayout& layout, const FileLayout::Place& place, std::uint64_t offset,
                 int error) noexcept;
 
-  // Of reading, or of writing. Any thread.
+  // Counts of reading, or of writing. Any thread.
   TransferStatistics statistics() const noexcept;
 
  private:

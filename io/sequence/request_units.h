@@ -45,7 +45,7 @@ class VORTEX_EXPORT RequestUnits {
   std::size_t block_bytes() const noexcept { return block_bytes_; }
   std::size_t bytes() const noexcept { return group_ * block_bytes_; }
 
-  // So many blocks of the pool, for good. Throws Error(ENOMEM) that names the layout.
+  // `blocks` blocks of the pool, for good. Throws Error(ENOMEM) that names the layout.
   BlockQuota quota(std::size_t blocks) const;
 
   // Ends requests that wait for the other side of a pipe or socket, and waiting, now and later. Any

@@ -21,13 +21,13 @@ namespace {
 constexpr std::size_t kOtherDescriptors = 6;
 constexpr std::size_t kDescriptorsOfFolder = 4;
 
-// A record with its key and lengths takes so many times the bytes of its text at most, but for a
+// A record with its key and lengths takes this many times the bytes of its text at most, but for a
 // few; runs of inputs that are merged reserve address space for it.
 constexpr std::uint64_t kMaxStored = 16;
 // The bytes of a run of inputs of unknown length, in multiples of the memory.
 constexpr std::uint64_t kRunOfUnknown = 16;
 
-// The records of a merge until a run has got so many bytes.
+// The records of a merge until a run has got a number of bytes.
 class MergePiece {
  public:
   MergePiece(LineMerge<TextCursor>& merge, const LineRunWriter& run, std::uint64_t limit) noexcept
@@ -152,7 +152,7 @@ std::optional<std::uint64_t> InputMerge::length() const noexcept {
   return bytes;
 }
 
-// Runs of so many bytes have tables that are small beside the memory.
+// Runs of kMinRunBytes have tables that are small beside the memory.
 void InputMerge::write_runs(LineJob& job) {
   const std::uint64_t memory = job.plan().memory_bytes;
   const std::optional<std::uint64_t> bytes = length();

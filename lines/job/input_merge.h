@@ -26,7 +26,7 @@ namespace vortex { inline namespace v0 {
 // read at once and closed, so that a merge of many such inputs takes few descriptors.
 class InputMerge {
  public:
-  // A run of inputs that are merged has room for so many bytes at least.
+  // A run of inputs that are merged has room for this many bytes at least.
   static constexpr std::uint64_t kMinRunBytes = std::uint64_t{64} << 20;
 
   // Gets the records of the headers, which are skipped.
@@ -51,7 +51,7 @@ class InputMerge {
   void write_runs(LineJob& job);
 
   const std::vector<std::unique_ptr<FramedInput>>& inputs() const noexcept { return inputs_; }
-  // That have been read.
+  // Records that have been read.
   std::uint64_t records() const noexcept;
 
  private:

@@ -277,7 +277,7 @@ void LineJob::sort(LineArena& arena) {
   arena.sort(*team_);
 }
 
-// Those of the arena that the cursor has not been at.
+// Writes the records of the arena that the cursor has not been at.
 void LineJob::write_run(const LineArena& arena, ArenaCursor cursor, bool beside) {
   const std::uint64_t most_bytes = arena.stored_bytes() + arena.records() * kRunPrefixBytes;
   runs_->form(most_bytes, [&](LineRunWriter& run) {

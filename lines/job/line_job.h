@@ -142,7 +142,7 @@ class LineJob final {
   std::size_t filling_ = 0;
   std::size_t cold_arenas_ = 0;  // that have not been filled yet, since there was memory
   std::optional<ArenaWarmer> warmer_;
-  // Those in the arena being filled, where equal records are dropped or counted.
+  // Keys in the arena being filled, where equal records are dropped or counted.
   std::optional<RecentKeys> recent_;
   std::optional<detail::ThreadTeam> team_;
   KeyBatch keys_;

@@ -12,9 +12,9 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// Blocks that a merge reads ahead: two of each disk and these at least, or it would wait; and no
-// more than so many of each run and each disk, for blocks that are used for the first time take
-// time.
+// Blocks that a merge reads ahead: two of each disk and kLeastAhead at least, or it would wait; and
+// no more than the others of each run and each disk, for blocks that are used for the first time
+// take time.
 constexpr std::size_t kLeastAhead = 4;
 constexpr std::size_t kMostAheadOfRun = 4;
 constexpr std::size_t kMostAheadOfDisk = 16;
@@ -22,11 +22,11 @@ constexpr std::size_t kMostAheadOfDisk = 16;
 // fetching, its buffer, and what it takes to find them.
 constexpr std::uint64_t kBytesOfMergedBlock = 64;
 // The keys of short records of an input that is merged, and copies of the one before; where it has
-// little text, so many times as much, and what keeps them.
+// little text, this many times as much, and what keeps them.
 constexpr std::uint64_t kShortBytesOfInput = 12 * kLongRecord;
 constexpr std::uint64_t kShortTimesText = 16;
 constexpr std::uint64_t kLeastBytesOfInput = std::uint64_t{4} << 10;
-// An input that is merged gets a buffer of so many bytes: less takes more calls than it saves
+// An input that is merged gets a buffer of this many bytes: less takes more calls than it saves
 // merges, and more saves nothing.
 constexpr std::uint64_t kLeastBuffer = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostBuffer = std::uint64_t{256} << 10;
@@ -51,7 +51,7 @@ MergeReading reading_of(const LinePlan& plan, std::uint64_t longest) {
 
 }  // namespace
 
-// What each of so many merges has for reading; what they keep of the blocks is not used for blocks.
+// What each of `merges` has for reading; what they keep of the blocks is not used for blocks.
 std::size_t LinePlan::reading_blocks(std::uint64_t blocks, unsigned merges) const {
   const std::uint64_t kept = detail::units_for(blocks * kBytesOfMergedBlock, block_bytes);
   const std::uint64_t each = (pool_blocks - std::min<std::uint64_t>(pool_blocks, kept)) / merges;

@@ -20,7 +20,7 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// Of an output that is written in pieces, a writer has room for so many bytes at least.
+// A writer of an output that is written in pieces has room for this many bytes at least.
 constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{16} << 20;
 
 }  // namespace
@@ -81,7 +81,7 @@ void LineOutput::append_head(FramedOutput& out) {
   }).throw_if_failed();
 }
 
-// Writes what the cursor gives behind the header: so many bytes at most. Standard output goes on
+// Writes what the cursor gives behind the header: `most_bytes` at most. Standard output goes on
 // with a writer after the other where the system has less address space than that, but for records
 // that are sorted apart, which do not come from the cursor.
 template <typename Cursor>

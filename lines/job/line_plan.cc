@@ -28,8 +28,8 @@ namespace {
 constexpr std::uint64_t kMinMemoryBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMaxBlock = std::size_t{1} << 20;
 constexpr std::size_t kSmallBlock = std::size_t{64} << 10;
-// So many times its text is the memory of a run of short lines: half of the memory is filled while
-// the other is written, and their index is larger than they are.
+// The memory of a run of short lines is this many times its text: half of the memory is filled
+// while the other is written, and their index is larger than they are.
 constexpr std::uint64_t kMemoryOfRun = 6;
 // Blocks of a run in two merges side by side: the one in use, and the one that a record reaches
 // into.
@@ -43,7 +43,7 @@ constexpr std::uint64_t kWriteBehindShare = 20;
 // A writer for each thread, for parts of the output of a sort in memory, where all of them take no
 // more of it.
 constexpr std::uint64_t kAllWritersShare = 32;
-// The forecasts of all runs take so small a part of the memory, and each has so many bytes.
+// The part of the memory that the forecasts of all runs take, and the bytes of each.
 constexpr std::uint64_t kForecastShare = 32;
 constexpr std::uint64_t kMostForecastShare = 8;
 constexpr std::uint64_t kLeastForecastBytes = 16;
@@ -57,7 +57,7 @@ constexpr std::uint64_t kSpaceBeside = std::uint64_t{20} << 20;
 // counted.
 constexpr std::uint64_t kRunsLonger = 8;
 
-// The memory that sort() takes beside an index of so many bytes.
+// The memory that sort() takes beside an index of `index_bytes`.
 std::uint64_t sorting_bytes(std::uint64_t index_bytes, unsigned threads) {
   constexpr std::uint64_t kOfThread = std::uint64_t{9} << 20;
   const std::uint64_t most = threads > 1 ? threads * kOfThread : kOfThread;
@@ -103,7 +103,7 @@ std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> by
   const std::uint64_t wanted = memory / (kBlocksOfRun * runs + kOtherBlocks);
   const std::size_t block =
       std::bit_floor(std::clamp<std::uint64_t>(wanted, kSmallBlock, kMaxBlock));
-  // Three runs must fit, however small the memory; and the kernel grants so many maps.
+  // Three runs must fit, however small the memory; and the kernel limits the maps.
   const std::uint64_t largest = std::bit_floor(
       std::max<std::uint64_t>(memory / (3 * kBlocksOfRun + kOtherBlocks), kMinBlockBytes));
   std::size_t chosen = static_cast<std::size_t>(std::min<std::uint64_t>(block, largest));
@@ -220,7 +220,7 @@ struct ProcessSpace {
     return plan.address_space_bytes(bytes) + stacks <= address_space &&
            (!data || plan.private_bytes() + stacks <= *data);
   }
-  // Of all threads, if they take no more than a quarter.
+  // All threads, if they take no more than a quarter.
   unsigned threads_at_most(unsigned wanted) const noexcept {
     const std::uint64_t least = std::min(address_space, data.value_or(address_space));
     return static_cast<unsigned>(std::clamp<std::uint64_t>(least / 4 / stack_bytes, 1, wanted));

@@ -45,12 +45,12 @@ struct LinePlan : SortPlan {
   FileWriterOptions writer;         // of the output
   std::size_t forecast_bytes = 0;   // see ForecastWriter
 
-  // Runs that can be merged at a time, if the longest stored record has so many bytes: as many as
+  // Runs that can be merged at a time, if the longest stored record has `longest` bytes: as many as
   // leave some blocks to read ahead. `blocks`: of the runs that there are. The merge takes no more
-  // than one of so many equal parts of the memory.
+  // than one of `merges` equal parts of the memory.
   std::uint64_t most_runs(std::uint64_t longest, std::uint64_t blocks = 0,
                           unsigned parts = 1) const;
-  // How each of so many merges, which share the memory, reads. A policy that needs more buffers
+  // How each of `merges`, which share the memory, reads. A policy that needs more buffers
   // than there are gives way to the optimal one.
   LinePrefetch prefetch_of(const LineMergeSize& size, unsigned merges = 1) const;
   // How many merges of parts of all runs can go on side by side, each with a writer, and wait for
@@ -69,18 +69,18 @@ struct LinePlan : SortPlan {
   // What a merge of them leaves to long records and their keys: half of the memory, or more.
   std::uint64_t bytes_beside_inputs(const MergedInput& together) const;
 
-  // For people: so many inputs are merged.
+  // For people: `inputs` are merged.
   void tell_inputs(std::uint64_t inputs) {
     merged_inputs = inputs;
     inputs_in_blocks = most_inputs();
   }
 
-  // So many bytes more than the plan was made for, when runs have been formed and the pool is to be
+  // Adds `bytes` to what the plan was made for, when runs have been formed and the pool is to be
   // made anew for merging them. Returns whether the process may take that; if not, nothing has
   // changed.
   bool add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs);
 
-  // What the sort of so many bytes takes of the address space in any phase, the stacks of threads
+  // What the sort of `bytes` takes of the address space in any phase, the stacks of threads
   // not counted, and of private memory.
   std::uint64_t address_space_bytes(std::optional<std::uint64_t> bytes) const;
   std::uint64_t private_bytes() const noexcept;

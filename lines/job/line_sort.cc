@@ -142,7 +142,7 @@ void LineFiles::write_output() {
   output_.write_sorted(report_.input_bytes + kMostMissing * inputs_.size());
 }
 
-// Of what grows while it is merged there may be more than expected.
+// Inputs that grow while they are merged may bring more than expected.
 void LineFiles::write_merged(InputMerge& inputs) {
   job_.watch().begin(SortPhase::kWriting, inputs.length());
   const std::uint64_t least_bytes =

@@ -158,7 +158,7 @@ class LineSorter::Impl {
   std::optional<ArenaCursor> cursor_;
   std::vector<std::unique_ptr<RunMerge>> merge_;  // one, or none
   std::string_view record_;
-  std::uint64_t left_ = 0;         // so many times it comes again
+  std::uint64_t left_ = 0;         // how many times it comes again
   std::atomic<pthread_t> user_{};  // the thread that reads
   std::atomic<bool> spill_wanted_{false};
   bool spill_failed_ = false;

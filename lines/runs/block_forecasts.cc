@@ -103,7 +103,7 @@ StoredRecord ForecastCursor::shown(std::string& text, const BlockForecasts::Head
   const std::string_view all = text;
   if (!order_.has_keys) return {all, all};
   const std::size_t key = head.key & ~Head::kCut;
-  // Of a key that is cut nothing of the record is known.
+  // Nothing of the record is known where its key is cut.
   const bool whole_key = key < known_.size() || (head.key & Head::kCut) == 0;
   return whole_key ? StoredRecord{all.substr(0, key), all.substr(key)} : StoredRecord{all, {}};
 }

@@ -20,7 +20,7 @@ namespace vortex { inline namespace v0 {
 // which the bytes of the records stand: whoever reads blocks in this order must bear another one.
 class BlockForecasts {
  public:
-  // At most so many bytes of what orders a record are known.
+  // At most this many bytes of what orders a record are known.
   static constexpr std::size_t kMaxKnown = std::size_t{8} << 10;
   // Bytes of a forecast beside those of the key.
   static constexpr std::size_t kHeadBytes = 3 * sizeof(std::uint16_t);
@@ -52,8 +52,8 @@ StoredOrder forecast_order(const StoredOrder& order) noexcept;
 // Takes the forecasts of a run while it is written.
 class ForecastWriter {
  public:
-  // So many bytes of a forecast are its own on average, and some more in all. Allocates for so many
-  // blocks, and nothing later.
+  // A forecast has `bytes_of_block` of its own on average, and some more in all. Allocates for
+  // `most_blocks`, and nothing later.
   ForecastWriter(const StoredOrder& order, std::size_t bytes_of_block, std::uint64_t most_blocks);
 
   // The record that was appended last.
@@ -83,7 +83,7 @@ class ForecastWriter {
 // advanced.
 class ForecastCursor {
  public:
-  // Of the blocks [begin, end) of the run, which has `blocks`. The forecasts outlive it.
+  // Forecasts of the blocks [begin, end) of the run, which has `blocks`. The forecasts outlive it.
   ForecastCursor(const BlockForecasts& forecasts, const StoredOrder& forecast_order,
                  std::uint64_t begin, std::uint64_t end, std::uint64_t blocks);
 

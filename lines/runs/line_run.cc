@@ -11,7 +11,7 @@ constexpr std::uint64_t kMaxMarks = 512;
 // A record that ends so near to the end of a block may be the last one in front of another.
 constexpr std::uint64_t kNearEnd = std::uint64_t{4} << 10;
 
-// The most blocks that a record of so many bytes lies in.
+// The most blocks that a record of `bytes` lies in.
 std::size_t blocks_of_record(std::uint64_t bytes, std::size_t block_bytes) noexcept {
   return static_cast<std::size_t>((bytes + block_bytes - 1) / block_bytes) + 1;
 }

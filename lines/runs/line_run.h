@@ -112,7 +112,7 @@ class LineRunWriter {
 // the blocks that a prefetcher of the merge reads. Not moved.
 class RunCursor {
  public:
-  // Blocks that the cursor holds at once, where the longest record has so many bytes.
+  // Blocks that the cursor holds at once, where the longest record has `longest` bytes.
   static std::size_t window_blocks(std::uint64_t longest, std::size_t block_bytes) noexcept;
 
   // Reads slice `index` of the prefetcher, which outlives it. `longest`: of the records of the run.

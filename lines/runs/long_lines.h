@@ -26,7 +26,7 @@ namespace vortex { inline namespace v0 {
 // Mostly the file has their keys, too, and the memory their places and the first bytes of what they
 // are sorted by; they are sorted by themselves. Where the input decides between equal keys, that
 // holds for all records whose keys are long, be they long themselves or not, so that what their
-// keys are equal to is here as well. Of a long record with a shorter key another, of a few bytes,
+// keys are equal to is here as well. For a long record with a shorter key another, of a few bytes,
 // stands in its place, among the records that are sorted in memory.
 //
 // One thread at a time. After an Error it can only be destroyed.

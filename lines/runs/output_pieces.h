@@ -16,7 +16,7 @@ class OutputPieces {
  public:
   explicit OutputPieces(Cursor& cursor) noexcept : cursor_(cursor) {}
 
-  // From here on next() is false once the output has got so many bytes.
+  // From here on next() is false once the output has got `limit` bytes.
   void begin_piece(const FramedOutput& out, std::uint64_t limit) noexcept {
     out_ = &out;
     limit_ = limit;

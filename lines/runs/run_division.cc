@@ -272,7 +272,7 @@ std::unique_ptr<OrderOfNeed> order_of_need(const std::vector<LineRun>& runs, con
     const LineRun& run = runs[i];
     const RunPart::Blocks blocks = part.runs[i].blocks(run.run.store->block_bytes());
     first_blocks.push_back(blocks.begin);
-    // Those that the merge begins with.
+    // The blocks that the merge begins with.
     std::uint64_t block = blocks.begin;
     const std::uint64_t begun = std::max(blocks.begin + 1, run.forecasts.first_blocks());
     for (; block < std::min(begun, blocks.end); ++block) first.push_back(block_of(i, block));

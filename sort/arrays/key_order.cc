@@ -37,7 +37,7 @@ KeyExtent KeySample::likely_extent() const noexcept {
 }
 
 bool KeySample::has_few_ties(const KeyWords& form) const noexcept {
-  // Between two of the sample lie about so many keys, each equal to another where there are fewer
+  // About this many keys lie between two of the sample, each equal to another where there are fewer
   // different parts of keys than that.
   const double between = static_cast<double>(count_) / static_cast<double>(size_);
   double ties = 0;

@@ -33,7 +33,7 @@ void for_each_block(const KeySource& keys, std::size_t begin, std::size_t end, B
 // after a few.
 class OrderWatch {
  public:
-  // Of keys from `begin` on, which are in order if they are so with the key in front of them.
+  // Watches keys from `begin` on, which are in order if they are so with the key in front of them.
   OrderWatch(const KeySource& keys, std::size_t begin) noexcept
       : before_(begin == 0 ? 0 : keys[begin - 1]) {}
 

@@ -19,7 +19,7 @@ namespace {
 
 // So few are looked at all together.
 constexpr std::size_t kFew = 2048;
-// The gathered keys have room for one of so many: a small sample encloses a larger part.
+// The gathered keys are one of this many at most: a small sample encloses a larger part.
 std::size_t room_share(std::size_t count) noexcept { return count < std::size_t{1} << 18 ? 2 : 8; }
 
 NthKey nth_of_few(const KeySource& keys, std::size_t count, std::size_t nth) noexcept {

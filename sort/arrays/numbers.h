@@ -19,7 +19,7 @@ void write_numbers(void* numbers, const NumberForm& form, std::size_t begin, std
 std::size_t skip_not_less(const void* numbers, const NumberForm& form, std::size_t begin,
                           std::size_t end, std::uint64_t bound) noexcept;
 
-// As sort() of a span of them. Those of 1 and 2 bytes are counted.
+// Sorts as sort() of a span of them does. Numbers of 1 and 2 bytes are counted.
 VORTEX_EXPORT void sort_numbers(void* numbers, const NumberForm& form, std::size_t count,
                                 unsigned threads);
 

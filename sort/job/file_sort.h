@@ -33,7 +33,7 @@ class RecordKind {
   virtual Merged merge_inputs() { return Merged::kNothing; }
 
   virtual std::size_t inputs() const = 0;
-  // Of all of them together; none: not known.
+  // Bytes of all inputs together; none: not known.
   virtual std::optional<std::uint64_t> input_bytes() const = 0;
   // Reads an input. Its records lie in memory then, or in runs.
   virtual void form_runs(std::size_t input) = 0;
@@ -47,7 +47,7 @@ class RecordKind {
   virtual void write_output() = 0;
 
   virtual RunSet& runs() = 0;
-  // Those of the runs, and of what is kept in the folders beside them.
+  // Counts of the runs, and of what is kept in the folders beside them.
   virtual RunCounts counts() { return runs().counts(); }
 };
 

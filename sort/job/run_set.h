@@ -66,7 +66,7 @@ class RunSet {
 
  private:
   virtual std::uint64_t bytes_of_run(std::size_t run) const noexcept = 0;
-  // So many runs, from `first` on, become one, which takes their place.
+  // `count` runs, from `first` on, become one, which takes their place.
   virtual void merge_to_one(std::size_t first, std::size_t count) = 0;
 
   std::uint64_t bytes_of(std::size_t first, std::size_t count) const noexcept;

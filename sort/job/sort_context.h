@@ -37,8 +37,8 @@ class SortContext final : private MemoryLender {
   // For a store of runs in the folders; this outlives them.
   RunStoreOptions run_store_options() const;
 
-  // What a request costs the slowest disk for runs, see SortResources, where an input of so many
-  // bytes is to be sorted. Measured only where that takes a small part of the time that the sort
+  // What a request costs the slowest disk for runs, see SortResources, where an input of `bytes`
+  // is to be sorted. Measured only where that takes a small part of the time that the sort
   // does. Throws Error as file_system_of() does.
   std::uint64_t request_cost(std::optional<std::uint64_t> bytes) const;
 
@@ -55,7 +55,7 @@ class SortContext final : private MemoryLender {
   void note_user() noexcept;
   // What is beyond `bytes` goes to others.
   void keep(std::uint64_t bytes) noexcept { share_.shrink_to(bytes); }
-  // So many bytes go to others.
+  // Lends `bytes` to other sorts.
   void release(std::uint64_t bytes) noexcept;
   // The memory of the blocks that have left the pool since the last time.
   void give_back_retired() noexcept;

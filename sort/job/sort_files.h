@@ -89,7 +89,7 @@ class SortOutput {
   const std::optional<std::string>& folder() const noexcept { return folder_; }
   const struct stat& identity() const noexcept { return identity_; }
 
-  // Throws Error(ENOSPC) when a file system or a device has no room for so many bytes.
+  // Throws Error(ENOSPC) when a file system or a device has no room for `bytes`.
   void expect_room(std::uint64_t bytes) const;
   // Reserves room in the file system. Throws Error(ENOSPC).
   void reserve(std::uint64_t bytes) { file_.allocate(bytes); }
@@ -158,8 +158,8 @@ class SortFiles {
   // space to others, or half of what is left if that is less.
   FileReaderBase open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
                              std::uint64_t space_for_others) const;
-  // The writer of the output, of `most_bytes` at most; of fewer, down to `least_bytes`, where the
-  // system refuses so much address space.
+  // The writer of the output, of `most_bytes` at most; fewer, down to `least_bytes`, where the
+  // system refuses the address space.
   FileWriterBase open_writer(BlockPool& pool, FileWriterOptions options, std::uint64_t most_bytes,
                              std::uint64_t least_bytes);
   FileWriterBase open_writer(BlockPool& pool, const FileWriterOptions& options,
@@ -173,7 +173,7 @@ class SortFiles {
   FileWriterBase open_writer_behind(std::uint64_t begin, BlockPool& pool, FileWriterOptions options,
                                     std::uint64_t most_bytes);
 
-  // Of the inputs and the output, once that is open.
+  // The disk of the inputs and the output, once that is open.
   Disk* disk() const noexcept { return disk_.get(); }
   DiskStatistics disk_statistics() const { return disk_->statistics(); }
 

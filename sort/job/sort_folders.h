@@ -35,7 +35,7 @@ std::string temporary_folder();
 // in temporary_folder().
 std::string default_run_folder(const std::string& output);
 
-// Those of the resources, or temporary_folder(). Throws Error as file_system_of() does.
+// The folders of the resources, or temporary_folder(). Throws Error as file_system_of() does.
 std::vector<std::string> folders_of_sorter(const SortResources& resources);
 
 // Whether files in the folder can give parts of their space back. Throws Error: what open(2)
@@ -50,8 +50,8 @@ bool punches_holes(const std::string& folder);
 std::uint64_t request_cost_of(const SortResources& resources,
                               const std::vector<std::string>& folders);
 
-// Throws Error(ENOSPC) unless the file systems of the folders, each counted once, have room for so
-// many bytes of runs together. One that does not tell how large it is may have it.
+// Throws Error(ENOSPC) unless the file systems of the folders, each counted once, have room for
+// `bytes` of runs together. One that does not tell how large it is may have it.
 void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes);
 
 }}  // namespace vortex::v0

@@ -57,7 +57,7 @@ class SortJob final {
   const RecordOrder& order() const noexcept { return *order_; }
   SortWatch& watch() noexcept { return context_.watch(); }
 
-  // The request for this sort's plan, for an input of so many bytes, if that is known.
+  // The request for this sort's plan, for an input of `bytes`, if that is known.
   // `other_disks` is the number of disks for other files than runs. May measure the disks.
   SortPlanRequest plan_request(std::optional<std::uint64_t> bytes, unsigned other_disks) const;
 
@@ -87,7 +87,7 @@ class SortJob final {
   // The counts of the runs so far.
   const RunCounts& counts() const noexcept { return counts_; }
 
-  // An output that need not wait inside a fault. `has_room` waits until there is room for so many
+  // An output that need not wait inside a fault. `has_room` waits until there is room for as many
   // bytes in all and returns true, or returns false when `given_up` is true; `wake` makes it look.
   struct PatientOutput {
     std::function<bool(std::uint64_t bytes, const std::atomic<bool>& given_up)> has_room;

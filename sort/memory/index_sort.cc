@@ -16,7 +16,7 @@ constexpr std::size_t kMaxDigits = std::size_t{1} << kMaxDigitBits;
 std::uint64_t key_of(const Pair64& pair) noexcept { return pair.key; }
 std::uint64_t key_of(std::uint64_t key) noexcept { return key; }
 
-// The highest bits in which keys differ, so many that about 32 items share a digit. Every digit but
+// The highest bits in which keys differ; about 32 items share a digit. Every digit but
 // the last has 4 bits or more, so that the recursions below are at most 16 deep.
 struct Digit {
   template <typename T>

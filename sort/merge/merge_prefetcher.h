@@ -66,7 +66,7 @@ struct RunSlice {
 class MergePrefetcher {
  public:
   // The policy names the runs by their place in `slices`. Draws policy->buffers() blocks from the
-  // pool, for good; throws Error(ENOMEM) when there are not so many.
+  // pool, for good; throws Error(ENOMEM) when there are fewer.
   MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
                   std::unique_ptr<PrefetchPolicy> policy, bool punch_holes);
   // Waits for the reads under way. The sources must be gone.

@@ -49,7 +49,7 @@ class RunningMerge {
   std::size_t least_ = 0;
 };
 
-// Buffers with which a merge that holds so many blocks still reads ahead a little: two of each
+// Buffers with which a merge that holds `held_blocks` still reads ahead a little: two of each
 // disk.
 inline std::size_t lean_buffers(std::size_t held_blocks, unsigned disks) noexcept {
   return held_blocks + 2 * std::size_t{disks};

@@ -12,7 +12,7 @@
 
 namespace vortex { inline namespace v0 {
 
-// Of so much memory the part that is taken for the program, its libraries, the queues of the disks,
+// The part of the memory that is taken for the program, its libraries, the queues of the disks,
 // and the streams of inputs and output.
 inline std::uint64_t program_bytes(std::uint64_t memory_bytes) noexcept {
   constexpr std::uint64_t kMost = std::uint64_t{16} << 20;
@@ -20,23 +20,23 @@ inline std::uint64_t program_bytes(std::uint64_t memory_bytes) noexcept {
   return std::min(memory_bytes / kShare, kMost);
 }
 
-// A pipe is taken to be so many runs, or times the memory.
+// A pipe is taken to be this many runs, or times the memory.
 inline constexpr std::uint64_t kAssumedRuns = 32;
 
 // What a request costs the disk is no more than that where places do not matter; an arm's way takes
 // the time for megabytes, and there blocks may be larger than is good for the caches.
 inline constexpr std::uint64_t kExpensiveRequest = std::uint64_t{256} << 10;
 
-// How a merge reads its runs, of each of which it holds so many blocks.
+// How a merge reads its runs, and how many blocks of each it holds.
 struct MergeReading {
   PrefetchKind kind;
   unsigned disks;
   std::size_t window_blocks;
 
   PrefetchOptions options(std::uint64_t runs) const;
-  // The least buffers for so many runs, `ahead` beside what the merge holds included.
+  // The least buffers for `runs`, `ahead` beside what the merge holds included.
   std::size_t least_buffers(std::uint64_t runs, std::size_t ahead = 0) const;
-  // The most runs for which so many buffers suffice.
+  // The most runs for which `buffers` suffice.
   std::uint64_t most_runs(std::size_t buffers, std::size_t ahead) const;
 };
 

@@ -174,7 +174,7 @@ class MemoryBudget::State {
   std::vector<Waiter> waiting_;  // numbers ascend
   // The first of those who wait, when lenders have no more to give to it.
   std::optional<std::uint64_t> asked_in_vain_;
-  std::uint64_t asked_for_ = 0;  // whom lenders were asked for last, so many times in vain
+  std::uint64_t asked_for_ = 0;  // the sort for which lenders were asked last
   unsigned vain_asks_ = 0;
   std::vector<Holding*> holdings_;
 

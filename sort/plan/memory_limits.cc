@@ -256,7 +256,7 @@ void expect_limits(const SortPlanRequest& request) {
   expect_bytes("forecasts", request.forecast_bytes, kMaxBlockBytes);
   expect_bytes("a memory", request.memory_bytes, kMaxSortMemoryBytes);
   expect_bytes("stacks", request.stack_bytes, kMaxSortInputBytes);
-  // That times the threads stays below what a number holds.
+  // The product with the threads stays below what a number holds.
   expect_bytes("a stack", request.thread_bytes, kMaxSortMemoryBytes);
   expect_bytes("a scratch for each record", request.scratch_per_record, kMaxBlockBytes);
   expect_count("disks for runs", request.disks, kMaxDisks);

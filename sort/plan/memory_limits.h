@@ -23,7 +23,7 @@ std::uint64_t address_space_left();
 // shared; none: there is no limit.
 std::optional<std::uint64_t> private_memory_left();
 
-// RLIMIT_DATA counts blocks that are in use so many times: at home and where they are placed.
+// RLIMIT_DATA counts blocks that are in use this many times: at home and where they are placed.
 inline constexpr std::uint64_t kTimesPrivate = 2;
 
 // What the stack of a thread takes of both, in bytes; 0: neither is limited.
@@ -41,8 +41,8 @@ SortResources with_memory(SortResources resources);
 MemoryShare take_memory_share(SortResources& resources);
 
 // Fills in what this process can have: the default memory where the request names none, less where
-// RLIMIT_DATA leaves less, kernel maps, address space, and the stacks of the threads that so many
-// disks of the backend start.
+// RLIMIT_DATA leaves less, kernel maps, address space, and the stacks of the threads that `disks`
+// of the backend start.
 void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned disks);
 
 // The size of the buffer in which records that are pushed one by one gather: 64 KiB, or a sixteenth

@@ -63,7 +63,7 @@ std::uint64_t bytes_of_run_stream() {
   return sizeof(InputStream<std::byte>) + sizeof(RunSource) + sizeof(Run) + kNamesAndTables;
 }
 
-// Address space of a stream over so many bytes, the block of filler behind them included.
+// Address space of a stream over `bytes`, the block of filler behind them included.
 std::uint64_t stream_space(std::uint64_t bytes, std::uint64_t block_bytes) {
   return (bytes / block_bytes + 2) * block_bytes + kReservationGuardBytes;
 }
@@ -333,7 +333,7 @@ std::uint64_t RecordPlan::address_space_bytes() const {
                   : input_bytes.value_or(0) + order * stream_space(0, block_bytes) +
                         stream_space(input_bytes.value_or(0), block_bytes);
   const std::uint64_t streams = merged_inputs == 0 ? std::max(forming, merging) : merging;
-  // Of those that sort and those that partition.
+  // The stacks of threads that sort and of those that partition.
   const std::uint64_t stacks = threads > 1 ? threads + formation.partition_threads : 0;
   return memory_taken_bytes() + kReservationGuardBytes + kSpaceBeside + request.stack_bytes +
          stacks * request.thread_bytes + streams;

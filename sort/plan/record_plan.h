@@ -72,8 +72,8 @@ struct RecordPlan : SortPlan {
   FileReaderOptions reader;  // of an input
   FileWriterOptions writer;  // of the output
   RunFormationOptions formation;
-  // A run is written from so many bytes on while no other one is, so that an input that is a little
-  // longer than the memory is read and written at once; 0: when the memory is full.
+  // A run is written from this many bytes on while no other one is, so that an input that is a
+  // little longer than the memory is read and written at once; 0: when the memory is full.
   std::uint64_t run_begin_bytes = 0;
 
   std::uint64_t stream_memory_bytes = 0;  // of the streams of the largest merge
@@ -87,7 +87,7 @@ struct RecordPlan : SortPlan {
   MergeBuffers merge_buffers(std::uint64_t runs) const;
   std::uint64_t largest_merge_order() const;
 
-  // So many bytes more than the plan was made for, when `runs` have been formed and the pool is to
+  // Adds `bytes` to what the plan was made for, when `runs` have been formed and the pool is to
   // be made anew for merging them. Returns whether kernel maps and address space suffice, and the
   // memory stays within kMaxSortMemoryBytes; if not, nothing has changed.
   bool add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs);

@@ -255,7 +255,7 @@ class CodedSort {
   static constexpr std::size_t kBuffered = 256 / sizeof(Item);
   static constexpr std::size_t kAhead = 2048 / sizeof(Item);
   static_assert(kMaxLists * kBuffered <= Dense::kMax);
-  // So many are distributed within the caches.
+  // This many items are distributed within the caches.
   static constexpr std::size_t kMaxDirect = (std::size_t{256} << 10) / sizeof(Item);
 
   Item* buffer(unsigned list) const noexcept { return sorted_ + list * kBuffered; }

@@ -37,8 +37,9 @@ bool sort_in_little_scratch(const CodedWord& coded, std::byte* bucket, std::size
 
 // Stores records as items at the ends of the buckets that the table chooses. Some at a time, so
 // that the processor chooses the next ones' buckets while it waits for the ends; and prefetched,
-// since another processor has just read them from the disk. Those that are read at once lie between
-// two multiples of kBytesAtOnce, and so in one block: the compiler may read the last of them first.
+// since another processor has just read them from the disk. Records that are read at once lie
+// between two multiples of kBytesAtOnce, and so in one block: the compiler may read the last of
+// them first.
 template <bool kPlain, typename Coded>
 std::size_t scatter_by_table(const Coded& coded, const std::byte* records, std::size_t count,
                              const detail::BucketSplitters::Finder& finder, OpenBuckets& buckets) {

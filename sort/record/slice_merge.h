@@ -35,7 +35,7 @@ class SliceMerge final : public RecordMerge {
 
   // A slice and the same sorted.
   static constexpr std::size_t kSliceBytes = 2 * Dense::kMax * sizeof(Item);
-  // What a thread sorts with, where it can scatter so many records.
+  // What a thread sorts with, where it can scatter `records`.
   static constexpr std::size_t worker_bytes(std::size_t records) noexcept {
     return records * sizeof(Item) + sizeof(typename Dense::Workspace);
   }

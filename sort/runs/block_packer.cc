@@ -163,7 +163,7 @@ std::uint32_t BlockPacker::best_kind(std::byte* chunk, std::size_t size, std::by
   return best;
 }
 
-// What a chunk of a block with so many chunks must save: room for all lengths, and more.
+// What a chunk of a block of `chunks` must save: room for all lengths, and more.
 std::size_t BlockPacker::least_saved(std::size_t size, std::size_t chunks) noexcept {
   return std::max(size / 16, (chunks + 1) * kWord + 1);
 }

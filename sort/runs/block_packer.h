@@ -26,7 +26,7 @@ class BlockPacker {
   // What one allocates for blocks of that size.
   static std::size_t memory_bytes(std::size_t block_bytes) noexcept;
 
-  // To pack records of so many bytes each; 0: of any length. Whatever was packed is unpacked.
+  // For records of `record_bytes` each; 0: of any length. Whatever was packed is unpacked.
   explicit BlockPacker(std::size_t block_bytes, std::size_t record_bytes = 0);
 
   // Packs the block in place and returns the bytes that it has then, fewer than before; `bytes` if

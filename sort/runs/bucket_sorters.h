@@ -35,7 +35,7 @@ class BucketSorters {
   // The caller is done with the bucket of the last next() and, if that was false, the scratch.
   void done_with_it() noexcept;
 
-  // The scratch for a part that sorts so many records. None: the order sorts buckets of so many in
+  // The scratch for a part that sorts `records`. None: the order sorts buckets of that size in
   // no other way than one at a time.
   static std::optional<std::size_t> part_bytes(const RecordOrder& order,
                                                std::size_t count) noexcept;

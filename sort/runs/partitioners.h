@@ -26,7 +26,7 @@ class Partitioners {
   // A team of `threads`, the caller of put() included. Throws std::bad_alloc.
   Partitioners(const RecordOrder& order, unsigned buckets, unsigned threads);
 
-  // What they allocate for so many buckets, besides the stacks of the threads.
+  // What they allocate for `buckets`, besides the stacks of the threads.
   static std::size_t bytes(std::size_t record_bytes, unsigned buckets, unsigned threads) noexcept;
 
   // Puts `count` records, fewer than 2^32, to their buckets. False: there is no memory for all of

@@ -77,7 +77,7 @@ SortPieces pieces_of_sort(std::size_t records, std::span<Pair64> pairs) noexcept
   if (records <= std::min(room, kMaxIndexPairs)) {
     return {records, 2 * records <= room ? pairs.data() + records : nullptr};
   }
-  // Half of the room is spare if the cursors of so many pieces fit, too.
+  // Half of the room is spare if the cursors of all pieces fit, too.
   const auto pieces_of = [records](std::size_t piece) { return detail::units_for(records, piece); };
   const bool has_spare = 2 * pieces_of(room / 2) <= room;
   const std::size_t piece = std::min(has_spare ? room / 2 : room, kMaxIndexPairs);

@@ -21,7 +21,7 @@ class PackedBlocks {
   // The memory for a block.
   static constexpr std::size_t kBytesOfBlock = sizeof(std::uint32_t);
 
-  // Allocates for so many, and nothing later.
+  // Allocates for `blocks`, and nothing later.
   void reserve(std::uint64_t blocks) { packed_.reserve(blocks); }
 
   // Blocks are added in their order.
@@ -107,7 +107,7 @@ class RunLayout : public SpreadLayout {
  public:
   // To write it, packed where that is given and wants it.
   explicit RunLayout(Run& run, RunPacking* packing = nullptr);
-  // To read it: so many bytes from the beginning of a block on. `unpacker` is null where
+  // To read `bytes` of it from the beginning of a block on. `unpacker` is null where
   // no block is packed, and outlives it.
   RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes, BlockPacker* unpacker);
 

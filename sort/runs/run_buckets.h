@@ -42,7 +42,7 @@ class RunBuckets final : public OpenBuckets {
   // All that was scattered is in the buckets, for any thread to see.
   void flush() noexcept;
 
-  // Instead of scattering: makes room for so many bytes behind a bucket, in which nothing is
+  // Instead of scattering: makes room for `bytes` behind a bucket, in which nothing is
   // buffered then, and returns where they go; null: no memory is left. Then, when they are there,
   // added().
   std::byte* room_for(std::size_t bucket, std::size_t bytes);

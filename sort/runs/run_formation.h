@@ -36,9 +36,10 @@ struct RunFormationOptions {
   std::size_t scratch_bytes = std::size_t{4} << 20;
   // 2: a run may be emitted while the next one is pushed.
   unsigned generations = 1;
-  // That sort buckets, as far as the scratch holds several; while another thread pushes, one fewer.
+  // Threads that sort buckets, as far as the scratch holds several; while another thread pushes,
+  // one fewer.
   unsigned threads = 1;
-  // That put records to buckets, the one that pushes included.
+  // Threads that put records to buckets, the one that pushes included.
   unsigned partition_threads = 1;
 };
 

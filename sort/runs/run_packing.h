@@ -22,12 +22,12 @@ class RunPacking {
     RunCompression compression = RunCompression::kNever;
     std::uint64_t bytes = 0;
   };
-  // With so many packers at the same time: as it is wanted, or not at all where that takes more
+  // With `packers` at the same time: as it is wanted, or not at all where that takes more
   // than a sixteenth of the memory, or a quarter where it is demanded.
   static Plan plan(RunCompression wanted, std::size_t block_bytes, unsigned packers,
                    std::uint64_t memory_bytes) noexcept;
 
-  // Records of so many bytes each; 0: of any length.
+  // Records of `record_bytes` each; 0: of any length.
   RunPacking(RunCompression wanted, std::size_t block_bytes, std::size_t record_bytes = 0);
 
   bool may_pack() const noexcept { return wanted_ != RunCompression::kNever; }

@@ -35,7 +35,7 @@ struct RunStoreOptions {
 struct RunStoreDiskStatistics {
   std::string folder;
   bool direct = false;
-  std::uint64_t slots = 0;  // the file is as long as so many blocks
+  std::uint64_t slots = 0;  // the length of the file in blocks
   std::uint64_t slots_in_use = 0;
   std::uint64_t peak_slots_in_use = 0;
   DiskStatistics disk;
@@ -60,7 +60,7 @@ class RunStore final : public SlotFiles {
   // Another one, with blocks of the same size; no writers and merges are there.
   void use(BlockPool& pool) noexcept { pool_ = &pool; }
   std::size_t block_bytes() const noexcept { return pool_->block_bytes(); }
-  // That hold so many bytes, at least one.
+  // Blocks that hold `bytes`, at least one.
   std::uint64_t blocks_of(std::uint64_t bytes) const noexcept {
     return bytes == 0 ? 1 : (bytes + block_bytes() - 1) / block_bytes();
   }
@@ -71,7 +71,7 @@ class RunStore final : public SlotFiles {
   // its weight says, but no more than it has room for.
   SpreadSequence next_sequence(std::uint64_t most_bytes);
 
-  // So many slots will be taken, by one run. Allocates, so that taking them does not.
+  // `slots` slots will be taken, by one run. Allocates, so that taking them does not.
   void promise_slots(std::uint64_t slots);
   void take_promise_back(std::uint64_t slots) noexcept;
 

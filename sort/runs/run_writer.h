@@ -45,7 +45,7 @@ class RunStream {
   // Whole blocks.
   std::uint64_t most_bytes() const noexcept { return most_bytes_; }
 
-  // Waits until so many bytes are written. Throws Error when something was not; the run is lost
+  // Waits until `bytes` are written. Throws Error when something was not; the run is lost
   // then.
   Run finish(std::uint64_t bytes, std::uint64_t records);
 

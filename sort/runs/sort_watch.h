@@ -46,7 +46,7 @@ class SortWatch {
   void look() { report(); }
   void expect_going() const;
 
-  // For a thread beside the sorting one, which has moved so many bytes. Throws Error(ECANCELED).
+  // For a thread beside the sorting one, which has moved `bytes`. Throws Error(ECANCELED).
   void add_beside(std::uint64_t bytes);
   // For the sorting thread while it waits for the other: look(), where that has moved enough.
   void look_beside();

@@ -21,13 +21,13 @@ struct FaultEngine {
   // overwrites with the trampoline at once. Throws Error.
   void (*prepare)();
 
-  // By signals only.
+  // Engines by signals only: called as said above.
   void (*deliver)(int signal, siginfo_t* info, void* context) noexcept = nullptr;
   // Whether the action is the engine's own handler, on behalf of somebody else: the engine cannot
   // serve both.
   bool (*owns)(const struct sigaction& action) noexcept = nullptr;
 
-  // The others only: has faults in these addresses, which are bare reservation, delivered. Throws
+  // The other engines only: has faults in these addresses, bare reservation, delivered. Throws
   // Error.
   void (*admit)(std::byte* begin, std::size_t bytes) = nullptr;
   // See settle_faults().

@@ -38,8 +38,8 @@ class HandlerPlaces {
 
   // A signal that is none of ours. Async-signal-safe.
   void forward(const Signal& signal) noexcept;
-  // That of an access which nobody can serve. A handler that returned to it expects it to work now.
-  // It never will, and the process ends.
+  // A signal of an access which nobody can serve. A handler that returned to it expects it to work
+  // now. It never will, and the process ends.
   void forward_refused(const Signal& signal) noexcept;
 
  private:

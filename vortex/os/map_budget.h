@@ -20,7 +20,7 @@ class VORTEX_EXPORT MapBudget {
   MapBudget(const MapBudget&) = delete;
   MapBudget& operator=(const MapBudget&) = delete;
 
-  // Claims more, to be so many in all. Throws as the constructor does, with nothing changed. For
+  // Claims more, up to `maps` in all. Throws as the constructor does, with nothing changed. For
   // one thread at a time.
   void raise(std::size_t maps, const std::string& what);
 

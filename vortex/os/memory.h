@@ -106,7 +106,7 @@ void set_failure_hook(FailureHook hook) noexcept;
 // The hook's answer to a call, for the calls that other files make.
 int injected_failure(MemoryCall call) noexcept;
 
-// Of memory from malloc(3), which none of the above is.
+// Frees memory from malloc(3), which none of the above is.
 struct FreeDeleter {
   void operator()(void* memory) const noexcept { std::free(memory); }
 };

@@ -15,7 +15,7 @@ namespace vortex { inline namespace v0 {
 // entry.
 inline constexpr std::size_t kReservationAlignment = std::size_t{2} << 20;
 
-// Behind every reservation lies so much address space more, where nothing is ever placed: who runs
+// Address space behind every reservation where nothing is ever placed: who runs
 // over the end faults there, instead of meeting what somebody else has mapped.
 inline constexpr std::size_t kReservationGuardBytes = std::size_t{2} << 20;
 

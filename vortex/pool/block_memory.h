@@ -14,7 +14,7 @@
 
 namespace vortex { inline namespace v0 {
 
-// Throws Error(EINVAL) that names the option, where no pool can have so many blocks. `who` begins
+// Throws Error(EINVAL) that names the option, where no pool can have that many blocks. `who` begins
 // the message.
 VORTEX_EXPORT void expect_block_count(const std::string& who, const char* option,
                                       std::size_t blocks);
@@ -35,7 +35,7 @@ inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // The pool's, with the sizes that it has: whole pages, and whole blocks.
 struct BlockMemoryOptions : BlockPoolOptions {
   std::string who;             // for messages: the pool and its size
-  std::size_t huge_bytes = 0;  // so much from the beginning on is wanted on huge pages
+  std::size_t huge_bytes = 0;  // wanted on huge pages, from the beginning on
 };
 
 // The memory of a pool. Every block has a home in homes() and is there or, by place(), at one other

@@ -141,7 +141,7 @@ std::size_t BlockPool::retire(std::size_t blocks) noexcept {
       const std::size_t free = block_count_ - s.in_use - s.unclaimed;
       const std::size_t most = std::min(free, blocks - retired);
       if (most == 0) break;
-      // Those that hold no memory cost nothing, neither now nor later.
+      // Blocks that hold no memory cost nothing, neither now nor later.
       const State::ColdBlocks cold = s.take_cold();
       std::size_t taken = cold.count;
       if (taken > most) {

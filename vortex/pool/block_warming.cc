@@ -40,7 +40,7 @@ void BlockPool::wait_until_warm() {
 
 BlockPool::State::ColdBlocks BlockPool::State::take_cold() noexcept {
   if (cold_blocks.empty()) return {};
-  // Those of a huge page lie together, lowest on top.
+  // The blocks of a huge page lie together, lowest on top.
   const std::uint32_t first = cold_blocks.back();
   const bool whole = first / blocks_in_huge_page < whole_huge_pages;
   const std::uint32_t count = whole ? blocks_in_huge_page : 1;

@@ -18,7 +18,7 @@ namespace vortex { inline namespace v0 {
 // are placed at their addresses of the stream; those below are finished for good.
 class BlockWindow {
  public:
-  // `other_side` supplies or takes the blocks and guarantees so many of them.
+  // `other_side` supplies or takes the blocks and guarantees `blocks` of them.
   struct OtherSide {
     const char* what;  // "source" or "sink"
     BlockPool& pool;

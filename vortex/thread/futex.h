@@ -77,7 +77,7 @@ class VORTEX_EXPORT FutexEvent {
   // Returns after a notify() that came later than the ticket.
   void await(std::uint32_t ticket) noexcept;
 
-  // The same, and after so many milliseconds at the latest. Does not spin.
+  // The same, but returns after `milliseconds` at the latest. Does not spin.
   void await_for(std::uint32_t ticket, int milliseconds) noexcept;
 
   // Lets every waiter look at its condition again.

@@ -14,9 +14,9 @@ namespace vortex { inline namespace v0 {
 // Signals that a masked thread takes.
 enum class ThreadSignals {
   kNone,
-  // Those that its own instructions raise (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP): for a thread
-  // that touches streams, or runs the program's code, such as a comparator that divides by zero.
-  // The kernel ends a process that has such a signal blocked, without its handler.
+  // The signals that its own instructions raise (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP): for a
+  // thread that touches streams, or runs the program's code, such as a comparator that divides by
+  // zero. The kernel ends a process that has such a signal blocked, without its handler.
   kOwnFaults,
 };
 

@@ -101,7 +101,7 @@ VORTEX_EXPORT int vtx_sort_records(void* records, size_t count, const vtx_record
 
 // ---- Arrays of numbers whose type is told ------------------------------------------------------
 
-// Integers and floating-point numbers of so many bits, in the order of vtx_sort_u64() and so on.
+// Integers and floating-point numbers by their bits, in the order of vtx_sort_u64() and so on.
 typedef enum vtx_number {
   VTX_U8 = 0,
   VTX_U16,

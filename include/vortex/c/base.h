@@ -61,7 +61,7 @@ typedef struct vtx_fault_counts {
   uint64_t failed;     // of streams, that ended in an error
   uint64_t forwarded;  // of others, that went to an earlier handler
 } vtx_fault_counts;
-// Of the process, since its start. -EINVAL where `counts` is NULL.
+// Counts of the process, since its start. -EINVAL where `counts` is NULL.
 VORTEX_EXPORT int vtx_fault_statistics(vtx_fault_counts* counts);
 
 // ---- Memory ------------------------------------------------------------------------------------

@@ -274,7 +274,7 @@ VORTEX_EXPORT int vtx_stream_withdraw(vtx_stream* stream, uint32_t block);
 // The pool's again. -EBUSY for a block that is placed.
 VORTEX_EXPORT int vtx_stream_give_back(vtx_stream* stream, uint32_t block);
 
-// Of its fields only the faults are told.
+// Fills in the faults, and none of the other fields.
 VORTEX_EXPORT int vtx_stream_statistics(vtx_stream* stream, vtx_stream_counts* counts);
 // As vtx_input_failure().
 VORTEX_EXPORT int vtx_stream_failure(vtx_stream* stream);

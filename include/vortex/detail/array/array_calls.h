@@ -23,7 +23,7 @@ VORTEX_EXPORT void argsort_32(const KeySource& keys, std::size_t count, void* pl
 VORTEX_EXPORT void argsort_64(const KeySource& keys, std::size_t count, void* places,
                               unsigned threads);
 
-// An array of as many values as there are keys, of so many bytes each.
+// An array of as many values as there are keys, of `bytes` each.
 struct Column {
   void* values;
   std::size_t bytes;
@@ -43,7 +43,7 @@ struct Selection {
 VORTEX_EXPORT void select(const Selection& selection, std::size_t k);
 VORTEX_EXPORT void partial_sort(const Selection& selection, std::size_t k);
 
-// An array of so many bytes.
+// An array of `bytes`.
 struct WholeChunk {
   void* begin;
   std::size_t bytes;

@@ -17,7 +17,7 @@
 
 namespace vortex { inline namespace v0 { namespace detail {
 
-// Arrays of so many bytes are sorted with as much memory again.
+// Arrays of this many bytes are sorted with as much memory again.
 inline constexpr std::size_t kMaxCachedBytes = std::size_t{512} << 10;
 
 // Sorts ordinary memory. `rules` speak of encoded records. Up to 512 KiB of them it needs as much

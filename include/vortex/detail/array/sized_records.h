@@ -117,7 +117,7 @@ void sort_few_by_words(SizedRecord<bytes>* records, std::size_t count,
                       small_sort_for<std::uint64_t>(isa_in_use()));
 }
 
-// Sorts records of so many bytes, stably.
+// Sorts records of `bytes`, stably.
 template <std::size_t bytes>
 void sort_sized(void* array, std::size_t count, const SortKey& key, unsigned threads) {
   using Record = SizedRecord<bytes>;

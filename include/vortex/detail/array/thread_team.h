@@ -44,7 +44,7 @@ class VORTEX_EXPORT ThreadTeam {
 
   static constexpr unsigned kMaxThreads = 4096;
   // The threads that `threads` of a sort's options mean: 0 stands for the cores that the process
-  // may use now, more than kMaxThreads for so many. Reads a few small files for 0.
+  // may use now, more than kMaxThreads for that many. Reads a few small files for 0.
   static unsigned resolve(unsigned threads);
 
  private:

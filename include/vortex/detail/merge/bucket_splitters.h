@@ -26,7 +26,7 @@ class VORTEX_EXPORT BucketSplitters {
   // bits. Allocates; the rest does not. The order must outlive it.
   BucketSplitters(const RecordOrder& order, unsigned buckets, std::span<std::byte> kept_records);
 
-  // Room for the whole splitters of so many buckets; 0 where they are not needed.
+  // Room for the whole splitters of `buckets`; 0 where they are not needed.
   static std::size_t kept_bytes(const RecordOrder& order, unsigned buckets) noexcept;
 
   // Takes new splitters, in order, from a stream of sorted records: every i-th of `records`.
@@ -118,8 +118,8 @@ class VORTEX_EXPORT BucketSplitters {
   const std::size_t most_;
   std::span<std::byte> kept_;
   bool whole_ = false;  // the splitters are in kept_, too
-  // Of the splitters, in order, distinct unless whole_; and behind them the greatest bits there
-  // are, where every search ends. Without those while splitters are chosen.
+  // The bits of the splitters, in order, distinct unless whole_; and behind them the greatest bits
+  // there are, where every search ends. Without those while splitters are chosen.
   std::vector<std::uint64_t> bits_;
   // Cell c of the table covers the bits from low_ + (c << shift_) on, and the first and the last
   // one what lies beyond; table_[c] splitters lie before them, or, where the table decides, not

@@ -17,8 +17,8 @@
 
 namespace vortex { inline namespace v0 { namespace detail {
 
-// Memory that shares no cache line with another thread's. Of x86-64; elsewhere lines are seldom
-// longer.
+// Memory that shares no cache line with another thread's. The size is x86-64's; lines are seldom
+// longer elsewhere.
 inline constexpr std::size_t kCacheLineBytes = 64;
 
 // Gives whole cache lines.
@@ -172,7 +172,7 @@ class LoserTree {
   std::uint64_t total_ = 0;  // records left
 };
 
-// Merges record by record, on the thread of the caller. Of inputs that may not be sorted, too.
+// Merges record by record, on the thread of the caller. The inputs need not be sorted.
 template <OrderRules R>
 class TreeMerge final : public CheckedRecordMerge {
  public:

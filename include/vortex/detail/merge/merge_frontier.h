@@ -51,7 +51,7 @@ class MergeFrontier {
     return entering_ == nullptr ? nullptr : entering_->last.record;
   }
 
-  // Takes so many records of each part, and says what these are. Returns their sum.
+  // Takes counts[i] records of part i, and says what these are. Returns their sum.
   std::uint64_t take(std::span<const std::uint64_t> counts, std::span<MergeInput> taken) noexcept {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < parts_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Divides sorted sequences where a merge would have taken so many records.
+// Divides sorted sequences where a merge would have taken a given number of records.
 #pragma once
 
 #include <algorithm>
@@ -102,7 +102,7 @@ class MultisequenceSelection {
         if (middle_[i] == end_[i]) continue;
         const std::uint64_t middle = std::midpoint(middle_[i], end_[i]);
         const KeyedRecord here = record(sequences[i], middle);
-        // Of equal records those of earlier sequences come first.
+        // Equal records of earlier sequences come first.
         const bool before = i < of ? !less(rules_, pivot, here) : less(rules_, here, pivot);
         middle_[i] = before ? middle + 1 : middle_[i];
         end_[i] = before ? end_[i] : middle;

@@ -103,7 +103,7 @@ class ParallelMerge final : public RecordMerge {
 
   // As many as have pieces that are long enough.
   static unsigned threads_for(const R& rules, std::size_t inputs, const MergeRoom& room) noexcept {
-    // Of each input: with less, to find a piece takes as long as to merge it.
+    // The least of each input: with less, to find a piece takes as long as to merge it.
     constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
     constexpr std::size_t kLeastRecords = 8;
     const std::size_t least = inputs * std::max(kLeastBytes, kLeastRecords * rules.record_bytes());

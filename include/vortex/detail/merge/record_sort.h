@@ -21,11 +21,11 @@ namespace vortex { inline namespace v0 { namespace detail {
 // with 32 it is at its fastest.
 VORTEX_EXPORT std::size_t least_sort_scratch_bytes(std::uint64_t records) noexcept;
 
-// The room of a scratch for pairs. Throws Error(ENOMEM) when it is too small to sort so many
+// The room of a scratch for pairs. Throws Error(ENOMEM) when it is too small to sort that many
 // records.
 VORTEX_EXPORT std::span<Pair64> pairs_of_scratch(std::span<std::byte> scratch, std::size_t records);
 
-// How many records are sorted at once in room for so many pairs, and where their spare pairs are,
+// How many records are sorted at once in room for that many pairs, and where their spare pairs are,
 // if any. Pieces that are shorter than all leave room for the cursors of all pieces.
 struct SortPieces {
   std::size_t records = 0;
@@ -61,7 +61,7 @@ class RecordSort {
         record_bytes_(order.record_bytes()),
         bits_decide_(order.leading_bits_decide()) {}
 
-  // Of records that need not be sorted; kPlaces for all others.
+  // The order of records that need not be sorted; kPlaces for all others.
   RecordIndex::Order given_order() const noexcept {
     if (while_less(false) == count_) return RecordIndex::Order::kGiven;
     return while_less(true) == count_ ? RecordIndex::Order::kReversed : RecordIndex::Order::kPlaces;

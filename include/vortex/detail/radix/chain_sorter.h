@@ -347,8 +347,8 @@ class ChainSorter {
   static std::size_t first_chunk(const Chain& chain) noexcept {
     return std::min(chain.count, ChunkArena<Record>::kChunkRecords);
   }
-  // As many records of the chain, together. Those of a chain that begins with a chunk that is not
-  // full are gathered.
+  // The first records of the chain, together. Records of a chain that begins with a chunk that is
+  // not full are gathered.
   const Record* first_records(const Chain& chain) noexcept {
     if (arena_.size(chain.head) >= first_chunk(chain)) [[likely]]
       return arena_.data(chain.head);

@@ -48,7 +48,7 @@ struct Piece {
   std::size_t count;
 };
 
-// Chunks of an array that is being sorted in place, and spare ones. Those of the array join the
+// Chunks of an array that is being sorted in place, and spare ones. Chunks of the array join the
 // free ones when they have been read; when the result arrives at a chunk that still holds records
 // of some list, they are moved to a free chunk elsewhere. Everything is allocated by the
 // constructor and reserve().
@@ -156,7 +156,7 @@ class ChunkArena {
   }
   void link(std::uint32_t node, std::uint32_t next) noexcept { nodes_[node].next = next; }
 
-  // A free chunk. That there is one is for the user to see to, as ChainSorter does; where there is
+  // A free chunk. The user sees to it that there is one, as ChainSorter does; where there is
   // none the process ends, before anything is overwritten.
   std::uint32_t take() noexcept {
     for (;;) {

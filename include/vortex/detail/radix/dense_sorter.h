@@ -72,7 +72,7 @@ class DenseSorter {
   static constexpr std::size_t room_of_slice(std::size_t mean) noexcept {
     return ((mean + mean / 2 + 40) / kLine | 1) * kLine;
   }
-  // So many records can be distributed there in this way.
+  // This many records can be distributed there in this way.
   static constexpr std::size_t kMaxSpaced =
       std::min(kSpacious / (room_of_slice(kLeave) + kLeave) * kLeave, kMax);
 
@@ -173,7 +173,7 @@ class DenseSorter {
  private:
   using Places = std::span<std::uint32_t>;
   static constexpr std::size_t kLine = ChunkLayout<Record>::kLineRecords;
-  // The array may come from memory: it is asked for so many records ahead.
+  // The array may come from memory: it is asked for this many records ahead.
   static constexpr std::size_t kSoon = 2048 / sizeof(Record) + 1;
 
   // Slices with room between them need not be counted first. Returns false, and the array is as it

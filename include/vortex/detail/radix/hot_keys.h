@@ -19,7 +19,7 @@ class HotKeys {
  public:
   static constexpr std::size_t kSample = 4096;
 
-  // Takes the keys of a sorted sample that occur three times or more. Those that are not hot move
+  // Takes the keys of a sorted sample that occur three times or more. Keys that are not hot move
   // to the front of the sample, still in order; returns how many.
   std::size_t choose(Bits* sorted, std::size_t size) noexcept {
     constexpr std::size_t kMin = 3;

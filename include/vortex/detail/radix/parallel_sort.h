@@ -279,7 +279,7 @@ class ParallelSort {
       bucket.apart = bucket.count > most_in_task_;
     }
     pieces_.resize(piece);
-    // Those that wait keep their places.
+    // Jobs that wait keep their places there.
     store_end_ = job.store_end;
     for (const bool apart : {true, false}) {
       for (unsigned i = 0; i < split.buckets; ++i) {

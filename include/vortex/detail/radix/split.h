@@ -83,7 +83,7 @@ KeyRange<Bits> range_of(const Split<Bits>& split, unsigned bucket,
 }
 
 // Whether the range of a bucket is about as narrow as that of the keys which it will hold, so that
-// these need not be looked at. Those at the ends of a clamped split reach to the ends of the
+// these need not be looked at. Buckets at the ends of a clamped split reach to the ends of the
 // parent.
 template <typename Bits>
 bool is_tight(const Split<Bits>& split, unsigned bucket) noexcept {

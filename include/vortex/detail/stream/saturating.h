@@ -22,13 +22,13 @@ constexpr T saturating_product(T a, std::type_identity_t<T> b) noexcept {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<T>::max() : product;
 }
 
-// How many units, which are not 0, hold so much.
+// How many units, which are not 0, hold that much.
 template <std::unsigned_integral T>
 constexpr T units_for(T value, std::type_identity_t<T> unit) noexcept {
   return value / unit + (value % unit != 0 ? 1 : 0);
 }
 
-// The least whole number of units that holds so much; saturating.
+// The least whole number of units that holds that much; saturating.
 template <std::unsigned_integral T>
 constexpr T round_up(T value, std::type_identity_t<T> unit) noexcept {
   return saturating_product(units_for(value, unit), unit);
