@@ -146,20 +146,20 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   RequestUnits units_;
   const std::size_t block_bytes_;
   const std::size_t max_depth_;
-  const std::size_t announced_;  // walks, where there is more than one
-  const std::size_t kept_;       // W
+  const std::size_t announced_;  // walks that the options announce
+  const std::size_t kept_;       // W: touched blocks that stay
   BlockQuota quota_;
   HeldBlocks held_;
   CursorSet cursors_;
   HeldTransfers transfers_;
   const std::unique_ptr<WriteBack> changes_;  // null: the file is only read
-  const std::size_t written_behind_;          // blocks
+  const std::size_t written_behind_;          // blocks with memory for writing
   bool filler_placed_ = false;  // the page after the end, where the last block has no room for it
   // The head that a cursor leaves with the touch that is served: an instruction over the border
   // uses both, and it may have been touched long ago.
   std::uint64_t just_left_ = kNoBlock;
-  int refusal_ = 0;       // of the kernel, to move a block or to give memory for one
-  Status write_failure_;  // for want of which no block could be freed
+  int refusal_ = 0;       // why the kernel would not move a block, or give memory for one
+  Status write_failure_;  // the write that failed, so that no block could be freed
 
   std::atomic<std::uint64_t> begun_{0};
   std::atomic<std::uint64_t> drops_{0};

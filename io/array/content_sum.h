@@ -29,7 +29,7 @@ namespace vortex { inline namespace v0 {
     take_words();
   }
   if (at < bytes) {
-    // Byte by byte: of a copy whose length is not known a race detector is told.
+    // Byte by byte: a race detector is told of a copy whose length is not constant.
     words = {};
     for (std::size_t i = 0; at < bytes; ++at, ++i) {
       const auto byte =

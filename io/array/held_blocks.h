@@ -23,20 +23,20 @@ struct HeldBlock {
   Block block;              // none before its first use
   std::uint64_t index = 0;  // in the file
   State state = State::kFree;
-  std::uint32_t request = kNone;  // that fills it, or writes it
+  std::uint32_t request = kNone;  // the request that fills it, or writes it
   std::uint32_t cursor = kNone;   // the cursor that it is read ahead for
-  std::size_t bytes = 0;          // how many of the file it holds, once it is read
+  std::size_t bytes = 0;          // bytes of the file in it, once it is read
   int error = 0;                  // an errno value, likewise
 
   // For a file that may be changed.
   bool writable = false;  // placed, and the program may change it
   bool dirty = false;     // holds what no write has been requested of yet, or a write failed
   int write_error = 0;    // the errno value of the last write, where that failed
-  std::uint64_t dirty_since = 0;    // by the clock of WriteBack
-  std::uint64_t written_since = 0;  // what that was of the contents that are being written
+  std::uint64_t dirty_since = 0;    // since when it is dirty, by the clock of WriteBack
+  std::uint64_t written_since = 0;  // dirty_since of the contents that are being written
   std::uint64_t written_last = 0;   // when a write was last requested, likewise
   bool watched = false;             // a transfer of the program's own may still write to it
-  std::uint64_t sum = 0;            // then: the content_sum() that was written
+  std::uint64_t sum = 0;            // while watched: the content_sum() that was written
 
   bool under_way() const noexcept { return request != kNone; }
 

@@ -54,10 +54,10 @@ class ThreadDisk final : public Disk {
   std::atomic<bool> canceled_{false};
   const os::Descriptor cancel_event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::vector<char> first_;
-  std::size_t first_read_ = 0;  // of those bytes
+  std::size_t first_read_ = 0;  // bytes of first_ that were read
   std::vector<MaskedThread> threads_;
   bool has_threads_ = false;
-  bool served_here_ = false;  // under mutex_: a thread of the program is at it
+  bool served_here_ = false;  // under mutex_: a thread of the program serves a request
 };
 
 }}  // namespace vortex::v0

@@ -59,7 +59,7 @@ class UringDisk final : public Disk {
   int registered_index(const Attempt& attempt) const noexcept;
   void announce() noexcept;
 
-  // The thread's.
+  // For the disk's thread alone.
   void serve() noexcept;
   bool say_that_it_sleeps() noexcept;
   void prepare_started() noexcept;
@@ -80,13 +80,13 @@ class UringDisk final : public Disk {
 
   const os::Descriptor new_requests_{
       eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // an event, for a thread that sleeps
-  std::atomic<bool> sleeps_{false};             // or is about to, unless something is started
+  std::atomic<bool> sleeps_{false};             // the thread does, or is about to
   std::atomic<bool> stopping_{false};
   MaskedThread thread_;
   FutexSemaphore opened_;  // released once, when the thread has a ring or a refusal
   std::exception_ptr refusal_;
 
-  // The thread's.
+  // For the disk's thread alone.
   io_uring ring_{};
   std::vector<io_uring_sqe*> unsubmitted_;  // in order; never grows beyond its capacity
   std::size_t in_kernel_ = 0;               // entries submitted whose results are not there

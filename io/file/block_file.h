@@ -152,9 +152,9 @@ class VORTEX_EXPORT BlockFile {
   [[noreturn]] void fail(const std::string& operation) const;
   [[noreturn]] void fail(const std::string& operation, int error) const;
 
-  std::string name_;                           // path, final path or description
-  std::unique_ptr<OutputName> to_be_;          // of a file that was created, until it has it
-  std::unique_ptr<ContentsInPlace> contents_;  // or what it is the new contents of
+  std::string name_;                   // path, final path or description
+  std::unique_ptr<OutputName> to_be_;  // the name of a file that was created, until the file has it
+  std::unique_ptr<ContentsInPlace> contents_;  // or the file whose contents it will replace
   OpenFolder unsynced_;  // of a file that may have been made, until it is synced
   os::Descriptor file_;
   os::Descriptor direct_;
@@ -163,7 +163,7 @@ class VORTEX_EXPORT BlockFile {
   bool seekable_ = true;
   std::uint64_t begin_ = 0;
   std::uint64_t length_ = 0;
-  std::uint64_t grown_ = 0;  // writes up to there make it no longer
+  std::uint64_t grown_ = 0;  // the length up to which writes do not grow the file
   std::vector<char> given_back_;
 };
 

@@ -55,7 +55,7 @@ class OutputName {
   void expect_replaceable(const struct stat& existing) const;
   void expect_no_replacing();
   int link_to_temporary_name(int file);
-  // Calls in the folder, from one name to another: 0 or an errno value.
+  // link(2) and rename(2) from one name of the folder to another: 0 or an errno value.
   int link_in_folder(const std::string& from, const std::string& to) const noexcept;
   int rename_in_folder(const std::string& from, const std::string& to,
                        unsigned flags) const noexcept;

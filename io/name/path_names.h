@@ -33,7 +33,7 @@ std::string temporary_name_for(std::string_view base);
 // said last.
 template <typename Take>
 int take_temporary_name(std::string_view base, std::string& name, Take take) {
-  constexpr int kMaxAttempts = 100;  // beyond that, whatever says EEXIST does not look at the name
+  constexpr int kMaxAttempts = 100;  // after these, EEXIST is not about the name
   int error = EEXIST;
   for (int attempt = 0; attempt < kMaxAttempts && error == EEXIST; ++attempt) {
     std::string candidate = temporary_name_for(base);

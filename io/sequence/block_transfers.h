@@ -34,7 +34,7 @@ class VORTEX_EXPORT BlockTransfers {
     // For a write: the blocks may be placed, and nothing behind the range may be written, not even
     // the rest of a sector.
     bool as_placed = false;
-    bool again = false;  // it has been counted
+    bool again = false;  // a transfer that is repeated: the statistics have it
   };
 
   BlockTransfers(Operation operation, BlockPool& pool, Caching caching) noexcept

@@ -27,9 +27,9 @@ class VORTEX_EXPORT FileLayout {
 
   virtual ~FileLayout() = default;
 
-  // For messages.
+  // The name of the sequence, for messages.
   virtual const std::string& name() const noexcept = 0;
-  // Each once.
+  // The disks of its files, each once.
   virtual std::span<Disk* const> disks() const noexcept = 0;
   // The size of a unit. 0: the reader or writer chooses the size.
   virtual std::size_t unit_bytes() const noexcept { return 0; }

@@ -27,7 +27,7 @@ class VORTEX_EXPORT SlotFiles {
  public:
   static constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 
-  // Each once.
+  // The disks of the files, each once.
   virtual std::span<Disk* const> disks() const noexcept = 0;
   virtual unsigned files() const noexcept = 0;
   virtual std::size_t unit_bytes() const noexcept = 0;

@@ -50,7 +50,7 @@ class OrderWatch {
   }
 
   bool ascending() const noexcept { return ascending_; }
-  // And no two are equal.
+  // Whether they are in descending order, with no two equal.
   bool descending() const noexcept { return descending_; }
 
  private:

@@ -12,7 +12,7 @@
 
 namespace vortex { inline namespace v0 { namespace detail {
 
-// The places of rows [begin, end) whose keys are such, a block at a time.
+// The places of rows [begin, end) whose keys satisfy `Such`, a block at a time.
 template <typename Such>
 class PlacesOfSuch {
  public:

@@ -44,7 +44,7 @@ class Rows {
   // Copies the rows at places[0 ... count) to `to`, one behind the other.
   template <typename PlaceAt>
   void gather(std::size_t count, const PlaceAt& place_at, std::byte* to) const noexcept {
-    // So far ahead that memory answers in time.
+    // Rows that are prefetched ahead, so that memory answers in time.
     constexpr std::size_t kAhead = 24;
     with_row(bytes_, [&](auto* row) {
       for (std::size_t i = 0; i < count; ++i) {

@@ -82,8 +82,8 @@ enum class BusErrorAnswer {
   kTryAgain,  // the access may be made again
 };
 
-// In the handler of a bus error of the calling thread's. Where serve_elsewhere() refused the
-// access, control leaves to the guarded scope, if there is one.
+// For the handler of a bus error, on the thread that made the access. Where serve_elsewhere()
+// refused the access, control leaves to the guarded scope, if there is one.
 BusErrorAnswer fail_here(std::byte* address, const void* context) noexcept;
 
 // Whether the calling thread is one of the engine's.

@@ -45,7 +45,8 @@ class HandlerPlaces {
  private:
   void forward_here(const Signal& signal) noexcept;
 
-  std::array<std::atomic<EarlierHandler*>, kPlaces> behind_{};  // whom each passes signals to
+  std::array<std::atomic<EarlierHandler*>, kPlaces>
+      behind_{};  // the handler that each passes signals to
   std::atomic<std::size_t> first_{0};
   std::size_t last_ = 0;  // the one taken last
 };

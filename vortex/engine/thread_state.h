@@ -34,7 +34,7 @@ struct ThreadState {
   ServiceFrame* serving = nullptr;  // innermost
   GuardFrame* guard = nullptr;      // innermost vortex::guarded() of this thread
   Forwarding forwarding;
-  const Region* doubted = nullptr;  // whose doubtful fault it serves and has not had to refuse
+  const Region* doubted = nullptr;  // the region whose doubtful fault it serves
   HandlerStack* stack = nullptr;  // the one that the thread is on, or has left by a jump of its own
   std::uint64_t mask_behind_jump = 0;  // the signals to be blocked where a jump of ours has landed
 };

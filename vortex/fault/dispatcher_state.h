@@ -19,12 +19,12 @@ namespace vortex { inline namespace v0 {
 // Everything the signal handler reads. Never destroyed: faults may come while the process exits.
 struct DispatcherState {
   RegionTable regions;
-  FutexMutex mutex;  // start, stop, reclaim
+  FutexMutex mutex;  // held by start(), stop() and reclaim()
   std::atomic<const FaultEngine*> engine{nullptr};
   Engine engine_kind = Engine::kNative;
   HandlerPlaces places;
   const EarlierHandler* warned_of = nullptr;
-  std::size_t pools = 0;  // that live, made for the engine that runs or will run
+  std::size_t pools = 0;  // live pools, made for the engine that runs or will run
   // The thread sanitizer wraps handlers and runs them with every signal blocked, against their
   // flags: a fault inside a fault would end the process, and so would the next one after leaving
   // the handler.
@@ -41,7 +41,7 @@ inline DispatcherState& dispatcher_state() noexcept {
   return *g_dispatcher_state.load(std::memory_order_acquire);
 }
 
-// What all our functions do that the kernel calls. `place`: the one that it has called.
+// What each function does that the kernel may call. `place`: the one that it has called.
 void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context) noexcept;
 
 }}  // namespace vortex::v0

@@ -48,7 +48,7 @@ struct BlockPool::State {
 
   const BlockPool& pool;
   const EngineHold engine;
-  FutexMutex map_mutex;  // who changes it
+  FutexMutex map_mutex;  // held by whoever changes map_budget
   std::optional<MapBudget> map_budget;
   std::unique_ptr<BlockMemory> memory;
 
@@ -62,18 +62,18 @@ struct BlockPool::State {
   std::uint32_t blocks_in_huge_page = 1;
   std::uint32_t whole_huge_pages = 0;
   std::size_t in_use = 0;
-  std::size_t lost = 0;     // of those; they stay in use
-  std::size_t retired = 0;  // likewise
+  std::size_t lost = 0;     // of in_use: given up where the kernel refused to move them
+  std::size_t retired = 0;  // of in_use: their memory went back to the system
   std::size_t peak_in_use = 0;
-  std::size_t guaranteed = 0;  // sum of minimums
-  std::size_t unclaimed = 0;   // of those, blocks not held at present
+  std::size_t guaranteed = 0;  // the minimums of all quotas, added up
+  std::size_t unclaimed = 0;   // of guaranteed: blocks not held at present
   std::size_t quotas = 0;
   std::size_t populated = 0;
 
   std::atomic<std::uint64_t> placements{0};
   std::atomic<std::uint64_t> withdrawals{0};
   std::atomic<bool> stop_warming{false};
-  FutexMutex warmer_mutex;  // who joins the thread
+  FutexMutex warmer_mutex;  // held by whoever joins the thread
   MaskedThread warmer;
   const int owner_pid = getpid();
 };

@@ -33,7 +33,7 @@ class VORTEX_EXPORT BackgroundTask {
  private:
   std::atomic<bool> busy_{false};
   std::exception_ptr thrown_;
-  MaskedThread thread_;  // the first to go
+  MaskedThread thread_;  // destroyed first: its end is waited for
 };
 
 }}  // namespace vortex::v0
