@@ -149,7 +149,7 @@ class LineJob final {
   std::uint64_t records_ = 0;
   std::uint64_t batch_begin_ = 0;  // those that had been taken before take() was called
 
-  BackgroundTask background_;  // writes a run; the first to go
+  BackgroundTask background_;  // writes a run; destroyed first
 };
 
 // Lends what the merges have read ahead as long as it lives.

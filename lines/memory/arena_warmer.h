@@ -52,7 +52,7 @@ class ArenaWarmer {
   char* back_ = nullptr;
   char* front_wanted_ = nullptr;
   char* back_wanted_ = nullptr;
-  BackgroundTask task_;  // the first to go
+  BackgroundTask task_;  // destroyed first
 };
 
 }}  // namespace vortex::v0

@@ -138,7 +138,7 @@ class SortJob final {
   std::atomic<bool> spill_{false};
   RunningMerge running_;
 
-  BackgroundTask background_;  // writes a run; the first to go
+  BackgroundTask background_;  // writes a run; destroyed first
 };
 
 }}  // namespace vortex::v0

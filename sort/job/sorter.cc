@@ -182,7 +182,7 @@ class ByteSorter::Machine {
   std::shared_ptr<detail::Channel> channel_;
   mutable std::optional<InputStream<std::byte>> reader_;
   std::optional<OutputStream<std::byte>> writer_;
-  MaskedThread thread_;  // the first to go
+  MaskedThread thread_;  // destroyed first
 };
 
 ByteSorter::ByteSorter(const SortResources& resources, std::shared_ptr<const RecordOrder> order)

@@ -187,7 +187,7 @@ class SliceMerge final : public RecordMerge {
   std::vector<Slice> slices_;
   const std::size_t scattered_;  // records that a worker has room for
   std::vector<Worker> workers_;
-  detail::TaskRing ring_;  // the first to go
+  detail::TaskRing ring_;  // destroyed first
 };
 
 }}  // namespace vortex::v0

@@ -61,7 +61,7 @@ class BucketSorters {
   std::size_t next_ = 0;
   bool is_sorted_ = false;     // the bucket of the last next()
   std::size_t sorted_in_ = 0;  // the part that it is in
-  detail::TaskRing ring_;      // the first to go
+  detail::TaskRing ring_;      // destroyed first
 };
 
 }}  // namespace vortex::v0

@@ -153,7 +153,7 @@ class RunFormation {
   FutexEvent room_;
   // Belongs to the run that is emitted. Here, since what fails in a fault of the output leaves
   // emit() by a jump.
-  std::optional<BucketSorters> sorters_;  // the first to go
+  std::optional<BucketSorters> sorters_;  // destroyed first
 };
 
 // Run formation with as many buckets as the options say, or, where the system refuses to reserve so

@@ -146,7 +146,7 @@ class ParallelMerge final : public RecordMerge {
   std::uint64_t left_ = 0;
   std::span<const std::byte> ready_;  // merged, not yet passed on
   std::vector<Piece> pieces_;
-  TaskRing ring_;  // the first to go
+  TaskRing ring_;  // destroyed first
 };
 
 }}}  // namespace vortex::v0::detail
