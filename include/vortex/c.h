@@ -36,8 +36,8 @@
 //   goroutines may touch streams, as may threads whose stacks are small once they have one of 16
 //   KiB. Callbacks must be functions of C or the like, which no other language's runtime has to
 //   know of. docs/limits.md, "Small stacks, and other languages", has the rules for each.
-// - System calls do not fault: read(2), write(2) and the like need vtx_input_prefault() or
-//   vtx_output_prefault() first.
+// - The kernel cannot read or write stream memory that nobody has touched: before read(2), write(2)
+//   and the like call vtx_input_prefault() or vtx_output_prefault().
 // - A forked child must not use the handles of its parent, except that it may close them.
 #pragma once
 

@@ -29,10 +29,10 @@ namespace vortex { inline namespace v0 {
 
 class BlockWindow;
 
-// Supplies an input stream with blocks: a callback (Vortex-A), a channel from another thread
-// (Vortex-C), a disk queue, one run of a merge. take(), release() and fill() are called inside
-// faults, by one thread at a time, with the stream locked: no allocation, no exceptions, no touch
-// of the stream itself. They may wait.
+// Supplies an input stream with blocks: from a callback, another thread, a disk queue, one run of a
+// merge. take(), release() and fill() are called inside faults, by one thread at a time, with the
+// stream locked: no allocation, no exceptions, no touch of the stream itself.
+// They may wait.
 class VORTEX_EXPORT Source {
  public:
   virtual ~Source() = default;

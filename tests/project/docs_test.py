@@ -50,6 +50,7 @@ class Project:
         self.root = root
         house = House(root)
         self.folders = [*house.tops(), *house.users, "docs", "man"]
+        self.headers = {path.name for top in (*self.folders, "python") for path in (root / top).rglob("*.h")}
         dev = (root / "dev").read_text(encoding="utf-8")
         usage = dev[dev.index("usage: ./dev"):]
         usage = usage[: usage.index("\nTEXT\n")]
@@ -109,6 +110,9 @@ def check_names(project, path, text):
             public = word.startswith("vortex/") and (project.root / "include" / word).is_file()
             if not public and not (project.root / word).exists():
                 yield f"`{word}`: no such file"
+        elif re.fullmatch(r"\w+\.h", word):
+            if word not in project.headers:
+                yield f"`{word}`: no header has that name"
         elif re.match(r"build[^/ ]*/(bench|examples|tests|cli)/\w+$", word):
             if not PLACEHOLDER.search(word) and not project.program_exists(word):
                 yield f"`{word}`: nothing is built under that name"
