@@ -95,11 +95,12 @@ class LineJob final {
   void end_forming();
   bool in_memory() const noexcept { return runs_->empty(); }
   const LineArena& arena() const noexcept { return *arenas_[filling_]; }
-  // Behind end_forming(): records which are in neither of them, in order.
+  // After end_forming(): records that are neither in the arena nor in runs, in order.
   LongLines& long_lines() noexcept { return *long_lines_; }
 
-  // What these merges have read ahead goes to those who wait for memory of the budget, and at once
-  // what no merge or writer has been promised. Until end_lending(); the merges outlive that.
+  // Until end_lending(), the memory for what these merges have read ahead goes to sorts that wait
+  // for memory of the budget. What no merge or writer has been promised goes at once. The merges
+  // outlive end_lending().
   void lend_of(std::span<const std::unique_ptr<RunMerge>> merges);
   // Everybody may use the job's memory again, and nobody is in the middle of giving it back.
   void end_lending() noexcept { context_.end_lending(); }

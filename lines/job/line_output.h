@@ -33,7 +33,7 @@ class LineOutput {
   void forget_head() noexcept;
   bool begun() const noexcept { return begun_; }
 
-  // Behind the end_forming() of the job: all records, `most_bytes` at most.
+  // After the end_forming() of the job: all records, `most_bytes` at most.
   void write_sorted(std::uint64_t most_bytes);
   // What the merge gives: `least_bytes` or more, if nothing becomes shorter meanwhile.
   void write_merged(LineMerge<TextCursor>& merge, std::uint64_t least_bytes);

@@ -72,7 +72,7 @@ class LineArena {
   // Sorts the index.
   void sort(detail::ThreadTeam& team) { sort_stored({index_, index_end_}, order_, team); }
 
-  // To be called behind sort() where the order is unique or counted. Drops all but the first of
+  // To be called after sort() where the order is unique or counted. Drops all but the first of
   // equal records, counts them there with a counted order, and makes their room free. The records
   // that are kept are in the order of the input again. Does nothing, and returns false, where that
   // would free less than half.
@@ -162,8 +162,8 @@ class ArenaPart {
 };
 
 // Divides a sorted arena into `parts` parts at most, of about as many records each, one behind the
-// other in the order. Several parts are measured, and have `least_bytes` of text each at least. The
-// arena outlives them.
+// other in the order. If there are several, they are measured and have `least_bytes` of text each
+// at least. The arena outlives them.
 std::vector<std::unique_ptr<ArenaPart>> divide_arena(const LineArena& arena, unsigned parts,
                                                      std::uint64_t least_bytes,
                                                      detail::ThreadTeam& team);

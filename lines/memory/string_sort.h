@@ -12,7 +12,7 @@
 
 namespace vortex { inline namespace v0 {
 
-// The first chunk of a record's key, turned round where the order is, and the place of the record:
+// The first chunk of a record's key, inverted where the order is descending, and its place:
 // for stored records its address, for views its number. Places ascend with the order of the input.
 using IndexEntry = KeyValue<std::uint64_t, std::uint64_t>;
 

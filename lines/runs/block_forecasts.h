@@ -14,10 +14,10 @@ namespace vortex { inline namespace v0 {
 // when a merge has used that record up, it goes to the next one, and touches its blocks.
 //
 // Keys have any length, and forecasts are kept in memory. So each is stored without what it shares
-// with the one before it, and has as many bytes more as there are left of a number for each block:
-// a long prefix that keys have in common is there once. One that is cut all the same is a guess,
-// and so is the order of whole keys where these are not kept (see RecordKeys::shortened()), for
-// which the bytes of the records stand: whoever reads blocks in this order must bear another one.
+// with the one before it: a long prefix that keys have in common is there once. Each block adds a
+// number of bytes to what forecasts may take; a key that needs more than is left is cut, and is a
+// guess. Where whole keys are not kept (see RecordKeys::shortened()), the bytes of the records are
+// taken for them, which is a guess, too. So a merge may need the blocks in another order.
 class BlockForecasts {
  public:
   // At most this many bytes of what orders a record are known.

@@ -32,10 +32,10 @@ namespace vortex { inline namespace v0 {
 // One thread at a time. After an Error it can only be destroyed.
 class LongLines {
  public:
-  // Takes a small part of the memory, beside which there is what the program has. The file is made
-  // in the first folder, and goes on in the next one where that is full. The watch outlives it.
-  // `delimiter`: no record begins with it; none: there is no such byte, and so no stand-in.
-  // `byte_map`: see ComposedKey; keys are not kept then. It may be null, and outlives this, too.
+  // Takes a small part of `memory_bytes`. The file is made in the first folder, and goes on in the
+  // next one where that is full. `delimiter` is a byte with which no record begins; without one no
+  // record stands in for another. With a `byte_map` (see ComposedKey) keys are not kept; it may be
+  // null. The map and the watch outlive this.
   LongLines(const StoredOrder& order, std::optional<char> delimiter,
             const std::array<char, 256>* byte_map, std::uint64_t memory_bytes,
             std::vector<std::string> folders, const SortWatch& watch);
@@ -48,15 +48,15 @@ class LongLines {
     if (by_itself) return entries_.size() < most_entries_ ? Way::kApart : Way::kWithOthers;
     return record_bytes >= least_bytes_ && delimiter_ ? Way::kStandIn : Way::kWithOthers;
   }
-  // Else keys are records, byte by byte, and no shorter.
+  // If not, keys are the records, byte by byte.
   bool needs_keys() const noexcept { return order_.has_keys && byte_map_ == nullptr; }
 
   // Makes the file, once. Returns false where the first folder takes none; then nothing can be
   // kept.
   bool open();
 
-  // One to be kept apart, behind open(). The key is not looked at where none are needed. Throws
-  // Error: ECANCELED; what the folders say.
+  // Takes a record that is to be kept apart, after open(). The key is not looked at where none are
+  // needed. Throws Error: ECANCELED; what the folders say.
   void take(std::string_view key, std::string_view record);
   // Returns what stands in for the record, valid until the next call. Throws as take() does.
   std::string_view take_for_stand_in(std::string_view record);
@@ -66,17 +66,18 @@ class LongLines {
   }
   // Leaves the record that this one stands for in `record`. Any thread. Throws Error.
   void read(std::string_view stand_in, std::string& record) const;
-  // Writes it, inside guarded(), and returns its bytes. Behind sort(), and throws as that does.
+  // Writes that record, inside guarded(), and returns its bytes. After sort(); throws as that does.
   std::uint64_t write(std::string_view stand_in, FramedOutput& out);
 
   bool empty() const noexcept { return entries_.empty() && stand_ins_ == 0; }
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
 
-  // All have been taken. Throws Error: ECANCELED; what reading the file says.
+  // Sorts them, when all have been taken. Throws Error: ECANCELED; what reading the file says.
   void sort();
-  // Behind sort(), of those that are kept apart: there is a next one; whether it comes before that
-  // record, or is kept instead of it, which is dropped; writes it, inside guarded(), and returns
-  // its bytes. These throw as sort() does.
+  // After sort(), the records that are kept apart come in order: left() says whether there is a
+  // next one, turn() whether it comes before `other`, behind it, or instead of it (`other` is
+  // dropped). write_next() writes it, inside guarded(), and returns its bytes. They throw as sort()
+  // does.
   enum class Turn : std::uint8_t { kBefore, kInstead, kBehind };
   bool left() const noexcept { return next_ < entries_.size(); }
   Turn turn(const StoredRecord& other);
