@@ -283,9 +283,9 @@ struct BucketStreamOptions {
 // lies above is a tail left open by readers and writers of higher levels, and is guarded again,
 // too.
 //
-// These rules cannot see that the last block of some data has been read. That block stays until it
-// is read again as part of other data, or until give_back_range(). Reading bytes that were never
-// written is the stream's error.
+// These rules cannot see that the last block of some data has been read: nothing is touched behind
+// it. That block stays until truncate(), or until it is read again as part of other data. Reading
+// bytes that were never written is the stream's error.
 class VORTEX_EXPORT BucketStream final : public PooledStream {
  public:
   using Options = BucketStreamOptions;
@@ -293,6 +293,12 @@ class VORTEX_EXPORT BucketStream final : public PooledStream {
   // Throws Error from the reservation: EINVAL beyond the address space, ENOMEM when it is refused.
   explicit BucketStream(StreamPool& pool, Options options = {});
   ~BucketStream() override;
+
+  // What lies at `bytes` and behind has been read for the last time, and the next data may be
+  // written there. Gives the blocks behind the one that `bytes` lies in back to the pool; where
+  // there are none this takes no lock and no system call. Returns 0 or the kernel's errno, as
+  // give_back_range() does. Not inside a fault.
+  int truncate(std::uint64_t bytes) noexcept;
 
  protected:
   int serve_write(std::uint64_t index) noexcept override;

@@ -1,9 +1,11 @@
 #include "vortex/vanishing_array.h"
 
 #include <cerrno>
+#include <mutex>
 #include <utility>
 
 #include "vortex/stream/pooled_blocks.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -14,6 +16,18 @@ BucketStream::BucketStream(StreamPool& pool, Options options)
 }
 
 BucketStream::~BucketStream() { close_and_give_back(); }
+
+int BucketStream::truncate(std::uint64_t bytes) noexcept {
+  const std::uint64_t kept = bytes / block_bytes() + 1;
+  if (kept >= blocks().extent()) return 0;
+  {
+    // Whoever reads next is another reader than the one whose data are gone.
+    std::lock_guard lock(mutex());
+    last_front_ = kNone;
+    if (entered_ != kNone && entered_ >= kept) entered_ = kNone;
+  }
+  return give_back_range(kept * block_bytes(), reserved_bytes());
+}
 
 int BucketStream::serve_write(std::uint64_t index) noexcept {
   if (const int error = blocks().open(index)) return error;

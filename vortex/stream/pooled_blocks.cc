@@ -65,7 +65,7 @@ int PooledBlocks::place_empty(std::uint64_t index) noexcept {
   Slot& slot = slots_[index];
   slot.block_plus_one = block.index + 1;
   slot.state = BlockState::kOpen;
-  extent_ = std::max(extent_, index + 1);
+  extent_.store(std::max(extent(), index + 1), std::memory_order_relaxed);
   held_.fetch_add(1, std::memory_order_relaxed);
   if (meter_ != nullptr) meter_->add(1);
   return 0;
@@ -96,6 +96,10 @@ int PooledBlocks::give_back(std::uint64_t index) noexcept {
   if (const int error = pool_.blocks().withdraw(block)) return error;
   slot.block_plus_one = 0;
   slot.state = BlockState::kEmpty;
+  if (index + 1 == extent()) {
+    while (index != 0 && state(index - 1) == BlockState::kEmpty) --index;
+    extent_.store(index, std::memory_order_relaxed);
+  }
   held_.fetch_sub(1, std::memory_order_relaxed);
   if (meter_ != nullptr) meter_->remove(1);
   pool_.give_back(block);
@@ -103,7 +107,7 @@ int PooledBlocks::give_back(std::uint64_t index) noexcept {
 }
 
 void PooledBlocks::give_back_all() noexcept {
-  for (std::uint64_t index = 0; index < extent_; ++index) {
+  for (std::uint64_t index = 0; index < extent(); ++index) {
     if (state(index) == BlockState::kEmpty || give_back(index) == 0) continue;
     const Block block{slots_[index].block_plus_one - 1};
     pool_.blocks().give_up(block);

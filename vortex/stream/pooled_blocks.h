@@ -18,7 +18,8 @@ enum class BlockState : std::uint8_t { kEmpty, kOpen, kGuarded };
 // which a guard page inside it would split for good. The alternatives are in
 // docs/decisions/0002-guard-is-a-block.md.
 //
-// The caller holds the stream's lock, but for held(). Nothing allocates once it is made.
+// The caller holds the stream's lock, but for held() and extent(). Nothing allocates once it is
+// made.
 class PooledBlocks {
  public:
   // For the addresses [base, base + bytes) of the stream with that name. Throws Error(ENOMEM) when
@@ -33,8 +34,8 @@ class PooledBlocks {
   BlockState state(std::uint64_t index) const noexcept { return slots_[index].state; }
   // When the guard of a block was set, on the stream's own clock of events.
   std::uint64_t guarded_at(std::uint64_t index) const noexcept { return slots_[index].guarded_at; }
-  // One more than the highest block ever held.
-  std::uint64_t extent() const noexcept { return extent_; }
+  // One more than the highest block that is held; may be asked without the lock.
+  std::uint64_t extent() const noexcept { return extent_.load(std::memory_order_relaxed); }
   std::uint64_t tick() noexcept { return ++clock_; }
   std::size_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
 
@@ -66,7 +67,7 @@ class PooledBlocks {
   Slot* slots_ = nullptr;  // lazily populated by the kernel
   std::size_t slots_bytes_ = 0;
   const int owner_pid_;
-  std::uint64_t extent_ = 0;
+  std::atomic<std::uint64_t> extent_{0};
   std::uint64_t clock_ = 0;
   std::atomic<std::size_t> held_{0};
   BlockMeter* meter_ = nullptr;
