@@ -1,5 +1,6 @@
-// In-place radix sort of a vanishing array (section 5 of the Vortex paper), and one pass of it: the
-// array partitioned into bucket streams (section 6.6).
+// In-place radix sort of a vanishing array (section 5 of the Vortex paper): by calls that move
+// blocks, and by faults alone; and one pass of it: the array partitioned into bucket streams
+// (section 6.6).
 #pragma once
 
 #include <algorithm>
@@ -204,6 +205,43 @@ requires detail::NumberOrPair<T>
 void sort(VanishingArray<T>& array, SortOptions options = {}) {
   radix_sort(array, {.order = options.order, .stable = options.stable, .threads = options.threads});
 }
+
+struct BucketSortOptions {
+  int bits = 7;  // 1 to 8: each level of the recursion has 2^bits buckets
+  // Gather 1 KiB for a bucket and store it past the caches (section 5.5), where that pays.
+  bool write_combining = true;
+};
+
+struct BucketSortReport {
+  std::uint64_t faults = 0;       // of the array and the buckets
+  std::size_t peak_blocks = 0;    // of both together, while it ran
+  std::size_t epsilon_bytes = 0;  // memory beyond the blocks of the array, buffers included
+};
+
+// How many blocks beyond those of the array the pool must have: a partly filled one for each
+// bucket (section 5.4), and for each level of the recursion those that its reader has not left.
+// Only keys that agree in many digits have so many levels of more than a block: others take 2^bits
+// and a few. For 1 to 8 bits.
+constexpr std::size_t bucket_sort_extra_blocks(int bits) {
+  const int split_bits = std::clamp(bits, 1, 8);
+  return (std::size_t{1} << split_bits) + 4 * (64 / static_cast<std::size_t>(split_bits) + 2);
+}
+
+// Vortex-S as the paper draws it: sorts the first size() keys by Algorithm 9 (section 5.2), a
+// depth-first bucket sort whose levels share 2^bits bucket streams. A key goes to its bucket by a
+// store and is read back by a load; faults take blocks from the pool and give back what has been
+// read. A bucket that has been sorted is truncated, since no load tells that it was the last. The
+// result flows back into the array, whose elements are accessible afterwards, as those of load().
+// Not stable, which does not show; one thread. radix_sort() is faster, since its deeper levels stay
+// in the caches.
+//
+// Throws Error, with nothing moved: EINVAL for the options, ENOMEM when the pool lacks
+// bucket_sort_extra_blocks() or the address space is refused; or std::bad_alloc. When the system
+// refuses to move a block it throws what the fault meets, as an Error, and keys are lost: the array
+// can then only be destroyed. Thread-safe for different arrays; one pool must have the extra blocks
+// for each of them.
+VORTEX_EXPORT BucketSortReport bucket_sort(VanishingArray<std::uint64_t>& array,
+                                           const BucketSortOptions& options = {});
 
 inline constexpr std::size_t kMaxPartitions = 4096;
 

@@ -21,8 +21,9 @@ namespace vortex { inline namespace v0 { namespace detail {
 // also when the writer knows that a bucket enters a new block, and it opens the block itself: a
 // fault would cost more and could not return an error.
 //
-// The buckets must be empty. Records whose size does not divide 1 KiB straddle lines and blocks;
-// their buffers hold a power of two of them and are copied through the caches.
+// The buckets must be empty, except those of restart(). Records whose size does not divide 1 KiB
+// straddle lines and blocks; their buffers hold a power of two of them and are copied through the
+// caches.
 template <typename Record>
 class BucketWriter {
  public:
@@ -38,6 +39,18 @@ class BucketWriter {
       lists_[i].end = buffer(i) + kFlush;
       lists_[i].target = begin(i);
       lists_[i].opened = buckets[i]->bytes();
+    }
+  }
+
+  // Goes on at `ends`, one for each bucket, by stores that fault where a block is missing. The
+  // first flush is as short as lets the others begin where lines of the bucket do.
+  void restart(Record* const* ends) noexcept {
+    for (std::size_t i = 0; i < lists_.size(); ++i) {
+      const std::size_t behind = reinterpret_cast<std::uintptr_t>(ends[i]) / sizeof(Record);
+      lists_[i].cursor = buffer(i);
+      lists_[i].end = buffer(i) + (kFlush - behind % kFlush);
+      lists_[i].target = ends[i];
+      lists_[i].opened = buckets_[i]->bytes() + buckets_[i]->reserved_bytes();
     }
   }
 
@@ -79,6 +92,8 @@ class BucketWriter {
   }
 
   int error() const noexcept { return error_; }
+  // Where the next record of a bucket goes, after finish().
+  Record* end(std::size_t bucket) const noexcept { return lists_[bucket].target; }
   // Records written to a bucket, and those that still are in its buffer.
   std::size_t count(std::size_t bucket) const noexcept {
     return static_cast<std::size_t>(lists_[bucket].target - begin(bucket));
@@ -129,17 +144,19 @@ class BucketWriter {
   }
 
   bool flush(std::size_t bucket) noexcept {
-    if (!make_room(bucket, kFlush)) return false;
     List& list = lists_[bucket];
-    list.cursor = buffer(bucket);
-    copy_flush(list.target, list.cursor);
-    list.target += kFlush;
+    Record* const from = buffer(bucket);
+    const auto held = static_cast<std::size_t>(list.end - from);
+    if (!make_room(bucket, held)) return false;
+    if (kFlushBytes == 1024 && held == kFlush) {
+      streaming_copy<1024>(list.target, from);
+    } else {
+      std::memcpy(static_cast<void*>(list.target), from, held * sizeof(Record));
+    }
+    list.target += held;
+    list.cursor = from;
+    list.end = from + kFlush;
     return true;
-  }
-
-  static void copy_flush(Record* target, const Record* source) noexcept {
-    if constexpr (kFlushBytes == 1024) return streaming_copy<1024>(target, source);
-    std::memcpy(static_cast<void*>(target), source, kFlushBytes);
   }
 
   std::span<const std::unique_ptr<BucketStream>> buckets_;
