@@ -192,6 +192,16 @@ class Cookbook(unittest.TestCase):
         # Five touches, one of them of a block that is still there.
         self.assertIn("4 page faults", text)
 
+    def test_bucket_sort(self):
+        # Blocks of 1 MiB, 128 buckets, ten levels; many keys agree in all their digits.
+        values = [self.random.getrandbits(64) for _ in range(300_000)] + [7] * 200_000
+        self.random.shuffle(values)
+        text = self.output("bucket_sort", self.numbers("numbers", values), self.path / "sorted")
+        self.assert_same(self.values("sorted"), sorted(values))
+        own, peak = map(int, re.findall(r"\d+", text.decode()))
+        self.assertEqual(own, len(values) * 8 // 2**20 + 1)
+        self.assertLessEqual(peak, own + 2**7 + 40)
+
     def test_post_amounts(self):
         balances = [self.random.randrange(-2**40, 2**40) for _ in range(1_000_000)]
         postings = [(self.random.randrange(1_000_100), self.random.randrange(-1000, 1000))
