@@ -7,7 +7,8 @@
 //
 // "plain" stores each key where it goes (for vortex: through faults alone), "wc" gathers 1 KiB in
 // a buffer and stores them past the caches. Arguments: b, lg of the number of keys. All memory
-// has been written before; only `vortex` reads from a vanishing array.
+// has been written before; only `vortex` reads from a vanishing array. Its counters are the faults
+// of the input and the buckets, and epsilon: the part of both's blocks beyond those of the keys.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -171,13 +172,17 @@ void vortex_s(benchmark::State& state, bool combine) {
   BlockPool pool(
       {.pool_bytes = blocks * kBlock, .block_bytes = kBlock, .warming = Warming::kEager});
   StreamPool streams(pool, blocks);
+  BlockMeter meter;
   VanishingArray<Key> input(streams, count);
   std::vector<Key*> to(ways);
+  input.count_with(&meter);
+  std::uint64_t faults = 0;
   for ([[maybe_unused]] auto _ : state) {
     std::vector<std::unique_ptr<BucketStream>> buckets;
     for (std::size_t i = 0; i < ways; ++i) {
       buckets.push_back(
           std::make_unique<BucketStream>(streams, BucketStreamOptions{.reserve_bytes = count * 8}));
+      buckets[i]->count_with(&meter);
       to[i] = reinterpret_cast<Key*>(buckets[i]->bytes());
     }
     input.clear();
@@ -185,6 +190,8 @@ void vortex_s(benchmark::State& state, bool combine) {
     fill(input.data(), count);
     input.resize(count);
     if (!combine) input.seal();
+    meter.restart();
+    faults = input.statistics().faults;
     state.SetIterationTime(bench::seconds_of([&] {
       if (combine) {
         partition(input, buckets, digit);
@@ -192,9 +199,14 @@ void vortex_s(benchmark::State& state, bool combine) {
         scatter_plain(input.data(), count, to.data(), digit);
       }
     }));
+    faults = input.statistics().faults - faults;
+    for (const auto& bucket : buckets) faults += bucket->statistics().faults;
     input.clear();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+  state.counters["faults"] = static_cast<double>(faults);
+  state.counters["epsilon"] =
+      static_cast<double>(meter.peak() * kBlock) / static_cast<double>(count * 8) - 1;
 }
 
 void arguments(benchmark::internal::Benchmark* benchmark) {

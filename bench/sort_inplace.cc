@@ -6,6 +6,9 @@
 //                 blocks of 2 MiB, 2^8 for 2^30 records; rows radix_sort_KIB have blocks of that
 //                 size and 2^7 buckets
 //   radix_sort_threads  the same arrays on all cores that the process may use
+//   algorithm9_plain, algorithm9_wc  vortex::bucket_sort: the paper's Algorithm 9 through 2^7
+//   streams
+//                 with blocks of 1 MiB, by plain stores, or gathered and stored past the caches
 //   std_sort, spreadsort (Boost), highway (Debian's), lsd_radix (out of place)
 //   tbb           tbb::parallel_sort, on all processors; the others use one thread
 //
@@ -15,7 +18,8 @@
 // them as members, vortex_lambda as functions. Every sort's memory is warmed before, and filling it
 // is not timed. Several small arrays are sorted one after the other, 2^18 records
 // together. The counter `memory` is the peak of the resident size over the size of the records,
-// where the kernel tells; for radix_sort it is its blocks and its own memory. By default n goes to
+// where the kernel tells; for sorts of vanishing arrays it is blocks and own memory, `epsilon` the
+// part of it beyond the records (Table 9). By default n goes to
 // 2^20; VORTEX_BENCH_LG=27 raises the largest (peers stop at 2^27).
 #include <benchmark/benchmark.h>
 #include <hwy/contrib/sort/vqsort.h>
@@ -162,28 +166,47 @@ void ordinary(benchmark::State& state, Keys keys, int lg,
       });
 }
 
-template <typename Record>
-void vanishing(benchmark::State& state, Keys keys, int lg, std::size_t block_bytes, int bits,
-               const RadixSortOptions& options) {
+// `sort` sorts the array on a pool with `extra` blocks more, and returns a report.
+template <typename Record, typename Sort>
+void vanishing(benchmark::State& state, Keys keys, int lg, std::size_t block_bytes,
+               std::size_t extra, const Sort& sort) {
   const std::size_t count = std::size_t{1} << lg;
   const std::size_t bytes = count * sizeof(Record);
   const std::size_t array_blocks = (bytes + block_bytes - 1) / block_bytes;
-  const std::size_t blocks = array_blocks + radix_sort_extra_blocks(bits);
+  const std::size_t blocks = array_blocks + extra;
   BlockPool pool(
       {.pool_bytes = blocks * block_bytes, .block_bytes = block_bytes, .warming = Warming::kEager});
   StreamPool streams(pool, blocks);
   VanishingArray<Record> array(streams, count);
   array.open_range(0, bytes);
   array.resize(count);
-  RadixSortReport report;
+  decltype(sort(array)) report;
   measure<Record>(
       state, keys, {array.data(), count}, count, [&] { array.open_range(0, bytes); },
-      [&] { report = radix_sort(array, options); });
+      [&] { report = sort(array); });
   // The pool is resident from the start: what the sort took of it, and its own memory.
-  state.counters["memory"] =
-      static_cast<double>(report.peak_blocks * block_bytes + report.working_bytes) /
-      static_cast<double>(bytes);
-  state.counters["epsilon_MiB"] = static_cast<double>(report.epsilon_bytes) / (1 << 20);
+  const double epsilon = static_cast<double>(report.epsilon_bytes) / static_cast<double>(bytes);
+  state.counters["memory"] = 1 + epsilon;
+  state.counters["epsilon"] = epsilon;
+  if constexpr (requires { report.faults; }) {
+    state.counters["faults"] = static_cast<double>(report.faults);
+  }
+}
+
+template <typename Record>
+void by_calls(benchmark::State& state, Keys keys, int lg, std::size_t block_bytes, int bits,
+              const RadixSortOptions& options) {
+  vanishing<Record>(state, keys, lg, block_bytes, radix_sort_extra_blocks(bits),
+                    [&](VanishingArray<Record>& array) { return radix_sort(array, options); });
+}
+
+void by_faults(benchmark::State& state, Keys keys, int lg, bool write_combining) {
+  constexpr int kBits = 7;
+  vanishing<std::uint64_t>(state, keys, lg, std::size_t{1} << 20, bucket_sort_extra_blocks(kBits),
+                           [&](VanishingArray<std::uint64_t>& array) {
+                             return bucket_sort(
+                                 array, {.bits = kBits, .write_combining = write_combining});
+                           });
 }
 
 template <typename Record>
@@ -221,13 +244,22 @@ template <typename Record>
 void add_sorts_of_numbers(std::vector<Row<Record>>& rows) {
   const auto through_buckets = [](benchmark::State& state, Keys keys, int lg) {
     const int bits = lg >= 30 ? 8 : 6;
-    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, bits, {.first_split_bits = bits});
+    by_calls<Record>(state, keys, lg, std::size_t{2} << 20, bits, {.first_split_bits = bits});
   };
   rows.push_back({"radix_sort", through_buckets, 20, 30});
   const auto by_threads = [](benchmark::State& state, Keys keys, int lg) {
-    vanishing<Record>(state, keys, lg, std::size_t{2} << 20, 6, {.threads = 0});
+    by_calls<Record>(state, keys, lg, std::size_t{2} << 20, 6, {.threads = 0});
   };
   rows.push_back({"radix_sort_threads", by_threads, 20, 30});
+  if constexpr (std::is_same_v<Record, std::uint64_t>) {
+    for (const bool combining : {false, true}) {
+      rows.push_back({combining ? "algorithm9_wc" : "algorithm9_plain",
+                      [combining](benchmark::State& state, Keys keys, int lg) {
+                        by_faults(state, keys, lg, combining);
+                      },
+                      20, 30});
+    }
+  }
   rows.push_back({"highway",
                   [](benchmark::State& state, Keys keys, int lg) {
                     using Theirs = typename HighwayRecord<Record>::Type;
@@ -309,8 +341,8 @@ void register_block_sizes(int largest) {
     for (std::size_t kib = 64; kib <= 8192; kib *= 2) {
       register_row("radix_sort_" + std::to_string(kib) + "/u64/uniform/" + std::to_string(lg),
                    [kib, lg](benchmark::State& state) {
-                     vanishing<std::uint64_t>(state, Keys::kUniform, lg, kib << 10, 7,
-                                              {.first_split_bits = 7});
+                     by_calls<std::uint64_t>(state, Keys::kUniform, lg, kib << 10, 7,
+                                             {.first_split_bits = 7});
                    });
     }
   }
