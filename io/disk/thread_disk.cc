@@ -3,10 +3,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -92,22 +90,7 @@ void ThreadDisk::carry_out(Request& request) noexcept {
                                                           : transfer(attempt));
 }
 
-std::int64_t ThreadDisk::transfer_first(const Attempt& attempt) noexcept {
-  std::size_t moved = 0;
-  for (unsigned i = 0; i < attempt.memory_count && first_read_ < first_.size(); ++i) {
-    const iovec& to = attempt.memory[i];
-    const std::size_t bytes = std::min(to.iov_len, first_.size() - first_read_);
-    std::memcpy(to.iov_base, first_.data() + first_read_, bytes);
-    first_read_ += bytes;
-    moved += bytes;
-  }
-  return static_cast<std::int64_t>(moved);
-}
-
 std::int64_t ThreadDisk::transfer_when_ready(const Attempt& attempt) noexcept {
-  if (first_read_ < first_.size() && attempt.operation == Operation::kRead) {
-    return transfer_first(attempt);
-  }
   const short wanted = attempt.operation == Operation::kRead ? POLLIN : POLLOUT;
   std::array<pollfd, 2> both{{{attempt.file, wanted, 0}, {cancel_event_.get(), POLLIN, 0}}};
   // Without threads of the disk's, signals of the program's interrupt it.

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "io/disk/disk.h"
@@ -28,10 +27,6 @@ class ThreadDisk final : public Disk {
   // Waits for the requests under way.
   ~ThreadDisk() override;
 
-  // Bytes that the next requests to read a descriptor that cannot seek get before what it has.
-  // Before the first request.
-  void read_first(std::vector<char> bytes) noexcept { first_ = std::move(bytes); }
-
   // Requests for descriptors that cannot seek end with ECANCELED from now on, those that wait for
   // the other side included. Any thread.
   void cancel_sequential() noexcept;
@@ -45,7 +40,6 @@ class ThreadDisk final : public Disk {
   void await_progress(std::uint32_t seen) noexcept override;
   void carry_out(Request& request) noexcept;
   std::int64_t transfer_when_ready(const Attempt& attempt) noexcept;
-  std::int64_t transfer_first(const Attempt& attempt) noexcept;
   Request* next() noexcept;
 
   FutexMutex mutex_;
@@ -53,8 +47,6 @@ class ThreadDisk final : public Disk {
   FutexSemaphore started_count_;
   std::atomic<bool> canceled_{false};
   const os::Descriptor cancel_event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  std::vector<char> first_;
-  std::size_t first_read_ = 0;  // bytes of first_ that were read
   std::vector<MaskedThread> threads_;
   bool has_threads_ = false;
   bool served_here_ = false;  // under mutex_: a thread of the program serves a request

@@ -268,31 +268,6 @@ void BlockFile::open_direct(Trial trial) {
   refusal_ = "direct I/O is refused: " + std::generic_category().message(error);
 }
 
-std::size_t BlockFile::read_some(std::span<char> to, std::uint64_t offset) {
-  for (;;) {
-    const ssize_t bytes =
-        seekable_ ? pread(descriptor(), to.data(), to.size(), static_cast<off_t>(begin_ + offset))
-                  : read(descriptor(), to.data(), to.size());
-    if (bytes >= 0) return static_cast<std::size_t>(bytes);
-    if (!try_again(descriptor(), POLLIN)) fail("read");
-  }
-}
-
-std::size_t BlockFile::read_again(std::span<char> to) noexcept {
-  const std::size_t bytes = std::min(to.size(), given_back_.size());
-  std::copy_n(given_back_.begin(), bytes, to.begin());
-  given_back_.erase(given_back_.begin(), given_back_.begin() + static_cast<std::ptrdiff_t>(bytes));
-  return bytes;
-}
-
-void BlockFile::rest_at_end() noexcept { file_ = {}; }
-
-void BlockFile::go_on_at_end() {
-  if (file_) return;
-  file_ = os::Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!file_) fail("open '/dev/null' in place of");
-}
-
 void BlockFile::write_all(std::string_view bytes) {
   const os::WithoutWriteSignals without;
   while (!bytes.empty()) {

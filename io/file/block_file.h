@@ -91,24 +91,10 @@ class VORTEX_EXPORT BlockFile {
   std::uint64_t begin() const noexcept { return begin_; }
   std::uint64_t length() const noexcept { return length_; }
 
-  // Reading and writing with plain calls, where there is so little that a disk would take longer to
-  // begin. Block until something, or everything, is moved. Reads at most `to.size()` bytes,
-  // from `offset` on, or, of what has no offsets, the next ones; 0: the data have ended. Throws
-  // Error.
-  std::size_t read_some(std::span<char> to, std::uint64_t offset);
-  // Writes from where the descriptor stands. The signals that a write sends to its own thread,
-  // SIGPIPE and SIGXFSZ, do not come: the error says as much. Throws Error.
+  // Writes with plain calls, where there is so little that a disk would take longer to begin, from
+  // where the descriptor stands. Blocks until everything is written. The signals that a write sends
+  // to its own thread, SIGPIPE and SIGXFSZ, do not come: the error says as much. Throws Error.
   void write_all(std::string_view bytes);
-
-  // What has been read of a file without offsets and is to be read again: read_again() returns the
-  // number of those bytes that come next, and the disk that goes on has the rest.
-  void give_back(std::vector<char> bytes) noexcept { given_back_ = std::move(bytes); }
-  std::size_t read_again(std::span<char> to) noexcept;
-  std::vector<char> take_given_back() noexcept { return std::exchange(given_back_, {}); }
-  // For such a file whose end has been read: does without its descriptor until go_on_at_end(),
-  // which makes it empty behind what was given back. Throws Error.
-  void rest_at_end() noexcept;
-  void go_on_at_end();
 
   // Bytes that the file system still has room for; none where it does not tell.
   std::optional<std::uint64_t> free_bytes() const noexcept;
@@ -164,7 +150,6 @@ class VORTEX_EXPORT BlockFile {
   std::uint64_t begin_ = 0;
   std::uint64_t length_ = 0;
   std::uint64_t grown_ = 0;  // the length up to which writes do not grow the file
-  std::vector<char> given_back_;
 };
 
 }}  // namespace vortex::v0

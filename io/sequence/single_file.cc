@@ -9,9 +9,7 @@ namespace vortex { inline namespace v0 {
 
 SingleFile::SingleFile(BlockFile file, Disk* disk) : file_(std::move(file)), disk_(disk) {
   if (!file_.seekable()) {
-    auto in_order = std::make_unique<ThreadDisk>(DiskOptions{.name = file_.name(), .depth = 1});
-    in_order->read_first(file_.take_given_back());
-    own_disk_ = std::move(in_order);
+    own_disk_ = std::make_unique<ThreadDisk>(DiskOptions{.name = file_.name(), .depth = 1});
     disk_ = own_disk_.get();
   } else if (disk_ == nullptr) {
     own_disk_ = open_disk({.name = file_.name()});

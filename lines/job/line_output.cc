@@ -34,7 +34,7 @@ void LineOutput::forget_head() noexcept {
 template <typename Cursor, typename Told>
 std::uint64_t LineOutput::append_all(Cursor& cursor, FramedOutput& out, const Told& told) {
   std::uint64_t records = 0;
-  LongLines& apart = job_.long_lines();
+  LongLines& apart = job_->long_lines();
   std::uint64_t bytes_apart = 0;
   const auto append_apart = [&] {
     bytes_apart += apart.write_next(out);
@@ -67,11 +67,15 @@ std::uint64_t LineOutput::append_all(Cursor& cursor, FramedOutput& out, const To
   return records;
 }
 
+std::uint64_t LineOutput::head_bytes() const noexcept {
+  std::uint64_t bytes = kByteOrderMark.size();
+  for (const std::string& record : head_) bytes += record.size() + sizeof(std::uint32_t);
+  return bytes;
+}
+
 FileWriterBase LineOutput::open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes) {
-  std::uint64_t head_bytes = kByteOrderMark.size();
-  for (const std::string& record : head_) head_bytes += record.size() + sizeof(std::uint32_t);
-  return files_.open_writer(job_.pool(), job_.plan().writer, most_bytes + head_bytes,
-                            least_bytes + head_bytes);
+  return files_.open_writer(job_->pool(), job_->plan().writer, most_bytes + head_bytes(),
+                            least_bytes + head_bytes());
 }
 
 void LineOutput::append_head(FramedOutput& out) {
@@ -88,10 +92,10 @@ template <typename Cursor>
 void LineOutput::write_file(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
                             const std::function<void()>& opened) {
   constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-  const bool goes_on = options_.output == "-" && !job_.long_lines().left();
+  const bool goes_on = options_.output == "-" && !job_->long_lines().left();
   const bool may_be_more = least_bytes < most_bytes;
   if (goes_on) {
-    const std::uint64_t piece = std::max(kLeastPieceBytes, 2 * job_.plan().longest_record);
+    const std::uint64_t piece = std::max(kLeastPieceBytes, 2 * job_->plan().longest_record);
     least_bytes = std::min(least_bytes, piece);
   }
   OutputPieces<Cursor> pieces(cursor);
@@ -100,14 +104,14 @@ void LineOutput::write_file(std::uint64_t most_bytes, std::uint64_t least_bytes,
     if (first && opened) opened();
     begun_ = true;
     const StreamStop stop(writer.stream(), options_.resources.stop);
-    FramedOutput out(ByteOutput(writer.bytes(), job_.plan().block_bytes), options_.framing);
+    FramedOutput out(ByteOutput(writer.bytes(), job_->plan().block_bytes), options_.framing);
     if (first) append_head(out);
     // The last record of a piece may be long.
     const std::uint64_t room = writer.stream().reserved_bytes();
     pieces.begin_piece(out, goes_on && (may_be_more || room < most_bytes) ? room / 2 : kNoLimit);
     report_.records_out +=
-        append_all(pieces, out, [&](std::uint64_t bytes) { job_.watch().add(bytes); });
-    job_.watch().expect_going();
+        append_all(pieces, out, [&](std::uint64_t bytes) { job_->watch().add(bytes); });
+    job_->watch().expect_going();
     report_.output_bytes += out.bytes();
     writer.finish_bytes(out.bytes());
   }
@@ -118,7 +122,7 @@ void LineOutput::write_file(std::uint64_t most_bytes, std::uint64_t least_bytes,
 template <typename Cursor>
 void LineOutput::open_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes,
                             std::vector<Part>& parts) {
-  const std::size_t block_bytes = job_.plan().block_bytes;
+  const std::size_t block_bytes = job_->plan().block_bytes;
   parts.resize(sorted.size());
   parts.front().writer.emplace(open_writer(most_bytes, most_bytes));
   parts.front().out.emplace(ByteOutput(parts.front().writer->bytes(), block_bytes),
@@ -131,7 +135,7 @@ void LineOutput::open_parts(const Cursors<Cursor>& sorted, std::uint64_t most_by
     if (i > 0) {
       const std::uint64_t border = detail::round_up(begin, block_bytes);
       parts[i].head.resize(static_cast<std::size_t>(border - begin));
-      parts[i].writer.emplace(files_.open_writer_behind(border, job_.pool(), job_.plan().writer,
+      parts[i].writer.emplace(files_.open_writer_behind(border, job_->pool(), job_->plan().writer,
                                                         parts[i].bytes + block_bytes));
       parts[i].out.emplace(ByteOutput(parts[i].head, parts[i].writer->bytes(), block_bytes),
                            options_.framing);
@@ -152,29 +156,29 @@ void LineOutput::write_parts(const Cursors<Cursor>& sorted, std::uint64_t most_b
     stops.push_back(std::make_unique<StreamStop>(part.writer->stream(), options_.resources.stop));
   }
   std::optional<LineLending> lending;
-  if constexpr (std::is_same_v<Cursor, RunMerge>) lending.emplace(job_, sorted);
+  if constexpr (std::is_same_v<Cursor, RunMerge>) lending.emplace(*job_, sorted);
   std::vector<std::uint64_t> records(parts.size());
   std::atomic<bool> failed{false};
   const std::thread::id caller = std::this_thread::get_id();
-  job_.team().run(sorted.size(), [&](std::size_t i) {
+  job_->team().run(sorted.size(), [&](std::size_t i) {
     try {
-      job_.watch().expect_going();
+      job_->watch().expect_going();
       guarded([&] { sorted[i]->start(); }).throw_if_failed();
       records[i] = append_all(*sorted[i], *parts[i].out, [&](std::uint64_t bytes) {
         if (std::this_thread::get_id() == caller) {
-          job_.watch().add(bytes);
+          job_->watch().add(bytes);
         } else {
-          job_.watch().add_beside(bytes);
+          job_->watch().add_beside(bytes);
         }
       });
     } catch (...) {
       // The others end with an error of their own, which says nothing.
       if (failed.exchange(true)) return;
-      job_.watch().stop_now();
+      job_->watch().stop_now();
       throw;
     }
   });
-  job_.watch().expect_going();
+  job_->watch().expect_going();
   report_.records_out = std::accumulate(records.begin(), records.end(), std::uint64_t{0});
   finish_parts(parts, head_bytes);
 }
@@ -196,25 +200,41 @@ void LineOutput::finish_parts(std::vector<Part>& parts, std::uint64_t head_bytes
   }
 }
 
+void LineOutput::write_at_once(const LineArena& sorted, std::uint64_t most_bytes) {
+  const auto bytes = static_cast<std::size_t>(most_bytes + head_bytes());
+  const auto text = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  FramedOutput out(ByteOutput(text.get(), bytes), options_.framing);
+  append_head(out);
+  for (ArenaCursor cursor(sorted); cursor.next();) {
+    const std::uint64_t count = cursor.count();
+    for (std::uint64_t i = 0; i < count; ++i) out.append(cursor.stored().record);
+    report_.records_out += count;
+  }
+  report_.output_bytes = out.bytes();
+  report_.merge_parts = 1;
+  files_.write_whole(
+      {reinterpret_cast<const char*>(text.get()), static_cast<std::size_t>(out.bytes())});
+}
+
 void LineOutput::write_sorted(std::uint64_t most_bytes) {
-  const LinePlan& plan = job_.plan();
+  const LinePlan& plan = job_->plan();
   // Where a part begins does not count the records that are kept apart.
-  const bool in_parts = files_.output_has_places() && job_.long_lines().empty();
-  if (job_.in_memory()) {
-    const auto parts = divide_arena(job_.arena(), in_parts ? plan.writers_at_once() : 1,
-                                    plan.least_part_bytes(), job_.team());
+  const bool in_parts = files_.output_has_places() && job_->long_lines().empty();
+  if (job_->in_memory()) {
+    const auto parts = divide_arena(job_->arena(), in_parts ? plan.writers_at_once() : 1,
+                                    plan.least_part_bytes(), job_->team());
     report_.merge_parts = static_cast<unsigned>(parts.size());
     if (parts.size() > 1) return write_parts(parts, most_bytes);
     return write_file(most_bytes, most_bytes, *parts.front());
   }
   // How many equal records are dropped is not known beforehand, and so not where a part begins.
-  const auto merges = job_.runs().merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
+  const auto merges = job_->runs().merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
   report_.merge_parts = static_cast<unsigned>(merges.size());
   if (merges.size() > 1) return write_parts(merges, most_bytes);
   guarded([&] { merges.front()->start(); }).throw_if_failed();
   // Behind the writer, whose blocks are none to be lent.
   std::optional<LineLending> lending;
-  write_file(most_bytes, most_bytes, *merges.front(), [&] { lending.emplace(job_, merges); });
+  write_file(most_bytes, most_bytes, *merges.front(), [&] { lending.emplace(*job_, merges); });
 }
 
 void LineOutput::write_merged(LineMerge<TextCursor>& merge, std::uint64_t least_bytes) {

@@ -23,7 +23,9 @@ namespace vortex { inline namespace v0 {
 // them. All that is named outlives it; the report counts what is written. One thread at a time.
 class LineOutput {
  public:
-  LineOutput(const LineSortOptions& options, SortFiles& files, LineJob& job, SortReport& report)
+  // There is a job when one of the others is called than write_at_once().
+  LineOutput(const LineSortOptions& options, SortFiles& files, std::optional<LineJob>& job,
+             SortReport& report)
       : options_(options), files_(files), job_(job), report_(report) {}
 
   // What comes first, unless the output has begun: a byte-order mark, if any input has one, and
@@ -33,6 +35,8 @@ class LineOutput {
   void forget_head() noexcept;
   bool begun() const noexcept { return begun_; }
 
+  // A few records that are sorted, `most_bytes` at most, to an output that is opened for that.
+  void write_at_once(const LineArena& sorted, std::uint64_t most_bytes);
   // After the end_forming() of the job: all records, `most_bytes` at most.
   void write_sorted(std::uint64_t most_bytes);
   // What the merge gives: `least_bytes` or more, if nothing becomes shorter meanwhile.
@@ -70,6 +74,7 @@ class LineOutput {
   void open_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes,
                   std::vector<Part>& parts);
   void finish_parts(std::vector<Part>& parts, std::uint64_t head_bytes);
+  std::uint64_t head_bytes() const noexcept;
   FileWriterBase open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes);
   void append_head(FramedOutput& out);
   template <typename Cursor, typename Told>
@@ -77,7 +82,7 @@ class LineOutput {
 
   const LineSortOptions& options_;
   SortFiles& files_;
-  LineJob& job_;
+  std::optional<LineJob>& job_;
   SortReport& report_;
   std::vector<std::string> head_;
   bool has_mark_ = false;

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <new>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lines/job/few_lines.h"
 #include "lines/job/input_merge.h"
 #include "lines/job/line_job.h"
 #include "lines/job/line_output.h"
-#include "lines/job/small_line_files.h"
 #include "lines/text/framed_input.h"
 #include "lines/text/line_inputs.h"
 #include "sort/job/file_sort.h"
@@ -24,26 +27,30 @@ namespace {
 // What an input may lack at its end, and the output has: a quote and a delimiter.
 constexpr std::uint64_t kMostMissing = 2;
 
+// Of a pipe that is read with plain calls.
+constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
+
 // A sort or a merge of files, once.
 class LineFiles final : public RecordKind {
  public:
-  LineFiles(const LineSortOptions& options, BegunFiles begun)
+  explicit LineFiles(const LineSortOptions& options)
       : options_(options),
-        inputs_(options, std::move(begun.inputs)),
-        machine_(options, 0, std::move(begun.output)),
+        machine_(options_),
         files_(machine_.files()),
-        job_(options.order, machine_.context()),
-        output_(options, files_, job_, report_) {}
+        inputs_(options_),
+        output_(options_, files_, job_, report_) {}
 
   SortReport sort() {
     machine_.run(*this, report_);
-    LinePlan plan = job_.plan();
+    if (!job_) return report_;
+    LinePlan plan = job_->plan();
     if (merged_inputs_ != 0) plan.tell_inputs(merged_inputs_);
     report_.plan = plan;
     return report_;
   }
 
  private:
+  bool begins_small() override;
   void start() override;
   Merged merge_inputs() override;
   std::size_t inputs() const override { return inputs_.size(); }
@@ -53,43 +60,84 @@ class LineFiles final : public RecordKind {
   void reduce_runs() override;
   std::uint64_t bytes_to_write() override { return report_.input_bytes; }
   void write_output() override;
-  RunSet& runs() override { return job_.runs(); }
+  RunSet& runs() override { return job_->runs(); }
   RunCounts counts() override;
 
+  void expect_threads();
   bool will_form_runs() const;
+  std::unique_ptr<InputText> open(std::size_t input);
+  void take(std::span<const std::string_view> batch, std::size_t all);
+  std::span<char> assembly_room(std::string_view so_far, std::size_t bytes);
+  void go_on_with_many();
   void note_header(std::size_t input, std::string_view record);
   void note_input(const FramedInput& input);
   Merged merge();
   void write_merged(InputMerge& inputs);
 
-  const LineSortOptions& options_;
-  LineInputs inputs_;
+  LineSortOptions options_;
   FileSort machine_;
   SortFiles& files_;
-  LineJob job_;
+  LineInputs inputs_;
   SortReport report_;
+  // All records, as long as they are few; then there is no job.
+  std::optional<FewLines> few_;
+  std::vector<char> room_;  // for one of them that crosses the border of a piece of its text
+  std::optional<LineJob> job_;
   LineOutput output_;
+  FramedInput* input_ = nullptr;  // that is read
+  std::uint64_t told_ = 0;        // bytes of it
   std::uint64_t merged_inputs_ = 0;
 };
+
+bool LineFiles::begins_small() {
+  if (FewLines::may_do(options_, inputs_) && files_.open_output_at_once()) {
+    try {
+      few_.emplace(options_, inputs_);
+    } catch (const Error&) {
+      // There is little address space, of which plans know more.
+    }
+  }
+  if (!few_) expect_threads();
+  return few_.has_value();
+}
+
+void LineFiles::expect_threads() {
+  if (options_.before_threads) options_.before_threads(options_.resources);
+  inputs_.follow_stop();
+}
+
+// All records go to a job, those that were taken first.
+void LineFiles::go_on_with_many() {
+  expect_threads();
+  machine_.begin(*this);
+  job_->watch().begin(SortPhase::kReading, inputs_.bytes());
+  few_->for_each_batch([this](std::span<const std::string_view> records) { job_->take(records); });
+  few_.reset();
+  job_->watch().add(report_.input_bytes);
+  if (input_ == nullptr) return;
+  input_->go_on(job_->longest_record(),
+                inputs_.reading(job_->pool(), files_.disk(), job_->plan().reader));
+}
 
 // As far as that is known before the inputs are read.
 bool LineFiles::will_form_runs() const {
   return !options_.merge_inputs && !options_.order.unique &&
-         inputs_.bytes().value_or(0) > job_.plan().arena_bytes;
+         inputs_.bytes().value_or(0) > job_->plan().arena_bytes;
 }
 
 void LineFiles::start() {
-  job_.keep_long_apart(options_.framing);
-  job_.start(inputs_.bytes());
+  job_.emplace(options_.order, machine_.context());
+  job_->keep_long_apart(options_.framing);
+  job_->start(inputs_.bytes());
   // Scripts may name a folder that is not there, as long as it is not needed. Where it will be,
   // that is better known before all is read.
   if (will_form_runs()) files_.expect_folders();
 }
 
 RunCounts LineFiles::counts() {
-  RunCounts counts = job_.runs().counts();
-  counts.runs += job_.long_lines().empty() ? 0 : 1;
-  counts.bytes += job_.long_lines().file_bytes();
+  RunCounts counts = job_->runs().counts();
+  counts.runs += job_->long_lines().empty() ? 0 : 1;
+  counts.bytes += job_->long_lines().file_bytes();
   return counts;
 }
 
@@ -105,13 +153,42 @@ void LineFiles::note_input(const FramedInput& input) {
   output_.begin_with_mark(input.has_mark());
 }
 
+std::unique_ptr<InputText> LineFiles::open(std::size_t input) {
+  return few_ ? inputs_.open(input, kBufferBytes)
+              : inputs_.open(input, job_->pool(), files_.disk(), job_->plan().reader);
+}
+
+std::span<char> LineFiles::assembly_room(std::string_view so_far, std::size_t bytes) {
+  if (few_ && bytes > FewLines::kLongest) go_on_with_many();
+  if (job_) return job_->assembly_room(so_far, bytes);
+  room_.resize(FewLines::kLongest);  // once: it stays where it is
+  if (so_far.data() != room_.data()) std::copy(so_far.begin(), so_far.end(), room_.begin());
+  return room_;
+}
+
+// The rest of a batch of so many.
+void LineFiles::take(std::span<const std::string_view> batch, std::size_t all) {
+  if (few_) {
+    batch = batch.subspan(few_->take(batch));
+    const bool much = report_.input_bytes + input_->bytes() > few_->most_text();
+    if (batch.empty() && !much) return;
+    go_on_with_many();
+  }
+  try {
+    job_->take(batch);
+  } catch (const RecordTooLong& error) {
+    input_->refuse_long(all - batch.size() + error.index(), error.complaint());
+  }
+  job_->watch().add(input_->bytes() - std::exchange(told_, input_->bytes()));
+}
+
 void LineFiles::form_runs(std::size_t index) {
-  FramedInput input(inputs_.open(index, job_.pool(), files_.disk(), job_.plan().reader),
-                    inputs_.name(index), options_.framing, job_.longest_record(),
-                    [this](std::string_view so_far, std::size_t bytes) {
-                      return job_.assembly_room(so_far, bytes);
-                    });
-  std::uint64_t told = 0;
+  FramedInput input(
+      open(index), inputs_.name(index), options_.framing,
+      job_ ? job_->longest_record() : FewLines::kLongest,
+      [this](std::string_view so_far, std::size_t bytes) { return assembly_room(so_far, bytes); });
+  input_ = &input;
+  told_ = 0;
   std::uint64_t header = options_.header_records;
   for (auto batch = input.next(); !batch.empty(); batch = input.next()) {
     const std::size_t all = batch.size();
@@ -119,36 +196,44 @@ void LineFiles::form_runs(std::size_t index) {
       note_header(index, batch.front());
       batch = batch.subspan(1);
     }
-    try {
-      job_.take(batch);
-    } catch (const RecordTooLong& error) {
-      input.refuse_long(all - batch.size() + error.index(), error.complaint());
-    }
-    job_.watch().add(input.bytes() - std::exchange(told, input.bytes()));
+    take(batch, all);
   }
+  input_ = nullptr;
   note_input(input);
 }
 
 void LineFiles::end_forming() {
-  report_.records_in = job_.records();
-  job_.end_forming();
+  if (few_) {
+    report_.records_in = few_->arena().records();
+    try {
+      few_->sort();
+    } catch (const std::bad_alloc&) {
+      go_on_with_many();
+    }
+  }
+  if (few_) return;
+  report_.records_in = job_->records();
+  job_->end_forming();
 }
 
 void LineFiles::reduce_runs() {
-  if (!job_.in_memory()) job_.runs().reduce_to_one_merge(false);
+  if (!job_->in_memory()) job_->runs().reduce_to_one_merge(false);
 }
 
 void LineFiles::write_output() {
-  output_.write_sorted(report_.input_bytes + kMostMissing * inputs_.size());
+  const std::uint64_t most_bytes = report_.input_bytes + kMostMissing * inputs_.size();
+  if (job_) return output_.write_sorted(most_bytes);
+  if (options_.resources.stop.stop_requested()) throw Error(ECANCELED, kSortInterrupted);
+  output_.write_at_once(few_->arena(), most_bytes);
 }
 
 // Inputs that grow while they are merged may bring more than expected.
 void LineFiles::write_merged(InputMerge& inputs) {
-  job_.watch().begin(SortPhase::kWriting, inputs.length());
+  job_->watch().begin(SortPhase::kWriting, inputs.length());
   const std::uint64_t least_bytes =
       inputs.length().value_or(InputMerge::kMinRunBytes) + kMostMissing * inputs_.size();
   output_.write_merged(inputs.merge(), least_bytes);
-  job_.runs().count_merge_of_inputs(1);
+  job_->runs().count_merge_of_inputs(1);
 }
 
 // Where records are too long for a merge of as many inputs, which can be read again, they are
@@ -163,14 +248,14 @@ RecordKind::Merged LineFiles::merge_inputs() {
   output_.forget_head();
   report_ = {};
   merged_inputs_ = 0;
-  job_.start(inputs_.bytes());
+  job_->start(inputs_.bytes());
   return Merged::kNothing;
 }
 
 // An output that is an input as well is not written before all has been read.
 RecordKind::Merged LineFiles::merge() {
-  if (job_.plan().most_inputs() < 2 && inputs_.size() > 1) {
-    throw Error(ENOMEM, "merging with " + format_bytes(job_.plan().memory_bytes) +
+  if (job_->plan().most_inputs() < 2 && inputs_.size() > 1) {
+    throw Error(ENOMEM, "merging with " + format_bytes(job_->plan().memory_bytes) +
                             " of memory: no two inputs fit; raise it");
   }
   const bool reads_output =
@@ -179,31 +264,25 @@ RecordKind::Merged LineFiles::merge() {
   unsigned merges = 0;
   for (std::size_t first = 0; first < inputs_.size(); ++merges) {
     InputMerge merge(
-        inputs_, first, options_, job_, files_.disk(),
+        inputs_, first, options_, *job_, files_.disk(),
         [this](std::size_t input, std::string_view record) { note_header(input, record); });
     merge.start();
     for (const auto& input : merge.inputs()) output_.begin_with_mark(input->has_mark());
     const bool all = first == 0 && merge.end() == inputs_.size() && !reads_output;
-    if (first == 0 && !all) job_.watch().begin(SortPhase::kMerging, inputs_.bytes());
-    all ? write_merged(merge) : merge.write_runs(job_);
+    if (first == 0 && !all) job_->watch().begin(SortPhase::kMerging, inputs_.bytes());
+    all ? write_merged(merge) : merge.write_runs(*job_);
     report_.records_in += merge.records();
     for (const auto& input : merge.inputs()) note_input(*input);
     first = merge.end();
     if (all) return Merged::kToOutput;
   }
-  job_.runs().count_merge_of_inputs(merges);
-  job_.end_forming();
+  job_->runs().count_merge_of_inputs(merges);
+  job_->end_forming();
   return Merged::kToRuns;
 }
 
 }  // namespace
 
-SortReport sort_lines(const LineSortOptions& options) {
-  SmallLineFiles small(options);
-  if (const auto report = small.sort()) return *report;
-  LineSortOptions for_threads = options;
-  if (options.before_threads) options.before_threads(for_threads.resources);
-  return LineFiles(for_threads, small.begun()).sort();
-}
+SortReport sort_lines(const LineSortOptions& options) { return LineFiles(options).sort(); }
 
 }}  // namespace vortex::v0

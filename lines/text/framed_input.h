@@ -48,6 +48,12 @@ class FramedInput {
   FramedInput(const FramedInput&) = delete;
   FramedInput& operator=(const FramedInput&) = delete;
 
+  // There is room for longer records from now on, and there are blocks for the rest of a pipe.
+  void go_on(std::uint64_t longest, BlockReading blocks) {
+    longest_ = longest;
+    text_->read_rest_ahead(std::move(blocks));
+  }
+
   // Returns the next records, valid until the following call; none when the input has ended. Not
   // inside guarded(). Throws LongRecordError; Error: EINVAL for what is no record, and the text's.
   std::span<const std::string_view> next();
@@ -82,7 +88,7 @@ class FramedInput {
   bool at_end_ = false;     // and the last
   const std::string name_;
   const RecordFraming framing_;
-  const std::uint64_t longest_;
+  std::uint64_t longest_;
   const AssemblyRoom room_;
   std::vector<std::string_view> batch_;
   bool batch_full_ = false;  // and might be larger

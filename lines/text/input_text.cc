@@ -25,9 +25,14 @@ constexpr std::size_t kLeastFirst = 4;
 
 }  // namespace
 
-StopSignal::~StopSignal() {
+void StopSignal::forget() noexcept {
   on_stop_.reset();
-  if (event_ >= 0) close(event_);
+  if (event_ >= 0) close(std::exchange(event_, -1));
+}
+
+void StopSignal::follow(std::stop_token stop) {
+  forget();
+  stop_ = std::move(stop);
 }
 
 int StopSignal::descriptor() {
@@ -131,7 +136,6 @@ std::string_view InputText::fill() {
 }
 
 std::size_t InputText::read_some(char* to, std::size_t bytes) {
-  if (const std::size_t again = file_.read_again({to, bytes})) return again;
   const int descriptor = file().descriptor();
   for (;;) {
     stop_.expect_going();

@@ -22,11 +22,13 @@ namespace vortex { inline namespace v0 {
 class StopSignal {
  public:
   explicit StopSignal(std::stop_token stop) : stop_(std::move(stop)) {}
-  ~StopSignal();
+  ~StopSignal() { forget(); }
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
   const std::stop_token& token() const noexcept { return stop_; }
+  // In place of the one before. Nobody waits.
+  void follow(std::stop_token stop);
   // The descriptor can be read once a stop has been requested; it is -1, which poll(2) passes over,
   // where nobody can request one. The first call makes it. Throws Error.
   int descriptor();
@@ -34,7 +36,9 @@ class StopSignal {
   void expect_going() const;
 
  private:
-  const std::stop_token stop_;
+  void forget() noexcept;
+
+  std::stop_token stop_;
   int event_ = -1;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
@@ -68,6 +72,11 @@ class InputText {
   // first one holds four bytes, unless the text is shorter. Waits for it, so not inside guarded().
   // Throws Error: ECANCELED; ENODATA that says where a file ends now; what reading reports.
   std::string_view next();
+
+  // A pipe is read with plain calls until there are blocks for the rest.
+  void read_rest_ahead(BlockReading blocks) {
+    if (!source_ && !file_.seekable()) reading_ = std::move(blocks);
+  }
 
   // Fills the buffer of a file that is read with plain calls. Once its end has been read it is
   // closed.

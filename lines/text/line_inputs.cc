@@ -26,26 +26,16 @@ std::size_t buffer_for(std::uint64_t bytes, std::size_t most) {
   return static_cast<std::size_t>(std::min<std::uint64_t>(pages * os::page_bytes(), most));
 }
 
-FileSourceOptions source_options(const FileReaderOptions& reader, const BlockPool& pool,
-                                 Caching caching) {
-  FileSourceOptions options;
-  options.blocks_for_stream = 1;
-  options.read_ahead = reader.read_ahead;
-  options.requests = {.request_bytes = reader.request_bytes,
-                      .caching = caching,
-                      .register_pool = homes_can_be_registered(pool)};
-  return options;
-}
-
-}  // namespace
-
-BlockFile LineInputs::open_file(const std::string& path, bool direct) {
+// "-" is standard input.
+BlockFile open_file(const std::string& path, bool direct) {
   if (path == "-") return BlockFile::borrow(STDIN_FILENO, kStandardInput, false);
   return BlockFile::open(path, direct);
 }
 
-LineInputs::LineInputs(const LineSortOptions& options, std::map<std::size_t, BlockFile> begun)
-    : options_(options), stop_(options.resources.stop), begun_(std::move(begun)) {
+}  // namespace
+
+LineInputs::LineInputs(const LineSortOptions& options)
+    : options_(options), stop_(options.resources.stop) {
   if (options.inputs.empty()) throw Error(EINVAL, "a sort needs an input");
   all_.reserve(options.inputs.size());
   for (const std::string& path : options.inputs) all_.push_back(look_at(path));
@@ -97,11 +87,20 @@ bool LineInputs::contain(const struct stat& file) const noexcept {
 
 std::unique_ptr<InputText> LineInputs::open(std::size_t index, BlockPool& pool, Disk* disk,
                                             const FileReaderOptions& reader) {
-  const Caching caching = options_.resources.caching;
   const std::size_t most =
       FileReaderBase::blocks_needed(reader, pool.block_bytes()) * pool.block_bytes();
-  return open(index, std::min(kLargeBuffer, most),
-              BlockReading{&pool, disk, source_options(reader, pool, caching)});
+  return open(index, std::min(kLargeBuffer, most), reading(pool, disk, reader));
+}
+
+BlockReading LineInputs::reading(BlockPool& pool, Disk* disk,
+                                 const FileReaderOptions& reader) const {
+  BlockReading reading{&pool, disk, {}};
+  reading.options.blocks_for_stream = 1;
+  reading.options.read_ahead = reader.read_ahead;
+  reading.options.requests = {.request_bytes = reader.request_bytes,
+                              .caching = options_.resources.caching,
+                              .register_pool = homes_can_be_registered(pool)};
+  return reading;
 }
 
 std::unique_ptr<InputText> LineInputs::open(std::size_t index, std::size_t buffer_bytes,
@@ -109,13 +108,7 @@ std::unique_ptr<InputText> LineInputs::open(std::size_t index, std::size_t buffe
   const std::optional<std::uint64_t> length = all_[index].length;
   const bool is_long = length.value_or(0) > InputText::kShort;
   const bool direct = blocks && is_long && options_.resources.caching != Caching::kBuffered;
-  BlockFile file;
-  if (auto begun = begun_.extract(index); !begun.empty()) {
-    file = std::move(begun.mapped());
-    file.go_on_at_end();
-  } else {
-    file = open_file(options_.inputs[index], direct);
-  }
+  BlockFile file = open_file(options_.inputs[index], direct);
   if (file.seekable()) buffer_bytes = buffer_for(file.length(), buffer_bytes);
   return std::make_unique<InputText>(std::move(file), buffer_bytes, std::move(blocks), stop_);
 }

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,11 +24,7 @@ class LineInputs {
  public:
   // The options outlive it. Throws Error: EINVAL without inputs; what would keep an input from
   // being read, as far as that is known without opening it.
-  // `begun` are inputs that are open already, by their numbers.
-  explicit LineInputs(const LineSortOptions& options, std::map<std::size_t, BlockFile> begun = {});
-
-  // "-" is standard input. Throws Error.
-  static BlockFile open_file(const std::string& path, bool direct);
+  explicit LineInputs(const LineSortOptions& options);
 
   std::size_t size() const noexcept { return all_.size(); }
   // For messages.
@@ -43,11 +38,17 @@ class LineInputs {
   // Whether one of the inputs is this file or block device.
   bool contain(const struct stat& file) const noexcept;
 
+  // Follows the stop of the options again, which has changed.
+  void follow_stop() { stop_.follow(options_.resources.stop); }
+
+  // How the rest of an input is read into blocks of a pool, as the options for a forward reader
+  // say.
+  BlockReading reading(BlockPool& pool, Disk* disk, const FileReaderOptions& reader) const;
   // Opens an input with a buffer of this size, and less where its text is less. A text that is not
   // short is read into blocks, if there are any. Throws Error.
   std::unique_ptr<InputText> open(std::size_t index, std::size_t buffer_bytes,
                                   std::optional<BlockReading> blocks = std::nullopt);
-  // The same with blocks of a pool, as the options for a forward reader say.
+  // The same with that reading.
   std::unique_ptr<InputText> open(std::size_t index, BlockPool& pool, Disk* disk,
                                   const FileReaderOptions& reader);
 
@@ -62,7 +63,6 @@ class LineInputs {
   const LineSortOptions& options_;
   StopSignal stop_;
   std::vector<Input> all_;
-  std::map<std::size_t, BlockFile> begun_;
 };
 
 }}  // namespace vortex::v0

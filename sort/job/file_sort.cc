@@ -2,16 +2,28 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
+
+#include "sort/plan/memory_limits.h"
 
 namespace vortex { inline namespace v0 {
 
-FileSort::FileSort(const SortPlaces& places, std::size_t record_bytes,
-                   std::optional<SortOutput> output)
+FileSort::FileSort(const SortPlaces& places, std::size_t record_bytes)
     : places_(places),
       activity_(places.trace.empty() ? 0 : ActivityLog::kSpansOfTrace),
-      files_(places, record_bytes, std::move(output)),
-      context_(places.resources, files_.folders()) {}
+      files_(places, record_bytes) {
+  expect_limits(places.resources);
+}
+
+SortContext& FileSort::context() {
+  if (!context_) context_.emplace(places_.resources, files_.folders());
+  return *context_;
+}
+
+void FileSort::begin(RecordKind& kind) {
+  files_.open_output();
+  kind.start();
+  begun_ = true;
+}
 
 void FileSort::run(RecordKind& kind, SortReport& report) {
   if (places_.trace.empty()) return sort(kind, report);
@@ -26,7 +38,7 @@ void FileSort::run(RecordKind& kind, SortReport& report) {
 }
 
 void FileSort::form_runs(RecordKind& kind) {
-  context_.watch().begin(SortPhase::kReading, kind.input_bytes());
+  if (begun_) context().watch().begin(SortPhase::kReading, kind.input_bytes());
   for (std::size_t i = 0; i < kind.inputs(); ++i) kind.form_runs(i);
   kind.end_forming();
 }
@@ -35,30 +47,40 @@ void FileSort::sort(RecordKind& kind, SortReport& report) {
   const Working working(&activity_, "sort");
   const std::uint64_t begin = steady_now_ns();
   const double cpu_begin = process_cpu_seconds();
-  files_.open_output();
-  kind.start();
-  const RecordKind::Merged merged = kind.merge_inputs();
+  if (!kind.begins_small()) this->begin(kind);
+  const auto merged = begun_ ? kind.merge_inputs() : RecordKind::Merged::kNothing;
   if (merged == RecordKind::Merged::kNothing) form_runs(kind);
   if (merged != RecordKind::Merged::kToOutput) {
     report.run_formation_seconds = seconds_since(begin);
-    kind.reduce_runs();
-    context_.watch().begin(SortPhase::kWriting, kind.bytes_to_write());
-    kind.write_output();
+    write(kind);
   }
-  const RunCounts counts = kind.counts();
-  report.runs = counts.runs;
-  report.merges = counts.merges;
-  report.passes = counts.passes;
-  report.run_bytes = counts.bytes;
-  count_io(kind, report);
-  kind.runs().close();  // takes its time, too
-  count_overlap(report);
+  if (begun_) {
+    count_io(kind, report);
+    kind.runs().close();  // takes its time, too
+    count_overlap(report);
+  }
+  // Runs may be shorter than what they hold: packed, or lines that share their beginnings.
+  const std::uint64_t in_runs = std::min(report.run_bytes, report.output_bytes);
+  report.least_io_bytes = report.input_bytes + report.output_bytes + 2 * in_runs;
   report.cpu_seconds = process_cpu_seconds() - cpu_begin;
   report.seconds = seconds_since(begin);
   report.merge_seconds = report.seconds - report.run_formation_seconds;
 }
 
+void FileSort::write(RecordKind& kind) {
+  if (begun_) {
+    kind.reduce_runs();
+    context().watch().begin(SortPhase::kWriting, kind.bytes_to_write());
+  }
+  kind.write_output();
+}
+
 void FileSort::count_io(RecordKind& kind, SortReport& report) const {
+  const RunCounts counts = kind.counts();
+  report.runs = counts.runs;
+  report.merges = counts.merges;
+  report.passes = counts.passes;
+  report.run_bytes = counts.bytes;
   const auto count = [&report](const DiskStatistics& disk) {
     report.read_bytes += disk.read_bytes;
     report.written_bytes += disk.written_bytes;
@@ -68,9 +90,6 @@ void FileSort::count_io(RecordKind& kind, SortReport& report) const {
     count(part.disk);
     report.folder_bytes.push_back(part.disk.written_bytes);
   }
-  // Runs may be shorter than what they hold: packed, or lines that share their beginnings.
-  const std::uint64_t in_runs = std::min(report.run_bytes, report.output_bytes);
-  report.least_io_bytes = report.input_bytes + report.output_bytes + 2 * in_runs;
 }
 
 void FileSort::count_overlap(SortReport& report) {

@@ -23,6 +23,11 @@ class RecordKind {
  public:
   virtual ~RecordKind() = default;
 
+  // Whether the kind begins without start(): where there may be so little to sort that opening
+  // disks, planning and starting threads takes longer. It calls FileSort::begin() when there is
+  // more; until then nothing but inputs(), form_runs(), end_forming() and write_output() is called.
+  virtual bool begins_small() { return false; }
+
   // The output is open. Plans for the inputs, as far as they are known, and takes the memory for
   // all that follows. Throws Error, where something is too little for the sort, before anything has
   // been read.
@@ -54,26 +59,28 @@ class RecordKind {
 // The files, the phases, the trace and the report of a sort, which a RecordKind carries out. Once.
 class FileSort {
  public:
-  // The options of the places outlive it. Opens the inputs, if their records have a length, and
-  // takes the sort's share of a budget. The output may have been opened before. Throws Error as
-  // SortFiles and SortContext do.
-  explicit FileSort(const SortPlaces& places, std::size_t record_bytes = 0,
-                    std::optional<SortOutput> output = std::nullopt);
+  // The options of the places outlive it. Opens the inputs, if their records have a length. Throws
+  // Error: EINVAL for wrong resources; as SortFiles does.
+  explicit FileSort(const SortPlaces& places, std::size_t record_bytes = 0);
   FileSort(const FileSort&) = delete;
   FileSort& operator=(const FileSort&) = delete;
 
   SortFiles& files() noexcept { return files_; }
-  SortContext& context() noexcept { return context_; }
+  // The first call takes the sort's share of a budget. Throws Error as SortContext does.
+  SortContext& context();
 
   // Blocks until the output is complete. `report` is the kind's, which counts records and their
   // bytes; everything else comes from here. Throws what the kind, the files and the disks say. Of a
   // sort that fails the trace is written when this is destroyed, behind the kind: until then its
   // threads may work.
   void run(RecordKind& kind, SortReport& report);
+  // Opens output and disk, and starts the kind. Throws Error.
+  void begin(RecordKind& kind);
 
  private:
   void sort(RecordKind& kind, SortReport& report);
   void form_runs(RecordKind& kind);
+  void write(RecordKind& kind);
   void count_io(RecordKind& kind, SortReport& report) const;
   void count_overlap(SortReport& report);
 
@@ -81,7 +88,8 @@ class FileSort {
   ActivityLog activity_;  // outlives the disks, as the trace does
   std::optional<TraceFile> trace_;
   SortFiles files_;
-  SortContext context_;
+  std::optional<SortContext> context_;
+  bool begun_ = false;
 };
 
 }}  // namespace vortex::v0

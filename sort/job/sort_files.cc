@@ -178,9 +178,8 @@ FileWriterBase SortOutput::open_writer_behind(std::uint64_t begin,
   return FileWriterBase(std::make_unique<LayoutBehind>(*layout_, begin), options);
 }
 
-SortFiles::SortFiles(const SortPlaces& places, std::size_t record_bytes,
-                     std::optional<SortOutput> output)
-    : places_(places), folders_(places.resources.folders), output_(std::move(output)) {
+SortFiles::SortFiles(const SortPlaces& places, std::size_t record_bytes)
+    : places_(places), folders_(places.resources.folders) {
   if (record_bytes != 0) open_inputs(record_bytes);
   if (folders_.empty()) folders_.push_back(default_run_folder(places.output));
 }
@@ -225,8 +224,21 @@ void SortFiles::expect_known_lengths() const {
   }
 }
 
+bool SortFiles::open_output_at_once() {
+  try {
+    output_.emplace(places_.output, places_.resources, OutputUse::kAtOnce);
+  } catch (const NoNamelessFile&) {
+    return false;
+  }
+  return true;
+}
+
+// Pipes and devices cannot be opened anew.
 void SortFiles::open_output() {
-  if (!output_) output_.emplace(places_.output, places_.resources);
+  if (!output_ || output_->folder()) {
+    output_.reset();
+    output_.emplace(places_.output, places_.resources);
+  }
   expect_no_overwriting();
   disk_ = open_sort_disk(places_.resources.open_disk, places_.resources.backend, "");
 }

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -115,21 +114,12 @@ class SortOutput {
   struct stat identity_ {};
 };
 
-// Inputs that somebody has opened before, by their numbers, and an output: of pipes and devices,
-// which cannot be opened anew.
-struct BegunFiles {
-  std::map<std::size_t, BlockFile> inputs;
-  std::optional<SortOutput> output;
-};
-
 // The inputs, as far as they are opened here, the output, and the folders.
 class SortFiles {
  public:
-  // Opens all inputs, if their records have a length; else the sort opens them by itself. The
-  // output may have been opened before. Throws Error: EINVAL without inputs, and what SortInput
-  // says.
-  explicit SortFiles(const SortPlaces& places, std::size_t record_bytes = 0,
-                     std::optional<SortOutput> output = std::nullopt);
+  // Opens all inputs, if their records have a length; else the sort opens them by itself. Throws
+  // Error: EINVAL without inputs, and what SortInput says.
+  explicit SortFiles(const SortPlaces& places, std::size_t record_bytes = 0);
 
   std::size_t inputs() const noexcept { return inputs_.size(); }
   SortInput& input(std::size_t index) const noexcept { return *inputs_[index]; }
@@ -147,6 +137,12 @@ class SortFiles {
   // Opens the output and the disk. Throws Error: EINVAL when an input would be overwritten before
   // it has been read, and what SortOutput and disks say.
   void open_output();
+  // Opens the output for write_whole(), without a disk; open_output() may follow instead of that.
+  // False: a file of this file system cannot do without a name, which has to be removed after a
+  // signal. Throws Error as SortOutput does.
+  bool open_output_at_once();
+  // As SortOutput::write_whole().
+  void write_whole(std::string_view bytes) { output_->write_whole(bytes, places_.resources.sync); }
   // For as much output as there is input, whose length the plan knows, and as many runs if there
   // will be any. Throws Error(ENOSPC).
   void expect_room(const SortPlan& plan, bool runs) const;
