@@ -58,7 +58,7 @@ class RecordTooLong : public Error {
 // destroyed.
 //
 // Others that share a budget with it may want its memory when it has ended forming runs: see
-// lend_of().
+// lend_read_ahead().
 class LineJob final {
  public:
   // The context outlives it.
@@ -98,12 +98,13 @@ class LineJob final {
   // After end_forming(): records that are neither in the arena nor in runs, in order.
   LongLines& long_lines() noexcept { return *long_lines_; }
 
-  // Until end_lending(), the memory for what these merges have read ahead goes to sorts that wait
-  // for memory of the budget. What no merge or writer has been promised goes at once. The merges
-  // outlive end_lending().
-  void lend_of(std::span<const std::unique_ptr<RunMerge>> merges);
-  // Everybody may use the job's memory again, and nobody is in the middle of giving it back.
-  void end_lending() noexcept { context_.end_lending(); }
+  // The last merge, see LineRuns::merge_all().
+  std::vector<std::unique_ptr<RunMerge>> merge_all(unsigned most_parts = 1) {
+    return runs_->merge_all(context_.running(), most_parts);
+  }
+  // The memory for what it has read ahead goes to sorts that wait for memory of the budget. What no
+  // merge or writer has been promised goes at once.
+  void lend_read_ahead();
 
   // The records of the arena that the cursor has not been at, as a merge, which reads ahead little.
   // The arena is still there; see give_arena_back().
@@ -151,21 +152,6 @@ class LineJob final {
   std::uint64_t batch_begin_ = 0;  // those that had been taken before take() was called
 
   BackgroundTask background_;  // writes a run; destroyed first
-};
-
-// Lends what the merges have read ahead as long as it lives.
-class LineLending {
- public:
-  // Both outlive it.
-  LineLending(LineJob& job, std::span<const std::unique_ptr<RunMerge>> merges) : job_(job) {
-    job_.lend_of(merges);
-  }
-  ~LineLending() { job_.end_lending(); }
-  LineLending(const LineLending&) = delete;
-  LineLending& operator=(const LineLending&) = delete;
-
- private:
-  LineJob& job_;
 };
 
 }}  // namespace vortex::v0

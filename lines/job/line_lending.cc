@@ -30,21 +30,15 @@ void LineJob::give_back_free_room() noexcept {
   context_.release(give_pages_back(room.data(), room.data() + room.size()));
 }
 
-void LineJob::lend_of(std::span<const std::unique_ptr<RunMerge>> merges) {
-  context_.lend(
-      [this, merges](std::uint64_t) {
-        bool more = false;
-        for (const auto& merge : merges) more = merge->give_back() || more;
-        context_.give_back_retired();
-        return more;
-      },
-      [this] { context_.give_back_unused(); });
+void LineJob::lend_read_ahead() {
+  context_.lend([this](std::uint64_t) { return context_.give_back_read_ahead(); },
+                [this] { context_.give_back_unused(); });
 }
 
 std::unique_ptr<RunMerge> LineJob::spilled(const ArenaCursor& rest) {
   write_run(arena(), rest, false);
-  std::unique_ptr<RunMerge> merge = std::move(runs_->merge_all().front());
-  merge->give_back();
+  std::unique_ptr<RunMerge> merge = std::move(merge_all().front());
+  context_.running().give_back();
   guarded([&] { merge->start(); }).throw_if_failed();
   return merge;
 }

@@ -155,8 +155,7 @@ void LineOutput::write_parts(const Cursors<Cursor>& sorted, std::uint64_t most_b
   for (Part& part : parts) {
     stops.push_back(std::make_unique<StreamStop>(part.writer->stream(), options_.resources.stop));
   }
-  std::optional<LineLending> lending;
-  if constexpr (std::is_same_v<Cursor, RunMerge>) lending.emplace(*job_, sorted);
+  if constexpr (std::is_same_v<Cursor, RunMerge>) job_->lend_read_ahead();
   std::vector<std::uint64_t> records(parts.size());
   std::atomic<bool> failed{false};
   const std::thread::id caller = std::this_thread::get_id();
@@ -228,13 +227,12 @@ void LineOutput::write_sorted(std::uint64_t most_bytes) {
     return write_file(most_bytes, most_bytes, *parts.front());
   }
   // How many equal records are dropped is not known beforehand, and so not where a part begins.
-  const auto merges = job_->runs().merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
+  const auto merges = job_->merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
   report_.merge_parts = static_cast<unsigned>(merges.size());
   if (merges.size() > 1) return write_parts(merges, most_bytes);
   guarded([&] { merges.front()->start(); }).throw_if_failed();
   // Behind the writer, whose blocks are none to be lent.
-  std::optional<LineLending> lending;
-  write_file(most_bytes, most_bytes, *merges.front(), [&] { lending.emplace(*job_, merges); });
+  write_file(most_bytes, most_bytes, *merges.front(), [&] { job_->lend_read_ahead(); });
 }
 
 void LineOutput::write_merged(LineMerge<TextCursor>& merge, std::uint64_t least_bytes) {

@@ -7,7 +7,6 @@
 
 #include "lines/runs/run_division.h"
 #include "sort/merge/prefetch_kind.h"
-#include "sort/merge/running_merge.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -31,11 +30,8 @@ void forget_forecasts(std::vector<LineRun>& runs) noexcept {
 
 RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part,
                    const LinePrefetch& prefetch, const StoredOrder& order, bool punch_holes,
-                   const std::stop_token& stop)
-    : counted_(part.counted),
-      text_bytes_(part.text_bytes),
-      lean_buffers_(lean_buffers(prefetch.options.held_blocks, prefetch.options.disks)),
-      runs_(std::move(runs)) {
+                   const std::stop_token& stop, RunningMerges* running)
+    : counted_(part.counted), text_bytes_(part.text_bytes), runs_(std::move(runs)) {
   RunStore& store = *runs_->front().run.store;
   const auto count = static_cast<std::uint32_t>(runs_->size());
   prefetcher_.emplace(store, slices_of(*runs_, part),
@@ -49,6 +45,8 @@ RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& 
     cursors.push_back(cursors_.back().get());
   }
   merge_.emplace(cursors, order);
+  running_.emplace(running, *prefetcher_,
+                   lean_buffers(prefetch.options.held_blocks, prefetch.options.disks));
 }
 
 LineRuns::LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool,
@@ -95,7 +93,7 @@ LineRun LineRuns::merged(std::vector<LineRun> runs) {
   for (const LineRun& run : *group) most_bytes += run.run.bytes + run.end.records * kRunPrefixBytes;
   return write_run(most_bytes, [&](LineRunWriter& writer) {
     RunMerge merge(group, whole_merge(*group), plan_.prefetch_of(size_of(*group)), order_, false,
-                   watch().stop());
+                   watch().stop(), nullptr);
     forget_forecasts(*std::exchange(group, nullptr));
     guarded([&] { merge.start(); }).throw_if_failed();
     for_each_record(
@@ -104,7 +102,8 @@ LineRun LineRuns::merged(std::vector<LineRun> runs) {
   });
 }
 
-std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) {
+std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(RunningMerges& running,
+                                                           unsigned most_parts) {
   const auto runs = std::make_shared<std::vector<LineRun>>(take_all());
   const LineMergeSize size = size_of(*runs);
   const std::vector<MergePart> parts = divide_runs(
@@ -113,8 +112,8 @@ std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(unsigned most_parts) 
   const bool punch_holes = runs->front().run.store->punching_pays();
   std::vector<std::unique_ptr<RunMerge>> merges;
   for (const MergePart& part : parts) {
-    merges.push_back(
-        std::make_unique<RunMerge>(runs, part, prefetch, order_, punch_holes, watch().stop()));
+    merges.push_back(std::make_unique<RunMerge>(runs, part, prefetch, order_, punch_holes,
+                                                watch().stop(), &running));
   }
   forget_forecasts(*runs);
   return merges;

@@ -14,6 +14,7 @@
 #include "lines/runs/run_division.h"
 #include "sort/job/run_set.h"
 #include "sort/merge/merge_prefetcher.h"
+#include "sort/merge/running_merge.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
@@ -27,10 +28,11 @@ namespace vortex { inline namespace v0 {
 // given back as it goes.
 class RunMerge {
  public:
-  // The forecasts of the runs are not needed any more when it has been made.
+  // The forecasts of the runs are not needed any more when it has been made. Others may want its
+  // memory, unless `running` is null; it outlives the merge.
   RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part,
            const LinePrefetch& prefetch, const StoredOrder& order, bool punch_holes,
-           const std::stop_token& stop);
+           const std::stop_token& stop, RunningMerges* running);
   // What is left of the runs is not read.
   ~RunMerge() { prefetcher_->stop(); }
   RunMerge(const RunMerge&) = delete;
@@ -47,10 +49,6 @@ class RunMerge {
   std::uint64_t in_common() const noexcept { return merge_->in_common(); }
   std::uint64_t count() const noexcept { return merge_->count(); }
 
-  // Keeps only the blocks that it needs, and a few ahead, from now on. Any thread; see
-  // MergePrefetcher::keep_only().
-  bool give_back() noexcept { return prefetcher_->keep_only(lean_buffers_); }
-
   // The records that it gives, each as many times as it is there, and the bytes of their text.
   // Equal ones that are dropped are counted.
   std::uint64_t counted() const noexcept { return counted_; }
@@ -59,11 +57,11 @@ class RunMerge {
  private:
   const std::uint64_t counted_;
   const std::uint64_t text_bytes_;
-  const std::size_t lean_buffers_;
   const std::shared_ptr<std::vector<LineRun>> runs_;
   std::optional<MergePrefetcher> prefetcher_;
   std::vector<std::unique_ptr<RunCursor>> cursors_;
   std::optional<LineMerge<RunCursor>> merge_;
+  std::optional<RunningMerges::Scope> running_;
 };
 
 // Runs of records of any length. The plan outlives it.
@@ -82,7 +80,7 @@ class LineRuns final : public RunList<LineRun> {
   // The last merge, whose records come next: in several parts, `most_parts` at most, which lie one
   // behind the other and may be merged at the same time; in one where the memory or the runs are
   // small, or records are long.
-  std::vector<std::unique_ptr<RunMerge>> merge_all(unsigned most_parts = 1);
+  std::vector<std::unique_ptr<RunMerge>> merge_all(RunningMerges& running, unsigned most_parts = 1);
 
  private:
   std::uint64_t bytes_of(const LineRun& run) const noexcept override { return run.run.bytes; }

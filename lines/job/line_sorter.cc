@@ -61,7 +61,7 @@ class LineSorter::Impl {
     context_.end_lending();
     user_.store(pthread_self(), std::memory_order_relaxed);
     if (!merge_.empty()) {
-      job_.lend_of(merge_);
+      job_.lend_read_ahead();
     } else {
       context_.lend([this](std::uint64_t) { return spill_for_another(); });
     }
@@ -106,10 +106,10 @@ class LineSorter::Impl {
       cursor_.emplace(job_.arena());
       context_.lend([this](std::uint64_t) { return spill_for_another(); });
     } else {
-      merge_ = job_.runs().merge_all();
+      merge_ = job_.merge_all();
       RunMerge& merge = *merge_.front();
       guarded([&] { merge.start(); }).throw_if_failed();
-      job_.lend_of(merge_);
+      job_.lend_read_ahead();
     }
     counts_ = job_.runs().counts();
     state_ = State::kSorted;
@@ -148,7 +148,7 @@ class LineSorter::Impl {
     spill_wanted_.store(false, std::memory_order_relaxed);
     context_.end_lending();
     give_memory();
-    if (!merge_.empty()) job_.lend_of(merge_);
+    if (!merge_.empty()) job_.lend_read_ahead();
   }
 
   SortContext context_;

@@ -39,7 +39,7 @@ std::uint64_t RunCollection::last_merge_order() const {
   return largest < 2 ? 1 : std::min<std::uint64_t>(size(), largest);
 }
 
-void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerge* running) {
+void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running) {
   merge(take_all(), out, read_buffers, true, running);
 }
 
@@ -68,7 +68,7 @@ Run RunCollection::write_run(std::size_t write_behind, std::uint64_t most_bytes,
 }
 
 void RunCollection::merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers,
-                          bool last, RunningMerge* running) {
+                          bool last, RunningMerges* running) {
   RunMergeOptions options;
   options.kind = plan_.prefetch;
   options.read_buffers = read_buffers;

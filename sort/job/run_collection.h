@@ -45,7 +45,7 @@ class RunCollection final : public RunList<Run> {
 
   // Appends the records of all runs to `out`; where the file systems have little room, that of the
   // runs is given back as it goes. Others may want the memory of the merge that is `running`.
-  void merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerge* running = nullptr);
+  void merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running = nullptr);
 
  private:
   std::uint64_t bytes_of(const Run& run) const noexcept override { return run.bytes; }
@@ -53,7 +53,7 @@ class RunCollection final : public RunList<Run> {
   Run write_run(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write);
   Run finish_run();
   void merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers, bool last,
-             RunningMerge* running = nullptr);
+             RunningMerges* running = nullptr);
 
   const RecordOrder& order_;
   const RecordPlan& plan_;

@@ -63,6 +63,12 @@ void SortContext::forget_unused() noexcept {
   given_back_ = pool_->statistics().blocks_retired;
 }
 
+bool SortContext::give_back_read_ahead() noexcept {
+  const bool more = running_.give_back();
+  give_back_retired();
+  return more;
+}
+
 bool SortContext::give_back(std::uint64_t wanted) noexcept {
   const std::lock_guard lock(lending_mutex_);
   return lender_ && lender_(wanted);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sort/job/run_set.h"
+#include "sort/merge/running_merge.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
@@ -64,6 +65,10 @@ class SortContext final : private MemoryLender {
   // The same for blocks that are no part of what is left of the share.
   void forget_unused() noexcept;
   bool others_wait() const noexcept { return share_.others_wait(); }
+  // Merges whose read-ahead others may have are to be noted here.
+  RunningMerges& running() noexcept { return running_; }
+  // What these have read ahead goes to others. As a GiveBack.
+  bool give_back_read_ahead() noexcept;
   // The plan for merging the runs takes what others have given back meanwhile, if it is an eighth
   // of the share at least and the process may take it; then there is another pool. Nobody else
   // uses the pool.
@@ -105,6 +110,7 @@ class SortContext final : private MemoryLender {
   std::size_t given_back_ = 0;  // of the pool's retired blocks
   FutexMutex lending_mutex_;    // guards the lender, and the share while it is lent
   GiveBack lender_;
+  RunningMerges running_;
 };
 
 }}  // namespace vortex::v0

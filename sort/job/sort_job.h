@@ -11,7 +11,6 @@
 
 #include "sort/job/run_collection.h"
 #include "sort/job/sort_context.h"
-#include "sort/merge/running_merge.h"
 #include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_formation.h"
@@ -70,8 +69,6 @@ class SortJob final {
   RunCollection& runs() noexcept { return *runs_; }
   const RunCollection& runs() const noexcept { return *runs_; }
 
-  // Others may want more of its memory than it needs.
-
   // Run formation takes its part of the pool. Throws Error as RunFormation does.
   void begin_forming();
   // Takes `count` records, one behind the other at any address; the array of a stream, too: where
@@ -105,7 +102,6 @@ class SortJob final {
  private:
   void end_write() noexcept;
   bool give_back_emptied(std::uint64_t wanted) noexcept;
-  bool give_back_read_ahead() noexcept;
   void write_from_memory(RecordOutput& out);
   RecordOutput& begin_spill();
   void write_spilled(RecordOutput& out);
@@ -136,7 +132,6 @@ class SortJob final {
   std::optional<BlockQuota> for_spill_;
   PatientOutput patient_;
   std::atomic<bool> spill_{false};
-  RunningMerge running_;
 
   BackgroundTask background_;  // writes a run; destroyed first
 };

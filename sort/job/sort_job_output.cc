@@ -91,12 +91,6 @@ bool SortJob::give_back_emptied(std::uint64_t wanted) noexcept {
   return true;
 }
 
-bool SortJob::give_back_read_ahead() noexcept {
-  const bool more = running_.give_back();
-  context_.give_back_retired();
-  return more;
-}
-
 void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
   struct Ended {
     SortJob& job;
@@ -105,8 +99,8 @@ void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
   if (in_memory()) {
     write_from_memory(out);
   } else {
-    context_.change_lender([this](std::uint64_t) { return give_back_read_ahead(); });
-    runs_->merge_all(out, read_buffers, &running_);
+    context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); });
+    runs_->merge_all(out, read_buffers, &context_.running());
   }
 }
 
@@ -152,7 +146,7 @@ RecordOutput& SortJob::begin_spill() {
 void SortJob::write_spilled(RecordOutput& out) {
   runs_->end();
   const std::size_t read_buffers = blocks_for_spilled();
-  context_.change_lender([this](std::uint64_t) { return give_back_read_ahead(); },
+  context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); },
                          [&] {
                            formation_.reset();
                            buckets_.reset();
@@ -161,7 +155,7 @@ void SortJob::write_spilled(RecordOutput& out) {
                            context_.give_back_unused();
                            context_.release(plan_.formation.scratch_bytes);
                          });
-  runs_->merge_all(out, read_buffers, &running_);
+  runs_->merge_all(out, read_buffers, &context_.running());
 }
 
 }}  // namespace vortex::v0

@@ -134,8 +134,8 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
                            count, store.block_times()),
       options.punch_holes);
   for (Run& run : runs) run.forecast_keys = {};
-  const RunningMerge::Scope running(options.running, prefetcher,
-                                    lean_buffers(prefetch.held_blocks, prefetch.disks));
+  const RunningMerges::Scope running(options.running, prefetcher,
+                                     lean_buffers(prefetch.held_blocks, prefetch.disks));
 
   const RunStreams streams(prefetcher, runs, window);
   const std::unique_ptr<RecordMerge> merge = order.merge(

@@ -34,7 +34,7 @@ struct RunMergeOptions {
   // merged. Must not throw.
   std::function<void(std::uint64_t merged_bytes)> progress = {};
   MergePrefetcherStatistics* statistics = nullptr;  // set at the end
-  RunningMerge* running = nullptr;                  // others may want the memory of this merge
+  RunningMerges* running = nullptr;                 // others may want the memory of this merge
 };
 
 // The least RunMergeOptions::read_buffers for a merge of `runs` runs.

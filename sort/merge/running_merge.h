@@ -1,8 +1,9 @@
-// The merge that runs, for other threads that want its memory.
+// The merges that run, for other threads that want their memory.
 #pragma once
 
 #include <cstddef>
 #include <mutex>
+#include <vector>
 
 #include "sort/merge/merge_prefetcher.h"
 #include "vortex/thread/futex.h"
@@ -10,43 +11,49 @@
 namespace vortex { inline namespace v0 {
 
 // Outlives the merges. Thread-safe.
-class RunningMerge {
+class RunningMerges {
  public:
   // A merge from its beginning to its end. The prefetcher outlives it.
   class Scope {
    public:
-    // `least` buffers are what the merge needs; `merge` may be null.
-    Scope(RunningMerge* merge, MergePrefetcher& prefetcher, std::size_t least) noexcept
-        : merge_(merge) {
-      if (merge_ != nullptr) merge_->set(&prefetcher, least);
+    // `least` buffers are what the merge needs; `merges` may be null. Throws std::bad_alloc.
+    Scope(RunningMerges* merges, MergePrefetcher& prefetcher, std::size_t least)
+        : merges_(merges), prefetcher_(prefetcher) {
+      if (merges_ == nullptr) return;
+      const std::lock_guard lock(merges_->mutex_);
+      merges_->all_.push_back({&prefetcher, least});
     }
     ~Scope() {
-      if (merge_ != nullptr) merge_->set(nullptr, 0);
+      if (merges_ == nullptr) return;
+      const std::lock_guard lock(merges_->mutex_);
+      std::erase_if(merges_->all_,
+                    [this](const Merge& merge) { return merge.prefetcher == &prefetcher_; });
     }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
-    RunningMerge* const merge_;
+    RunningMerges* const merges_;
+    const MergePrefetcher& prefetcher_;
   };
 
-  // The merge keeps no more than it needs. Returns whether more leaves the pool soon: always, where
-  // none runs.
+  // The merges keep no more than they need. Returns whether more leaves the pool soon: always,
+  // where none runs. Never waits for a merge.
   bool give_back() noexcept {
     const std::lock_guard lock(mutex_);
-    return prefetcher_ == nullptr || prefetcher_->keep_only(least_);
+    bool more = all_.empty();
+    for (const Merge& merge : all_) more = merge.prefetcher->keep_only(merge.least) || more;
+    return more;
   }
 
  private:
-  void set(MergePrefetcher* prefetcher, std::size_t least) noexcept {
-    const std::lock_guard lock(mutex_);
-    prefetcher_ = prefetcher;
-    least_ = least;
-  }
+  struct Merge {
+    MergePrefetcher* prefetcher;
+    std::size_t least;
+  };
 
   FutexMutex mutex_;
-  MergePrefetcher* prefetcher_ = nullptr;
-  std::size_t least_ = 0;
+  std::vector<Merge> all_;
 };
 
 // Buffers with which a merge that holds `held_blocks` still reads ahead a little: two of each
