@@ -36,6 +36,7 @@
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "io/sequence/seeded_random.h"
+#include "sort/merge/prefetch_kind.h"
 #include "sort/merge/run_merge.h"
 #include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
@@ -115,7 +116,11 @@ class Row {
         disks_(static_cast<unsigned>(speeds.read_mbps.size())),
         buffers_(std::max<std::size_t>(
             2 * settings.runs + 2 * disks_,
-            least_read_buffers(kind, settings.runs, disks_, kBlockBytes, kRecordBytes))),
+            minimum_read_buffers(
+                kind,
+                {.disks = disks_,
+                 .held_blocks = settings.runs * blocks_for_records(kBlockBytes, kRecordBytes)},
+                settings.runs))),
         write_behind_(static_cast<std::size_t>(
                           bench::sum(speeds.write_mbps) /
                           *std::min_element(speeds.write_mbps.begin(), speeds.write_mbps.end()) *

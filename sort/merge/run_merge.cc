@@ -16,15 +16,6 @@
 
 namespace vortex { inline namespace v0 {
 
-std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, unsigned disks,
-                               std::size_t block_bytes, std::size_t record_bytes) {
-  const PrefetchOptions options = {
-      .disks = disks,
-      .buffers = 0,
-      .held_blocks = runs * blocks_for_records(block_bytes, record_bytes)};
-  return minimum_read_buffers(kind, options, runs);
-}
-
 namespace {
 
 // Records that are read to compare forecasts, beside the memory that is planned.

@@ -21,7 +21,7 @@ namespace vortex { inline namespace v0 {
 
 struct RunMergeOptions {
   PrefetchKind kind = PrefetchKind::kOptimal;
-  // Blocks for input in all, those that the merge holds included; see least_read_buffers().
+  // Blocks for input in all, those that the merge holds included; see minimum_read_buffers().
   std::size_t read_buffers = 0;
   std::size_t working_bytes = 0;  // of memory beside the pool, see MergeRoom
   unsigned threads = 1;           // the same
@@ -36,10 +36,6 @@ struct RunMergeOptions {
   MergePrefetcherStatistics* statistics = nullptr;  // set at the end
   RunningMerges* running = nullptr;                 // others may want the memory of this merge
 };
-
-// The least RunMergeOptions::read_buffers for a merge of `runs` runs.
-std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, unsigned disks,
-                               std::size_t block_bytes, std::size_t record_bytes);
 
 // The order in which a merge through plain run pointers needs the blocks of `runs`, computed whole
 // and outside faults, where comparators of users may do as they like, and long keys may be read

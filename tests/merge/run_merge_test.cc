@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "sort/merge/prefetch_kind.h"
 #include "sort/record/format_order.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
@@ -41,6 +42,12 @@ constexpr std::size_t kWriteBehind = 3;
 constexpr std::size_t kWorkingBytes = std::size_t{1} << 20;
 constexpr unsigned kThreads[] = {1, 2, 7};
 constexpr RunCompression kAnyRuns[] = {RunCompression::kNever, RunCompression::kAlways};
+
+std::size_t least_read_buffers(PrefetchKind kind, std::uint32_t runs, unsigned disks,
+                               std::size_t block_bytes, std::size_t record_bytes) {
+  const std::size_t held = runs * blocks_for_records(block_bytes, record_bytes);
+  return minimum_read_buffers(kind, {.disks = disks, .held_blocks = held}, runs);
+}
 
 // So many that a merge by several threads holds two blocks of each run.
 constexpr std::size_t many_buffers(std::size_t runs) { return 8 * runs; }
