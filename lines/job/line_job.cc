@@ -76,10 +76,8 @@ void LineJob::divide(unsigned parts) {
   }
 }
 
-std::uint64_t LineJob::longest_record() const noexcept { return plan_.longest_record; }
-
 std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t bytes) {
-  if (bytes > longest_record()) return {};
+  if (bytes > plan_.longest_record) return {};
   const std::size_t needed = bytes + 2 * LineArena::kPushRoom;
   while (arenas_[filling_]->free_room().size() < needed) {
     if (arenas_[filling_]->empty()) return {};

@@ -81,8 +81,6 @@ class LineJob final {
   // The threads are idle outside take() and end_forming().
   detail::ThreadTeam& team() noexcept { return *team_; }
 
-  // The longest record that there is room for, key not counted.
-  std::uint64_t longest_record() const noexcept;
   // Where a record that is to be taken next may be put together; see AssemblyRoom.
   std::span<char> assembly_room(std::string_view so_far, std::size_t bytes);
 

@@ -115,7 +115,7 @@ void LineFiles::go_on_with_many() {
   few_.reset();
   job_->watch().add(report_.input_bytes);
   if (input_ == nullptr) return;
-  input_->go_on(job_->longest_record(),
+  input_->go_on(job_->plan().longest_record,
                 inputs_.reading(job_->pool(), files_.disk(), job_->plan().reader));
 }
 
@@ -185,7 +185,7 @@ void LineFiles::take(std::span<const std::string_view> batch, std::size_t all) {
 void LineFiles::form_runs(std::size_t index) {
   FramedInput input(
       open(index), inputs_.name(index), options_.framing,
-      job_ ? job_->longest_record() : FewLines::kLongest,
+      job_ ? job_->plan().longest_record : FewLines::kLongest,
       [this](std::string_view so_far, std::size_t bytes) { return assembly_room(so_far, bytes); });
   input_ = &input;
   told_ = 0;

@@ -27,7 +27,6 @@ class BlockForecasts {
 
   // How many blocks the first record reaches into: they are needed when the merge begins.
   std::uint64_t first_blocks() const noexcept { return first_blocks_; }
-  std::size_t memory_bytes() const noexcept { return bytes_.capacity(); }
 
  private:
   friend class ForecastWriter;

@@ -68,8 +68,6 @@ class LineMerge {
 
   // The record that next() went to, valid until it is called again.
   const StoredRecord& stored() const noexcept { return cursors_[winner_.cursor]->stored(); }
-  // The number of its cursor.
-  std::size_t cursor() const noexcept { return static_cast<std::size_t>(winner_.cursor); }
   // How many times its cursor has it.
   std::uint64_t count() const noexcept { return cursors_[winner_.cursor]->count(); }
   // The chunks that it has in common with the one before.

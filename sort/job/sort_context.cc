@@ -20,7 +20,15 @@ SortContext::SortContext(const SortResources& resources, std::vector<std::string
       watch_(resources.stop, resources.progress) {}
 
 RunStoreOptions SortContext::run_store_options() const {
-  return vortex::run_store_options(resources_, folders_);
+  RunStoreOptions options;
+  options.folders = folders_;
+  options.weights = resources_.folder_speeds;
+  options.seed = resources_.seed;
+  options.direct = resources_.caching != Caching::kBuffered;
+  options.open_disk = [this](std::size_t index) {
+    return open_sort_disk(resources_.open_disk, resources_.backend, folders_[index]);
+  };
+  return options;
 }
 
 std::uint64_t SortContext::request_cost(std::optional<std::uint64_t> bytes) const {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "io/disk/disk.h"
 #include "io/file/block_file.h"
 #include "io/name/free_space.h"
 #include "io/name/path_names.h"
@@ -38,19 +39,6 @@ std::unique_ptr<Disk> open_sort_disk(const SortDiskFunction& open_disk, DiskBack
   std::unique_ptr<Disk> disk = make_disk(open_disk, backend, folder);
   if (ActivityLog* const log = Working::log()) disk->report_to(*log);
   return disk;
-}
-
-RunStoreOptions run_store_options(const SortResources& resources,
-                                  const std::vector<std::string>& folders) {
-  RunStoreOptions options;
-  options.folders = folders;
-  options.weights = resources.folder_speeds;
-  options.seed = resources.seed;
-  options.direct = resources.caching != Caching::kBuffered;
-  options.open_disk = [&resources, &folders](std::size_t index) {
-    return open_sort_disk(resources.open_disk, resources.backend, folders[index]);
-  };
-  return options;
 }
 
 dev_t file_system_of(const std::string& folder) {

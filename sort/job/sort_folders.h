@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "sort/runs/run_store.h"
 #include "vortex/disk.h"
 #include "vortex/sort_resources.h"
 
@@ -20,10 +19,6 @@ namespace vortex { inline namespace v0 {
 // Throws Error as vortex::open_disk() does.
 std::unique_ptr<Disk> open_sort_disk(const SortDiskFunction& open_disk, DiskBackend backend,
                                      const std::string& folder);
-
-// A store of runs in the folders, as the resources say. Both must outlive the options.
-RunStoreOptions run_store_options(const SortResources& resources,
-                                  const std::vector<std::string>& folders);
 
 // The file system that a folder lies in. Throws Error: ENOTDIR, and what stat(2) reports.
 dev_t file_system_of(const std::string& folder);

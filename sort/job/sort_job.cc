@@ -101,7 +101,7 @@ void SortJob::end_forming() {
   context_.note_user();
   wait_for_run();
   if (in_memory()) return;
-  if (formation_->records() != 0) write_run(Written::kIsCounted);
+  if (formation_->records() != 0) write_run(bytes_to_emit(), Written::kIsCounted);
   counts_ = runs_->counts();
   formation_.reset();
   buckets_.reset();
@@ -135,16 +135,16 @@ void SortJob::shrink() {
 void SortJob::begin_run() {
   wait_for_run();
   in_memory_ = false;
-  if (formation_->generations() == 1) {
-    write_run(Written::kIsCounted);
-    return;
-  }
   const std::uint64_t most_bytes = bytes_to_emit();
+  if (formation_->generations() == 1) return write_run(most_bytes, Written::kIsCounted);
   formation_->close();
+  const auto write = [this, most_bytes](Written written) {
+    write_run(most_bytes, written, &RunFormation::emit_closed);
+  };
   const bool begun = background_.start(
-      "writing runs", [this, most_bytes] { write_closed_run(most_bytes, Written::kBeside); },
+      "writing runs", [write] { write(Written::kBeside); },
       [this] { formation_->room_event().notify(); });
-  if (!begun) write_closed_run(most_bytes, Written::kIsCounted);
+  if (!begun) write(Written::kIsCounted);
 }
 
 // Waits for the run that is being written, and throws what ended it early.
@@ -158,17 +158,10 @@ void SortJob::wait_for_run() {
   counts_ = runs_->counts();
 }
 
-void SortJob::write_run(Written written) {
-  runs_->form(bytes_to_emit(), [&](RecordOutput& out) {
-    WatchedOutput to(out, watch(), written);
-    emit(to);
-  });
-}
-
-void SortJob::write_closed_run(std::uint64_t most_bytes, Written written) {
+void SortJob::write_run(std::uint64_t most_bytes, Written written, Emit run) {
   runs_->form(most_bytes, [&](RecordOutput& out) {
     WatchedOutput to(out, watch(), written);
-    emit(to, &RunFormation::emit_closed);
+    emit(to, run);
   });
 }
 
@@ -176,7 +169,7 @@ std::uint64_t SortJob::bytes_to_emit() const noexcept {
   return formation_->records() * order_->record_bytes();
 }
 
-void SortJob::emit(RecordOutput& out, void (RunFormation::*run)(RecordOutput&)) {
+void SortJob::emit(RecordOutput& out, Emit run) {
   std::optional<FirstOfEqual> first;
   if (unique_) first.emplace(*order_, out);
   RecordOutput& to = unique_ ? static_cast<RecordOutput&>(*first) : out;

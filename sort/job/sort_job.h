@@ -113,10 +113,10 @@ class SortJob final {
   // Until a bucket has been given back since the ticket, or the run is out.
   void await_room(std::uint32_t ticket);
   void wait_for_run();
-  void write_run(Written written);
-  void write_closed_run(std::uint64_t most_bytes, Written written);
+  using Emit = void (RunFormation::*)(RecordOutput& out);
+  void write_run(std::uint64_t most_bytes, Written written, Emit run = &RunFormation::emit);
   std::uint64_t bytes_to_emit() const noexcept;
-  void emit(RecordOutput& out, void (RunFormation::*run)(RecordOutput&) = &RunFormation::emit);
+  void emit(RecordOutput& out, Emit run = &RunFormation::emit);
 
   const std::shared_ptr<const RecordOrder> order_;
   SortContext& context_;

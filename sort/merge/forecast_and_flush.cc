@@ -127,17 +127,12 @@ void ForecastAndFlush::on_taken(Position position) noexcept {
   read_due_ = true;
 }
 
-std::size_t AsynchronousForecastAndFlush::minimum_buffers(const PrefetchOptions& options,
-                                                          std::uint32_t runs) noexcept {
-  return ForecastAndFlush::minimum_buffers(options, runs);
-}
-
 AsynchronousForecastAndFlush::AsynchronousForecastAndFlush(std::unique_ptr<OrderOfNeed> order,
                                                            const PrefetchOptions& options,
                                                            std::uint32_t runs,
                                                            unsigned reads_per_disk)
     : PrefetchPolicy("asynchronous forecast and flush", std::move(order), options,
-                     minimum_buffers(options, runs)),
+                     ForecastAndFlush::minimum_buffers(options, runs)),
       lookahead_(options.disks, blocks()),
       reads_per_disk_(std::max(reads_per_disk, 1U)),
       reading_(options.disks, 0) {}

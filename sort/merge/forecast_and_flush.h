@@ -101,11 +101,8 @@ class ForecastAndFlush final : public PrefetchPolicy {
 // (docs/decisions/0024-asynchronous-srm.md).
 class AsynchronousForecastAndFlush final : public PrefetchPolicy {
  public:
-  // As for the synchronous form: 2R + D where the merge holds one block of each of R runs.
-  static std::size_t minimum_buffers(const PrefetchOptions& options, std::uint32_t runs) noexcept;
-
-  // `reads_per_disk`: how many reads are queued on a disk at once; 2 keep a real disk busy while
-  // its driver is told of the first.
+  // It takes as many buffers as the synchronous form. `reads_per_disk`: how many reads are queued
+  // on a disk at once; 2 keep a real disk busy while its driver is told of the first.
   AsynchronousForecastAndFlush(std::unique_ptr<OrderOfNeed> order, const PrefetchOptions& options,
                                std::uint32_t runs, unsigned reads_per_disk = 1);
 

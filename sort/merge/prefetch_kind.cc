@@ -38,9 +38,8 @@ std::size_t minimum_read_buffers(PrefetchKind kind, const PrefetchOptions& optio
     case PrefetchKind::kOptimal:
       return OptimalPrefetch::minimum_buffers(options, {.prefetch_blocks = 1});
     case PrefetchKind::kForecastAndFlush:
-      return ForecastAndFlush::minimum_buffers(options, runs);
     case PrefetchKind::kAsynchronousForecastAndFlush:
-      return AsynchronousForecastAndFlush::minimum_buffers(options, runs);
+      return ForecastAndFlush::minimum_buffers(options, runs);
     case PrefetchKind::kNaive:
       return NaivePrefetch::minimum_buffers(options);
     case PrefetchKind::kStriped:
