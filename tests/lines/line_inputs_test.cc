@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -215,6 +216,97 @@ TEST(ManyInputs, AreLookedAtBeforeOneIsRead) {
   options.inputs[1] = folder.path().string();
   EXPECT_EQ(error_of([&] { sort_lines(options); }), EISDIR);
   EXPECT_FALSE(read);
+}
+
+// Keys that are many times as long as what stands behind the comma, and have its order.
+class LongKeys final : public RecordKeys {
+ public:
+  explicit LongKeys(std::size_t times) : times_(times) {}
+
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    for (const std::string_view record : records) {
+      for (std::size_t i = 0; i < times_; ++i) keys.append(behind_comma(record));
+      keys.end_key();
+    }
+  }
+
+ private:
+  const std::size_t times_;
+};
+
+// Every sort begins as one of few lines. What it does when more come depends on what there is too
+// much of.
+struct Growth {
+  const char* name;
+  bool is_pipe;
+  std::size_t lines;
+  std::size_t longest;
+  std::size_t one_longer;  // in the middle
+  std::size_t times_key;
+  bool becomes_many;
+};
+constexpr Growth kGrowths[] = {
+    {"FewInAFile", false, 3000, 30, 0, 1, false},
+    {"FewInAPipe", true, 3000, 30, 0, 1, false},
+    {"MuchTextInAPipe", true, 25000, 200, 0, 1, true},
+    {"ManyShortLinesInAPipe", true, 400000, 0, 0, 1, true},
+    {"ALongLineInAPipe", true, 3000, 30, 300'000, 1, true},
+    {"ALongLineInAFile", false, 3000, 30, 400'000, 1, true},
+    {"LongKeysInAFile", false, 3000, 30, 0, 1500, true},
+    {"LongKeysInAPipe", true, 3000, 30, 0, 1500, true},
+};
+
+class FewLinesThatGrow : public ::testing::TestWithParam<Growth> {};
+INSTANTIATE_TEST_SUITE_P(, FewLinesThatGrow, ::testing::ValuesIn(kGrowths),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(FewLinesThatGrow, AreSortedAllTheSame) {
+  const Growth& growth = GetParam();
+  auto random = test_random();
+  const TemporaryFolder folder{fast_folder()};
+  const auto make = [&](std::size_t count) {
+    Lines lines;
+    for (std::size_t i = 0; i < count; ++i) {
+      lines.push_back(std::string(random() % (growth.longest + 1), 'x') + "," +
+                      std::to_string(10 + random() % 50));
+    }
+    return lines;
+  };
+  const Lines first = make(100);
+  Lines second = make(growth.lines);
+  if (growth.one_longer != 0) second[second.size() / 2].insert(0, growth.one_longer, 'y');
+
+  LineSortOptions options;
+  options.inputs = {folder.file("first"), folder.file("second")};
+  options.output = folder.file("out");
+  options.header_records = 1;
+  options.order.keys = std::make_shared<LongKeys>(growth.times_key);
+  options.order.ties = Ties::kInputOrder;
+  options.resources.memory_bytes = 16 * kMiB;
+  options.resources.folders = {folder.path().string()};
+  unsigned told = 0;
+  options.before_threads = [&](SortResources&) { ++told; };
+  put_file_text(options.inputs[0], "head\n" + joined(first));
+  const std::string text = "dropped\n" + joined(second);
+  std::thread writer;
+  if (growth.is_pipe) {
+    ASSERT_EQ(mkfifo(options.inputs[1].c_str(), 0600), 0);
+    writer = std::thread([&] { std::ofstream(options.inputs[1], std::ios::binary) << text; });
+  } else {
+    put_file_text(options.inputs[1], text);
+  }
+  const SortReport report = sort_lines(options);
+  if (writer.joinable()) writer.join();
+
+  Lines all = first;
+  all.insert(all.end(), second.begin(), second.end());
+  EXPECT_TRUE(file_text(options.output) == "head\n" + joined(sorted(all, options.order)));
+  EXPECT_EQ(told, growth.becomes_many ? 1u : 0u);
+  EXPECT_EQ(report.plan.memory_bytes, growth.becomes_many ? 16 * kMiB : 0u);
+  EXPECT_EQ(report.records_in, all.size());
+  EXPECT_EQ(report.records_out, all.size());
+  EXPECT_EQ(report.input_bytes, text.size() + std::filesystem::file_size(options.inputs[0]));
+  EXPECT_EQ(report.output_bytes, std::filesystem::file_size(options.output));
 }
 
 }  // namespace
