@@ -14,7 +14,6 @@
 #include "lines/runs/run_division.h"
 #include "sort/job/run_set.h"
 #include "sort/merge/merge_prefetcher.h"
-#include "sort/merge/running_merge.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"

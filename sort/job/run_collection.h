@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sort/job/run_set.h"
-#include "sort/merge/running_merge.h"
+#include "sort/merge/merge_prefetcher.h"
 #include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_store.h"

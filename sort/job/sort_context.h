@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sort/job/run_set.h"
-#include "sort/merge/running_merge.h"
+#include "sort/merge/merge_prefetcher.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"

@@ -11,7 +11,6 @@
 
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/order_of_need.h"
-#include "sort/merge/running_merge.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run.h"
 #include "vortex/record_order.h"

@@ -1,5 +1,5 @@
 // The optimal prefetch order against exhaustive search.
-#include "sort/merge/prefetch_order.h"
+#include "sort/merge/in_order_prefetch.h"
 
 #include <gtest/gtest.h>
 
