@@ -29,7 +29,7 @@ class FewLines {
   // The options outlive it. Throws Error(ENOMEM).
   FewLines(const LineSortOptions& options, const LineInputs& inputs);
 
-  // The text of all records together may have so many bytes.
+  // The text of all records together, in bytes.
   std::uint64_t most_text() const noexcept { return most_text_; }
   // Copies records, and returns how many: fewer, where it has no room for the next.
   std::size_t take(std::span<const std::string_view> records);

@@ -166,7 +166,7 @@ std::span<char> LineFiles::assembly_room(std::string_view so_far, std::size_t by
   return room_;
 }
 
-// The rest of a batch of so many.
+// The rest of a batch that had `all` records.
 void LineFiles::take(std::span<const std::string_view> batch, std::size_t all) {
   if (few_) {
     batch = batch.subspan(few_->take(batch));
