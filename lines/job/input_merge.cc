@@ -142,16 +142,6 @@ std::vector<std::unique_ptr<InputText>> InputMerge::open_texts(LineInputs& input
   return texts;
 }
 
-std::optional<std::uint64_t> InputMerge::length() const noexcept {
-  std::uint64_t bytes = 0;
-  for (std::size_t i = first_; i < end(); ++i) {
-    const std::optional<std::uint64_t> length = all_.length(i);
-    if (!length) return std::nullopt;
-    bytes = detail::saturating_sum(bytes, *length);
-  }
-  return bytes;
-}
-
 // Runs of kMinRunBytes have tables that are small beside the memory.
 void InputMerge::write_runs(LineJob& job) {
   const std::uint64_t memory = job.plan().memory_bytes;

@@ -42,7 +42,7 @@ class InputMerge {
   // The first input that is not merged.
   std::size_t end() const noexcept { return first_ + inputs_.size(); }
   // The bytes of the merged ones, as they were at the beginning; none when one of them is a pipe.
-  std::optional<std::uint64_t> length() const noexcept;
+  std::optional<std::uint64_t> length() const noexcept { return all_.bytes(first_, end()); }
   // Reads the first records; the merge gives them then.
   void start() { merge_->start(); }
   LineMerge<TextCursor>& merge() noexcept { return *merge_; }

@@ -53,7 +53,6 @@ class LineFiles final : public RecordKind {
   bool begins_small() override;
   void start() override;
   Merged merge_inputs() override;
-  std::size_t inputs() const override { return inputs_.size(); }
   std::optional<std::uint64_t> input_bytes() const override { return inputs_.bytes(); }
   void form_runs(std::size_t input) override;
   void end_forming() override;
@@ -239,7 +238,6 @@ void LineFiles::write_merged(InputMerge& inputs) {
 // Where records are too long for a merge of as many inputs, which can be read again, they are
 // sorted, which has room for longer ones and gives the same output.
 RecordKind::Merged LineFiles::merge_inputs() {
-  if (!options_.merge_inputs) return Merged::kNothing;
   try {
     return merge();
   } catch (const LongRecordError&) {

@@ -66,11 +66,11 @@ const std::string& LineInputs::name(std::size_t index) const noexcept {
   return path == "-" ? kStandardInput : path;
 }
 
-std::optional<std::uint64_t> LineInputs::bytes() const noexcept {
+std::optional<std::uint64_t> LineInputs::bytes(std::size_t first, std::size_t end) const noexcept {
   std::uint64_t bytes = 0;
-  for (const Input& input : all_) {
-    if (!input.length) return std::nullopt;
-    bytes = detail::saturating_sum(bytes, *input.length);
+  for (std::size_t i = first; i < end; ++i) {
+    if (!all_[i].length) return std::nullopt;
+    bytes = detail::saturating_sum(bytes, *all_[i].length);
   }
   return bytes;
 }

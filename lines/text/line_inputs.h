@@ -33,8 +33,9 @@ class LineInputs {
   std::optional<std::uint64_t> length(std::size_t index) const noexcept {
     return all_[index].length;
   }
-  // The bytes of all inputs together; unknown when one of them is a pipe.
-  std::optional<std::uint64_t> bytes() const noexcept;
+  // The bytes of all inputs together, or of [first, end); unknown when one of them is a pipe.
+  std::optional<std::uint64_t> bytes() const noexcept { return bytes(0, size()); }
+  std::optional<std::uint64_t> bytes(std::size_t first, std::size_t end) const noexcept;
   // Whether one of the inputs is this file or block device.
   bool contain(const struct stat& file) const noexcept;
 

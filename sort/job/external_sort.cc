@@ -39,7 +39,6 @@ class RecordFiles final : public RecordKind {
 
   void start() override;
   Merged merge_inputs() override;
-  std::size_t inputs() const override { return files_.inputs(); }
   std::optional<std::uint64_t> input_bytes() const override { return plan_.input_bytes; }
   void form_runs(std::size_t input) override;
   void end_forming() override;
@@ -106,7 +105,6 @@ void RecordFiles::start() {
 }
 
 RecordKind::Merged RecordFiles::merge_inputs() {
-  if (!options_.merge_inputs) return Merged::kNothing;
   merges_at_once() ? merge_inputs_to_output() : merge_inputs_to_runs();
   report_.input_bytes = report_.records_in * record_bytes_;
   return merges_at_once() ? Merged::kToOutput : Merged::kToRuns;

@@ -39,7 +39,7 @@ void FileSort::run(RecordKind& kind, SortReport& report) {
 
 void FileSort::form_runs(RecordKind& kind) {
   if (begun_) context().watch().begin(SortPhase::kReading, kind.input_bytes());
-  for (std::size_t i = 0; i < kind.inputs(); ++i) kind.form_runs(i);
+  for (std::size_t i = 0; i < places_.inputs.size(); ++i) kind.form_runs(i);
   kind.end_forming();
 }
 
@@ -48,7 +48,7 @@ void FileSort::sort(RecordKind& kind, SortReport& report) {
   const std::uint64_t begin = steady_now_ns();
   const double cpu_begin = process_cpu_seconds();
   if (!kind.begins_small()) this->begin(kind);
-  const auto merged = begun_ ? kind.merge_inputs() : RecordKind::Merged::kNothing;
+  const auto merged = places_.merge_inputs ? kind.merge_inputs() : RecordKind::Merged::kNothing;
   if (merged == RecordKind::Merged::kNothing) form_runs(kind);
   if (merged != RecordKind::Merged::kToOutput) {
     report.run_formation_seconds = seconds_since(begin);

@@ -33,11 +33,10 @@ class RecordKind {
   // been read.
   virtual void start() = 0;
 
-  // Inputs that are sorted already may be merged instead of being read one by one.
+  // Called instead of reading the inputs one by one where the options say that they are sorted.
   enum class Merged : std::uint8_t { kNothing, kToRuns, kToOutput };
   virtual Merged merge_inputs() { return Merged::kNothing; }
 
-  virtual std::size_t inputs() const = 0;
   // Bytes of all inputs together; none: not known.
   virtual std::optional<std::uint64_t> input_bytes() const = 0;
   // Reads an input. Its records lie in memory then, or in runs.

@@ -121,7 +121,6 @@ class Bytes final : public RecordKind {
     context_.make_pool(1 << 16, 64, Warming::kOnDemand, "memory of the bytes");
     runs_.emplace(*context_.pool(), context_.watch(), 2);
   }
-  std::size_t inputs() const override { return files_.inputs(); }
   std::optional<std::uint64_t> input_bytes() const override { return files_.input_bytes(); }
   void form_runs(std::size_t input) override {
     FileReaderBase reader = files_.open_reader(input, *context_.pool(), {}, 0);
