@@ -26,8 +26,7 @@
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "bench/support/warm_array.h"
-#include "vortex/argsort.h"
-#include "vortex/select.h"
+#include "vortex/array_calls.h"
 #include "vortex/sort.h"
 
 namespace vortex { namespace {

@@ -195,9 +195,10 @@ void vanishing(benchmark::State& state, Keys keys, int lg, std::size_t block_byt
 
 template <typename Record>
 void by_calls(benchmark::State& state, Keys keys, int lg, std::size_t block_bytes, int bits,
-              const RadixSortOptions& options) {
-  vanishing<Record>(state, keys, lg, block_bytes, radix_sort_extra_blocks(bits),
-                    [&](VanishingArray<Record>& array) { return radix_sort(array, options); });
+              const SortOptions& options, int first_split_bits) {
+  vanishing<Record>(
+      state, keys, lg, block_bytes, radix_sort_extra_blocks(bits),
+      [&](VanishingArray<Record>& array) { return radix_sort(array, options, first_split_bits); });
 }
 
 void by_faults(benchmark::State& state, Keys keys, int lg, bool write_combining) {
@@ -244,11 +245,11 @@ template <typename Record>
 void add_sorts_of_numbers(std::vector<Row<Record>>& rows) {
   const auto through_buckets = [](benchmark::State& state, Keys keys, int lg) {
     const int bits = lg >= 30 ? 8 : 6;
-    by_calls<Record>(state, keys, lg, std::size_t{2} << 20, bits, {.first_split_bits = bits});
+    by_calls<Record>(state, keys, lg, std::size_t{2} << 20, bits, {}, bits);
   };
   rows.push_back({"radix_sort", through_buckets, 20, 30});
   const auto by_threads = [](benchmark::State& state, Keys keys, int lg) {
-    by_calls<Record>(state, keys, lg, std::size_t{2} << 20, 6, {.threads = 0});
+    by_calls<Record>(state, keys, lg, std::size_t{2} << 20, 6, {}, 0);
   };
   rows.push_back({"radix_sort_threads", by_threads, 20, 30});
   if constexpr (std::is_same_v<Record, std::uint64_t>) {
@@ -341,8 +342,7 @@ void register_block_sizes(int largest) {
     for (std::size_t kib = 64; kib <= 8192; kib *= 2) {
       register_row("radix_sort_" + std::to_string(kib) + "/u64/uniform/" + std::to_string(lg),
                    [kib, lg](benchmark::State& state) {
-                     by_calls<std::uint64_t>(state, Keys::kUniform, lg, kib << 10, 7,
-                                             {.first_split_bits = 7});
+                     by_calls<std::uint64_t>(state, Keys::kUniform, lg, kib << 10, 7, {}, 7);
                    });
     }
   }

@@ -49,7 +49,6 @@
 #include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
-#include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { namespace {

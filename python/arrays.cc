@@ -1,5 +1,5 @@
 // Arrays in memory: numbers in numpy's order, byte strings and records.
-#include <vortex/argsort.h>
+#include <vortex/array_calls.h>
 #include <vortex/c.h>
 #include <vortex/error.h>
 #include <vortex/sort.h>

@@ -2,7 +2,6 @@
 #include <vortex/error.h>
 #include <vortex/external_sort.h>
 #include <vortex/file_writer.h>
-#include <vortex/line_key.h>
 #include <vortex/line_sort.h>
 #include <vortex/sorter.h>
 

@@ -20,7 +20,6 @@
 #include "bench/support/own_options.h"
 #include "io/sequence/seeded_random.h"
 #include "vortex/external_sort.h"
-#include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 #include "vortex/record_order.h"
 

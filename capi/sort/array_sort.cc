@@ -1,21 +1,25 @@
-// Sorts of arrays of numbers and of pairs; orders, selections and sorts of arrays of numbers whose
-// type is told when the program runs.
-#include <array>
+// Sorts of arrays of numbers, of pairs and of records; orders, selections and sorts of arrays of
+// numbers whose type is told when the program runs.
+
+#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capi/sort/sort_fields.h"
+#include "capi/sort/sort_options.h"
 #include "capi/stream/handle.h"
 #include "sort/arrays/numbers.h"
-#include "vortex/argsort.h"
+#include "vortex/array_calls.h"
 #include "vortex/c.h"
-#include "vortex/chunked_sort.h"
-#include "vortex/select.h"
+#include "vortex/detail/array/sized_records.h"
+#include "vortex/error.h"
 #include "vortex/sort.h"
-#include "vortex/sort_unique.h"
 
 namespace vortex { inline namespace v0 { namespace capi {
 
@@ -30,6 +34,21 @@ detail::NumberForm number_form_of(int number, bool descending) {
 }
 
 namespace {
+
+// Sorts each range of places whose leading bits are equal.
+void sort_ties(std::span<Pair64> places, const std::byte* records, const RecordFormat& format) {
+  const auto before = [&](const Pair64& a, const Pair64& b) {
+    const int order = format.compare(records + a.value * format.record_bytes(),
+                                     records + b.value * format.record_bytes());
+    return order != 0 ? order < 0 : a.value < b.value;
+  };
+  for (auto begin = places.begin(); begin != places.end();) {
+    const auto end = std::find_if(begin, places.end(),
+                                  [&](const Pair64& place) { return place.key != begin->key; });
+    if (end - begin > 1) std::sort(begin, end, before);
+    begin = end;
+  }
+}
 
 template <typename T>
 int sort_array(T* array, std::size_t count, const vtx_sort_options* options) noexcept {
@@ -88,85 +107,94 @@ std::size_t first_of_each(void* numbers, std::size_t count) {
 }}}  // namespace vortex::v0::capi
 
 using namespace vortex::capi;
-using vortex::SortOptions;
-using vortex::detail::NumberForm;
 
 int vtx_argsort(const void* keys, size_t count, int number, void* places, size_t place_bytes,
                 const vtx_sort_options* options) {
-  return with_numbers(
-      keys, count, number, options, [&](const NumberForm& form, const SortOptions& wanted) {
-        if (place_bytes != 4 && place_bytes != 8) {
-          throw vortex::Error(EINVAL,
-                              "places have 4 or 8 bytes, not " + std::to_string(place_bytes));
-        }
-        expect_array(places, count, place_bytes, "the places");
-        if (place_bytes == 4 && count > 0 && count - 1 > UINT32_MAX) {
-          throw vortex::Error(
-              EINVAL, "the places of " + std::to_string(count) + " keys do not fit in 4 bytes");
-        }
-        const auto source = vortex::detail::keys_of_numbers(keys, form);
-        if (place_bytes == 4) {
-          vortex::detail::argsort_32(source, count, places, wanted.threads);
-        } else {
-          vortex::detail::argsort_64(source, count, places, wanted.threads);
-        }
-      });
+  return with_numbers(keys, count, number, options, [&](const auto& form, const auto& wanted) {
+    if (place_bytes != 4 && place_bytes != 8) {
+      throw vortex::Error(EINVAL, "places have 4 or 8 bytes, not " + std::to_string(place_bytes));
+    }
+    expect_array(places, count, place_bytes, "the places");
+    if (place_bytes == 4 && count > 0 && count - 1 > UINT32_MAX) {
+      throw vortex::Error(EINVAL,
+                          "the places of " + std::to_string(count) + " keys do not fit in 4 bytes");
+    }
+    const auto source = vortex::detail::keys_of_numbers(keys, form);
+    if (place_bytes == 4) {
+      vortex::detail::argsort_32(source, count, places, wanted.threads);
+    } else {
+      vortex::detail::argsort_64(source, count, places, wanted.threads);
+    }
+  });
 }
 
 int vtx_sort_by_key(void* keys, size_t count, int number, const vtx_column* columns,
                     size_t column_count, const vtx_sort_options* options) {
-  return with_numbers(
-      keys, count, number, options, [&](const NumberForm& form, const SortOptions& wanted) {
-        vortex::detail::sort_by_key(keys, form, count, columns_of(columns, column_count, count),
-                                    wanted.threads);
-      });
+  return with_numbers(keys, count, number, options, [&](const auto& form, const auto& wanted) {
+    vortex::detail::sort_by_key(keys, form, count, columns_of(columns, column_count, count),
+                                wanted.threads);
+  });
 }
 
 int vtx_select(void* numbers, size_t count, int number, size_t k, const vtx_sort_options* options) {
-  return with_numbers(numbers, count, number, options,
-                      [&](const NumberForm& form, const SortOptions& wanted) {
-                        vortex::detail::select(selection_of(numbers, count, form, wanted), k);
-                      });
+  return with_numbers(numbers, count, number, options, [&](const auto& form, const auto& wanted) {
+    vortex::detail::select(selection_of(numbers, count, form, wanted), k);
+  });
 }
 
 int vtx_partial_sort(void* numbers, size_t count, int number, size_t k,
                      const vtx_sort_options* options) {
-  return with_numbers(numbers, count, number, options,
-                      [&](const NumberForm& form, const SortOptions& wanted) {
-                        vortex::detail::partial_sort(selection_of(numbers, count, form, wanted), k);
-                      });
+  return with_numbers(numbers, count, number, options, [&](const auto& form, const auto& wanted) {
+    vortex::detail::partial_sort(selection_of(numbers, count, form, wanted), k);
+  });
 }
 
 int vtx_sort_unique(void* numbers, size_t count, int number, size_t* kept,
                     const vtx_sort_options* options) {
-  return with_numbers(numbers, count, number, options,
-                      [&](const NumberForm& form, const SortOptions& wanted) {
-                        expect_place(kept);
-                        vortex::detail::sort_numbers(numbers, form, count, wanted.threads);
-                        *kept = form.bytes == 1   ? first_of_each<std::uint8_t>(numbers, count)
-                                : form.bytes == 2 ? first_of_each<std::uint16_t>(numbers, count)
-                                : form.bytes == 4 ? first_of_each<std::uint32_t>(numbers, count)
-                                                  : first_of_each<std::uint64_t>(numbers, count);
-                      });
+  return with_numbers(numbers, count, number, options, [&](const auto& form, const auto& wanted) {
+    expect_place(kept);
+    vortex::detail::sort_numbers(numbers, form, count, wanted.threads);
+    *kept = form.bytes == 1   ? first_of_each<std::uint8_t>(numbers, count)
+            : form.bytes == 2 ? first_of_each<std::uint16_t>(numbers, count)
+            : form.bytes == 4 ? first_of_each<std::uint32_t>(numbers, count)
+                              : first_of_each<std::uint64_t>(numbers, count);
+  });
 }
 
 int vtx_sort_chunks(const vtx_chunk* chunks, size_t chunk_count, int number,
                     const vtx_sort_options* options) {
-  return with_numbers(
-      nullptr, 0, number, options, [&](const NumberForm& form, const SortOptions& wanted) {
-        expect_array(chunks, chunk_count, sizeof *chunks, "the chunks");
-        std::vector<vortex::detail::WholeChunk> pieces;
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < chunk_count; ++i) {
-          expect_array(chunks[i].numbers, chunks[i].count, form.bytes, "the numbers of a chunk");
-          pieces.push_back({chunks[i].numbers, chunks[i].count * form.bytes});
-          count = vortex::detail::saturating_sum(count, chunks[i].count);
-        }
-        expect_array(pieces.data(), count, form.bytes, "the numbers of all chunks");
-        vortex::detail::sort_joined(pieces, wanted.threads, [&](void* together) {
-          vortex::detail::sort_numbers(together, form, count, wanted.threads);
+  return with_numbers(nullptr, 0, number, options, [&](const auto& form, const auto& wanted) {
+    expect_array(chunks, chunk_count, sizeof *chunks, "the chunks");
+    std::vector<vortex::detail::WholeChunk> pieces;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < chunk_count; ++i) {
+      expect_array(chunks[i].numbers, chunks[i].count, form.bytes, "the numbers of a chunk");
+      pieces.push_back({chunks[i].numbers, chunks[i].count * form.bytes});
+      count = vortex::detail::saturating_sum(count, chunks[i].count);
+    }
+    expect_array(pieces.data(), count, form.bytes, "the numbers of all chunks");
+    vortex::detail::sort_joined(pieces, wanted.threads, [&](void* together) {
+      vortex::detail::sort_numbers(together, form, count, wanted.threads);
+    });
+  });
+}
+
+int vtx_sort_records(void* records, size_t count, const vtx_record_format* format,
+                     const vtx_sort_options* options) {
+  return answer(thread_error(), [&] {
+    const auto wanted = options_of<vortex::SortOptions>(options);
+    vortex::RecordFormat by = record_format_of(format);
+    expect_array(records, count, by.record_bytes(), "the records to sort");
+    if (wanted.order == vortex::Order::kDescending) by = by.reversed();
+    const auto* const bytes = static_cast<const std::byte*>(records);
+    // Places whose leading bits are equal are sorted by the keys, where the bits do not decide.
+    vortex::detail::sort_by_places(
+        records, by.record_bytes(), count, wanted.threads,
+        [&](std::size_t i) { return by.leading_bits(bytes + i * by.record_bytes()); },
+        [&](vortex::Pair64* places) {
+          if (!by.leading_bits_decide()) vortex::capi::sort_ties({places, count}, bytes, by);
         });
-      });
+  });
 }
 
 // The sorts of a type of keys.

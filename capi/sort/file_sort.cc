@@ -1,16 +1,12 @@
 // Sorts of files of records and of lines.
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "capi/sort/line_format.h"
-#include "capi/sort/record_sort.h"
 #include "capi/sort/sort_fields.h"
-#include "capi/sort/sort_resources.h"
+#include "capi/sort/sort_options.h"
 #include "capi/stream/handle.h"
 #include "vortex/c.h"
 #include "vortex/external_sort.h"

@@ -2,10 +2,9 @@
 #pragma once
 
 #include "capi/stream/fields.h"
-#include "sort/arrays/numbers.h"
 #include "vortex/c.h"
+#include "vortex/detail/record/sort_key.h"
 #include "vortex/external_sort.h"
-#include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 #include "vortex/radix_sort.h"
 #include "vortex/record_order.h"
@@ -21,10 +20,8 @@ CHOICE_OF(PrefetchKind, "prefetch", VTX_PREFETCH_OPTIMAL, VTX_PREFETCH_STRIPED);
 CHOICE_OF(InPlace, "way to replace a file", VTX_IN_PLACE_NEVER, VTX_IN_PLACE_ALWAYS);
 CHOICE_OF(RunCompression, "compression", VTX_COMPRESSION_AUTO, VTX_COMPRESSION_NEVER);
 
-// Arrays in memory, and vanishing ones. Not what the first level of a radix sort is measured with.
+// Arrays in memory, and vanishing ones.
 FIELDS_OF(vtx_sort_options, SortOptions, 0, 0, SAME(stable), SAME(threads),
-          Flag{&C::descending, &Cpp::order, Order::kDescending});
-FIELDS_OF(vtx_sort_options, RadixSortOptions, 0, 1, SAME(stable), SAME(threads),
           Flag{&C::descending, &Cpp::order, Order::kDescending});
 FIELDS_OF(vtx_radix_report, RadixSortReport, 0, 0, SAME(first_split_bits), SAME(peak_blocks),
           SAME(working_bytes), SAME(epsilon_bytes));

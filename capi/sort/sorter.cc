@@ -8,10 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/sort/line_format.h"
-#include "capi/sort/record_sort.h"
 #include "capi/sort/sort_fields.h"
-#include "capi/sort/sort_resources.h"
+#include "capi/sort/sort_options.h"
 #include "capi/stream/input_output.h"
 #include "vortex/c.h"
 #include "vortex/error.h"
@@ -64,10 +62,7 @@ int vtx_sorter_push(vtx_sorter* sorter, const void* records, size_t count) {
 uint64_t vtx_sorter_size(const vtx_sorter* sorter) { return sorter->sorter.size(); }
 
 int vtx_sorter_statistics(const vtx_sorter* sorter, vtx_run_counts* counts) {
-  return answer(*sorter, [&] {
-    expect_place(counts);
-    tell_fields(sorter->sorter.counts(), *counts);
-  });
+  return answer_told(*sorter, counts, [&] { return sorter->sorter.counts(); });
 }
 
 int vtx_sorter_sort(vtx_sorter* sorter, vtx_input** sorted) {
@@ -106,10 +101,7 @@ int vtx_line_sorter_next(vtx_line_sorter* sorter, const char** text, size_t* byt
 }
 
 int vtx_line_sorter_statistics(const vtx_line_sorter* sorter, vtx_run_counts* counts) {
-  return answer(*sorter, [&] {
-    expect_place(counts);
-    tell_fields(sorter->sorter.counts(), *counts);
-  });
+  return answer_told(*sorter, counts, [&] { return sorter->sorter.counts(); });
 }
 
 void vtx_line_sorter_close(vtx_line_sorter* sorter) { delete sorter; }

@@ -73,21 +73,17 @@ struct vtx_bucket : vortex::capi::StreamHandle {
 
 namespace vortex { inline namespace v0 { namespace capi { namespace {
 
-RadixSortReport sort_contents(vtx_vanishing& given, int number, const RadixSortOptions& options) {
+RadixSortReport sort_contents(vtx_vanishing& given, int number, const SortOptions& options) {
   const auto [key_bytes, code] = number_form_of(number, options.order == Order::kDescending);
   VanishingArrayBase& array = given.array;
-  const std::size_t count = given.count();
-  const bool pairs = given.record_bytes == 2 * key_bytes;
-  if (key_bytes < 4 || (!pairs && given.record_bytes != key_bytes)) {
+  if (key_bytes < 4 || (given.record_bytes != key_bytes && given.record_bytes != 2 * key_bytes)) {
     throw Error(EINVAL, "records of " + std::to_string(given.record_bytes) +
                             " bytes are neither numbers of 4 or 8 bytes, as this type is, nor "
                             "pairs of them");
   }
   const detail::SortKey key{
       .code = code, .place = {0, static_cast<int>(key_bytes)}, .stable = options.stable};
-  if (pairs && key_bytes == 4 && key.stable)
-    return detail::radix_sort_sized<2 * sizeof(std::uint32_t)>(array, count, key, options);
-  return detail::radix_sort_words(array, count, given.record_bytes, key, options);
+  return detail::radix_sort_words(array, given.count(), given.record_bytes, key, {options.threads});
 }
 
 void require(int error, const char* what) {
@@ -128,12 +124,9 @@ class Partition {
     for (std::size_t at = 0; at < count; at += part) {
       const std::size_t here = std::min(part, count - at);
       const std::byte* const records = array_.array.bytes() + at * record;
-      int result = 0;
-      guarded([&] { result = bucket_of(context, records, here, places.data()); }).throw_if_failed();
-      if (result != 0) {
-        throw Error(errno_from(result, ECANCELED),
-                    "the function of the buckets returned " + std::to_string(result));
-      }
+      const int result =
+          call_back([&] { return bucket_of(context, records, here, places.data()); });
+      if (result != 0) throw_returned("the function of the buckets", result, ECANCELED);
       for (std::size_t i = 0; i < here; ++i) put(records + i * record, places[i]);
       require(array_.array.give_back_range(0, (at + here) * record), "a block cannot be moved");
     }
@@ -233,7 +226,7 @@ DEFINE_STREAM_CALLS(vanishing)
 int vtx_vanishing_sort(vtx_vanishing* array, int number, const vtx_sort_options* options,
                        vtx_radix_report* report) {
   return answer(*array, [&] {
-    const auto made = sort_contents(*array, number, options_of<vortex::RadixSortOptions>(options));
+    const auto made = sort_contents(*array, number, options_of<vortex::SortOptions>(options));
     if (report != nullptr) tell_fields(made, *report);
   });
 }

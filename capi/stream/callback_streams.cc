@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "capi/stream/input_output.h"
@@ -14,19 +13,14 @@
 
 namespace vortex { inline namespace v0 { namespace capi { namespace {
 
-// A callback reports an error as a negative errno value.
-void throw_if_negative(std::int64_t result) {
-  if (result < 0) throw Error(errno_from(result, EIO), "it returned " + std::to_string(result));
-}
-
-// Each call is a guarded scope of its own. So the error of a stream that the callback touches ends
-// the callback alone, and becomes the error of this stream.
+// The error of a stream that a callback touches ends the callback alone, and becomes the error of
+// this stream.
 FillFunction fill_function(vtx_fill_function fill, void* context) {
   if (fill == nullptr) throw Error(EINVAL, "the function that fills the blocks is NULL");
   return [=](std::span<std::byte> block, std::uint64_t offset) {
-    std::int64_t filled = 0;
-    guarded([&] { filled = fill(context, block.data(), block.size(), offset); }).throw_if_failed();
-    throw_if_negative(filled);
+    const std::int64_t filled =
+        call_back([&] { return fill(context, block.data(), block.size(), offset); });
+    if (filled < 0) throw_returned("it", filled, EIO);
     return static_cast<std::size_t>(filled);
   };
 }
@@ -34,9 +28,9 @@ FillFunction fill_function(vtx_fill_function fill, void* context) {
 DrainFunction drain_function(vtx_drain_function drain, void* context) {
   if (drain == nullptr) throw Error(EINVAL, "the function that takes the blocks is NULL");
   return [=](std::span<const std::byte> block, std::uint64_t offset) {
-    int result = 0;
-    guarded([&] { result = drain(context, block.data(), block.size(), offset); }).throw_if_failed();
-    throw_if_negative(result);
+    const int result =
+        call_back([&] { return drain(context, block.data(), block.size(), offset); });
+    if (result < 0) throw_returned("it", result, EIO);
   };
 }
 

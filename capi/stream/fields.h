@@ -7,65 +7,16 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "capi/stream/handle.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 { namespace capi {
-
-template <typename C, typename Cpp>
-struct Fields;
-
-#define FIELDS_OF(of_c, of_cpp, only_in_c, only_in_cpp, ...)    \
-  template <>                                                   \
-  struct Fields<of_c, of_cpp> {                                 \
-    using C = of_c;                                             \
-    using Cpp = of_cpp;                                         \
-    static constexpr std::size_t kOnlyInC = only_in_c;          \
-    static constexpr std::size_t kOnlyInCpp = only_in_cpp;      \
-    static constexpr auto kRows = std::make_tuple(__VA_ARGS__); \
-  }
-// A row for two fields of the same name.
-#define SAME(name) \
-  Field { &C::name, &Cpp::name }
-
-// The same value. 0 and NULL are the default, which the struct of C++ has.
-template <typename OfC, typename OfCpp>
-struct Field {
-  OfC c;
-  OfCpp cpp;
-};
-template <typename OfC, typename OfCpp>
-Field(OfC, OfCpp) -> Field<OfC, OfCpp>;
-
-// A flag: 1 stands for one value of the field of C++.
-template <typename OfC, typename OfCpp, typename Value>
-struct Flag {
-  OfC c;
-  OfCpp cpp;
-  Value value;
-};
-template <typename OfC, typename OfCpp, typename Value>
-Flag(OfC, OfCpp, Value) -> Flag<OfC, OfCpp, Value>;
-
-// An array and its length; `many` and `one` name its elements in messages.
-template <typename OfC, typename Count, typename OfCpp>
-struct List {
-  OfC c;
-  Count count;
-  OfCpp cpp;
-  const char* many;
-  const char* one;
-};
-template <typename OfC, typename Count, typename OfCpp>
-List(OfC, Count, OfCpp, const char*, const char*) -> List<OfC, Count, OfCpp>;
 
 // An enumeration of C++ whose enumerators C numbers in the same order, from kFirst to kLast.
 template <typename Enumeration>
@@ -78,55 +29,6 @@ struct Choice;
     static constexpr int kLast = last;            \
   }
 
-// ---- No field is forgotten.
-
-struct Anything {
-  template <typename T>
-  operator T() const;  // NOLINT(google-explicit-constructor)
-};
-
-// With how many values an aggregate can be initialised, the first ones being Given.
-template <typename T, typename... Given>
-consteval std::size_t field_count() {
-  if constexpr (requires { T{std::declval<Given>()..., std::declval<Anything>()}; }) {
-    return field_count<T, Given..., Anything>();
-  } else if constexpr (requires { T{std::declval<Given>()..., std::nullopt}; }) {
-    return field_count<T, Given..., const std::nullopt_t&>();
-  } else {
-    return sizeof...(Given);
-  }
-}
-
-template <typename C, typename A>
-constexpr std::size_t width_in_c(A C::*) {
-  return std::is_array_v<A> ? std::extent_v<A> : 1;
-}
-template <typename OfC, typename OfCpp>
-constexpr std::size_t width_in_c(const Field<OfC, OfCpp>& row) {
-  return width_in_c(row.c);
-}
-template <typename OfC, typename OfCpp, typename Value>
-constexpr std::size_t width_in_c(const Flag<OfC, OfCpp, Value>&) {
-  return 1;
-}
-template <typename OfC, typename Count, typename OfCpp>
-constexpr std::size_t width_in_c(const List<OfC, Count, OfCpp>&) {
-  return 2;
-}
-
-template <typename C, typename Cpp>
-constexpr void expect_all_fields() {
-  using Table = Fields<C, Cpp>;
-  constexpr std::size_t in_c = std::apply(
-      [](const auto&... rows) { return (std::size_t{0} + ... + width_in_c(rows)); }, Table::kRows);
-  static_assert(field_count<Cpp>() == std::tuple_size_v<decltype(Table::kRows)> + Table::kOnlyInCpp,
-                "a field of the struct of C++ has no row: give it one, and C a field");
-  static_assert(field_count<C>() == in_c + Table::kOnlyInC,
-                "a field of the struct of C has no row");
-}
-
-// ---- From C.
-
 template <typename Enumeration>
 Enumeration choice_of(int given) {
   using Known = Choice<Enumeration>;
@@ -135,6 +37,8 @@ Enumeration choice_of(int given) {
   }
   return static_cast<Enumeration>(given - Known::kFirst);
 }
+
+// ---- One value, from C and to C.
 
 template <typename A, typename B>
 void take(const A& given, B& option) {
@@ -149,47 +53,6 @@ void take(const A& given, B& option) {
     given->give_to(option);  // a handle
   }
 }
-
-template <typename C, typename Cpp, typename OfC, typename OfCpp>
-void take_row(const C& given, Cpp& options, const Field<OfC, OfCpp>& row) {
-  take(given.*row.c, options.*row.cpp);
-}
-template <typename C, typename Cpp, typename OfC, typename OfCpp, typename Value>
-void take_row(const C& given, Cpp& options, const Flag<OfC, OfCpp, Value>& row) {
-  if (given.*row.c != 0) options.*row.cpp = row.value;
-}
-template <typename C, typename Cpp, typename OfC, typename Count, typename OfCpp>
-void take_row(const C& given, Cpp& options, const List<OfC, Count, OfCpp>& row) {
-  const auto* const array = given.*row.c;
-  const std::size_t count = given.*row.count;
-  expect_array(array, count, sizeof(*array), row.many);
-  for (std::size_t i = 0; i < count; ++i) {
-    if constexpr (std::is_pointer_v<std::remove_cvref_t<decltype(*array)>>) {
-      (options.*row.cpp).push_back(required(array[i], row.one));
-    } else {
-      (options.*row.cpp).push_back(array[i]);
-    }
-  }
-}
-
-// Sets what the caller has given; the rest keeps its defaults. Throws Error(EINVAL) for choices
-// that there are not, and for arrays that are NULL.
-template <typename C, typename Cpp>
-void take_fields(const C& given, Cpp& options) {
-  expect_all_fields<C, Cpp>();
-  std::apply([&](const auto&... rows) { (take_row(given, options, rows), ...); },
-             Fields<C, Cpp>::kRows);
-}
-
-// Options from a struct that may be NULL.
-template <typename Cpp, typename C>
-Cpp options_of(const C* given) {
-  Cpp options;
-  if (given != nullptr) take_fields(*given, options);
-  return options;
-}
-
-// ---- To C.
 
 template <typename C, typename Cpp>
 void tell_fields(const Cpp& made, C& told);
@@ -211,22 +74,146 @@ void tell(const B& made, A& told) {
   }
 }
 
-template <typename C, typename Cpp, typename OfC, typename OfCpp>
-void tell_row(const Cpp& made, C& told, const Field<OfC, OfCpp>& row) {
-  tell(made.*row.cpp, told.*row.c);
+// ---- Rows. Each takes some fields of the struct of C.
+
+template <typename C, typename A>
+constexpr std::size_t width_in_c(A C::*) {
+  return std::is_array_v<A> ? std::extent_v<A> : 1;
 }
-template <typename C, typename Cpp, typename OfC, typename Count, typename OfCpp>
-void tell_row(const Cpp& made, C& told, const List<OfC, Count, OfCpp>& row) {
-  told.*row.c = (made.*row.cpp).data();
-  told.*row.count = (made.*row.cpp).size();
+
+// The same value. 0 and NULL are the default, which the struct of C++ has.
+template <typename OfC, typename OfCpp>
+struct Field {
+  constexpr std::size_t width() const { return width_in_c(c); }
+  void take_from(const auto& given, auto& options) const { take(given.*c, options.*cpp); }
+  void tell_to(const auto& made, auto& told) const { tell(made.*cpp, told.*c); }
+
+  OfC c;
+  OfCpp cpp;
+};
+template <typename OfC, typename OfCpp>
+Field(OfC, OfCpp) -> Field<OfC, OfCpp>;
+
+// A flag: 1 stands for one value of the field of C++.
+template <typename OfC, typename OfCpp, typename Value>
+struct Flag {
+  static constexpr std::size_t width() { return 1; }
+  void take_from(const auto& given, auto& options) const {
+    if (given.*c != 0) options.*cpp = value;
+  }
+
+  OfC c;
+  OfCpp cpp;
+  Value value;
+};
+template <typename OfC, typename OfCpp, typename Value>
+Flag(OfC, OfCpp, Value) -> Flag<OfC, OfCpp, Value>;
+
+// An array and its length; `many` and `one` name its elements in messages.
+template <typename OfC, typename Count, typename OfCpp>
+struct List {
+  static constexpr std::size_t width() { return 2; }
+  void take_from(const auto& given, auto& options) const {
+    const auto* const array = given.*c;
+    expect_array(array, given.*count, sizeof(*array), many);
+    for (std::size_t i = 0; i < given.*count; ++i) {
+      if constexpr (std::is_pointer_v<std::remove_cvref_t<decltype(*array)>>) {
+        (options.*cpp).push_back(required(array[i], one));
+      } else {
+        (options.*cpp).push_back(array[i]);
+      }
+    }
+  }
+  void tell_to(const auto& made, auto& told) const {
+    told.*c = (made.*cpp).data();
+    told.*count = (made.*cpp).size();
+  }
+
+  OfC c;
+  Count count;
+  OfCpp cpp;
+  const char* many;
+  const char* one;
+};
+template <typename OfC, typename Count, typename OfCpp>
+List(OfC, Count, OfCpp, const char*, const char*) -> List<OfC, Count, OfCpp>;
+
+// ---- Lists of rows, and that no field is forgotten.
+
+template <typename C, typename Cpp>
+struct Fields;
+
+#define FIELDS_OF(of_c, of_cpp, only_in_c, only_in_cpp, ...)    \
+  template <>                                                   \
+  struct Fields<of_c, of_cpp> {                                 \
+    using C = of_c;                                             \
+    using Cpp = of_cpp;                                         \
+    static constexpr std::size_t kOnlyInC = only_in_c;          \
+    static constexpr std::size_t kOnlyInCpp = only_in_cpp;      \
+    static constexpr auto kRows = std::make_tuple(__VA_ARGS__); \
+  }
+// A row for two fields of the same name.
+#define SAME(name) \
+  Field { &C::name, &Cpp::name }
+
+struct Anything {
+  template <typename T>
+  operator T() const;  // NOLINT(google-explicit-constructor)
+};
+
+// With how many values an aggregate can be initialised, the first ones being Given.
+template <typename T, typename... Given>
+consteval std::size_t field_count() {
+  if constexpr (requires { T{std::declval<Given>()..., std::declval<Anything>()}; }) {
+    return field_count<T, Given..., Anything>();
+  } else if constexpr (requires { T{std::declval<Given>()..., std::nullopt}; }) {
+    return field_count<T, Given..., const std::nullopt_t&>();
+  } else {
+    return sizeof...(Given);
+  }
+}
+
+// Calls use(row...) with the rows of two structs, which name all their fields.
+template <typename C, typename Cpp, typename Use>
+constexpr void with_rows(const Use& use) {
+  using Table = Fields<C, Cpp>;
+  constexpr std::size_t in_c = std::apply(
+      [](const auto&... rows) { return (std::size_t{0} + ... + rows.width()); }, Table::kRows);
+  static_assert(field_count<Cpp>() == std::tuple_size_v<decltype(Table::kRows)> + Table::kOnlyInCpp,
+                "a field of the struct of C++ has no row: give it one, and C a field");
+  static_assert(field_count<C>() == in_c + Table::kOnlyInC,
+                "a field of the struct of C has no row");
+  std::apply(use, Table::kRows);
+}
+
+// Sets what the caller has given; the rest keeps its defaults. Throws Error(EINVAL) for choices
+// that there are not, and for arrays that are NULL.
+template <typename C, typename Cpp>
+void take_fields(const C& given, Cpp& options) {
+  with_rows<C, Cpp>([&](const auto&... rows) { (rows.take_from(given, options), ...); });
+}
+
+// Options from a struct that may be NULL.
+template <typename Cpp, typename C>
+Cpp options_of(const C* given) {
+  Cpp options;
+  if (given != nullptr) take_fields(*given, options);
+  return options;
 }
 
 // Texts and arrays stay where `made` has them.
 template <typename C, typename Cpp>
 void tell_fields(const Cpp& made, C& told) {
-  expect_all_fields<C, Cpp>();
-  std::apply([&](const auto&... rows) { (tell_row(made, told, rows), ...); },
-             Fields<C, Cpp>::kRows);
+  with_rows<C, Cpp>([&](const auto&... rows) { (rows.tell_to(made, told), ...); });
+}
+
+// Answers a call that tells in `*told` what `make` returns. `on` is a handle or the text of errors.
+template <typename On, typename C, typename Make>
+int answer_told(On& on, C* told, const Make& make) noexcept {
+  return answer(on, [&] {
+    expect_place(told);
+    tell_fields(make(), *told);
+  });
 }
 
 }}}  // namespace vortex::v0::capi

@@ -23,10 +23,21 @@ struct vtx_array : vortex::capi::StreamHandle {
   vortex::FileArrayBase file;
 };
 
-struct vtx_striped : vortex::capi::Handle {
+namespace vortex { inline namespace v0 { namespace capi {
+
+// What of a striped file must be there as long as its streams.
+struct StripedParts {
+  std::vector<std::shared_ptr<Disk>> disks;
+  std::shared_ptr<StripedFile> file;
+};
+
+}}}  // namespace vortex::v0::capi
+
+struct vtx_striped : vortex::capi::Handle, vortex::capi::StripedParts {
   // Opened with a length, made without one. What it is read and written through holds it, too.
   vtx_striped(const vtx_part* parts, std::size_t count, const vtx_striped_options* given,
-              std::optional<std::uint64_t> length) {
+              std::optional<std::uint64_t> length)
+      : part_count(count) {
     vortex::capi::expect_array(parts, count, sizeof(*parts), "the parts");
     std::vector<vortex::StripedFile::Part> wanted(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -37,24 +48,12 @@ struct vtx_striped : vortex::capi::Handle {
     const auto options = vortex::capi::options_of<vortex::StripedFileOptions>(given);
     file = length ? std::make_shared<vortex::StripedFile>(wanted, options, *length)
                   : std::make_shared<vortex::StripedFile>(wanted, options);
-    part_count = count;
   }
 
-  std::vector<std::shared_ptr<vortex::Disk>> disks;
-  std::shared_ptr<vortex::StripedFile> file;
-  std::size_t part_count = 0;
+  const std::size_t part_count;
 };
 
 namespace vortex { inline namespace v0 { namespace capi { namespace {
-
-// What of a striped file must be there as long as its streams.
-struct StripedParts {
-  StripedParts() = default;
-  explicit StripedParts(const vtx_striped& striped) : disks(striped.disks), file(striped.file) {}
-
-  std::vector<std::shared_ptr<Disk>> disks;
-  std::shared_ptr<StripedFile> file;
-};
 
 class FileInput final : public vtx_input {
  public:
@@ -202,14 +201,14 @@ int vtx_striped_write(vtx_striped* striped, const vtx_new_file_options* options,
                       vtx_output** output) {
   return answer(*striped, [&] {
     expect_place(output);
-    *output = new FileOutput(striped->file->writing_layout(), options, StripedParts(*striped));
+    *output = new FileOutput(striped->file->writing_layout(), options, *striped);
   });
 }
 
 int vtx_striped_read(vtx_striped* striped, const vtx_file_options* options, vtx_input** input) {
   return answer(*striped, [&] {
     expect_place(input);
-    *input = new FileInput(striped->file->reading_layout(), options, StripedParts(*striped));
+    *input = new FileInput(striped->file->reading_layout(), options, *striped);
   });
 }
 

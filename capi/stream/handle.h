@@ -105,6 +105,20 @@ inline int errno_from(std::int64_t negative, int otherwise) noexcept {
   return static_cast<int>(-negative);
 }
 
+// What a function of the program returns, which may touch streams and fail as they do: every
+// callback is a guarded scope of its own. Throws the stream's error.
+template <typename Call>
+auto call_back(const Call& call) {
+  decltype(call()) result = 0;
+  guarded([&] { result = call(); }).throw_if_failed();
+  return result;
+}
+// Throws the errno value that `what` has returned as a negative number.
+[[noreturn]] inline void throw_returned(const char* what, std::int64_t result, int otherwise) {
+  throw Error(errno_from(result, otherwise),
+              std::string(what) + " returned " + std::to_string(result));
+}
+
 // The text that a caller must give.
 inline std::string required(const char* text, const char* what) {
   if (text == nullptr) throw Error(EINVAL, std::string(what) + " is NULL");

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,10 +20,7 @@ constexpr std::uint64_t kResting = ~std::uint64_t{0};
 
 // The room for whole blocks, however many bytes are asked for.
 AddressSpace space_of(const vtx_own_stream_options& given, std::size_t block_bytes) {
-  const auto whole = [&](std::uint64_t bytes) {
-    const std::uint64_t up = detail::saturating_sum(bytes, std::uint64_t{block_bytes - 1});
-    return up - up % block_bytes;
-  };
+  const auto whole = [&](std::uint64_t bytes) { return detail::round_up(bytes, block_bytes); };
   return {whole(given.reserve_bytes != 0 ? given.reserve_bytes : std::uint64_t{1} << 40),
           whole(given.least_reserve_bytes)};
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cerrno>
-#include <memory>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // Orders of lines in the locale of the environment.
 #pragma once
 
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 namespace vortex::cli {
 

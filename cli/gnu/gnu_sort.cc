@@ -29,7 +29,6 @@
 #include "cli/gnu/marked_output.h"
 #include "cli/verbs/verbs.h"
 #include "vortex/error.h"
-#include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 #include "vortex/version.h"
 

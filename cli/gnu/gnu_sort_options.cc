@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "cli/common/suggestion.h"
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/verbs/verbs.h"
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 namespace vortex::cli {
 

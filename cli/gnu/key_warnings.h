@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 namespace vortex::cli {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <thread>
 
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 namespace vortex::cli {
 

@@ -15,7 +15,7 @@
 #include "cli/common/environment_order.h"
 #include "cli/records/csv_head.h"
 #include "vortex/error.h"
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 namespace vortex::cli {
 

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "vortex/error.h"
-#include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 
 int main(int argc, char** argv) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -36,7 +36,9 @@ class BlockQuota;
 inline constexpr std::size_t kDefaultBlockBytes = std::size_t{2} << 20;
 inline constexpr std::size_t kMinBlockBytes = std::size_t{16} << 10;
 inline constexpr std::size_t kMaxBlockBytes = std::size_t{64} << 20;
-// The most blocks that a pool can have, and so the most that an option of a stream can ask for.
+// The most blocks that a pool can have, and so the most blocks, requests and walks that an option
+// of a stream can ask for: for more, constructors throw Error(EINVAL) that names the option, and
+// Error(ENOMEM) where these need more memory than there is.
 inline constexpr std::size_t kMaxPoolBlocks = Block::kNone;
 
 enum class Warming {

@@ -46,4 +46,3 @@
 #include "vortex/c/files.h"
 #include "vortex/c/sorts.h"
 #include "vortex/c/streams.h"
-#include "vortex/c/vanishing.h"

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

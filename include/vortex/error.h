@@ -14,8 +14,8 @@
 #include <system_error>
 #include <utility>
 
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/printable.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

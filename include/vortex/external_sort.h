@@ -1,7 +1,6 @@
 // Sorting files that are larger than memory.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,9 +10,9 @@
 #include <vector>
 
 #include "vortex/detail/merge/record_kernels.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

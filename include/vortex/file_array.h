@@ -7,20 +7,18 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 
-// Numbers of blocks, requests and walks are at most kMaxPoolBlocks: the constructor throws
-// Error(EINVAL) that names the option. Where they need more memory than there is, it is ENOMEM.
+// Numbers of blocks, requests and walks: see kMaxPoolBlocks.
 struct FileArrayOptions {
   // Memory for blocks at most. What the other options do not need holds more of the blocks that
   // were touched last. 0: no more than they need. It is taken as it is touched, 2 MiB at a time,

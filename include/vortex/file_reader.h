@@ -8,13 +8,12 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -26,8 +25,7 @@ enum class ReadOrder : std::uint8_t {
              // up to three blocks of memory, and shows mistakes
 };
 
-// Numbers of blocks, requests and walks are at most kMaxPoolBlocks: the constructor throws
-// Error(EINVAL) that names the option. Where they need more memory than there is, it is ENOMEM.
+// Numbers of blocks, requests and walks: see kMaxPoolBlocks.
 struct FileReaderOptions {
   std::size_t block_bytes = 0;      // 0: in any order 1 MiB, forward 2 MiB; less for files
                                     // smaller than the pool, and where memory_bytes has no room

@@ -5,21 +5,18 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/disk.h"
 #include "vortex/output_stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 
 class FileSink;
 
-// Numbers of blocks and requests are at most kMaxPoolBlocks: the constructor throws Error(EINVAL)
-// that names the option. Where they need more memory than there is, it is ENOMEM.
+// Numbers of blocks and requests: see kMaxPoolBlocks.
 struct FileWriterOptions {
   std::size_t block_bytes = 0;      // 0: 2 MiB, less when `expected_bytes` is small
   std::size_t comeback_blocks = 1;  // L: how far the writer may go back

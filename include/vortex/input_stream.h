@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,11 +18,11 @@
 #include <utility>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/one_pass_iterator.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

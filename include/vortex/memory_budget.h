@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <stop_token>
-#include <utility>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -15,12 +15,12 @@
 #include <utility>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 #include "vortex/stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

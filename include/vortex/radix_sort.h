@@ -7,11 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,24 +18,12 @@
 #include "vortex/detail/radix/split.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 #include "vortex/sort.h"
 #include "vortex/vanishing_array.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
-
-struct RadixSortOptions {
-  // 1 to 8: 2^b buckets on the first level, however few records there are; one thread fills them.
-  // 0: within the array where several threads pay, else by the plan, which sees to the address
-  // space, and no buckets for arrays that fit the caches.
-  int first_split_bits = 0;
-  Order order = Order::kAscending;
-  // Records with equal keys keep their order. Costs nothing for bare keys.
-  bool stable = false;
-  // As in SortOptions. The result is the same for any number of threads, to the byte.
-  unsigned threads = 0;
-};
 
 struct RadixSortReport {
   int first_split_bits = 0;       // 0: nothing to sort, or sorted without buckets
@@ -56,19 +42,25 @@ constexpr std::size_t radix_sort_extra_blocks(int split_bits) {
 
 namespace detail {
 
-// Checks the options and opens the array. Returns the bits that the first level splits by; 0:
-// without buckets.
+// How an array is sorted: by how many threads, and into how many buckets, as radix_sort() says.
+struct RadixSortWay {
+  unsigned threads = 0;
+  int first_split_bits = 0;
+};
+
+// Checks the bits that were asked for and opens the array. Returns the bits that the first level
+// splits by; 0: without buckets.
 VORTEX_EXPORT int first_radix_split(VanishingArrayBase& array, std::size_t count,
-                                    std::size_t record_bytes, const RadixSortOptions& options);
+                                    std::size_t record_bytes, int first_split_bits);
 
 // `in_place(records, threads)` sorts without buckets, and returns the bytes that it takes.
 template <typename Record, typename KeyOf, typename Codec, typename InPlace>
 RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
                                 const SortRules<Record, KeyOf>& rules, const Codec& codec,
-                                const RadixSortOptions& options, const InPlace& in_place) {
+                                const RadixSortWay& way, const InPlace& in_place) {
   using Sorting = VanishingSort<Record, KeyOf, Codec>;
   using Bits = typename Sorting::Bits;
-  const int bits = first_radix_split(array, count, sizeof(Record), options);
+  const int bits = first_radix_split(array, count, sizeof(Record), way.first_split_bits);
   auto* const records = reinterpret_cast<Record*>(array.bytes());
   const EncodedKey encoded_key(rules.key_of, codec);
   RadixSortReport report;
@@ -76,9 +68,8 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
   if (sorted_or_reversed(records, count, encoded_key)) return report;
   constexpr std::size_t kSample = Sorting::Sorter::kSample;
   Split<Bits> split;
-  const bool by_team =
-      options.first_split_bits == 0 &&
-      InPlaceSort<Record, KeyOf>::threads_that_pay(records, count, options.threads) > 1;
+  const bool by_team = way.first_split_bits == 0 && InPlaceSort<Record, KeyOf>::threads_that_pay(
+                                                        records, count, way.threads) > 1;
   bool buckets = !by_team && bits != 0 && count >= kSample;
   if (buckets) {
     std::array<Bits, kSample> sample;
@@ -96,7 +87,7 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
     buckets = split.kind != SplitKind::kThreeWay;
   }
   if (!buckets) {
-    report.working_bytes = in_place(records, by_team ? options.threads : 1);
+    report.working_bytes = in_place(records, by_team ? way.threads : 1);
     report.epsilon_bytes = report.working_bytes;
     return report;
   }
@@ -112,7 +103,7 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
 // Records of `bytes`, by any key, stably.
 template <std::size_t bytes>
 RadixSortReport radix_sort_sized(VanishingArrayBase& array, std::size_t count, const SortKey& key,
-                                 const RadixSortOptions& options) {
+                                 const RadixSortWay& way) {
   static_assert(
       bytes <= 1024,
       "the base case takes 256 records' room on the stack: sort the keys of larger records "
@@ -121,21 +112,20 @@ RadixSortReport radix_sort_sized(VanishingArrayBase& array, std::size_t count, c
   using KeyOf = KeyOfSized<bytes>;
   const SortRules<Record, KeyOf> rules{KeyOf(key)};
   const NoCodec<Record> codec;
-  return radix_sort_with(array, count, rules, codec, options,
-                         [&](Record* records, unsigned threads) {
-                           if constexpr (has_compiled_sort<Record>(0)) {
-                             return sort_size_in_place(records, count, bytes, key, threads);
-                           } else {
-                             return sort_in_place(records, count, rules, codec, threads);
-                           }
-                         });
+  return radix_sort_with(array, count, rules, codec, way, [&](Record* records, unsigned threads) {
+    if constexpr (has_compiled_sort<Record>(0)) {
+      return sort_size_in_place(records, count, bytes, key, threads);
+    } else {
+      return sort_in_place(records, count, rules, codec, threads);
+    }
+  });
 }
 
 // Numbers of 4 and 8 bytes and pairs of them, compiled once: not stably where the key asks for no
 // more.
 VORTEX_EXPORT RadixSortReport radix_sort_words(VanishingArrayBase& array, std::size_t count,
                                                std::size_t record_bytes, const SortKey& key,
-                                               const RadixSortOptions& options);
+                                               const RadixSortWay& way);
 
 }  // namespace detail
 
@@ -164,12 +154,19 @@ VORTEX_EXPORT RadixSortReport radix_sort_words(VanishingArrayBase& array, std::s
 // refuses to move a block the array holds its elements in some order: everything is brought back,
 // repeating refused moves for a while. Only if the system goes on refusing does the error say that
 // elements are missing. Thread-safe for different arrays, of one pool, too.
+//
+// `first_split_bits`, for measurements: 1 to 8 for 2^b buckets on the first level, however few
+// records there are, which one thread fills. 0: within the array where several threads pay, else by
+// the plan, which sees to the address space, and no buckets for arrays that fit the caches.
 template <typename T, typename KeyFunction>
-requires detail::NumberKeyOf<KeyFunction, T> RadixSortReport
-radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options = {}) {
+requires detail::NumberKeyOf<KeyFunction, T> RadixSortReport radix_sort(VanishingArray<T>& array,
+                                                                        KeyFunction key,
+                                                                        SortOptions options = {},
+                                                                        int first_split_bits = 0) {
   return detail::with_sort_key<T>(
       std::move(key), options.order, [&](auto, const detail::SortKey& sort_key) {
-        return detail::radix_sort_sized<sizeof(T)>(array, array.size(), sort_key, options);
+        return detail::radix_sort_sized<sizeof(T)>(array, array.size(), sort_key,
+                                                   {options.threads, first_split_bits});
       });
 }
 
@@ -179,17 +176,15 @@ radix_sort(VanishingArray<T>& array, KeyFunction key, RadixSortOptions options =
 // radix_sort() otherwise.
 template <typename T>
 requires detail::NumberOrPair<T> RadixSortReport radix_sort(VanishingArray<T>& array,
-                                                            RadixSortOptions options = {}) {
-  const std::size_t count = array.size();
+                                                            SortOptions options = {},
+                                                            int first_split_bits = 0) {
   const detail::SortKey key = detail::own_key<T>(options.order, options.stable);
+  const detail::RadixSortWay way{options.threads, first_split_bits};
   constexpr std::size_t kKeyBytes = detail::own_key_bytes<T>();
-  if constexpr ((kKeyBytes == sizeof(T) && sizeof(T) >= 4) || (kKeyBytes == 8 && sizeof(T) == 16)) {
-    return detail::radix_sort_words(array, count, sizeof(T), key, options);
+  if constexpr (kKeyBytes >= 4 && (kKeyBytes == sizeof(T) || 2 * kKeyBytes == sizeof(T))) {
+    return detail::radix_sort_words(array, array.size(), sizeof(T), key, way);
   } else {
-    if constexpr (kKeyBytes == 4 && sizeof(T) == 8) {
-      if (!key.stable) return detail::radix_sort_words(array, count, sizeof(T), key, options);
-    }
-    return detail::radix_sort_sized<sizeof(T)>(array, count, key, options);
+    return detail::radix_sort_sized<sizeof(T)>(array, array.size(), key, way);
   }
 }
 
@@ -197,14 +192,11 @@ requires detail::NumberOrPair<T> RadixSortReport radix_sort(VanishingArray<T>& a
 template <typename T, typename KeyFunction>
 requires detail::NumberKeyOf<KeyFunction, T>
 void sort(VanishingArray<T>& array, KeyFunction key, SortOptions options = {}) {
-  radix_sort(array, key,
-             {.order = options.order, .stable = options.stable, .threads = options.threads});
+  radix_sort(array, std::move(key), options);
 }
 template <typename T>
 requires detail::NumberOrPair<T>
-void sort(VanishingArray<T>& array, SortOptions options = {}) {
-  radix_sort(array, {.order = options.order, .stable = options.stable, .threads = options.threads});
-}
+void sort(VanishingArray<T>& array, SortOptions options = {}) { radix_sort(array, options); }
 
 struct BucketSortOptions {
   int bits = 7;  // 1 to 8: each level of the recursion has 2^bits buckets

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,8 +14,7 @@
 #include <vector>
 
 #include "vortex/detail/record/key.h"
-#include "vortex/detail/record/key_code.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -32,8 +30,7 @@ struct KeyType {
   bool operator==(const KeyType&) const = default;
 };
 
-// One key of a record. Numbers are ordered as numbers; floating-point numbers in the total order of
-// their bits: negative NaNs, -inf ... -0.0, +0.0 ... +inf, NaNs.
+// One key of a record. Numbers are ordered as numbers, in the total order of RadixKey.
 struct RecordKey {
   std::size_t offset = 0;  // bytes from the beginning of the record
   std::size_t length = 0;  // in bytes
@@ -90,14 +87,18 @@ class VORTEX_EXPORT RecordFormat {
   RecordFormat reversed() const;
 
   // Less than, equal to or greater than 0, as `left` belongs before, beside or behind `right`.
-  int compare(const std::byte* left, const std::byte* right) const noexcept;
+  int compare(const std::byte* left, const std::byte* right) const noexcept {
+    return compare_from(0, left, right);
+  }
 
   // The first 64 bits of the normalised key: if leading_bits(a) < leading_bits(b), then a belongs
   // before b. Where leading_bits_decide(), equal bits mean equal keys.
   std::uint64_t leading_bits(const std::byte* record) const noexcept;
   bool leading_bits_decide() const noexcept { return normalised_bytes_ <= 8; }
   // compare() for records whose leading bits are known to be equal: looks at the rest of the keys.
-  int compare_behind_leading_bits(const std::byte* left, const std::byte* right) const noexcept;
+  int compare_behind_leading_bits(const std::byte* left, const std::byte* right) const noexcept {
+    return compare_from(first_behind_, left, right);
+  }
 
   // The keys as one string of bytes that memcmp() orders as compare() orders the records.
   std::size_t normalised_bytes() const noexcept { return normalised_bytes_; }
@@ -106,6 +107,8 @@ class VORTEX_EXPORT RecordFormat {
   bool operator==(const RecordFormat&) const = default;
 
  private:
+  int compare_from(std::size_t first, const std::byte* left, const std::byte* right) const noexcept;
+
   std::size_t record_bytes_;
   std::vector<RecordKey> keys_;
   std::size_t normalised_bytes_ = 0;  // the sum of the keys' lengths

@@ -1,23 +1,19 @@
 // Sorts arrays in memory, in place.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <iterator>
 #include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>
 
-#include "vortex/detail/array/byte_key_sort.h"
+#include "vortex/detail/array/compound_keys.h"
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/detail/array/sort_mistakes.h"
-#include "vortex/detail/array/tuple_key.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/sort_key.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -39,9 +35,9 @@ template <typename T>
 inline constexpr bool kIsSpan<std::span<T>> = true;
 
 template <typename T>
-struct IsKeyValue : std::false_type {};
+inline constexpr bool kIsKeyValue = false;
 template <typename K, typename V>
-struct IsKeyValue<KeyValue<K, V>> : std::true_type {};
+inline constexpr bool kIsKeyValue<KeyValue<K, V>> = true;
 
 // A key of records of type T: a number that a function of one returns, or a member.
 template <typename KeyFunction, typename T>
@@ -49,7 +45,7 @@ concept NumberKeyOf = RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunct
 
 // What has an order of its own.
 template <typename T>
-concept NumberOrPair = RadixKey<T> || IsKeyValue<T>::value;
+concept NumberOrPair = RadixKey<T> || kIsKeyValue<T>;
 
 template <NumberOrPair T>
 SortKey own_key(Order order, bool stable) noexcept {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "vortex/detail/array/thread_team.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/disk.h"
 #include "vortex/memory_budget.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "vortex/detail/merge/record_kernels.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/one_pass_iterator.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

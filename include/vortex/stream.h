@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

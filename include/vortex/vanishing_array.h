@@ -16,10 +16,10 @@
 #include <utility>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -263,9 +263,7 @@ class VanishingArray : public VanishingArrayBase {
 struct BucketStreamOptions {
   std::string name = "bucket";
   std::uint64_t reserve_bytes = std::uint64_t{1} << 36;  // the most it spans, all levels together
-  // M: how many blocks a reader may come back. Records and vector loads that straddle a block
-  // border need 1. With all blocks of the array, reading gives nothing back.
-  std::size_t comeback_blocks = 0;
+  std::size_t comeback_blocks = 0;                       // M, as in VanishingArrayOptions
 };
 
 // Vortex-S (section 5.3 of the Vortex paper): one buffer, written and read by the same thread, in

@@ -1,7 +1,10 @@
-// Which version of the library this is. The macros are for C as well.
+// What all headers share: which version of the library this is, what they need of the compiler, and
+// the mark of the names that a shared library shows to others. The macros are for C as well.
 #pragma once
 
-#include "vortex/detail/stream/export.h"
+#if defined(__cplusplus) && __cplusplus < 202002L
+#error "vortex needs C++20: compile with -std=c++20"
+#endif
 
 #define VORTEX_VERSION_MAJOR 0
 #define VORTEX_VERSION_MINOR 1
@@ -10,6 +13,10 @@
 #define VORTEX_VERSION_NUMBER \
   (VORTEX_VERSION_MAJOR * 10000 + VORTEX_VERSION_MINOR * 100 + VORTEX_VERSION_PATCH)
 #define VORTEX_VERSION_STRING "0.1.0"
+
+// Marks classes and functions that users call, and those that one of our libraries calls in
+// another. Everything else is hidden in its library.
+#define VORTEX_EXPORT __attribute__((visibility("default")))
 
 #ifdef __cplusplus
 

@@ -17,9 +17,9 @@
 #include "io/sequence/file_layout.h"
 #include "io/sequence/request_units.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/file_reader.h"
 #include "vortex/stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -11,11 +11,11 @@
 #include "io/array/held_blocks.h"
 #include "io/sequence/block_transfers.h"
 #include "io/sequence/request_units.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

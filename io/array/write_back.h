@@ -8,8 +8,8 @@
 #include "io/array/held_transfers.h"
 #include "io/sequence/request_units.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "io/disk/request.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/disk.h"
 #include "vortex/thread/activity.h"
 #include "vortex/thread/futex.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -15,9 +15,9 @@
 #include "io/name/contents_in_place.h"
 #include "io/name/open_folder.h"
 #include "io/name/output_name.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/disk.h"
 #include "vortex/os/descriptor.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -11,8 +11,8 @@
 
 #include "io/file/block_file.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/file_reader.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

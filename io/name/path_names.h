@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

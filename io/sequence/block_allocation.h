@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "vortex/detail/stream/export.h"
 #include "vortex/disk.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

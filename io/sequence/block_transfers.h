@@ -10,10 +10,10 @@
 #include "io/file/page_cache.h"
 #include "io/sequence/file_layout.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

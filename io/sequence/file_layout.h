@@ -9,9 +9,9 @@
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -8,8 +8,8 @@
 
 #include "io/sequence/file_layout.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/disk.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

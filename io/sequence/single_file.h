@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "io/sequence/file_layout.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/thread/futex.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -11,7 +11,7 @@
 
 #include "io/sequence/block_allocation.h"
 #include "io/sequence/file_layout.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -11,10 +11,10 @@
 #include "io/sequence/block_transfers.h"
 #include "io/sequence/request_units.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 #include "vortex/file_writer.h"
 #include "vortex/output_stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

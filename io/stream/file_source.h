@@ -12,9 +12,9 @@
 #include "io/sequence/block_transfers.h"
 #include "io/sequence/request_units.h"
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/file_reader.h"
 #include "vortex/input_stream.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -8,7 +8,7 @@
 #include "lines/fields/key_bytes.h"
 #include "lines/fields/key_locale.h"
 #include "lines/fields/key_specification.h"
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {
 

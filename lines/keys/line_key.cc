@@ -1,4 +1,4 @@
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 #include <stdlib.h>
 

@@ -1,13 +1,19 @@
-#include "vortex/argsort.h"
+#include "vortex/array_calls.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <numeric>
+#include <cstring>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <type_traits>
 
+#include "sort/arrays/numbers.h"
 #include "sort/arrays/place_engine.h"
+#include "sort/arrays/rows.h"
+#include "vortex/detail/stream/saturating.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -77,6 +83,190 @@ void argsort_32(const KeySource& keys, std::size_t count, void* places, unsigned
 }
 void argsort_64(const KeySource& keys, std::size_t count, void* places, unsigned threads) {
   argsort(keys, count, static_cast<std::uint64_t*>(places), threads);
+}
+
+namespace {
+
+constexpr std::size_t kBlock = 512;
+
+// The arrays of one sort.
+struct Table {
+  void* keys;
+  const NumberForm& form;
+  std::span<const Column> columns;
+  Shares& shares;
+  unsigned threads;
+};
+
+// ---- Values that fit beside a key.
+
+bool can_be_carried(std::span<const Column> columns) noexcept {
+  std::size_t bytes = 0;
+  for (const Column& column : columns) {
+    if (column.bytes == 0 || column.bytes > 8 || (column.bytes & (column.bytes - 1)) != 0)
+      return false;
+    if (reinterpret_cast<std::uintptr_t>(column.values) % column.bytes != 0) return false;
+    bytes += column.bytes;
+  }
+  return bytes <= 8;
+}
+
+// Calls use() for each column with its values, as unsigned numbers, and where they lie in a word.
+template <typename Use>
+void for_each_carried(std::span<const Column> columns, const Use& use) {
+  int shift = 0;
+  for (const Column& column : columns) {
+    switch (column.bytes) {
+      case 1:
+        use(static_cast<std::uint8_t*>(column.values), shift);
+        break;
+      case 2:
+        use(static_cast<std::uint16_t*>(column.values), shift);
+        break;
+      case 4:
+        use(static_cast<std::uint32_t*>(column.values), shift);
+        break;
+      default:
+        use(static_cast<std::uint64_t*>(column.values), shift);
+    }
+    shift += static_cast<int>(8 * column.bytes);
+  }
+}
+
+void sort_carried(const Table& table) {
+  const std::size_t count = table.shares.count();
+  const Scratch<Pair64> scratch(count);
+  Pair64* const pairs = scratch.get();
+  const KeySource keys = keys_of_numbers(table.keys, table.form);
+  table.shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
+    for_each_block(keys, begin, end,
+                   [&](const std::uint64_t* bits, std::size_t at, std::size_t size) {
+                     for (std::size_t i = 0; i < size; ++i) pairs[at + i] = {bits[i], 0};
+                     for_each_carried(table.columns, [&](const auto* values, int shift) {
+                       for (std::size_t i = at; i < at + size; ++i)
+                         pairs[i].value |= std::uint64_t{values[i]} << shift;
+                     });
+                   });
+  });
+  sort_pairs_64(pairs, count, true, table.threads);
+  table.shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
+    std::array<std::uint64_t, kBlock> bits;
+    for (std::size_t at = begin; at < end; at += kBlock) {
+      const std::size_t size = std::min(kBlock, end - at);
+      for (std::size_t i = 0; i < size; ++i) bits[i] = pairs[at + i].key;
+      write_numbers(table.keys, table.form, at, size, bits.data());
+      for_each_carried(table.columns, [&](auto* values, int shift) {
+        for (std::size_t i = at; i < at + size; ++i) {
+          values[i] =
+              static_cast<std::remove_reference_t<decltype(*values)>>(pairs[i].value >> shift);
+        }
+      });
+    }
+  });
+}
+
+// ---- Values that are fetched when the places of the keys are known.
+
+// Takes all memory before anything moves.
+class ColumnsSink {
+ public:
+  explicit ColumnsSink(const Table& table) : table_(table) {
+    for (const Column& column : table.columns) widest_ = std::max(widest_, column.bytes);
+  }
+
+  std::uint64_t* room() {
+    if (!moved_) moved_.emplace(saturating_product(count(), widest_));
+    if (!places_) places_.emplace(count());
+    return places_->get();
+  }
+
+  void given() {}
+  void reversed() {
+    Rows(table_.keys, table_.form.bytes).reverse(count());
+    for (const Column& column : table_.columns) Rows(column.values, column.bytes).reverse(count());
+  }
+
+  void start_words(const KeyWords& form) {
+    form_ = &form;
+    if (!form.exact()) sort_numbers_later_ = true;
+    fetch_ = true;
+  }
+  // Words become places.
+  void words(std::size_t begin, std::size_t size, std::uint64_t* words) {
+    if (form_->exact())
+      write_keys(begin, size, [&](std::size_t i) { return form_->key(words[i]); });
+    for (std::size_t i = 0; i < size; ++i) words[i] = form_->place(words[i]);
+  }
+  void start_pairs() {
+    room();
+    fetch_ = true;
+  }
+  void pairs(std::size_t begin, std::size_t size, const Pair64* pairs) {
+    write_keys(begin, size, [&](std::size_t i) { return pairs[i].key; });
+    for (std::size_t i = 0; i < size; ++i) places_->get()[begin + i] = pairs[i].value;
+  }
+
+  // When the engine has ended: keys that words do not hold are sorted, values are fetched.
+  void finish() {
+    if (sort_numbers_later_) sort_numbers(table_.keys, table_.form, count(), table_.threads);
+    if (!fetch_) return;
+    for (const Column& column : table_.columns) move(Rows(column.values, column.bytes));
+  }
+
+ private:
+  std::size_t count() const noexcept { return table_.shares.count(); }
+
+  template <typename KeyAt>
+  void write_keys(std::size_t begin, std::size_t size, const KeyAt& key_at) const noexcept {
+    std::array<std::uint64_t, kBlock> bits;
+    for (std::size_t at = 0; at < size; at += kBlock) {
+      const std::size_t some = std::min(kBlock, size - at);
+      for (std::size_t i = 0; i < some; ++i) bits[i] = key_at(at + i);
+      write_numbers(table_.keys, table_.form, begin + at, some, bits.data());
+    }
+  }
+
+  void move(const Rows& rows) const {
+    std::byte* const room = moved_->get();
+    const std::uint64_t* const places = places_->get();
+    table_.shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
+      rows.gather(
+          end - begin, [=](std::size_t i) { return places[begin + i]; },
+          room + begin * rows.bytes());
+    });
+    table_.shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
+      std::memcpy(rows.at(begin), room + begin * rows.bytes(), (end - begin) * rows.bytes());
+    });
+  }
+
+  const Table& table_;
+  std::size_t widest_ = 0;
+  std::optional<Scratch<std::byte>> moved_;
+  std::optional<Scratch<std::uint64_t>> places_;
+  const KeyWords* form_ = nullptr;
+  bool sort_numbers_later_ = false;
+  bool fetch_ = false;
+};
+
+}  // namespace
+
+void expect_lengths(std::span<const std::size_t> lengths, std::size_t count) {
+  for (const std::size_t length : lengths) {
+    if (length != count)
+      throw std::invalid_argument("sort_by_key() has arrays of different lengths");
+  }
+}
+
+void sort_by_key(void* keys, const NumberForm& form, std::size_t count,
+                 std::span<const Column> columns, unsigned threads) {
+  if (count < 2) return;
+  Shares shares(count, threads);
+  const Table table{keys, form, columns, shares, threads};
+  if (can_be_carried(columns)) return sort_carried(table);
+  ColumnsSink sink(table);
+  const KeySource source = keys_of_numbers(keys, form);
+  PlaceEngine(source, shares, threads, sink).run();
+  sink.finish();
 }
 
 }}}  // namespace vortex::v0::detail

@@ -1,4 +1,4 @@
-#include "vortex/chunked_sort.h"
+#include "vortex/array_calls.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,5 @@
 #include "sort/arrays/key_order.h"
 
-#include <limits>
-
 #include "sort/memory/index_sort.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/sort.h"
@@ -17,9 +15,7 @@ void sort_group(std::vector<Pair64>& group) {
     sort_pairs_64(group.data(), group.size(), true, 1);
     return;
   }
-  std::sort(group.begin(), group.end(), [](const Pair64& a, const Pair64& b) {
-    return a.key != b.key ? a.key < b.key : a.value < b.value;
-  });
+  std::sort(group.begin(), group.end(), before_by_both);
 }
 
 }  // namespace
@@ -30,7 +26,7 @@ KeySample::KeySample(const KeySource& keys, std::size_t count) noexcept
   sort_bits(keys_.data(), size_, nullptr);
 }
 
-KeyExtent KeySample::likely_extent() const noexcept {
+KeyRange<std::uint64_t> KeySample::likely_range() const noexcept {
   const std::uint64_t least = keys_[0], greatest = keys_[size_ - 1];
   const std::uint64_t beyond = (greatest - least) / 4;
   return {least - std::min(least, beyond), saturating_sum(greatest, beyond)};
@@ -49,24 +45,18 @@ bool KeySample::has_few_ties(const KeyWords& form) const noexcept {
   return ties < static_cast<double>(count_) / 8;
 }
 
-KeyExtent extent_of(const KeySource& keys, Shares& shares) {
-  constexpr KeyExtent kNone{std::numeric_limits<std::uint64_t>::max(), 0};
-  std::vector<KeyExtent> parts(shares.shares(), kNone);
+KeyRange<std::uint64_t> range_of(const KeySource& keys, Shares& shares) {
+  using Range = KeyRange<std::uint64_t>;
+  std::vector<Range> parts(shares.shares());
   shares.run([&](std::size_t share, std::size_t begin, std::size_t end) {
-    KeyExtent extent = kNone;
+    Range range = Range::none();
     for_each_block(keys, begin, end, [&](const std::uint64_t* bits, std::size_t, std::size_t size) {
-      for (std::size_t i = 0; i < size; ++i) {
-        extent.least = std::min(extent.least, bits[i]);
-        extent.greatest = std::max(extent.greatest, bits[i]);
-      }
+      for (std::size_t i = 0; i < size; ++i) range.widen(bits[i]);
     });
-    parts[share] = extent;
+    parts[share] = range;
   });
-  KeyExtent all = kNone;
-  for (const KeyExtent& part : parts) {
-    all.least = std::min(all.least, part.least);
-    all.greatest = std::max(all.greatest, part.greatest);
-  }
+  Range all = Range::none();
+  for (const Range& part : parts) all.widen(part);
   return all;
 }
 

@@ -1,18 +1,73 @@
-// What is told of keys before they are sorted with their places, and after.
+// Keys with the places of their records in one word each, and what is told of keys before they are
+// sorted so, and after.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "sort/arrays/key_words.h"
 #include "sort/memory/shares.h"
+#include "vortex/detail/radix/digit.h"
 #include "vortex/detail/record/key.h"
-#include "vortex/detail/record/key_source.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
+
+// A word holds the place of a record in its lowest bits and as much of the key as there is room
+// for above them: sorted as numbers, words are in the order of these parts of the keys, and equal
+// ones in the order of their places.
+class KeyWords {
+ public:
+  KeyWords(const KeyRange<std::uint64_t>& range, std::size_t count) noexcept
+      : least_(range.low),
+        width_(range.high - range.low),
+        place_bits_(static_cast<int>(std::bit_width(count - 1))),
+        dropped_(std::max(0, place_bits_ + static_cast<int>(std::bit_width(width_)) - 64)) {}
+
+  // Whether words can hold the key, which is one of those that they were made for.
+  bool holds(std::uint64_t key) const noexcept { return key - least_ <= width_; }
+  // Whether words hold whole keys.
+  bool exact() const noexcept { return dropped_ == 0; }
+  // The lowest bits of a key that words do not hold.
+  int dropped() const noexcept { return dropped_; }
+
+  std::uint64_t word(std::uint64_t key, std::size_t place) const noexcept {
+    return (key - least_) >> dropped_ << place_bits_ | place;
+  }
+  std::size_t place(std::uint64_t word) const noexcept {
+    return word & ((std::uint64_t{1} << place_bits_) - 1);
+  }
+  // The key, where words are exact.
+  std::uint64_t key(std::uint64_t word) const noexcept { return (word >> place_bits_) + least_; }
+  bool same_part(std::uint64_t left, std::uint64_t right) const noexcept {
+    return (left ^ right) >> place_bits_ == 0;
+  }
+  // Whether two neighbours among the words have the same part: for vectors, without a branch. More
+  // keys than one, so that the difference has a bit less than a word.
+  bool any_same_part(const std::uint64_t* words, std::size_t count) const noexcept {
+    std::uint64_t borrows = 0;
+    for (std::size_t i = 1; i < count; ++i)
+      borrows |= ((words[i] ^ words[i - 1]) >> place_bits_) - 1;
+    return borrows >> 63 != 0;
+  }
+  std::uint64_t with_place(std::uint64_t word, std::size_t place) const noexcept {
+    return word - this->place(word) + place;
+  }
+
+ private:
+  std::uint64_t least_;
+  std::uint64_t width_;
+  int place_bits_;
+  int dropped_;
+};
+
+// The order of pairs of a key and a place by both.
+inline bool before_by_both(const Pair64& a, const Pair64& b) noexcept {
+  return a.key != b.key ? a.key < b.key : a.value < b.value;
+}
 
 // The most keys that for_each_block() hands over at once.
 inline constexpr std::size_t kKeyBlock = 512;
@@ -66,7 +121,7 @@ class KeySample {
   KeySample(const KeySource& keys, std::size_t count) noexcept;
 
   // What all keys are likely to lie between.
-  KeyExtent likely_extent() const noexcept;
+  KeyRange<std::uint64_t> likely_range() const noexcept;
   // Whether so few keys are expected to share a word's part of the key that they are looked up one
   // by one.
   bool has_few_ties(const KeyWords& form) const noexcept;
@@ -79,8 +134,7 @@ class KeySample {
   std::array<std::uint64_t, kMost> keys_;
 };
 
-// What the keys lie between.
-KeyExtent extent_of(const KeySource& keys, Shares& shares);
+KeyRange<std::uint64_t> range_of(const KeySource& keys, Shares& shares);
 
 // Puts words with equal parts of keys, which are sorted, into the order of the whole keys. `group`
 // is room that is used again.

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "sort/arrays/key_order.h"
-#include "vortex/detail/record/key_source.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -49,10 +48,6 @@ class LeastKeys {
     return found_;
   }
 
-  static bool before(const Pair64& a, const Pair64& b) noexcept {
-    return a.key != b.key ? a.key < b.key : a.value < b.value;
-  }
-
  private:
   static constexpr std::size_t kMore = 16;
 
@@ -73,7 +68,7 @@ class LeastKeys {
     if (size_ <= wanted_) return;
     const auto last = found_.begin() + static_cast<std::ptrdiff_t>(wanted_ - 1);
     std::nth_element(found_.begin(), last, found_.begin() + static_cast<std::ptrdiff_t>(size_),
-                     before);
+                     before_by_both);
     size_ = wanted_;
     bound_ = last->key;
     bounded_ = true;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sort/arrays/key_order.h"
-#include "sort/arrays/numbers.h"
 #include "sort/arrays/scratch.h"
 #include "sort/memory/index_sort.h"
+#include "vortex/detail/radix/split.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -45,10 +45,8 @@ Bracket bracket_of_sample(const KeySource& keys, std::size_t count, std::size_t 
   constexpr std::size_t kLeast = 512, kMost = 8192, kOneOf = 64, kFrequent = 32;
   const std::size_t size = std::clamp(count / kOneOf, kLeast, kMost);
   std::vector<std::uint64_t> sample(size), spare(size);
-  const std::size_t step = count / size;
-  // One of each `step` keys, not always at the same distance: arrays have periods.
-  for (std::size_t i = 0; i < size; ++i)
-    sample[i] = keys[i * step + (i * 0x9e3779b97f4a7c15 >> 32) % step];
+  take_sample(
+      count, size, [&](std::size_t place) { return keys[place]; }, sample.data());
   sort_bits(sample.data(), size, spare.data());
 
   const double part = static_cast<double>(nth) / static_cast<double>(count);

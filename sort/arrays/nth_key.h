@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "sort/memory/shares.h"
-#include "vortex/detail/record/key_source.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

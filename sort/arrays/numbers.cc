@@ -1,6 +1,6 @@
 #include "sort/arrays/numbers.h"
 
-#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {

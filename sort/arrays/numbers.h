@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/detail/record/key_source.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/detail/record/sort_key.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

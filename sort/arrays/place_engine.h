@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "sort/arrays/key_order.h"
-#include "sort/arrays/key_words.h"
 #include "sort/arrays/scratch.h"
 #include "sort/memory/shares.h"
-#include "sort/memory/word_sorts.h"
-#include "vortex/detail/record/key_source.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -39,16 +37,16 @@ class PlaceEngine {
   void run() {
     const std::size_t count = shares_.count();
     const KeySample sample(keys_, count);
-    KeyWords form(sample.likely_extent(), count);
+    KeyWords form(sample.likely_range(), count);
     // What is likely may be more than twice of what is.
     constexpr int kSpared = 2;
     if (!form.exact() && form.dropped() <= kSpared)
-      form = KeyWords(extent_of(keys_, shares_), count);
+      form = KeyWords(range_of(keys_, shares_), count);
     if (!form.exact() && !sample.has_few_ties(form)) return sort_pairs();
     std::uint64_t* const words = sink_.room();
     Filled filled = fill(words, form);
     if (filled == Filled::kBeyond) {
-      form = KeyWords(extent_of(keys_, shares_), count);
+      form = KeyWords(range_of(keys_, shares_), count);
       if (!form.exact() && !sample.has_few_ties(form)) return sort_pairs();
       filled = fill(words, form);
     }

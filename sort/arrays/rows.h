@@ -2,35 +2,19 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
+#include <type_traits>
+
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
-// As many bytes as a type, moved together.
-template <std::size_t kBytes>
-struct Row {
-  std::byte bytes[kBytes];
-};
-
-// Calls use() with a pointer to a Row of that size, where it is a usual one, or to nothing.
+// Calls use() with the size of a row, as a constant where it is a usual one.
 template <typename Use>
 void with_row(std::size_t bytes, const Use& use) {
-  switch (bytes) {
-    case 1:
-      return use(static_cast<Row<1>*>(nullptr));
-    case 2:
-      return use(static_cast<Row<2>*>(nullptr));
-    case 4:
-      return use(static_cast<Row<4>*>(nullptr));
-    case 8:
-      return use(static_cast<Row<8>*>(nullptr));
-    case 16:
-      return use(static_cast<Row<16>*>(nullptr));
-    default:
-      return use(static_cast<std::nullptr_t*>(nullptr));
-  }
+  with_constant<1, 2, 4, 8, 16>(bytes, use);
 }
 
 // An array of rows that are moved as bytes.
@@ -46,10 +30,10 @@ class Rows {
   void gather(std::size_t count, const PlaceAt& place_at, std::byte* to) const noexcept {
     // Rows that are prefetched ahead, so that memory answers in time.
     constexpr std::size_t kAhead = 24;
-    with_row(bytes_, [&](auto* row) {
+    with_row(bytes_, [&](auto row) {
       for (std::size_t i = 0; i < count; ++i) {
         if (i + kAhead < count) prefetch(place_at(i + kAhead));
-        copy(row, to + i * bytes_, at(place_at(i)));
+        std::memcpy(to + i * bytes_, at(place_at(i)), row);
       }
     });
   }
@@ -57,13 +41,13 @@ class Rows {
   // Exchanges the rows at places[i] and others[i].
   void swap(std::size_t count, const std::size_t* places,
             const std::size_t* others) const noexcept {
-    with_row(bytes_, [&](auto* row) {
+    with_row(bytes_, [&](auto row) {
       for (std::size_t i = 0; i < count; ++i) exchange(row, at(places[i]), at(others[i]));
     });
   }
 
   void reverse(std::size_t count) const noexcept {
-    with_row(bytes_, [&](auto* row) {
+    with_row(bytes_, [&](auto row) {
       for (std::size_t i = 0; i < count / 2; ++i) exchange(row, at(i), at(count - 1 - i));
     });
   }
@@ -76,22 +60,15 @@ class Rows {
   }
 
   template <std::size_t kBytes>
-  void copy(const Row<kBytes>*, std::byte* to, const std::byte* from) const noexcept {
-    std::memcpy(to, from, kBytes);
-  }
-  void copy(std::nullptr_t*, std::byte* to, const std::byte* from) const noexcept {
-    std::memcpy(to, from, bytes_);
-  }
-  template <std::size_t kBytes>
-  void exchange(const Row<kBytes>*, std::byte* a, std::byte* b) const noexcept {
-    Row<kBytes> first, second;
+  static void exchange(std::integral_constant<std::size_t, kBytes>, std::byte* a, std::byte* b) {
+    std::array<std::byte, kBytes> first, second;
     std::memcpy(&first, a, kBytes);
     std::memcpy(&second, b, kBytes);
     std::memcpy(a, &second, kBytes);
     std::memcpy(b, &first, kBytes);
   }
-  void exchange(std::nullptr_t*, std::byte* a, std::byte* b) const noexcept {
-    std::swap_ranges(a, a + bytes_, b);
+  static void exchange(std::size_t bytes, std::byte* a, std::byte* b) {
+    std::swap_ranges(a, a + bytes, b);
   }
 
   std::byte* data_;

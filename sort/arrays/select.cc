@@ -1,16 +1,17 @@
-#include "vortex/select.h"
+#include "vortex/array_calls.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "sort/arrays/key_order.h"
 #include "sort/arrays/least_keys.h"
 #include "sort/arrays/nth_key.h"
 #include "sort/arrays/numbers.h"
-#include "sort/arrays/partition_rows.h"
 #include "sort/arrays/rows.h"
 #include "sort/arrays/scratch.h"
 #include "sort/memory/shares.h"
@@ -19,6 +20,67 @@ namespace vortex { inline namespace v0 { namespace detail {
 
 namespace {
 
+// The places of rows [begin, end) whose keys satisfy `Such`, a block at a time.
+template <typename Such>
+class PlacesOfSuch {
+ public:
+  PlacesOfSuch(const KeySource& keys, std::size_t begin, std::size_t end, Such such)
+      : keys_(keys), begin_(begin), end_(end), such_(such) {}
+
+  // How many are known now: none only where there are no more.
+  std::size_t find() noexcept {
+    while (used_ == size_ && begin_ != end_) {
+      const std::size_t size = std::min(kBlock, end_ - begin_);
+      std::array<std::uint64_t, kBlock> bits;
+      keys_.read(begin_, size, bits.data());
+      used_ = size_ = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        places_[size_] = begin_ + i;
+        size_ += such_(bits[i]) ? 1 : 0;
+      }
+      begin_ += size;
+    }
+    return size_ - used_;
+  }
+  // The next of them, which are used now.
+  const std::size_t* take(std::size_t count) noexcept {
+    used_ += count;
+    return places_.data() + used_ - count;
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 512;
+
+  const KeySource& keys_;
+  std::size_t begin_;
+  std::size_t end_;
+  Such such_;
+  std::size_t used_ = 0;
+  std::size_t size_ = 0;
+  std::array<std::size_t, kBlock> places_;
+};
+
+// Swaps rows so that those with keys less than `nth.bits` lie in front, and a row with that key at
+// place `at`, which is the one that it has in a sorted array. `keys` are those of the rows.
+void partition_rows(const Rows& rows, std::size_t count, const KeySource& keys, const NthKey& nth,
+                    std::size_t at) noexcept {
+  const auto exchange = [&](auto& left, auto& right) {
+    for (;;) {
+      const std::size_t size = std::min(left.find(), right.find());
+      if (size == 0) return;
+      rows.swap(size, left.take(size), right.take(size));
+    }
+  };
+  const std::uint64_t key = nth.bits;
+  PlacesOfSuch not_less(keys, 0, nth.less, [=](std::uint64_t bits) { return bits >= key; });
+  PlacesOfSuch less(keys, nth.less, count, [=](std::uint64_t bits) { return bits < key; });
+  exchange(not_less, less);
+  // Rows that are equal fill the places up to `at`; those behind them may be anywhere.
+  PlacesOfSuch greater(keys, nth.less, at + 1, [=](std::uint64_t bits) { return bits != key; });
+  PlacesOfSuch equal(keys, at + 1, count, [=](std::uint64_t bits) { return bits == key; });
+  exchange(greater, equal);
+}
+
 // So few numbers are sorted as fast as one of them is found.
 constexpr std::size_t kFewNumbers = 1024;
 
@@ -26,7 +88,7 @@ constexpr std::size_t kFewNumbers = 1024;
 void sort_by_both(std::vector<Pair64>& pairs, unsigned threads) {
   constexpr std::size_t kFew = 1024;
   if (pairs.size() <= kFew) {
-    std::sort(pairs.begin(), pairs.end(), LeastKeys::before);
+    std::sort(pairs.begin(), pairs.end(), before_by_both);
     return;
   }
   const auto turn = [&] {
@@ -77,7 +139,7 @@ void sort_few_of_many(const Selection& all, std::size_t k) {
     pairs.insert(pairs.end(), least.begin(), least.end());
   }
   std::nth_element(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(k - 1), pairs.end(),
-                   LeastKeys::before);
+                   before_by_both);
   pairs.resize(k);
   sort_by_both(pairs, all.threads);
   const Scratch<std::byte> room(k * all.bytes);

@@ -1,7 +1,7 @@
 // Records in the lanes of a register of AVX-512, as sorting_network.h compares and moves them.
 #pragma once
 
-#include "vortex/detail/array/small_sort_portable.h"
+#include "vortex/detail/array/small_sort.h"
 
 #if defined(__x86_64__)
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "vortex/detail/array/small_sort.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

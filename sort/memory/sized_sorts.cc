@@ -1,4 +1,4 @@
-#include "sort/memory/sized_sorts.h"
+#include "sort/memory/compiled_sorts.h"
 
 #include <cstddef>
 #include <type_traits>

@@ -1,7 +1,10 @@
 #include "vortex/detail/array/small_sort.h"
 
+#include <array>
+#include <atomic>
+
 #include "sort/memory/small_sort_avx512.h"
-#include "vortex/detail/array/small_sort_by_place.h"
+#include "vortex/os/names.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -53,6 +56,41 @@ SmallSort<Pair64> stable_small_sort_of_pairs([[maybe_unused]] Isa isa) noexcept 
   if (isa == Isa::kAvx2) return &small_sort_pair64_by_place<&small_sort_u64_avx2>;
 #endif
   return &small_sort_pair64_by_place<&small_sort_keys_portable<std::uint64_t>>;
+}
+
+namespace {
+
+// 0: not chosen yet; otherwise the value plus one.
+std::atomic<int> chosen_isa{0};
+
+}  // namespace
+
+Isa best_isa() noexcept {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+    return Isa::kAvx512;
+  }
+  if (__builtin_cpu_supports("avx2")) return Isa::kAvx2;
+#endif
+  return Isa::kPortable;
+}
+
+Isa isa_in_use() noexcept {
+  const int chosen = chosen_isa.load(std::memory_order_relaxed);
+  return chosen == 0 ? best_isa() : static_cast<Isa>(chosen - 1);
+}
+
+bool use_isa(Isa isa) noexcept {
+  if (static_cast<int>(isa) > static_cast<int>(best_isa())) return false;
+  chosen_isa.store(static_cast<int>(isa) + 1, std::memory_order_relaxed);
+  return true;
+}
+
+const char* isa_name(Isa isa) noexcept {
+  constexpr std::array kNames = {Named{Isa::kPortable, "portable"}, Named{Isa::kAvx2, "AVX2"},
+                                 Named{Isa::kAvx512, "AVX-512"}};
+  return name_in(kNames, isa);
 }
 
 }}}  // namespace vortex::v0::detail

@@ -5,8 +5,6 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
 #define VORTEX_AVX2 __attribute__((target("avx2")))
 #define VORTEX_NETWORK_TARGET VORTEX_AVX2 __attribute__((always_inline)) inline
 #include "sort/memory/sorting_network.h"

@@ -2,7 +2,7 @@
 #include "sort/memory/small_sort_avx512.h"
 
 #include "sort/memory/avx512_lanes.h"
-#include "vortex/detail/array/small_sort_portable.h"
+#include "vortex/detail/array/small_sort.h"
 
 #if defined(__x86_64__)
 
@@ -10,18 +10,14 @@ namespace vortex { inline namespace v0 { namespace detail {
 
 namespace {
 
-// How many of 64-bit words i * 8 ... i * 8 + 7 lie below `words`, as a mask.
-VORTEX_NETWORK_TARGET __mmask8 mask_u64(std::size_t words, std::size_t i) noexcept {
-  const std::size_t first = i * 8;
-  return words >= first + 8 ? 0xff
-         : words > first    ? static_cast<__mmask8>((1u << (words - first)) - 1)
-                            : 0;
-}
-VORTEX_NETWORK_TARGET __mmask16 mask_u32(std::size_t words, std::size_t i) noexcept {
-  const std::size_t first = i * 16;
-  return words >= first + 16 ? 0xffff
-         : words > first     ? static_cast<__mmask16>((1u << (words - first)) - 1)
-                             : 0;
+// Which of the words of register i lie below `words`, as a mask with a bit for each lane.
+template <typename Mask>
+VORTEX_NETWORK_TARGET Mask mask_of(std::size_t words, std::size_t i) noexcept {
+  constexpr std::size_t kLanes = 8 * sizeof(Mask);
+  const std::size_t first = i * kLanes;
+  return words >= first + kLanes ? static_cast<Mask>(~0u)
+         : words > first         ? static_cast<Mask>((1u << (words - first)) - 1)
+                                 : 0;
 }
 
 // Transposes 8 registers of 8 words: word l of register r becomes word r of register l.
@@ -87,43 +83,26 @@ VORTEX_NETWORK_TARGET void columns_in_order(__m512i* v, __m512i* out) noexcept {
   }
 }
 
-// Counts are above half of what R registers hold, so the lower half is loaded and stored whole.
-template <int R>
+// The first kWhole registers are full, and loaded and stored whole.
+template <int R, int kWhole>
 VORTEX_NETWORK_TARGET void sort_u64(const std::uint64_t* in, std::size_t count,
                                     std::uint64_t* out) noexcept {
   const __m512i most = _mm512_set1_epi64(-1);
   __m512i v[R], ordered[R];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
-    v[i] = i < R / 2 ? _mm512_loadu_si512(in + 8 * i)
-                     : _mm512_mask_loadu_epi64(most, mask_u64(count, i), in + 8 * i);
+    v[i] = i < kWhole ? _mm512_loadu_si512(in + 8 * i)
+                      : _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(count, i), in + 8 * i);
   }
   sort_registers<LanesU64, R>(v);
   columns_in_order<R>(v, ordered);
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
-    if (i < R / 2) {
+    if (i < kWhole) {
       _mm512_storeu_si512(out + 8 * i, ordered[i]);
     } else {
-      _mm512_mask_storeu_epi64(out + 8 * i, mask_u64(count, i), ordered[i]);
+      _mm512_mask_storeu_epi64(out + 8 * i, mask_of<__mmask8>(count, i), ordered[i]);
     }
-  }
-}
-
-// Up to 32 words, any of which may be missing.
-VORTEX_NETWORK_TARGET void sort_u64_few(const std::uint64_t* in, std::size_t count,
-                                        std::uint64_t* out) noexcept {
-  const __m512i most = _mm512_set1_epi64(-1);
-  __m512i v[4], ordered[4];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    v[i] = _mm512_mask_loadu_epi64(most, mask_u64(count, i), in + 8 * i);
-  }
-  sort_registers<LanesU64, 4>(v);
-  columns_in_order<4>(v, ordered);
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    _mm512_mask_storeu_epi64(out + 8 * i, mask_u64(count, i), ordered[i]);
   }
 }
 
@@ -178,13 +157,13 @@ VORTEX_NETWORK_TARGET void sort_u32(const std::uint32_t* in, std::size_t count,
   __m512i v[R], ordered[R];
 #pragma GCC unroll 8
   for (int i = 0; i < R; ++i) {
-    v[i] = _mm512_mask_loadu_epi32(most, mask_u32(count, i), in + 16 * i);
+    v[i] = _mm512_mask_loadu_epi32(most, mask_of<__mmask16>(count, i), in + 16 * i);
   }
   sort_registers<LanesU32, R>(v);
   columns_in_order_u32<R>(v, ordered);
 #pragma GCC unroll 8
   for (int i = 0; i < R; ++i) {
-    _mm512_mask_storeu_epi32(out + 16 * i, mask_u32(count, i), ordered[i]);
+    _mm512_mask_storeu_epi32(out + 16 * i, mask_of<__mmask16>(count, i), ordered[i]);
   }
 }
 
@@ -200,9 +179,10 @@ VORTEX_NETWORK_TARGET bool sort_pair64(const Pair64* in, std::size_t count, Pair
   std::size_t largest = 0;
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
-    const __m512i first = _mm512_mask_loadu_epi64(most, mask_u64(2 * count, 2 * i), words + 16 * i);
+    const __m512i first =
+        _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(2 * count, 2 * i), words + 16 * i);
     const __m512i second =
-        _mm512_mask_loadu_epi64(most, mask_u64(2 * count, 2 * i + 1), words + 16 * i + 8);
+        _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(2 * count, 2 * i + 1), words + 16 * i + 8);
     v[i].keys = _mm512_permutex2var_epi64(first, even, second);
     v[i].values = _mm512_permutex2var_epi64(first, odd, second);
     largest += static_cast<unsigned>(__builtin_popcount(_mm512_cmpeq_epi64_mask(v[i].keys, most)));
@@ -222,9 +202,9 @@ VORTEX_NETWORK_TARGET bool sort_pair64(const Pair64* in, std::size_t count, Pair
   auto* to = reinterpret_cast<std::uint64_t*>(out);
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
-    _mm512_mask_storeu_epi64(to + 16 * i, mask_u64(2 * count, 2 * i),
+    _mm512_mask_storeu_epi64(to + 16 * i, mask_of<__mmask8>(2 * count, 2 * i),
                              _mm512_permutex2var_epi64(ordered_keys[i], low, ordered_values[i]));
-    _mm512_mask_storeu_epi64(to + 16 * i + 8, mask_u64(2 * count, 2 * i + 1),
+    _mm512_mask_storeu_epi64(to + 16 * i + 8, mask_of<__mmask8>(2 * count, 2 * i + 1),
                              _mm512_permutex2var_epi64(ordered_keys[i], high, ordered_values[i]));
   }
   return true;
@@ -236,11 +216,11 @@ VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t co
                                          std::uint64_t* out) noexcept {
   if (count == 0) return;  // no record, no pointer
   if (count > 64) {
-    sort_u64<16>(in, count, out);
+    sort_u64<16, 8>(in, count, out);
   } else if (count > 32) {
-    sort_u64<8>(in, count, out);
+    sort_u64<8, 4>(in, count, out);
   } else {
-    sort_u64_few(in, count, out);
+    sort_u64<4, 0>(in, count, out);
   }
 }
 

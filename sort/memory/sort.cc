@@ -8,10 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sort/memory/compiled_sorts.h"
 #include "sort/memory/few_values.h"
-#include "sort/memory/narrow_keys.h"
-#include "sort/memory/sized_sorts.h"
-#include "sort/memory/word_sorts.h"
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/detail/radix/kept_memory.h"
 

@@ -19,7 +19,6 @@
 //   reverse<G>(a)                           lanes reversed in each group of G
 //   exchange_halves<G>(a)                   the halves of each group of G exchanged
 // G is a power of two from 2 to kLanes.
-#include <cstddef>
 
 namespace vortex { inline namespace v0 { namespace detail { namespace {
 

@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/array/small_sort.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

@@ -1,7 +1,6 @@
 // Records of a word, or of a word and another, as the kernels of sorts in memory take them.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -90,6 +89,22 @@ class CodedRecord {
   const WordKey key_;
   const std::size_t other_;  // where the half of a pair is that is no key
 };
+
+// Appends the records of some items, at least one, beginning with a room that the output has given.
+template <typename Coded>
+void put_items(const Coded& coded, const typename Coded::Item* items, std::size_t count,
+               std::span<std::byte> room, RecordOutput& out) {
+  for (;;) {
+    const std::size_t here = room.size() / sizeof(*items);
+    coded.decode(items, here, room.data());
+    out.written(room.size());
+    items += here;
+    count -= here;
+    if (count == 0) return;
+    room = out.room(count * sizeof(*items));
+  }
+}
+
 using CodedWord = CodedRecord<std::uint64_t, detail::KeyOfWord>;
 using CodedPair = CodedRecord<Pair64, detail::KeyOfPair>;
 

@@ -6,15 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
-#include <memory>
 #include <new>
 #include <span>
 
 #include "sort/record/coded_record.h"
+#include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/streaming_copy.h"
 #include "vortex/detail/radix/dense_sorter.h"
 #include "vortex/detail/radix/split.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/record_order.h"
 
 namespace vortex { inline namespace v0 {
@@ -43,17 +43,14 @@ class CodedSort {
   // room for Dense::kSpacious records more.
   CodedSort(const Coded& coded, detail::SmallSort<Item> small, std::span<std::byte> scratch,
             RecordOutput& out) noexcept
-      : CodedSort(coded, small, aligned(scratch.data()), scratch.size(), out) {}
+      : CodedSort(coded, small, detail::align_up(scratch.data(), kAlignment), scratch.size(), out) {
+  }
 
   // Appends the records that the items stand for; what is left of the items is unspecified. The
   // room of the output may be where the items are, each list's in its place: lists are sorted from
   // the scratch, or by way of it.
   void sort(Item* items, std::size_t count) {
-    if (is_ascending(items, count)) return put(items, count);
-    if (is_descending(items, count)) {
-      std::reverse(items, items + count);
-      return put(items, count);
-    }
+    if (detail::sorted_or_reversed(items, count, KeyOf{})) return put(items, count);
     constexpr std::size_t kMore = Dense::kSpacious - Dense::kMax;
     const bool is_more = scratch_bytes_ >= scratch_bytes(count) + kMore * sizeof(Item);
     sorted_room_ = is_more ? Dense::kSpacious : Dense::kMax;
@@ -81,35 +78,14 @@ class CodedSort {
         dense_(rules_, *workspace_),
         out_(out) {}
 
-  static std::byte* aligned(std::byte* at) noexcept {
-    const auto address = reinterpret_cast<std::uintptr_t>(at);
-    return at + (kAlignment - address % kAlignment) % kAlignment;
-  }
-
   static std::uint64_t key_of(const Item& item) noexcept { return KeyOf{}(item); }
-
-  static bool is_ascending(const Item* items, std::size_t count) noexcept {
-    std::size_t i = 1;
-    while (i < count && key_of(items[i - 1]) <= key_of(items[i])) ++i;
-    return i >= count;
-  }
-
-  // Strictly, so that equal keys keep their order when it is turned round.
-  static bool is_descending(const Item* items, std::size_t count) noexcept {
-    std::size_t i = 1;
-    while (i < count && key_of(items[i - 1]) > key_of(items[i])) ++i;
-    return i >= count;
-  }
 
   // The range holds the keys, and is about as narrow as they are if it is `tight`.
   void sort(Item* items, std::size_t count, Item* other, KeyRange range, bool tight, int level) {
     if (count <= Dense::kMax) return put_sorted(items, count, tight ? &range : nullptr);
     if (level >= kSampledLevels) {
-      range = {std::numeric_limits<std::uint64_t>::max(), 0};
-      for (std::size_t i = 0; i < count; ++i) {
-        range.low = std::min(range.low, key_of(items[i]));
-        range.high = std::max(range.high, key_of(items[i]));
-      }
+      range = KeyRange::none();
+      for (std::size_t i = 0; i < count; ++i) range.widen(key_of(items[i]));
     }
     if (range.low == range.high) return put(items, count);
     const unsigned lists = static_cast<unsigned>(
@@ -282,22 +258,11 @@ class CodedSort {
       return out_.written(room.size());
     }
     dense_.sort(items, count, sorted_, true);
-    put_to(room, sorted_, count);
+    put_items(coded_, sorted_, count, room, out_);
   }
 
   void put(const Item* items, std::size_t count) {
-    if (count != 0) put_to(out_.room(count * sizeof(Item)), items, count);
-  }
-  void put_to(std::span<std::byte> room, const Item* items, std::size_t count) {
-    for (;;) {
-      const std::size_t here = room.size() / sizeof(Item);
-      coded_.decode(items, here, room.data());
-      out_.written(room.size());
-      items += here;
-      count -= here;
-      if (count == 0) return;
-      room = out_.room(count * sizeof(Item));
-    }
+    if (count != 0) put_items(coded_, items, count, out_.room(count * sizeof(Item)), out_);
   }
 
   const Coded coded_;

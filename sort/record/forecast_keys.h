@@ -29,21 +29,21 @@ class ForecastKeys {
       bytes_ = order.normalised_bytes();
     }
     if (bytes_ > kMaxBytes) {
-      kind_ = Kind::kLeadingBits;
+      exact_ = false;
+      kind_ = Kind::kBits;
       bytes_ = sizeof(std::uint64_t);
     }
   }
 
   // Whether keys decide. If not, neither of two keys may be less than the other though a record is.
-  bool exact() const noexcept { return kind_ != Kind::kLeadingBits; }
+  bool exact() const noexcept { return exact_; }
 
   // The length of one key.
   std::size_t bytes() const noexcept { return bytes_; }
 
   void make(const std::byte* record, std::byte* key) const noexcept {
     switch (kind_) {
-      case Kind::kBits:
-      case Kind::kLeadingBits: {
+      case Kind::kBits: {
         const std::uint64_t bits = order_->leading_bits(record);
         std::memcpy(key, &bits, sizeof bits);
         return;
@@ -59,8 +59,7 @@ class ForecastKeys {
 
   bool less(const std::byte* left, const std::byte* right) const noexcept {
     switch (kind_) {
-      case Kind::kBits:
-      case Kind::kLeadingBits: {
+      case Kind::kBits: {
         std::uint64_t a = 0, b = 0;
         std::memcpy(&a, left, sizeof a);
         std::memcpy(&b, right, sizeof b);
@@ -75,10 +74,11 @@ class ForecastKeys {
   }
 
  private:
-  enum class Kind : std::uint8_t { kBits, kNormalised, kRecord, kLeadingBits };
+  enum class Kind : std::uint8_t { kBits, kNormalised, kRecord };
 
   const RecordOrder* order_;
   Kind kind_ = Kind::kRecord;
+  bool exact_ = true;
   std::size_t bytes_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -23,15 +24,8 @@ namespace {
 bool sort_in_little_scratch(const CodedWord& coded, std::byte* bucket, std::size_t count,
                             std::span<std::byte> scratch, RecordOutput& out) {
   if (!detail::sort_words_by_bits(bucket, count, scratch)) return false;
-  const auto* words = reinterpret_cast<const std::uint64_t*>(bucket);
-  while (count > 0) {
-    const std::span<std::byte> room = out.room(count * sizeof *words);
-    const std::size_t here = room.size() / sizeof *words;
-    coded.decode(words, here, room.data());
-    out.written(room.size());
-    words += here;
-    count -= here;
-  }
+  const auto* const words = reinterpret_cast<const std::uint64_t*>(bucket);
+  if (count > 0) put_items(coded, words, count, out.room(count * sizeof *words), out);
   return true;
 }
 
@@ -197,6 +191,19 @@ std::unique_ptr<RecordMerge> FormatOrder::merge(std::span<const MergeInput> inpu
 
 std::shared_ptr<const RecordOrder> order_of_format(RecordFormat format) {
   return std::make_shared<FormatOrder>(std::move(format));
+}
+
+std::shared_ptr<const RecordOrder> detail::order_of_number(std::size_t record_bytes,
+                                                           const SortKey& key) {
+  constexpr bool kLittle = std::endian::native == std::endian::little;
+  const auto bytes = static_cast<std::size_t>(key.place.bytes);
+  const KeyType type = {key.code.kind, bytes,
+                        kLittle ? ByteOrder::kLittleEndian : ByteOrder::kBigEndian};
+  return order_of_format(
+      RecordFormat(record_bytes, {{.offset = static_cast<std::size_t>(key.place.offset),
+                                   .length = bytes,
+                                   .type = type,
+                                   .descending = key.code.descending}}));
 }
 
 }}  // namespace vortex::v0

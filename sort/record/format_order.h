@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "vortex/detail/merge/record_kernels.h"
-#include "vortex/detail/record/key_code.h"
+#include "vortex/detail/record/key.h"
 #include "vortex/record_order.h"
 
 namespace vortex { inline namespace v0 {
@@ -41,17 +41,16 @@ struct WordKey {
 // numbers of 4 bytes that are the only key.
 class FormatRules {
  public:
-  explicit FormatRules(RecordFormat format)
-      : format_(std::move(format)), encoder_(key_encoder(format_.keys().front())) {
+  explicit FormatRules(RecordFormat format) : format_(std::move(format)) {
     const RecordKey& first = format_.keys().front();
-    offset_ = first.offset;
     const bool is_bytes = first.type.kind == KeyKind::kBytes;
-    const bool swaps = (std::endian::native == std::endian::little) ==
-                       (is_bytes || first.type.byte_order == ByteOrder::kBigEndian);
+    key_ = {key_encoder(first), first.offset,
+            (std::endian::native == std::endian::little) ==
+                (is_bytes || first.type.byte_order == ByteOrder::kBigEndian)};
     if (is_bytes ? first.length >= 8 : first.length == 8) {
-      shape_ = swaps ? Shape::kSwapped : Shape::kPlain;
+      shape_ = Shape::kWord;
     } else if (!is_bytes && first.length == 4 && format_.keys().size() == 1) {
-      shape_ = swaps ? Shape::kSwappedHalf : Shape::kHalf;
+      shape_ = Shape::kHalf;
     }
   }
 
@@ -59,36 +58,19 @@ class FormatRules {
   std::size_t record_bytes() const noexcept { return format_.record_bytes(); }
 
   std::uint64_t leading_bits(const std::byte* record) const noexcept {
-    std::uint64_t word = 0;
+    if (shape_ == Shape::kWord) return key_.bits(record);
+    if (shape_ == Shape::kOther) return format_.leading_bits(record);
     std::uint32_t half = 0;
-    switch (shape_) {
-      case Shape::kPlain:
-        std::memcpy(&word, record + offset_, sizeof word);
-        break;
-      case Shape::kSwapped:
-        std::memcpy(&word, record + offset_, sizeof word);
-        word = __builtin_bswap64(word);
-        break;
-      case Shape::kHalf:
-        std::memcpy(&half, record + offset_, sizeof half);
-        word = std::uint64_t{half} << 32;
-        break;
-      case Shape::kSwappedHalf:
-        std::memcpy(&half, record + offset_, sizeof half);
-        word = std::uint64_t{__builtin_bswap32(half)} << 32;
-        break;
-      case Shape::kOther:
-        return format_.leading_bits(record);
-    }
-    return encoder_.encode(word);
+    std::memcpy(&half, record + key_.offset, sizeof half);
+    if (key_.swapped) half = __builtin_bswap32(half);
+    return key_.encoder.encode(std::uint64_t{half} << 32);
   }
   bool leading_bits_decide() const noexcept { return format_.leading_bits_decide(); }
 
   // Set where the only key is a word.
   std::optional<WordKey> word_key() const noexcept {
-    if (shape_ != Shape::kPlain && shape_ != Shape::kSwapped) return std::nullopt;
-    if (!leading_bits_decide()) return std::nullopt;
-    return WordKey{encoder_, offset_, shape_ == Shape::kSwapped};
+    if (shape_ != Shape::kWord || !leading_bits_decide()) return std::nullopt;
+    return key_;
   }
 
   bool less_of_equal_bits(const std::byte* left, const std::byte* right) const noexcept {
@@ -96,13 +78,11 @@ class FormatRules {
   }
 
  private:
-  // How the first key is read: as 8 bytes in the processor's order, or the other, or as 4, or by
-  // the format.
-  enum class Shape : std::uint8_t { kOther, kPlain, kSwapped, kHalf, kSwappedHalf };
+  // How the first key is read: as 8 bytes, or as 4, or by the format.
+  enum class Shape : std::uint8_t { kOther, kWord, kHalf };
 
   RecordFormat format_;
-  KeyEncoder<std::uint64_t> encoder_;
-  std::size_t offset_ = 0;
+  WordKey key_;
   Shape shape_ = Shape::kOther;
 };
 

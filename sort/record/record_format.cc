@@ -80,10 +80,8 @@ KeyType parse_key_type(std::string_view text, const std::string& context) {
 
 std::string to_string(const KeyType& type) {
   if (type.kind == KeyKind::kBytes) return "bytes";
-  const char letter = type.kind == KeyKind::kUnsigned ? 'u'
-                      : type.kind == KeyKind::kSigned ? 'i'
-                                                      : 'f';
-  std::string text = letter + std::to_string(8 * type.bytes);
+  constexpr std::string_view kLetters = " uif";  // of each KeyKind
+  std::string text = kLetters[static_cast<std::size_t>(type.kind)] + std::to_string(8 * type.bytes);
   if (type.bytes > 1) text += type.byte_order == ByteOrder::kBigEndian ? "be" : "le";
   return text;
 }
@@ -149,18 +147,17 @@ bool is_a_number_or_bytes(const KeyType& type) noexcept {
 
 void check_key(const RecordKey& key, std::size_t record_bytes) {
   const std::string context = "key '" + to_string(key) + "': ";
-  if (key.length == 0) throw Error(EINVAL, context + "the length is 0");
+  if (key.length == 0) refuse(context + "the length is 0");
   if (!is_a_number_or_bytes(key.type)) {
-    throw Error(EINVAL, context + "no number of this kind has " + std::to_string(key.type.bytes) +
-                            " bytes: integers have 1, 2, 4 or 8, floating-point numbers 4 or 8");
+    refuse(context + "no number of this kind has " + std::to_string(key.type.bytes) +
+           " bytes: integers have 1, 2, 4 or 8, floating-point numbers 4 or 8");
   }
   if (key.type.kind != KeyKind::kBytes && key.length != key.type.bytes) {
-    throw Error(EINVAL, context + "the length does not fit the type");
+    refuse(context + "the length does not fit the type");
   }
   if (key.offset > record_bytes || key.length > record_bytes - key.offset) {
-    throw Error(EINVAL, context + std::to_string(key.length) + " bytes from byte " +
-                            std::to_string(key.offset) + " on do not lie inside a record of " +
-                            std::to_string(record_bytes) + " bytes");
+    refuse(context + std::to_string(key.length) + " bytes from byte " + std::to_string(key.offset) +
+           " on do not lie inside a record of " + std::to_string(record_bytes) + " bytes");
   }
 }
 
@@ -199,9 +196,8 @@ void normalise_key(const RecordKey& key, const std::byte* record, std::byte* to,
 RecordFormat::RecordFormat(std::size_t record_bytes, std::vector<RecordKey> keys)
     : record_bytes_(record_bytes), keys_(std::move(keys)) {
   if (record_bytes == 0 || record_bytes > kMaxRecordBytes) {
-    throw Error(EINVAL, "a record of " + std::to_string(record_bytes) +
-                            " bytes: records have 1 to " + std::to_string(kMaxRecordBytes) +
-                            " bytes");
+    refuse("a record of " + std::to_string(record_bytes) + " bytes: records have 1 to " +
+           std::to_string(kMaxRecordBytes) + " bytes");
   }
   if (keys_.empty()) keys_.push_back({.offset = 0, .length = record_bytes, .type = {}});
   for (const RecordKey& key : keys_) {
@@ -217,17 +213,9 @@ RecordFormat RecordFormat::reversed() const {
   return result;
 }
 
-int RecordFormat::compare(const std::byte* left, const std::byte* right) const noexcept {
-  for (const RecordKey& key : keys_) {
-    const int order = compare_key(key, left, right);
-    if (order != 0) return order;
-  }
-  return 0;
-}
-
-int RecordFormat::compare_behind_leading_bits(const std::byte* left,
-                                              const std::byte* right) const noexcept {
-  for (std::size_t i = first_behind_; i < keys_.size(); ++i) {
+int RecordFormat::compare_from(std::size_t first, const std::byte* left,
+                               const std::byte* right) const noexcept {
+  for (std::size_t i = first; i < keys_.size(); ++i) {
     const int order = compare_key(keys_[i], left, right);
     if (order != 0) return order;
   }

@@ -11,7 +11,6 @@
 #include "sort/record/coded_record.h"
 #include "vortex/detail/array/streaming_copy.h"
 #include "vortex/detail/merge/merge_frontier.h"
-#include "vortex/detail/merge/multisequence_selection.h"
 #include "vortex/detail/merge/task_ring.h"
 #include "vortex/detail/radix/dense_sorter.h"
 #include "vortex/record_order.h"

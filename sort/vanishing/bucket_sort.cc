@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "vortex/detail/array/bucket_writer.h"
-#include "vortex/detail/array/cpu.h"
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"

@@ -6,7 +6,7 @@
 #include <new>
 #include <string>
 
-#include "sort/memory/word_sorts.h"
+#include "sort/memory/compiled_sorts.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -31,8 +31,8 @@ bool memory_suffices(const std::function<void()>& allocate) {
 }
 
 int first_radix_split(VanishingArrayBase& array, std::size_t count, std::size_t record_bytes,
-                      const RadixSortOptions& options) {
-  int bits = options.first_split_bits;
+                      int first_split_bits) {
+  int bits = first_split_bits;
   if (bits < 0 || bits > 8) {
     throw Error(EINVAL, "radix_sort: first_split_bits is " + std::to_string(bits) +
                             "; the first level splits by 1 to 8 bits, or 0 for as many as suit");
@@ -59,18 +59,20 @@ int first_radix_split(VanishingArrayBase& array, std::size_t count, std::size_t 
 
 RadixSortReport radix_sort_words(VanishingArrayBase& array, std::size_t count,
                                  std::size_t record_bytes, const SortKey& key,
-                                 const RadixSortOptions& options) {
+                                 const RadixSortWay& way) {
   SortKey own = key;
   // Buckets and threads split differently: only a stable order of pairs is the same by both.
-  if (record_bytes == sizeof(Pair64) && options.first_split_bits == 0) own.stable = true;
+  if (record_bytes == sizeof(Pair64) && way.first_split_bits == 0) own.stable = true;
   RadixSortReport report;
-  with_words(record_bytes, own, [&](const auto& rules, const auto& codec) {
-    report =
-        radix_sort_with(array, count, rules, codec, options, [&](auto* records, unsigned threads) {
-          return sort_in_place(records, count, rules, codec, threads);
-        });
-  });
-  return report;
+  if (with_words(record_bytes, own, [&](const auto& rules, const auto& codec) {
+        report =
+            radix_sort_with(array, count, rules, codec, way, [&](auto* records, unsigned threads) {
+              return sort_in_place(records, count, rules, codec, threads);
+            });
+      })) {
+    return report;
+  }
+  return radix_sort_sized<sizeof(std::uint64_t)>(array, count, own, way);
 }
 
 }}}  // namespace vortex::v0::detail

@@ -1,4 +1,4 @@
-#include "vortex/argsort.h"
+#include "vortex/array_calls.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "vortex/detail/radix/array_output.h"
 #include "vortex/detail/radix/chain_sorter.h"
+#include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/record/record_codec.h"
 
 namespace vortex::test {

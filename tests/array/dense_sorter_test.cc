@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
-#include "vortex/detail/array/cpu.h"
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/record/record_codec.h"
 

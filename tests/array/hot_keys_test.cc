@@ -1,4 +1,4 @@
-#include "vortex/detail/radix/hot_keys.h"
+#include "vortex/detail/radix/counted_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
-#include "vortex/detail/radix/counted_keys.h"
 
 namespace vortex { namespace {
 

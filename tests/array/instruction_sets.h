@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/array/small_sort.h"
 
 namespace vortex::test {
 

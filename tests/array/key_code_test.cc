@@ -1,6 +1,6 @@
 // The encoder of numbers, when compiled for a type and when the kind is known at run time, against
 // the order that the language gives.
-#include "vortex/detail/record/key_code.h"
+#include "vortex/detail/record/key.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,6 @@
 
 #include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
-#include "vortex/detail/record/key.h"
 
 namespace vortex { namespace {
 
@@ -74,7 +73,7 @@ TYPED_TEST(KeyCode, EncodesTheOrderOfNumbers) {
       ASSERT_EQ(up.encode(word(a)) << kBits, 0U) << "bits beside the key have changed";
       ASSERT_EQ(down.encode(word(a)) << kBits, 0U) << "bits beside the key have changed";
     }
-    ASSERT_EQ(std::bit_cast<BitsOf<K>>(from_key_bits<K>(to_key_bits(a))),
+    ASSERT_EQ(std::bit_cast<BitsOf<K>>(test::from_key_bits<K>(to_key_bits(a))),
               std::bit_cast<BitsOf<K>>(a));
     for (const K b : values) {
       ASSERT_EQ(up.encode(word(a)) < up.encode(word(b)), test::belongs_before(a, b))

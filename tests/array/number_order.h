@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <compare>
 #include <concepts>
 #include <vector>
@@ -41,6 +42,17 @@ template <typename T, typename Key>
 std::vector<T> stably_sorted_by(std::vector<T> records, Key key, Order order = Order::kAscending) {
   std::stable_sort(records.begin(), records.end(), before_by(key, order));
   return records;
+}
+
+// The inverse of to_key_bits().
+template <RadixKey K>
+constexpr K from_key_bits(KeyBits<K> bits) noexcept {
+  constexpr KeyEncoder<KeyBits<K>> kEncoder(key_code<K>(Order::kAscending));
+  if constexpr (std::floating_point<K>) {
+    return std::bit_cast<K>(kEncoder.decode(bits));
+  } else {
+    return static_cast<K>(kEncoder.decode(bits));
+  }
 }
 
 template <typename Random>

@@ -57,8 +57,8 @@ struct Bare {
   static constexpr bool kStable = true;
   static Record make(Key key, std::uint32_t) { return key; }
   static Key key(const Record& record) { return record; }
-  static RadixSortReport sort(VanishingArray<Record>& array, const RadixSortOptions& options) {
-    return radix_sort(array, options);
+  static RadixSortReport sort(VanishingArray<Record>& array, const SortOptions& options, int bits) {
+    return radix_sort(array, options, bits);
   }
 };
 
@@ -69,8 +69,8 @@ struct Pair {
   static constexpr bool kStable = false;
   static Record make(Key key, std::uint32_t index) { return {key, static_cast<V>(index)}; }
   static Key key(const Record& record) { return record.key; }
-  static RadixSortReport sort(VanishingArray<Record>& array, const RadixSortOptions& options) {
-    return radix_sort(array, options);
+  static RadixSortReport sort(VanishingArray<Record>& array, const SortOptions& options, int bits) {
+    return radix_sort(array, options, bits);
   }
 };
 
@@ -96,8 +96,8 @@ struct Wide {
     std::memcpy(&key, record.key.data(), sizeof(K));
     return key;
   }
-  static RadixSortReport sort(VanishingArray<Record>& array, const RadixSortOptions& options) {
-    return radix_sort(array, &Wide::key, options);
+  static RadixSortReport sort(VanishingArray<Record>& array, const SortOptions& options, int bits) {
+    return radix_sort(array, &Wide::key, options, bits);
   }
 };
 
@@ -185,7 +185,7 @@ std::vector<typename Kind::Record> records_of(
     // Narrow keys have fewer bits than the type of their bits.
     if constexpr (sizeof(typename Kind::Key) < 4) own >>= 32 - 8 * sizeof(typename Kind::Key);
     records.push_back(
-        Kind::make(from_key_bits<typename Kind::Key>(own), static_cast<std::uint32_t>(i)));
+        Kind::make(test::from_key_bits<typename Kind::Key>(own), static_cast<std::uint32_t>(i)));
   }
   return records;
 }
@@ -229,8 +229,8 @@ TYPED_TEST(RadixSortOf, SortsEveryShapeWithinItsBound) {
         SCOPED_TRACE(std::string(shape.name) + ", " + std::to_string(bits) + " bits");
         Fixture<Record> fixture(count, kBlock, radix_sort_extra_blocks(bits));
         fixture.array.load(records);
-        const RadixSortReport report = TypeParam::sort(
-            fixture.array, {.first_split_bits = bits, .order = order, .stable = stable});
+        const RadixSortReport report =
+            TypeParam::sort(fixture.array, {.order = order, .stable = stable}, bits);
         auto result = fixture.result();
         if (stable || TypeParam::kStable) {
           ASSERT_TRUE(test::same_bytes(result, expected));
@@ -274,7 +274,7 @@ TEST(RadixSortTest, EpsilonIsABlockForEachBucket) {
       // A pool with more than it takes: what it does not need it does not use.
       Fixture<std::uint64_t> fixture(count, kBlock, 3 * radix_sort_extra_blocks(bits));
       fixture.array.load(values);
-      const RadixSortReport report = radix_sort(fixture.array, {.first_split_bits = bits});
+      const RadixSortReport report = radix_sort(fixture.array, {}, bits);
       EXPECT_EQ(report.first_split_bits, bits);
       EXPECT_LE(report.peak_blocks, fixture.array_blocks + (std::size_t{1} << bits));
       EXPECT_LE(report.working_bytes, std::size_t{2} << 20);
@@ -305,7 +305,7 @@ TEST(RadixSortTest, TheBoundHoldsForTheWorstBucketSizes) {
     const auto expected = test::sorted(values);
     Fixture<std::uint64_t> fixture(values.size(), kBlock, radix_sort_extra_blocks(kBits));
     fixture.array.load(values);
-    const RadixSortReport report = radix_sort(fixture.array, {.first_split_bits = kBits});
+    const RadixSortReport report = radix_sort(fixture.array, {}, kBits);
     EXPECT_EQ(report.first_split_bits, kBits);
     EXPECT_LE(report.peak_blocks, fixture.array_blocks + (1 << kBits));
     EXPECT_EQ(fixture.result(), expected);
@@ -358,7 +358,7 @@ TEST(RadixSortTest, SortsOfOnePoolMeasureThemselves) {
     both_loaded.arrive_and_wait();
     for (int turn = 0; turn < 3; ++turn) {
       if (turn != 0) std::copy(values.begin(), values.end(), array.data());
-      reports[index] = radix_sort(array, {.first_split_bits = kBits});
+      reports[index] = radix_sort(array, {}, kBits);
     }
     right[index] = std::equal(expected.begin(), expected.end(), array.data());
   };
@@ -448,7 +448,7 @@ TEST(RadixSortTest, OneThreadFillsBuckets) {
   Fixture<std::uint64_t> fixture(numbers.size(), std::size_t{256} << 10,
                                  radix_sort_extra_blocks(6));
   fixture.array.load(numbers);
-  EXPECT_EQ(radix_sort(fixture.array, {.first_split_bits = 6, .threads = 2}).first_split_bits, 6);
+  EXPECT_EQ(radix_sort(fixture.array, {.threads = 2}, 6).first_split_bits, 6);
 }
 
 TEST(RadixSortTest, AddressSpaceIsABudget) {
@@ -460,7 +460,7 @@ TEST(RadixSortTest, AddressSpaceIsABudget) {
   VanishingArray<std::uint64_t> array(pool, kCount);
   array.resize(kCount);
   try {
-    radix_sort(array, {.first_split_bits = 8});
+    radix_sort(array, {}, 8);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), ENOMEM);
@@ -471,8 +471,8 @@ TEST(RadixSortTest, AddressSpaceIsABudget) {
   }
   EXPECT_EQ(pool.blocks_in_use(), 0u);
   array.resize(0);
-  EXPECT_THROW(radix_sort(array, {.first_split_bits = 9}), Error);
-  EXPECT_THROW(radix_sort(array, {.first_split_bits = -1}), Error);
+  EXPECT_THROW(radix_sort(array, {}, 9), Error);
+  EXPECT_THROW(radix_sort(array, {}, -1), Error);
 }
 
 TEST(RadixSortTest, AFewRecords) {
@@ -481,7 +481,7 @@ TEST(RadixSortTest, AFewRecords) {
     auto values = shapes<std::uint64_t>()[1].make(count);
     Fixture<std::uint64_t> fixture(count, kBlock, radix_sort_extra_blocks(8));
     fixture.array.load(values);
-    radix_sort(fixture.array, {.first_split_bits = 8});
+    radix_sort(fixture.array, {}, 8);
     std::sort(values.begin(), values.end());
     EXPECT_EQ(fixture.result(), values);
   }
@@ -511,17 +511,17 @@ TYPED_TEST(RadixSortFailure, OfAnyMoveLeavesAPermutation) {
   const auto kinds = shapes<KeyBits<typename TypeParam::Key>>();
   for (const std::size_t shape : {std::size_t{0}, kinds.size() - 4}) {
     const auto records = records_of<TypeParam>(kinds[shape].make(count));
-    const RadixSortOptions options{
-        .first_split_bits = 3, .order = Order::kDescending, .stable = true};
+    const SortOptions options{.order = Order::kDescending, .stable = true};
+    constexpr int kBits = 3;
     const auto expected = test::stably_sorted_by(records, kKeyOf<TypeParam>, options.order);
     auto all_records = records;
     order_equal_keys(all_records);
-    Fixture<Record> fixture(count, kBlock, radix_sort_extra_blocks(options.first_split_bits));
+    Fixture<Record> fixture(count, kBlock, radix_sort_extra_blocks(kBits));
     fixture.array.load(records);
     moves = 0;
     fail_at = -1;
     os::set_failure_hook(&fail_one_move);
-    EXPECT_EQ(TypeParam::sort(fixture.array, options).first_split_bits, 3);
+    EXPECT_EQ(TypeParam::sort(fixture.array, options, kBits).first_split_bits, kBits);
     const long all = moves;
     ASSERT_GT(all, 50);
     int thrown = 0;
@@ -533,7 +533,7 @@ TYPED_TEST(RadixSortFailure, OfAnyMoveLeavesAPermutation) {
       os::set_failure_hook(&fail_one_move);
       bool failed = false;
       try {
-        TypeParam::sort(fixture.array, options);
+        TypeParam::sort(fixture.array, options, kBits);
       } catch (const Error& error) {
         EXPECT_EQ(error.code().value(), ENOMEM);
         failed = true;

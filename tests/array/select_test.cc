@@ -1,4 +1,4 @@
-#include "vortex/select.h"
+#include "vortex/array_calls.h"
 
 #include <gtest/gtest.h>
 
@@ -247,14 +247,14 @@ TEST(Select, LeastKeysOfAllOrders) {
         numbers.data(), detail::number_form<std::uint64_t>(Order::kAscending));
     std::vector<Pair64> all;
     for (std::size_t i = 0; i < numbers.size(); ++i) all.push_back({numbers[i], i});
-    std::sort(all.begin(), all.end(), detail::LeastKeys::before);
+    std::sort(all.begin(), all.end(), detail::before_by_both);
     for (const std::size_t wanted : {1, 2, 700, 19999}) {
       detail::LeastKeys least(wanted);
       for (std::size_t begin = 0; begin < numbers.size(); begin += 5000)
         least.add(keys, begin, begin + 5000);
       auto found = least.finish();
       ASSERT_EQ(found.size(), wanted);
-      std::sort(found.begin(), found.end(), detail::LeastKeys::before);
+      std::sort(found.begin(), found.end(), detail::before_by_both);
       for (std::size_t i = 0; i < wanted; ++i) {
         ASSERT_EQ(found[i].key, all[i].key) << static_cast<int>(shape);
         ASSERT_EQ(found[i].value, all[i].value) << static_cast<int>(shape);

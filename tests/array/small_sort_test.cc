@@ -10,7 +10,6 @@
 #include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
-#include "vortex/detail/array/small_sort_portable.h"
 
 namespace vortex { namespace {
 

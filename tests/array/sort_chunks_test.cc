@@ -12,8 +12,7 @@
 #include "tests/array/array_inputs.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
-#include "vortex/chunked_sort.h"
-#include "vortex/sort_unique.h"
+#include "vortex/array_calls.h"
 
 namespace vortex::test { namespace {
 

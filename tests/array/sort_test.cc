@@ -221,7 +221,7 @@ void for_each_nesting(Body body) {
          test::nested_keys<Bits>(levels, count, random, static_cast<test::NestedOrder>(turn % 3))) {
       // Narrow keys have fewer bits than the type of their bits.
       if constexpr (sizeof(Key) < 4) bits >>= 32 - 8 * sizeof(Key);
-      keys.push_back(from_key_bits<Key>(bits));
+      keys.push_back(test::from_key_bits<Key>(bits));
     }
     body(keys);
     if (testing::Test::HasFatalFailure()) return;
@@ -270,7 +270,7 @@ std::uint64_t index_of(const KeyValue<K, V>& record) {
 
 template <typename T>
 void sort_records(std::vector<T>& records, SortOptions options) {
-  if constexpr (detail::IsKeyValue<T>::value) {
+  if constexpr (detail::kIsKeyValue<T>) {
     sort(std::span<T>(records), options);
   } else {
     sort(std::span<T>(records), &T::key, options);
@@ -420,7 +420,7 @@ TYPED_TEST(SortRecordsTest, TakesLittleStack) {
       using Bits = KeyBits<Key>;
       auto bits = static_cast<Bits>(keys[i] >> (64 - std::numeric_limits<Bits>::digits));
       if constexpr (sizeof(Key) < 4) bits >>= 32 - 8 * sizeof(Key);
-      records[i].key = from_key_bits<Key>(bits);
+      records[i].key = test::from_key_bits<Key>(bits);
     }
     const std::size_t carried =
         sizeof(TypeParam) > detail::kMaxCarriedBytes ? 0 : sizeof(TypeParam);

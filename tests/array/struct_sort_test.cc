@@ -23,11 +23,9 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
-#include "vortex/argsort.h"
+#include "vortex/array_calls.h"
 #include "vortex/record_order.h"
-#include "vortex/select.h"
 #include "vortex/sort.h"
-#include "vortex/sort_unique.h"
 
 namespace vortex { namespace {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "vortex/error.h"
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 namespace vortex::test {
 

@@ -1,5 +1,5 @@
 // Orders of lines, against GNU sort.
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 #include <gtest/gtest.h>
 

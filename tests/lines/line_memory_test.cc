@@ -16,7 +16,6 @@
 #include "tests/support/locales.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
-#include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::test { namespace {

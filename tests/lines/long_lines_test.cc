@@ -21,7 +21,6 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
-#include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::test { namespace {

@@ -28,7 +28,6 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
-#include "vortex/line_key.h"
 #include "vortex/line_sort.h"
 #include "vortex/memory_budget.h"
 #include "vortex/radix_sort.h"
@@ -192,16 +191,18 @@ void sort_in_memory(const SortOptions& options) {
   ASSERT_EQ(words, expected);
 }
 
-void sort_vanishing(const RadixSortOptions& options) {
+void sort_vanishing_through(const SortOptions& options, int first_split_bits) {
   BlockPool pool({.pool_bytes = std::size_t{8} << 20, .block_bytes = kMinBlockBytes});
   StreamPool blocks(pool, 400);
   VanishingArray<Word> array(blocks, kCount);
   array.load(some_words());
-  radix_sort(array, options);
+  radix_sort(array, options, first_split_bits);
   std::vector<Word> expected = some_words();
   std::sort(expected.begin(), expected.end());
   ASSERT_TRUE(std::equal(expected.begin(), expected.end(), array.data()));
 }
+
+void sort_vanishing(const SortOptions& options) { sort_vanishing_through(options, 0); }
 
 void use_key(const RecordKey& key) { RecordFormat(16, {key}); }
 void use_key_type(const KeyType& type) {
@@ -242,8 +243,7 @@ const ExtremeNumber kOptions[] = {
     FIELD(ExternalSortOptions, most_pipe_bytes, kServed, sort_files),
     FIELD(LineSortOptions, header_records, kServed, sort_line_files),
     FIELD(SortOptions, threads, kServed, sort_in_memory),
-    FIELD(RadixSortOptions, first_split_bits, kInvalid, sort_vanishing),
-    FIELD(RadixSortOptions, threads, kServed, sort_vanishing),
+    FIELD(SortOptions, threads, kServed, sort_vanishing),
     FIELD(RecordKey, offset, kInvalid, use_key),
     FIELD(RecordKey, length, kInvalid, use_key),
     FIELD(KeyType, bytes, kInvalid, use_key_type),
@@ -301,6 +301,7 @@ const ExtremeNumber kCalls[] = {
     CALL("push_buffer_bytes(memory_bytes, record_bytes)", kServed,
          ASSERT_GE(push_buffer_bytes(n, 7), 7U);
          ASSERT_EQ(push_buffer_bytes(kMemory, n), n > kMemory ? n : (std::size_t{64} << 10) * n)),
+    CALL("radix_sort(first_split_bits)", kInvalid, sort_vanishing_through({}, static_cast<int>(n))),
     CALL("sort_lines_in_memory(threads)", kServed,
          {
            std::vector<std::string_view> lines = {"b", "a"};

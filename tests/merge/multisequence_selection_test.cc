@@ -1,4 +1,4 @@
-#include "vortex/detail/merge/multisequence_selection.h"
+#include "vortex/detail/merge/merge_frontier.h"
 
 #include <gtest/gtest.h>
 

@@ -27,6 +27,11 @@ def without_comments(text):
     return re.sub(r"//[^\n]*", "", text)
 
 
+def without_plumbing(text):
+    """Nobody gives what lies in the namespace `detail` of a public header."""
+    return re.sub(r"^namespace detail \{$.*?^\}$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
 def structs_in(text):
     """(name, body without nested braces) of each struct at the outer level."""
     for match in re.finditer(r"^(?:typedef )?struct (?:VORTEX_EXPORT )?(\w+)(?: : [\w:]+)? \{\n(.*?)^\}",
@@ -42,7 +47,7 @@ def main():
     seen = 0
     headers = (root / "include/vortex").glob("*.h"), (root / "include/vortex/c").glob("*.h")
     for header in sorted(itertools.chain(*headers)):
-        text = without_comments(header.read_text())
+        text = without_plumbing(without_comments(header.read_text()))
         in_c = header.parent.name == "c"
         for struct, body in structs_in(text):
             if (TOLD_IN_C if in_c else TOLD).search(struct):

@@ -12,10 +12,7 @@
 #include "tests/support/child_peak.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
-#include "vortex/argsort.h"
-#include "vortex/chunked_sort.h"
-#include "vortex/select.h"
-#include "vortex/sort_unique.h"
+#include "vortex/array_calls.h"
 
 namespace vortex::test { namespace {
 

@@ -10,7 +10,7 @@
 #include "sort/record/format_order.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
-#include "vortex/detail/array/cpu.h"
+#include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/merge/record_kernels.h"
 #include "vortex/error.h"
 

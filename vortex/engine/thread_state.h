@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace os {
 

@@ -42,14 +42,6 @@ std::string why_refused(std::size_t bytes, std::size_t least_bytes) {
   return text + ": ask for a smaller reservation";
 }
 
-std::byte* align_down(std::byte* address, std::size_t alignment) noexcept {
-  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(address) & ~(alignment - 1));
-}
-
-std::byte* align_up(std::byte* address, std::size_t alignment) noexcept {
-  return align_down(address + alignment - 1, alignment);
-}
-
 std::atomic<std::uint64_t> all_reserved{0};
 
 }  // namespace
@@ -75,7 +67,7 @@ Reservation::Reservation(const Options& options) {
     int error = 0;
     const std::size_t padded = bytes + kReservationGuardBytes + options.alignment - page;
     if (std::byte* raw = os::reserve(padded, &error)) {
-      begin_ = align_up(raw, options.alignment);
+      begin_ = detail::align_up(raw, options.alignment);
       bytes_ = bytes;
       owner_pid_ = getpid();
       all_reserved.fetch_add(guarded_bytes(), std::memory_order_relaxed);
@@ -145,8 +137,8 @@ int Reservation::place_zeros(std::byte* at, std::size_t bytes, bool writable) no
 PageTableReclaimer::PageTableReclaimer(Reservation& reservation, std::size_t block_bytes) noexcept
     : reservation_(&reservation),
       small_blocks_(block_bytes < kSmallSpan),
-      small_done_(align_up(reservation.begin(), kSmallSpan)),
-      large_done_(align_up(reservation.begin(), kLargeSpan)) {}
+      small_done_(detail::align_up(reservation.begin(), kSmallSpan)),
+      large_done_(detail::align_up(reservation.begin(), kLargeSpan)) {}
 
 void PageTableReclaimer::finished_below(std::byte* floor) noexcept {
   if (small_blocks_) advance(small_done_, floor, kSmallSpan);
@@ -154,7 +146,7 @@ void PageTableReclaimer::finished_below(std::byte* floor) noexcept {
 }
 
 void PageTableReclaimer::advance(std::byte*& done, std::byte* floor, std::size_t span) noexcept {
-  std::byte* whole = align_down(floor, span);
+  std::byte* whole = detail::align_down(floor, span);
   if (whole <= done) return;
   // A failure leaves the tables where they are, which is memory lost and nothing worse.
   if (reservation_->vacate(done, static_cast<std::size_t>(whole - done)) == 0) done = whole;

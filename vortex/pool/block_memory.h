@@ -8,9 +8,9 @@
 #include <string>
 
 #include "vortex/block_pool.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/os/reservation.h"
 #include "vortex/os/userfaultfd.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "vortex/detail/stream/export.h"
 #include "vortex/thread/futex.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -5,8 +5,8 @@
 #include <exception>
 #include <functional>
 
-#include "vortex/detail/stream/export.h"
 #include "vortex/thread/masked_thread.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

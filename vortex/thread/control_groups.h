@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 

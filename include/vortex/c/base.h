@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 
 #include "vortex/c/base.h"
 #include "vortex/c/streams.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,11 +59,9 @@ VORTEX_EXPORT int vtx_array_prefault(vtx_array* array, uint64_t offset, size_t b
 VORTEX_EXPORT const void* vtx_array_home(vtx_array* array, const void* at);
 // As vtx_input_will_need().
 VORTEX_EXPORT int vtx_array_will_need(vtx_array* array, uint64_t offset, uint64_t bytes);
-// As vtx_input_statistics().
+// As vtx_input_statistics(), vtx_input_failure() and vtx_input_cancel().
 VORTEX_EXPORT int vtx_array_statistics(vtx_array* array, vtx_stream_counts* counts);
-// As vtx_input_failure().
 VORTEX_EXPORT int vtx_array_failure(vtx_array* array);
-// As vtx_input_cancel().
 VORTEX_EXPORT void vtx_array_cancel(vtx_array* array, int error, const char* cause);
 // Writes what was changed, and does not sync. What cannot be written is lost, with a line on
 // stderr: vtx_array_flush() tells of it in time.

@@ -6,7 +6,7 @@
 
 #include "vortex/c/arrays.h"
 #include "vortex/c/streams.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -209,7 +209,7 @@ typedef size_t (*vtx_length_function)(void* context, const char* text, size_t by
 typedef int64_t (*vtx_line_key_function)(void* context, const char* text, size_t bytes, char* key,
                                          size_t room);
 
-// Where lines end, and what they are compared as: as sort(1) has it, see line_key.h. Zeros are the
+// Where lines end, and what they are compared as: as sort(1) has it, see line_sort.h. Zeros are the
 // bytes of whole lines that end with a newline.
 typedef struct vtx_line_format {
   // "2,2n" or "1r", as behind -k of sort(1), the first counting most; of CSV, "2n": a column.

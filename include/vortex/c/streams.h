@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "vortex/c/base.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -188,12 +188,10 @@ VORTEX_EXPORT int vtx_output_finish(vtx_output* output, uint64_t bytes);
 VORTEX_EXPORT int vtx_output_prefault(vtx_output* output, uint64_t offset, size_t bytes);
 // As vtx_input_home().
 VORTEX_EXPORT const void* vtx_output_home(vtx_output* output, const void* at);
-// As vtx_input_statistics().
+// As vtx_input_statistics(), vtx_input_failure() and vtx_input_cancel(). A reader of a pipe gets
+// this error behind what was handed over, once this end is closed.
 VORTEX_EXPORT int vtx_output_statistics(vtx_output* output, vtx_stream_counts* counts);
-// As vtx_input_failure().
 VORTEX_EXPORT int vtx_output_failure(vtx_output* output);
-// As vtx_input_cancel(). A reader of a pipe gets this error behind what was handed over, once this
-// end is closed.
 VORTEX_EXPORT void vtx_output_cancel(vtx_output* output, int error, const char* cause);
 // Without a finish before it, no file appears, and the other end of a pipe gets an error.
 VORTEX_EXPORT void vtx_output_close(vtx_output* output);
@@ -274,11 +272,10 @@ VORTEX_EXPORT int vtx_stream_withdraw(vtx_stream* stream, uint32_t block);
 // The pool's again. -EBUSY for a block that is placed.
 VORTEX_EXPORT int vtx_stream_give_back(vtx_stream* stream, uint32_t block);
 
-// Fills in the faults, and none of the other fields.
+// As vtx_input_statistics(), of whose fields only the faults are told, vtx_input_failure() and
+// vtx_input_cancel().
 VORTEX_EXPORT int vtx_stream_statistics(vtx_stream* stream, vtx_stream_counts* counts);
-// As vtx_input_failure().
 VORTEX_EXPORT int vtx_stream_failure(vtx_stream* stream);
-// As vtx_input_cancel().
 VORTEX_EXPORT void vtx_stream_cancel(vtx_stream* stream, int error, const char* cause);
 // All blocks are the pool's again.
 VORTEX_EXPORT void vtx_stream_close(vtx_stream* stream);

@@ -87,7 +87,7 @@ bool sorts() {
       vortex::StreamPool pool(blocks, options.pool_bytes / options.block_bytes);
       vortex::VanishingArray<R> array(pool, records.size());
       array.load(records);
-      vortex::radix_sort(array, key, {.first_split_bits = 3});
+      vortex::radix_sort(array, key, {}, 3);
       vortex::sort(std::span<R>(records), key);
       if (!same(records.data()) || !same(array.data())) return false;
     }

@@ -1,7 +1,6 @@
 // Scattering records to bucket streams through write-combining buffers.
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

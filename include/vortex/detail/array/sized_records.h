@@ -1,4 +1,5 @@
-// Sorts of records of one size, whose keys are known when the program runs.
+// Sorts of records of one size, whose keys are known when the program runs; those that are too
+// large to be carried through a radix sort move once.
 #pragma once
 
 #include <algorithm>
@@ -6,17 +7,56 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "vortex/detail/array/in_place_sort.h"
-#include "vortex/detail/array/large_record_sort.h"
-#include "vortex/detail/array/presorted.h"
-#include "vortex/detail/array/small_sort_by_place.h"
+#include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/radix/kept_memory.h"
+#include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
 #include "vortex/detail/record/sort_key.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
+
+// Larger ones cost more to move at every level, and in the base case's room on the stack, than one
+// visit out of order does.
+inline constexpr std::size_t kMaxCarriedBytes = 256;
+
+// Moves the record at places[i].value to place i, for each of `count` records of `bytes` bytes. The
+// values are a permutation, and no longer afterwards. `held` is room for one record.
+inline void move_to_places(void* records, std::size_t bytes, Pair64* places, std::size_t count,
+                           void* held) noexcept {
+  const auto record = [=](std::size_t i) { return static_cast<std::byte*>(records) + i * bytes; };
+  // Along each cycle a record moves to where it belongs, and makes its own place free.
+  for (std::size_t begin = 0; begin < count; ++begin) {
+    if (places[begin].value == begin) continue;
+    std::memcpy(held, record(begin), bytes);
+    std::size_t at = begin;
+    while (places[at].value != begin) {
+      const std::size_t from = places[at].value;
+      std::memcpy(record(at), record(from), bytes);
+      places[at].value = at;
+      at = from;
+    }
+    std::memcpy(record(at), held, bytes);
+    places[at].value = at;
+  }
+}
+
+// Sorts the keys, bits_at(i), with the places they come from, lets settle(pairs) sort those of
+// equal bits further, and then moves each record, of `bytes` bytes, once. Stable. Takes 16 bytes a
+// record and the memory that sorting those takes; throws std::bad_alloc with nothing moved.
+template <typename BitsAt, typename Settle>
+void sort_by_places(void* records, std::size_t bytes, std::size_t count, unsigned threads,
+                    const BitsAt& bits_at, const Settle& settle) {
+  const std::unique_ptr<Pair64[]> places(new Pair64[count]);
+  const std::unique_ptr<std::byte[]> held(new std::byte[bytes]);
+  for (std::size_t i = 0; i < count; ++i) places[i] = {bits_at(i), i};
+  sort_pairs_64(places.get(), count, true, threads);
+  settle(places.get());
+  move_to_places(records, bytes, places.get(), count, held.get());
+}
 
 // The bytes of a record, wherever they lie.
 template <std::size_t bytes>
@@ -126,7 +166,9 @@ void sort_sized(void* array, std::size_t count, const SortKey& key, unsigned thr
   const KeyOf key_of(key);
   if constexpr (bytes > kMaxCarriedBytes) {
     if (sorted_or_reversed(records, count, key_of)) return;
-    sort_by_places(records, count, key_of, threads);
+    sort_by_places(
+        records, bytes, count, threads, [&](std::size_t i) { return key_of(records[i]); },
+        [](Pair64*) {});
   } else {
     using Sort = InPlaceSort<Record, KeyOf>;
     if (count <= kMaxSmallSort) return sort_few_by_words(records, count, key_of);

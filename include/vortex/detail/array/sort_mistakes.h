@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "vortex/detail/array/byte_key_sort.h"
+#include "vortex/detail/array/compound_keys.h"
 #include "vortex/detail/record/key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {

@@ -4,10 +4,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,14 +14,13 @@
 
 #include "vortex/detail/array/bucket_writer.h"
 #include "vortex/detail/array/in_place_sort.h"
-#include "vortex/detail/array/presorted.h"
-#include "vortex/detail/radix/array_output.h"
 #include "vortex/detail/radix/chain_sorter.h"
 #include "vortex/detail/radix/kept_memory.h"
+#include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/record/record_codec.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/error.h"
 #include "vortex/vanishing_array.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -129,6 +126,9 @@ class VanishingSort {
   }
 
   std::size_t block_bytes() const noexcept { return array_.pool().block_bytes(); }
+  std::size_t block_records() const noexcept {
+    return std::max<std::size_t>(block_bytes() / sizeof(Record), 1);
+  }
   std::size_t blocks_of(std::size_t bytes) const noexcept {
     return (bytes + block_bytes() - 1) / block_bytes();
   }
@@ -146,7 +146,7 @@ class VanishingSort {
 
   template <typename Digit>
   int distribute_by(const Digit& digit) noexcept {
-    const std::size_t part = std::max<std::size_t>(block_bytes() / sizeof(Record), 1);
+    const std::size_t part = block_records();
     const auto bucket_of = rules_.on_record(digit);
     std::size_t given = 0;
     while (read_ < count_) {
@@ -194,7 +194,8 @@ class VanishingSort {
           output_.start(records(bucket_), 0, false);
           sort_bucket(size, range, nullptr);
         }
-        if (const int error = copy_bucket(size)) return error;
+        if (const int error = copy_bucket([&](std::size_t count) { return open_result(count); }))
+          return error;
       }
     }
     return 0;
@@ -253,55 +254,50 @@ class VanishingSort {
     }
   }
 
-  // The bucket, in order, to the array, block by block: memory stays what it was.
-  int copy_bucket(std::size_t size) noexcept {
-    const std::size_t part = std::max<std::size_t>(block_bytes() / sizeof(Record), 1);
+  // What is left of the bucket to the array, block by block: memory stays what it was. open(count)
+  // makes the next records of the result accessible, and returns 0 or an error.
+  template <typename Open>
+  int copy_bucket(const Open& open) {
+    const std::size_t size = writer_->count(bucket_);
     while (copied_ < size) {
-      const std::size_t here = std::min(part, size - copied_);
-      if (const int error = open_result(here)) return error;
-      take_from_bucket(here);
+      const std::size_t here = std::min(block_records(), size - copied_);
+      if (const int error = open(here)) return error;
+      append_result(records(bucket_) + copied_, here);
+      copied_ += here;
+      give_back(copied_);
     }
     copied_ = 0;
     return 0;
   }
 
-  // The next `count` records of the bucket to the array, which is open there.
-  void take_from_bucket(std::size_t count) noexcept {
+  // The next records of the result, which is open there.
+  void append_result(const Record* records, std::size_t count) noexcept {
     Record* const target = array() + written_;
-    Sorter::Dense::copy(records(bucket_) + copied_, count, target);
+    Sorter::Dense::copy(records, count, target);
     codec_.decode(target, count);
-    copied_ += count;
     written_ += count;
-    give_back(copied_);
   }
 
   // After an error: what the buckets and their buffers hold becomes the array again. Before it lies
   // the result, behind it what was not read.
   void bring_back() {
     for (; bucket_ < buckets_.size(); ++bucket_) {
-      const std::size_t part = std::max<std::size_t>(block_bytes() / sizeof(Record), 1);
-      while (copied_ < writer_->count(bucket_)) {
-        const std::size_t here = std::min(part, writer_->count(bucket_) - copied_);
-        open_with_patience(here);
-        take_from_bucket(here);
-      }
+      copy_bucket([&](std::size_t count) { return open_with_patience(count); });
       const auto buffered = writer_->buffered(bucket_);
       open_with_patience(buffered.size());
-      Sorter::Dense::copy(buffered.data(), buffered.size(), array() + written_);
-      codec_.decode(array() + written_, buffered.size());
-      written_ += buffered.size();
-      copied_ = 0;
+      append_result(buffered.data(), buffered.size());
     }
   }
 
-  void open_with_patience(std::size_t count) {
+  // Returns 0, or throws.
+  int open_with_patience(std::size_t count) {
     constexpr int kAttempts = 10000;
     int error = EAGAIN;
     for (int attempt = 0; error != 0 && attempt < kAttempts; ++attempt) {
       if (attempt != 0) sched_yield();
       error = open_result(count);
     }
-    if (error == 0) return;
+    if (error == 0) return 0;
     throw_error(error, "radix_sort of '" + array_.name() +
                            "': the system goes on refusing to move blocks; elements from " +
                            std::to_string(written_) + " to " + std::to_string(read_) +

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "vortex/detail/stream/export.h"
 #include "vortex/record_order.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

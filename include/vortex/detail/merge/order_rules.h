@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "vortex/detail/record/sort_key.h"
+
 namespace vortex { inline namespace v0 { namespace detail {
 
 //   leading_bits(a)           if leading_bits(a) < leading_bits(b), then a belongs before b;
@@ -45,40 +47,14 @@ bool less(const Rules& rules, const KeyedRecord& left, const KeyedRecord& right)
   return !rules.leading_bits_decide() && rules.less_of_equal_bits(left.record, right.record);
 }
 
-// Calls kernel(bytes) with the size of a record, as a constant where it is a usual one.
-template <typename Kernel>
-auto with_constant_size(std::size_t record_bytes, const Kernel& kernel) {
-  switch (record_bytes) {
-    case 4:
-      return kernel(std::integral_constant<std::size_t, 4>{});
-    case 8:
-      return kernel(std::integral_constant<std::size_t, 8>{});
-    case 12:
-      return kernel(std::integral_constant<std::size_t, 12>{});
-    case 16:
-      return kernel(std::integral_constant<std::size_t, 16>{});
-    case 24:
-      return kernel(std::integral_constant<std::size_t, 24>{});
-    case 32:
-      return kernel(std::integral_constant<std::size_t, 32>{});
-    case 64:
-      return kernel(std::integral_constant<std::size_t, 64>{});
-    case 100:
-      return kernel(std::integral_constant<std::size_t, 100>{});
-    case 128:
-      return kernel(std::integral_constant<std::size_t, 128>{});
-    default:
-      return kernel(record_bytes);
-  }
-}
-
-// The same for rules whose records have one size that the compiler knows already.
+// Calls kernel(bytes) with the size of a record, as a constant where it is a usual one or the
+// compiler knows it already.
 template <OrderRules R, typename Kernel>
 auto with_size_of(const R& rules, const Kernel& kernel) {
   if constexpr (requires { typename std::bool_constant<(R::kRecordBytes > 0)>; }) {
     return kernel(std::integral_constant<std::size_t, R::kRecordBytes>{});
   } else {
-    return with_constant_size(rules.record_bytes(), kernel);
+    return with_constant<4, 8, 12, 16, 24, 32, 64, 100, 128>(rules.record_bytes(), kernel);
   }
 }
 

@@ -11,7 +11,6 @@
 #include "vortex/detail/array/streaming_copy.h"
 #include "vortex/detail/merge/loser_tree.h"
 #include "vortex/detail/merge/merge_frontier.h"
-#include "vortex/detail/merge/multisequence_selection.h"
 #include "vortex/detail/merge/order_rules.h"
 #include "vortex/detail/merge/task_ring.h"
 #include "vortex/record_order.h"

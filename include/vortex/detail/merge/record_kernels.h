@@ -10,12 +10,10 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "vortex/detail/merge/bucket_splitters.h"
 #include "vortex/detail/merge/loser_tree.h"
@@ -25,6 +23,7 @@
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/sort_key.h"
 #include "vortex/record_order.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -224,28 +223,14 @@ class KeyRules {
   Key key_;
 };
 
-inline constexpr ByteOrder kOwnByteOrder =
-    std::endian::native == std::endian::little ? ByteOrder::kLittleEndian : ByteOrder::kBigEndian;
 template <typename Less>
 inline constexpr bool kIsByKey = false;
 template <typename KeyFunction>
 inline constexpr bool kIsByKey<ByKey<KeyFunction>> = true;
 
-// A member that is the key is sorted as a number at its place, by code that is compiled once.
-template <typename T, typename KeyFunction>
-std::shared_ptr<const RecordOrder> order_by_key(const ByKey<KeyFunction>& by) {
-  if constexpr (MemberKey<T, KeyFunction>::kIsOne) {
-    const SortKey key = sort_key_of_member<T>(by.key(), by.order());
-    const auto bytes = static_cast<std::size_t>(key.place.bytes);
-    return order_of_format(
-        RecordFormat(sizeof(T), {{.offset = static_cast<std::size_t>(key.place.offset),
-                                  .length = bytes,
-                                  .type = {key.code.kind, bytes, kOwnByteOrder},
-                                  .descending = key.code.descending}}));
-  } else {
-    return std::make_shared<OrderBy<KeyRules<T, KeyFunction>>>(KeyRules<T, KeyFunction>(by));
-  }
-}
+// The order of records by a number at a place of theirs, which is compiled once.
+VORTEX_EXPORT std::shared_ptr<const RecordOrder> order_of_number(std::size_t record_bytes,
+                                                                 const SortKey& key);
 
 // The order of records of type T by `less`. Numbers in their usual order are compared as their bits
 // are, which is faster, and total for floating-point numbers too: NaNs have their places, and -0.0
@@ -254,11 +239,15 @@ template <typename T, typename Less>
 std::shared_ptr<const RecordOrder> order_of_type(Less less) {
   if constexpr (RadixKey<T> &&
                 (std::same_as<Less, std::less<T>> || std::same_as<Less, std::less<>>)) {
-    const KeyType type = {key_code<T>(Order::kAscending).kind, sizeof(T), kOwnByteOrder};
-    return order_of_format(
-        RecordFormat(sizeof(T), {{.offset = 0, .length = sizeof(T), .type = type}}));
+    return order_of_number(sizeof(T), {.code = key_code<T>(Order::kAscending),
+                                       .place = {0, static_cast<int>(sizeof(T))}});
   } else if constexpr (kIsByKey<Less>) {
-    return order_by_key<T>(less);
+    using KeyFunction = std::remove_cvref_t<decltype(less.key())>;
+    if constexpr (MemberKey<T, KeyFunction>::kIsOne) {
+      return order_of_number(sizeof(T), sort_key_of_member<T>(less.key(), less.order()));
+    } else {
+      return std::make_shared<OrderBy<KeyRules<T, KeyFunction>>>(KeyRules<T, KeyFunction>(less));
+    }
   } else {
     return std::make_shared<ComparatorOrder<T, Less>>(std::move(less));
   }

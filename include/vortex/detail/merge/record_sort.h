@@ -11,8 +11,8 @@
 
 #include "vortex/detail/merge/order_rules.h"
 #include "vortex/detail/record/key.h"
-#include "vortex/detail/stream/export.h"
 #include "vortex/record_order.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

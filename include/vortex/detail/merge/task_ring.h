@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

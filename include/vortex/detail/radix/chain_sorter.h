@@ -11,14 +11,12 @@
 #include <span>
 #include <utility>
 
-#include "vortex/detail/radix/chain_slices.h"
 #include "vortex/detail/radix/chain_writer.h"
 #include "vortex/detail/radix/chunk_arena.h"
 #include "vortex/detail/radix/counted_keys.h"
 #include "vortex/detail/radix/dense_sorter.h"
 #include "vortex/detail/radix/digit.h"
 #include "vortex/detail/radix/kept_memory.h"
-#include "vortex/detail/radix/level_splitter.h"
 #include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/radix/split.h"
 
@@ -189,14 +187,10 @@ class ChainSorter {
   }
   // The keys that a chain holds.
   KeyRange<Bits> measure(const Chain& chain) noexcept {
-    KeyRange<Bits> range{std::numeric_limits<Bits>::max(), 0};
+    auto range = KeyRange<Bits>::none();
     arena_.template for_each_chunk<false>(
         chain, [&](const Record* records, std::size_t count, const Record*) {
-          for (std::size_t i = 0; i < count; ++i) {
-            const Bits key = rules_.key_of(records[i]);
-            range.low = std::min(range.low, key);
-            range.high = std::max(range.high, key);
-          }
+          for (std::size_t i = 0; i < count; ++i) range.widen(rules_.key_of(records[i]));
         });
     return range;
   }

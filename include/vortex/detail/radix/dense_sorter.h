@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "vortex/detail/array/small_sort_by_place.h"
+#include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/radix/chunk_arena.h"
 #include "vortex/detail/radix/counted_keys.h"
 #include "vortex/detail/radix/digit.h"
@@ -241,12 +241,8 @@ class DenseSorter {
   }
 
   KeyRange<Bits> range_of_keys(const Record* array, std::size_t count) const noexcept {
-    KeyRange<Bits> range{rules_.key_of(array[0]), rules_.key_of(array[0])};
-    for (std::size_t i = 1; i < count; ++i) {
-      const Bits key = rules_.key_of(array[i]);
-      range.low = std::min(range.low, key);
-      range.high = std::max(range.high, key);
-    }
+    auto range = KeyRange<Bits>::none();
+    for (std::size_t i = 0; i < count; ++i) range.widen(rules_.key_of(array[i]));
     return range;
   }
 

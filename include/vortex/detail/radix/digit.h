@@ -22,6 +22,14 @@ template <typename Bits>
 struct KeyRange {
   Bits low = 0;
   Bits high = std::numeric_limits<Bits>::max();
+
+  // Of no keys, and with others.
+  static constexpr KeyRange none() noexcept { return {std::numeric_limits<Bits>::max(), 0}; }
+  constexpr void widen(const KeyRange& keys) noexcept {
+    low = keys.low < low ? keys.low : low;
+    high = keys.high > high ? keys.high : high;
+  }
+  constexpr void widen(Bits key) noexcept { widen({key, key}); }
 };
 
 // Equal slices of a range that holds every key: the bits at some position, relative to `low`.

@@ -6,18 +6,17 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "vortex/detail/array/thread_team.h"
-#include "vortex/detail/radix/array_output.h"
 #include "vortex/detail/radix/chain_sorter.h"
 #include "vortex/detail/radix/chunk_movers.h"
 #include "vortex/detail/radix/counted_keys.h"
 #include "vortex/detail/radix/kept_memory.h"
+#include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/radix/split.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -250,11 +249,8 @@ class ParallelSort {
     run(threads_, [&](std::size_t part) {
       workers_[part]->held = workers_[part]->sorter.measure(workers_[part]->stripe);
     });
-    KeyRange<Bits> range = workers_[0]->held;
-    for (const auto& worker : workers_) {
-      range.low = std::min(range.low, worker->held.low);
-      range.high = std::max(range.high, worker->held.high);
-    }
+    auto range = KeyRange<Bits>::none();
+    for (const auto& worker : workers_) range.widen(worker->held);
     return range;
   }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "vortex/detail/record/key.h"
-#include "vortex/detail/record/key_code.h"
 #include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {

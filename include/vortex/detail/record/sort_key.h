@@ -1,8 +1,8 @@
-// The key of a record as it is told to code that is compiled once for all types.
+// The key of a record, and the keys of an array, as they are told to code that is compiled once for
+// all types.
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,8 +12,7 @@
 #include <utility>
 
 #include "vortex/detail/record/key.h"
-#include "vortex/detail/record/key_code.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -94,6 +93,17 @@ auto with_sort_key(KeyFunction key, Order order, const Use& use) {
   }
 }
 
+// Calls use(value), as an integral_constant where it is one of the values that are listed.
+template <std::size_t first, std::size_t... others, typename Use>
+auto with_constant(std::size_t value, const Use& use) {
+  if (value == first) return use(std::integral_constant<std::size_t, first>{});
+  if constexpr (sizeof...(others) > 0) {
+    return with_constant<others...>(value, use);
+  } else {
+    return use(value);
+  }
+}
+
 // The sizes of records that are sorted by code that is compiled once, whatever the key. Others are
 // sorted by code that is compiled with the caller.
 inline constexpr std::array<std::size_t, 12> kCompiledSizes = {4,  8,  12, 16, 20, 24,
@@ -122,5 +132,58 @@ VORTEX_EXPORT std::size_t sort_size_in_place(void* records, std::size_t count,
 // Sort numbers, and pairs by their keys, in ascending order.
 VORTEX_EXPORT void sort_keys_64(std::uint64_t* keys, std::size_t count, unsigned threads);
 VORTEX_EXPORT void sort_pairs_64(Pair64* pairs, std::size_t count, bool stable, unsigned threads);
+
+// Reads the keys of an array as bits whose order is the one that is wanted. One call for a block of
+// keys costs next to nothing, so what uses it is compiled once, in the library.
+struct KeySource {
+  // Puts the bits of the keys of records [begin, begin + count) into `bits`. From any thread.
+  using Read = void (*)(const void* context, std::size_t begin, std::size_t count,
+                        std::uint64_t* bits) noexcept;
+
+  void read(std::size_t begin, std::size_t count, std::uint64_t* bits) const noexcept {
+    function(context, begin, count, bits);
+  }
+  std::uint64_t operator[](std::size_t place) const noexcept {
+    std::uint64_t bits;
+    read(place, 1, &bits);
+    return bits;
+  }
+
+  const void* context;
+  Read function;
+};
+
+// How an array of numbers is made: of 1, 2, 4 or 8 bytes each, floating-point ones of 4 or 8.
+struct NumberForm {
+  std::size_t bytes;
+  KeyCode code;  // never of kind kBytes
+};
+template <RadixKey K>
+constexpr NumberForm number_form(Order order) noexcept {
+  return {sizeof(K), key_code<K>(order)};
+}
+
+// The keys of an array of numbers.
+VORTEX_EXPORT KeySource keys_of_numbers(const void* numbers, const NumberForm& form) noexcept;
+
+// The keys of records: `key(record)`. Must outlive its source.
+template <typename T, typename KeyFunction>
+class RecordKeys {
+ public:
+  RecordKeys(const T* records, KeyFunction key, Order order)
+      : records_(records), key_of_(std::move(key), order) {}
+
+  KeySource source() const noexcept { return {this, &read}; }
+
+ private:
+  static void read(const void* context, std::size_t begin, std::size_t count,
+                   std::uint64_t* bits) noexcept {
+    const auto& keys = *static_cast<const RecordKeys*>(context);
+    for (std::size_t i = 0; i < count; ++i) bits[i] = keys.key_of_(keys.records_[begin + i]);
+  }
+
+  const T* records_;
+  OrderedKey<T, KeyFunction> key_of_;
+};
 
 }}}  // namespace vortex::v0::detail

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -32,6 +34,15 @@ constexpr T units_for(T value, std::type_identity_t<T> unit) noexcept {
 template <std::unsigned_integral T>
 constexpr T round_up(T value, std::type_identity_t<T> unit) noexcept {
   return saturating_product(units_for(value, unit), unit);
+}
+
+// The last address up to this one, and the first from it on, that is a multiple of the alignment, a
+// power of two.
+inline std::byte* align_down(std::byte* address, std::size_t alignment) noexcept {
+  return address - (reinterpret_cast<std::uintptr_t>(address) & (alignment - 1));
+}
+inline std::byte* align_up(std::byte* address, std::size_t alignment) noexcept {
+  return align_down(address + (alignment - 1), alignment);
 }
 
 }}}  // namespace vortex::v0::detail

@@ -1,15 +1,16 @@
-// Numbers, and pairs of them: records that are sorted as words.
+// The sorts that the library compiles: of numbers and pairs of them, as words, and, in a file of their
+// own, of records of usual sizes. One of a size is as much code as one of pairs, and takes as long to
+// compile.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/detail/array/cpu.h"
 #include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/record/record_codec.h"
 #include "vortex/detail/record/sort_key.h"
-#include "vortex/detail/stream/export.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -47,5 +48,9 @@ bool with_words(std::size_t record_bytes, const SortKey& key, const Use& use) {
 extern VORTEX_SORT_IN_PLACE(std::uint32_t, KeyOfWord, WordCodec<std::uint32_t>);
 extern VORTEX_SORT_IN_PLACE(std::uint64_t, KeyOfWord, WordCodec<std::uint64_t>);
 extern VORTEX_SORT_IN_PLACE(Pair64, KeyOfPair, PairCodec);
+
+// Sorts records of one of kCompiledSizes by any key, as sort_records() does.
+void sort_compiled_size(void* records, std::size_t count, std::size_t record_bytes,
+                        const SortKey& key, unsigned threads);
 
 }}}  // namespace vortex::v0::detail

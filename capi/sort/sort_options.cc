@@ -1,4 +1,4 @@
-#include "capi/sort/line_format.h"
+#include "capi/sort/sort_options.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,12 +10,27 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "capi/sort/sort_fields.h"
+#include "capi/stream/stream_fields.h"
 #include "vortex/error.h"
-#include "vortex/line_key.h"
+#include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 { namespace capi {
+
+RecordFormat record_format_of(const vtx_record_format* format) {
+  if (format == nullptr) throw Error(EINVAL, "the format of the records is NULL");
+  expect_array(format->keys, format->key_count, sizeof(vtx_key), "the keys of the format");
+  std::vector<RecordKey> keys(format->key_count);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    take_fields(format->keys[i], keys[i]);
+    take_fields(format->keys[i], keys[i].type);
+    if (keys[i].type.kind != KeyKind::kBytes) keys[i].type.bytes = keys[i].length;
+  }
+  return RecordFormat(format->record_bytes, std::move(keys));
+}
 
 namespace {
 
@@ -46,13 +61,10 @@ class FunctionKeys final : public RecordKeys {
 
  private:
   std::size_t key_of(std::string_view record, char* to, std::size_t room) const {
-    std::int64_t bytes = 0;
-    guarded([&] {
-      bytes = key_(context_, record.data(), record.size(), to, room);
-    }).throw_if_failed();
-    if (bytes >= 0) return static_cast<std::size_t>(bytes);
-    throw Error(errno_from(bytes, ECANCELED),
-                "the function of the keys returned " + std::to_string(bytes));
+    const std::int64_t bytes =
+        call_back([&] { return key_(context_, record.data(), record.size(), to, room); });
+    if (bytes < 0) throw_returned("the function of the keys", bytes, ECANCELED);
+    return static_cast<std::size_t>(bytes);
   }
 
   const vtx_line_key_function key_;
@@ -105,4 +117,61 @@ RecordFraming line_framing_of(const vtx_line_format* format) {
       format->refuse_quotes != 0 ? InvalidQuotes::kRefused : InvalidQuotes::kKept);
 }
 
+namespace {
+
+void expect_zero(const char* what, int result) {
+  if (result != 0) throw_returned(what, result, ECANCELED);
+}
+
+SortProgressFunction progress_function(vtx_progress_function progress, void* context) {
+  return [=](const SortProgress& made) {
+    vtx_sort_progress shown;
+    tell_fields(made, shown);
+    expect_zero("the progress function", call_back([&] { return progress(context, &shown); }));
+  };
+}
+
+SortDiskFunction disk_function(vtx_disk_function disk, void* context) {
+  return [=](const std::string& folder) {
+    vtx_disk_options options = {};
+    expect_zero("the function of the disks",
+                call_back([&] { return disk(context, folder.c_str(), &options); }));
+    return open_disk_of(&options);
+  };
+}
+
+}  // namespace
+
+SortResources sort_resources_of(const vtx_sort_resources* given) {
+  auto resources = options_of<SortResources>(given);
+  if (given == nullptr) return resources;
+  if (given->folder_speeds != nullptr) {
+    resources.folder_speeds.assign(given->folder_speeds,
+                                   given->folder_speeds + given->folder_count);
+  }
+  if (given->progress != nullptr) {
+    resources.progress = progress_function(given->progress, given->progress_context);
+  }
+  if (given->disk != nullptr) {
+    resources.open_disk = disk_function(given->disk, given->disk_context);
+  }
+  return resources;
+}
+
 }}}  // namespace vortex::v0::capi
+
+int vtx_stop_create(vtx_stop** stop) {
+  return vortex::capi::answer_with(stop, [] { return std::make_unique<vtx_stop>(); });
+}
+
+void vtx_stop_request(vtx_stop* stop) { stop->source.request_stop(); }
+
+void vtx_stop_close(vtx_stop* stop) { delete stop; }
+
+int vtx_budget_create(uint64_t bytes, vtx_budget** budget) {
+  return vortex::capi::answer_with(budget, [&] { return std::make_unique<vtx_budget>(bytes); });
+}
+
+uint64_t vtx_budget_free_bytes(const vtx_budget* budget) { return budget->shared->free_bytes(); }
+
+void vtx_budget_close(vtx_budget* budget) { delete budget; }

@@ -1,4 +1,5 @@
-// How the C interface says what a sort of much data may use, and stops it.
+// How the C interface describes sorts: what a sort of much data may use, and what stops it; records;
+// lines.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,9 @@
 
 #include "capi/stream/handle.h"
 #include "vortex/c.h"
+#include "vortex/line_sort.h"
 #include "vortex/memory_budget.h"
+#include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
 struct vtx_stop : vortex::capi::Handle {
@@ -29,5 +32,13 @@ namespace vortex { inline namespace v0 { namespace capi {
 
 // Throws Error(EINVAL) for names that are NULL and options that do not exist.
 SortResources sort_resources_of(const vtx_sort_resources* given);
+
+// Throws Error(EINVAL) that names the key, the record's length and the limit.
+RecordFormat record_format_of(const vtx_record_format* format);
+
+// Both take NULL for the bytes of whole lines, and throw Error: EINVAL for what is no key,
+// separator or framing, ENOENT for a locale that is not there.
+LineOrder line_order_of(const vtx_line_format* format, bool unique);
+RecordFraming line_framing_of(const vtx_line_format* format);
 
 }}}  // namespace vortex::v0::capi
