@@ -191,18 +191,24 @@ void sort_in_memory(const SortOptions& options) {
   ASSERT_EQ(words, expected);
 }
 
-void sort_vanishing_through(const SortOptions& options, int first_split_bits) {
+template <typename Sort>
+void sort_vanishing_by(const Sort& sort) {
   BlockPool pool({.pool_bytes = std::size_t{8} << 20, .block_bytes = kMinBlockBytes});
   StreamPool blocks(pool, 400);
   VanishingArray<Word> array(blocks, kCount);
   array.load(some_words());
-  radix_sort(array, options, first_split_bits);
+  sort(array);
   std::vector<Word> expected = some_words();
   std::sort(expected.begin(), expected.end());
   ASSERT_TRUE(std::equal(expected.begin(), expected.end(), array.data()));
 }
-
+void sort_vanishing_through(const SortOptions& options, int first_split_bits) {
+  sort_vanishing_by([&](auto& array) { radix_sort(array, options, first_split_bits); });
+}
 void sort_vanishing(const SortOptions& options) { sort_vanishing_through(options, 0); }
+void sort_by_faults(const BucketSortOptions& options) {
+  sort_vanishing_by([&](auto& array) { bucket_sort(array, options); });
+}
 
 void use_key(const RecordKey& key) { RecordFormat(16, {key}); }
 void use_key_type(const KeyType& type) {
@@ -244,6 +250,7 @@ const ExtremeNumber kOptions[] = {
     FIELD(LineSortOptions, header_records, kServed, sort_line_files),
     FIELD(SortOptions, threads, kServed, sort_in_memory),
     FIELD(SortOptions, threads, kServed, sort_vanishing),
+    FIELD(BucketSortOptions, bits, kInvalid, sort_by_faults),
     FIELD(RecordKey, offset, kInvalid, use_key),
     FIELD(RecordKey, length, kInvalid, use_key),
     FIELD(KeyType, bytes, kInvalid, use_key_type),
