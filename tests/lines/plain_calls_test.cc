@@ -236,17 +236,20 @@ TEST_F(PlainCall, OfSortsInMemory) {
     EXPECT_EQ(volumes, (std::vector<std::uint32_t>{8, 7, 9}));
   }
   {
+    // vortex/array_calls.h
     vortex::select(prices, prices.size() / 2);  // the median lies in the middle
     vortex::partial_sort(prices, 2);            // the first two are in order
     // ----
     EXPECT_EQ(prices[1], 2.5);
   }
   {
+    // vortex/array_calls.h
     numbers.resize(vortex::sort_unique(numbers));
     // ----
     EXPECT_EQ(numbers.size(), 3);
   }
   {
+    // vortex/array_calls.h
     std::vector<std::uint64_t> first{5, 1};
     std::vector<std::uint64_t> second{4, 2};
     const std::vector<std::span<std::uint64_t>> chunks{first, second};
@@ -342,6 +345,7 @@ TEST_F(PlainCall, OfSortsOfLines) {
     EXPECT_EQ(vortex::FileReader<char>("sorted").data()[0], 'b');
   }
   {
+    // vortex/line_sort.h
     // As `sort -t, -k 2,2n` has it.
     const vortex::LineOrder order = vortex::line_order({.keys = {"2,2n"}, .separator = ','});
     vortex::sort_lines({.inputs = {"lines"}, .output = "sorted", .order = order});
