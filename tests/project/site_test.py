@@ -126,9 +126,9 @@ class Site(unittest.TestCase):
         for header in sorted((SOURCE_ROOT / "include" / "vortex").glob("*.h")):
             page = (self.folder / "api" / f"{header.stem}.html").read_text(encoding="utf-8")
             text = re.sub(r"<[^>]+>", "", page)
-            code = re.sub(r"//.*", "", header.read_text(encoding="utf-8"))
-            outside = re.sub(r"namespace detail \{.*?\n\}  // namespace detail|namespace detail \{.*?\n\}", "",
-                             code, flags=re.S)
+            outside = re.sub(r"^namespace detail \{.*?^\}  // namespace detail$", "", header.read_text(encoding="utf-8"),
+                             flags=re.M | re.S)
+            outside = re.sub(r"//.*", "", outside)
             declared = re.findall(r"^(?:class|struct)(?: VORTEX_EXPORT)? (\w+)(?: : [^{;]*)? \{", outside,
                                   re.MULTILINE)
             for name in declared:
