@@ -33,7 +33,7 @@
 #include "io/sequence/block_allocation.h"
 #include "sort/merge/in_order_prefetch.h"
 #include "sort/merge/merge_passes.h"
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "study/merge_simulation.h"
 #include "study/merge_trace.h"
 #include "study/overlap_model.h"

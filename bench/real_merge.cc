@@ -36,7 +36,7 @@
 #include "bench/support/own_options.h"
 #include "bench/support/process_time.h"
 #include "io/sequence/seeded_random.h"
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "sort/merge/run_merge.h"
 #include "sort/record/format_order.h"
 #include "sort/record/record_output.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lines/runs/run_division.h"
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {

@@ -234,6 +234,11 @@ std::size_t SortJob::blocks_for_spilled() const {
 }
 
 void SortJob::expect_write(PatientOutput out) {
+  counts_ = runs_->counts();
+  if (!in_memory()) {  // the last merge, which may go on in another thread
+    ++counts_.merges;
+    ++counts_.passes;
+  }
   if (!context_.shares_memory()) return;
   patient_ = std::move(out);
   if (in_memory()) {

@@ -81,7 +81,7 @@ class SortJob final {
   void end_forming();
   // No run has been begun.
   bool in_memory() const noexcept { return in_memory_ && runs_->empty(); }
-  // The counts of the runs so far.
+  // The counts of the runs so far, and after expect_write() of the last merge.
   const RunCounts& counts() const noexcept { return counts_; }
 
   // An output that need not wait inside a fault. `has_room` waits until there is room for as many

@@ -60,7 +60,7 @@ class ByteSorter::Machine {
 
   std::vector<std::byte>& batch() noexcept { return batch_; }
   const RecordPlan& plan() const noexcept { return job_.plan(); }
-  const RunCounts& counts() const noexcept { return counts_; }
+  const RunCounts& counts() const noexcept { return job_.counts(); }
   std::uint64_t records() const noexcept { return job_.records(); }
 
   void expect_pushing(const char* call) const { expect(State::kPushing, call); }
@@ -69,14 +69,12 @@ class ByteSorter::Machine {
   void take(const std::byte* records, std::uint64_t count) {
     state_ = State::kFailed;
     job_.take(records, count, Readers::kOne);
-    counts_ = job_.counts();
     state_ = State::kPushing;
   }
 
   void sort() {
     state_ = State::kFailed;
     job_.end_forming();
-    counts_ = job_.counts();
     if (job_.in_memory()) {
       begin_output(most_output_blocks(plan().pool_blocks - plan().bucket_blocks));
     } else {
@@ -124,7 +122,6 @@ class ByteSorter::Machine {
       while (order > 2 && needed() + 2 * plan().disks > plan().pool_blocks / 2) --order;
     }
     job_.runs().reduce_to(order);
-    counts_ = job_.runs().counts();
   }
 
   // Begins to write to the array, which takes `blocks` of the pool.
@@ -147,10 +144,6 @@ class ByteSorter::Machine {
                              return channel_->await_room(block, given_up);
                            },
                        .wake = [this] { channel_->wake_writer(); }});
-    if (!job_.in_memory()) {
-      ++counts_.merges;
-      ++counts_.passes;
-    }
     const int error =
         thread_.start([this, blocks, bytes] { write_output(plan().pool_blocks - blocks, bytes); },
                       ThreadSignals::kOwnFaults);
@@ -177,7 +170,6 @@ class ByteSorter::Machine {
   std::vector<std::byte> batch_;
   SortContext context_;
   SortJob job_;
-  RunCounts counts_;
   State state_ = State::kPushing;
   std::shared_ptr<detail::Channel> channel_;
   mutable std::optional<InputStream<std::byte>> reader_;

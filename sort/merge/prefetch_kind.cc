@@ -1,4 +1,4 @@
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// Policies that decide which block a merge fetches next.
+// Policies that decide which block a merge fetches next, and are made by their names.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sort/merge/order_of_need.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -122,5 +123,18 @@ class PrefetchPolicy {
   std::size_t in_use_ = 0;
   Statistics statistics_;
 };
+
+// The least options.buffers with which a merge of `runs` runs cannot get stuck; options.buffers
+// itself is not looked at.
+std::size_t minimum_read_buffers(PrefetchKind kind, const PrefetchOptions& options,
+                                 std::uint32_t runs);
+
+// A policy for the merge of `runs` runs. Throws Error (ENOBUFS) when options.buffers is below
+// minimum_read_buffers(). `block_times` (see optimal_prefetch_order) is for the optimal policy, the
+// only one that plans ahead for disks of unequal speed. `reads_per_disk` is for the asynchronous
+// form of SRM.
+std::unique_ptr<PrefetchPolicy> make_prefetch_policy(
+    PrefetchKind kind, std::unique_ptr<OrderOfNeed> order, const PrefetchOptions& options,
+    std::uint32_t runs, const std::vector<unsigned>& block_times = {}, unsigned reads_per_disk = 2);
 
 }}  // namespace vortex::v0

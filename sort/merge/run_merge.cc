@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "sort/record/forecast_keys.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "sort/merge/merge_passes.h"
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "sort/plan/least_memory.h"
 #include "sort/plan/record_plan.h"
 #include "vortex/block_pool.h"

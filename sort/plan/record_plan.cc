@@ -7,7 +7,7 @@
 
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/merge_prefetcher.h"
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "sort/plan/least_memory.h"
 #include "sort/plan/memory_limits.h"
 #include "sort/runs/partitioners.h"

@@ -19,7 +19,7 @@
 
 #include "io/stream/file_sink.h"
 #include "sort/merge/order_of_need.h"
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "sort/runs/run_store.h"
 #include "study/fault_plan.h"
 #include "study/faulty_disk.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sort/merge/in_order_prefetch.h"
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "tests/merge/merge_inputs.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"

@@ -6,7 +6,7 @@
 #include <new>
 #include <vector>
 
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "tests/merge/merge_inputs.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"

@@ -13,7 +13,6 @@
 
 #include "sort/merge/forecast_and_flush.h"
 #include "sort/merge/in_order_prefetch.h"
-#include "sort/merge/prefetch_kind.h"
 #include "sort/merge/striped_prefetch.h"
 #include "tests/merge/merge_inputs.h"
 #include "tests/merge/policy_driver.h"

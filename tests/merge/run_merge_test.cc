@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "sort/merge/prefetch_kind.h"
+#include "sort/merge/prefetch_policy.h"
 #include "sort/record/format_order.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"

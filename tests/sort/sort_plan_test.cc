@@ -1,5 +1,4 @@
 #include "io/disk/request.h"
-#include "sort/merge/prefetch_kind.h"
 #include "sort/plan/record_plan.h"
 
 #include <gtest/gtest.h>
