@@ -77,6 +77,13 @@ class SortMistakes(unittest.TestCase):
             self.assertIn(b"sort_records", made.read_bytes())
             self.assertNotIn(b"Sorter", made.read_bytes())
 
+    def test_an_older_language(self):
+        done = subprocess.run([*COMPILER, "-std=c++17", "-fsyntax-only", f"-I{INCLUDE}", "-x", "c++", "-"],
+                              input="#include <vortex/version.h>\n", stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("vortex needs C++20: compile with -std=c++20", done.stdout)
+
     def test_a_comparator_is_no_key(self):
         self.refused("takes a key, not a comparator",
                      "vortex::sort(numbers, std::greater<>{})",
