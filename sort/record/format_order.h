@@ -50,7 +50,7 @@ class FormatRules {
     if (is_bytes ? first.length >= 8 : first.length == 8) {
       shape_ = Shape::kWord;
     } else if (!is_bytes && first.length == 4 && format_.keys().size() == 1) {
-      shape_ = Shape::kHalf;
+      shape_ = key_.swapped ? Shape::kSwappedHalf : Shape::kHalf;
     }
   }
 
@@ -59,11 +59,14 @@ class FormatRules {
 
   std::uint64_t leading_bits(const std::byte* record) const noexcept {
     if (shape_ == Shape::kWord) return key_.bits(record);
-    if (shape_ == Shape::kOther) return format_.leading_bits(record);
     std::uint32_t half = 0;
+    if (shape_ == Shape::kHalf) {
+      std::memcpy(&half, record + key_.offset, sizeof half);
+      return key_.encoder.encode(std::uint64_t{half} << 32);
+    }
+    if (shape_ == Shape::kOther) return format_.leading_bits(record);
     std::memcpy(&half, record + key_.offset, sizeof half);
-    if (key_.swapped) half = __builtin_bswap32(half);
-    return key_.encoder.encode(std::uint64_t{half} << 32);
+    return key_.encoder.encode(std::uint64_t{__builtin_bswap32(half)} << 32);
   }
   bool leading_bits_decide() const noexcept { return format_.leading_bits_decide(); }
 
@@ -78,8 +81,8 @@ class FormatRules {
   }
 
  private:
-  // How the first key is read: as 8 bytes, or as 4, or by the format.
-  enum class Shape : std::uint8_t { kOther, kWord, kHalf };
+  // How the first key is read: as 8 bytes, as 4 in one order or the other, or by the format.
+  enum class Shape : std::uint8_t { kOther, kWord, kHalf, kSwappedHalf };
 
   RecordFormat format_;
   WordKey key_;
