@@ -216,7 +216,7 @@ struct BucketSortReport {
 // and a few. For 1 to 8 bits.
 constexpr std::size_t bucket_sort_extra_blocks(int bits) {
   const int split_bits = std::clamp(bits, 1, 8);
-  return (std::size_t{1} << split_bits) + 4 * (64 / static_cast<std::size_t>(split_bits) + 2);
+  return (std::size_t{1} << split_bits) + 4 * (64 / static_cast<std::size_t>(split_bits) + 3);
 }
 
 // Vortex-S as the paper draws it: sorts the first size() keys by Algorithm 9 (section 5.2), a

@@ -26,7 +26,11 @@ constexpr std::size_t kLeaf = detail::kMaxSmallSort;
 // A vector of keys may straddle two blocks.
 constexpr std::size_t kComebackBlocks = 1;
 // Below this a level lies in the caches, past which nothing is gained.
-constexpr std::size_t kMinToCombine = std::size_t{1} << 20;
+constexpr std::size_t kMinToCombine = std::size_t{1} << 17;
+
+// Buckets that begin where blocks do would meet in the same sets of the caches. Nine lines, so that
+// the next bucket of a set is far.
+constexpr std::size_t kStagger = 576;
 
 // The recursion owns nothing: a fault that cannot be served leaves it without destructors.
 class BucketSort {
@@ -47,7 +51,8 @@ class BucketSort {
                                   array.size() * sizeof(Key), ends_.size() / buckets_),
                               .comeback_blocks = kComebackBlocks}));
       streams_.back()->count_with(&meter_);
-      ends_[i] = reinterpret_cast<Key*>(streams_.back()->bytes());
+      const std::size_t ahead = i * kStagger % (array.pool().block_bytes() / 32);
+      ends_[i] = reinterpret_cast<Key*>(streams_.back()->bytes() + ahead);
     }
     if (options.write_combining) writer_.emplace(streams_);
     array_.count_with(&meter_);
