@@ -15,6 +15,8 @@ STRUCT = re.compile(r"^ *struct (?:VORTEX_EXPORT )?(\w*(?:Options|Report|Statist
                     r"|Memory|Speed|Disorder|Key|Part|Limits|Plan|Request|Buffers))(?: : \w+)? \{", re.MULTILINE)
 # Structs that C has in another way, or needs not.
 LEFT_OUT = {
+    "BucketSortOptions": "the sort by faults alone that vtx_vanishing_sort() is measured against",
+    "BucketSortReport": "what that sort did",
     "CommitStreamOptions": "the baseline that pipes are measured against",
     "LineKey": "what the text of a key says, for programs that show their users which bytes it takes",
     "MemoryLimits": "what the default of memory_bytes is made from",
