@@ -45,6 +45,11 @@ inline std::shared_ptr<FaultAt> error_at(std::uint64_t number, int error,
   return std::make_shared<FaultAt>(number, fault, only, lasting);
 }
 
+// Nothing happens to the attempts, which are counted.
+inline std::shared_ptr<FaultAt> counted(std::optional<Operation> only = {}) {
+  return std::make_shared<FaultAt>(0, PlannedFault{}, only);
+}
+
 inline std::uint64_t injected_faults(const Disk& disk) {
   return dynamic_cast<const FaultyDisk&>(disk).injected_faults();
 }

@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sort/record/record_output.h"
@@ -75,6 +76,36 @@ class RecordCollector final : public RecordOutput {
   std::size_t rooms_ = 0;
 };
 
+// Collects as well, in rooms of some records, and calls a function, which may throw, with the bytes
+// that have been written.
+class WatchedOutput final : public RecordOutput {
+ public:
+  using Watch = std::function<void(std::size_t done)>;
+  WatchedOutput(std::size_t record_bytes, std::size_t records, Watch watch)
+      : list{record_bytes, {}}, room_(record_bytes * records), watch_(std::move(watch)) {}
+
+  std::span<std::byte> room(std::size_t most_bytes) override {
+    return std::span(room_).first(std::min(most_bytes, room_.size()));
+  }
+  void written(std::size_t bytes) override {
+    list.bytes.insert(list.bytes.end(), room_.begin(),
+                      room_.begin() + static_cast<std::ptrdiff_t>(bytes));
+    watch_(list.bytes.size());
+  }
+
+  RecordList list;
+
+ private:
+  std::vector<std::byte> room_;
+  const Watch watch_;
+};
+
+template <typename Array>
+std::vector<std::byte> bytes_of(const Array& array) {
+  const auto bytes = std::as_bytes(std::span(array));
+  return {bytes.begin(), bytes.end()};
+}
+
 // For those who keep an order that the test has.
 inline std::shared_ptr<const RecordOrder> borrowed(const RecordOrder& order) {
   return {std::shared_ptr<void>(), &order};
@@ -90,6 +121,15 @@ inline RecordList stably_sorted(const RecordOrder& order, const RecordList& list
   sorted.list.bytes.reserve(list.bytes.size());
   for (const std::size_t index : indices) sorted.append(list.at(index));
   return sorted.list;
+}
+
+// A list of only the first of each sequence of records with equal keys in `sorted`.
+inline RecordList firsts_of_equal(const RecordOrder& order, const RecordList& sorted) {
+  RecordCollector firsts(sorted.record_bytes);
+  for (std::size_t i = 0; i < sorted.count(); ++i) {
+    if (i == 0 || order.less(sorted.at(i - 1), sorted.at(i))) firsts.append(sorted.at(i));
+  }
+  return firsts.list;
 }
 
 // Records that begin with a number of the shape, in big-endian order in their first bytes; the low

@@ -4,14 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <unistd.h>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -85,15 +82,6 @@ std::size_t random_count(std::size_t record_bytes, std::size_t most_bytes, Rando
     if (count > 0 && random() % 2 == 0) --count;
   }
   return std::min(count, most);
-}
-
-// A list of only the first of each sequence of records with equal keys in `sorted`.
-inline RecordList firsts_of_equal(const RecordOrder& order, const RecordList& sorted) {
-  RecordCollector firsts(sorted.record_bytes);
-  for (std::size_t i = 0; i < sorted.count(); ++i) {
-    if (i == 0 || order.less(sorted.at(i - 1), sorted.at(i))) firsts.append(sorted.at(i));
-  }
-  return firsts.list;
 }
 
 // The least memory, to a tenth, with which `plan(memory_bytes)` does not throw Error(ENOMEM).

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <string>
 
 #include "vortex/error.h"
@@ -34,16 +35,24 @@ inline testing::AssertionResult contains(const std::string& text, const std::str
   return testing::AssertionFailure() << "'" << text << "' does not mention '" << part << "'";
 }
 
-// Whether `call` throws this error, in words that name `part`.
+// Whether `call` throws this error, in words that name all `parts`.
 template <typename Call>
-testing::AssertionResult fails(const Call& call, int error, const std::string& part = {}) {
+testing::AssertionResult fails(const Call& call, int error,
+                               std::initializer_list<std::string> parts) {
   std::string message;
   const int thrown = error_of(call, &message);
   if (thrown != error) {
     return testing::AssertionFailure()
            << "error " << thrown << ", not " << error << ": " << message;
   }
-  return contains(message, part);
+  for (const std::string& part : parts) {
+    if (const auto named = contains(message, part); !named) return named;
+  }
+  return testing::AssertionSuccess();
+}
+template <typename Call>
+testing::AssertionResult fails(const Call& call, int error, const std::string& part = {}) {
+  return fails(call, error, {part});
 }
 
 // The same of a failure.

@@ -8,17 +8,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "sort/record/format_order.h"
+#include "tests/lines/fuzzed_input.h"
 #include "tests/lines/line_cases.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/error_of.h"
@@ -106,6 +111,53 @@ class Files {
   std::vector<std::thread> writers_;
 };
 
+// The sort of a list of records that lies in a file or comes through a pipe.
+struct ListSort {
+  ListSort(RecordList records, RecordFormat format, std::uint64_t memory_bytes,
+           unsigned run_folders = 1, bool pipe = false)
+      : list(std::move(records)), order(std::move(format)), files(run_folders) {
+    pipe ? files.add_pipe(list.bytes) : files.add_input(list.bytes);
+    options = files.options();
+    options.format = order.format();
+    options.resources.memory_bytes = memory_bytes;
+  }
+  // The report of a sort whose output is right; it may go, so that the next one has to make it.
+  SortReport run(bool keep_output = true) {
+    const SortReport report = external_sort(options);
+    if (sorted.empty()) sorted = stably_sorted(order, list).bytes;
+    EXPECT_TRUE(same_bytes(read_file(options.output), sorted)) << to_string(report.plan);
+    if (!keep_output) unlink(options.output.c_str());
+    return report;
+  }
+  // The sort ends with the error, its words name the part, and nothing is left.
+  void expect_end(int error, const std::string& part = {}) {
+    EXPECT_TRUE(fails([&] { external_sort(options); }, error, part));
+    files.expect_nothing_left(false);
+  }
+  // The same of a stop as soon as `when` is true of the progress.
+  void expect_stop(const std::function<bool(const SortProgress&)>& when) {
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    options.resources.progress = [&](const SortProgress& now) {
+      if (when(now)) stop.request_stop();
+    };
+    expect_end(ECANCELED);
+    options.resources.stop = {};
+    options.resources.progress = {};
+  }
+
+  RecordList list;
+  FormatOrder order;
+  Bytes sorted;  // what must come out, once it is known
+  Files files;
+  ExternalSortOptions options;
+};
+
+inline RecordList random_records(std::size_t record_bytes, std::size_t count) {
+  auto random = test_random();
+  return make_records(Shape::kRandom, record_bytes, count, random);
+}
+
 // A kind of records: inputs with a sort through several runs, what must come out of it, and the
 // calls.
 struct FixedRecords {
@@ -137,24 +189,13 @@ struct TextLines {
 
   // Some more than is read with plain calls.
   static Bytes make_input(bool /*in_memory*/, std::size_t times, std::mt19937_64& random) {
-    const std::string text = joined(make_lines(LineKind::kFields, 16000 * times, 150, random));
-    const auto bytes = std::as_bytes(std::span(text));
-    return {bytes.begin(), bytes.end()};
+    return bytes_of(joined(make_lines(LineKind::kFields, 16000 * times, 150, random)));
   }
   static Bytes sorted(const Bytes& input) {
-    Lines lines(1);
-    for (const std::byte byte : input) {
-      if (byte == std::byte{'\n'}) {
-        lines.emplace_back();
-      } else {
-        lines.back() += static_cast<char>(byte);
-      }
-    }
-    lines.pop_back();
+    const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
+    Lines lines = *records_in(RecordFraming::Kind::kDelimited, '\n', text);
     std::sort(lines.begin(), lines.end());
-    const std::string text = joined(lines);
-    const auto bytes = std::as_bytes(std::span(text));
-    return {bytes.begin(), bytes.end()};
+    return bytes_of(joined(lines));
   }
   static void complete(Options& options, std::mt19937_64& random) {
     options.resources.block_bytes = std::size_t{16} << 10;

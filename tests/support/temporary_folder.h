@@ -1,8 +1,6 @@
 // A folder that lives as long as a test.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <optional>

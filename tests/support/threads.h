@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "vortex/thread/futex.h"
