@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/lines/fuzzed_input.h"
+#include "tests/lines/line_cases.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
@@ -29,19 +30,6 @@ Records records_of(const RecordFraming& framing, std::string_view text, std::siz
   return all;
 }
 
-Records lines_of(std::string_view text, char delimiter) {
-  Records lines(1);
-  for (const char c : text) {
-    if (c == delimiter) {
-      lines.emplace_back();
-    } else {
-      lines.back() += c;
-    }
-  }
-  if (lines.back().empty()) lines.pop_back();
-  return lines;
-}
-
 TEST(Framing, DelimitersAreFoundWherever) {
   auto random = test_random();
   for (const char delimiter : {'\n', '\0', '\xff'}) {
@@ -51,7 +39,7 @@ TEST(Framing, DelimitersAreFoundWherever) {
       for (char& c : text) {
         c = random() % rarity == 0 ? delimiter : static_cast<char>(random());
       }
-      const Records expected = lines_of(text, delimiter);
+      const Records expected = *records_in(RecordFraming::Kind::kDelimited, delimiter, text);
       for (const std::size_t batch : {1, 3, 1000}) {
         EXPECT_EQ(records_of(RecordFraming::delimited(delimiter), text, batch), expected);
       }
@@ -156,15 +144,11 @@ TEST(Framing, InvalidQuotesAreCountedAndPlaced) {
 TEST(Framing, LengthsStandInFront) {
   auto random = test_random();
   const RecordFraming framing = RecordFraming::length_prefixed();
-  std::string text;
   Records expected;
   for (int i = 0; i < 200; ++i) {
-    std::string record(random() % 3 == 0 ? 0 : random() % 400, static_cast<char>(random()));
-    const auto length = static_cast<std::uint32_t>(record.size());
-    text.append(reinterpret_cast<const char*>(&length), 4);
-    text += record;
-    expected.push_back(std::move(record));
+    expected.emplace_back(random() % 3 == 0 ? 0 : random() % 400, static_cast<char>(random()));
   }
+  const std::string text = prefixed(expected);
   EXPECT_EQ(records_of(framing, text, 7), expected);
   std::string_view found[8];
   EXPECT_TRUE(split_records(framing, text.substr(0, 3), true, found).malformed);

@@ -12,18 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include "tests/lines/line_cases.h"
 #include "tests/support/file_text.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::test {
 
-using FuzzedRecords = std::vector<std::string>;
-
 // Records of CSV, byte by byte, in the states of Python's csv module.
 class FuzzedCsv {
  public:
-  static FuzzedRecords records_in(std::string_view text) {
+  static Lines records_in(std::string_view text) {
     FuzzedCsv csv;
     for (const char c : text) csv.take(c);
     if (csv.state_ == State::kInQuotes) csv.record_ += '"';
@@ -53,13 +52,13 @@ class FuzzedCsv {
 
   State state_ = State::kValueBegins;
   std::string record_;
-  FuzzedRecords records_;
+  Lines records_;
 };
 
 // Records of a text, byte by byte; none: the framing does not allow it.
-inline std::optional<FuzzedRecords> records_in(RecordFraming::Kind framing, char delimiter,
-                                               std::string_view text) {
-  FuzzedRecords records;
+inline std::optional<Lines> records_in(RecordFraming::Kind framing, char delimiter,
+                                       std::string_view text) {
+  Lines records;
   if (framing == RecordFraming::Kind::kLengthPrefixed) {
     while (!text.empty()) {
       std::uint32_t bytes = 0;
@@ -104,7 +103,7 @@ class FuzzedInput {
     header_ = byte(3) % 3;
     const std::string_view text = input.substr(kHead);
     const std::size_t cut = (byte(4) + byte(5) * std::size_t{256}) % (text.size() + 1);
-    texts_ = {framed(std::string(in_front, 'm')) + std::string(text.substr(0, cut)),
+    texts_ = {framed({std::string(in_front, 'm')}, framing()) + std::string(text.substr(0, cut)),
               std::string(text.substr(cut))};
   }
 
@@ -114,10 +113,7 @@ class FuzzedInput {
   const char* problem() const {
     const std::optional<std::string> expected = this->expected();
     LineSortOptions options;
-    options.framing = kind_ == RecordFraming::Kind::kQuoted ? RecordFraming::quoted()
-                      : kind_ == RecordFraming::Kind::kDelimited
-                          ? RecordFraming::delimited(delimiter_)
-                          : RecordFraming::length_prefixed();
+    options.framing = framing();
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       options.inputs.push_back(folder_ + "/in" + std::to_string(i));
       std::ofstream(options.inputs.back(), std::ios::binary) << texts_[i];
@@ -138,12 +134,10 @@ class FuzzedInput {
   }
 
  private:
-  std::string framed(const std::string& record) const {
-    if (kind_ != RecordFraming::Kind::kLengthPrefixed) return record + delimiter_;
-    const auto bytes = static_cast<std::uint32_t>(record.size());
-    std::string text(sizeof bytes, '\0');
-    std::memcpy(text.data(), &bytes, sizeof bytes);
-    return text + record;
+  RecordFraming framing() const {
+    return kind_ == RecordFraming::Kind::kQuoted      ? RecordFraming::quoted()
+           : kind_ == RecordFraming::Kind::kDelimited ? RecordFraming::delimited(delimiter_)
+                                                      : RecordFraming::length_prefixed();
   }
 
   std::optional<std::string> expected() const {
@@ -153,25 +147,20 @@ class FuzzedInput {
     };
     std::string output;
     if (std::any_of(texts_.begin(), texts_.end(), has_mark)) output = kMark;
-    FuzzedRecords sorted;
+    Lines sorted;
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       std::string_view text = texts_[i];
       if (has_mark(texts_[i])) text.remove_prefix(kMark.size());
-      std::optional<FuzzedRecords> records = records_in(kind_, delimiter_, text);
+      std::optional<Lines> records = records_in(kind_, delimiter_, text);
       if (!records) return std::nullopt;
       const auto header = records->begin() + static_cast<std::ptrdiff_t>(
                                                  std::min<std::size_t>(header_, records->size()));
-      for (auto at = records->begin(); i == 0 && at != header; ++at) output += framed(*at);
+      if (i == 0) output += framed({records->begin(), header}, framing());
       sorted.insert(sorted.end(), header, records->end());
     }
-    const auto as_bytes = [](const std::string& a, const std::string& b) {
-      const int order = std::memcmp(a.data(), b.data(), std::min(a.size(), b.size()));
-      return order != 0 ? order < 0 : a.size() < b.size();
-    };
-    std::sort(sorted.begin(), sorted.end(), as_bytes);
+    std::sort(sorted.begin(), sorted.end());  // as bytes
     if (unique_) sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-    for (const std::string& record : sorted) output += framed(record);
-    return output;
+    return output + framed(sorted, framing());
   }
 
   std::string folder_;

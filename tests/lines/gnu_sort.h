@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <random>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

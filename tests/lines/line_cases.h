@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <span>
@@ -112,6 +111,14 @@ inline std::string framed(const Lines& records, const RecordFraming& framing) {
   return framing.kind() == RecordFraming::Kind::kLengthPrefixed
              ? prefixed(records)
              : joined(records, framing.delimiter());
+}
+
+// Pushes all lines and takes them out again.
+inline Lines pushed_through(LineSorter& sorter, const Lines& lines) {
+  for (const std::string& line : lines) sorter.push(line);
+  Lines found;
+  for (std::string_view record; sorter.next(record);) found.emplace_back(record);
+  return found;
 }
 
 inline Lines sorted_in_memory(const Lines& lines, const LineOrder& order, unsigned threads = 0) {

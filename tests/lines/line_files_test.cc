@@ -12,22 +12,16 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "lines/job/line_plan.h"
 #include "sort/runs/block_packer.h"
 #include "study/fault_plan.h"
-#include "study/faulty_disk.h"
 #include "tests/lines/fuzzed_input.h"
-#include "tests/lines/line_cases.h"
-#include "tests/sort/sort_cases.h"
+#include "tests/lines/line_folder.h"
 #include "tests/support/environment.h"
-#include "tests/support/error_of.h"
-#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
-#include "tests/support/temporary_folder.h"
 #include "vortex/disk.h"
 #include "vortex/line_sort.h"
 
@@ -36,11 +30,9 @@ namespace vortex::test { namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kBlock = 16 << 10;
 
-class LineFiles : public ::testing::Test {
+class LineFiles : public LineFolder {
  protected:
   LineFiles() {
-    options.output = folder.file("out");
-    options.resources.memory_bytes = kMiB;
     options.resources.block_bytes = kBlock;
     // Every test, with any of these.
     auto random = test_random();
@@ -49,38 +41,11 @@ class LineFiles : public ::testing::Test {
     options.resources.compression =
         random() % 2 == 0 ? RunCompression::kAlways : RunCompression::kNever;
   }
-  void TearDown() override { EXPECT_EQ(runs.entries(), 0u); }
 
-  std::string put(const std::string& name, std::string_view text) {
-    put_file_text(folder.file(name), text);
-    return folder.file(name);
-  }
   void expect_sorted(const Lines& lines) {
-    const SortReport now = sort_lines(options);
-    const Lines expected = sorted(lines, options.order);
-    const std::string wanted = framed(expected, options.framing);
-    const std::string found = file_text(options.output);
-    if (found != wanted) {
-      const auto differs =
-          std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end()).first;
-      FAIL() << "at " << differs - found.begin() << " of " << found.size() << ", wanted are "
-             << wanted.size();
-    }
-    EXPECT_EQ(now.records_in, lines.size());
-    EXPECT_EQ(now.records_out, expected.size());
-    EXPECT_EQ(now.output_bytes, found.size());
-    EXPECT_EQ(now.plan.memory_bytes, options.resources.memory_bytes);
-    report = now;
-  }
-  // The sort ends with an error whose message has these parts, and leaves no output.
-  void expect_refused(int error, std::initializer_list<std::string> parts = {}) {
-    std::string message;
-    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), error) << message;
-    for (const std::string& part : parts) EXPECT_NE(message.find(part), message.npos) << message;
-    EXPECT_FALSE(std::filesystem::exists(options.output));
-  }
-  void put_input(const Lines& lines) {
-    options.inputs = {put("a", framed(lines, options.framing))};
+    report = expect_output(sorted(lines, options.order));
+    EXPECT_EQ(report.records_in, lines.size());
+    EXPECT_EQ(report.plan.memory_bytes, options.resources.memory_bytes);
   }
 
   static std::size_t one_of(std::mt19937_64& random, std::initializer_list<std::size_t> values) {
@@ -106,17 +71,9 @@ class LineFiles : public ::testing::Test {
 
   // Disks do as planned.
   void use(std::shared_ptr<FaultPlan> plan) {
-    options.resources.open_disk = [plan](const std::string&) -> std::unique_ptr<Disk> {
-      DiskOptions inner;
-      inner.backend = DiskBackend::kThreads;
-      return std::make_unique<FaultyDisk>(open_disk(inner), plan);
-    };
+    options.resources.open_disk = sort_disks(Backend::kThreads, std::move(plan));
   }
 
-  // In memory: outputs are synced.
-  TemporaryFolder folder{fast_folder()};
-  TemporaryFolder runs{fast_folder()};
-  LineSortOptions options;
   SortReport report;
 };
 
@@ -141,7 +98,7 @@ TEST_F(LineFiles, RandomSorts) {
     options.inputs = {put("a", text), put("b", framed(Lines(half, lines.end()), options.framing))};
     SCOPED_TRACE(about(round, longest));
     expect_sorted(lines);
-    if (HasFatalFailure()) return;
+    if (HasFailure()) return;
     with_runs += report.runs > 1;
   }
   EXPECT_GT(with_runs, 5u);
@@ -212,10 +169,7 @@ TEST_F(LineFiles, ASorterGivesCountedRecordsOneByOne) {
     Lines lines(1000, of[0]);
     for (std::size_t i = 0; i < 60000; ++i) lines.push_back(of[random() % of.size()]);
     LineSorter sorter({}, options.resources);
-    for (const std::string& line : lines) sorter.push(line);
-    Lines found;
-    for (std::string_view record; sorter.next(record);) found.emplace_back(record);
-    ASSERT_EQ(found, sorted(lines, {}));
+    ASSERT_EQ(pushed_through(sorter, lines), sorted(lines, {}));
     EXPECT_EQ(sorter.counts().runs > 0, kinds > 50);
   }
 }
@@ -352,9 +306,7 @@ TEST_F(LineFiles, SortedInputsAreMerged) {
       Lines all;
       options.inputs.clear();
       for (std::size_t i = 0; i < inputs; ++i) {
-        const Lines lines = sorted(make_lines(LineKind::kFields, 1000, 100, random), options.order);
-        all.insert(all.end(), lines.begin(), lines.end());
-        options.inputs.push_back(put("in" + std::to_string(i), joined(lines)));
+        add_input(sorted(make_lines(LineKind::kFields, 1000, 100, random), options.order), all);
       }
       options.merge_inputs = true;
       expect_sorted(all);
@@ -378,8 +330,7 @@ TEST_F(LineFiles, SortedInputsMayHaveLongLines) {
         for (const char last : {'a', 'b', 'c'}) {
           lines.push_back(std::string(kMiB, 'y') + last + std::to_string(i));
         }
-        all.insert(all.end(), lines.begin(), lines.end());
-        options.inputs.push_back(put("in" + std::to_string(i), joined(lines)));
+        add_input(lines, all);
       }
       expect_sorted(all);
     }
@@ -407,20 +358,11 @@ TEST_F(LineFiles, SortedInputsMayHaveLongLinesInAnyOrder) {
         lines.back().insert(random() % 3, ",");
       }
       lines.push_back(std::string(600 << 10, 'x'));
-      lines = sorted(lines, options.order);
-      all.insert(all.end(), lines.begin(), lines.end());
-      const std::string head =
-          joined(Lines(options.header_records, std::string("head of ") + name));
-      options.inputs.push_back(put(name, head + joined(lines)));
+      add_input(sorted(lines, options.order), all,
+                joined(Lines(options.header_records, std::string("head of ") + name)));
     }
-    const Lines records = sorted(all, options.order);
-    const std::string expected =
-        joined(Lines(options.header_records, "head of a")) + joined(records);
-    const SortReport now = sort_lines(options);
-    EXPECT_TRUE(file_text(options.output) == expected);
-    EXPECT_EQ(now.records_in, all.size());
-    EXPECT_EQ(now.records_out, records.size());
-    EXPECT_EQ(now.output_bytes, expected.size());
+    const std::string header = joined(Lines(options.header_records, "head of a"));
+    EXPECT_EQ(expect_output(sorted(all, options.order), header).records_in, all.size());
   }
 }
 
@@ -439,27 +381,20 @@ TEST_F(LineFiles, LongLinesAreMergedToAPipeWhereTheyComeFirst) {
       const std::size_t long_bytes = shorts == 0 ? 3 * kMiB / 2 : kMiB;
       for (const char last : {'a', 'b'})
         lines.push_back(std::string(long_bytes, 'y') + last + name);
-      all.insert(all.end(), lines.begin(), lines.end());
-      options.inputs.push_back(put(name, joined(lines)));
+      add_input(lines, all);
     }
     std::string read;
     std::thread reader([&] {
       std::ifstream pipe(options.output, std::ios::binary);
       read.assign(std::istreambuf_iterator<char>(pipe), {});
     });
-    std::string message;
-    const int error = error_of([&] { sort_lines(options); }, &message);
+    const auto sort = [&] { sort_lines(options); };
+    EXPECT_TRUE(shorts == 0
+                    ? fails(sort, 0)
+                    : fails(sort, EMSGSIZE,
+                            {"record 10000", "', at offset 200", "MiB", "give more memory"}));
     reader.join();
-    if (shorts == 0) {
-      EXPECT_EQ(error, 0) << message;
-      EXPECT_TRUE(read == joined(sorted(all, {})));
-    } else {
-      EXPECT_EQ(error, EMSGSIZE) << message;
-      for (const char* const part :
-           {"record 10000", "', at offset 200", "MiB", "give more memory"}) {
-        EXPECT_NE(message.find(part), message.npos) << message;
-      }
-    }
+    EXPECT_EQ(read == joined(sorted(all, {})), shorts == 0);
   }
 }
 
@@ -480,12 +415,11 @@ TEST_F(LineFiles, AShortLineMayHaveALongKey) {
     std::size_t longest = kBlock;
     while (plan.most_runs(longest + kBlock) >= 2) longest += kBlock;
     options.order.keys = std::make_shared<OneLongKey>(longest - 100);
-    EXPECT_GT(sort_lines(options).runs, 1u);
-    EXPECT_TRUE(file_text(options.output) == joined(expected));
+    EXPECT_GT(expect_output(expected).runs, 1u);
     std::filesystem::remove(options.output);
     options.order.keys = std::make_shared<OneLongKey>(longest + kBlock);
     expect_refused(EMSGSIZE,
-                   {"record " + std::to_string(place + 1) + " of '" + folder.file("a") +
+                   {"record " + std::to_string(place + 1) + " of '" + folder.file("in") +
                     "', at offset " + std::to_string(joined(before).size()) + ", of 1 bytes"});
   }
 }
@@ -499,7 +433,7 @@ TEST_F(LineFiles, DisorderIsFoundAcrossBlocks) {
   lines[at].clear();
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < at; ++i) offset += lines[i].size() + 1;
-  put("a", joined(lines));
+  put_input(lines);
   const auto found = check_lines(options);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->record, at + 1);
@@ -521,7 +455,7 @@ TEST_F(LineFiles, KeysMayThrow) {
   options.inputs = {put("a", "good\nbad\n")};
   options.order.keys = std::make_shared<FailingKeys>();
   EXPECT_THROW(sort_lines(options), std::invalid_argument);
-  EXPECT_FALSE(std::filesystem::exists(options.output));
+  EXPECT_FALSE(exists(options.output));
 }
 
 // Several threads make the last merge, each a part of the output.
@@ -552,7 +486,7 @@ TEST_F(LineMergeParts, GiveWhatOneMergeGives) {
     put_input(lines);
     SCOPED_TRACE(about(round, longest));
     expect_sorted(lines);
-    if (HasFatalFailure()) return;
+    if (HasFailure()) return;
     in_parts += report.merge_parts > 1;
   }
   EXPECT_GT(in_parts, 8u);
@@ -582,18 +516,16 @@ TEST_F(LineMergeParts, OfWhatFitsInMemory) {
     put_input(lines);
     SCOPED_TRACE(about(round, longest));
     expect_sorted(lines);
-    if (HasFatalFailure()) return;
+    if (HasFailure()) return;
     EXPECT_EQ(report.runs, 0u);
     in_parts += report.merge_parts > 1;
     whole += report.merge_parts == 1;
     const bool prefix = options.framing.kind() == RecordFraming::Kind::kLengthPrefixed;
     if (prefix || lines.size() < 2) continue;
-    const std::string sorted_text = file_text(options.output);
-    const std::string header(random() % (2 * kBlock), 'h');
-    put("a", header + '\n' + joined(lines));
+    const std::string header = std::string(random() % (2 * kBlock), 'h') + '\n';
+    put("in", header + joined(lines));
     options.header_records = 1;
-    sort_lines(options);
-    ASSERT_EQ(file_text(options.output), header + '\n' + sorted_text);
+    expect_output(sorted(lines, options.order), header);
   }
   EXPECT_GT(in_parts, 8u);
   EXPECT_GT(whole, 0u);
@@ -635,7 +567,7 @@ TEST_F(LineRunsThatShare, AreSorted) {
       SCOPED_TRACE(::testing::Message() << "common " << prefix_bytes << ", keys " << keys
                                         << ", threads " << options.resources.threads);
       expect_sorted(lines);
-      if (HasFatalFailure()) return;
+      if (HasFailure()) return;
       several_passes += report.passes > 1;
       in_parts += report.merge_parts > 1;
     }
@@ -688,9 +620,7 @@ TEST_F(LineRunsThatShare, MayComeFromAMerge) {
   options.resources.memory_bytes = kMiB;
   Lines all;
   for (int i = 0; i < 40; ++i) {
-    const Lines lines = sorted(paths(false, 60000, 300, random), options.order);
-    options.inputs.push_back(put("in" + std::to_string(i), joined(lines)));
-    all.insert(all.end(), lines.begin(), lines.end());
+    add_input(sorted(paths(false, 60000, 300, random), options.order), all);
   }
   expect_sorted(all);
   EXPECT_GT(report.passes, 1u);
@@ -730,10 +660,7 @@ TEST_F(LineMergeParts, AreWrittenBehindAHeader) {
     const std::string header(header_bytes, 'h');
     options.header_records = 1;
     options.inputs = {put("a", header + "\n" + joined(lines))};
-    const SortReport now = sort_lines(options);
-    EXPECT_GT(now.merge_parts, 1u);
-    EXPECT_TRUE(file_text(options.output) == header + "\n" + joined(sorted(lines, options.order)));
-    EXPECT_EQ(now.output_bytes, header_bytes + 1 + joined(lines).size());
+    EXPECT_GT(expect_output(sorted(lines, options.order), header + "\n").merge_parts, 1u);
   }
 }
 
@@ -758,16 +685,14 @@ TEST_F(LineMergeParts, EndTogetherWhenOneFails) {
   auto random = test_random();
   const Lines lines = many_lines(LineKind::kFields, 100, random);
   put_input(lines);
-  const auto all = std::make_shared<FaultAt>(~std::uint64_t{0}, PlannedFault{});
+  const auto all = counted();
   use(all);
   expect_sorted(lines);
   EXPECT_EQ(report.merge_parts, 2u);
   std::filesystem::remove(options.output);
   for (int i = 0; i < 16; ++i) {
-    const PlannedFault fault{.kind = PlannedFault::Kind::kError, .error = EIO};
     // While runs are merged.
-    use(std::make_shared<FaultAt>(all->attempts() / 2 + random() % (all->attempts() * 2 / 5),
-                                  fault));
+    use(error_at(all->attempts() / 2 + random() % (all->attempts() * 2 / 5), EIO));
     expect_refused(EIO);
   }
   use(all);
@@ -829,7 +754,7 @@ TEST_F(CompressedRuns, AreShort) {
       const std::uint64_t as_they_are = report.run_bytes;
       options.resources.compression = RunCompression::kAlways;
       expect_sorted(lines);
-      if (HasFatalFailure()) return;
+      if (HasFailure()) return;
       EXPECT_LT(report.run_bytes, as_they_are * 6 / 10);
       several_passes += report.passes > 1;
       in_parts += report.merge_parts > 1;
@@ -879,7 +804,7 @@ TEST_F(LineFiles, AFullDiskIsNamed) {
   options.order.unique = false;
   options.resources.folders = {runs.path().string()};
   options.output = small.file("out");
-  EXPECT_EQ(error_of([&] { sort_lines(options); }), ENOSPC);
+  expect_refused(ENOSPC);
   EXPECT_TRUE(std::filesystem::is_empty(small.root));
 }
 
@@ -906,14 +831,7 @@ TEST_F(LineFiles, ASorterKeepsRunsInItsFolders) {
     LineOrder order;
     order.keys = std::make_shared<KeysBehindComma>();
     LineSorter sorter(order, options.resources);
-    for (const std::string& line : lines) sorter.push(line);
-    const Lines expected = sorted(lines, order);
-    std::size_t i = 0;
-    for (std::string_view record; sorter.next(record); ++i) {
-      ASSERT_LT(i, expected.size());
-      ASSERT_EQ(record, expected[i]) << i;
-    }
-    EXPECT_EQ(i, expected.size());
+    ASSERT_EQ(pushed_through(sorter, lines), sorted(lines, order));
     EXPECT_GT(sorter.counts().runs, 2u);
     EXPECT_EQ(error_of([&] { sorter.push("more"); }), EINVAL);
     std::string_view record;

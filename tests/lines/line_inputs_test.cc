@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -13,15 +12,9 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "tests/lines/line_cases.h"
-
-#include "tests/sort/sort_cases.h"
-#include "tests/support/error_of.h"
-#include "tests/support/file_text.h"
+#include "tests/lines/line_folder.h"
 #include "tests/support/random_seed.h"
-#include "tests/support/temporary_folder.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::test { namespace {
@@ -59,17 +52,14 @@ constexpr Reading kReadings[] = {
     {"MergeOfManyLines", 200000, true, 16 * kMiB}, {"MergeInLittleMemory", 200000, true, 2 * kMiB},
 };
 
-class ChangingInput : public ::testing::TestWithParam<Reading> {
+class ChangingInput : public LineFolder, public ::testing::WithParamInterface<Reading> {
  protected:
   ChangingInput() {
     for (std::size_t i = 0; i < GetParam().lines; ++i) lines.push_back("line " + number(i));
-    put_file_text(path, joined(lines));
-    options.inputs = {path};
-    options.output = folder.file("out");
+    put_input(lines);
     options.merge_inputs = GetParam().merge;
     options.resources.memory_bytes = GetParam().memory_bytes;
     options.resources.block_bytes = std::size_t{16} << 10;
-    options.resources.folders = {folder.path().string()};
   }
   // They come in the order of their bytes.
   static std::string number(std::size_t i) { return std::to_string(1000000 + i); }
@@ -80,16 +70,9 @@ class ChangingInput : public ::testing::TestWithParam<Reading> {
   void append(const Lines& more) {
     std::ofstream(path, std::ios::binary | std::ios::app) << joined(more);
   }
-  void expect_output(Lines expected) {
-    sort_lines(options);
-    std::sort(expected.begin(), expected.end());
-    EXPECT_TRUE(file_text(options.output) == joined(expected));
-  }
 
-  const TemporaryFolder folder{fast_folder()};
-  const std::string path = folder.file("live");
+  const std::string path = folder.file("in");
   Lines lines;
-  LineSortOptions options;
 };
 
 INSTANTIATE_TEST_SUITE_P(, ChangingInput, ::testing::ValuesIn(kReadings),
@@ -109,7 +92,7 @@ TEST_P(ChangingInput, IsReadToItsNewEnd) {
     EXPECT_TRUE(found == joined(before) || found == joined(lines));
     return;
   }
-  expect_output(lines);
+  expect_output(sorted(lines, {}));
 }
 
 TEST_P(ChangingInput, MayEndWithinALineThatGoesOn) {
@@ -118,7 +101,7 @@ TEST_P(ChangingInput, MayEndWithinALineThatGoesOn) {
       [&] { std::ofstream(path, std::ios::binary | std::ios::app) << "ne\nthen another"; });
   lines.push_back(GetParam().lines == 3 ? "the li" : "the line");
   if (GetParam().lines > 3) lines.push_back("then another");
-  expect_output(lines);
+  expect_output(sorted(lines, {}));
 }
 
 TEST_P(ChangingInput, MayBeTouched) {
@@ -126,58 +109,43 @@ TEST_P(ChangingInput, MayBeTouched) {
     const timespec times[2] = {{1, 0}, {1, 0}};
     ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
   });
-  expect_output(lines);
+  expect_output(sorted(lines, {}));
 }
 
 TEST_P(ChangingInput, MustNotBecomeShorter) {
   if (GetParam().lines == 3) return;  // they have been read by then
   const std::uint64_t bytes = joined(lines).size();
   when_reading([&] { std::filesystem::resize_file(path, bytes - 1000); });
-  std::string message;
-  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENODATA);
-  const std::string end = std::to_string(bytes - 1000);
-  EXPECT_NE(message.find("'" + path + "' ends at byte " + end), message.npos) << message;
-  EXPECT_NE(message.find("was " + std::to_string(bytes) + " long"), message.npos) << message;
-  EXPECT_FALSE(std::filesystem::exists(options.output));
+  expect_refused(ENODATA, {"'" + path + "' ends at byte " + std::to_string(bytes - 1000),
+                           "was " + std::to_string(bytes) + " long"});
   EXPECT_EQ(folder.entries(), 1u);
 }
 
+class SeveralInputs : public LineFolder {};
+
 // Of a few bytes become more than the memory holds.
-TEST(GrowingInput, NeedsRunsThatNobodyExpected) {
-  const TemporaryFolder folder{fast_folder()};
+TEST_F(SeveralInputs, MayNeedRunsThatNobodyExpected) {
   Lines lines;
   for (std::size_t i = 0; i < 100000; ++i) lines.push_back(std::to_string(i * 7919 % 100000));
-  LineSortOptions options;
   // The first has been read when the second grows.
-  options.inputs = {folder.file("first"), folder.file("live")};
-  put_file_text(options.inputs[0], "first\n");
-  put_file_text(options.inputs[1], "");
-  options.output = folder.file("out");
-  options.resources.memory_bytes = kMiB;
+  options.inputs = {put("first", "first\n"), put("live", "")};
   options.resources.block_bytes = std::size_t{16} << 10;
-  options.resources.folders = {folder.path().string()};
-  options.order.keys =
-      std::make_shared<HookedKeys>([&] { put_file_text(options.inputs[1], joined(lines)); });
-  const SortReport report = sort_lines(options);
-  EXPECT_GT(report.runs, 1u);
-  lines.push_back("first");
-  std::sort(lines.begin(), lines.end());
-  EXPECT_TRUE(file_text(options.output) == joined(lines));
+  options.order.keys = std::make_shared<HookedKeys>([&] { put("live", joined(lines)); });
+  Lines all = lines;
+  all.push_back("first");
+  EXPECT_GT(expect_output(sorted(all, {})).runs, 1u);
 }
 
 // In rounds where the memory has no room for buffers of all, each of them longer than its buffer;
 // with equal lines, which come in the order of the inputs.
-TEST(ManyInputs, AreMergedInRounds) {
+TEST_F(SeveralInputs, AreMergedInRounds) {
   auto random = test_random();
-  const TemporaryFolder folder{fast_folder()};
+  options.merge_inputs = true;
+  options.order.keys = std::make_shared<KeysBehindComma>();
+  options.order.ties = Ties::kInputOrder;
+  options.resources.memory_bytes = 2 * kMiB;
   for (const std::size_t count : {5, 30, 300}) {
-    LineSortOptions options;
-    options.merge_inputs = true;
-    options.output = folder.file("out");
-    options.order.keys = std::make_shared<KeysBehindComma>();
-    options.order.ties = Ties::kInputOrder;
-    options.resources.memory_bytes = 2 * kMiB;
-    options.resources.folders = {folder.path().string()};
+    options.inputs.clear();
     Lines all;
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t longest = random() % 20 == 0 ? 30000 : 100;
@@ -187,34 +155,25 @@ TEST(ManyInputs, AreMergedInRounds) {
         lines.push_back(std::to_string(i) + std::string(random() % longest, 'x') + "," +
                         std::to_string(random() % 50));
       }
-      lines = sorted(lines, options.order);
-      all.insert(all.end(), lines.begin(), lines.end());
-      options.inputs.push_back(folder.file(std::to_string(i)));
-      put_file_text(options.inputs.back(), joined(lines));
+      add_input(sorted(lines, options.order), all);
     }
-    const SortReport report = sort_lines(options);
+    SCOPED_TRACE(count);
+    const SortReport report = expect_output(sorted(all, options.order));
     EXPECT_EQ(report.runs > 0, count > 5);
     EXPECT_EQ(report.records_in, all.size());
-    EXPECT_TRUE(file_text(options.output) == joined(sorted(all, options.order))) << count;
   }
 }
 
-TEST(ManyInputs, AreLookedAtBeforeOneIsRead) {
-  const TemporaryFolder folder{fast_folder()};
-  LineSortOptions options;
+TEST_F(SeveralInputs, AreLookedAtBeforeOneIsRead) {
   bool read = false;
   options.order.keys = std::make_shared<HookedKeys>([&] { read = true; });
-  options.inputs = {folder.file("here"), folder.file("gone")};
-  put_file_text(options.inputs[0], "a\n");
-  options.output = folder.file("out");
-  std::string message;
+  options.inputs = {put("here", "a\n"), folder.file("gone")};
   for (const bool merge : {false, true}) {
     options.merge_inputs = merge;
-    EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOENT);
-    EXPECT_NE(message.find("'" + options.inputs[1] + "'"), message.npos) << message;
+    expect_refused(ENOENT, {"'" + options.inputs[1] + "'"});
   }
   options.inputs[1] = folder.path().string();
-  EXPECT_EQ(error_of([&] { sort_lines(options); }), EISDIR);
+  expect_refused(EISDIR);
   EXPECT_FALSE(read);
 }
 

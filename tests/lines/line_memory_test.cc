@@ -153,9 +153,8 @@ class LongLineMemory : public PeakTest, public ::testing::WithParamInterface<Lon
     expect_peak(GetParam().memory_bytes, work);
   }
 
-  static std::optional<Locales> locales_;
+  static inline std::optional<Locales> locales_;
 };
-std::optional<Locales> LongLineMemory::locales_;
 
 INSTANTIATE_TEST_SUITE_P(, LongLineMemory, ::testing::ValuesIn(kLongLines),
                          [](const auto& info) { return std::string(info.param.name); });

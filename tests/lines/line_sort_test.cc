@@ -12,12 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/lines/line_cases.h"
+#include "tests/lines/line_folder.h"
 #include "tests/support/child_process.h"
-#include "tests/support/error_of.h"
-#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
-#include "tests/support/temporary_folder.h"
 
 namespace vortex::test { namespace {
 
@@ -97,68 +94,45 @@ TEST(LineSort, FewAreLong) {
   }
 }
 
-class LineSortFiles : public ::testing::Test {
- protected:
-  std::string put(const std::string& name, std::string_view text) {
-    put_file_text(folder_.file(name), text);
-    return folder_.file(name);
-  }
-  std::string sort(LineSortOptions options) {
-    options.output = folder_.file("out");
-    report_ = sort_lines(options);
-    return file_text(options.output);
-  }
-  TemporaryFolder folder_;
-  SortReport report_;
-};
+class LineSortFiles : public LineFolder {};
 
 TEST_F(LineSortFiles, SeveralInputsAndNoNewlineAtTheEnd) {
-  LineSortOptions options;
   options.inputs = {put("a", "pear\napple"), put("b", ""), put("c", "fig\n\n")};
-  EXPECT_EQ(sort(options), "\napple\nfig\npear\n");
-  EXPECT_EQ(report_.records_in, 4u);
-  EXPECT_EQ(report_.records_out, 4u);
-  EXPECT_EQ(report_.runs, 0u);
+  const SortReport report = expect_output({"", "apple", "fig", "pear"});
+  EXPECT_EQ(report.records_in, 4u);
+  EXPECT_EQ(report.runs, 0u);
 }
 
 TEST_F(LineSortFiles, HeadersOfTheFirstInputStay) {
-  LineSortOptions options;
   options.header_records = 1;
   options.inputs = {put("a", "name\nz\nb\n"), put("b", "name\na\n"), put("c", "name")};
-  EXPECT_EQ(sort(options), "name\na\nb\nz\n");
-  EXPECT_EQ(report_.records_in, 3u);
+  EXPECT_EQ(expect_output({"a", "b", "z"}, "name\n").records_in, 3u);
 }
 
 TEST_F(LineSortFiles, RecordsBehindTheirLength) {
   auto random = test_random();
   const Lines records = make_lines(LineKind::kRandom, 500, 300, random);
-  LineSortOptions options;
   options.framing = RecordFraming::length_prefixed();
-  options.inputs = {put("a", prefixed(records))};
-  EXPECT_EQ(sort(options), prefixed(sorted(records, {})));
+  put_input(records);
+  expect_output(sorted(records, {}));
 }
 
 TEST_F(LineSortFiles, TheOutputMayBeAnInput) {
-  LineSortOptions options;
   options.inputs = {put("out", "b\na\n")};
-  EXPECT_EQ(sort(options), "a\nb\n");
+  expect_output({"a", "b"});
 }
 
 TEST_F(LineSortFiles, DataThatEndWithinARecord) {
-  LineSortOptions options;
   options.framing = RecordFraming::length_prefixed();
   options.inputs = {put("a", prefixed({"abc", "de"}).substr(0, 10))};
-  std::string message;
-  EXPECT_EQ(error_of([&] { sort(options); }, &message), EINVAL);
-  EXPECT_NE(message.find("offset 7"), message.npos) << message;
+  expect_refused(EINVAL, {"offset 7"});
 }
 
 TEST_F(LineSortFiles, CheckFindsTheFirstDisorder) {
-  LineSortOptions options;
   options.inputs = {put("good", "a\nb\nb\n"), put("bad", "b\nd\nc\na\n")};
   const auto found = check_lines(options);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->input, folder_.file("bad"));
+  EXPECT_EQ(found->input, folder.file("bad"));
   EXPECT_EQ(found->record, 3u);
   EXPECT_EQ(found->offset, 4u);
   EXPECT_EQ(found->text, "c");
@@ -208,11 +182,8 @@ TEST(LineSorter, GivesBackWhatWasPushed) {
   LineOrder order;
   order.keys = std::make_shared<KeysBehindComma>();
   LineSorter sorter(order);
-  for (const std::string& line : lines) sorter.push(line);
+  EXPECT_EQ(pushed_through(sorter, lines), sorted(lines, order));
   EXPECT_EQ(sorter.records(), lines.size());
-  Lines found;
-  for (std::string_view record; sorter.next(record);) found.emplace_back(record);
-  EXPECT_EQ(found, sorted(lines, order));
   EXPECT_EQ(error_of([&] { sorter.push("more"); }), EINVAL);
 }
 

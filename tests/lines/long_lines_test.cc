@@ -11,16 +11,11 @@
 #include <random>
 #include <stop_token>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "tests/lines/line_cases.h"
+#include "tests/lines/line_folder.h"
 #include "tests/support/environment.h"
-#include "tests/support/error_of.h"
-#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/small_file_system.h"
-#include "tests/support/temporary_folder.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::test { namespace {
@@ -28,15 +23,8 @@ namespace vortex::test { namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kLong = std::size_t{64} << 10;  // with so little memory
 
-class LinesKeptApart : public ::testing::Test {
+class LinesKeptApart : public LineFolder {
  protected:
-  LinesKeptApart() {
-    options.output = folder.file("out");
-    options.resources.memory_bytes = kMiB;
-    options.resources.folders = {runs.path().string()};
-  }
-  void TearDown() override { EXPECT_EQ(runs.entries(), 0u); }
-
   std::string text_of(std::size_t bytes) {
     std::string text(bytes, 'a');
     for (char& c : text) c = static_cast<char>('a' + random() % 20);
@@ -60,10 +48,6 @@ class LinesKeptApart : public ::testing::Test {
     std::shuffle(lines.begin(), lines.end(), random);
     return lines;
   }
-  void put(const Lines& lines) {
-    put_file_text(folder.file("in"), framed(lines, options.framing));
-    options.inputs = {folder.file("in")};
-  }
   // Some letters in upper case.
   void mix_cases(Lines& lines) {
     for (std::string& line : lines) {
@@ -76,19 +60,14 @@ class LinesKeptApart : public ::testing::Test {
                                         [](char x, char y) { return upper(x) < upper(y); });
   }
   // The lines come out in this order, and the runs take so many quarters of the input at most.
-  SortReport expect_output(const Lines& expected, std::uint64_t quarters) {
-    const SortReport report = sort_lines(options);
-    EXPECT_TRUE(file_text(options.output) == framed(expected, options.framing));
-    EXPECT_EQ(report.records_out, expected.size());
+  SortReport expect_kept_apart(const Lines& expected, std::uint64_t quarters) {
+    const SortReport report = expect_output(expected);
     EXPECT_LE(report.run_bytes, quarters * report.input_bytes / 4);
     EXPECT_LE(report.passes, 1U);
     return report;
   }
 
   std::mt19937_64 random = test_random();
-  LineSortOptions options;
-  const TemporaryFolder folder;
-  const TemporaryFolder runs;
 };
 
 TEST_F(LinesKeptApart, AreSortedWithTheOthers) {
@@ -100,12 +79,12 @@ TEST_F(LinesKeptApart, AreSortedWithTheOthers) {
         SCOPED_TRACE(::testing::Message() << "keys " << keys << ", descending " << descending);
         const Lines lines = lines_with_long_ones(40, 3000);
         options.framing = framing;
-        put(lines);
+        put_input(lines);
         options.order = {};
         options.order.descending = descending;
         if (keys) options.order.keys = std::make_shared<KeysBehindComma>();
         // Each is written once, and twice with a key that is nearly as long.
-        EXPECT_GT(expect_output(sorted(lines, options.order), keys ? 9 : 5).runs, 0U);
+        EXPECT_GT(expect_kept_apart(sorted(lines, options.order), keys ? 9 : 5).runs, 0U);
       }
     }
   }
@@ -115,12 +94,12 @@ TEST_F(LinesKeptApart, AreSortedWithTheOthers) {
 TEST_F(LinesKeptApart, HaveNoKeyThatIsTheLine) {
   Lines lines = lines_with_long_ones(60, 2000);
   mix_cases(lines);
-  put(lines);
+  put_input(lines);
   std::sort(lines.begin(), lines.end());
   std::stable_sort(lines.begin(), lines.end(), less_in_upper_case);
   for (const char* const letters : {"f", "fr"}) {
     options.order = line_order({.letters = letters});
-    expect_output(lines, 5);
+    expect_kept_apart(lines, 5);
     std::reverse(lines.begin(), lines.end());
   }
 }
@@ -138,7 +117,7 @@ TEST_F(LinesKeptApart, KeepTheirPlacesInTheInput) {
           line += "," + text_of(random() % 2);
         }
         options.framing = framing;
-        put(lines);
+        put_input(lines);
         options.order = {};
         options.order.keys = std::make_shared<KeysBehindComma>(
             shortened ? (long_keys ? kLong / 2 + 100 : 1) : std::string_view::npos);
@@ -147,7 +126,7 @@ TEST_F(LinesKeptApart, KeepTheirPlacesInTheInput) {
           options.order.unique = unique;
           options.order.descending = random() % 2 == 0;
           SCOPED_TRACE(::testing::Message() << long_keys << shortened << unique);
-          expect_output(sorted(lines, options.order), long_keys ? 9 : 6);
+          expect_kept_apart(sorted(lines, options.order), long_keys ? 9 : 6);
         }
       }
     }
@@ -156,24 +135,24 @@ TEST_F(LinesKeptApart, KeepTheirPlacesInTheInput) {
 
 TEST_F(LinesKeptApart, AreKeptOnceWhereTheyAreTheSame) {
   const Lines lines = lines_with_long_ones(60, 2000);
-  put(lines);
+  put_input(lines);
   options.order.unique = true;
-  expect_output(sorted(lines, options.order), 5);
+  expect_kept_apart(sorted(lines, options.order), 5);
 }
 
 // A key that is the line, in upper case, of which the first or all in their order are kept.
 TEST_F(LinesKeptApart, AreInTheOrderOfTheInputWithoutKeys) {
   Lines lines = lines_with_long_ones(60, 2000);
   mix_cases(lines);
-  put(lines);
+  put_input(lines);
   std::stable_sort(lines.begin(), lines.end(), less_in_upper_case);
   options.order = line_order({.letters = "f", .stable = true});
-  expect_output(lines, 5);
+  expect_kept_apart(lines, 5);
   lines.erase(std::unique(lines.begin(), lines.end(),
                           [](const auto& a, const auto& b) { return !less_in_upper_case(a, b); }),
               lines.end());
   options.order = line_order({.letters = "f", .unique = true});
-  expect_output(lines, 5);
+  expect_kept_apart(lines, 5);
 }
 
 TEST_F(LinesKeptApart, MayBeMoreThanTheMemoryHasPlacesFor) {
@@ -182,25 +161,22 @@ TEST_F(LinesKeptApart, MayBeMoreThanTheMemoryHasPlacesFor) {
     lines.push_back(text_of(200));
     lines.back().resize(kLong + random() % 100, 'x');
   }
-  put(lines);
+  put_input(lines);
   options.header_records = 2;
-  sort_lines(options);
-  Lines expected(lines.begin() + 2, lines.end());
-  std::sort(expected.begin(), expected.end());
-  EXPECT_TRUE(file_text(options.output) == lines[0] + "\n" + lines[1] + "\n" + joined(expected));
+  const Lines records(lines.begin() + 2, lines.end());
+  expect_output(sorted(records, {}), lines[0] + "\n" + lines[1] + "\n");
 }
 
 TEST_F(LinesKeptApart, ThatHaveNoPlaceLeftComeBehindThoseThatHave) {
   const std::string keys[] = {text_of(kLong / 2 + 1), text_of(kLong / 2), text_of(kLong)};
   Lines lines;
   for (int i = 0; i < 300; ++i) lines.push_back(std::to_string(i) + "," + keys[random() % 3]);
-  put(lines);
+  put_input(lines);
   options.order.keys = std::make_shared<KeysBehindComma>();
   options.order.ties = Ties::kInputOrder;
   for (const bool unique : {false, true}) {
     options.order.unique = unique;
-    sort_lines(options);
-    EXPECT_TRUE(file_text(options.output) == joined(sorted(lines, options.order))) << unique;
+    expect_output(sorted(lines, options.order));
   }
 }
 
@@ -209,29 +185,23 @@ TEST_F(LinesKeptApart, GoOnInAnotherFolder) {
   if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
   Lines lines;
   for (int i = 0; i < 60; ++i) lines.push_back(text_of(kLong + random() % 1000));
-  put(lines);
+  put_input(lines);
   options.resources.folders = {small.root, runs.path().string()};
-  sort_lines(options);
-  std::sort(lines.begin(), lines.end());
-  EXPECT_TRUE(file_text(options.output) == joined(lines));
+  expect_output(sorted(lines, {}));
   std::filesystem::remove(options.output);
   options.resources.folders = {small.root};
-  std::string message;
-  EXPECT_EQ(error_of([&] { sort_lines(options); }, &message), ENOSPC);
-  EXPECT_NE(message.find(small.root), message.npos) << message;
-  EXPECT_FALSE(std::filesystem::exists(options.output));
+  expect_refused(ENOSPC, {small.root});
 }
 
 TEST_F(LinesKeptApart, EndWhenTheSortIsStopped) {
-  put(lines_with_long_ones(100, 10));
+  put_input(lines_with_long_ones(100, 10));
   for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
     std::stop_source stop;
     options.resources.stop = stop.get_token();
     options.resources.progress = [&](const SortProgress& now) {
       if (now.phase == phase && now.bytes > 0) stop.request_stop();
     };
-    EXPECT_EQ(error_of([&] { sort_lines(options); }), ECANCELED);
-    EXPECT_FALSE(std::filesystem::exists(options.output));
+    expect_refused(ECANCELED);
   }
 }
 

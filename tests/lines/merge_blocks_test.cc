@@ -16,10 +16,8 @@
 
 #include "lines/runs/line_merge.h"
 #include "lines/runs/line_run.h"
-#include "lines/runs/run_division.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/prefetch_policy.h"
-#include "sort/runs/block_packer.h"
 #include "sort/runs/run_packing.h"
 #include "tests/lines/line_cases.h"
 #include "tests/sort/sort_cases.h"

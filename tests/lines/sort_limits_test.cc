@@ -5,17 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <limits>
-#include <memory>
-#include <numeric>
-#include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,7 +19,7 @@
 #include "sort/plan/memory_limits.h"
 #include "sort/plan/record_plan.h"
 #include "tests/support/extreme_numbers.h"
-#include "tests/support/file_text.h"
+#include "tests/support/named_memory.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
@@ -56,6 +51,12 @@ Word word(std::uint64_t index) { return index * 0x9E3779B97F4A7C15; }
 std::vector<Word> some_words() {
   std::vector<Word> words(kCount);
   for (std::uint64_t i = 0; i < kCount; ++i) words[i] = word(i);
+  return words;
+}
+
+std::vector<Word> sorted_words() {
+  std::vector<Word> words = some_words();
+  std::sort(words.begin(), words.end());
   return words;
 }
 
@@ -94,12 +95,10 @@ LineSortOptions given<LineSortOptions>() {
 // ---- The sorts, each checked against the standard library.
 
 void expect_sorted_words(const std::string& path) {
-  std::vector<Word> expected = some_words();
-  std::sort(expected.begin(), expected.end());
   std::vector<Word> got(kCount);
   std::ifstream(path, std::ios::binary)
       .read(reinterpret_cast<char*>(got.data()), kCount * sizeof(Word));
-  ASSERT_EQ(got, expected);
+  ASSERT_EQ(got, sorted_words());
 }
 
 void sort_files(const ExternalSortOptions& options) {
@@ -117,8 +116,7 @@ void push_words(const SortResources& resources) {
   Sorter<Word> sorter(resources);
   for (const Word one : some_words()) sorter.push(one);
   sorter.sort();
-  std::vector<Word> expected = some_words();
-  std::sort(expected.begin(), expected.end());
+  const std::vector<Word> expected = sorted_words();
   guarded([&] {
     for (std::uint64_t i = 0; i < kCount; ++i) ASSERT_EQ(sorter.data()[i], expected[i]) << i;
   }).throw_if_failed();
@@ -185,10 +183,8 @@ void plan_pushed(SortPlanRequest request) {
 
 void sort_in_memory(const SortOptions& options) {
   std::vector<Word> words = some_words();
-  std::vector<Word> expected = words;
-  std::sort(expected.begin(), expected.end());
   sort(words, options);
-  ASSERT_EQ(words, expected);
+  ASSERT_EQ(words, sorted_words());
 }
 
 template <typename Sort>
@@ -198,8 +194,7 @@ void sort_vanishing_by(const Sort& sort) {
   VanishingArray<Word> array(blocks, kCount);
   array.load(some_words());
   sort(array);
-  std::vector<Word> expected = some_words();
-  std::sort(expected.begin(), expected.end());
+  const std::vector<Word> expected = sorted_words();
   ASSERT_TRUE(std::equal(expected.begin(), expected.end(), array.data()));
 }
 void sort_vanishing_through(const SortOptions& options, int first_split_bits) {
@@ -330,22 +325,6 @@ INSTANTIATE_TEST_SUITE_P(Options, SortNumber, testing::ValuesIn(kOptions), name_
 INSTANTIATE_TEST_SUITE_P(Calls, SortNumber, testing::ValuesIn(kCalls), name_of_row);
 
 // ---- The least memory.
-
-// What "at least SIZE" in a message means, as people read it.
-std::uint64_t named_memory(const std::string& message) {
-  const std::size_t at = message.find("at least ");
-  if (at == std::string::npos) return 0;
-  std::istringstream words(message.substr(at + 9));
-  double number = 0;
-  std::string unit;
-  words >> number >> unit;
-  double bytes = number;
-  for (const char* name : {"KiB", "MiB", "GiB"}) {
-    bytes *= 1024;
-    if (unit == name) return static_cast<std::uint64_t>(bytes);
-  }
-  return static_cast<std::uint64_t>(number);
-}
 
 template <std::size_t kBytes>
 struct Wide {
