@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -18,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/sort/pushed_sorts.h"
 #include "tests/support/child_peak.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
@@ -66,14 +68,7 @@ TEST(MemoryBudget, SharesComeAndGo) {
 
 TEST(MemoryBudget, RefusesWhatItNeverHas) {
   const auto budget = MemoryBudget::make(4 * kMiB);
-  try {
-    budget->take(5 * kMiB, 8 * kMiB);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOMEM);
-    EXPECT_NE(std::string(error.what()).find("5 MiB"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("4 MiB"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(fails([&] { budget->take(5 * kMiB, 8 * kMiB); }, ENOMEM, {"5 MiB", "4 MiB"}));
   EXPECT_EQ(budget->waiting(), 0u);
 }
 
@@ -81,14 +76,8 @@ TEST(MemoryBudget, AStopEndsTheWait) {
   const auto budget = MemoryBudget::make(100);
   const MemoryShare all = budget->take(100, 100);
   std::stop_source stop;
-  std::thread other([&] {
-    try {
-      budget->take(1, 1, stop.get_token());
-      ADD_FAILURE() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code().value(), ECANCELED);
-    }
-  });
+  std::thread other(
+      [&] { EXPECT_TRUE(fails([&] { budget->take(1, 1, stop.get_token()); }, ECANCELED)); });
   await_waiting(*budget, 1);
   stop.request_stop();
   other.join();
@@ -144,74 +133,82 @@ TEST(MemoryBudget, NeverGivesMoreThanItHas) {
   EXPECT_EQ(budget->free_bytes(), kBytes);
 }
 
-std::vector<std::uint64_t> numbers(std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<std::uint64_t> numbers(count);
-  for (std::uint64_t& number : numbers) number = random();
-  return numbers;
-}
-
-SortResources resources_in(const TemporaryFolder& folder,
-                           const std::shared_ptr<MemoryBudget>& budget, std::uint64_t most,
-                           std::uint64_t least, unsigned threads) {
-  SortResources resources;
-  resources.memory_bytes = most;
-  resources.budget = budget;
-  resources.least_memory_bytes = least;
-  resources.folders = {folder.path().string()};
-  resources.threads = threads;
-  return resources;
-}
-
-// Pushes `count` numbers that no array holds, and checks their order and their sum.
-void sort_numbers(SortResources resources, std::size_t count, std::uint64_t seed) {
-  Sorter<std::uint64_t> sorter(resources);
+// Pushes `count` items that no array holds, and checks their order and their sum.
+template <typename Kind>
+void sort_items(SortResources resources, std::size_t count, std::uint64_t seed) {
+  const auto sum_of = [](const auto& item) {
+    return std::hash<std::decay_t<decltype(item)>>()(item);
+  };
+  Kind sorter(resources);
   std::mt19937_64 random(seed);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t number = random();
-    sum += number;
-    sorter.push(number);
+    const typename Kind::Item item = Kind::item_of(random());
+    sum += sum_of(item);
+    sorter.push(item);
   }
   sorter.sort();
-  std::uint64_t last = 0;
-  for (const std::uint64_t number : sorter) {
-    if (number < last) throw Error(EINVAL, "not in order");
-    last = number;
-    sum -= number;
+  typename Kind::Item last{};
+  while (const auto item = sorter.next()) {
+    if (*item < last) throw Error(EINVAL, "not in order");
+    last = *item;
+    sum -= sum_of(last);
   }
-  if (sum != 0) throw Error(EINVAL, "not the same numbers");
+  if (sum != 0) throw Error(EINVAL, "not the same items");
 }
 
-constexpr std::size_t kNumbers = kShadowMemory ? 1'500'000 : 2'000'000;  // 12 or 16 MB
+template <typename Kind>
+class MemoryBudgetOf : public ::testing::Test {
+ protected:
+  const TemporaryFolder folder;
+};
+using PushedKinds = ::testing::Types<PushedNumbers, PushedLines>;
+TYPED_TEST_SUITE(MemoryBudgetOf, PushedKinds, PushedName);
 
 // Four at once, of which two or three have room.
-void sort_four_at_once(const TemporaryFolder& folder, const std::shared_ptr<MemoryBudget>& budget,
-                       unsigned threads_of_each) {
-  std::atomic<int> failed{0};
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < 4; ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        sort_numbers(resources_in(folder, budget, 12 * kMiB, 8 * kMiB, threads_of_each), kNumbers,
-                     i);
-      } catch (const std::exception& error) {
-        ++failed;
-        ADD_FAILURE() << error.what();
-      }
-    });
+TYPED_TEST(MemoryBudgetOf, SeveralAtOnce) {
+  for (const unsigned threads_of_each : {1u, 2u, 7u}) {
+    const auto budget = MemoryBudget::make(24 * kMiB);
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        EXPECT_NO_THROW(sort_items<TypeParam>(
+            resources_in(this->folder, budget, 12 * kMiB, 8 * kMiB, threads_of_each),
+            TypeParam::kItemsOfBudget * (kShadowMemory ? 3 : 4) / 2, i));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(budget->free_bytes(), budget->bytes());
   }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(failed, 0);
+}
+
+TYPED_TEST(MemoryBudgetOf, TakesItsShare) {
+  const auto budget = MemoryBudget::make(24 * kMiB);
+  {
+    const TypeParam first(resources_in(this->folder, budget, 16 * kMiB, 0, 1));
+    EXPECT_EQ(budget->free_bytes(), 8 * kMiB);
+    const TypeParam second(resources_in(this->folder, budget, 16 * kMiB, 0, 1));
+    EXPECT_EQ(budget->free_bytes(), 0u);
+  }
   EXPECT_EQ(budget->free_bytes(), budget->bytes());
 }
 
-TEST(MemoryBudgetOfSorts, SeveralAtOnce) {
-  const TemporaryFolder folder;
+TYPED_TEST(MemoryBudgetOf, AFailedSortGivesItsShareBack) {
   for (const unsigned threads : {1u, 2u, 7u}) {
-    sort_four_at_once(folder, MemoryBudget::make(24 * kMiB), threads);
+    const auto budget = MemoryBudget::make(8 * kMiB);
+    std::stop_source stop;
+    SortResources resources = resources_in(this->folder, budget, 8 * kMiB, 0, threads);
+    resources.stop = stop.get_token();
+    resources.progress = [&](const SortProgress& progress) {
+      if (progress.bytes > 9 * kMiB) stop.request_stop();
+    };
+    EXPECT_TRUE(fails([&] { sort_items<TypeParam>(resources, 3 * TypeParam::kItemsOfBudget, 1); },
+                      ECANCELED));
+    EXPECT_EQ(budget->free_bytes(), budget->bytes());
   }
 }
+
+constexpr std::size_t kNumbers = kShadowMemory ? 1'500'000 : 2'000'000;  // 12 or 16 MB
 
 TEST(MemoryBudgetOfSorts, TheResidentMemoryIsThatOfTheBudget) {
   if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
@@ -223,7 +220,8 @@ TEST(MemoryBudgetOfSorts, TheResidentMemoryIsThatOfTheBudget) {
     for (unsigned i = 0; i < 6; ++i) {
       threads.emplace_back([&, i] {
         // Three at a time: of 24, 24 and 8 MiB.
-        sort_numbers(resources_in(folder, budget, 24 * kMiB, 8 * kMiB, 2), 4'000'000, i);
+        sort_items<PushedNumbers>(resources_in(folder, budget, 24 * kMiB, 8 * kMiB, 2), 4'000'000,
+                                  i);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -276,7 +274,7 @@ TEST(MemoryBudgetOfSorts, AShareGrowsWhenAnotherEnds) {
     Sorter<std::uint64_t> sorter(resources_in(folder, budget, 20 * kMiB, 4 * kMiB, threads));
     EXPECT_EQ(budget->free_bytes(), 0u);
     const std::size_t blocks = sorter.plan().pool_blocks;
-    auto expected = numbers(kNumbers, 7);
+    auto expected = random_numbers(kNumbers);
     sorter.push(expected);
     EXPECT_EQ(sorter.plan().pool_blocks, blocks);
     other.shrink_to(0);
@@ -315,7 +313,7 @@ TEST(MemoryBudgetOfSorts, AShareThatCannotGrowStays) {
     MemoryShare other = budget->take(512 * kMiB, 512 * kMiB);
     Sorter<std::uint64_t> sorter(resources_in(folder, budget, 400 * kMiB, 4 * kMiB, 2));
     const std::size_t blocks = sorter.plan().pool_blocks;
-    auto expected = numbers(kNumbers, 7);
+    auto expected = random_numbers(kNumbers);
     sorter.push(expected);
     other.shrink_to(0);
     {
@@ -335,7 +333,7 @@ TEST(MemoryBudgetOfSorts, AShareThatCannotGrowStays) {
 TEST(MemoryBudgetOfSorts, LittleDataTakesLittle) {
   const TemporaryFolder folder;
   const auto budget = MemoryBudget::make(256 * kMiB);
-  auto expected = numbers(100'000, 3);
+  auto expected = random_numbers(100'000);
   {
     FileWriter<std::uint64_t> file(folder.file("in"));
     std::copy(expected.begin(), expected.end(), file.data());
@@ -356,38 +354,12 @@ TEST(MemoryBudgetOfSorts, LittleDataTakesLittle) {
   EXPECT_EQ(budget->free_bytes(), budget->bytes());
 }
 
-TEST(MemoryBudgetOfSorts, AFailedSortGivesItsShareBack) {
-  const TemporaryFolder folder;
-  for (const unsigned threads : {1u, 2u, 7u}) {
-    const auto budget = MemoryBudget::make(8 * kMiB);
-    std::stop_source stop;
-    SortResources resources = resources_in(folder, budget, 8 * kMiB, 0, threads);
-    resources.stop = stop.get_token();
-    resources.progress = [&](const SortProgress& progress) {
-      if (progress.bytes > 12 * kMiB) stop.request_stop();
-    };
-    EXPECT_THROW(sort_numbers(resources, 3'000'000, 1), Error);
-    EXPECT_EQ(budget->free_bytes(), budget->bytes());
-  }
-}
-
-TEST(MemoryBudgetOfSorts, LinesTakeTheirShare) {
-  const TemporaryFolder folder;
-  const auto budget = MemoryBudget::make(24 * kMiB);
-  {
-    LineSorter first({}, resources_in(folder, budget, 16 * kMiB, 0, 1));
-    EXPECT_EQ(budget->free_bytes(), 8 * kMiB);
-    LineSorter second({}, resources_in(folder, budget, 16 * kMiB, 0, 1));
-    EXPECT_EQ(budget->free_bytes(), 0u);
-  }
-  EXPECT_EQ(budget->free_bytes(), budget->bytes());
-}
-
 // As that of records does: the merges, which the small share needed, are not needed any more.
 TEST(MemoryBudgetOfSorts, TheShareOfLinesGrowsWhenAnotherEnds) {
   const TemporaryFolder folder;
   std::vector<std::string> lines;
-  for (const std::uint64_t number : numbers(250'000, 7)) lines.push_back(std::to_string(number));
+  for (const std::uint64_t number : random_numbers(250'000))
+    lines.push_back(std::to_string(number));
   std::vector<std::string> expected = lines;
   std::sort(expected.begin(), expected.end());
   for (const unsigned threads : {1u, 2u, 7u}) {
