@@ -8,7 +8,6 @@
 #include <limits>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sort/record/coded_record.h"
@@ -213,25 +212,14 @@ TEST_P(BucketSortTest, AnyScratch) {
 }
 
 TEST_P(BucketSortTest, PassesOnWhatTheOutputThrows) {
-  struct Full final : RecordOutput {
-    Full(std::size_t bytes, std::size_t record_bytes)
-        : bytes_(bytes), record_bytes_(record_bytes) {}
-    std::span<std::byte> room(std::size_t most_bytes) override {
-      if (bytes_.size() - done_ < record_bytes_) throw Error(ENOSPC, "full");
-      const std::size_t here = std::min(most_bytes, bytes_.size() - done_);
-      return std::span(bytes_).subspan(done_, here - here % record_bytes_);
-    }
-    void written(std::size_t bytes) override { done_ += bytes; }
-    std::vector<std::byte> bytes_;
-    const std::size_t record_bytes_;
-    std::size_t done_ = 0;
-  };
   auto random = test::test_random();
   const FormatOrder order = random_order(random);
   const RecordList list = test::make_records(Shape::kRandom, record_bytes(), 100000, random);
   std::vector<std::uint64_t> bucket = bucket_of(order, list);
   std::vector<std::byte> scratch(std::size_t{4} << 20);
-  Full out(list.bytes.size() / 2, record_bytes());
+  test::WatchedOutput out(record_bytes(), 1000, [&](std::size_t done) {
+    if (done >= list.bytes.size() / 2) throw Error(ENOSPC, "full");
+  });
   EXPECT_THROW(
       order.sort_bucket(reinterpret_cast<std::byte*>(bucket.data()), list.count(), scratch, out),
       Error);

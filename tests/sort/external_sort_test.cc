@@ -3,20 +3,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -202,9 +198,7 @@ TEST(ExternalSortOfAType, ByItsComparator) {
       pairs[i] = {static_cast<std::uint32_t>(random()) % keys, i};
     }
     Files files(2);
-    Bytes bytes(pairs.size() * sizeof(Pair));
-    if (!pairs.empty()) std::memcpy(bytes.data(), pairs.data(), bytes.size());
-    files.add_input(std::move(bytes));
+    files.add_input(bytes_of(pairs));
     ExternalSortOptions options = files.options();
     options.resources.memory_bytes = (512 + random() % 1024) << 10;
     // A comparator with state.
@@ -216,44 +210,32 @@ TEST(ExternalSortOfAType, ByItsComparator) {
     const SortReport report = external_sort<Pair>(options, less);
     EXPECT_EQ(report.plan.pool_blocks, plan.pool_blocks);
     std::stable_sort(pairs.begin(), pairs.end(), less);
-    const Bytes sorted = read_file(files.output());
-    ASSERT_EQ(sorted.size(), pairs.size() * sizeof(Pair));
-    EXPECT_TRUE(pairs.empty() || std::memcmp(sorted.data(), pairs.data(), sorted.size()) == 0);
+    EXPECT_TRUE(read_file(files.output()) == bytes_of(pairs));
   }
 }
 
 TEST(ExternalSortOfAType, UsesOperatorLess) {
+  using Numbers = std::vector<std::uint64_t>;
   Files files;
-  const std::vector<std::uint64_t> numbers = {3, ~std::uint64_t{0}, 0, 1, 2};
-  Bytes bytes(numbers.size() * sizeof numbers[0]);
-  std::memcpy(bytes.data(), numbers.data(), bytes.size());
-  files.add_input(std::move(bytes));
+  files.add_input(bytes_of(Numbers{3, ~std::uint64_t{0}, 0, 1, 2}));
   ExternalSortOptions options = files.options();
   options.resources.memory_bytes = 1 << 20;
   external_sort<std::uint64_t>(options);
-  const Bytes sorted = read_file(files.output());
-  const std::vector<std::uint64_t> expected = {0, 1, 2, 3, ~std::uint64_t{0}};
-  ASSERT_EQ(sorted.size(), expected.size() * sizeof expected[0]);
-  EXPECT_EQ(std::memcmp(sorted.data(), expected.data(), sorted.size()), 0);
+  EXPECT_TRUE(read_file(files.output()) == bytes_of(Numbers{0, 1, 2, 3, ~std::uint64_t{0}}));
 }
 
 // The runs that one merge cannot take are a few neighbours, and only they are merged before it.
 TEST(ExternalSortMerging, OneRunTooManyMovesLittleMore) {
-  auto random = test_random();
-  constexpr std::size_t kRecordBytes = 64;
-  Files files;
-  files.add_input(make_records(Shape::kRandom, kRecordBytes, 60000, random).bytes);
-  ExternalSortOptions options = files.options();
-  options.format = RecordFormat(kRecordBytes, {parse_record_key("0:2")});
-  options.resources.block_bytes = 16 << 10;
+  ListSort sort(random_records(64, 60000), RecordFormat(64, {parse_record_key("0:2")}), kMiB);
+  std::uint64_t& memory_bytes = sort.options.resources.memory_bytes;
+  sort.options.resources.block_bytes = 16 << 10;
   bool one_merge = false;
   bool one_too_many = false;
   // A plan counts on shorter runs than there will be.
-  options.resources.memory_bytes = 1 << 20;
-  while (plan_external_sort(options).passes == 1) options.resources.memory_bytes -= 8 << 10;
-  for (; !one_too_many; options.resources.memory_bytes -= 8 << 10) {
-    const SortReport report = external_sort(options);
-    const std::uint64_t bytes = report.records_in * kRecordBytes;
+  while (plan_external_sort(sort.options).passes == 1) memory_bytes -= 8 << 10;
+  for (; !one_too_many; memory_bytes -= 8 << 10) {
+    const SortReport report = sort.run();
+    const std::uint64_t bytes = sort.list.bytes.size();
     one_merge |= report.passes == 1;
     one_too_many = report.passes == 2;
     EXPECT_LT(report.run_bytes, one_too_many ? bytes + bytes / 2 : bytes + 1)
@@ -261,63 +243,39 @@ TEST(ExternalSortMerging, OneRunTooManyMovesLittleMore) {
         << to_string(report.plan);
   }
   EXPECT_TRUE(one_merge);
-  RecordList list{kRecordBytes, read_file(files.path(0))};
-  EXPECT_TRUE(same_bytes(read_file(files.output()),
-                         stably_sorted(FormatOrder(*options.format), list).bytes));
 }
 
 // Words in so much memory that teams sort the buckets of runs and the slices of the merge. Results
 // do not depend on the threads, and whatever ends the sort ends all of them.
 TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
-  constexpr std::size_t kCount = 2'300'000;
-  auto random = test_random();
-  Files files;
-  std::vector<std::uint64_t> words(kCount);
-  for (std::uint64_t& word : words) word = random();
-  const auto bytes_of_words = [&words] {
-    const auto bytes = std::as_bytes(std::span(words));
-    return Bytes(bytes.begin(), bytes.end());
-  };
-  files.add_input(bytes_of_words());
-  ExternalSortOptions options = files.options();
-  options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
-  options.resources.memory_bytes = std::uint64_t{7} << 20;
-  options.resources.block_bytes = 64 << 10;
+  ListSort sort(random_records(8, 2'300'000), RecordFormat(8, {parse_record_key("0:8:u64")}),
+                7 * kMiB);
+  std::vector<std::uint64_t> words(sort.list.count());
+  std::memcpy(words.data(), sort.list.bytes.data(), sort.list.bytes.size());
   std::sort(words.begin(), words.end());
-  const Bytes expected = bytes_of_words();
+  sort.sorted = bytes_of(words);
+  SortResources& resources = sort.options.resources;
+  resources.block_bytes = 64 << 10;
   for (const unsigned threads : kThreadCounts) {
     SCOPED_TRACE(threads);
-    options.resources.threads = threads;
-    options.resources.stop = {};
-    options.resources.progress = {};
-    const auto reads = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
-                                                 Operation::kRead);
-    options.resources.open_disk = sort_disks(Backend::kThreads, reads);
-    const SortReport report = external_sort(options);
-    ASSERT_TRUE(same_bytes(read_file(files.output()), expected));
+    resources.threads = threads;
+    const auto reads = counted(Operation::kRead);
+    resources.open_disk = sort_disks(Backend::kThreads, reads);
+    const SortReport report = sort.run(false);
     ASSERT_GE(report.runs, 4U);
     ASSERT_EQ(report.passes, 1U);
-    unlink(files.output().c_str());
 
     // The last quarter of the reads are the merge's.
     for (const std::uint64_t at : {reads->attempts() / 3, reads->attempts() * 7 / 8}) {
       SCOPED_TRACE(at);
-      options.resources.open_disk = sort_disks(
-          Backend::kThreads, std::make_shared<FaultAt>(
-                                 at, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
-                                 Operation::kRead));
-      EXPECT_EQ(error_of([&] { external_sort(options); }), EIO);
-      files.expect_nothing_left(false);
+      resources.open_disk = sort_disks(Backend::kThreads, error_at(at, EIO, Operation::kRead));
+      sort.expect_end(EIO);
     }
-    options.resources.open_disk = sort_disks(Backend::kThreads);
+    resources.open_disk = sort_disks(Backend::kThreads);
     for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
-      std::stop_source stop;
-      options.resources.stop = stop.get_token();
-      options.resources.progress = [&](const SortProgress& now) {
-        if (now.phase == phase && now.bytes > report.run_bytes / 2) stop.request_stop();
-      };
-      EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
-      files.expect_nothing_left(false);
+      sort.expect_stop([&](const SortProgress& now) {
+        return now.phase == phase && now.bytes > report.run_bytes / 2;
+      });
     }
   }
 }
@@ -325,48 +283,27 @@ TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
 // In blocks that are large enough for several threads to partition what comes in; records straddle
 // them. A read that fails ends the sort, and so does a request.
 TEST(ExternalSortThreads, PartitionTogether) {
-  auto random = test_random();
   for (const std::size_t record_bytes : {8u, 100u}) {
     SCOPED_TRACE(record_bytes);
-    Files files;
-    const RecordList list =
-        make_records(Shape::kRandom, record_bytes, 48'000'000 / record_bytes, random);
-    files.add_input(list.bytes);
-    ExternalSortOptions options = files.options();
-    options.format = RecordFormat(record_bytes, {parse_record_key("0:8")});
-    options.resources.memory_bytes = std::uint64_t{16} << 20;
-    options.resources.block_bytes = 512 << 10;
-    const Bytes expected = stably_sorted(*order_of_format(*options.format), list).bytes;
+    ListSort sort(random_records(record_bytes, 48'000'000 / record_bytes),
+                  RecordFormat(record_bytes, {parse_record_key("0:8")}), 16 * kMiB);
+    SortResources& resources = sort.options.resources;
+    resources.block_bytes = 512 << 10;
     for (const unsigned threads : kThreadCounts) {
       SCOPED_TRACE(threads);
-      options.resources.threads = threads;
-      options.resources.stop = {};
-      options.resources.progress = {};
-      const auto reads = std::make_shared<FaultAt>(
-          0, PlannedFault{.kind = PlannedFault::Kind::kNone}, Operation::kRead);
-      options.resources.open_disk = sort_disks(Backend::kThreads, reads);
-      EXPECT_EQ(plan_external_sort(options).partition_threads, threads == 7 ? 3U : 1U);
-      const SortReport report = external_sort(options);
-      ASSERT_TRUE(same_bytes(read_file(files.output()), expected));
+      resources.threads = threads;
+      const auto reads = counted(Operation::kRead);
+      resources.open_disk = sort_disks(Backend::kThreads, reads);
+      EXPECT_EQ(plan_external_sort(sort.options).partition_threads, threads == 7 ? 3U : 1U);
+      const SortReport report = sort.run(false);
       ASSERT_GE(report.runs, 3U);
-      unlink(files.output().c_str());
       if (threads != 7) continue;
 
-      options.resources.open_disk = sort_disks(
-          Backend::kThreads,
-          std::make_shared<FaultAt>(reads->attempts() / 3,
-                                    PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
-                                    Operation::kRead));
-      EXPECT_EQ(error_of([&] { external_sort(options); }), EIO);
-      files.expect_nothing_left(false);
-      options.resources.open_disk = sort_disks(Backend::kThreads);
-      std::stop_source stop;
-      options.resources.stop = stop.get_token();
-      options.resources.progress = [&](const SortProgress& now) {
-        if (now.bytes > report.run_bytes / 4) stop.request_stop();
-      };
-      EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
-      files.expect_nothing_left(false);
+      resources.open_disk =
+          sort_disks(Backend::kThreads, error_at(reads->attempts() / 3, EIO, Operation::kRead));
+      sort.expect_end(EIO);
+      resources.open_disk = sort_disks(Backend::kThreads);
+      sort.expect_stop([&](const SortProgress& now) { return now.bytes > report.run_bytes / 4; });
     }
   }
 }
@@ -400,8 +337,7 @@ TEST(ExternalSortThreads, RunsOfShortInputsBeginEarly) {
   {
     std::vector<std::uint64_t> words(160 * kMiB / sizeof(std::uint64_t));
     for (std::uint64_t& word : words) sum += word = random();
-    const auto bytes = std::as_bytes(std::span(words));
-    files.add_input(Bytes(bytes.begin(), bytes.end()));
+    files.add_input(bytes_of(words));
   }
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
@@ -433,54 +369,41 @@ TEST(ExternalSortThreads, RunsOfShortInputsBeginEarly) {
 
 TEST(ExternalSortInput, IsRefusedWhenItIsWrong) {
   SmallSort<FixedRecords> sort;
-  const auto error = [&](std::string* message = nullptr) { return sort.refusal(message); };
   std::string message;
   sort.options.format = RecordFormat(FixedRecords::kRecordBytes + 1);
-  EXPECT_EQ(error(&message), EINVAL);
-  EXPECT_NE(message.find("multiple"), std::string::npos) << message;
+  EXPECT_EQ(sort.refusal(&message), EINVAL);
+  EXPECT_TRUE(contains(message, "multiple"));
   sort.options.format.reset();
-  EXPECT_EQ(error(), EINVAL);
+  EXPECT_EQ(sort.refusal(), EINVAL);
   sort.options.format = RecordFormat(FixedRecords::kRecordBytes);
-  EXPECT_EQ(error_of([&] {
-              external_sort<Pair>(sort.options, [](const Pair&, const Pair&) { return false; });
-            }),
-            EINVAL);
+  EXPECT_TRUE(fails(
+      [&] { external_sort<Pair>(sort.options, [](const Pair&, const Pair&) { return false; }); },
+      EINVAL));
   sort.options.resources.folders = {sort.files.path(0)};
-  EXPECT_EQ(error(), ENOTDIR);
+  EXPECT_EQ(sort.refusal(), ENOTDIR);
   sort.options.resources.folders = {sort.files.file("none")};
-  EXPECT_EQ(error(), ENOENT);
+  EXPECT_EQ(sort.refusal(), ENOENT);
 }
 
 // A pipe whose length is no multiple of the record's is found out at its end.
 TEST(ExternalSortInput, APipeThatEndsWithinARecord) {
-  Files files;
-  files.add_pipe(Bytes(1001));
-  ExternalSortOptions options = files.options();
-  options.format = RecordFormat(10);
-  options.resources.memory_bytes = 1 << 20;
-  EXPECT_EQ(error_of([&] { external_sort(options); }), EINVAL);
-  files.expect_nothing_left(false);
+  ListSort({10, Bytes(1001)}, RecordFormat(10), kMiB, 1, true).expect_end(EINVAL);
 }
 
 // More than there is address space for.
 TEST(ExternalSortInput, APipeThatIsTooLong) {
   for (const std::size_t record_bytes : {std::size_t{10}, std::size_t{64}}) {
-    for (const std::uint64_t bytes : {std::uint64_t{3} << 20, std::uint64_t{5} << 20}) {
+    for (const std::uint64_t bytes : {3 * kMiB, 5 * kMiB}) {
       SCOPED_TRACE(bytes);
-      Files files;
-      files.add_pipe(Bytes(bytes / record_bytes * record_bytes));
-      ExternalSortOptions options = files.options();
-      options.format = RecordFormat(record_bytes);
-      options.resources.memory_bytes = 1 << 20;
-      options.most_pipe_bytes = std::uint64_t{4} << 20;
-      std::string message;
-      const bool too_long = bytes > options.most_pipe_bytes;
-      EXPECT_EQ(error_of([&] { external_sort(options); }, &message), too_long ? EFBIG : 0);
-      if (too_long) {
-        EXPECT_NE(message.find(files.path(0) + "' is longer than the 4 MiB"), std::string::npos)
-            << message;
+      ListSort sort({record_bytes, Bytes(bytes / record_bytes * record_bytes)},
+                    RecordFormat(record_bytes), kMiB, 1, true);
+      sort.options.most_pipe_bytes = 4 * kMiB;
+      if (bytes > sort.options.most_pipe_bytes) {
+        sort.expect_end(EFBIG, sort.files.path(0) + "' is longer than the 4 MiB");
+      } else {
+        external_sort(sort.options);
+        sort.files.expect_nothing_left(true);
       }
-      files.expect_nothing_left(!too_long);
     }
   }
 }
@@ -520,9 +443,9 @@ TEST(ExternalSortInput, MustNotChangeMeanwhile) {
         EXPECT_TRUE(changed);
         const bool cut_short = change == Change::kShorter && phase == SortPhase::kReading;
         EXPECT_EQ(error, cut_short ? ENODATA : EBUSY) << message;
-        EXPECT_NE(message.find(path), std::string::npos) << message;
+        EXPECT_TRUE(contains(message, path));
         if (!cut_short) {
-          EXPECT_NE(message.find("or a copy of it"), std::string::npos) << message;
+          EXPECT_TRUE(contains(message, "or a copy of it"));
         }
         sort.files.expect_nothing_left(false);
       }
@@ -559,22 +482,17 @@ class HeldWrite final : public FaultPlan {
 
 // The writes under way are waited for, and no others begin.
 TEST(ExternalSortProgress, AStopIsHeardWhileARunIsWritten) {
-  constexpr std::size_t kRecordBytes = 64;
   constexpr std::uint64_t kBefore = 5;
-  auto random = test_random();
-  Files files;
-  files.add_input(make_records(Shape::kRandom, kRecordBytes, 50000, random).bytes);
-  ExternalSortOptions options = files.options();
-  options.format = RecordFormat(kRecordBytes);
-  options.resources.memory_bytes = 1 << 20;
-  options.resources.block_bytes = 16 << 10;
+  ListSort sort(random_records(64, 50000), RecordFormat(64), kMiB);
+  SortResources& resources = sort.options.resources;
+  resources.block_bytes = 16 << 10;
   for (const unsigned threads : kThreadCounts) {
     const auto held = std::make_shared<HeldWrite>(kBefore);
-    options.resources.threads = threads;
-    options.resources.open_disk = sort_disks(Backend::kThreads, held);
+    resources.threads = threads;
+    resources.open_disk = sort_disks(Backend::kThreads, held);
     std::stop_source stop;
-    options.resources.stop = stop.get_token();
-    const SortPlan plan = plan_external_sort(options);
+    resources.stop = stop.get_token();
+    const SortPlan plan = plan_external_sort(sort.options);
     const std::uint64_t most = kBefore + plan.run_write_behind + 3;
     ASSERT_GT(plan.run_bytes / plan.block_bytes, 2 * most) << to_string(plan);
     std::thread other([&] {
@@ -582,34 +500,27 @@ TEST(ExternalSortProgress, AStopIsHeardWhileARunIsWritten) {
       stop.request_stop();
       held->go_on();
     });
-    EXPECT_EQ(error_of([&] { external_sort(options); }), ECANCELED);
+    sort.expect_end(ECANCELED);
     other.join();
     EXPECT_LE(held->writes(), most);
-    files.expect_nothing_left(false);
   }
 }
 
 // A sort calls the progress function while it writes a run, too: that function may want to end the
 // sort.
 TEST(ExternalSortProgress, IsReportedWhileARunIsWritten) {
-  constexpr std::size_t kRecordBytes = 64;
-  auto random = test_random();
-  Files files;
-  files.add_input(make_records(Shape::kRandom, kRecordBytes, 200000, random).bytes);
+  ListSort sort(random_records(64, 200000), RecordFormat(64), 6 * kMiB);
   // With a thread for runs, the sorting thread reports while it waits for that, and writes the last
   // run itself.
   for (const unsigned threads : kThreadCounts) {
-    ExternalSortOptions options = files.options();
-    options.format = RecordFormat(kRecordBytes);
-    options.resources.memory_bytes = 6 << 20;
-    options.resources.threads = threads;
+    sort.options.resources.threads = threads;
     std::uint64_t last = 0;
     unsigned again = 0;
-    options.resources.progress = [&](const SortProgress& now) {
+    sort.options.resources.progress = [&](const SortProgress& now) {
       if (now.phase == SortPhase::kReading && now.bytes == last) ++again;
       last = now.bytes;
     };
-    const SortReport report = external_sort(options);
+    const SortReport report = external_sort(sort.options);
     ASSERT_GT(report.runs, 1U);
     EXPECT_GE(again, threads == 1 ? report.runs : 1U);
   }
@@ -617,70 +528,49 @@ TEST(ExternalSortProgress, IsReportedWhileARunIsWritten) {
 
 class ExternalSortRoom : public ::testing::Test {
  protected:
-  static constexpr std::size_t kRecordBytes = 64;
-  static constexpr std::uint64_t kRoom = std::uint64_t{2} << 20;
+  static constexpr std::uint64_t kRoom = 2 * kMiB;
 
   void SetUp() override {
     if (!system_.refusal.empty()) END_TEST_WITHOUT(system_.environment, system_.refusal);
   }
-  static Bytes input(std::uint64_t bytes) {
-    auto random = test_random();
-    return make_records(Shape::kRandom, kRecordBytes, bytes / kRecordBytes, random).bytes;
+  static ListSort sort_of(std::uint64_t bytes, std::uint64_t memory_bytes, bool pipe = false) {
+    return ListSort(random_records(64, bytes / 64), RecordFormat(64), memory_bytes, 1, pipe);
   }
-  // The error of a sort, and how much had been read by then.
-  int run(ExternalSortOptions options, std::uint64_t* read_bytes) {
-    *read_bytes = 0;
-    options.format = RecordFormat(kRecordBytes);
-    options.resources.progress = [&](const SortProgress& now) {
-      if (now.phase == SortPhase::kReading) *read_bytes = now.bytes;
+  // Ends for lack of room, and tells how much had been read by then.
+  std::uint64_t read_before_refusal(ListSort& sort) {
+    std::uint64_t read_bytes = 0;
+    sort.options.resources.progress = [&](const SortProgress& now) {
+      if (now.phase == SortPhase::kReading) read_bytes = now.bytes;
     };
-    std::string message;
-    const int error = error_of([&] { external_sort(options); }, &message);
-    EXPECT_EQ(error, ENOSPC) << message;
-    EXPECT_EQ(std::filesystem::exists(system_.file("output")), false);
-    const auto begin = std::filesystem::directory_iterator(system_.root);
-    EXPECT_EQ(std::distance(begin, std::filesystem::directory_iterator()), 0);
-    return error;
+    sort.expect_end(ENOSPC);
+    EXPECT_TRUE(std::filesystem::is_empty(system_.root));
+    return read_bytes;
   }
 
   SmallFileSystem system_{"tmpfs", kRoom};
 };
 
 TEST_F(ExternalSortRoom, TooLittleIsFoundOutBeforeTheStart) {
-  Files files;
-  files.add_input(input(2 * kRoom));
-  std::uint64_t read_bytes = 0;
-  ExternalSortOptions options = files.options();
-  options.resources.memory_bytes = 1 << 20;
-  options.resources.folders = {system_.root};  // for runs
-  EXPECT_EQ(run(options, &read_bytes), ENOSPC);
-  EXPECT_EQ(read_bytes, 0U);
-  options = files.options();
-  options.resources.memory_bytes = 1 << 20;
-  options.output = system_.file("output");  // for the output
-  EXPECT_EQ(run(options, &read_bytes), ENOSPC);
-  EXPECT_EQ(read_bytes, 0U);
-  options.resources.memory_bytes = 16 << 20;  // and when it is sorted in memory
-  EXPECT_EQ(run(options, &read_bytes), ENOSPC);
-  EXPECT_EQ(read_bytes, 0U);
-  files.expect_nothing_left(false);
+  ListSort sort = sort_of(2 * kRoom, kMiB);
+  const ExternalSortOptions elsewhere = sort.options;
+  sort.options.resources.folders = {system_.root};  // for runs
+  EXPECT_EQ(read_before_refusal(sort), 0U);
+  sort.options = elsewhere;
+  sort.options.output = system_.file("output");  // for the output
+  EXPECT_EQ(read_before_refusal(sort), 0U);
+  sort.options.resources.memory_bytes = 16 * kMiB;  // and when it is sorted in memory
+  EXPECT_EQ(read_before_refusal(sort), 0U);
 }
 
 TEST_F(ExternalSortRoom, TooLittleIsFoundOutOnTheWay) {
   for (const bool output : {false, true}) {
-    Files files;
-    files.add_pipe(input(2 * kRoom));
-    ExternalSortOptions options = files.options();
-    options.resources.memory_bytes = 1 << 20;
+    ListSort sort = sort_of(2 * kRoom, kMiB, true);
     if (output) {
-      options.output = system_.file("output");
+      sort.options.output = system_.file("output");
     } else {
-      options.resources.folders = {system_.root};
+      sort.options.resources.folders = {system_.root};
     }
-    std::uint64_t read_bytes = 0;
-    EXPECT_EQ(run(options, &read_bytes), ENOSPC);
-    EXPECT_GT(read_bytes, 0U);
-    files.expect_nothing_left(false);
+    EXPECT_GT(read_before_refusal(sort), 0U);
   }
 }
 
@@ -689,23 +579,16 @@ TEST_F(ExternalSortRoom, AFullFolderIsLeftOut) {
   for (const PrefetchKind kind : kAllPrefetchKinds) {
     for (const bool pipe : {false, true}) {
       SCOPED_TRACE(prefetch_kind_name(kind));
-      Files files;
-      const Bytes bytes = input(5 * kRoom / 2);
-      pipe ? files.add_pipe(bytes) : files.add_input(bytes);
-      ExternalSortOptions options = files.options();
-      options.format = RecordFormat(kRecordBytes);
-      options.resources.memory_bytes = 512 << 10;
-      options.resources.prefetch = kind;
-      options.resources.folders.insert(options.resources.folders.begin(), system_.root);
+      ListSort sort = sort_of(5 * kRoom / 2, kMiB / 2, pipe);
+      SortResources& resources = sort.options.resources;
+      resources.prefetch = kind;
+      resources.folders.insert(resources.folders.begin(), system_.root);
       std::uint64_t least_free = kRoom;
-      options.resources.progress = [&](const SortProgress&) {
+      resources.progress = [&](const SortProgress&) {
         least_free = std::min(least_free, system_.free_bytes());
       };
-      std::string message;
-      EXPECT_EQ(error_of([&] { external_sort(options); }, &message), 0) << message;
+      sort.run();
       EXPECT_LT(least_free, kRoom / 2);
-      EXPECT_TRUE(read_file(options.output) ==
-                  stably_sorted(FormatOrder(*options.format), {kRecordBytes, bytes}).bytes);
     }
   }
 }
@@ -733,34 +616,25 @@ TEST(ExternalSortFolders, GetSharesByTheirSpeeds) {
 // Exact, on virtual time: four disks for runs, of which the last is half as fast. In and out cost
 // nothing, and neither does computing.
 TEST(ExternalSortFolders, AreUsedAsFastAsTheyAre) {
-  constexpr std::size_t kRecordBytes = 64;
   constexpr std::uint64_t kFast = 200'000'000;
   constexpr std::uint64_t kSlow = kFast / 2;
-  auto random = test_random();
-  const RecordList list = make_records(Shape::kRandom, kRecordBytes, 250'000, random);
   // The time that the four disks would take if they were never idle, as a share of the sort's.
   const auto share_of_bound = [&](const std::vector<double>& speeds) {
-    Files files(4);
-    files.add_input(list.bytes);
-    ExternalSortOptions options = files.options();
-    options.format = RecordFormat(kRecordBytes);
-    options.resources.memory_bytes = 4 << 20;
-    options.resources.block_bytes = 16 << 10;
-    options.resources.threads = 1;  // virtual time is for one
-    options.resources.folder_speeds = speeds;
+    ListSort sort(random_records(64, 250'000), RecordFormat(64), 4 * kMiB, 4);
+    SortResources& resources = sort.options.resources;
+    resources.block_bytes = 16 << 10;
+    resources.threads = 1;  // virtual time is for one
+    resources.folder_speeds = speeds;
     const auto clock = std::make_shared<VirtualClock>();
-    options.resources.open_disk = [clock, slow = options.resources.folders.back()](
-                                      const std::string& folder) -> std::unique_ptr<Disk> {
+    resources.open_disk = [clock, slow = resources.folders.back()](
+                              const std::string& folder) -> std::unique_ptr<Disk> {
       constexpr std::uint64_t kFree = 1'000'000'000'000;
       const std::uint64_t speed = folder.empty() ? kFree : folder == slow ? kSlow : kFast;
       return std::make_unique<SimulatedDisk>(*clock, ServiceModel{speed, speed, 0});
     };
-    const SortReport report = external_sort(options);
-    EXPECT_EQ(report.passes, 1U);
-    EXPECT_TRUE(read_file(files.output()) ==
-                stably_sorted(FormatOrder(*options.format), list).bytes);
+    EXPECT_EQ(sort.run().passes, 1U);
     const double bound =
-        2 * static_cast<double>(list.bytes.size()) / static_cast<double>(3 * kFast + kSlow);
+        2 * static_cast<double>(sort.list.bytes.size()) / static_cast<double>(3 * kFast + kSlow);
     return bound / (static_cast<double>(clock->now_ns()) * 1e-9);
   };
   const double with = share_of_bound({2, 2, 2, 1});
@@ -775,26 +649,22 @@ TEST(ExternalSortFolders, AreUsedAsFastAsTheyAre) {
 // back, a part at a time.
 TEST_F(ExternalSortRoom, WhatIsAcceptedSuffices) {
   const std::uint64_t bytes = kRoom / 2;
-  Files files;
-  files.add_input(input(bytes));
-  ExternalSortOptions options = files.options();
-  options.format = RecordFormat(kRecordBytes);
-  options.resources.memory_bytes = 256 << 10;
-  options.resources.folders = {system_.root};
-  options.output = system_.file("output");
+  ListSort sort = sort_of(bytes, 256 << 10);
+  sort.options.resources.folders = {system_.root};
+  sort.options.output = system_.file("output");
   unsigned accepted = 0;
   unsigned refused = 0;
   for (std::uint64_t room = bytes - (64 << 10); room < kRoom; room += 16 << 10) {
     SCOPED_TRACE(room);
     system_.leave(room);
     std::optional<SortPhase> phase;
-    options.resources.progress = [&](const SortProgress& now) { phase = now.phase; };
+    sort.options.resources.progress = [&](const SortProgress& now) { phase = now.phase; };
     std::string message;
-    const int error = error_of([&] { external_sort(options); }, &message);
+    const int error = error_of([&] { external_sort(sort.options); }, &message);
     ++(error == 0 ? accepted : refused);
     EXPECT_EQ(error, error == 0 ? 0 : ENOSPC) << message;
     EXPECT_EQ(phase.has_value(), error == 0) << "refused half-way: " << message;
-    unlink(options.output.c_str());
+    unlink(sort.options.output.c_str());
   }
   EXPECT_GT(refused, 0U);
   EXPECT_GT(accepted, 20U);
@@ -802,16 +672,10 @@ TEST_F(ExternalSortRoom, WhatIsAcceptedSuffices) {
 
 // Hardly more than the data: blocks that have been merged make room for what is written.
 TEST_F(ExternalSortRoom, TheDataOnceAreEnough) {
-  Files files;
-  files.add_input(input(kRoom - (512 << 10)));
-  ExternalSortOptions options = files.options();
-  options.format = RecordFormat(kRecordBytes);
-  options.resources.memory_bytes = 560 << 10;
-  options.resources.folders = {system_.root};
-  options.output = system_.file("output");
-  const SortReport report = external_sort(options);
-  EXPECT_GT(report.runs, 1U);
-  EXPECT_EQ(read_file(options.output).size(), kRoom - (512 << 10));
+  ListSort sort = sort_of(kRoom - (512 << 10), 560 << 10);
+  sort.options.resources.folders = {system_.root};
+  sort.options.output = system_.file("output");
+  EXPECT_GT(sort.run().runs, 1U);
 }
 
 // Nobody knows how much room they have, so nobody refuses.
@@ -820,79 +684,60 @@ TEST(ExternalSortWithoutASize, RunsAndOutputGoToSuchAFileSystem) {
     SCOPED_TRACE(type);
     const SmallFileSystem system(type, 0);
     if (!system.refusal.empty()) END_TEST_WITHOUT(system.environment, system.refusal);
-    auto random = test_random();
-    const RecordList list = make_records(Shape::kRandom, 64, 32768, random);
-    Files files;
-    files.add_input(list.bytes);
-    ExternalSortOptions options = files.options();
-    options.format = RecordFormat(64);
-    options.resources.memory_bytes = 512 << 10;
+    ListSort sort(random_records(64, 32768), RecordFormat(64), kMiB / 2);
+    sort.options.output = system.file("output");
     for (const bool beside : {true, false}) {
-      options.resources.folders = {system.root};
-      if (!beside) options.resources.folders.push_back(fast_folder());
-      options.output = system.file("output");
-      std::string message;
-      EXPECT_EQ(error_of([&] { EXPECT_GT(external_sort(options).runs, 1U); }, &message), 0)
-          << message;
-      EXPECT_TRUE(read_file(options.output) ==
-                  stably_sorted(FormatOrder(*options.format), list).bytes);
+      sort.options.resources.folders = {system.root};
+      if (!beside) sort.options.resources.folders.push_back(fast_folder());
+      EXPECT_GT(sort.run().runs, 1U);
     }
   }
 }
 
-TEST(ExternalSortDevice, IsReadAndWritten) {
-  auto random = test_random();
-  constexpr std::size_t kRecordBytes = 64;
-  const RecordList list = make_records(Shape::kRandom, kRecordBytes, 32768, random);
-  const TemporaryFolder folder;
-  write_file(folder.file("from"), list.bytes);
-  write_file(folder.file("to"), Bytes(list.bytes.size()));
-  const LoopDevice from(folder.file("from"));
-  const LoopDevice to(folder.file("to"));
-  if (from.path().empty() || to.path().empty()) {
-    END_TEST_WITHOUT(Environment::kLoopDevices, LoopDevice::kRefusal);
+// 2 MiB to another device, of a file or of a device.
+class ExternalSortDevice : public ::testing::Test {
+ protected:
+  void open_devices(std::size_t bytes_of_output) {
+    before = Bytes(bytes_of_output);
+    write_file(folder.file("from"), sort.list.bytes);
+    write_file(folder.file("to"), before);
+    from.emplace(folder.file("from"));
+    to.emplace(folder.file("to"));
+    sort.options.output = to->path();
   }
-  for (const std::uint64_t memory_bytes : {std::uint64_t{1} << 20, std::uint64_t{32} << 20}) {
-    ExternalSortOptions options;
-    options.inputs = {from.path()};
-    options.output = to.path();
-    options.resources.folders = {folder.path().string()};
-    options.format = RecordFormat(kRecordBytes);
-    options.resources.memory_bytes = memory_bytes;
-    const SortReport report = external_sort(options);
-    EXPECT_EQ(report.runs > 0, memory_bytes < list.bytes.size());
-    EXPECT_TRUE(
-        same_bytes(read_file(to.path()), stably_sorted(FormatOrder(*options.format), list).bytes));
-    EXPECT_TRUE(read_file(from.path()) == list.bytes);
-    options.output = from.path();
-    EXPECT_EQ(error_of([&] { external_sort(options); }), EINVAL) << "it would overwrite its input";
+  bool refused() const { return from->path().empty() || to->path().empty(); }
+
+  ListSort sort{random_records(64, 32768), RecordFormat(64), 0};
+  const TemporaryFolder folder;  // on a disk
+  Bytes before;
+  std::optional<LoopDevice> from, to;
+};
+
+TEST_F(ExternalSortDevice, IsReadAndWritten) {
+  open_devices(sort.list.bytes.size());
+  if (refused()) END_TEST_WITHOUT(Environment::kLoopDevices, LoopDevice::kRefusal);
+  sort.options.inputs = {from->path()};
+  for (const std::uint64_t memory_bytes : {kMiB, 32 * kMiB}) {
+    sort.options.resources.memory_bytes = memory_bytes;
+    sort.options.output = to->path();
+    EXPECT_EQ(sort.run().runs > 0, memory_bytes < sort.list.bytes.size());
+    EXPECT_TRUE(read_file(from->path()) == sort.list.bytes);
+    sort.options.output = from->path();
+    EXPECT_TRUE(fails([&] { external_sort(sort.options); }, EINVAL))
+        << "it would overwrite its input";
   }
 }
 
-TEST(ExternalSortDevice, ThatIsTooSmallIsRefusedAtOnce) {
-  auto random = test_random();
-  constexpr std::size_t kRecordBytes = 64;
-  const TemporaryFolder folder;
-  const RecordList list = make_records(Shape::kRandom, kRecordBytes, 32768, random);
-  const Bytes before(list.bytes.size() / 2);
-  write_file(folder.file("from"), list.bytes);
-  write_file(folder.file("to"), before);
-  const LoopDevice to(folder.file("to"));
-  if (to.path().empty()) END_TEST_WITHOUT(Environment::kLoopDevices, LoopDevice::kRefusal);
+TEST_F(ExternalSortDevice, ThatIsTooSmallIsRefusedAtOnce) {
+  open_devices(sort.list.bytes.size() / 2);
+  if (refused()) END_TEST_WITHOUT(Environment::kLoopDevices, LoopDevice::kRefusal);
   for (const bool merge : {false, true}) {
-    for (const std::uint64_t memory_bytes : {std::uint64_t{1} << 20, std::uint64_t{32} << 20}) {
-      ExternalSortOptions options;
-      options.inputs = {folder.file("from")};
-      options.output = to.path();
-      options.merge_inputs = merge;
-      options.resources.folders = {folder.path().string()};
-      options.format = RecordFormat(kRecordBytes);
-      options.resources.memory_bytes = memory_bytes;
-      std::string message;
-      EXPECT_EQ(error_of([&] { external_sort(options); }, &message), ENOSPC);
-      EXPECT_NE(message.find("takes 2 MiB, and the device"), std::string::npos) << message;
-      EXPECT_NE(message.find("holds 1 MiB"), std::string::npos) << message;
-      EXPECT_TRUE(read_file(to.path()) == before);
+    for (const std::uint64_t memory_bytes : {kMiB, 32 * kMiB}) {
+      sort.options.merge_inputs = merge;
+      sort.options.resources.memory_bytes = memory_bytes;
+      EXPECT_TRUE(fails([&] { external_sort(sort.options); }, ENOSPC,
+                        {"takes 2 MiB, and the device", "holds 1 MiB"}));
+      EXPECT_TRUE(read_file(to->path()) == before);
     }
   }
 }

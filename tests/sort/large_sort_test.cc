@@ -2,7 +2,6 @@
 // Minutes of work, so only with VORTEX_LONG_TESTS=1.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
@@ -86,12 +87,7 @@ TEST(Partition, BucketsAreEmptyAndOnThePoolOfTheInput) {
   const auto first = [](std::uint64_t) noexcept { return 0u; };
   input.load(values);
   const auto refused = [&](const auto& lists) {
-    try {
-      partition(input, lists, first);
-    } catch (const Error& error) {
-      return error.code().value() == EINVAL;
-    }
-    return false;
+    return test::fails([&] { partition(input, lists, first); }, EINVAL);
   };
   EXPECT_TRUE(refused(elsewhere.lists));
   memory.lists[1]->bytes()[0] = std::byte{7};
@@ -109,13 +105,8 @@ TEST(Partition, SaysWhatIsWrong) {
   memory.lists.resize(1);
   EXPECT_THROW(partition(input, memory.lists, first), Error);
   memory.lists.push_back(std::make_unique<BucketStream>(memory.streams));
-  try {
-    // Every block holds input, none is left for a bucket.
-    partition(input, memory.lists, first);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EAGAIN);
-  }
+  // Every block holds input, none is left for a bucket.
+  EXPECT_TRUE(test::fails([&] { partition(input, memory.lists, first); }, EAGAIN));
 }
 
 }  // namespace

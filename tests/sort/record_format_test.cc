@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <compare>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -14,19 +12,11 @@
 #include <vector>
 
 #include "tests/array/number_order.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
 namespace vortex { namespace {
-
-std::string refusal(const std::string& text) {
-  try {
-    parse_record_key(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(RecordKey, ParsesWhatItPrints) {
   for (const char* text : {"0:10:bytes", "3:1:u8", "8:2:u16le", "8:4:u32be:desc", "0:8:u64le",
@@ -61,24 +51,19 @@ TEST(RecordKey, RefusesWithTheKeyAndTheReason) {
       {"0:2:i8", "i8 has 1 byte"},
   };
   for (const auto& [text, reason] : cases) {
-    EXPECT_NE(refusal(text).find("key '" + text + "'"), std::string::npos) << refusal(text);
-    EXPECT_NE(refusal(text).find(reason), std::string::npos) << refusal(text);
+    const std::string refusal = test::message_of_error([key = text] { parse_record_key(key); });
+    EXPECT_TRUE(test::contains(refusal, "key '" + text + "'"));
+    EXPECT_TRUE(test::contains(refusal, reason));
   }
 }
 
 TEST(RecordFormat, RefusesKeysThatLieOutside) {
-  const auto refused = [](std::size_t record_bytes, const std::string& key) -> std::string {
-    try {
-      RecordFormat(record_bytes, {parse_record_key(key)});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+  const auto refused = [](std::size_t record_bytes, const std::string& key) {
+    return test::message_of_error([&] { RecordFormat(record_bytes, {parse_record_key(key)}); });
   };
   EXPECT_EQ(refused(100, "90:10"), "");
-  EXPECT_NE(refused(100, "91:10")
-                .find("10 bytes from byte 91 on do not lie inside a record of 100 bytes"),
-            std::string::npos);
+  EXPECT_TRUE(test::contains(refused(100, "91:10"),
+                             "10 bytes from byte 91 on do not lie inside a record of 100 bytes"));
   EXPECT_NE(refused(100, "18446744073709551615:2"), "");
   EXPECT_NE(refused(0, "0:1"), "");
   EXPECT_EQ(refused(kMaxRecordBytes, "0:1"), "");
@@ -92,13 +77,8 @@ TEST(RecordFormat, RefusesNumbersThatThereAreNot) {
           bytes == 4 || bytes == 8 || (kind != KeyKind::kFloat && (bytes == 1 || bytes == 2));
       for (const ByteOrder order : {ByteOrder::kLittleEndian, ByteOrder::kBigEndian}) {
         const RecordKey key{.offset = 0, .length = bytes, .type = {kind, bytes, order}};
-        int error = 0;
-        try {
-          RecordFormat(64, {key});
-        } catch (const Error& refusal) {
-          error = refusal.code().value();
-        }
-        EXPECT_EQ(error, there_is ? 0 : EINVAL) << to_string(key);
+        EXPECT_EQ(test::error_of([&] { RecordFormat(64, {key}); }), there_is ? 0 : EINVAL)
+            << to_string(key);
       }
     }
   }

@@ -4,15 +4,14 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "sort/record/format_order.h"
 #include "tests/sort/record_lists.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/merge/record_kernels.h"
-#include "vortex/error.h"
 
 namespace vortex { namespace {
 
@@ -101,12 +100,8 @@ TEST(RecordSort, SaysHowMuchScratchItTakes) {
   RecordList list = test::make_records(test::Shape::kRandom, 16, 10000, random);
   std::vector<std::byte> scratch(least_sort_scratch_bytes(10000) - 1);
   RecordCollector out(16);
-  try {
-    FormatOrder(RecordFormat(16)).sort(list.bytes.data(), 10000, scratch, out);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOMEM);
-  }
+  EXPECT_TRUE(test::fails(
+      [&] { FormatOrder(RecordFormat(16)).sort(list.bytes.data(), 10000, scratch, out); }, ENOMEM));
   EXPECT_EQ(out.list.count(), 0u);
 }
 

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -283,18 +282,12 @@ TEST(RunFormation, GivesBackWhatIsNotEmitted) {
     EXPECT_GT(memory.streams.blocks_in_use(), 0u);
   }
   EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
-  struct Failing final : RecordOutput {
-    std::span<std::byte> room(std::size_t) override { return record; }
-    void written(std::size_t) override {
-      if (++appended == 5000) throw Error(EIO, "the test says so");
-    }
-    std::array<std::byte, 8> record;
-    int appended = 0;
-  };
   {
     RunFormation runs(order, memory.streams, {.scratch_bytes = 1 << 16});
     EXPECT_EQ(runs.push(list.at(0), 9000), 9000u);
-    Failing out;
+    test::WatchedOutput out(8, 1, [](std::size_t done) {
+      if (done == 5000 * 8) throw Error(EIO, "the test says so");
+    });
     EXPECT_THROW(runs.emit(out), Error);
   }
   EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
@@ -330,24 +323,15 @@ TEST(RunFormation, FailsWhileOthersSort) {
   auto random = test::test_random();
   const FormatOrder order(RecordFormat(8, {{0, 8, {}, false}}));
   const RecordList list = test::make_records(Shape::kRandom, 8, 200'000, random);
-  struct Failing final : RecordOutput {
-    std::span<std::byte> room(std::size_t most_bytes) override {
-      return std::span(records).first(std::min(most_bytes, records.size()));
-    }
-    void written(std::size_t bytes) override {
-      done += bytes;
-      if (done > 800'000) throw Error(EIO, "the test says so");
-    }
-    std::array<std::byte, 8000> records;
-    std::size_t done = 0;
-  };
   for (const unsigned threads : {2U, 7U}) {
     Memory memory(120);
     {
       RunFormation runs(order, memory.streams,
                         {.buckets = 16, .scratch_bytes = 1 << 20, .threads = threads});
       ASSERT_EQ(runs.push(list.at(0), list.count()), list.count());
-      Failing out;
+      test::WatchedOutput out(8, 1000, [](std::size_t done) {
+        if (done > 800'000) throw Error(EIO, "the test says so");
+      });
       EXPECT_THROW(runs.emit(out), Error);
     }
     EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
@@ -482,28 +466,19 @@ TEST(RunFormation, GivesBackBucketByBucket) {
   Memory memory(64);
   const FormatOrder order(RecordFormat(16));
   RunFormation runs(order, memory.streams, {.buckets = 16, .scratch_bytes = 1 << 18});
-  struct Watching final : RecordOutput {
-    explicit Watching(StreamPool& pool) : streams(pool) {}
-    std::span<std::byte> room(std::size_t) override { return record; }
-    void written(std::size_t) override {
-      ++appended;
-      if (appended == 25000) in_use_halfway = streams.blocks_in_use();
-    }
-    std::array<std::byte, 16> record;
-    StreamPool& streams;
-    std::size_t appended = 0;
-    std::size_t in_use_halfway = 0;
-  };
   // The first run is split by its sample, the second by the first.
   for (int run = 0; run < 2; ++run) {
     const RecordList list = test::make_records(Shape::kRandom, 16, 50000, random);
     ASSERT_EQ(runs.push(list.at(0), list.count()), list.count());
     const std::size_t in_use = memory.streams.blocks_in_use();
-    Watching out{memory.streams};
+    std::size_t in_use_halfway = 0;
+    test::WatchedOutput out(16, 1, [&](std::size_t done) {
+      if (done == 25000 * 16) in_use_halfway = memory.streams.blocks_in_use();
+    });
     runs.emit(out);
     EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
-    EXPECT_LT(out.in_use_halfway, in_use * 3 / 4);
-    EXPECT_GT(out.in_use_halfway, in_use / 4);
+    EXPECT_LT(in_use_halfway, in_use * 3 / 4);
+    EXPECT_GT(in_use_halfway, in_use / 4);
   }
 }
 
@@ -528,43 +503,22 @@ TEST(RunFormation, OneBucketGetsAll) {
     ASSERT_EQ(runs.push(list.at(0), count), count);
     ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, 0, count));
     ASSERT_EQ(runs.push(list.at(count), count), count);
-    struct Watching final : RecordOutput {
-      Watching(std::size_t record_bytes, StreamPool& pool)
-          : collector(record_bytes), streams(pool) {}
-      std::span<std::byte> room(std::size_t most_bytes) override {
-        return collector.room(most_bytes);
-      }
-      void written(std::size_t bytes) override {
-        collector.written(bytes);
-        done += bytes;
-        if (done <= halfway) in_use_halfway = streams.blocks_in_use();
-      }
-      RecordCollector collector;
-      StreamPool& streams;
-      std::size_t done = 0;
-      std::size_t halfway = 0;
-      std::size_t in_use_halfway = 0;
-    };
-    Watching out(record_bytes, memory.streams);
-    out.halfway = count * record_bytes / 2;
+    std::size_t in_use_halfway = 0;
+    test::WatchedOutput out(record_bytes, 100, [&](std::size_t done) {
+      if (done <= count * record_bytes / 2) in_use_halfway = memory.streams.blocks_in_use();
+    });
     runs.emit(out);
-    EXPECT_LE(out.in_use_halfway, count * record_bytes / kBlock / 2 + 2);
+    EXPECT_LE(in_use_halfway, count * record_bytes / kBlock / 2 + 2);
     EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
-    ASSERT_TRUE(out.collector.list.bytes ==
-                stably_sorted(order, part_of(list, count, count)).bytes);
+    ASSERT_TRUE(out.list.bytes == stably_sorted(order, part_of(list, count, count)).bytes);
   }
 }
 
 TEST(RunFormation, SaysWhatIsWrong) {
   Memory memory(8);
   const auto error_of = [&](std::size_t record_bytes, RunFormationOptions options) {
-    try {
-      const FormatOrder order{RecordFormat(record_bytes)};
-      RunFormation runs(order, memory.streams, options);
-    } catch (const Error& error) {
-      return error.code().value();
-    }
-    return 0;
+    const FormatOrder order{RecordFormat(record_bytes)};
+    return test::error_of([&] { RunFormation runs(order, memory.streams, options); });
   };
   const std::size_t least = least_scratch(8, 100);
   EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least}), 0);

@@ -10,7 +10,6 @@
 #include <memory>
 #include <random>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "io/stream/file_sink.h"

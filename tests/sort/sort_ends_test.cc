@@ -1,6 +1,5 @@
 // However a sort of files ends, with fixed records and with lines: by the error of a disk, a stop,
 // an exception of its caller, or options that are refused. Nothing is lost, and nothing is left.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -75,8 +74,7 @@ TYPED_TEST(SortOf, FaultsHappenToEveryRequest) {
       SCOPED_TRACE(::testing::Message()
                    << what.name << ", in memory " << in_memory << ", threads " << threads);
       sort.options.resources.threads = threads;
-      const auto all = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
-                                                 what.operation);
+      const auto all = counted(what.operation);
       sort.options.resources.open_disk = sort_disks(Backend::kThreads, all);
       ASSERT_EQ(sort.run(), 0);
       ASSERT_EQ(sort.passes, in_memory ? 0U : TypeParam::kPasses);
@@ -102,7 +100,7 @@ TYPED_TEST(SortOf, WhatIsReplacedIsReplacedAtTheEnd) {
   write_file(sort.files.output(), Bytes(10));
   ASSERT_EQ(chmod(sort.files.output().c_str(), 0640), 0);
   sort.options.resources.open_disk =
-      sort_disks(Backend::kThreads, std::make_shared<FaultAt>(3, kFailed, Operation::kWrite));
+      sort_disks(Backend::kThreads, error_at(3, EIO, Operation::kWrite));
   EXPECT_EQ(error_of([&] { TypeParam::sort(sort.options); }), EIO);
   EXPECT_TRUE(read_file(sort.files.output()) == Bytes(10));
   sort.options.resources.open_disk = {};
@@ -131,16 +129,16 @@ TYPED_TEST(SortOf, WhatIsWrongIsRefusedAtOnce) {
   EXPECT_EQ(sort.refusal(), EINVAL);
   sort.options.inputs = {sort.files.file("none")};
   EXPECT_EQ(sort.refusal(&message), ENOENT);
-  EXPECT_NE(message.find("none"), std::string::npos);
+  EXPECT_TRUE(contains(message, "none"));
   sort.options.inputs = {input};
   const std::uint64_t enough = std::exchange(sort.options.resources.memory_bytes, 1000);
   EXPECT_EQ(sort.refusal(&message), ENOMEM);
-  EXPECT_NE(message.find("at least"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "at least"));
   sort.options.resources.memory_bytes = enough;
   // Before anything is opened, however little there is to sort.
   write_file(input, Bytes(sort.input.begin(), sort.input.begin() + 36));
   for (const std::vector<double>& speeds :
-       {std::vector<double>{1}, {1, 2, 3}, {1, 0}, {1, -1}, {1, std::nan("")}}) {
+       {std::vector<double>{1}, {1, 2, 3}, {1, 0}, {1, -1}, {1, HUGE_VAL}, {1, std::nan("")}}) {
     sort.options.resources.folder_speeds = speeds;
     EXPECT_EQ(sort.refusal(), EINVAL);
     EXPECT_EQ(error_of([&] { TypeParam::make_sorter(sort.options.resources); }), EINVAL);
@@ -216,8 +214,7 @@ TYPED_TEST(SortOf, AWaitForAPipeIsEnded) {
       stop.request_stop();
       ended.wait(false);
     });
-    std::string message;
-    EXPECT_EQ(error_of([&] { TypeParam::sort(options); }, &message), ECANCELED) << message;
+    EXPECT_TRUE(fails([&] { TypeParam::sort(options); }, ECANCELED));
     ended.test_and_set();
     ended.notify_all();
     writer.join();

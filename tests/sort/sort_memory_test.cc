@@ -12,7 +12,6 @@
 
 #include "io/sequence/seeded_random.h"
 #include "tests/support/child_peak.h"
-#include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/external_sort.h"
@@ -84,17 +83,23 @@ class SortMemory : public ::testing::TestWithParam<Setting> {
       file.finish_bytes(bytes);
     });
   }
+  static SortResources resources_in(const TemporaryFolder& folder) {
+    SortResources resources;
+    resources.folders = {folder.path().string()};
+    resources.memory_bytes = GetParam().memory_bytes;
+    resources.backend = GetParam().backend;
+    resources.block_bytes = GetParam().block_bytes;
+    resources.threads = GetParam().threads;
+    resources.compression = GetParam().compression;
+    return resources;
+  }
   static std::uint64_t peak_of_sort(const TemporaryFolder& folder, const std::string& input) {
     return peak_of([&] {
       ExternalSortOptions options;
       options.inputs = {input};
       options.output = folder.file("output");
       options.format = RecordFormat(GetParam().record_bytes, {parse_record_key(GetParam().key)});
-      options.resources.memory_bytes = GetParam().memory_bytes;
-      options.resources.backend = GetParam().backend;
-      options.resources.block_bytes = GetParam().block_bytes;
-      options.resources.threads = GetParam().threads;
-      options.resources.compression = GetParam().compression;
+      options.resources = resources_in(folder);
       external_sort(options);
     });
   }
@@ -129,15 +134,9 @@ TEST_P(SortMemory, OfAPipe) {
 TEST_P(SortMemory, OfPushedRecords) {
   const TemporaryFolder folder;
   expect_within(peak_of([&] {
-    SortResources options;
-    options.folders = {folder.path().string()};
-    options.memory_bytes = GetParam().memory_bytes;
-    options.backend = GetParam().backend;
-    options.block_bytes = GetParam().block_bytes;
-    options.threads = GetParam().threads;
-    options.compression = GetParam().compression;
     const std::size_t record_bytes = GetParam().record_bytes;
-    RecordSorter sorter(options, RecordFormat(record_bytes, {parse_record_key(GetParam().key)}));
+    RecordSorter sorter(resources_in(folder),
+                        RecordFormat(record_bytes, {parse_record_key(GetParam().key)}));
     std::vector<std::byte> record(record_bytes);
     for (std::uint64_t i = 0; i < GetParam().data_bytes / record_bytes; ++i) {
       const std::uint64_t number = word(i);

@@ -10,6 +10,8 @@
 
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_policy.h"
+#include "tests/support/error_of.h"
+#include "tests/support/named_memory.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
@@ -80,17 +82,21 @@ void expect_consistent(const RecordPlan& plan) {
   }
 }
 
-TEST(SortPlan, GibibytesOfBenchmarkRecordsInAQuarterOfAGibibyte) {
-  const RecordPlan plan = plan_sort(request_of(2048 * kMiB, 100, 256 * kMiB));
+RecordPlan consistent_plan(const SortPlanRequest& request) {
+  const RecordPlan plan = plan_sort(request);
   expect_consistent(plan);
+  return plan;
+}
+
+TEST(SortPlan, GibibytesOfBenchmarkRecordsInAQuarterOfAGibibyte) {
+  const RecordPlan plan = consistent_plan(request_of(2048 * kMiB, 100, 256 * kMiB));
   EXPECT_EQ(plan.block_bytes, 2 * kMiB);
   EXPECT_EQ(plan.passes, 1U);
   EXPECT_LE(plan.runs, 13U);
 }
 
 TEST(SortPlan, WhatFitsIsSortedInMemory) {
-  const RecordPlan plan = plan_sort(request_of(100 * kMiB, 100, 256 * kMiB));
-  expect_consistent(plan);
+  const RecordPlan plan = consistent_plan(request_of(100 * kMiB, 100, 256 * kMiB));
   EXPECT_TRUE(plan.in_memory());
   EXPECT_EQ(plan.passes, 0U);
   EXPECT_TRUE(plan_sort(request_of(0, 100, 256 * kMiB)).in_memory());
@@ -98,10 +104,8 @@ TEST(SortPlan, WhatFitsIsSortedInMemory) {
 
 // The disk writes two buckets while the processors sort the next.
 TEST(SortPlan, WhatFitsWithRoomToSpareIsWrittenFromMoreBlocks) {
-  const RecordPlan tight = plan_sort(request_of(3600 * kMiB, 8, 4096 * kMiB));
-  const RecordPlan wide = plan_sort(request_of(1024 * kMiB, 8, 4096 * kMiB));
-  expect_consistent(tight);
-  expect_consistent(wide);
+  const RecordPlan tight = consistent_plan(request_of(3600 * kMiB, 8, 4096 * kMiB));
+  const RecordPlan wide = consistent_plan(request_of(1024 * kMiB, 8, 4096 * kMiB));
   const auto bytes_behind = [](const RecordPlan& plan) {
     return plan.writer.write_behind * std::max(plan.writer.request_bytes, plan.block_bytes);
   };
@@ -111,8 +115,7 @@ TEST(SortPlan, WhatFitsWithRoomToSpareIsWrittenFromMoreBlocks) {
 }
 
 TEST(SortPlan, LittleMemoryTakesSeveralPasses) {
-  const RecordPlan plan = plan_sort(request_of(2 * 1024 * kMiB, 8, 8 * kMiB));
-  expect_consistent(plan);
+  const RecordPlan plan = consistent_plan(request_of(2 * 1024 * kMiB, 8, 8 * kMiB));
   EXPECT_GE(plan.passes, 2U);
 }
 
@@ -132,9 +135,7 @@ TEST(SortPlan, ManyThreadsHaveScratchForAPartEach) {
     SortPlanRequest request = request_of(8192 * kMiB, record_bytes, 1024 * kMiB);
     request.threads = threads;
     request.scratch_per_record = per_record;
-    const RecordPlan plan = plan_sort(request);
-    expect_consistent(plan);
-    return plan.formation.scratch_bytes;
+    return consistent_plan(request).formation.scratch_bytes;
   };
   const std::size_t bucket = 1024 * kMiB / 64;
   EXPECT_GE(scratch_of(4, 100, 32), 5 * bucket * 32 / 100);
@@ -148,9 +149,7 @@ TEST(SortPlan, SeveralThreadsPartitionWhereManySort) {
   const auto threads_of = [](unsigned threads, std::uint64_t memory_bytes) {
     SortPlanRequest request = request_of(8192 * kMiB, 8, memory_bytes);
     request.threads = threads;
-    const RecordPlan plan = plan_sort(request);
-    expect_consistent(plan);
-    return plan.formation.partition_threads;
+    return consistent_plan(request).formation.partition_threads;
   };
   EXPECT_EQ(threads_of(1, 1024 * kMiB), 1U);
   EXPECT_EQ(threads_of(3, 1024 * kMiB), 1U);
@@ -166,9 +165,7 @@ TEST(SortPlan, ExpensiveRequestsMakeLargeBlocks) {
     SortPlanRequest request = request_of(8192 * kMiB, 8, memory_bytes);
     request.threads = 2;
     request.request_cost_bytes = request_cost_bytes;
-    const RecordPlan plan = plan_sort(request);
-    expect_consistent(plan);
-    return plan.block_bytes;
+    return consistent_plan(request).block_bytes;
   };
   for (const std::uint64_t memory_bytes : {64 * kMiB, 1024 * kMiB}) {
     const std::size_t cheap = block_of(memory_bytes, 0);
@@ -183,8 +180,7 @@ TEST(SortPlan, ExpensiveRequestsMakeLargeBlocks) {
 TEST(SortPlan, RunsOfShortInputsBeginEarly) {
   SortPlanRequest request = request_of(1024 * kMiB, 8, 1024 * kMiB);
   request.threads = 2;
-  const RecordPlan plan = plan_sort(request);
-  expect_consistent(plan);
+  const RecordPlan plan = consistent_plan(request);
   EXPECT_EQ(plan.run_begin_bytes, 128 * kMiB);
   EXPECT_EQ(plan.runs, 8U);
   EXPECT_EQ(plan.passes, 1U);
@@ -203,8 +199,7 @@ TEST(SortPlan, RunsOfShortInputsBeginEarly) {
 TEST(SortPlan, AnUnknownLengthIsPlannedForTheLargestMerge) {
   SortPlanRequest request = request_of(0, 100, 64 * kMiB);
   request.bytes.reset();
-  const RecordPlan plan = plan_sort(request);
-  expect_consistent(plan);
+  const RecordPlan plan = consistent_plan(request);
   EXPECT_FALSE(plan.in_memory());
   EXPECT_EQ(plan.merge_order, plan.largest_merge_order());
 }
@@ -216,15 +211,13 @@ TEST(SortPlan, LittleAddressSpaceMakesFewerBuckets) {
   request.address_space_bytes = 32 * 1024 * kMiB;
   for (const bool known : {true, false}) {
     if (!known) request.bytes.reset();
-    const RecordPlan plan = plan_sort(request);
-    expect_consistent(plan);
+    const RecordPlan plan = consistent_plan(request);
     // Of what is known to fit, a part of the pool goes to the output; buckets reserve the rest.
     EXPECT_EQ(plan.formation.buckets, known ? 32U : 16U);
   }
   request = request_of(4096 * 1024 * kMiB, 100, 2048 * 1024 * kMiB);
   request.address_space_bytes = std::uint64_t{1} << 46;
-  const RecordPlan large = plan_sort(request);
-  expect_consistent(large);
+  consistent_plan(request);
 }
 
 // A second generation of buckets goes first.
@@ -232,12 +225,10 @@ TEST(SortPlan, LittleAddressSpaceMakesOneGenerationOfBuckets) {
   SortPlanRequest request = request_of(640 * kMiB, 100, 64 * kMiB);
   EXPECT_EQ(plan_sort(request).formation.generations, 1U);
   request.threads = 2;
-  const RecordPlan two = plan_sort(request);
-  expect_consistent(two);
+  const RecordPlan two = consistent_plan(request);
   EXPECT_EQ(two.formation.generations, 2U);
   request.address_space_bytes = two.address_space_bytes() - 1;
-  const RecordPlan one = plan_sort(request);
-  expect_consistent(one);
+  const RecordPlan one = consistent_plan(request);
   EXPECT_EQ(one.formation.generations, 1U);
   EXPECT_EQ(one.formation.buckets, two.formation.buckets);
   EXPECT_EQ(one.run_bytes, two.run_bytes);
@@ -255,11 +246,7 @@ TEST(SortPlan, TooLittleAddressSpaceIsRefusedWithWhatIsNeeded) {
     request.stack_bytes = random() % 4 * (8 * kMiB);
     request.threads = 1 + random() % 2;
     RecordPlan plan;
-    try {
-      plan = plan_sort(request);
-    } catch (const Error&) {
-      continue;  // too little memory
-    }
+    if (error_of([&] { plan = plan_sort(request); }) != 0) continue;  // too little memory
     SCOPED_TRACE(to_string(plan));
     const std::uint64_t pool_bytes = plan.pool_blocks * plan.block_bytes;
     const std::uint64_t guards =
@@ -268,14 +255,12 @@ TEST(SortPlan, TooLittleAddressSpaceIsRefusedWithWhatIsNeeded) {
               pool_bytes + request.bytes.value_or(0) + request.stack_bytes + guards);
     const auto planned_within = [&](std::uint64_t bytes) {
       request.address_space_bytes = bytes;
-      try {
-        expect_consistent(plan_sort(request));
-        return true;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code().value(), ENOMEM);
-        EXPECT_NE(std::string(error.what()).find(" of address space"), std::string::npos);
-        return false;
-      }
+      std::string message;
+      const int error = error_of([&] { consistent_plan(request); }, &message);
+      if (error == 0) return true;
+      EXPECT_EQ(error, ENOMEM);
+      EXPECT_TRUE(contains(message, " of address space"));
+      return false;
     };
     std::uint64_t low = 0, high = plan.address_space_bytes();
     while (high - low > 1) {
@@ -301,8 +286,7 @@ TEST(SortPlan, BlocksGrowWhereTheMapsDoNotSuffice) {
     request.memory_bytes = memory * kGiB;
     for (const bool known : {true, false}) {
       request.bytes = known ? std::optional(1024 * kGiB) : std::nullopt;
-      const RecordPlan plan = plan_sort(request);
-      expect_consistent(plan);
+      const RecordPlan plan = consistent_plan(request);
       EXPECT_GE(plan.block_bytes, block_before);
       block_before = plan.block_bytes;
     }
@@ -323,19 +307,11 @@ TEST(SortPlan, BlocksForWhichTheMapsDoNotSufficeAreRefused) {
   request.block_bytes = 16 << 10;
   const std::size_t maps = BlockPool::maps_needed(plan_sort(request).pool_blocks);
   request.most_maps = maps;
-  expect_consistent(plan_sort(request));
+  consistent_plan(request);
   request.most_maps = maps - 1;
-  try {
-    (void)plan_sort(request);
-    FAIL() << "planned with too few maps";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOMEM);
-    const std::string message = error.what();
-    EXPECT_NE(message.find(std::to_string(maps) + " memory maps, and " + std::to_string(maps - 1)),
-              std::string::npos)
-        << message;
-    EXPECT_NE(message.find("vm.max_map_count"), std::string::npos) << message;
-  }
+  EXPECT_TRUE(fails([&] { (void)plan_sort(request); }, ENOMEM,
+                    {std::to_string(maps) + " memory maps, and " + std::to_string(maps - 1),
+                     "vm.max_map_count"}));
 }
 
 // The memory that is kept of each block and each run counts: with small blocks it is a part of the
@@ -363,8 +339,7 @@ TEST(SortPlan, LengthsBeyond32BitsAreCountedWhole) {
         SortPlanRequest request = request_of(records * record, record, memory);
         request.block_bytes = 8 * kMiB;  // the tables of smaller ones take more than a small memory
         try {
-          const RecordPlan plan = plan_sort(request);
-          expect_consistent(plan);
+          const RecordPlan plan = consistent_plan(request);
           EXPECT_EQ(plan.runs,
                     (records * record + plan.least_run_bytes - 1) / plan.least_run_bytes);
         } catch (const Error& error) {
@@ -378,26 +353,16 @@ TEST(SortPlan, LengthsBeyond32BitsAreCountedWhole) {
 TEST(SortPlan, TooLittleMemoryIsRefusedWithTheLeastThatWouldDo) {
   for (const std::size_t record : {1UL, 8UL, 100UL, 1000UL, 65536UL, 1UL << 20}) {
     SortPlanRequest request = request_of(1024 * kMiB, record, 100 << 10);
-    try {
-      (void)plan_sort(request);
-      FAIL() << "planned with 100 KiB";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code().value(), ENOMEM);
-      const std::string message = error.what();
-      const auto at = message.find("at least ");
-      ASSERT_NE(at, std::string::npos) << message;
-      // "7.25 MiB": taken at its word, with the rounding of two digits.
-      const double value = std::stod(message.substr(at + 9));
-      const double unit = message.find("GiB are needed") != std::string::npos   ? 1024.0 * kMiB
-                          : message.find("MiB are needed") != std::string::npos ? double(kMiB)
-                          : message.find("KiB are needed") != std::string::npos ? 1024.0
-                                                                                : 1.0;
-      request.memory_bytes = static_cast<std::uint64_t>(value * unit * 1.005);
-      SCOPED_TRACE(message);
-      expect_consistent(plan_sort(request));
-      request.memory_bytes = static_cast<std::uint64_t>(value * unit * 0.9);
-      EXPECT_THROW((void)plan_sort(request), Error);
-    }
+    std::string message;
+    EXPECT_EQ(error_of([&] { (void)plan_sort(request); }, &message), ENOMEM);
+    SCOPED_TRACE(message);
+    // "7.25 MiB": taken at its word, with the rounding of two digits.
+    const std::uint64_t named = named_memory(message);
+    ASSERT_GT(named, 0U);
+    request.memory_bytes = named / 1000 * 1005;
+    consistent_plan(request);
+    request.memory_bytes = named / 10 * 9;
+    EXPECT_THROW((void)plan_sort(request), Error);
   }
 }
 
@@ -415,12 +380,10 @@ TEST(SortPlan, MoreMemoryIsNeverRefused) {
           for (request.memory_bytes = 64 << 10; request.memory_bytes < kMiB;
                request.memory_bytes += 5 << 10) {
             SCOPED_TRACE(request.memory_bytes);
-            try {
-              expect_consistent(plan_sort(request));
-              planned = true;
-            } catch (const Error& error) {
-              ASSERT_FALSE(planned) << error.what();
-            }
+            std::string message;
+            const int error = error_of([&] { consistent_plan(request); }, &message);
+            ASSERT_TRUE(error == 0 || !planned) << message;
+            planned |= error == 0;
           }
           EXPECT_TRUE(planned);
         }
@@ -456,11 +419,7 @@ TEST(SortPlan, AnyRequestIsPlannedConsistentlyOrRefused) {
     if (random() % 3 == 0) request.most_maps = random() % (std::size_t{1} << (random() % 20));
     request.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
     if (request.bytes) *request.bytes -= *request.bytes % request.record_bytes;
-    try {
-      expect_consistent(plan_sort(request));
-      ++planned;
-    } catch (const Error&) {
-    }
+    planned += error_of([&] { consistent_plan(request); }) == 0 ? 1 : 0;
     if (HasFailure()) break;
   }
   EXPECT_GT(planned, 500U);

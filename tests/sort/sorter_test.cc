@@ -12,17 +12,16 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <regex>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "sort/record/format_order.h"
 #include "sort/runs/sort_watch.h"
 #include "tests/array/number_order.h"
 #include "tests/sort/sort_cases.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
@@ -312,6 +311,10 @@ SortResources small_options(const RunFolders& folders) {
   return options;
 }
 
+void touch(const RecordSorter& sorter, std::size_t byte) {
+  static_cast<void>(*const_cast<const volatile std::byte*>(sorter.data() + byte));
+}
+
 TEST(Sorter, AFewOrNoRecords) {
   for (std::size_t count = 0; count < 4; ++count) {
     auto random = test_random();
@@ -348,14 +351,6 @@ TEST(Sorter, AReaderMayJumpForward) {
 TEST(Sorter, SaysWhatItMayBeAskedFor) {
   auto random = test_random();
   const RunFolders folders(1);
-  const auto error_of = [](const auto& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.code().value();
-    }
-    return 0;
-  };
   const RecordList list = random_list(kRecordBytes, 10, random);
   RecordSorter sorter(small_options(folders), RecordFormat(kRecordBytes));
   EXPECT_EQ(error_of([&] { sorter.data(); }), EINVAL);
@@ -398,40 +393,31 @@ TEST(Sorter, EveryRequestMayFail) {
     options.threads = kThreadCounts[round++ % std::size(kThreadCounts)];
     options.open_disk = sort_disks(Backend::kThreads, faults);
     RecordSorter sorter(options, order.format());
-    int error = 0;
-    try {
+    bool right = true;
+    const int error = error_of([&] {
       sorter.push(list.bytes);
       sorter.sort();
-      bool right = true;
       guarded([&] {
         right = std::memcmp(sorter.data(), expected.bytes.data(), expected.bytes.size()) == 0;
       }).throw_if_failed();
-      EXPECT_TRUE(right);
       EXPECT_GT(sorter.counts().runs, 2U);
-    } catch (const Error& thrown) {
-      error = thrown.code().value();
-      try {
-        sorter.push(list.at(0));
-        ADD_FAILURE() << "it goes on";
-      } catch (const Error& again) {
-        EXPECT_TRUE(again.code().value() == ENOTRECOVERABLE || again.code().value() == EINVAL);
-      }
+    });
+    EXPECT_TRUE(right);
+    if (error != 0) {  // it does not go on
+      const int again = error_of([&] { sorter.push(list.at(0)); });
+      EXPECT_TRUE(again == ENOTRECOVERABLE || again == EINVAL) << again;
     }
     return error;
   };
   for (const Operation operation : {Operation::kRead, Operation::kWrite}) {
-    constexpr PlannedFault::Kind kNone = PlannedFault::Kind::kNone;
-    const auto all = std::make_shared<FaultAt>(0, PlannedFault{.kind = kNone}, operation);
+    const auto all = counted(operation);
     ASSERT_EQ(sort_with(all), 0);
     const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(all->attempts() / 25, 1);
     ASSERT_GT(all->attempts(), 20U);
     for (std::uint64_t k = random() % step; k < all->attempts(); k += step) {
       SCOPED_TRACE(k);
       const int error = operation == Operation::kWrite && k % 2 == 0 ? ENOSPC : EIO;
-      EXPECT_EQ(sort_with(std::make_shared<FaultAt>(
-                    k, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error}, operation,
-                    error == ENOSPC)),
-                error);
+      EXPECT_EQ(sort_with(error_at(k, error, operation, error == ENOSPC)), error);
     }
   }
 }
@@ -455,8 +441,7 @@ TEST(Sorter, MayGoAtAnyMoment) {
         if (moment == Moment::kAfterPush) continue;
         sorter.sort();
         if (moment == Moment::kAfterSort) continue;
-        volatile std::byte seen = sorter.data()[count / 2 * kRecordBytes];
-        static_cast<void>(seen);
+        touch(sorter, count / 2 * kRecordBytes);
       }
     }
   }
@@ -483,28 +468,16 @@ TEST(Sorter, CanBeStopped) {
       last = now.phase;
       if (reports++ == at) stop.request_stop();
     };
-    int error = 0;
-    {
-      std::optional<RecordSorter> sorter;
-      try {
-        sorter.emplace(options, RecordFormat(kRecordBytes));
-        sorter->push(list.bytes);
-        sorter->sort();
-        guarded([&] {
-          volatile std::byte seen{};
-          for (std::size_t i = 0; i < count; ++i) seen = sorter->data()[i * kRecordBytes];
-          static_cast<void>(seen);
-        }).throw_if_failed();
-      } catch (const Error& thrown) {
-        error = thrown.code().value();
-      }
-    }
-    if (reports > at) {
-      EXPECT_EQ(error, ECANCELED);
-      ++stopped_in[static_cast<std::size_t>(last)];
-    } else {
-      EXPECT_EQ(error, 0);
-    }
+    const int error = error_of([&] {
+      RecordSorter sorter(options, RecordFormat(kRecordBytes));
+      sorter.push(list.bytes);
+      sorter.sort();
+      guarded([&] {
+        for (std::size_t i = 0; i < count; ++i) touch(sorter, i * kRecordBytes);
+      }).throw_if_failed();
+    });
+    EXPECT_EQ(error, reports > at ? ECANCELED : 0);
+    if (reports > at) ++stopped_in[static_cast<std::size_t>(last)];
   }
   EXPECT_GT(stopped_in[0], 0U);
   EXPECT_GT(stopped_in[1], 0U);
@@ -531,8 +504,7 @@ TEST(Sorter, TellsHowFarItIs) {
     RecordSorter sorter(options, RecordFormat(kRecordBytes));
     sorter.push(list.bytes);
     sorter.sort();
-    volatile std::byte last = sorter.data()[list.bytes.size() - 1];
-    static_cast<void>(last);
+    touch(sorter, list.bytes.size() - 1);
   }
   EXPECT_GE(bytes[0] + SortWatch::kNoteBytes, list.bytes.size());
   EXPECT_GE(bytes[2] + SortWatch::kNoteBytes, list.bytes.size());
@@ -556,10 +528,7 @@ TEST(Sorter, ProgressMayThrow) {
     try {
       sorter.push(list.bytes);
       sorter.sort();
-      guarded([&] {
-        volatile std::byte last = sorter.data()[list.bytes.size() - 1];
-        static_cast<void>(last);
-      }).throw_if_failed();
+      guarded([&] { touch(sorter, list.bytes.size() - 1); }).throw_if_failed();
     } catch (const std::exception& error) {
       what = error.what();
     }
@@ -604,46 +573,31 @@ TEST(Sorter, WhatIsPushedMayFail) {
   const RunFolders folders(2);
   const RecordList list = random_list(kRecordBytes, 60000, random);
   // The last read, which the last merge does.
-  const auto reads = std::make_shared<FaultAt>(0, PlannedFault{.kind = PlannedFault::Kind::kNone},
-                                               Operation::kRead);
+  const auto reads = counted(Operation::kRead);
   SortResources options = small_options(folders);
   options.open_disk = sort_disks(Backend::kThreads, reads);
   {
     RecordSorter whole(options, RecordFormat(kRecordBytes));
     whole.push(list.bytes);
     whole.sort();
-    volatile std::byte last = whole.data()[list.bytes.size() - 1];
-    static_cast<void>(last);
+    touch(whole, list.bytes.size() - 1);
   }
-  options.open_disk = sort_disks(
-      Backend::kThreads,
-      std::make_shared<FaultAt>(reads->attempts() - 1,
-                                PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
-                                Operation::kRead));
+  options.open_disk =
+      sort_disks(Backend::kThreads, error_at(reads->attempts() - 1, EIO, Operation::kRead));
   RecordSorter first(options, RecordFormat(kRecordBytes));
   first.push(list.bytes);
   first.sort();
   RecordSorter second(small_options(folders), RecordFormat(kRecordBytes));
-  try {
-    second.push(std::span(first.data(), list.bytes.size()));
-    FAIL() << "nobody noticed";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), EIO) << error.what();
-    const std::string what = error.what();
-    // The first cause whole, and each thing said once.
-    const std::regex whole(
-        "stream 'sorted records \\(reader\\)': stream 'run \\d+': reading a temporary file in '.*' "
-        "at "
-        "byte \\d+ \\(offset \\d+, block \\d+, window of blocks \\[\\d+, \\d+\\)\\) "
-        "\\(offset \\d+, block \\d+, window of blocks \\[\\d+, \\d+\\)\\): Input/output error");
-    EXPECT_TRUE(std::regex_match(what, whole)) << what;
-  }
-  try {
-    second.sort();
-    FAIL() << "it goes on";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code().value(), ENOTRECOVERABLE) << error.what();
-  }
+  std::string what;
+  EXPECT_EQ(error_of([&] { second.push(std::span(first.data(), list.bytes.size())); }, &what), EIO);
+  // The first cause whole, and each thing said once.
+  const std::regex whole(
+      "stream 'sorted records \\(reader\\)': stream 'run \\d+': reading a temporary file in '.*' "
+      "at "
+      "byte \\d+ \\(offset \\d+, block \\d+, window of blocks \\[\\d+, \\d+\\)\\) "
+      "\\(offset \\d+, block \\d+, window of blocks \\[\\d+, \\d+\\)\\): Input/output error");
+  EXPECT_TRUE(std::regex_match(what, whole)) << what;
+  EXPECT_TRUE(fails([&] { second.sort(); }, ENOTRECOVERABLE));
 }
 
 }  // namespace
