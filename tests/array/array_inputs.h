@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <type_traits>
 #include <vector>
 

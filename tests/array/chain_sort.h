@@ -2,11 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <new>
 #include <span>
-#include <vector>
 
 #include "vortex/detail/radix/chain_sorter.h"
 #include "vortex/detail/radix/sorted_output.h"

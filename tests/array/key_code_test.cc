@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <compare>
 #include <concepts>
 #include <cstdint>
 #include <limits>

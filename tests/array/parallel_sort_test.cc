@@ -4,12 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <cstring>
-#include <numeric>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "tests/array/chain_sort.h"

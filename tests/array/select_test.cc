@@ -6,8 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
-#include <span>
 #include <vector>
 
 #include "sort/arrays/least_keys.h"

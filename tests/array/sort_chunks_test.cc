@@ -1,7 +1,6 @@
 // Sorts of what lies in several arrays, and of what is wanted once.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <map>

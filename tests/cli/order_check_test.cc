@@ -13,6 +13,7 @@
 
 #include "cli/common/byte_size.h"
 #include "cli/records/order_summary_json.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
@@ -169,14 +170,6 @@ TEST(OrderReport, RefusesWhatIsNoSummary) {
   const std::string good =
       to_json({.format = format, .files = {{"a", 2}}, .summary = check.summary()});
   EXPECT_NO_THROW(order_report_from_json(good, "x"));
-  const auto refusal = [](const std::string& text) -> std::string {
-    try {
-      order_report_from_json(text, "'x'");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     const std::size_t at = text.find(from);
@@ -188,7 +181,8 @@ TEST(OrderReport, RefusesWhatIsNoSummary) {
         with("vortex check", "vortex gen"), with("\"records\": 2", "\"records\": 3"),
         with("\"duplicates\": 1", "\"duplicates\": \"1\""), with("00000000", "000000"),
         with("0:4:bytes", "0:5:bytes"), with("\"descents\": 0", "\"descents\": 1")}) {
-    EXPECT_TRUE(refusal(bad).starts_with("'x' is no summary")) << bad << refusal(bad);
+    const std::string refusal = test::message_of_error([&] { order_report_from_json(bad, "'x'"); });
+    EXPECT_TRUE(refusal.starts_with("'x' is no summary")) << bad << refusal;
   }
 }
 

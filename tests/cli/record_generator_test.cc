@@ -38,6 +38,16 @@ std::vector<std::byte> whole(const RecordGeneratorOptions& options) {
   return data;
 }
 
+std::vector<std::string> texts(const std::string& form, Distribution distribution,
+                               std::uint64_t records) {
+  const std::vector<std::byte> data = whole(what(form, distribution, records));
+  std::vector<std::string> result;
+  for (std::size_t at = 0; at < data.size(); at += 100) {
+    result.emplace_back(reinterpret_cast<const char*>(data.data()) + at, 100);
+  }
+  return result;
+}
+
 template <typename T>
 std::vector<T> numbers(const std::string& form, Distribution distribution, std::uint64_t records,
                        std::uint64_t distinct = 0) {
@@ -99,9 +109,9 @@ TEST(RecordGenerator, IsTheSameOnEveryMachine) {
 }
 
 TEST(RecordGenerator, BinaryRecordsHaveTheirForm) {
-  const std::vector<std::byte> data = whole(what("records", Distribution::kUniform, 300));
+  const std::vector<std::string> records = texts("records", Distribution::kUniform, 300);
   for (std::size_t i = 0; i < 300; ++i) {
-    const std::string record(reinterpret_cast<const char*>(data.data()) + 100 * i, 100);
+    const std::string& record = records[i];
     char number[33];
     std::snprintf(number, sizeof number, "%032zX", i);
     EXPECT_EQ(record.substr(10, 2), std::string("\x00\x11", 2));
@@ -117,10 +127,8 @@ TEST(RecordGenerator, BinaryRecordsHaveTheirForm) {
 
 TEST(RecordGenerator, AsciiRecordsAreLines) {
   for (const Distribution distribution : {Distribution::kUniform, Distribution::kSkewed}) {
-    const std::vector<std::byte> data = whole(what("ascii", distribution, 3000));
     std::set<char> seen;
-    for (std::size_t i = 0; i < 3000; ++i) {
-      const std::string record(reinterpret_cast<const char*>(data.data()) + 100 * i, 100);
+    for (const std::string& record : texts("ascii", distribution, 3000)) {
       seen.insert(record.begin(), record.begin() + 10);
       EXPECT_EQ(record.substr(10, 2), "  ");
       EXPECT_EQ(record.substr(98), "\r\n");
@@ -132,12 +140,10 @@ TEST(RecordGenerator, AsciiRecordsAreLines) {
 
 TEST(RecordGenerator, UniformKeysAreSpread) {
   constexpr std::size_t kRecords = 100'000;
-  const std::vector<std::byte> data = whole(what("records", Distribution::kUniform, kRecords));
+  const std::vector<std::string> records = texts("records", Distribution::kUniform, kRecords);
   for (std::size_t at = 0; at < 10; ++at) {
     std::array<std::size_t, 256> counts{};
-    for (std::size_t i = 0; i < kRecords; ++i) {
-      ++counts[std::to_integer<std::size_t>(data[100 * i + at])];
-    }
+    for (const std::string& record : records) ++counts[static_cast<unsigned char>(record[at])];
     double chi_square = 0;
     for (const std::size_t count : counts) {
       const double expected = kRecords / 256.0;
@@ -151,13 +157,11 @@ TEST(RecordGenerator, UniformKeysAreSpread) {
 TEST(RecordGenerator, SkewedKeysShareTheirPrefixes) {
   constexpr std::size_t kRecords = 100'000;
   for (const char* form : {"records", "ascii"}) {
-    const std::vector<std::byte> data = whole(what(form, Distribution::kSkewed, kRecords));
     std::map<std::string, std::size_t> prefixes;
     std::set<std::string> keys;
-    for (std::size_t i = 0; i < kRecords; ++i) {
-      const char* const record = reinterpret_cast<const char*>(data.data()) + 100 * i;
-      ++prefixes[std::string(record, 6)];
-      keys.insert(std::string(record, 10));
+    for (const std::string& record : texts(form, Distribution::kSkewed, kRecords)) {
+      ++prefixes[record.substr(0, 6)];
+      keys.insert(record.substr(0, 10));
     }
     std::vector<std::size_t> counts;
     for (const auto& [prefix, count] : prefixes) counts.push_back(count);

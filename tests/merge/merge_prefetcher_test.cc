@@ -6,14 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <random>
-#include <string>
 #include <utility>
 #include <vector>
 

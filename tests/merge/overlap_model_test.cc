@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "tests/merge/merge_inputs.h"
 #include "tests/support/random_seed.h"

@@ -21,7 +21,7 @@
 #include "sort/record/format_order.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
-#include "study/faulty_disk.h"
+#include "tests/disk/test_disk.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/environment.h"
 #include "tests/support/error_of.h"
@@ -83,12 +83,7 @@ Bytes expected_merge(const RecordOrder& order, const std::vector<Bytes>& runs,
   RecordList all{order.record_bytes(), {}};
   for (const Bytes& run : runs) all.bytes.insert(all.bytes.end(), run.begin(), run.end());
   const RecordList sorted = stably_sorted(order, all);
-  if (!unique) return sorted.bytes;
-  RecordCollector kept(order.record_bytes());
-  for (std::size_t i = 0; i < sorted.count(); ++i) {
-    if (i == 0 || order.less(sorted.at(i - 1), sorted.at(i))) kept.append(sorted.at(i));
-  }
-  return kept.list.bytes;
+  return unique ? firsts_of_equal(order, sorted).bytes : sorted.bytes;
 }
 
 struct StoreShape {
@@ -385,9 +380,7 @@ TEST_P(RunMerge, AReadThatFailsEndsTheMergeAndLosesNothing) {
   for (std::uint64_t number = 0; number < blocks; number += 1 + random() % 5) {
     SCOPED_TRACE(number);
     StoreShape shape = {.folders = 2};
-    shape.faults = std::make_shared<FaultAt>(
-        number / 2, PlannedFault{.kind = PlannedFault::Kind::kError, .error = EIO},
-        Operation::kRead);
+    shape.faults = error_at(number / 2, EIO, Operation::kRead);
     const std::size_t buffers = least_read_buffers(GetParam(), 7, 2, kBlock, 100) + 3;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
     const auto merge = [&] {
@@ -486,9 +479,7 @@ TEST(RunWriter, AWriteThatFailsIsAnErrorAndLosesNothing) {
     for (const int error_number : {EIO, ENOSPC}) {
       // An error of one disk, or all of them full.
       StoreShape shape = {.folders = 2};
-      shape.faults = std::make_shared<FaultAt>(
-          number, PlannedFault{.kind = PlannedFault::Kind::kError, .error = error_number},
-          Operation::kWrite, error_number == ENOSPC);
+      shape.faults = error_at(number, error_number, Operation::kWrite, error_number == ENOSPC);
       House house(2 + kWriteBehind, shape);
       std::string message;
       ASSERT_EQ(error_of([&] { write_run(order, house.store, records); }, &message), error_number);
@@ -509,11 +500,7 @@ TEST(RunWriter, ARunGoesOnElsewhereWhenADiskIsFull) {
   for (unsigned number = 0; number < 12; ++number) {
     SCOPED_TRACE(number);
     StoreShape shape = {.folders = 3};
-    shape.faults =
-        std::make_shared<FaultAt>(number,
-                                  PlannedFault{.kind = PlannedFault::Kind::kError,
-                                               .error = number % 2 == 0 ? ENOSPC : EDQUOT},
-                                  Operation::kWrite, true);
+    shape.faults = error_at(number, number % 2 == 0 ? ENOSPC : EDQUOT, Operation::kWrite, true);
     shape.faulty_folder = 1;
     House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
     std::vector<vortex::Run> runs = write_runs(order, house.store, data, kAnyRuns[number / 2 % 2]);
@@ -766,6 +753,22 @@ TEST(RunMergeSpace, TheLastMergeGivesTheSpaceBackAsItGoes) {
   EXPECT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
 }
 
+// All of the inputs, some records at a time.
+Bytes merged_in_steps(const RecordOrder& order, const std::vector<Bytes>& data,
+                      const MergeRoom& room, std::uint64_t most_at_once, std::mt19937_64& random) {
+  std::vector<MergeInput> inputs;
+  for (const Bytes& part : data) {
+    inputs.push_back({part.data(), part.size() / order.record_bytes()});
+  }
+  const std::unique_ptr<RecordMerge> merge = order.merge(inputs, room);
+  RecordCollector out(order.record_bytes());
+  merge->start();
+  while (const std::uint64_t left = merge->records_left()) {
+    merge->merge(1 + random() % std::min(left, most_at_once), out);
+  }
+  return out.list.bytes;
+}
+
 TEST(RecordMerge, MergesAnyNumberOfInputs) {
   auto random = test_random();
   const unsigned rounds = long_tests() ? 5000 : 300;
@@ -773,20 +776,13 @@ TEST(RecordMerge, MergesAnyNumberOfInputs) {
     SCOPED_TRACE(round);
     const FormatOrder order = random_format(random);
     std::vector<Bytes> data;
-    std::vector<MergeInput> inputs;
     const auto count = static_cast<unsigned>(random() % 41);
     for (unsigned i = 0; i < count; ++i) {
       data.push_back(
           sorted_records(order, random() % 12, kAllKeys[random() % std::size(kAllKeys)], random));
-      inputs.push_back({data.back().data(), data.back().size() / order.record_bytes()});
     }
-    const std::unique_ptr<RecordMerge> merge = order.merge(inputs, {});
-    RecordCollector out(order.record_bytes());
-    merge->start();
-    while (merge->records_left() != 0) {
-      merge->merge(1 + random() % merge->records_left(), out);
-    }
-    ASSERT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
+    ASSERT_TRUE(same_bytes(merged_in_steps(order, data, {}, ~std::uint64_t{0}, random),
+                           expected_merge(order, data)));
   }
 }
 
@@ -808,7 +804,6 @@ TEST(RecordMerge, MergesByThreads) {
         std::min<std::uint64_t>(600000, (std::uint64_t{16} << 20) / order.record_bytes());
     const bool disjoint = random() % 4 == 0;
     std::vector<Bytes> data;
-    std::vector<MergeInput> inputs;
     for (unsigned i = 0; i < count; ++i) {
       const std::uint64_t most = random() % 4 == 0 ? 3 : most_records / count;
       data.push_back(sorted_records(order, random() % (most + 1),
@@ -826,16 +821,8 @@ TEST(RecordMerge, MergesByThreads) {
         at = end;
       }
     }
-    for (const Bytes& part : data) {
-      inputs.push_back({part.data(), part.size() / order.record_bytes()});
-    }
-    const std::unique_ptr<RecordMerge> merge = order.merge(inputs, room);
-    RecordCollector out(order.record_bytes());
-    merge->start();
-    while (merge->records_left() != 0) {
-      merge->merge(std::min<std::uint64_t>(1 + random() % 50000, merge->records_left()), out);
-    }
-    ASSERT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
+    ASSERT_TRUE(
+        same_bytes(merged_in_steps(order, data, room, 50000, random), expected_merge(order, data)));
   }
 }
 
