@@ -54,8 +54,7 @@ static void full_disks_and_wrong_descriptors(void) {
   vtx_input_close(in);
 
   const vtx_record_format format = {.record_bytes = 1};
-  const char* const inputs[] = {"/proc/self/status"};
-  const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "/dev/full"};
+  const vtx_file_sort files = ONE_FILE("/proc/self/status", "/dev/full");
   const vtx_sort_resources little = {.memory_bytes = 8 << 20, .threads = 1};
   CHECK(vtx_sort_files(&files, &format, &little, NULL) == -ENOSPC);
   CHECK(vtx_sort_lines(&files, NULL, &little, NULL) == -ENOSPC);

@@ -33,8 +33,7 @@ static void touch_beyond(void* context) {
 int main(void) {
   seed_random();
   enter_folder();
-  vtx_array_options options = {0};
-  options.block_bytes = kBlock;
+  vtx_array_options options = {.block_bytes = kBlock};
   vtx_array* array = NULL;
   CHECK(vtx_array_open("numbers", &options, &array) == -ENOENT && array == NULL);
   CHECK_TEXT(vtx_strerror(NULL), "numbers");

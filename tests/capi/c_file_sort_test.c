@@ -93,8 +93,8 @@ static void sort_two_files(void) {
 
 static void unique_and_merge(void) {
   make("few", 100000, 0xff);
-  const char* const inputs[] = {"few"};
-  vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "few", .unique = 1};
+  vtx_file_sort files = ONE_FILE("few", "few");
+  files.unique = 1;
   vtx_sort_report report;
   CHECK(vtx_sort_files(&files, &numbers_format, NULL, &report) == 0);
   CHECK(report.records_out == 256);
@@ -138,9 +138,8 @@ static int disk_of(void* context, const char* folder, vtx_disk_options* options)
 
 // Every choice that a sort has, and a trace and a plan of it.
 static void choices(void) {
-  const char* const inputs[] = {"first"};
-  const vtx_file_sort files = {
-      .inputs = inputs, .input_count = 1, .output = "chosen", .trace = "trace"};
+  vtx_file_sort files = ONE_FILE("first", "chosen");
+  files.trace = "trace";
   Disks disks = {.backend = VTX_DISK_THREADS};
   Watch seen = {0};
   const double speeds[] = {3};
@@ -175,8 +174,7 @@ static void choices(void) {
 }
 
 static void wrong_options(void) {
-  const char* const inputs[] = {"first"};
-  vtx_file_sort files = {.inputs = inputs, .input_count = 1};
+  vtx_file_sort files = ONE_FILE("first", NULL);
   CHECK(vtx_sort_files(&files, &numbers_format, NULL, NULL) == -EINVAL);
   CHECK_TEXT(vtx_strerror(NULL), "output is NULL");
   files.output = "none";
@@ -201,8 +199,7 @@ static void sort_many_lines(void) {
     CHECK(fprintf(made, "%016llx\n", (unsigned long long)number) == kLineBytes);
   }
   CHECK(fclose(made) == 0);
-  const char* const inputs[] = {"lines"};
-  const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "lines"};
+  const vtx_file_sort files = ONE_FILE("lines", "lines");
   Watch seen = {0};
   const vtx_sort_resources resources = little_memory(&seen);
   vtx_sort_report report;

@@ -6,15 +6,12 @@
 
 enum { kBlock = 64 << 10, kNumbers = 100000 };
 
-static uint64_t number(uint64_t i) { return i * 0x9E3779B97F4A7C15; }
-
 static void make(const char* path) {
-  vtx_new_file_options options = {0};
-  options.block_bytes = kBlock;
+  const vtx_new_file_options options = {.block_bytes = kBlock};
   vtx_output* out = NULL;
   CHECK(vtx_output_create(path, &options, &out) == 0);
-  uint64_t* data = vtx_output_data(out);
-  for (uint64_t i = 0; i < kNumbers; ++i) data[i] = number(i);
+  const uint64_t* const data = vtx_output_data(out);
+  write_numbers(out, kNumbers);
   CHECK(*(const uint64_t*)vtx_output_home(out, data + kNumbers - 1) == number(kNumbers - 1));
   CHECK(access(path, F_OK) != 0);  // only the finish gives it its name
   CHECK(vtx_output_finish(out, kNumbers * sizeof *data) == 0);
@@ -36,8 +33,7 @@ static void expect_numbers(const char* path) {
 }
 
 static void read_in_any_order(const char* path) {
-  vtx_file_options options = {0};
-  options.block_bytes = kBlock;
+  const vtx_file_options options = {.block_bytes = kBlock};
   vtx_input* in = NULL;
   CHECK(vtx_input_open(path, &options, &in) == 0);
   uint64_t bytes = 0;
@@ -45,7 +41,7 @@ static void read_in_any_order(const char* path) {
   bytes = 0;
   CHECK(vtx_input_wait_length(in, &bytes) == 0 && bytes == kNumbers * sizeof(uint64_t));
   const uint64_t* data = vtx_input_data(in);
-  for (uint64_t i = 0; i < kNumbers; ++i) CHECK(data[i] == number(i));
+  check_numbers(in, kNumbers);
   for (int i = 0; i < 1000; ++i) {
     const uint64_t at = random_bits() % kNumbers;
     CHECK(data[at] == number(at));
@@ -57,8 +53,7 @@ static void read_in_any_order(const char* path) {
 
 // A system call needs the memory to be there.
 static void write_to_a_pipe(const char* path) {
-  vtx_file_options options = {0};
-  options.block_bytes = kBlock;
+  const vtx_file_options options = {.block_bytes = kBlock};
   vtx_input* in = NULL;
   CHECK(vtx_input_open(path, &options, &in) == 0);
   const uint64_t* data = vtx_input_data(in);
@@ -110,9 +105,7 @@ static void unfinished_and_existing(const char* path) {
   vtx_output_close(out);
   CHECK(access("unfinished", F_OK) != 0);
 
-  vtx_new_file_options options = {0};
-  options.keep_existing = 1;
-  options.block_bytes = kBlock;
+  const vtx_new_file_options options = {.keep_existing = 1, .block_bytes = kBlock};
   CHECK(vtx_output_create(path, &options, &out) == -EEXIST);
   CHECK_TEXT(vtx_strerror(NULL), path);
   expect_numbers(path);
@@ -123,12 +116,8 @@ static void copy_within_a_pool(const char* from, const char* to) {
   vtx_pool* pool = NULL;
   CHECK(make_pool(160 * kBlock, kBlock, &pool) == 0);
   CHECK(vtx_pool_block_bytes(pool) == kBlock);
-  vtx_file_options reading = {0};
-  reading.pool = pool;
-  reading.forward = 1;
-  vtx_new_file_options writing = {0};
-  writing.pool = pool;
-  writing.caching = VTX_CACHING_BUFFERED;
+  const vtx_file_options reading = {.pool = pool, .forward = 1};
+  const vtx_new_file_options writing = {.pool = pool, .caching = VTX_CACHING_BUFFERED};
   vtx_input* in = NULL;
   vtx_output* out = NULL;
   CHECK(vtx_input_open(from, &reading, &in) == 0);

@@ -15,20 +15,15 @@ typedef struct {
 
 static int64_t fill(void* context, void* block, size_t bytes, uint64_t offset) {
   const Script* script = context;
-  if (script->beside != NULL) {
-    const volatile char* other = vtx_input_data(script->beside);
-    (void)other[offset];
-  }
+  if (script->beside != NULL) touch((char*)vtx_input_data(script->beside) + offset);
   if (offset / kBlock == script->fails_at) return -EDOM;
   memset(block, (int)(offset / kBlock), bytes);
   return (int64_t)bytes;
 }
 
 static vtx_input* stream_of(Script* script, const char* name) {
-  vtx_stream_options options = {0};
-  options.name = name;
-  options.block_bytes = kBlock;
-  options.length_bytes = kBlocks * kBlock;
+  const vtx_stream_options options = {
+      .name = name, .block_bytes = kBlock, .length_bytes = kBlocks * kBlock};
   vtx_input* in = NULL;
   CHECK(vtx_input_from_callback(fill, script, &options, &in) == 0);
   return in;

@@ -49,16 +49,14 @@ static int drain(void* context, const void* block, size_t bytes, uint64_t offset
   return 0;
 }
 
-static void touch_one(void* data) { *(volatile char*)data; }
-static void put_one(void* data) { *(volatile char*)data = 5; }
 // 0, or the error of the stream that begins there.
-static int put_first(void* data) { return vtx_guarded(put_one, data); }
+static int put_first(void* data) { return vtx_guarded(put, data); }
 
 static int use_stream_options(const void* options) {
   vtx_input* in = NULL;
   int error = vtx_input_from_callback(fill, NULL, options, &in);
   if (error != 0) return error;
-  vtx_guarded(touch_one, (void*)vtx_input_data(in));
+  vtx_guarded(touch_input, in);
   vtx_input_close(in);
   vtx_output* out = NULL;
   error = vtx_output_to_callback(drain, NULL, options, &out);
@@ -246,8 +244,7 @@ static int use_file_sort(const void* given) {
 }
 
 static int use_line_format(const void* given) {
-  const char* const inputs[] = {"some"};
-  const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "sorted"};
+  const vtx_file_sort files = ONE_FILE("some", "sorted");
   const vtx_sort_resources resources = {.memory_bytes = 4 << 20, .threads = 1};
   return vtx_sort_lines(&files, given, &resources, NULL);
 }
@@ -256,8 +253,7 @@ static int use_resources(const void* given) {
   vtx_sort_resources resources = *(const vtx_sort_resources*)given;
   if (resources.memory_bytes == 0) resources.memory_bytes = 4 << 20;
   const vtx_record_format format = {.record_bytes = 8};
-  const char* const inputs[] = {"some"};
-  const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "sorted"};
+  const vtx_file_sort files = ONE_FILE("some", "sorted");
   vtx_sort_report report;
   int error = vtx_sort_files(&files, &format, &resources, &report);
   if (error != 0) return error;
@@ -760,10 +756,9 @@ static void numbers_of_sorters(void) {
     CHECK(vtx_sorter_size(sorter) == (n == 1 ? 1 : 0));
     CHECK(vtx_sorter_sort(sorter, NULL) == -EINVAL);
     vtx_sorter_close(sorter);
-    const char* const inputs[] = {"some"};
     const vtx_file_sort no_inputs = {.input_count = n, .output = "sorted"};
     CHECK(vtx_sort_files(&no_inputs, &format, &little, NULL) == -EINVAL);
-    const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "sorted"};
+    const vtx_file_sort files = ONE_FILE("some", "sorted");
     vtx_sort_resources no_folders = little;
     no_folders.folder_count = n;
     CHECK(vtx_sort_files(&files, &format, &no_folders, NULL) == (n == 0 ? 0 : -EINVAL));

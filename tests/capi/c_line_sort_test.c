@@ -3,7 +3,7 @@
 
 #include "tests/capi/check.h"
 
-static void put(const char* path, const char* text, size_t bytes) {
+static void put_file(const char* path, const char* text, size_t bytes) {
   FILE* const file = fopen(path, "wb");
   CHECK(file != NULL && fwrite(text, 1, bytes, file) == bytes && fclose(file) == 0);
 }
@@ -11,9 +11,8 @@ static void put(const char* path, const char* text, size_t bytes) {
 // Sorts one file, and compares the output, which goes away.
 static void expect_lines(const char* input, const vtx_line_format* format, int unique,
                          const char* expected, size_t bytes) {
-  const char* const inputs[] = {input};
-  const vtx_file_sort files = {
-      .inputs = inputs, .input_count = 1, .output = "ordered", .unique = unique};
+  vtx_file_sort files = ONE_FILE(input, "ordered");
+  files.unique = unique;
   CHECK(vtx_sort_lines(&files, format, NULL, NULL) == 0);
   char text[100];
   FILE* const file = fopen("ordered", "rb");
@@ -23,7 +22,7 @@ static void expect_lines(const char* input, const vtx_line_format* format, int u
 }
 #define EXPECT_LINES(input, format, unique, expected) \
   expect_lines(input, format, unique, expected, sizeof(expected) - 1)
-#define PUT(path, text) put(path, text, sizeof(text) - 1)
+#define PUT(path, text) put_file(path, text, sizeof(text) - 1)
 
 static void orders_of_lines(void) {
   PUT("lines", "name,99\nb,10\na,9\nc,9\n");
@@ -70,8 +69,7 @@ static void ends_of_records(void) {
   format = (vtx_line_format){.keys = first, .key_count = 1, .separator = ",", .unique = 1};
   EXPECT_LINES("lines", &format, 0, "a,1\nb,1\n");
 
-  const char* const inputs[] = {"lines"};
-  const vtx_file_sort files = {.inputs = inputs, .input_count = 1, .output = "none"};
+  const vtx_file_sort files = ONE_FILE("lines", "none");
   PUT("lines", "a\"b\n\"c");
   format = (vtx_line_format){.csv = 1};
   vtx_sort_report report;
@@ -155,8 +153,7 @@ static void keys_by_a_function(void) {
 }
 
 static void checks(void) {
-  const char* const inputs[] = {"lines"};
-  const vtx_file_sort files = {.inputs = inputs, .input_count = 1};
+  const vtx_file_sort files = ONE_FILE("lines", NULL);
   vtx_line_disorder found;
   PUT("lines", "a\nc\nb\nd\n");
   CHECK(vtx_check_lines(&files, NULL, NULL, &found) == 0);
@@ -167,7 +164,7 @@ static void checks(void) {
   CHECK(vtx_check_lines(&files, NULL, NULL, NULL) == -EINVAL);
   const char* text = NULL;
   CHECK(vtx_plan_lines(&files, NULL, NULL, &text) == -EINVAL && text == NULL);
-  const vtx_file_sort with_output = {.inputs = inputs, .input_count = 1, .output = "none"};
+  const vtx_file_sort with_output = ONE_FILE("lines", "none");
   const vtx_sort_resources memory = {.memory_bytes = 32 << 20};
   CHECK(vtx_plan_lines(&with_output, NULL, &memory, &text) == 0);
   CHECK_TEXT(text, "32 MiB");
@@ -205,8 +202,7 @@ static void pushed(uint32_t count, uint64_t memory_bytes, int to_folder) {
 }
 
 static void wrong_options_of_lines(void) {
-  const char* const inputs[] = {"lines"};
-  vtx_file_sort files = {.inputs = inputs, .input_count = 1};
+  vtx_file_sort files = ONE_FILE("lines", NULL);
   CHECK(vtx_sort_lines(NULL, NULL, NULL, NULL) == -EINVAL);
   CHECK(vtx_sort_lines(&files, NULL, NULL, NULL) == -EINVAL);
   CHECK_TEXT(vtx_strerror(NULL), "output is NULL");

@@ -66,7 +66,7 @@ typedef struct {
   int descending;
 } Writing;
 
-static void write_numbers(void* context) {
+static void write_in_order(void* context) {
   const Writing* const writing = context;
   uint64_t* const data = vtx_output_data(writing->out);
   for (uint64_t i = 0; i < writing->count; ++i)
@@ -79,7 +79,7 @@ static int files(void) {
   Writing written = {NULL, kNumbers, 0};
   Reading read = {NULL, kNumbers};
   int error = vtx_output_create("numbers", &writing, &written.out);
-  if (error == 0) error = vtx_guarded(write_numbers, &written);
+  if (error == 0) error = vtx_guarded(write_in_order, &written);
   if (error == 0) error = vtx_output_finish(written.out, kNumbers * 8);
   vtx_output_close(written.out);
   if (error == 0) error = vtx_input_open("numbers", &reading, &read.in);
@@ -111,7 +111,7 @@ static int callbacks(void) {
   if (error == 0) error = vtx_input_from_callback(fill, NULL, &options, &read.in);
   if (error == 0) error = vtx_guarded(expect_numbers, &read);
   if (error == 0) error = vtx_output_to_callback(drain, NULL, &options, &written.out);
-  if (error == 0) error = vtx_guarded(write_numbers, &written);
+  if (error == 0) error = vtx_guarded(write_in_order, &written);
   if (error == 0) error = vtx_output_finish(written.out, kNumbers * 8);
   vtx_output_close(written.out);
   vtx_input_close(read.in);
@@ -125,7 +125,7 @@ static int pipes(void) {
   Reading read = {NULL, 100};
   Writing written = {NULL, 100, 0};
   int error = vtx_pipe_create(&options, &written.out, &read.in);
-  if (error == 0) error = vtx_guarded(write_numbers, &written);
+  if (error == 0) error = vtx_guarded(write_in_order, &written);
   if (error == 0) error = vtx_output_finish(written.out, 100 * 8);
   if (error == 0) error = vtx_guarded(expect_numbers, &read);
   vtx_output_close(written.out);
@@ -203,11 +203,10 @@ static void expect_whole(const char* path) {
 
 static int files_sorted(void) {
   Writing written = {NULL, kMany, 1};
-  const char* const inputs[] = {"unsorted"};
-  const vtx_file_sort names = {.inputs = inputs, .input_count = 1, .output = "sorted"};
+  const vtx_file_sort names = ONE_FILE("unsorted", "sorted");
   vtx_sort_report report = {0};
   int error = vtx_output_create("unsorted", NULL, &written.out);
-  if (error == 0) error = vtx_guarded(write_numbers, &written);
+  if (error == 0) error = vtx_guarded(write_in_order, &written);
   if (error == 0) error = vtx_output_finish(written.out, kMany * 8);
   vtx_output_close(written.out);
   if (error == 0) error = vtx_sort_files(&names, &format, &little_memory, &report);
@@ -260,7 +259,7 @@ static int striped(void) {
   vtx_stream_counts counts;
   int error = vtx_striped_create(parts, 2, &options, &file);
   if (error == 0) error = vtx_striped_write(file, &writing, &written.out);
-  if (error == 0) error = vtx_guarded(write_numbers, &written);
+  if (error == 0) error = vtx_guarded(write_in_order, &written);
   if (error == 0) error = vtx_output_finish(written.out, kNumbers * 8);
   if (error == 0) error = vtx_striped_read(file, &reading, &read.in);
   if (error == 0) error = vtx_guarded(expect_numbers, &read);

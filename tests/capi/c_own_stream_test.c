@@ -72,9 +72,6 @@ static void any_order(void) {
   vtx_pool_close(pool);
 }
 
-static void touch(void* at) { (void)*(volatile char*)at; }
-static void put(void* at) { *(volatile char*)at = 1; }
-
 // What `touching` a part of the stream ends with, for a function that returns errors or does wrong.
 static void ends_with(vtx_serve_function function, void* context, void (*touching)(void*),
                       uint64_t part, int expected, const char* text) {

@@ -6,11 +6,10 @@
 
 enum { kBlock = 16 << 10, kNumbers = 50 * kBlock / 8 + 3 };
 
-static void* write_numbers(void* context) {
+static void* write_all(void* context) {
   vtx_output* const out = context;
-  uint64_t* const data = vtx_output_data(out);
-  for (uint64_t i = 0; i < kNumbers; ++i) data[i] = i * i;
-  CHECK(vtx_output_finish(out, kNumbers * sizeof *data) == 0);
+  write_numbers(out, kNumbers);
+  CHECK(vtx_output_finish(out, kNumbers * sizeof(uint64_t)) == 0);
   vtx_output_close(out);
   return NULL;
 }
@@ -20,30 +19,28 @@ static void all_arrives(const vtx_pipe_options* options) {
   vtx_input* in = NULL;
   CHECK(vtx_pipe_create(options, &out, &in) == 0);
   pthread_t writer;
-  CHECK(pthread_create(&writer, NULL, write_numbers, out) == 0);
-  const uint64_t* const data = vtx_input_data(in);
-  for (uint64_t i = 0; i < kNumbers; ++i) CHECK(data[i] == i * i);
+  CHECK(pthread_create(&writer, NULL, write_all, out) == 0);
+  check_numbers(in, kNumbers);
   uint64_t bytes = 0;
-  CHECK(vtx_input_wait_length(in, &bytes) == 0 && bytes == kNumbers * sizeof *data);
+  CHECK(vtx_input_wait_length(in, &bytes) == 0 && bytes == kNumbers * sizeof(uint64_t));
   CHECK(pthread_join(writer, NULL) == 0);
-  CHECK(vtx_input_length(in, &bytes) == 0 && bytes == kNumbers * sizeof *data);
+  CHECK(vtx_input_length(in, &bytes) == 0 && bytes == kNumbers * sizeof(uint64_t));
   vtx_input_close(in);
 }
 
-static void touch_first(void* context) {
-  const volatile char* const data = vtx_input_data(context);
-  (void)*data;
-}
+// Declares both ends of a pipe.
+#define OPEN_PIPE(out, in)                                  \
+  const vtx_pipe_options options = {.block_bytes = kBlock}; \
+  vtx_output* out = NULL;                                   \
+  vtx_input* in = NULL;                                     \
+  CHECK(vtx_pipe_create(&options, &out, &in) == 0)
 
 // A writer that leaves without a word, and one that says why.
 static void the_writer_gives_up(int with_reason) {
-  const vtx_pipe_options options = {.block_bytes = kBlock};
-  vtx_output* out = NULL;
-  vtx_input* in = NULL;
-  CHECK(vtx_pipe_create(&options, &out, &in) == 0);
+  OPEN_PIPE(out, in);
   if (with_reason) vtx_output_cancel(out, EOVERFLOW, "too many numbers");
   vtx_output_close(out);
-  const int error = vtx_guarded(touch_first, in);
+  const int error = vtx_guarded(touch_input, in);
   CHECK(error < 0);
   if (with_reason) {
     CHECK(error == -EOVERFLOW);
@@ -63,10 +60,7 @@ static void* write_until_refused(void* context) {
 static void write_guarded(void* context) { write_until_refused(context); }
 
 static void the_reader_leaves(void) {
-  const vtx_pipe_options options = {.block_bytes = kBlock};
-  vtx_output* out = NULL;
-  vtx_input* in = NULL;
-  CHECK(vtx_pipe_create(&options, &out, &in) == 0);
+  OPEN_PIPE(out, in);
   vtx_input_close(in);
   CHECK(vtx_guarded(write_guarded, out) == -EPIPE);
   CHECK(vtx_output_finish(out, 8) == -EPIPE);
@@ -76,14 +70,11 @@ static void the_reader_leaves(void) {
 
 // Another thread ends the wait for a writer that never comes.
 static void* wait_for_data(void* context) {
-  return (void*)(intptr_t)vtx_guarded(touch_first, context);
+  return (void*)(intptr_t)vtx_guarded(touch_input, context);
 }
 
 static void cancelled_while_it_waits(void) {
-  const vtx_pipe_options options = {.block_bytes = kBlock};
-  vtx_output* out = NULL;
-  vtx_input* in = NULL;
-  CHECK(vtx_pipe_create(&options, &out, &in) == 0);
+  OPEN_PIPE(out, in);
   pthread_t reader;
   CHECK(pthread_create(&reader, NULL, wait_for_data, in) == 0);
   vtx_input_cancel(in, ECANCELED, "enough");

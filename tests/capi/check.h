@@ -49,6 +49,25 @@ static inline int make_pool(size_t pool_bytes, size_t block_bytes, vtx_pool** po
   return vtx_pool_create(&options, pool);
 }
 
+// One of the numbers of which arrays are made, and what writes and reads them; in guarded calls,
+// too.
+static inline uint64_t number(uint64_t i) { return i * 0x9E3779B97F4A7C15; }
+static inline void write_numbers(vtx_output* out, uint64_t count) {
+  uint64_t* const data = vtx_output_data(out);
+  for (uint64_t i = 0; i < count; ++i) data[i] = number(i);
+}
+static inline void check_numbers(vtx_input* in, uint64_t count) {
+  const uint64_t* const data = vtx_input_data(in);
+  for (uint64_t i = 0; i < count; ++i) CHECK(data[i] == number(i));
+}
+static inline void touch(void* at) { (void)*(volatile char*)at; }
+static inline void touch_input(void* in) { touch((void*)vtx_input_data(in)); }
+static inline void put(void* at) { *(volatile char*)at = 5; }
+
+// The sort of one file, in the block that it stands in.
+#define ONE_FILE(input, to) \
+  ((vtx_file_sort){.inputs = (const char* const[]){input}, .input_count = 1, .output = (to)})
+
 static char test_folder[] = "/tmp/vortex-c-XXXXXX";
 
 // Makes the program's folder and goes there; it and its files go with leave_folder().
