@@ -21,28 +21,24 @@ import sys
 import termios
 import unittest
 
-from folder_case import FolderCase
+from folder_case import PROGRAMS, SANITIZED, FolderCase, main, under
 
-PROGRAM = pathlib.Path(sys.argv[1]).resolve()
-SANITIZED = "--sanitized" in sys.argv[2:]
+PROGRAM, = PROGRAMS
+MIB = 1 << 20
 
 
 class Program(FolderCase):
-    def run_vortex(self, *arguments, code=0, **options):
-        done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, check=False,
-                              capture_output=True, **options)
-        self.assertEqual(done.returncode, code,
-                         f"{arguments}: {done.stdout[-500:]} {done.stderr.decode()}")
-        return done
+    def run_vortex(self, *arguments, **how):
+        return self.run_verb(PROGRAM, *arguments, **how)
 
-    def refusal(self, *arguments, **options):
-        """The one line that an error prints."""
-        done = self.run_vortex(*arguments, code=2, **options)
-        lines = done.stderr.decode().splitlines()
-        self.assertEqual(len(lines), 1, lines)
-        self.assertTrue(lines[0].startswith("vortex: "), lines)
-        self.assertEqual(done.stdout, b"")
-        return lines[0]
+    def refusal(self, *arguments, **how):
+        return self.refusal_of(PROGRAM, *arguments, **how)
+
+    def bytes_of(self, name):
+        return (self.folder / name).read_bytes()
+
+    def names(self):
+        return sorted(path.name for path in self.folder.iterdir())
 
     def gen(self, name, *arguments):
         return json.loads(self.run_vortex("gen", name, *arguments, "--json").stdout)
@@ -52,14 +48,18 @@ class Program(FolderCase):
                                           **options).stdout)
 
     def records(self, name, length):
-        data = (self.folder / name).read_bytes()
+        data = self.bytes_of(name)
         self.assertEqual(len(data) % length, 0)
         return [data[at:at + length] for at in range(0, len(data), length)]
 
     def sort_file(self, name, to, length, key):
         records = sorted(self.records(name, length), key=key)
-        (self.folder / to).write_bytes(b"".join(records))
+        self.put(to, b"".join(records))
         return records
+
+    def sorted_records(self, name):
+        """Of 100 bytes, by the first 10."""
+        return b"".join(sorted(self.records(name, 100), key=lambda record: record[:10]))
 
 
 class Gen(Program):
@@ -69,20 +69,20 @@ class Gen(Program):
             data, checksum = b"", 0
             for k in (1, 2, 3):
                 part = self.gen("part", "-n", 10007, "--form", form, "--seed", 5, "--part", f"{k}/3")
-                data += (self.folder / "part").read_bytes()
+                data += self.bytes_of("part")
                 checksum += int(part["checksum"], 16)
-            self.assertEqual(data, (self.folder / "whole").read_bytes())
+            self.assertEqual(data, self.bytes_of("whole"))
             self.assertEqual(f"{checksum % 2**64:016x}", whole["checksum"])
 
     def test_standard_output_is_the_file(self):
         self.gen("file", "--bytes", "5MiB")
         done = self.run_vortex("gen", "-", "--bytes", "5MiB")
-        self.assertEqual(done.stdout, (self.folder / "file").read_bytes())
+        self.assertEqual(done.stdout, self.bytes_of("file"))
         self.assertIn("checksum", done.stderr.decode())
 
     def test_no_records_make_an_empty_file(self):
         self.assertEqual(self.gen("none", "-n", 0)["checksum"], "0" * 16)
-        self.assertEqual((self.folder / "none").read_bytes(), b"")
+        self.assertEqual(self.bytes_of("none"), b"")
         self.assertTrue(self.check("none")["sorted"])
 
     def test_errors(self):
@@ -96,7 +96,7 @@ class Gen(Program):
         self.assertIn("K/N", self.refusal("gen", "x", "-n", 1, "--part", "3/2"))
         self.assertIn("'1.5k'", self.refusal("gen", "x", "-n", "1.5k"))
         self.assertIn("no/such/folder", self.refusal("gen", "no/such/folder/x", "-n", 1))
-        self.assertEqual(list(self.folder.iterdir()), [])
+        self.assertEqual(self.names(), [])
 
 
 class Check(Program):
@@ -131,15 +131,15 @@ class Check(Program):
         numbers = list(range(100000))
         numbers[77777] = 5
         numbers[88888] = 6
-        (self.folder / "x").write_bytes(b"".join(n.to_bytes(4, "big") for n in numbers))
+        self.put("x", b"".join(n.to_bytes(4, "big") for n in numbers))
         done = self.run_vortex("check", "x", "--record", "4", "--json", code=1)
         self.assertIn("record 77777 of 'x' (byte 311108)", done.stderr.decode())
         found = json.loads(done.stdout)
         self.assertEqual((found["first_descent"], found["descents"]), (77777, 2))
         # In two files, one after the other, it is counted from the beginning of its own.
-        data = (self.folder / "x").read_bytes()
-        (self.folder / "a").write_bytes(data[:4 * 60000])
-        (self.folder / "b").write_bytes(data[4 * 60000:])
+        data = self.bytes_of("x")
+        self.put("a", data[:4 * 60000])
+        self.put("b", data[4 * 60000:])
         done = self.run_vortex("check", "a", "b", "--record", "4", code=1)
         self.assertIn("record 17777 of 'b' (byte 71108)", done.stderr.decode())
 
@@ -147,13 +147,13 @@ class Check(Program):
         source = random.Random(3)
         made = self.gen("in", "-n", 5000, "--form", "u16be")
         self.sort_file("in", "out", 2, lambda record: record)
-        data = (self.folder / "out").read_bytes()
+        data = self.bytes_of("out")
         cuts = [0, *sorted(2 * source.randrange(5000) for _ in range(5)), len(data)]
         parts = []
         for i, (begin, end) in enumerate(zip(cuts, cuts[1:])):
-            (self.folder / f"part{i}").write_bytes(data[begin:end])
+            self.put(f"part{i}", data[begin:end])
             summary = self.run_vortex("check", f"part{i}", "--form", "u16be", "--json").stdout
-            (self.folder / f"part{i}.json").write_bytes(summary)
+            self.put(f"part{i}.json", summary)
             parts.append(f"part{i}.json")
         whole = self.check("out", "--form", "u16be")
         joined = self.check("--combine", *parts)
@@ -177,7 +177,7 @@ class Check(Program):
         self.assertEqual(self.check("--combine", "right", code=1)["duplicates"],
                          summary["duplicates"])
         piped = self.run_vortex("check", "--combine", "-", code=1,
-                                input=json.dumps(summary).encode())
+                                stdin=json.dumps(summary).encode())
         self.assertIn(summary["checksum"], piped.stdout.decode())
         self.assertIn("read the summary '.': Is a directory",
                       self.refusal("check", "--combine", "."))
@@ -187,9 +187,7 @@ class Check(Program):
             made = self.gen("in", "-n", records, "--form", "records")
             with open(self.folder / "in", "rb") as file:
                 producer = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE)
-                found = json.loads(subprocess.run(
-                    [PROGRAM, "check", "-", "--json"], stdin=producer.stdout, check=False,
-                    capture_output=True).stdout)
+                found = self.check("-", stdin=producer.stdout, code=int(records > 1))
                 producer.stdout.close()
                 producer.wait()
             self.assertEqual(found["checksum"], made["checksum"])
@@ -197,21 +195,20 @@ class Check(Program):
         # Whole blocks of 2 MiB, and then a record that is cut off.
         data = bytes(4 << 20)
         for extra in (0, 1, 7):
-            done = subprocess.run([PROGRAM, "check", "-", "--record", "8", "--json"],
-                                  input=data + bytes(extra), check=False, capture_output=True)
-            self.assertEqual(done.returncode, 0 if extra == 0 else 2, done.stderr)
+            self.run_vortex("check", "-", "--record", "8", "--json", stdin=data + bytes(extra),
+                            code=0 if extra == 0 else 2)
 
     def test_long_records(self):
         for length in (3, 9000, 100_003, 1 << 20):
             source = random.Random(length)
             records = sorted(source.randbytes(length) for _ in range(9))
-            (self.folder / "x").write_bytes(b"".join(records))
+            self.put("x", b"".join(records))
             self.assertEqual(self.check("x", "--record", length)["records"], 9)
-            (self.folder / "x").write_bytes(b"".join(reversed(records)))
+            self.put("x", b"".join(reversed(records)))
             self.assertEqual(self.check("x", "--record", length, code=1)["descents"], 8)
 
     def test_errors(self):
-        (self.folder / "x").write_bytes(bytes(250))
+        self.put("x", bytes(250))
         line = self.refusal("check", "x")
         self.assertIn("'x' has 250 bytes", line)
         self.assertIn("100", line)
@@ -228,8 +225,7 @@ class Check(Program):
     def test_a_full_device_is_an_error(self):
         self.gen("x", "-n", 1)
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([PROGRAM, "check", self.folder / "x"], stdout=full, check=False,
-                                  stderr=subprocess.PIPE)
+            done = self.run_program(PROGRAM, ["check", "x"], stdout=full, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 2)
         self.assertEqual(len(done.stderr.decode().splitlines()), 1)
 
@@ -244,7 +240,7 @@ class Sort(Program):
         names, everything = [], []
         for part in range(parts):
             records = sorted(source.randbytes(length) for _ in range(source.randrange(most)))
-            (self.folder / f"part{part}").write_bytes(b"".join(records))
+            self.put(f"part{part}", b"".join(records))
             names.append(f"part{part}")
             everything += records
         return names, b"".join(sorted(everything))
@@ -254,11 +250,11 @@ class Sort(Program):
         (self.folder / "b").mkdir()
         for records in (0, 1, 1000, 30000):
             self.gen("in", "-n", records, "--distribution", "skewed")
-            expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
+            expected = self.sorted_records("in")
             for memory in ("64M", "1M"):
                 report = self.sort("in", "-o", "out", "--form", "records", "-S", memory,
                                    "-T", "a", "-T", "b")
-                self.assertEqual((self.folder / "out").read_bytes(), expected)
+                self.assertEqual(self.bytes_of("out"), expected)
                 self.assertEqual(report["records_out"], records)
                 if records == 30000:
                     self.assertEqual(report["runs"] > 1, memory != "64M")
@@ -279,9 +275,9 @@ class Sort(Program):
         for name, how_told in (("numbers", ("--form", "u64")), ("lines", ("--lines",))):
             arguments = [name, "-o", "out", *how_told, "-S", "2M", "--compress"]
             plain = self.sort(*arguments, "never")
-            sorted_bytes = (self.folder / "out").read_bytes()
+            sorted_bytes = self.bytes_of("out")
             packed = self.sort(*arguments, "always")
-            self.assertEqual((self.folder / "out").read_bytes(), sorted_bytes)
+            self.assertEqual(self.bytes_of("out"), sorted_bytes)
             self.assertGreater(packed["runs"], 1)
             self.assertLess(packed["run_bytes"] / packed["passes"],
                             plain["run_bytes"] / plain["passes"] * 0.95)
@@ -294,12 +290,12 @@ class Sort(Program):
         for name in ("a", "b", "odd:name"):
             (self.folder / name).mkdir()
         self.gen("in", "-n", 30000)
-        expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
+        expected = self.sorted_records("in")
 
         def folder_bytes(*folders):
             arguments = [argument for folder in folders for argument in ("-T", folder)]
             report = self.sort("in", "-o", "out", "--form", "records", "-S", "1M", *arguments)
-            self.assertEqual((self.folder / "out").read_bytes(), expected)
+            self.assertEqual(self.bytes_of("out"), expected)
             self.assertGreaterEqual(sum(report["folder_bytes"]), report["run_bytes"])
             return report["folder_bytes"]
         fast, slow = folder_bytes("a:300M", "b:100MB")
@@ -354,7 +350,7 @@ class Sort(Program):
 
     def expect_trace(self, report, work, threads):
         """The trace holds what was reported, these kinds of work, and so many threads."""
-        trace = json.loads((self.folder / "trace").read_bytes())
+        trace = json.loads(self.bytes_of("trace"))
         self.assertEqual(trace["otherData"]["spans_lost"], 0)
         events = trace["traceEvents"]
         moved = {"read": 0, "write": 0}
@@ -402,17 +398,17 @@ class Sort(Program):
             self.expect_trace(report, {"fault", "take", "sort", "copy", "merge"}, threads)
             for phase in ("reading", "writing"):
                 self.assertGreater(report["overlap"][phase]["threads_busy"], 0)
-        self.assertEqual((self.folder / "out").read_bytes().splitlines(),
-                         sorted((self.folder / "in").read_bytes().splitlines()))
+        self.assertEqual(self.bytes_of("out").splitlines(),
+                         sorted(self.bytes_of("in").splitlines()))
 
     def expect_no_room_for_traces(self, *sort):
         """A trace takes the name of none of the files of a sort of "in" into "out"."""
-        before = (self.folder / "in").read_bytes()
+        before = self.bytes_of("in")
         self.assertIn("'in' is an input", self.refusal(*sort, "--trace", "in"))
-        self.assertEqual((self.folder / "in").read_bytes(), before)
+        self.assertEqual(self.bytes_of("in"), before)
         self.assertIn("'out' is the output", self.refusal(*sort, "--trace", "out"))
         self.run_vortex(*sort, "--trace", "trace")
-        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
+        self.assertTrue(json.loads(self.bytes_of("trace"))["traceEvents"])
         (self.folder / "trace").unlink()
         os.link(self.folder / "out", self.folder / "other")
         self.assertIn("'other' is the output", self.refusal(*sort, "--trace", "other"))
@@ -421,21 +417,21 @@ class Sort(Program):
 
     def expect_trace_of_failure(self, *sort):
         self.refusal(*sort, "--trace", "trace")
-        self.assertTrue(json.loads((self.folder / "trace").read_bytes())["traceEvents"])
+        self.assertTrue(json.loads(self.bytes_of("trace"))["traceEvents"])
         (self.folder / "trace").unlink()
 
     def test_trace_of_lines_that_fail_or_have_no_room(self):
-        (self.folder / "in").write_bytes(b"b\na\n")
+        self.put("in", b"b\na\n")
         self.expect_no_room_for_traces("sort", "in", "-o", "out", "--lines")
-        self.assertEqual((self.folder / "out").read_bytes(), b"a\nb\n")
-        (self.folder / "open").write_bytes(b'"b\n')
+        self.assertEqual(self.bytes_of("out"), b"a\nb\n")
+        self.put("open", b'"b\n')
         self.expect_trace_of_failure("sort", "open", "-o", "out", "--csv", "--strict")
         with open(self.folder / "in", "rb") as source:
             self.assertIn("'in' is an input", self.refusal(
                 "sort", "-", "-o", "out", "--lines", "--trace", "in", stdin=source))
 
     def test_trace_of_a_failure_and_where_no_trace_can_be(self):
-        (self.folder / "in").write_bytes(b"b" * 100 + b"a" * 100)
+        self.put("in", b"b" * 100 + b"a" * 100)
         sort = ("sort", "in", "-o", "out", "--form", "records")
         self.expect_trace_of_failure(*sort, "-m")
         self.expect_no_room_for_traces(*sort)
@@ -458,7 +454,7 @@ class Sort(Program):
         bytes_each_way = report["records_in"] * report["record_bytes"]
         self.assertAlmostEqual(
             report["io_bound_seconds"] * speed["copy_bytes_per_second"], 2 * bytes_each_way, 0)
-        self.assertEqual(sorted(os.listdir(self.folder)), ["in", "out"])
+        self.assertEqual(self.names(), ["in", "out"])
         self.assertNotIn("io_bound_seconds", self.sort("in", "-o", "out", "--form", "records"))
 
     def test_bound_of_lines(self):
@@ -486,11 +482,11 @@ class Sort(Program):
             self.assertLessEqual(plan["pool_blocks"] * plan["block_bytes"], memory)
             self.assertIn("merge order     " + str(plan["merge_order"]), self.run_vortex(
                 "sort", "in", "-o", "-", "--lines", "-S", memory, "--plan").stdout.decode())
-        self.assertEqual(os.listdir(self.folder), ["in"])
+        self.assertEqual(self.names(), ["in"])
         plan = self.sort("in", "in", "-m", "-o", "out", "--lines", "--plan")
         self.assertEqual(plan["merged_inputs"], 2)
         plan = json.loads(self.run_vortex("sort", "-", "-o", "out", "--lines", "--plan", "--json",
-                                          input=b"").stdout)
+                                          stdin=b"").stdout)
         self.assertEqual(plan["input_bytes"], None)
         self.assertIn("at least", self.refusal("sort", "in", "-o", "out", "--lines", "-S", "10k",
                                                "--plan"))
@@ -524,16 +520,16 @@ class Sort(Program):
                 self.assertEqual((plan["block_bytes"], plan["passes"]),
                                  (report["block_bytes"], report["passes"]))
                 self.assertGreaterEqual(plan["most_runs"], report["runs"])
-            self.assertEqual(os.listdir(self.folder), ["in"])
+            self.assertEqual(self.names(), ["in"])
         plan = json.loads(self.run_vortex("sort", "-", "-o", "out", "--form", "records", "--plan",
-                                          "--json", input=b"").stdout)
+                                          "--json", stdin=b"").stdout)
         self.assertEqual((plan["input_bytes"], plan["most_runs"], plan["passes"]),
                          (None, None, None))
         self.assertIn("at least", self.refusal("sort", "in", "-o", "out", "--form", "records", "-S",
                                                "10k", "--plan"))
 
     def usable_memory(self):
-        (self.folder / "empty").write_bytes(b"")
+        self.put("empty", b"")
         usable = self.sort("empty", "-o", "out", "--form", "records", "-S", "100%")["memory_bytes"]
         for name in ("empty", "out"):
             (self.folder / name).unlink()
@@ -569,21 +565,21 @@ class Sort(Program):
         self.assertEqual(self.sort(*arguments, "64M", "--plan")["passes"], 1)
         self.assertIn("merging         60 sorted inputs, at most", self.run_vortex(
             "sort", *arguments, "64M", "--plan").stdout.decode())
-        self.assertEqual((self.folder / "out").read_bytes(), expected)
+        self.assertEqual(self.bytes_of("out"), expected)
 
     def test_in_place_through_a_link_keeps_mode_and_link(self):
         self.gen("in", "-n", 5000)
-        expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
+        expected = self.sorted_records("in")
         (self.folder / "in").chmod(0o640)
         (self.folder / "link").symlink_to("in")
         self.sort("in", "-o", "link", "--form", "records")
-        self.assertEqual((self.folder / "in").read_bytes(), expected)
+        self.assertEqual(self.bytes_of("in"), expected)
         self.assertEqual((self.folder / "in").stat().st_mode & 0o777, 0o640)
         self.assertTrue((self.folder / "link").is_symlink())
         self.gen("link", "-n", 5000)
         self.assertEqual((self.folder / "in").stat().st_size, 500000)
         self.assertTrue((self.folder / "link").is_symlink())
-        self.assertEqual(sorted(os.listdir(self.folder)), ["in", "link"])
+        self.assertEqual(self.names(), ["in", "link"])
 
     def test_pipes_keys_unique_and_merge(self):
         source = random.Random(11)
@@ -595,19 +591,19 @@ class Sort(Program):
             first.setdefault(record[:2], record)
         for memory in ("32M", "700k"):
             done = self.run_vortex("sort", "-", "-o", "-", "--record", 7, "--key", "0:2", "-u",
-                                   "-S", memory, input=data)
+                                   "-S", memory, stdin=data)
             self.assertEqual(done.stdout, b"".join(first[key] for key in sorted(first)))
         parts = []
         for part in range(3):
             here = sorted(records[part::3], key=lambda record: record[:2], reverse=True)
-            (self.folder / f"part{part}").write_bytes(b"".join(here))
+            self.put(f"part{part}", b"".join(here))
             parts += here
         self.sort("-m", "part0", "part1", "part2", "-o", "out", "--record", 7, "--key", "0:2", "-r")
-        self.assertEqual((self.folder / "out").read_bytes(),
+        self.assertEqual(self.bytes_of("out"),
                          b"".join(sorted(parts, key=lambda record: record[:2], reverse=True)))
 
     def test_errors_leave_nothing(self):
-        (self.folder / "x").write_bytes(bytes(250))
+        self.put("x", bytes(250))
         for arguments, word in (
                 (("x", "-o", "y", "--record", 100), "'x' has 250 bytes"),
                 (("x", "-o", "y"), "for text, --lines or --csv"),
@@ -619,21 +615,18 @@ class Sort(Program):
                  f"2 bytes from byte {2**64 - 1} on"),
                 (("x", "-o", "/dev/full", "--record", 10), "space")):
             self.assertIn(word, self.refusal("sort", *arguments))
-        self.assertEqual(os.listdir(self.folder), ["x"])
-        done = subprocess.run([PROGRAM, "sort", "-", "-o", self.folder / "y", "--record", "100"],
-                              input=bytes(250), capture_output=True, check=False)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertEqual(os.listdir(self.folder), ["x"])
+        self.assertEqual(self.names(), ["x"])
+        self.run_vortex("sort", "-", "-o", "y", "--record", "100", stdin=bytes(250), code=2)
+        self.assertEqual(self.names(), ["x"])
 
     @unittest.skipIf(SANITIZED, "a sanitizer's shadow takes terabytes of address space")
     def test_little_address_space_is_enough_or_named(self):
-        def limit_address_space():
-            resource.setrlimit(resource.RLIMIT_AS, (160 << 20, 160 << 20))
-        self.run_vortex("gen", "in", "-n", "100k", preexec_fn=limit_address_space)
+        limit_address_space = under({resource.RLIMIT_AS: 160 * MIB})
+        self.run_vortex("gen", "in", "-n", "100k", limit=limit_address_space)
         arguments = ("sort", "in", "-o", "out", "--form", "records", "-S")
-        self.run_vortex(*arguments, "2M", preexec_fn=limit_address_space)
+        self.run_vortex(*arguments, "2M", limit=limit_address_space)
         self.assertTrue(self.check("out")["sorted"])
-        message = self.refusal(*arguments, "64M", preexec_fn=limit_address_space)
+        message = self.refusal(*arguments, "64M", limit=limit_address_space)
         self.assertIn("RLIMIT_AS is 160 MiB: raise it (ulimit -v), or sort with less memory",
                       message)
 
@@ -644,32 +637,27 @@ class Sort(Program):
         for memory, io in (("1M", "best"), ("8M", "best"), ("3M", "threads"), ("64M", "best")):
             enough = False
             for limit in (*range(80, 240, 16), 300, 500, 1000):
-                def limit_address_space(limit=limit):
-                    resource.setrlimit(resource.RLIMIT_AS, (limit << 20, limit << 20))
+                limit_address_space = under({resource.RLIMIT_AS: limit * MIB})
                 arguments = ("sort", "in", "-o", "out", "--form", "u64", "-S", memory, "--io", io)
-                plan = subprocess.run([PROGRAM, *arguments, "--plan"], cwd=self.folder,
-                                      check=False, capture_output=True,
-                                      preexec_fn=limit_address_space)
+                plan = self.run_program(PROGRAM, [*arguments, "--plan"], limit=limit_address_space)
                 if plan.returncode == 0:
                     enough = True
-                    self.run_vortex(*arguments, preexec_fn=limit_address_space)
+                    self.run_vortex(*arguments, limit=limit_address_space)
                     self.assertEqual(self.check("out", "--form", "u64")["checksum"], expected)
                     (self.folder / "out").unlink()
                     continue
-                message = self.refusal(*arguments, preexec_fn=limit_address_space)
+                message = self.refusal(*arguments, limit=limit_address_space)
                 self.assertFalse(enough, f"{limit} MiB with {memory}: {message}")
                 self.assertRegex(message, r"the sort takes .* of address space for its streams")
                 self.assertIn(f"RLIMIT_AS is {limit} MiB", message)
             self.assertTrue(enough, memory)
         # Nobody knows the length of a pipe: a gigabyte at least is asked for, and what there is.
-        data = (self.folder / "in").read_bytes()
+        data = self.bytes_of("in")
         arguments = ("sort", "-", "-o", "out", "--form", "u64", "-S", "4M")
         enough = False
         for limit in (600, 1000, *range(1050, 1200, 10), 1300, 1500, 2000, 3000):
-            def limit_address_space(limit=limit):
-                resource.setrlimit(resource.RLIMIT_AS, (limit << 20, limit << 20))
-            done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, check=False, input=data,
-                                  capture_output=True, preexec_fn=limit_address_space)
+            done = self.run_program(PROGRAM, arguments, data,
+                                    limit=under({resource.RLIMIT_AS: limit * MIB}))
             if done.returncode == 0:
                 enough = True
                 self.assertEqual(self.check("out", "--form", "u64")["checksum"], expected)
@@ -688,14 +676,12 @@ class Sort(Program):
         if memory * 5 // 4 > self.usable_memory():
             self.skipTest(f"{memory * 5 // 4} bytes of memory are more than there are")
         for share, enough in ((3, True), (5, False)):
-            done = subprocess.run([PROGRAM, *arguments, str(memory // 4 * share), "--plan"],
-                                  cwd=self.folder, check=False, capture_output=True)
-            self.assertEqual(done.returncode, 0 if enough else 2, done.stderr)
+            sized = (*arguments, memory // 4 * share)
+            done = self.run_vortex(*sized, "--plan", code=0 if enough else 2)
             if not enough:
                 self.assertIn(b"vm.max_map_count", done.stderr)
-                self.assertEqual(self.refusal(*arguments, memory // 4 * share),
-                                 done.stderr.decode().strip())
-        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["in"])
+                self.assertEqual("vortex: " + self.refusal(*sized), done.stderr.decode().strip())
+        self.assertEqual(self.names(), ["in"])
 
     def test_a_folder_that_may_not_be_written_to_is_named(self):
         self.gen("in", "-n", 20000)
@@ -707,40 +693,38 @@ class Sort(Program):
                 (("-o", "mine/out"), "create 'mine/out': its folder 'mine' may not be written to"),
                 (("-o", "out", "-T", "mine", "-S", "1M"), "a temporary file in 'mine'")):
             self.assertIn(word, self.refusal("sort", "in", *arguments, "--form", "records",
-                                             preexec_fn=obey_modes))
-        self.assertEqual(sorted(os.listdir(self.folder)), ["in", "mine"])
-        (self.folder / "kept").write_bytes(b"before")
+                                             limit=obey_modes))
+        self.assertEqual(self.names(), ["in", "mine"])
+        self.put("kept", b"before")
         (self.folder / "kept").chmod(0o444)
         for arguments in (("sort", "in", "-o", "kept", "--form", "records"), ("gen", "kept", "-n", 1)):
             self.assertIn("replace 'kept', which may not be written to",
-                          self.refusal(*arguments, preexec_fn=obey_modes))
-        self.assertEqual((self.folder / "kept").read_bytes(), b"before")
+                          self.refusal(*arguments, limit=obey_modes))
+        self.assertEqual(self.bytes_of("kept"), b"before")
 
     def test_closed_standard_descriptors_stay_closed(self):
         self.gen("in", "-n", 3000)
-        expected = b"".join(sorted(self.records("in", 100), key=lambda record: record[:10]))
+        expected = self.sorted_records("in")
         for closed in ((2,), (0,), (1,), (0, 1, 2)):
             def close(closed=closed):
                 for descriptor in closed:
                     os.close(descriptor)
-            done = subprocess.run(
-                [PROGRAM, "sort", "in", "-o", "out", "--form", "records", "-S", "1M", "--progress",
-                 "-v"], cwd=self.folder, check=False, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, preexec_fn=close)
+            done = self.run_program(
+                PROGRAM, ["sort", "in", "-o", "out", "--form", "records", "-S", "1M", "--progress", "-v"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, limit=close)
             self.assertEqual(done.returncode, 0, closed)
-            self.assertEqual((self.folder / "out").read_bytes(), expected, closed)
+            self.assertEqual(self.bytes_of("out"), expected, closed)
             (self.folder / "out").unlink()
-        done = subprocess.run([PROGRAM, "sort", "in", "-o", "-", "--form", "records"],
-                              cwd=self.folder, check=False, stderr=subprocess.PIPE,
-                              preexec_fn=lambda: os.close(1))
+        done = self.run_program(PROGRAM, ["sort", "in", "-o", "-", "--form", "records"],
+                                stderr=subprocess.PIPE, limit=lambda: os.close(1))
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"standard output", done.stderr)
-        self.assertEqual(os.listdir(self.folder), ["in"])
+        self.assertEqual(self.names(), ["in"])
 
     def test_progress_on_a_terminal_and_silence_elsewhere(self):
         self.gen("in", "-n", 30000)
-        command = [PROGRAM, "sort", "in", "-o", "out", "--form", "records", "-S", "1M"]
-        shown = self.on_terminal(80, *command)
+        command = ["sort", "in", "-o", "out", "--form", "records", "-S", "1M"]
+        shown = self.on_terminal(80, PROGRAM, *command)
         # A line that is written over, and wiped at the end.
         lines = shown.split(b"\r\x1b[K")
         self.assertEqual(lines[0], b"")
@@ -750,8 +734,8 @@ class Sort(Program):
         # The percentages are those of the whole sort: writing begins where reading has ended.
         self.assertIn(b"50 %", next(line for line in lines if b"writing" in line))
         self.assertNotIn(b"\n", shown)
-        done = subprocess.run(command, cwd=self.folder, check=False, capture_output=True)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+        done = self.run_vortex(*command)
+        self.assertEqual((done.stdout, done.stderr), (b"", b""))
 
     def on_terminal(self, columns, *command, **options):
         """What a terminal of so many columns is shown."""
@@ -822,7 +806,7 @@ class Sort(Program):
             self.skipTest("only root gives files away")
         self.gen("in", "-n", 100)
         for owner, mode in ((65534, 0o6755), (65534, 0o640), (0, 0o4711)):
-            (self.folder / "out").write_bytes(b"")
+            self.put("out", b"")
             os.chown(self.folder / "out", owner, owner)
             (self.folder / "out").chmod(mode)
             self.sort("in", "-o", "out", "--form", "records")
@@ -833,12 +817,12 @@ class Sort(Program):
     def test_what_cannot_be_replaced_is_refused_at_once(self):
         self.gen("in", "-n", 100)
         long = "x" * 250
-        (self.folder / long).write_bytes(b"before")
+        self.put(long, b"before")
         self.sort("in", "-o", long, "--form", "records")
         self.assertEqual((self.folder / long).stat().st_size, 10000)
         if os.geteuid() != 0:
             self.skipTest("only root makes files immutable and mounts")
-        (self.folder / "out").write_bytes(b"before")
+        self.put("out", b"before")
         for command, undo, word in (
                 (["chattr", "+i", "out"], ["chattr", "-i", "out"], "immutable"),
                 (["chattr", "+a", "out"], ["chattr", "-a", "out"], "appended"),
@@ -852,21 +836,20 @@ class Sort(Program):
                 self.assertIn(word, self.refusal("sort", "in", "-o", "out", "--record", "10"))
             finally:
                 subprocess.run(undo, cwd=self.folder, check=True)
-        self.assertEqual((self.folder / "out").read_bytes(), b"before")
+        self.assertEqual(self.bytes_of("out"), b"before")
 
     def test_more_inputs_than_open_files_are_usual(self):
         names, expected = self.sorted_parts(500, 8, 20, seed=13)
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         for arguments in (("-m",), ()):
             self.run_vortex("sort", *arguments, *names, "-o", "out", "--record", 8, "-S", "4M",
-                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
-                                                                  (1024, hard)))
-            self.assertEqual((self.folder / "out").read_bytes(), expected)
+                            limit=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard)))
+            self.assertEqual(self.bytes_of("out"), expected)
         if SANITIZED:
             return  # The undefined sanitizer needs a descriptor to look at an exception's type.
         self.assertIn("ulimit -n", self.refusal(
             "sort", *names, "-o", "y", "--record", 8,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))))
+            limit=under({resource.RLIMIT_NOFILE: 200})))
 
     def test_merging_what_is_not_sorted_is_refused(self):
         source = random.Random(14)
@@ -875,7 +858,7 @@ class Sort(Program):
             records = sorted(source.randbytes(8) for _ in range(300))
             if part == 33:
                 records[200], records[201] = records[201], records[200]
-            (self.folder / f"part{part}").write_bytes(b"".join(records))
+            self.put(f"part{part}", b"".join(records))
             names.append(f"part{part}")
         for memory in ("64M", "600k"):
             for policy in ("optimal", "srm", "srm-async", "naive", "striped"):
@@ -902,13 +885,13 @@ class Sort(Program):
         self.gen("in", "-n", 100)
         for arguments in (("fifo", "-o", "out"), ("in", "-o", "fifo")):
             self.end_while_it_waits(signal.SIGTERM, "sort", *arguments, "--form", "records")
-        self.assertEqual(sorted(os.listdir(self.folder)), ["fifo", "in"])
+        self.assertEqual(self.names(), ["fifo", "in"])
 
     def test_a_signal_ends_gen_and_check_while_they_wait_for_a_fifo(self):
         os.mkfifo(self.folder / "fifo")
         for arguments in (("gen", "fifo", "-n", 100), ("check", "fifo")):
             self.end_while_it_waits(signal.SIGINT, *arguments)
-        self.assertEqual(os.listdir(self.folder), ["fifo"])
+        self.assertEqual(self.names(), ["fifo"])
 
     def test_a_signal_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -924,7 +907,7 @@ class Sort(Program):
         self.assertEqual(reader.wait(), -number)
         reader.stdin.close()
         reader.stderr.close()
-        self.assertEqual(os.listdir(self.folder), [])
+        self.assertEqual(self.names(), [])
 
 
 class FirstProcess(Program):
@@ -971,7 +954,7 @@ class FirstProcess(Program):
     def test_a_signal_ends_sort(self):
         self.end_first_process("sort", "-", "-o", "out", "--form", "records",
                                stdin=subprocess.PIPE)
-        self.assertEqual(os.listdir(self.folder), [])
+        self.assertEqual(self.names(), [])
 
 
 class Info(Program):
@@ -989,7 +972,7 @@ class Info(Program):
             self.assertTrue(report["disks"]["backend"]["note"])
         folder = report[f"folder {self.folder}"]
         self.assertTrue(folder["direct I/O"]["value"] or folder["direct I/O"]["note"])
-        self.assertEqual(list(self.folder.iterdir()), [])
+        self.assertEqual(self.names(), [])
 
     def test_says_what_userfaultfd_lacks(self):
         if os.geteuid() != 0:
@@ -1003,8 +986,8 @@ class Info(Program):
         # Nobody can read a build below a home of root's.
         program = shutil.copy(PROGRAM, self.folder)
         self.folder.chmod(0o755)
-        report = json.loads(subprocess.run([program, "info", "--json", "/dev/shm"], check=True,
-                                           capture_output=True, preexec_fn=become_nobody).stdout)
+        report = json.loads(self.run_verb(program, "info", "--json", "/dev/shm",
+                                          limit=become_nobody).stdout)
         fact = report["pages"]["faults by userfaultfd"]
         self.assertFalse(fact["value"])
         for remedy in ("vm.unprivileged_userfaultfd=1", "/dev/userfaultfd", "CAP_SYS_PTRACE"):
@@ -1044,7 +1027,7 @@ class CommandLine(Program):
                           ("gen", f"{name}/x", "-n", 1), ("gen", "x", "-n", name),
                           ("info", name), ("check", "--combine", name)):
             self.assertIn(shown, self.refusal(*arguments))
-        (self.folder / name).write_bytes(b"20" * 50 + b"10" * 50)
+        self.put(name, b"20" * 50 + b"10" * 50)
         for arguments in ((), ("--json",)):
             done = self.run_vortex("check", name, *arguments, code=1)
             self.assertIn(f"record 1 of '{shown}'", done.stderr.decode())
@@ -1061,7 +1044,7 @@ class CommandLine(Program):
 
     # Every option of every verb that takes a number.
     def test_numbers_that_do_not_fit_are_refused_in_a_short_line(self):
-        (self.folder / "in").write_bytes(bytes(64))
+        self.put("in", bytes(64))
         sort = ("sort", "in", "-o", "out", "--record", "8")
         for verb, options in (
                 (("gen", "out"), ("-n", "--records", "--bytes")),
@@ -1095,17 +1078,16 @@ class CommandLine(Program):
         self.run_vortex(*sort, "--seed", 2**64 - 1)
         self.run_vortex(*sort, "--request-cost", 2**64 - 1)
         self.run_vortex(*sort, "-S", 2**64 - 1)
-        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["in", "out"])
+        self.assertEqual(self.names(), ["in", "out"])
 
     def test_messages_that_cannot_be_told_are_errors(self):
-        (self.folder / "in").write_bytes(bytes(64))
+        self.put("in", bytes(64))
         for arguments in (("sort", "in", "-o", "out", "--record", "8", "-v"), ("frobnicate",),
                           ("sort", "in", "-o", "out", "--lines", "-v")):
             with open("/dev/full", "wb") as full:
-                done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, stderr=full,
-                                      stdout=subprocess.DEVNULL, check=False)
+                done = self.run_program(PROGRAM, arguments, stderr=full, stdout=subprocess.DEVNULL)
             self.assertEqual(done.returncode, 2, arguments)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()
