@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tests/capi/check.h"
+#include "tests/capi/numbers.h"
 
 enum { kWords = 40000, kBlock = 16 << 10 };
 
@@ -52,6 +52,14 @@ static int drain(void* context, const void* block, size_t bytes, uint64_t offset
 // 0, or the error of the stream that begins there.
 static int put_first(void* data) { return vtx_guarded(put, data); }
 
+// Writes a byte to what was opened with this error, and closes it.
+static int write_one(vtx_output* out, int error) {
+  if (error == 0) error = put_first(vtx_output_data(out));
+  if (error == 0) error = vtx_output_finish(out, 1);
+  vtx_output_close(out);
+  return error;
+}
+
 static int use_stream_options(const void* options) {
   vtx_input* in = NULL;
   int error = vtx_input_from_callback(fill, NULL, options, &in);
@@ -60,21 +68,13 @@ static int use_stream_options(const void* options) {
   vtx_input_close(in);
   vtx_output* out = NULL;
   error = vtx_output_to_callback(drain, NULL, options, &out);
-  if (error != 0) return error;
-  error = put_first(vtx_output_data(out));
-  if (error == 0) error = vtx_output_finish(out, 1);
-  vtx_output_close(out);
-  return error;
+  return write_one(out, error);
 }
 
 static int use_new_file_options(const void* options) {
   vtx_output* out = NULL;
-  int error = vtx_output_create("made", options, &out);
-  if (error != 0) return error;
-  error = put_first(vtx_output_data(out));
-  if (error == 0) error = vtx_output_finish(out, 1);
-  vtx_output_close(out);
-  return error;
+  const int error = vtx_output_create("made", options, &out);
+  return write_one(out, error);
 }
 
 static int use_array_options(const void* options) {
@@ -142,9 +142,7 @@ static int use_striped_options(const void* given) {
   vtx_output* out = NULL;
   int error = vtx_striped_create(&part, 1, &options, &striped);
   if (error == 0) error = vtx_striped_write(striped, NULL, &out);
-  if (error == 0) error = put_first(vtx_output_data(out));
-  if (error == 0) error = vtx_output_finish(out, 1);
-  vtx_output_close(out);
+  error = write_one(out, error);
   vtx_striped_close(striped);
   return error;
 }
@@ -666,31 +664,19 @@ static void numbers_of_line_sorters(void) {
   CHECK(vtx_plan_lines(NULL, NULL, &little, &text) == -EINVAL);
 }
 
-#define SORTS_OF(name, type)                                         \
-  {                                                                  \
-    type one[1];                                                     \
-    memset(one, 1, sizeof one);                                      \
-    CHECK(vtx_sort_##name(NULL, 0, NULL) == 0);                      \
-    CHECK(vtx_sort_##name(NULL, n, NULL) == (n == 0 ? 0 : -EINVAL)); \
-    CHECK(vtx_sort_##name(one, n, NULL) == (n <= 1 ? 0 : -EINVAL));  \
-  }
-
 static void numbers_of_sorts(void) {
   const vtx_record_format format = {.record_bytes = 8};
   const vtx_key key = {.length = 4};
   FOR_EXTREMES(n) {
-    SORTS_OF(i32, int32_t)
-    SORTS_OF(u32, uint32_t)
-    SORTS_OF(f32, float)
-    SORTS_OF(i64, int64_t)
-    SORTS_OF(u64, uint64_t)
-    SORTS_OF(f64, double)
-    SORTS_OF(pairs_i32, vtx_pair_i32)
-    SORTS_OF(pairs_u32, vtx_pair_u32)
-    SORTS_OF(pairs_f32, vtx_pair_f32)
-    SORTS_OF(pairs_i64, vtx_pair_i64)
-    SORTS_OF(pairs_u64, vtx_pair_u64)
-    SORTS_OF(pairs_f64, vtx_pair_f64)
+    FOR_NUMBER_TYPES(type) {
+      for (int pairs = 0; type->sort != NULL && pairs < 2; ++pairs) {
+        const Sort sort = pairs ? type->sort_pairs : type->sort;
+        uint64_t one[2] = {1, 1};
+        CHECK(sort(NULL, 0, NULL) == 0);
+        CHECK(sort(NULL, n, NULL) == (n == 0 ? 0 : -EINVAL));
+        CHECK(sort(one, n, NULL) == (n <= 1 ? 0 : -EINVAL));
+      }
+    }
     char record[8] = {0};
     CHECK(vtx_sort_records(NULL, n, &format, NULL) == (n == 0 ? 0 : -EINVAL));
     CHECK(vtx_sort_records(record, n, &format, NULL) == (n <= 1 ? 0 : -EINVAL));

@@ -171,22 +171,19 @@ static int expect_sorted(int error, uint64_t sum) {
   return error;
 }
 
-static int numbers_in_memory(void) {
-  make_numbers();
-  const uint64_t sum = sum_of_numbers();
-  vtx_release_sort_memory();
-  return expect_sorted(vtx_sort_u64(numbers, kMany, NULL), sum);
-}
-
 static const vtx_key key[] = {{.length = 8, .kind = VTX_KEY_UNSIGNED}};
 static const vtx_record_format format = {8, key, 1};
 
-static int records_in_memory(void) {
+static int in_memory(int as_records) {
   make_numbers();
   const uint64_t sum = sum_of_numbers();
   vtx_release_sort_memory();
-  return expect_sorted(vtx_sort_records(numbers, kMany, &format, NULL), sum);
+  return expect_sorted(as_records ? vtx_sort_records(numbers, kMany, &format, NULL)
+                                  : vtx_sort_u64(numbers, kMany, NULL),
+                       sum);
 }
+static int numbers_in_memory(void) { return in_memory(0); }
+static int records_in_memory(void) { return in_memory(1); }
 
 static const char* const folder[] = {"."};
 static const vtx_sort_resources little_memory = {
