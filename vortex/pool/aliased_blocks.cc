@@ -1,11 +1,11 @@
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <string>
 
 #include "vortex/error.h"
+#include "vortex/os/descriptor.h"
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
 
@@ -43,32 +43,23 @@ std::string why_refused(int error, std::size_t bytes) {
   }
 }
 
-// A descriptor for as long as the object lives.
-class SharedMemory {
- public:
-  explicit SharedMemory(const BlockMemoryOptions& options) {
-    int error = 0;
-    descriptor_ = os::make_shared_memory("vortex-pool", options.pool_bytes, &error);
-    if (descriptor_ < 0) {
-      throw Error(error, options.who + ": " + why_refused(error, options.pool_bytes));
-    }
-  }
-  ~SharedMemory() { os::close_descriptor(descriptor_); }
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  int descriptor() const noexcept { return descriptor_; }
+[[noreturn]] void refuse(const BlockMemoryOptions& options, int error) {
+  throw Error(error, options.who + ": " + why_refused(error, options.pool_bytes));
+}
 
- private:
-  int descriptor_;
-};
+os::Descriptor shared_memory(const BlockMemoryOptions& options) {
+  int error = 0;
+  os::Descriptor made(os::make_shared_memory("vortex-pool", options.pool_bytes, &error));
+  if (!made) refuse(options, error);
+  return made;
+}
 
 class AliasedBlocks final : public BlockMemory {
  public:
   explicit AliasedBlocks(const BlockMemoryOptions& options)
-      : BlockMemory(options.pool_bytes),
-        memory_(options),
+      : BlockMemory(options),
+        memory_(shared_memory(options)),
         readable_homes_({.bytes = options.pool_bytes}),
-        block_bytes_(options.block_bytes),
         huge_bytes_(options.huge_bytes),
         in_huge_pages_(options.huge_bytes == options.pool_bytes &&
                        options.block_bytes % kHugePageBytes == 0) {
@@ -83,7 +74,7 @@ class AliasedBlocks final : public BlockMemory {
       collapse(begin, offset, bytes);
     }
     // Memory that did not come in huge pages comes in single ones.
-    return os::populate_shared(memory_.descriptor(), begin, offset, bytes);
+    return os::populate_shared(memory_.get(), begin, offset, bytes);
   }
 
   bool aliases() const noexcept override { return true; }
@@ -123,16 +114,10 @@ class AliasedBlocks final : public BlockMemory {
     return 0;
   }
 
-  int set_rights(std::byte* /*home*/, std::byte* at, Rights rights) noexcept override {
-    return protect(at, block_bytes_, rights);
-  }
-
  private:
   void map_homes(const BlockMemoryOptions& options, std::byte* begin, bool writable) {
-    if (const int error =
-            os::map_shared(memory_.descriptor(), begin, options.pool_bytes, writable)) {
-      throw Error(error, options.who + ": " + why_refused(error, options.pool_bytes));
-    }
+    const int error = os::map_shared(memory_.get(), begin, options.pool_bytes, writable);
+    if (error != 0) refuse(options, error);
     // Every alias inherits these. A child that had the blocks would write into its parent's.
     os::advise(begin, options.pool_bytes, MADV_DONTFORK);
     if (!options.in_core_dumps) os::advise(begin, options.pool_bytes, MADV_DONTDUMP);
@@ -142,14 +127,14 @@ class AliasedBlocks final : public BlockMemory {
   void try_alias(const BlockMemoryOptions& options) {
     const Reservation space({.bytes = os::page_bytes()});
     const int error = os::alias_pages(homes(), space.begin(), os::page_bytes());
-    if (error != 0) throw Error(error, options.who + ": " + why_refused(error, 0));
+    if (error != 0) refuse(options, error);
   }
 
   // The kernel fills a huge page up with zeros, provided that one page of it is there.
   void collapse(std::byte* begin, std::size_t offset, std::size_t bytes) noexcept {
     int error = 0;
     for (std::size_t at = 0; at < bytes && error == 0; at += kHugePageBytes) {
-      error = os::populate_shared(memory_.descriptor(), begin + at, offset + at, os::page_bytes());
+      error = os::populate_shared(memory_.get(), begin + at, offset + at, os::page_bytes());
       if (error == 0) error = os::collapse(begin + at, kHugePageBytes);
     }
     if (error == 0) return;
@@ -158,9 +143,8 @@ class AliasedBlocks final : public BlockMemory {
     if (error == EINVAL) huge_possible_.store(false, std::memory_order_relaxed);
   }
 
-  const SharedMemory memory_;
+  const os::Descriptor memory_;
   Reservation readable_homes_;  // whence aliases for readers come, which inherit their rights
-  const std::size_t block_bytes_;
   const std::size_t huge_bytes_;
   std::atomic<bool> huge_possible_{true};
   std::atomic<bool> in_huge_pages_;  // every block wholly; false when one was refused

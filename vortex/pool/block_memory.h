@@ -44,8 +44,6 @@ struct BlockMemoryOptions : BlockPoolOptions {
 // addresses and none of the memory.
 class BlockMemory {
  public:
-  BlockMemory(const BlockMemory&) = delete;
-  BlockMemory& operator=(const BlockMemory&) = delete;
   virtual ~BlockMemory() = default;
 
   std::byte* homes() const noexcept { return homes_.begin(); }
@@ -81,9 +79,9 @@ class BlockMemory {
     return take_home(home, from, had);
   }
 
-  // Sets the rights of a block at `at`, where it was placed. Returns 0 or an errno value, with
-  // nothing changed.
-  virtual int set_rights(std::byte* home, std::byte* at, Rights rights) noexcept = 0;
+  // Sets the rights of a block at `at`, where it was placed: by the protection of the map. Returns
+  // 0 or an errno value, with nothing changed.
+  virtual int set_rights(std::byte* home, std::byte* at, Rights rights) noexcept;
 
   // False: whoever pins a block's pages, as disks do that are told of them, keeps it from moving.
   virtual bool may_be_pinned() const noexcept { return true; }
@@ -97,14 +95,14 @@ class BlockMemory {
                        bool writable) noexcept;
 
  protected:
-  // set_rights() by the protection of the map.
-  static int protect(std::byte* at, std::size_t bytes, Rights rights) noexcept;
-
-  explicit BlockMemory(std::size_t pool_bytes) : homes_({.bytes = pool_bytes}) {}
+  explicit BlockMemory(const BlockMemoryOptions& options)
+      : block_bytes_(options.block_bytes), homes_({.bytes = options.pool_bytes}) {}
 
   // Maps private memory at the homes, for blocks that are moved. Throws Error: ENOMEM when the
   // system refuses it.
   void map_private_homes(const BlockMemoryOptions& options);
+
+  const std::size_t block_bytes_;
 
  private:
   Reservation homes_;

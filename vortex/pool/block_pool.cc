@@ -143,18 +143,19 @@ BlockPool::~BlockPool() {
 
 bool BlockPool::inherited() const noexcept { return getpid() != state_->owner_pid; }
 
+int BlockPool::State::settle(Block block, BlockMemory::Placed done, std::byte* address) noexcept {
+  if (done.lost) pool.give_up(block);
+  if (done.error != 0) return done.error;
+  pool.where_[block.index] = address;
+  (pool.resting(block) ? withdrawals : placements).fetch_add(1, std::memory_order_relaxed);
+  return 0;
+}
+
 int BlockPool::place(Block block, std::byte* address) noexcept {
-  State& s = *state_;
   std::byte* const from = where_[block.index];
   if (from == nullptr) return ENOMEM;
   if (from == address) return 0;
-  std::byte* const at_home = home(block);
-  const auto [error, is_lost] = s.memory->place(at_home, from, address);
-  if (is_lost) give_up(block);
-  if (error != 0) return error;
-  where_[block.index] = address;
-  (address == at_home ? s.withdrawals : s.placements).fetch_add(1, std::memory_order_relaxed);
-  return 0;
+  return state_->settle(block, state_->memory->place(home(block), from, address), address);
 }
 
 int BlockPool::map_also(Block first, std::size_t count, std::byte* address,
@@ -166,14 +167,8 @@ int BlockPool::map_also(Block first, std::size_t count, std::byte* address,
 }
 
 int BlockPool::place_to_read(Block block, std::byte* address) noexcept {
-  State& s = *state_;
   if (lost(block)) return ENOMEM;
-  const auto [error, is_lost] = s.memory->place_to_read(home(block), address);
-  if (is_lost) give_up(block);
-  if (error != 0) return error;
-  where_[block.index] = address;
-  s.placements.fetch_add(1, std::memory_order_relaxed);
-  return 0;
+  return state_->settle(block, state_->memory->place_to_read(home(block), address), address);
 }
 
 int BlockPool::set_rights(Block block, Rights rights) noexcept {
@@ -183,18 +178,15 @@ int BlockPool::set_rights(Block block, Rights rights) noexcept {
 bool BlockPool::may_be_pinned() const noexcept { return state_->memory->may_be_pinned(); }
 
 int BlockPool::take_home(Block block, Rights had, bool from_readers) noexcept {
-  State& s = *state_;
-  std::byte*& where = where_[block.index];
+  BlockMemory& memory = *state_->memory;
+  std::byte* const from = where_[block.index];
   std::byte* const at_home = home(block);
-  if (where == nullptr) return ENOMEM;
-  if (where == at_home) return 0;
-  const auto [error, is_lost] = from_readers ? s.memory->take_from_readers(at_home, where, had)
-                                             : s.memory->take_home(at_home, where, had);
-  if (is_lost) give_up(block);
-  if (error != 0) return error;
-  where = at_home;
-  s.withdrawals.fetch_add(1, std::memory_order_relaxed);
-  return 0;
+  if (from == nullptr) return ENOMEM;
+  if (from == at_home) return 0;
+  return state_->settle(block,
+                        from_readers ? memory.take_from_readers(at_home, from, had)
+                                     : memory.take_home(at_home, from, had),
+                        at_home);
 }
 
 int BlockPool::withdraw(Block block, Rights had) noexcept { return take_home(block, had, false); }

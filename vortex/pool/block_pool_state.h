@@ -21,10 +21,13 @@
 namespace vortex { inline namespace v0 {
 
 struct BlockPool::State {
-  explicit State(const BlockPool& whose) : pool(whose) {}
+  explicit State(BlockPool& whose) : pool(whose) {}
 
   std::byte* home(std::uint32_t index) const noexcept { return pool.home(Block{index}); }
   std::string description() const;
+
+  // The block is at `address` now, unless the kernel refused that. Returns what it said.
+  int settle(Block block, BlockMemory::Placed done, std::byte* address) noexcept;
 
   // How much of the pool, from its beginning on, is to lie on huge pages. Blocks below their size
   // that fill whole ones are populated together.
@@ -46,7 +49,7 @@ struct BlockPool::State {
   void start_warming();
   void end_warming() noexcept;
 
-  const BlockPool& pool;
+  BlockPool& pool;
   const EngineHold engine;
   FutexMutex map_mutex;  // held by whoever changes map_budget
   std::optional<MapBudget> map_budget;

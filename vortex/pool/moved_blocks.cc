@@ -34,8 +34,7 @@ void require_safe_moves(const std::string& pool_name) {
 class MovedBlocks final : public BlockMemory {
  public:
   explicit MovedBlocks(const BlockMemoryOptions& options)
-      : BlockMemory(options.pool_bytes),
-        block_bytes_(options.block_bytes),
+      : BlockMemory(options),
         small_blocks_(options.block_bytes % kHugePageBytes != 0),
         checked_homes_(options.checked_homes) {
     map_private_homes(options);
@@ -100,12 +99,7 @@ class MovedBlocks final : public BlockMemory {
     return {};
   }
 
-  int set_rights(std::byte* /*home*/, std::byte* at, Rights rights) noexcept override {
-    return protect(at, block_bytes_, rights);
-  }
-
  private:
-  const std::size_t block_bytes_;
   const bool small_blocks_;  // a huge page holds several
   const bool checked_homes_;
 };
@@ -135,9 +129,9 @@ int BlockMemory::map_also(const std::byte*, std::byte*, std::size_t, bool) noexc
   return ENOTSUP;
 }
 
-int BlockMemory::protect(std::byte* at, std::size_t bytes, Rights rights) noexcept {
+int BlockMemory::set_rights(std::byte* /*home*/, std::byte* at, Rights rights) noexcept {
   constexpr int kAll = PROT_READ | PROT_WRITE;
-  return os::protect(at, bytes,
+  return os::protect(at, block_bytes_,
                      rights == Rights::kNone   ? PROT_NONE
                      : rights == Rights::kRead ? PROT_READ
                                                : kAll);

@@ -16,9 +16,8 @@ namespace {
 class UserfaultBlocks final : public BlockMemory {
  public:
   UserfaultBlocks(const BlockMemoryOptions& options, std::shared_ptr<os::Userfaultfd> userfaultfd)
-      : BlockMemory(options.pool_bytes),
+      : BlockMemory(options),
         userfaultfd_(std::move(userfaultfd)),
-        block_bytes_(options.block_bytes),
         absent_(new bool[options.pool_bytes / options.block_bytes]()) {
     map_private_homes(options);
   }
@@ -81,7 +80,6 @@ class UserfaultBlocks final : public BlockMemory {
   }
 
   const std::shared_ptr<os::Userfaultfd> userfaultfd_;
-  const std::size_t block_bytes_;
   const std::unique_ptr<bool[]> absent_;  // by home: placed, and at home because of kNone
 };
 
