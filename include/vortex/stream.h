@@ -77,8 +77,8 @@ class VORTEX_EXPORT Stream {
 
   // From its return on no fault arrives and none is being served. Threads that wait inside one are
   // woken with the error that the stream was destroyed while in use. Idempotent. Not inside a
-  // fault.
-  void close() noexcept;
+  // fault. Returns false in a forked child, which has nothing to give back.
+  bool close() noexcept;
 
   // Makes the access at base() + offset possible and returns true, or calls fail() and returns
   // false. Runs inside the fault, with the stream locked, on the faulting thread or on one of the

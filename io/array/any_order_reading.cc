@@ -7,13 +7,12 @@
 #include <cstring>
 #include <utility>
 
+#include "vortex/os/reservation.h"
 #include "vortex/pool/block_memory.h"
 
 namespace vortex { inline namespace v0 {
 
 namespace {
-
-constexpr std::uint64_t kPageTableSpan = std::uint64_t{2} << 20;
 
 void count(std::atomic<std::uint64_t>& counter) noexcept {
   counter.fetch_add(1, std::memory_order_relaxed);

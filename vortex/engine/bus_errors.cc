@@ -1,14 +1,11 @@
-#include "vortex/engine/bus_errors.h"
-
+// The handler of bus errors: what a poisoned page answers to the program's own accesses.
 #include <signal.h>
 
-#include <cerrno>
-
-#include "vortex/engine/earlier_handler.h"
 #include "vortex/engine/fault_engine.h"
 #include "vortex/engine/handler_places.h"
 #include "vortex/engine/handler_stack.h"
 #include "vortex/thread/race_detector.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -16,42 +13,22 @@ namespace {
 
 constinit HandlerPlaces places;
 
-struct BusError {
-  siginfo_t* info;
-  void* context;
-  BusErrorAnswer answer = BusErrorAnswer::kOthers;
-};
-
-void look_for_refusal(BusError& bus_error) noexcept {
-  auto* const address = static_cast<std::byte*>(bus_error.info->si_addr);
-  if (!is_fault_thread()) {
-    bus_error.answer = fail_here(address, bus_error.context);
-    return;
-  }
+BusErrorAnswer answer_to(const siginfo_t* info, const void* context) noexcept {
+  auto* const address = static_cast<std::byte*>(info->si_addr);
+  if (!is_fault_thread()) return fail_here(address, context);
   // Inside a fault of ours. A race detector forgets for a handler what it was told to ignore; what
   // the handler tells it holds where a jump out of the handler leads.
   const OrderedByKernel ordered;
-  bus_error.answer = fail_here(address, bus_error.context);
+  return fail_here(address, context);
 }
 
 void on_bus_error(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
-  const int saved = errno;
-  BusError bus_error{info, context};
-  const auto look = [](void* argument) noexcept {
-    look_for_refusal(*static_cast<BusError*>(argument));
-  };
-  if (!sent_by_somebody(info) && !call_with_room(context, look, &bus_error)) look(&bus_error);
-  switch (bus_error.answer) {
-    case BusErrorAnswer::kOthers:
-      places.forward({place, signal, info, context});
-      break;
-    case BusErrorAnswer::kRefused:
-      places.forward_refused({place, signal, info, context});
-      break;
-    case BusErrorAnswer::kTryAgain:
-      break;
-  }
-  errno = saved;
+  const KeptErrno kept;
+  BusErrorAnswer answer = BusErrorAnswer::kOthers;
+  const auto look = [&]() noexcept { answer = answer_to(info, context); };
+  if (!sent_by_somebody(info) && !call_with_room(context, look)) look();
+  if (answer == BusErrorAnswer::kOthers) places.forward({place, signal, info, context});
+  if (answer == BusErrorAnswer::kRefused) places.forward_refused({place, signal, info, context});
 }
 
 using Functions = HandlerFunctions<&on_bus_error>;

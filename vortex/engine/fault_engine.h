@@ -86,6 +86,11 @@ enum class BusErrorAnswer {
 // refused the access, control leaves to the guarded scope, if there is one.
 BusErrorAnswer fail_here(std::byte* address, const void* context) noexcept;
 
+// Puts the handler of bus errors, which calls it, in front of the program's. Throws Error.
+void install_bus_handler();
+// Puts the program's back, unless somebody has come in front of ours and may pass bus errors on.
+void remove_bus_handler() noexcept;
+
 // Whether the calling thread is one of the engine's.
 bool is_fault_thread() noexcept;
 

@@ -1,8 +1,6 @@
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,9 +10,9 @@
 #include <mutex>
 #include <utility>
 
-#include "vortex/engine/bus_errors.h"
 #include "vortex/engine/fault_engine.h"
 #include "vortex/error.h"
+#include "vortex/os/descriptor.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/userfaultfd.h"
 #include "vortex/thread/futex.h"
@@ -44,26 +42,17 @@ constexpr int kIdleLooks = 20;
 class FaultThreads {
  public:
   explicit FaultThreads(std::shared_ptr<os::Userfaultfd> faults) : faults_(std::move(faults)) {
-    stop_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (stop_event_ < 0) throw Error(errno, "no descriptor for the engine userfaultfd");
-    if (const int error = add_thread()) {
-      close(stop_event_);
-      throw Error(error, "no thread for the engine userfaultfd");
-    }
+    if (!stop_event_) throw Error(errno, "no descriptor for the engine userfaultfd");
+    if (const int error = add_thread()) throw Error(error, "no thread for the engine userfaultfd");
   }
 
   // No fault is being served.
   ~FaultThreads() {
     stopping_.store(true, std::memory_order_seq_cst);
-    const std::uint64_t one = 1;
-    static_cast<void>(write(stop_event_, &one, sizeof one));
+    stop_event_.signal();
     alarm_.notify();
     for (std::size_t i = 0; i < count_.load(); ++i) servers_[i].thread.join();
-    close(stop_event_);
   }
-
-  FaultThreads(const FaultThreads&) = delete;
-  FaultThreads& operator=(const FaultThreads&) = delete;
 
   const std::shared_ptr<os::Userfaultfd>& faults() const noexcept { return faults_; }
 
@@ -190,7 +179,7 @@ class FaultThreads {
         return true;
       }
       std::array<pollfd, 2> descriptors = {
-          {{faults_->descriptor(), POLLIN, 0}, {stop_event_, POLLIN, 0}}};
+          {{faults_->descriptor(), POLLIN, 0}, {stop_event_.get(), POLLIN, 0}}};
       poll(descriptors.data(), descriptors.size(), -1);
       if (stopping_.load(std::memory_order_relaxed)) return false;
     }
@@ -216,7 +205,7 @@ class FaultThreads {
   static void hand_on() noexcept;
 
   const std::shared_ptr<os::Userfaultfd> faults_;
-  int stop_event_ = -1;
+  const os::Event stop_event_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> turn_{kNobody};
   std::atomic<std::uint64_t> faults_begun_{0};

@@ -1,8 +1,13 @@
 #include "vortex/engine/handler_places.h"
 
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "vortex/engine/handler_stack.h"
 #include "vortex/engine/machine_context.h"
@@ -10,6 +15,87 @@
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
+
+namespace {
+
+constinit EarlierHandler* kept = nullptr;
+
+}  // namespace
+
+EarlierHandler& EarlierHandler::keep(const struct sigaction& action) {
+  for (EarlierHandler* handler = kept; handler != nullptr; handler = handler->next_) {
+    if (handler->equals(action)) return *handler;
+  }
+  auto* const handler = new EarlierHandler(action);
+  handler->next_ = std::exchange(kept, handler);
+  return *handler;
+}
+
+void run_default_action(int signal, siginfo_t* info) noexcept {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+  // A fault comes again when the instruction does. A signal that was sent has to be sent again.
+  if (sent_by_somebody(info)) {
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
+  }
+}
+
+bool EarlierHandler::is_default() const noexcept {
+  return spent_.load(std::memory_order_relaxed) ||
+         ((action_.sa_flags & SA_SIGINFO) == 0 && action_.sa_handler == SIG_DFL);
+}
+
+bool EarlierHandler::is_ignored() const noexcept {
+  return (action_.sa_flags & SA_SIGINFO) == 0 && action_.sa_handler == SIG_IGN;
+}
+
+void EarlierHandler::deliver(int signal, siginfo_t* info, void* context) noexcept {
+  // The kernel does not let a fault be ignored either.
+  if (is_default() || (is_ignored() && !sent_by_somebody(info))) {
+    run_default_action(signal, info);
+    return;
+  }
+  if (is_ignored()) return;
+  if ((action_.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 &&
+      spent_.exchange(true, std::memory_order_relaxed)) {
+    run_default_action(signal, info);
+    return;
+  }
+  sigset_t blocked = action_.sa_mask;
+  if ((action_.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, signal);
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  if ((action_.sa_flags & SA_SIGINFO) != 0) {
+    action_.sa_sigaction(signal, info, context);
+  } else {
+    action_.sa_handler(signal);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool EarlierHandler::wants_room() const noexcept {
+  return !is_default() && !is_ignored() && (action_.sa_flags & SA_ONSTACK) == 0;
+}
+
+struct sigaction EarlierHandler::restored() const noexcept {
+  if (!is_default()) return action_;
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  return action;
+}
+
+bool EarlierHandler::equals(const struct sigaction& action) const noexcept {
+  if (spent_.load(std::memory_order_relaxed) || action.sa_flags != action_.sa_flags) return false;
+  if ((action.sa_flags & SA_SIGINFO) != 0 ? action.sa_sigaction != action_.sa_sigaction
+                                          : action.sa_handler != action_.sa_handler) {
+    return false;
+  }
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (sigismember(&action.sa_mask, signal) != sigismember(&action_.sa_mask, signal)) return false;
+  }
+  return true;
+}
 
 std::size_t HandlerPlaces::next(EarlierHandler& handler, bool anew) noexcept {
   const std::size_t first = first_.load(std::memory_order_relaxed);
@@ -48,19 +134,9 @@ void HandlerPlaces::forward_here(const Signal& signal) noexcept {
 }
 
 void HandlerPlaces::forward(const Signal& signal) noexcept {
-  struct Call {
-    HandlerPlaces* places;
-    const Signal* signal;
-  } call{this, &signal};
-  const bool called = behind_[signal.place].load(std::memory_order_acquire)->wants_room() &&
-                      call_with_room(
-                          signal.context,
-                          [](void* argument) noexcept {
-                            const Call& made = *static_cast<const Call*>(argument);
-                            made.places->forward_here(*made.signal);
-                          },
-                          &call);
-  if (!called) forward_here(signal);
+  const bool wants_room = behind_[signal.place].load(std::memory_order_acquire)->wants_room();
+  const auto go_on = [&]() noexcept { forward_here(signal); };
+  if (!wants_room || !call_with_room(signal.context, go_on)) go_on();
 }
 
 void HandlerPlaces::forward_refused(const Signal& signal) noexcept {

@@ -45,6 +45,14 @@ struct HandlerStack {
 // nothing has been called. `context` is the signal's. Async-signal-safe.
 bool call_with_room(const void* context, void (*function)(void*) noexcept, void* argument) noexcept;
 
+// The same for a callable that takes nothing.
+template <typename Function>
+bool call_with_room(const void* context, const Function& function) noexcept {
+  return call_with_room(
+      context, [](void* argument) noexcept { (*static_cast<const Function*>(argument))(); },
+      const_cast<Function*>(&function));
+}
+
 // The stack of the library's that the caller runs on; null: on another one.
 HandlerStack* current_handler_stack() noexcept;
 

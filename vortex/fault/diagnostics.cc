@@ -7,11 +7,12 @@
 
 #include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 
 void write_line(std::string_view line) noexcept {
-  const int saved = errno;
+  const KeptErrno kept;
   // Room for the end of the line is kept.
   LineBuffer<1023> shown;
   detail::put_printable(line, [&shown](std::string_view piece) { shown.text(piece); });
@@ -24,7 +25,6 @@ void write_line(std::string_view line) noexcept {
     if (written <= 0) break;
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
-  errno = saved;
 }
 
 void fatal(std::string_view line) noexcept {

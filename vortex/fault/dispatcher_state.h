@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vortex/engine/earlier_handler.h"
 #include "vortex/engine/fault_engine.h"
 #include "vortex/engine/handler_places.h"
 #include "vortex/fault/region_table.h"

@@ -11,7 +11,6 @@
 #include <new>
 #include <string_view>
 
-#include "vortex/engine/earlier_handler.h"
 #include "vortex/engine/fault_engine.h"
 #include "vortex/engine/handler_places.h"
 #include "vortex/error.h"

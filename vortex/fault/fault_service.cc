@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "vortex/engine/earlier_handler.h"
 #include "vortex/engine/fault_engine.h"
 #include "vortex/engine/handler_stack.h"
 #include "vortex/engine/machine_context.h"
@@ -85,15 +84,11 @@ void fail(const Failure& failure, const FaultFrame& frame) noexcept {
 
 // Gives a fault to the engine, where a stream's callbacks have room.
 void deliver_with_room(FaultFrame& frame) noexcept {
-  const bool delivered = call_with_room(
-      frame.context,
-      [](void* argument) noexcept {
-        const Signal& signal = static_cast<const FaultFrame*>(argument)->signal;
-        const FaultEngine* const engine = dispatcher_state().engine.load(std::memory_order_acquire);
-        engine->deliver(signal.number, signal.info, signal.context);
-      },
-      &frame);
-  if (delivered) return;
+  const auto deliver = [&signal = frame.signal]() noexcept {
+    const FaultEngine* const engine = dispatcher_state().engine.load(std::memory_order_acquire);
+    engine->deliver(signal.number, signal.info, signal.context);
+  };
+  if (call_with_room(frame.context, deliver)) return;
   leave(frame);
   fail(kNoRoomFailure, frame);
 }
@@ -101,7 +96,7 @@ void deliver_with_room(FaultFrame& frame) noexcept {
 }  // namespace
 
 void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context) noexcept {
-  const int saved_errno = errno;
+  const KeptErrno kept;
   DispatcherState& state = dispatcher_state();
   const auto* const machine = static_cast<const ucontext_t*>(context);
   if (state.restore_mask.load(std::memory_order_relaxed)) {
@@ -122,7 +117,6 @@ void handle_signal(std::size_t place, int signal, siginfo_t* info, void* context
     thread.serving = &frame;
     deliver_with_room(frame);
   }
-  errno = saved_errno;
 }
 
 bool has_pinned_fault() noexcept {

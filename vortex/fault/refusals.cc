@@ -7,12 +7,12 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <mutex>
 
 #include "vortex/engine/fault_engine.h"
 #include "vortex/fault/diagnostics.h"
 #include "vortex/fault/region_table.h"
+#include "vortex/os/descriptor.h"
 #include "vortex/thread/futex.h"
 #include "vortex/thread/this_thread.h"
 
@@ -49,14 +49,10 @@ void forget(KeptFailure& kept) noexcept {
 bool in_system_call(std::int32_t thread) noexcept {
   LineBuffer<64> path;
   path.text("/proc/self/task/").number(static_cast<std::uint64_t>(thread)).text("/syscall");
-  const int saved = errno;
+  const KeptErrno kept;
+  const os::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   char first = '-';
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file >= 0) {
-    if (read(file, &first, 1) != 1) first = '-';
-    close(file);
-  }
-  errno = saved;
+  if (!file || read(file.get(), &first, 1) != 1) return false;
   return first >= '0' && first <= '9';
 }
 

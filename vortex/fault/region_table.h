@@ -59,8 +59,6 @@ class RegionTable {
  public:
   RegionTable();
   ~RegionTable();
-  RegionTable(const RegionTable&) = delete;
-  RegionTable& operator=(const RegionTable&) = delete;
 
   // Throws Error(EEXIST) when the region overlaps one that is there. Not inside a fault.
   void add(Region& region);

@@ -1,10 +1,14 @@
-// Descriptors that close themselves, and calls that a signal interrupts.
+// Descriptors that close themselves, events, and calls that a signal interrupts.
 #pragma once
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
+
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 { namespace os {
 
@@ -32,6 +36,30 @@ class Descriptor {
  private:
   int descriptor_ = -1;
   bool owned_ = true;
+};
+
+// An event for poll(2), or none, where the system has no descriptor left. All but making it may be
+// called inside a fault, by any thread.
+class Event {
+ public:
+  explicit operator bool() const noexcept { return static_cast<bool>(descriptor_); }
+  // It can be read once signal() has been called, until clear() is.
+  int get() const noexcept { return descriptor_.get(); }
+  void signal() const noexcept {
+    const KeptErrno kept;
+    const std::uint64_t one = 1;
+    // Fails only when the event is signalled already.
+    if (write(get(), &one, sizeof one) < 0) return;
+  }
+  void clear() const noexcept {
+    const KeptErrno kept;
+    std::uint64_t count = 0;
+    while (read(get(), &count, sizeof count) < 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  Descriptor descriptor_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 };
 
 // Repeats a call that returns 0 or sets errno: tmpfs, for one, gives up allocating when a timer's

@@ -7,9 +7,8 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
-#include <cstdlib>
 
+#include "vortex/os/descriptor.h"
 #include "vortex/thread/race_detector.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -40,10 +39,9 @@ std::atomic<unsigned> unmappings{0};
 // A system call whose error comes back as a value, with errno left as it was.
 template <typename... Args>
 long kernel(int* error, long number, Args... args) noexcept {
-  const int saved = errno;
+  const KeptErrno kept;
   const long result = syscall(number, args...);
   *error = result == -1 ? errno : 0;
-  errno = saved;
   return result;
 }
 
@@ -228,11 +226,9 @@ std::size_t page_bytes() noexcept { return static_cast<std::size_t>(sysconf(_SC_
 
 std::size_t max_map_count() noexcept {
   constexpr std::size_t kKernelDefault = 65530;
-  const int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return kKernelDefault;
+  const Descriptor file(open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC));
   char text[32];
-  const ssize_t size = read(fd, text, sizeof text - 1);
-  close(fd);
+  const ssize_t size = file ? read(file.get(), text, sizeof text - 1) : -1;
   if (size <= 0) return kKernelDefault;
   text[size] = '\0';
   const unsigned long value = std::strtoul(text, nullptr, 10);

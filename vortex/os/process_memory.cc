@@ -1,39 +1,41 @@
 #include "vortex/memory_budget.h"
 
 #include <fstream>
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace vortex { inline namespace v0 {
 
+namespace {
+
+// Reads numbers of KiB by their names from a file of the kernel's.
+void read_sizes(const char* path,
+                std::initializer_list<std::pair<std::string_view, std::size_t*>> wanted) {
+  std::ifstream file(path);
+  for (std::string field; file >> field; file.ignore(256, '\n')) {
+    for (const auto& [name, bytes] : wanted) {
+      if (field == name && file >> *bytes) *bytes *= 1024;
+    }
+  }
+}
+
+}  // namespace
+
 ProcessMemory process_memory() {
   ProcessMemory result;
-  std::ifstream status("/proc/self/status");
-  std::string field;
-  while (status >> field) {
-    std::size_t* wanted = field == "VmRSS:"   ? &result.resident_bytes
-                          : field == "VmHWM:" ? &result.peak_resident_bytes
-                          : field == "VmPTE:" ? &result.page_table_bytes
-                                              : nullptr;
-    if (wanted != nullptr) {
-      status >> *wanted;
-      *wanted *= 1024;
-    }
-    status.ignore(256, '\n');
-  }
+  read_sizes("/proc/self/status", {{"VmRSS:", &result.resident_bytes},
+                                   {"VmHWM:", &result.peak_resident_bytes},
+                                   {"VmPTE:", &result.page_table_bytes}});
   return result;
 }
 
 std::size_t held_bytes() {
-  std::ifstream rollup("/proc/self/smaps_rollup");
-  std::string field;
   std::size_t all = 0, anonymous = 0, shared = 0;
-  while (rollup >> field) {
-    if (field == "Pss:") rollup >> all;
-    if (field == "Pss_Anon:") rollup >> anonymous;
-    if (field == "Pss_Shmem:") rollup >> shared;
-    rollup.ignore(256, '\n');
-  }
-  return (anonymous != 0 ? anonymous + shared : all) * 1024;
+  read_sizes("/proc/self/smaps_rollup",
+             {{"Pss:", &all}, {"Pss_Anon:", &anonymous}, {"Pss_Shmem:", &shared}});
+  return anonymous != 0 ? anonymous + shared : all;
 }
 
 bool reset_peak_resident() {

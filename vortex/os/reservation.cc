@@ -7,9 +7,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
-#include <cstdint>
 #include <fstream>
-#include <utility>
 
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -20,7 +18,6 @@ namespace vortex { inline namespace v0 {
 namespace {
 
 constexpr std::size_t kAddressSpaceBytes = std::size_t{1} << 47;
-constexpr std::size_t kSmallSpan = std::size_t{2} << 20;
 constexpr std::size_t kLargeSpan = std::size_t{1} << 30;
 
 std::string why_refused(std::size_t bytes, std::size_t least_bytes) {
@@ -85,37 +82,16 @@ Reservation::Reservation(const Options& options) {
   }
 }
 
-Reservation::~Reservation() { release(); }
-
-Reservation::Reservation(Reservation&& other) noexcept
-    : begin_(std::exchange(other.begin_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      owner_pid_(other.owner_pid_),
-      userfaultfd_(std::move(other.userfaultfd_)) {}
-
-Reservation& Reservation::operator=(Reservation&& other) noexcept {
-  if (this != &other) {
-    release();
-    begin_ = std::exchange(other.begin_, nullptr);
-    bytes_ = std::exchange(other.bytes_, 0);
-    owner_pid_ = other.owner_pid_;
-    userfaultfd_ = std::move(other.userfaultfd_);
-  }
-  return *this;
+Reservation::~Reservation() {
+  all_reserved.fetch_sub(guarded_bytes(), std::memory_order_relaxed);
+  // Blocks are not inherited by a forked child, so the child's copy of the range has holes that its
+  // own maps may have taken since: only the process that made the reservation may unmap it.
+  if (getpid() == owner_pid_) os::unmap(begin_, guarded_bytes());
 }
 
 std::uint64_t Reservation::unreserved_bytes() noexcept {
   const std::uint64_t reserved = all_reserved.load(std::memory_order_relaxed);
   return kAddressSpaceBytes - std::min<std::uint64_t>(reserved, kAddressSpaceBytes);
-}
-
-void Reservation::release() noexcept {
-  all_reserved.fetch_sub(guarded_bytes(), std::memory_order_relaxed);
-  // Blocks are not inherited by a forked child, so the child's copy of the range has holes that its
-  // own maps may have taken since: only the process that made the reservation may unmap it.
-  if (begin_ != nullptr && getpid() == owner_pid_) os::unmap(begin_, guarded_bytes());
-  begin_ = nullptr;
-  bytes_ = 0;
 }
 
 int Reservation::vacate(std::byte* at, std::size_t bytes) noexcept {
@@ -135,13 +111,13 @@ int Reservation::place_zeros(std::byte* at, std::size_t bytes, bool writable) no
 }
 
 PageTableReclaimer::PageTableReclaimer(Reservation& reservation, std::size_t block_bytes) noexcept
-    : reservation_(&reservation),
-      small_blocks_(block_bytes < kSmallSpan),
-      small_done_(detail::align_up(reservation.begin(), kSmallSpan)),
+    : reservation_(reservation),
+      small_blocks_(block_bytes < kPageTableSpan),
+      small_done_(detail::align_up(reservation.begin(), kPageTableSpan)),
       large_done_(detail::align_up(reservation.begin(), kLargeSpan)) {}
 
 void PageTableReclaimer::finished_below(std::byte* floor) noexcept {
-  if (small_blocks_) advance(small_done_, floor, kSmallSpan);
+  if (small_blocks_) advance(small_done_, floor, kPageTableSpan);
   advance(large_done_, floor, kLargeSpan);
 }
 
@@ -149,7 +125,7 @@ void PageTableReclaimer::advance(std::byte*& done, std::byte* floor, std::size_t
   std::byte* whole = detail::align_down(floor, span);
   if (whole <= done) return;
   // A failure leaves the tables where they are, which is memory lost and nothing worse.
-  if (reservation_->vacate(done, static_cast<std::size_t>(whole - done)) == 0) done = whole;
+  if (reservation_.vacate(done, static_cast<std::size_t>(whole - done)) == 0) done = whole;
 }
 
 }}  // namespace vortex::v0

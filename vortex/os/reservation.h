@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "vortex/os/userfaultfd.h"
@@ -15,13 +14,15 @@ namespace vortex { inline namespace v0 {
 // entry.
 inline constexpr std::size_t kReservationAlignment = std::size_t{2} << 20;
 
+// What one page table of pages addresses.
+inline constexpr std::size_t kPageTableSpan = std::size_t{2} << 20;
+
 // Address space behind every reservation where nothing is ever placed: who runs
 // over the end faults there, instead of meeting what somebody else has mapped.
 inline constexpr std::size_t kReservationGuardBytes = std::size_t{2} << 20;
 
 // A range of addresses that faults on every access until blocks are placed in it. It costs one
-// kernel map and no memory. Movable; not thread-safe, but vacate() of disjoint ranges may run at
-// once.
+// kernel map and no memory. Not thread-safe, but vacate() of disjoint ranges may run at once.
 class Reservation {
  public:
   struct Options {
@@ -31,14 +32,12 @@ class Reservation {
     std::size_t alignment = kReservationAlignment;  // a power of two, at least a page
   };
 
-  Reservation() = default;
-
   // Throws Error: EINVAL for zero bytes, sizes beyond the address space or a bad alignment; ENOMEM
   // when the system refuses, naming the limit that did (RLIMIT_AS, vm.overcommit_memory).
   explicit Reservation(const Options& options);
   ~Reservation();
-  Reservation(Reservation&& other) noexcept;
-  Reservation& operator=(Reservation&& other) noexcept;
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
 
   // Address space of the process that no reservation has.
   static std::uint64_t unreserved_bytes() noexcept;
@@ -47,9 +46,7 @@ class Reservation {
   std::byte* end() const noexcept { return begin_ + bytes_; }
   std::size_t bytes() const noexcept { return bytes_; }
   // With the guard behind it.
-  std::size_t guarded_bytes() const noexcept {
-    return begin_ == nullptr ? 0 : bytes_ + kReservationGuardBytes;
-  }
+  std::size_t guarded_bytes() const noexcept { return bytes_ + kReservationGuardBytes; }
 
   // From now on the addresses are a map whose faults this one has: vacate() takes pages away and
   // leaves the map.
@@ -66,8 +63,6 @@ class Reservation {
   int place_zeros(std::byte* at, std::size_t bytes, bool writable) noexcept;
 
  private:
-  void release() noexcept;
-
   std::byte* begin_ = nullptr;
   std::size_t bytes_ = 0;
   int owner_pid_ = 0;
@@ -81,7 +76,6 @@ class Reservation {
 // and 1 GiB.
 class PageTableReclaimer {
  public:
-  PageTableReclaimer() = default;
   PageTableReclaimer(Reservation& reservation, std::size_t block_bytes) noexcept;
 
   // Nothing in [the begin of the reservation, `floor`) is placed any more. Async-signal-safe.
@@ -90,10 +84,10 @@ class PageTableReclaimer {
  private:
   void advance(std::byte*& done, std::byte* floor, std::size_t span) noexcept;
 
-  Reservation* reservation_ = nullptr;
-  bool small_blocks_ = false;
-  std::byte* small_done_ = nullptr;
-  std::byte* large_done_ = nullptr;
+  Reservation& reservation_;
+  const bool small_blocks_;
+  std::byte* small_done_;
+  std::byte* large_done_;
 };
 
 }}  // namespace vortex::v0

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
@@ -52,10 +51,8 @@ constexpr std::uint64_t kFeatures = kUffdFeatureMove | kUffdFeaturePoison |
 
 // Returns 0 or an errno value, with errno left as it was.
 int command(int descriptor, unsigned long request, void* argument) noexcept {
-  const int saved = errno;
-  const int error = ioctl(descriptor, request, argument) == 0 ? 0 : errno;
-  errno = saved;
-  return error;
+  const KeptErrno kept;
+  return ioctl(descriptor, request, argument) == 0 ? 0 : errno;
 }
 
 // The same until nobody changes the maps at this moment.
@@ -78,15 +75,13 @@ uffdio_range page_of(const std::byte* address) noexcept {
 
 // A descriptor for faults of the kernel's, too: by the system call where that is allowed, by the
 // device otherwise.
-int open_descriptor(int* error) noexcept {
-  const int descriptor = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
-  if (descriptor >= 0) return descriptor;
+Descriptor open_descriptor(int* error) noexcept {
+  Descriptor descriptor(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK)));
+  if (descriptor) return descriptor;
   *error = errno;
-  const int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-  if (device < 0) return -1;
-  const int from_device = ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
-  close(device);
-  return from_device;
+  const Descriptor device(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
+  if (!device) return {};
+  return Descriptor(ioctl(device.get(), USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK));
 }
 
 constexpr char kWayIn[] =
@@ -115,48 +110,43 @@ constexpr std::int64_t kLongestNapNs = 2'000'000;
 
 std::shared_ptr<Userfaultfd> Userfaultfd::make() {
   int error = 0;
-  const int descriptor = open_descriptor(&error);
-  if (descriptor < 0) refuse(error);
-  auto made = std::make_shared<Userfaultfd>(descriptor);
+  Descriptor descriptor = open_descriptor(&error);
+  if (!descriptor) refuse(error);
+  auto made = std::make_shared<Userfaultfd>(std::move(descriptor));
   uffdio_api api{};
   api.api = UFFD_API;
   api.features = kFeatures;
-  if (command(descriptor, UFFDIO_API, &api) == 0) return made;
+  if (command(made->descriptor(), UFFDIO_API, &api) == 0) return made;
   throw Error(ENOSYS,
               "this kernel's userfaultfd cannot move pages: Linux 6.8 or newer is needed; use the "
               "engine of signals (VORTEX_ENGINE=signal)");
 }
 
-Userfaultfd::~Userfaultfd() { close_descriptor(descriptor_); }
-
 int Userfaultfd::arm(std::byte* begin, std::size_t bytes) const noexcept {
   uffdio_register arguments{};
   arguments.range = range_of(begin, bytes);
   arguments.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP;
-  return command(descriptor_, UFFDIO_REGISTER, &arguments);
+  return command(descriptor(), UFFDIO_REGISTER, &arguments);
 }
 
 bool Userfaultfd::next(PageFault* fault) const noexcept {
-  const int saved = errno;
-  bool found = false;
+  const KeptErrno kept;
   for (;;) {
     uffd_msg message;
-    const ssize_t got = read(descriptor_, &message, sizeof message);
+    const ssize_t got = read(descriptor(), &message, sizeof message);
     if (got < 0 && errno == EINTR) continue;
-    if (got != sizeof message) break;
+    if (got != sizeof message) return false;
     if (message.event != UFFD_EVENT_PAGEFAULT) continue;
     fault->address = reinterpret_cast<std::byte*>(message.arg.pagefault.address);
     fault->write = (message.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0;
     fault->thread = static_cast<std::int32_t>(message.arg.pagefault.feat.ptid);
-    found = true;
-    break;
+    return true;
   }
-  errno = saved;
-  return found;
 }
 
 Userfaultfd::Moved Userfaultfd::move(std::byte* from, std::byte* to, std::size_t bytes,
                                      std::int64_t patience_ns) const noexcept {
+  const KeptErrno kept;
   Moved done;
   int tries = 0;
   std::int64_t waited_ns = 0;
@@ -169,7 +159,7 @@ Userfaultfd::Moved Userfaultfd::move(std::byte* from, std::byte* to, std::size_t
                          .bytes = bytes - done.bytes,
                          .mode = kUffdMoveDontWake,
                          .moved = 0};
-      error = command(descriptor_, kUffdMove, &arguments);
+      error = command(descriptor(), kUffdMove, &arguments);
       if (arguments.moved > 0) {
         done.bytes += static_cast<std::size_t>(arguments.moved);
         tries = 0;
@@ -183,9 +173,7 @@ Userfaultfd::Moved Userfaultfd::move(std::byte* from, std::byte* to, std::size_t
     if (waited_ns > patience_ns) return {EBUSY, done.bytes};
     before_waiting();
     const timespec nap{0, nap_ns};
-    const int saved = errno;
     nanosleep(&nap, nullptr);
-    errno = saved;
     waited_ns += nap_ns;
     nap_ns = std::min(nap_ns * 2, kLongestNapNs);
   }
@@ -203,7 +191,7 @@ Userfaultfd::Moved Userfaultfd::copy(const std::byte* from, std::byte* to, std::
     arguments.len = bytes - done.bytes;
     arguments.mode = UFFDIO_COPY_MODE_DONTWAKE;
     if (!writable) arguments.mode |= UFFDIO_COPY_MODE_WP;
-    const int error = command(descriptor_, UFFDIO_COPY, &arguments);
+    const int error = command(descriptor(), UFFDIO_COPY, &arguments);
     if (arguments.copy > 0) {
       done.bytes += static_cast<std::size_t>(arguments.copy);
     } else if (error != EAGAIN) {
@@ -219,7 +207,7 @@ int Userfaultfd::zero(std::byte* begin, std::size_t bytes) const noexcept {
     uffdio_zeropage arguments{};
     arguments.range = range_of(begin + done, bytes - done);
     arguments.mode = UFFDIO_ZEROPAGE_MODE_DONTWAKE;
-    const int error = command(descriptor_, UFFDIO_ZEROPAGE, &arguments);
+    const int error = command(descriptor(), UFFDIO_ZEROPAGE, &arguments);
     if (arguments.zeropage > 0) {
       done += static_cast<std::size_t>(arguments.zeropage);
     } else if (error != EAGAIN) {
@@ -236,19 +224,19 @@ int Userfaultfd::protect_from_writes(std::byte* begin, std::size_t bytes,
   arguments.range = range_of(begin, bytes);
   // Waking goes with the end of protection alone.
   arguments.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
-  return command_again(descriptor_, UFFDIO_WRITEPROTECT, &arguments);
+  return command_again(descriptor(), UFFDIO_WRITEPROTECT, &arguments);
 }
 
 int Userfaultfd::poison(std::byte* address) const noexcept {
   UffdPoison arguments{};
   arguments.range = page_of(address);
   arguments.mode = 1;  // UFFDIO_POISON_MODE_DONTWAKE
-  return command_again(descriptor_, kUffdPoison, &arguments);
+  return command_again(descriptor(), kUffdPoison, &arguments);
 }
 
 void Userfaultfd::wake(std::byte* address) const noexcept {
   uffdio_range range = page_of(address);
-  command(descriptor_, UFFDIO_WAKE, &range);
+  command(descriptor(), UFFDIO_WAKE, &range);
 }
 
 }}}  // namespace vortex::v0::os

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <utility>
+
+#include "vortex/os/descriptor.h"
 
 namespace vortex { inline namespace v0 { namespace os {
 
@@ -24,12 +26,9 @@ class Userfaultfd {
   // lacks what is needed (Linux 6.8), EPERM when this process may not have faults of the kernel's.
   static std::shared_ptr<Userfaultfd> make();
 
-  explicit Userfaultfd(int descriptor) noexcept : descriptor_(descriptor) {}
-  ~Userfaultfd();
-  Userfaultfd(const Userfaultfd&) = delete;
-  Userfaultfd& operator=(const Userfaultfd&) = delete;
+  explicit Userfaultfd(Descriptor descriptor) noexcept : descriptor_(std::move(descriptor)) {}
 
-  int descriptor() const noexcept { return descriptor_; }
+  int descriptor() const noexcept { return descriptor_.get(); }
 
   // From now on a touch of a page of the range that is not there is a fault. Returns 0 or an errno
   // value.
@@ -69,7 +68,7 @@ class Userfaultfd {
   void wake(std::byte* address) const noexcept;
 
  private:
-  const int descriptor_;
+  const Descriptor descriptor_;
 };
 
 }}}  // namespace vortex::v0::os

@@ -1,8 +1,6 @@
 #include "vortex/stream/block_window.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <utility>
 
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -22,8 +20,6 @@ constexpr bool kAlwaysExact = true;
 #else
 constexpr bool kAlwaysExact = false;
 #endif
-
-constexpr std::uint64_t kPageTableSpan = std::uint64_t{2} << 20;
 
 std::size_t window_of(const std::string& stream, const BlockWindow::OtherSide& other_side,
                       std::size_t comeback_blocks) {
@@ -96,14 +92,6 @@ Block BlockWindow::take_back(std::uint64_t index) noexcept {
   // An alias that the kernel will not vacate goes with the reservation; the block is at home.
   if (send_home(index) != 0 && !pool_.aliases()) pool_.give_up(placed(index));
   return forget(index);
-}
-
-Block BlockWindow::forget(std::uint64_t index) noexcept {
-  return std::exchange(slots_[index % window_blocks_].block, Block{});
-}
-
-void BlockWindow::reclaim_page_tables(std::uint64_t floor) noexcept {
-  page_tables_.finished_below(range_.begin() + floor * block_bytes_);
 }
 
 void BlockWindow::vacate_all() noexcept {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vortex/block_pool.h"
@@ -30,8 +31,6 @@ class BlockWindow {
   // exceed vm.max_map_count.
   BlockWindow(const std::string& stream, Reservation& range, const OtherSide& other_side,
               std::size_t comeback_blocks, StaleBlocks stale_blocks);
-  BlockWindow(const BlockWindow&) = delete;
-  BlockWindow& operator=(const BlockWindow&) = delete;
 
   std::size_t window_blocks() const noexcept { return window_blocks_; }
   std::size_t block_bytes() const noexcept { return block_bytes_; }
@@ -62,7 +61,9 @@ class BlockWindow {
   // stay. send_home() does nothing for them then.
   int leave_behind(std::uint64_t floor) noexcept;
   // Makes the slot of a placed block free, wherever the block is.
-  Block forget(std::uint64_t index) noexcept;
+  Block forget(std::uint64_t index) noexcept {
+    return std::exchange(slots_[index % window_blocks_].block, Block{});
+  }
   // The blocks of the window that are placed, in no order.
   template <typename Use>
   void for_each_placed(Use&& use) {
@@ -72,7 +73,9 @@ class BlockWindow {
   }
 
   // Gives back the page tables of what lies below block `floor`, which will not be touched again.
-  void reclaim_page_tables(std::uint64_t floor) noexcept;
+  void reclaim_page_tables(std::uint64_t floor) noexcept {
+    page_tables_.finished_below(range_.begin() + floor * block_bytes_);
+  }
   // When the stream ends and has given up its blocks: nothing stays mapped.
   void vacate_all() noexcept;
 

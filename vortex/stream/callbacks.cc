@@ -28,8 +28,6 @@ class FunctionBlocks {
   ~FunctionBlocks() {
     if (in_call_) quota_.give_back(in_call_);
   }
-  FunctionBlocks(const FunctionBlocks&) = delete;
-  FunctionBlocks& operator=(const FunctionBlocks&) = delete;
 
   BlockQuota& quota() noexcept { return quota_; }
   const BlockQuota& quota() const noexcept { return quota_; }

@@ -46,9 +46,7 @@ InputStreamBase::InputStreamBase(std::unique_ptr<Source> source, Options options
 }
 
 InputStreamBase::~InputStreamBase() {
-  const bool in_child = inherited();
-  close();
-  if (in_child) return;
+  if (!close()) return;
   window_->for_each_placed(
       [&](std::uint64_t index) { source_->release(index, window_->take_back(index)); });
   window_->vacate_all();

@@ -35,9 +35,7 @@ OutputStreamBase::OutputStreamBase(std::unique_ptr<Sink> sink, Options options)
 }
 
 OutputStreamBase::~OutputStreamBase() {
-  const bool in_child = inherited();
-  close();
-  if (in_child) return;
+  if (!close()) return;
   drop_all();
   window_->vacate_all();
   if (!finished_) sink_->abandon();

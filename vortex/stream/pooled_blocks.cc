@@ -12,7 +12,6 @@
 #include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
 #include "vortex/thread/futex.h"
-#include "vortex/vanishing_array.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -131,9 +130,7 @@ PooledStream::PooledStream(std::string name, StreamPool& pool, std::uint64_t res
 PooledStream::~PooledStream() = default;
 
 void PooledStream::close_and_give_back() noexcept {
-  const bool in_child = inherited();
-  close();
-  if (!in_child) blocks_->give_back_all();
+  if (close()) blocks_->give_back_all();
 }
 
 std::size_t PooledStream::held_blocks() const noexcept { return blocks_->held(); }

@@ -27,8 +27,6 @@ class PooledBlocks {
   PooledBlocks(const std::string& stream, StreamPool& pool, std::byte* base, std::uint64_t bytes);
   // The blocks have been given back. A forked child leaves the table, which it does not have.
   ~PooledBlocks();
-  PooledBlocks(const PooledBlocks&) = delete;
-  PooledBlocks& operator=(const PooledBlocks&) = delete;
 
   std::uint64_t limit() const noexcept { return limit_; }
   BlockState state(std::uint64_t index) const noexcept { return slots_[index].state; }

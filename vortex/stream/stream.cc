@@ -131,8 +131,8 @@ void Stream::open() {
   state_->open = true;
 }
 
-void Stream::close() noexcept {
-  if (!state_->open) return;
+bool Stream::close() noexcept {
+  if (!state_->open) return !state_->was_inherited;
   state_->was_inherited = state_->region.inherited();
   if (!state_->was_inherited) {
     settle_faults();
@@ -141,6 +141,7 @@ void Stream::close() noexcept {
   }
   FaultDispatcher::instance().remove(state_->region);
   state_->open = false;
+  return !state_->was_inherited;
 }
 
 Failure Stream::failure() const noexcept {
@@ -242,6 +243,11 @@ void Stream::State::withhold(const Fault& fault) noexcept {
   stream.take_from_sight(static_cast<std::uint64_t>(fault.address - stream.base()));
 }
 
+// The thread of the access waits for the lock in the handler of its bus error. That ends whenever
+// its fault, which waited for the same lock, would have ended: who has the lock serves a fault, or
+// does what one does. Once the stream has failed for good, nobody who has it waits for anything;
+// before that only a stream that refuse()s sends threads here, and such a one waits for disks
+// alone. A thread that waits for itself, by way of a callback, is turned away as it is in a fault.
 bool Stream::State::readmit(std::byte* address) noexcept {
   if (locked_for(mutex, current_thread_id())) return false;
   std::lock_guard lock(mutex);

@@ -33,8 +33,6 @@ ActivityLog::ActivityLog(std::size_t most_spans)
       begin_ns_(steady_now_ns()),
       settled_ns_(begin_ns_) {}
 
-ActivityLog::~ActivityLog() = default;
-
 void ActivityLog::settle() noexcept {
   const std::uint64_t now = steady_now_ns();
   const std::uint64_t passed = now - settled_ns_;

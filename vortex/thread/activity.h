@@ -88,9 +88,6 @@ class VORTEX_EXPORT ActivityLog {
 
   // Keeps the first `most_spans` spans. Allocates; throws std::bad_alloc.
   explicit ActivityLog(std::size_t most_spans = 0);
-  ~ActivityLog();
-  ActivityLog(const ActivityLog&) = delete;
-  ActivityLog& operator=(const ActivityLog&) = delete;
 
   // Spans from now on belong to `phase`, less than kPhases; at first to phase 0.
   void begin_phase(unsigned phase) noexcept;

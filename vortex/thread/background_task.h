@@ -11,15 +11,10 @@
 namespace vortex { inline namespace v0 {
 
 // One task at a time, in a thread of its own, whose error is kept for the thread that started it.
-// To be used by one thread; busy() may be asked by the task as well.
+// To be used by one thread; busy() may be asked by the task as well. When it goes it waits for the
+// end of the task, and forgets its error.
 class VORTEX_EXPORT BackgroundTask {
  public:
-  BackgroundTask() = default;
-  // Waits for the end of the task, and forgets its error.
-  ~BackgroundTask() = default;
-  BackgroundTask(const BackgroundTask&) = delete;
-  BackgroundTask& operator=(const BackgroundTask&) = delete;
-
   // Runs `task`, which may throw, and then `ended`, which may not. busy() is false before `ended`
   // is called. The task before must have been finished. The thread works for the log of the calling
   // thread, under `name`, which must stay. False: the system refuses a thread, and nothing was run.

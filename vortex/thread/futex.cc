@@ -1,12 +1,10 @@
 #include "vortex/thread/futex.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <climits>
 
 #include "vortex/thread/race_detector.h"
@@ -32,6 +30,7 @@ void pause_briefly() noexcept {
 #endif
 }
 
+// The futex calls set errno on EAGAIN and EINTR, which are no errors here.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 const timespec* limit = nullptr) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, limit, nullptr, 0);
@@ -40,16 +39,6 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
 void futex_wake(std::atomic<std::uint32_t>& word, int waiters) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, waiters, nullptr, nullptr, 0);
 }
-
-// The futex calls set errno on EAGAIN and EINTR, which are no errors here.
-class ErrnoKeeper {
- public:
-  ErrnoKeeper() noexcept : saved_(errno) {}
-  ~ErrnoKeeper() { errno = saved_; }
-
- private:
-  int saved_;
-};
 
 }  // namespace
 
@@ -66,7 +55,7 @@ void FutexMutex::lock() noexcept {
     if (try_lock()) return;
     pause_briefly();
   }
-  ErrnoKeeper keeper;
+  const KeptErrno kept;
   os::before_waiting();
   while (state_.exchange(kContended, std::memory_order_acquire) != kFree) {
     futex_wait(state_, kContended);
@@ -79,13 +68,9 @@ void FutexMutex::unlock() noexcept {
   owner_.store(0, std::memory_order_relaxed);
   note_released(&state_);
   if (state_.exchange(kFree, std::memory_order_release) == kContended) {
-    ErrnoKeeper keeper;
+    const KeptErrno kept;
     futex_wake(state_, 1);
   }
-}
-
-bool FutexMutex::held_by(std::int32_t thread) const noexcept {
-  return owner_.load(std::memory_order_relaxed) == thread;
 }
 
 bool FutexSemaphore::try_acquire() noexcept {
@@ -105,7 +90,7 @@ bool FutexSemaphore::acquire() noexcept {
     if (closed()) return false;
     pause_briefly();
   }
-  ErrnoKeeper keeper;
+  const KeptErrno kept;
   os::before_waiting();
   // sleepers_ is raised before the count is looked at again, and release() looks at sleepers_ after
   // it raised the count: one of the two sees the other.
@@ -123,7 +108,7 @@ void FutexSemaphore::release(std::uint32_t count) noexcept {
   note_released(&count_);
   count_.fetch_add(count, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
-    ErrnoKeeper keeper;
+    const KeptErrno kept;
     futex_wake(count_, count > INT_MAX ? INT_MAX : static_cast<int>(count));
   }
 }
@@ -131,7 +116,7 @@ void FutexSemaphore::release(std::uint32_t count) noexcept {
 void FutexSemaphore::close() noexcept {
   note_released(&count_);
   count_.fetch_or(kClosed, std::memory_order_acq_rel);
-  ErrnoKeeper keeper;
+  const KeptErrno kept;
   futex_wake(count_, INT_MAX);
 }
 
@@ -140,7 +125,7 @@ void FutexEvent::await(std::uint32_t ticket) noexcept {
     if (changes_.load(std::memory_order_acquire) != ticket) return note_acquired(&changes_);
     pause_briefly();
   }
-  ErrnoKeeper keeper;
+  const KeptErrno kept;
   os::before_waiting();
   // As in a semaphore: either this thread or notify() sees the other.
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
@@ -153,7 +138,7 @@ void FutexEvent::await(std::uint32_t ticket) noexcept {
 }
 
 void FutexEvent::await_for(std::uint32_t ticket, int milliseconds) noexcept {
-  ErrnoKeeper keeper;
+  const KeptErrno kept;
   const timespec limit{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   if (changes_.load(std::memory_order_seq_cst) == ticket) futex_wait(changes_, ticket, &limit);
@@ -164,7 +149,7 @@ void FutexEvent::notify() noexcept {
   note_released(&changes_);
   changes_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
-  ErrnoKeeper keeper;
+  const KeptErrno kept;
   futex_wake(changes_, INT_MAX);
 }
 

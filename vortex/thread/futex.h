@@ -16,14 +16,13 @@ namespace vortex { inline namespace v0 {
 // held_by() lets a caller that would wait for itself report an error instead.
 class VORTEX_EXPORT FutexMutex {
  public:
-  FutexMutex() = default;
-  FutexMutex(const FutexMutex&) = delete;
-  FutexMutex& operator=(const FutexMutex&) = delete;
-
   void lock() noexcept;
   bool try_lock() noexcept;
   void unlock() noexcept;
-  bool held_by(std::int32_t thread) const noexcept;  // a kernel id, see this_thread.h
+  // `thread` is a kernel id, see this_thread.h.
+  bool held_by(std::int32_t thread) const noexcept {
+    return owner_.load(std::memory_order_relaxed) == thread;
+  }
 
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2;
@@ -36,9 +35,6 @@ class VORTEX_EXPORT FutexMutex {
 class VORTEX_EXPORT FutexSemaphore {
  public:
   explicit FutexSemaphore(std::uint32_t count = 0) noexcept : count_(count) {}
-  FutexSemaphore(const FutexSemaphore&) = delete;
-  FutexSemaphore& operator=(const FutexSemaphore&) = delete;
-
   // Takes one; sleeps while there is none. False: closed (units that are left are not handed out).
   bool acquire() noexcept;
   bool try_acquire() noexcept;
@@ -68,10 +64,6 @@ class VORTEX_EXPORT FutexSemaphore {
 //
 class VORTEX_EXPORT FutexEvent {
  public:
-  FutexEvent() = default;
-  FutexEvent(const FutexEvent&) = delete;
-  FutexEvent& operator=(const FutexEvent&) = delete;
-
   std::uint32_t ticket() const noexcept { return changes_.load(std::memory_order_acquire); }
 
   // Returns after a notify() that came later than the ticket.

@@ -28,8 +28,6 @@ class TaskRing::Impl {
     waiting_.close();
     threads_.clear();
   }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
 
   std::size_t free_slots() const noexcept { return done_.size() - (submitted_ - released_); }
   bool empty() const noexcept { return submitted_ == released_; }

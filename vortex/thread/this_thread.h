@@ -1,12 +1,26 @@
-// What a thread keeps of itself where a fault handler may ask: its number, and whom to tell that it
-// will sleep.
+// What a thread keeps of itself where a fault handler may ask: its number, whom to tell that it
+// will sleep, and errno.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 
 #include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
+
+// Errno is again what it was when this was made: for calls that a fault handler may make, and whose
+// errors are no news to the code around them.
+class KeptErrno {
+ public:
+  KeptErrno() noexcept : saved_(errno) {}
+  ~KeptErrno() { errno = saved_; }
+  KeptErrno(const KeptErrno&) = delete;
+  KeptErrno& operator=(const KeptErrno&) = delete;
+
+ private:
+  const int saved_;
+};
 
 // The thread's kernel id, cached in storage that exists from the thread's first instruction on, so
 // that a fault handler may ask.

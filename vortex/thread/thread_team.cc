@@ -26,8 +26,6 @@ class ThreadTeam::Impl {
   }
   // Before the workers are joined.
   ~Impl() { work_.close(); }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
 
   unsigned threads() const noexcept { return started_ + 1; }
   void work_within(Around around) { around_ = std::move(around); }
