@@ -2,9 +2,7 @@
 #include "io/array/any_order_stream.h"
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "vortex/error.h"

@@ -115,7 +115,8 @@ void AnyOrderStream::read_ahead(Cursor& cursor) noexcept {
 }
 
 // Requests up to `most` blocks from `index` on, within a unit; returns how many. The first is
-// touched if it is demanded; all others are read ahead.
+// touched if it is demanded; all others are read ahead for the cursor, or because it has been said
+// that they will be needed.
 std::size_t AnyOrderStream::read_run(Cursor* cursor, std::uint64_t index, std::size_t most,
                                      bool demanded) noexcept {
   if (!transfers_.has_room() && (!demanded || !transfers_.settle_any())) return 0;
@@ -126,14 +127,17 @@ std::size_t AnyOrderStream::read_run(Cursor* cursor, std::uint64_t index, std::s
     const std::uint64_t at = forward ? index + found : index - found;
     const bool touched = demanded && found == 0;
     if (!touched && held_.find(at) != nullptr) break;
-    if (held_.free_count() == 0 && !(touched ? free_one_for_touch() : free_one_for(*cursor))) break;
+    if (held_.free_count() == 0 && !(touched ? free_one_for_touch() : free_one_ahead(cursor)))
+      break;
     HeldBlock* held = hold(at);
     // The system gives no memory for one that was never used.
     if (held == nullptr && touched && free_one_for_touch()) held = hold(at);
     if (held == nullptr) break;
-    if (!touched) {
+    if (!touched && cursor != nullptr) {
       held->cursor = cursors_.id_of(*cursor);
       ++cursor->ahead;
+    } else if (!touched) {
+      held_.rank_behind(*held, kept_);
     }
     held->state = HeldBlock::State::kReading;
     run[found] = held;
@@ -171,7 +175,7 @@ void AnyOrderStream::will_need(std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t border = (index / units_.group() + 1) * units_.group();
     const std::size_t wanted =
         std::min<std::size_t>(most - begun, std::min(border, last + 1) - index);
-    const std::size_t read = read_told(index, wanted);
+    const std::size_t read = read_run(nullptr, index, wanted, false);
     if (read == 0) return;
     begun += read;
     index += read;
@@ -182,23 +186,6 @@ void AnyOrderStream::will_need(std::uint64_t offset, std::uint64_t bytes) {
 std::size_t AnyOrderStream::most_told() const noexcept {
   if (held_.capacity() >= transfers_.blocks()) return held_.capacity();
   return held_.capacity() - kept_;
-}
-
-// Requests up to `most` blocks from `index` on, which nobody has touched; returns how many.
-std::size_t AnyOrderStream::read_told(std::uint64_t index, std::size_t most) noexcept {
-  if (!transfers_.has_room()) return 0;
-  std::array<HeldBlock*, kMaxPieces> run{};
-  std::size_t found = 0;
-  for (; found < most && held_.find(index + found) == nullptr; ++found) {
-    if (held_.free_count() == 0 && !drop_touched(kept_, false, false)) break;
-    HeldBlock* const held = hold(index + found);
-    if (held == nullptr) break;
-    held->state = HeldBlock::State::kReading;
-    held_.rank_behind(*held, kept_);
-    run[found] = held;
-  }
-  if (found > 0) transfers_.start_reading({run.data(), found});
-  return found;
 }
 
 // ---- Memory.
@@ -227,8 +214,9 @@ bool AnyOrderStream::free_one_for_touch() noexcept {
   return true;
 }
 
-bool AnyOrderStream::free_one_for(const Cursor& cursor) noexcept {
-  return drop_touched(kept_, false, false) || drop_ahead(&cursor, share(), false);
+bool AnyOrderStream::free_one_ahead(const Cursor* cursor) noexcept {
+  return drop_touched(kept_, false, false) ||
+         (cursor != nullptr && drop_ahead(cursor, share(), false));
 }
 
 // Drops the block touched longest ago, unless it is one of the last `keep`. A dirty one has to be
@@ -287,11 +275,15 @@ bool AnyOrderStream::drop(HeldBlock& held) noexcept {
   } else {
     count(unused_);
   }
+  let_go(held);
+  return true;
+}
+
+void AnyOrderStream::let_go(HeldBlock& held) noexcept {
   if (held.cursor != HeldBlock::kNone) --cursors_[held.cursor].ahead;
   const std::uint64_t index = held.index;
   held_.release(held);
   reclaim_page_tables(index);
-  return true;
 }
 
 int AnyOrderStream::place(HeldBlock& held, bool to_change) noexcept {

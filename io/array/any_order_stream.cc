@@ -9,7 +9,6 @@
 #include "io/file/own_pool.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
-#include "vortex/fault/diagnostics.h"
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
 #include "vortex/pool/block_memory.h"
@@ -62,7 +61,8 @@ std::size_t cursors_for(const FileReaderOptions& options, std::size_t blocks) no
 }  // namespace
 
 std::size_t AnyOrderStream::blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
-                                          std::size_t unit_bytes, std::size_t write_behind) {
+                                          std::size_t unit_bytes, std::size_t write_behind,
+                                          std::optional<std::uint64_t> length) {
   const std::string who = options.name.empty() ? "a file in any order" : "'" + options.name + "'";
   expect_block_count(who, "comeback_blocks", options.comeback_blocks);
   expect_block_count(who, "read_ahead", options.read_ahead);
@@ -75,16 +75,11 @@ std::size_t AnyOrderStream::blocks_needed(const FileReaderOptions& options, std:
   // The last blocks touched may begin and end in the middle of a group.
   const std::size_t kept = kept_blocks(options) + cursors - 1 + 2 * (group - 1);
   const std::size_t needed =
-      detail::saturating_sum(kept, detail::saturating_product(requests, group));
-  return std::max(needed, options.memory_bytes / block_bytes);
-}
-
-std::size_t AnyOrderStream::blocks_needed_for(std::uint64_t length, bool may_grow,
-                                              std::size_t needed,
-                                              std::size_t block_bytes) noexcept {
-  if (may_grow) return needed;
+      std::max(detail::saturating_sum(kept, detail::saturating_product(requests, group)),
+               options.memory_bytes / block_bytes);
+  if (!length) return needed;
   return static_cast<std::size_t>(
-      std::min<std::uint64_t>(blocks_of_file(length, block_bytes), needed));
+      std::min<std::uint64_t>(blocks_of_file(*length, block_bytes), needed));
 }
 
 AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layout,
@@ -104,11 +99,9 @@ AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layo
       max_depth_(options.read_ahead),
       announced_(options.cursors > 1 ? options.cursors : 0),
       kept_(kept_blocks(options)),
-      quota_(units_.quota(
-          blocks_needed_for(*units_.layout().length(), changes.has_value(),
-                            blocks_needed(options, block_bytes_, units_.layout().unit_bytes(),
-                                          changes ? changes->write_behind : 0),
-                            block_bytes_))),
+      quota_(units_.quota(blocks_needed(options, block_bytes_, units_.layout().unit_bytes(),
+                                        changes ? changes->write_behind : 0,
+                                        changes ? std::nullopt : units_.layout().length()))),
       held_(quota_.minimum()),
       cursors_(cursors_for(options, quota_.minimum())),
       transfers_(units_, std::min(quota_.minimum(), kMaxRequests)),
@@ -118,9 +111,7 @@ AnyOrderStream::AnyOrderStream(BlockPool& pool, std::unique_ptr<FileLayout> layo
 }
 
 AnyOrderStream::~AnyOrderStream() {
-  const bool in_child = inherited();
-  close();
-  if (in_child) return;
+  if (!close()) return;
   BlockPool& pool = quota_.pool();
   transfers_.drain();
   if (changes_ != nullptr) write_last_changes();
@@ -149,10 +140,6 @@ bool AnyOrderStream::handle_fault(Access access, std::uint64_t offset) noexcept 
   if (access == Access::kWrite && changes_ == nullptr) return refuse_write(offset);
   if (index >= transfers_.blocks()) return serve_end(access, offset);
   return serve_block(access, index, offset);
-}
-
-bool AnyOrderStream::handle_overrun(std::uint64_t offset) noexcept {
-  return serve_end(Access::kUnknown, offset);
 }
 
 bool AnyOrderStream::refuse_write(std::uint64_t offset) noexcept {
@@ -305,10 +292,7 @@ void AnyOrderStream::cut_off(std::uint64_t length) noexcept {
       held.bytes = transfers_.bytes_of(border);
       return;
     }
-    if (held.cursor != HeldBlock::kNone) --cursors_[held.cursor].ahead;
-    const std::uint64_t index = held.index;
-    held_.release(held);
-    reclaim_page_tables(index);
+    let_go(held);
   });
 }
 

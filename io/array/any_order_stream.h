@@ -6,13 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "io/array/cursor_set.h"
 #include "io/array/held_blocks.h"
 #include "io/array/held_transfers.h"
-#include "io/array/write_back.h"
 #include "io/file/block_file.h"
 #include "io/sequence/file_layout.h"
 #include "io/sequence/request_units.h"
@@ -57,12 +55,10 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   static bool can_read(const FileLayout& layout) noexcept {
     return !layout.sequential() && layout.length().has_value();
   }
+  // For a file of that length, where it is known and cannot grow: never more than it has.
   static std::size_t blocks_needed(const FileReaderOptions& options, std::size_t block_bytes,
-                                   std::size_t unit_bytes = 0, std::size_t write_behind = 0);
-  // How many of `needed` blocks a file of `length` bytes can make use of. A file that may grow may
-  // come to need all.
-  static std::size_t blocks_needed_for(std::uint64_t length, bool may_grow, std::size_t needed,
-                                       std::size_t block_bytes) noexcept;
+                                   std::size_t unit_bytes = 0, std::size_t write_behind = 0,
+                                   std::optional<std::uint64_t> length = {});
 
   // `changes`: the file may be changed; its layout is that of one file. Throws Error: ENOMEM when
   // the system refuses address space, and what RequestUnits and its quota() throw.
@@ -95,7 +91,9 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
 
  protected:
   bool handle_fault(Access access, std::uint64_t offset) noexcept override;
-  bool handle_overrun(std::uint64_t offset) noexcept override;
+  bool handle_overrun(std::uint64_t offset) noexcept override {
+    return serve_end(Access::kUnknown, offset);
+  }
   void take_from_sight(std::uint64_t offset) noexcept override;
   bool clear_refused(std::uint64_t offset) noexcept override;
   void wake() noexcept override { units_.cancel(); }
@@ -117,18 +115,18 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   std::size_t read_run(Cursor* cursor, std::uint64_t index, std::size_t most,
                        bool demanded) noexcept;
   std::size_t most_told() const noexcept;
-  std::size_t read_told(std::uint64_t index, std::size_t most) noexcept;
   std::size_t blocks_to_border(const Cursor& cursor, std::uint64_t index) const noexcept;
   std::size_t share() const noexcept;
 
   HeldBlock* hold(std::uint64_t index) noexcept;
   bool free_one_for_touch() noexcept;
-  bool free_one_for(const Cursor& cursor) noexcept;
+  bool free_one_ahead(const Cursor* cursor) noexcept;
   bool drop_touched(std::size_t keep, bool heads, bool dirty) noexcept;
   bool drop_ahead(const Cursor* keeper, std::size_t allowed, bool wait) noexcept;
   bool drop_farthest(Cursor& cursor, bool wait) noexcept;
   void forget_ahead(Cursor& cursor, std::int64_t from, std::int64_t to) noexcept;
   bool drop(HeldBlock& held) noexcept;
+  void let_go(HeldBlock& held) noexcept;
   int place(HeldBlock& held, bool to_change) noexcept;
   int take_away(HeldBlock& held) noexcept;
   void reclaim_page_tables(std::uint64_t index) noexcept;

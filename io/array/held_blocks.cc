@@ -24,8 +24,6 @@ std::size_t HeldBlocks::slot_of(std::uint64_t index) const noexcept {
   return slot;
 }
 
-HeldBlock* HeldBlocks::find(std::uint64_t index) noexcept { return at(table_[slot_of(index)]); }
-
 HeldBlock* HeldBlocks::hold(std::uint64_t index) noexcept {
   if (free_.empty()) return nullptr;
   const std::uint32_t id = free_.back();

@@ -59,7 +59,7 @@ class VORTEX_EXPORT HeldBlocks {
   std::size_t free_count() const noexcept { return free_.size(); }
 
   // Null when the block of the file is not held.
-  HeldBlock* find(std::uint64_t index) noexcept;
+  HeldBlock* find(std::uint64_t index) noexcept { return at(table_[slot_of(index)]); }
   const HeldBlock* find(std::uint64_t index) const noexcept {
     return const_cast<HeldBlocks*>(this)->find(index);
   }

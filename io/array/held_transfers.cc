@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+
+#include "vortex/pool/block_memory.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -11,6 +14,44 @@ constexpr std::atomic<bool> kNever{false};
 
 std::size_t words_for(std::uint64_t blocks) noexcept {
   return static_cast<std::size_t>(blocks / 64 + 1);
+}
+
+// A number for the bytes of a range: one word that changes always makes another, several changes
+// do but for one case in 2^64. Nobody but a device may write there meanwhile; a race detector does
+// not see what keeps the program from it.
+[[gnu::no_sanitize_thread]] std::uint64_t content_sum(const std::byte* begin,
+                                                      std::size_t bytes) noexcept {
+  constexpr std::size_t kLanes = 8;  // as many as keep a multiplier busy
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
+  std::array<std::uint64_t, kLanes> sums{1, 2, 3, 4, 5, 6, 7, 8};
+  std::array<std::uint64_t, kLanes> words{};
+  const auto take_words = [&] {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      sums[lane] = (sums[lane] ^ words[lane]) * kFactor;
+      sums[lane] ^= sums[lane] >> 32;
+    }
+  };
+  std::size_t at = 0;
+  for (; at + sizeof words <= bytes; at += sizeof words) {
+    std::memcpy(words.data(), begin + at, sizeof words);
+    take_words();
+  }
+  if (at < bytes) {
+    // Byte by byte: a race detector is told of a copy whose length is not constant.
+    words = {};
+    for (std::size_t i = 0; at < bytes; ++at, ++i) {
+      const auto byte =
+          static_cast<std::uint64_t>(*static_cast<const volatile std::byte*>(begin + at));
+      words[i / 8] |= byte << (i % 8 * 8);
+    }
+    take_words();
+  }
+  std::uint64_t sum = bytes;
+  for (const std::uint64_t one : sums) {
+    sum = (sum ^ one) * kFactor;
+    sum ^= sum >> 32;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -33,10 +74,6 @@ std::size_t HeldTransfers::bytes_of(std::uint64_t index) const noexcept {
   return begin >= length()
              ? 0
              : static_cast<std::size_t>(std::min<std::uint64_t>(block_bytes_, length() - begin));
-}
-
-std::size_t HeldTransfers::begin_in_unit(std::uint64_t index) const noexcept {
-  return static_cast<std::size_t>(index % group()) * block_bytes_;
 }
 
 void HeldTransfers::resize(std::uint64_t length) {
@@ -155,6 +192,80 @@ Status HeldTransfers::failed(BlockTransfers& transfers, const HeldBlock& held, s
   const FileLayout::Place unit = units_.layout().locate(held.index / group(), units_.bytes());
   const std::uint64_t begin = unit.offset - unit.file->begin() + begin_in_unit(held.index);
   return transfers.failed(units_.layout(), unit, begin + done, error);
+}
+
+void WriteBack::note_placed(HeldBlock& held) noexcept {
+  held.writable = true;
+  held.watched = false;
+  if (held.dirty) return;
+  held.dirty = true;
+  held.dirty_since = clock_;
+}
+
+Status WriteBack::let_change(HeldBlock& held) noexcept {
+  if (!transfers_.settle(held)) return {ECANCELED, "the stream was cancelled"};
+  if (!held.writable) {
+    const int error = units_.pool().set_rights(held.block, Rights::kReadWrite);
+    if (error != 0) return {error, cannot_move_block(error)};
+  }
+  note_placed(held);
+  return {};
+}
+
+int WriteBack::protect(HeldBlock& held) noexcept {
+  if (!held.writable) return 0;
+  const int error = units_.pool().set_rights(held.block, Rights::kRead);
+  if (error == 0) held.writable = false;
+  return error;
+}
+
+int WriteBack::start(HeldBlock& held) noexcept {
+  if (const int error = protect(held)) return error;
+  start_run(held, true);
+  return 0;
+}
+
+std::uint64_t WriteBack::sum_of(const HeldBlock& held) const noexcept {
+  return content_sum(units_.pool().where(held.block), transfers_.bytes_of(held.index));
+}
+
+void WriteBack::look_again(HeldBlock& held) noexcept {
+  if (!held.watched || held.dirty || units_.pool().lost(held.block)) return;
+  if (sum_of(held) == held.sum) return;
+  held.dirty = true;
+  held.dirty_since = clock_;
+}
+
+void WriteBack::look_again(std::uint64_t begin, std::uint64_t end) noexcept {
+  held_.for_each([&](HeldBlock& held) {
+    if (held.state == HeldBlock::State::kFree || held.index < begin || held.index >= end) return;
+    look_again(held);
+    if (held.watched && !held_.among_newest(held, kept_)) held.watched = false;
+  });
+}
+
+void WriteBack::start_run(HeldBlock& held, bool protecting) noexcept {
+  const std::uint64_t begin = held.index / units_.group() * units_.group();
+  const std::uint64_t end = std::min(begin + units_.group(), transfers_.blocks());
+  const auto goes_along = [&](std::uint64_t index) {
+    HeldBlock* const other = held_.find(index);
+    return other != nullptr && other->dirty && !other->under_way() &&
+           (!protecting || protect(*other) == 0);
+  };
+  std::uint64_t first = held.index;
+  while (first > begin && goes_along(first - 1)) --first;
+  std::uint64_t last = held.index + 1;
+  while (last < end && goes_along(last)) ++last;
+  std::array<HeldBlock*, kMaxPieces> run{};
+  std::size_t count = 0;
+  for (std::uint64_t index = first; index < last; ++index) {
+    run[count] = held_.find(index);
+    HeldBlock& one = *run[count++];
+    one.written_last = clock_;
+    one.watched = protecting && held_.among_newest(one, kept_);
+    if (one.watched) one.sum = sum_of(one);
+  }
+  transfers_.start_writing({run.data(), count});
 }
 
 }}  // namespace vortex::v0

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "vortex/thread/activity.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -46,17 +46,14 @@ void Disk::count(std::uint64_t DiskStatistics::*counter, std::uint64_t by) noexc
   counts_.*counter += by;
 }
 
-std::uint64_t Disk::now_ns() const noexcept { return steady_now_ns(); }
-
 std::uint64_t Disk::retry_pause_ns(unsigned refusals) noexcept {
   return kShortestPauseNs << std::min(refusals - 1, kPauseDoublings);
 }
 
 void Disk::pause(std::uint64_t nanoseconds) noexcept {
-  const int saved = errno;
+  const KeptErrno kept;
   const timespec time{0, static_cast<long>(nanoseconds)};
   nanosleep(&time, nullptr);
-  errno = saved;
 }
 
 void Disk::submit(Request& request, bool more_to_come) noexcept {
@@ -207,8 +204,6 @@ bool Disk::wait(Request& request, const std::atomic<bool>* stop) noexcept {
   return ended;
 }
 
-void Disk::interrupt() noexcept { progress_.notify(); }
-
 void Disk::drain() noexcept {
   for (;;) {
     const std::uint32_t seen = progress();
@@ -232,9 +227,5 @@ DiskStatistics Disk::statistics() const {
   result.registration = registration();
   return result;
 }
-
-void Disk::register_memory(std::byte*, std::size_t, std::size_t) {}
-
-void Disk::unregister_memory(std::byte*) noexcept {}
 
 }}  // namespace vortex::v0

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -31,8 +30,6 @@ class VORTEX_EXPORT Disk {
  public:
   // Requests must have ended: backends wait for them when they are destroyed.
   virtual ~Disk() = default;
-  Disk(const Disk&) = delete;
-  Disk& operator=(const Disk&) = delete;
 
   const std::string& name() const noexcept { return name_; }
   unsigned depth() const noexcept { return depth_; }
@@ -49,7 +46,7 @@ class VORTEX_EXPORT Disk {
   void send() noexcept { flush(); }
 
   // Makes every wait() look at its `stop` again.
-  virtual void interrupt() noexcept;
+  virtual void interrupt() noexcept { progress_.notify(); }
 
   // Waits until every request submitted so far has ended.
   void drain() noexcept;
@@ -64,11 +61,12 @@ class VORTEX_EXPORT Disk {
   // same memory at any time. A refusal by the kernel is no error: it costs speed, and the
   // statistics say why. Not inside a fault. The range must be unregistered before the memory goes
   // away, with no requests under way.
-  virtual void register_memory(std::byte* begin, std::size_t bytes, std::size_t block_bytes);
-  virtual void unregister_memory(std::byte* begin) noexcept;
+  virtual void register_memory(std::byte* /*begin*/, std::size_t /*bytes*/,
+                               std::size_t /*block_bytes*/) {}
+  virtual void unregister_memory(std::byte* /*begin*/) noexcept {}
 
   // Time, for the statistics.
-  virtual std::uint64_t now_ns() const noexcept;
+  virtual std::uint64_t now_ns() const noexcept { return steady_now_ns(); }
   // Changes when requests end and when somebody interrupts. await_progress() waits until it is no
   // longer `seen`, and may return earlier.
   std::uint32_t progress() const noexcept { return progress_.ticket(); }

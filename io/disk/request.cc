@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "vortex/thread/this_thread.h"
+
 namespace vortex { inline namespace v0 {
 
 namespace {
@@ -56,7 +58,7 @@ Request* RequestQueue::pop() noexcept {
 }
 
 std::int64_t transfer(const Attempt& attempt) noexcept {
-  const int saved = errno;
+  const KeptErrno kept;
   const iovec* const memory = attempt.memory;
   const int count = static_cast<int>(attempt.memory_count);
   const auto offset = static_cast<off_t>(attempt.offset);
@@ -69,18 +71,15 @@ std::int64_t transfer(const Attempt& attempt) noexcept {
     moved = sequential ? writev(attempt.file, memory, count)
                        : write_at(attempt.file, memory, count, offset);
   }
-  const std::int64_t result = moved >= 0 ? moved : -static_cast<std::int64_t>(errno);
-  errno = saved;
-  return result;
+  return moved >= 0 ? moved : -static_cast<std::int64_t>(errno);
 }
 
 std::int64_t transfer_at_once(const Attempt& attempt) noexcept {
-  const int saved = errno;
+  const KeptErrno kept;
   struct stat status {};
   // A read takes what is there; a file takes everything.
   if (attempt.operation == Operation::kRead || fstat(attempt.file, &status) != 0 ||
       (!S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode))) {
-    errno = saved;
     return transfer(attempt);
   }
   ssize_t moved = pwritev2(attempt.file, attempt.memory, static_cast<int>(attempt.memory_count), -1,
@@ -91,9 +90,7 @@ std::int64_t transfer_at_once(const Attempt& attempt) noexcept {
                       std::min<std::size_t>(attempt.memory[0].iov_len, PIPE_BUF)};
     moved = writev(attempt.file, &first, 1);
   }
-  const std::int64_t result = moved >= 0 ? moved : -static_cast<std::int64_t>(errno);
-  errno = saved;
-  return result;
+  return moved >= 0 ? moved : -static_cast<std::int64_t>(errno);
 }
 
 }}  // namespace vortex::v0

@@ -1,13 +1,10 @@
 #include "io/disk/thread_disk.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <mutex>
-#include <string>
-#include <utility>
 
 #include "io/disk/request.h"
 #include "vortex/error.h"
@@ -103,10 +100,7 @@ std::int64_t ThreadDisk::transfer_when_ready(const Attempt& attempt) noexcept {
 
 void ThreadDisk::cancel_sequential() noexcept {
   canceled_.store(true, std::memory_order_release);
-  const int saved = errno;
-  const std::uint64_t one = 1;
-  // Fails only when the event is signalled already.
-  if (write(cancel_event_.get(), &one, sizeof one) < 0) errno = saved;
+  cancel_event_.signal();
 }
 
 }}  // namespace vortex::v0

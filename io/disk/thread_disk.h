@@ -1,8 +1,6 @@
 // A disk served by threads that make plain system calls: works everywhere.
 #pragma once
 
-#include <sys/eventfd.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +44,7 @@ class ThreadDisk final : public Disk {
   RequestQueue started_;
   FutexSemaphore started_count_;
   std::atomic<bool> canceled_{false};
-  const os::Descriptor cancel_event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  const os::Event cancel_event_;
   std::vector<MaskedThread> threads_;
   bool has_threads_ = false;
   bool served_here_ = false;  // under mutex_: a thread of the program serves a request

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <fstream>
 #include <mutex>
@@ -114,7 +113,7 @@ UringDisk::~UringDisk() {
   if (inherited()) return;
   drain();
   stopping_.store(true, std::memory_order_release);
-  announce();
+  new_requests_.signal();
   thread_.join();
   close_ring(&ring_);
 }
@@ -230,14 +229,7 @@ void UringDisk::flush() noexcept {
     announced_ = true;
   }
   // The thread looks at the queue once more after it has said that it sleeps.
-  if (sleeps_.exchange(false, std::memory_order_acq_rel)) announce();
-}
-
-void UringDisk::announce() noexcept {
-  const int saved = errno;
-  const std::uint64_t one = 1;
-  // Fails only when the event is signalled already.
-  if (write(new_requests_.get(), &one, sizeof one) < 0) errno = saved;
+  if (sleeps_.exchange(false, std::memory_order_acq_rel)) new_requests_.signal();
 }
 
 void UringDisk::serve() noexcept {
@@ -342,13 +334,7 @@ void UringDisk::fail_unsubmitted(int error) noexcept {
 void UringDisk::wait_outside_the_ring() noexcept {
   pollfd event{new_requests_.get(), POLLIN, 0};
   poll(&event, 1, in_kernel_ > 0 ? kLookAgainMs : -1);
-  forget_announcements();
-}
-
-void UringDisk::forget_announcements() noexcept {
-  std::uint64_t count = 0;
-  while (read(new_requests_.get(), &count, sizeof count) < 0 && errno == EINTR) {
-  }
+  new_requests_.clear();
 }
 
 void UringDisk::settle_results() noexcept {
@@ -371,7 +357,7 @@ void UringDisk::settle_results() noexcept {
     in_kernel_ -= count;
     for (unsigned i = 0; i < count; ++i) {
       if (results[i].data == nullptr) {
-        forget_announcements();
+        new_requests_.clear();
         listens_ = false;
       } else if (results[i].data != this) {
         arrived(*static_cast<Request*>(results[i].data), results[i].value);

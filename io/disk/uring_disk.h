@@ -2,7 +2,6 @@
 #pragma once
 
 #include <liburing.h>
-#include <sys/eventfd.h>
 
 #include <array>
 #include <atomic>
@@ -57,7 +56,6 @@ class UringDisk final : public Disk {
   void probe();
   int update_range(unsigned index, std::byte* begin, std::size_t bytes) noexcept;
   int registered_index(const Attempt& attempt) const noexcept;
-  void announce() noexcept;
 
   // For the disk's thread alone.
   void serve() noexcept;
@@ -67,7 +65,6 @@ class UringDisk final : public Disk {
   int submit_entries(bool wait) noexcept;
   void fail_unsubmitted(int error) noexcept;
   void wait_outside_the_ring() noexcept;
-  void forget_announcements() noexcept;
   void settle_results() noexcept;
 
   mutable FutexMutex mutex_;  // guards what follows
@@ -78,9 +75,8 @@ class UringDisk final : public Disk {
   unsigned range_count_ = 0;
   std::string registration_ = "none asked for";
 
-  const os::Descriptor new_requests_{
-      eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // an event, for a thread that sleeps
-  std::atomic<bool> sleeps_{false};             // the thread does, or is about to
+  const os::Event new_requests_;     // for a thread that sleeps
+  std::atomic<bool> sleeps_{false};  // the thread does, or is about to
   std::atomic<bool> stopping_{false};
   MaskedThread thread_;
   FutexSemaphore opened_;  // released once, when the thread has a ring or a refusal

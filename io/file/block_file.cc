@@ -14,8 +14,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <utility>
 
 #include "io/name/path_names.h"
 #include "vortex/error.h"

@@ -13,13 +13,17 @@
 #include <vector>
 
 #include "io/name/contents_in_place.h"
-#include "io/name/open_folder.h"
 #include "io/name/output_name.h"
 #include "vortex/disk.h"
 #include "vortex/os/descriptor.h"
 #include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
+
+// Bytes that unprivileged writers may still take of the file system of a folder. None where it does
+// not tell how large it is (ramfs, tmpfs without a limit, many in user space or on a network):
+// unknown is not zero. Throws Error: what statvfs(3) reports.
+VORTEX_EXPORT std::optional<std::uint64_t> free_bytes_in(const std::string& folder);
 
 struct CreateOptions {
   bool replace = true;   // an existing file of that name gives way at publish(); otherwise EEXIST
@@ -96,7 +100,8 @@ class VORTEX_EXPORT BlockFile {
   // to its own thread, SIGPIPE and SIGXFSZ, do not come: the error says as much. Throws Error.
   void write_all(std::string_view bytes);
 
-  // Bytes that the file system still has room for; none where it does not tell.
+  // As free_bytes_in() its folder; none, too, where the system refuses to say. May be called inside
+  // a fault.
   std::optional<std::uint64_t> free_bytes() const noexcept;
   // The same, and what the file holds already: the most that it can have.
   std::optional<std::uint64_t> room_bytes() const noexcept;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,9 +10,9 @@
 #include <limits>
 
 #include "io/file/block_file.h"
-#include "io/name/free_space.h"
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -24,6 +25,11 @@ constexpr std::uint64_t kUnitOfStat = 512;
 constexpr std::uint64_t kLeastGrowth = std::uint64_t{64} << 20;
 constexpr std::uint64_t kNeverAgain = std::numeric_limits<std::uint64_t>::max();
 
+std::optional<std::uint64_t> free_bytes_of(const struct statvfs& status) {
+  if (status.f_blocks == 0) return std::nullopt;
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+
 // A call that may make a file longer.
 template <typename Call>
 int grow(Call call) noexcept {
@@ -32,8 +38,18 @@ int grow(Call call) noexcept {
 
 }  // namespace
 
+std::optional<std::uint64_t> free_bytes_in(const std::string& folder) {
+  struct statvfs status {};
+  if (statvfs(folder.c_str(), &status) != 0) {
+    throw Error(errno, "ask how much room is left in '" + folder + "'");
+  }
+  return free_bytes_of(status);
+}
+
 std::optional<std::uint64_t> BlockFile::free_bytes() const noexcept {
-  return free_bytes_around(descriptor());
+  struct statvfs status {};
+  if (fstatvfs(descriptor(), &status) != 0) return std::nullopt;
+  return free_bytes_of(status);
 }
 
 std::optional<std::uint64_t> BlockFile::room_bytes() const noexcept {
@@ -64,19 +80,18 @@ void BlockFile::allocate(std::uint64_t bytes) {
 }
 
 bool BlockFile::try_to_grow(std::uint64_t from, std::uint64_t bytes) noexcept {
-  const int saved = errno;
+  const KeptErrno kept;
   const std::optional<std::uint64_t> room = room_bytes();
   const auto begin = static_cast<off_t>(from);
   const auto length = static_cast<off_t>(bytes);
   const auto done = [](int result) {
     return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS;
   };
-  const bool grown = (!room || bytes <= *room) && done(grow([&] {
-                       return fallocate(descriptor(), FALLOC_FL_KEEP_SIZE, begin, length - begin);
-                     })) &&
-                     done(grow([&] { return ftruncate(descriptor(), length); }));
-  errno = saved;
-  return grown;
+  if (room && bytes > *room) return false;
+  const auto allocate = [&] {
+    return fallocate(descriptor(), FALLOC_FL_KEEP_SIZE, begin, length - begin);
+  };
+  return done(grow(allocate)) && done(grow([&] { return ftruncate(descriptor(), length); }));
 }
 
 void BlockFile::grow_ahead(std::uint64_t end) noexcept {
@@ -88,11 +103,10 @@ void BlockFile::grow_ahead(std::uint64_t end) noexcept {
     length = std::min<std::uint64_t>(length, limit.rlim_cur);
   grown_ = std::max(length, end);
   if (length < end) return;
-  const int saved = errno;
+  const KeptErrno kept;
   const auto to = static_cast<off_t>(length);
   // What cannot be made longer at once may still grow with its writes.
   if (grow([&] { return ftruncate(descriptor(), to); }) != 0) grown_ = kNeverAgain;
-  errno = saved;
 }
 
 void BlockFile::truncate(std::uint64_t bytes) {

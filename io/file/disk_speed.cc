@@ -64,8 +64,6 @@ class Sweep {
       if (request.under_way()) disk_.wait(request);
     }
   }
-  Sweep(const Sweep&) = delete;
-  Sweep& operator=(const Sweep&) = delete;
 
   void start() {
     for (std::size_t i = 0; i < requests_.size(); ++i) submit(i);

@@ -8,6 +8,7 @@
 
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/os/memory.h"
+#include "vortex/thread/this_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -58,7 +59,7 @@ Answer ask_by_reading(int file, std::uint64_t offset, std::size_t bytes) noexcep
 
 bool PageCacheProbe::worth_reading_through(int file, std::uint64_t offset,
                                            std::size_t bytes) noexcept {
-  const int saved = errno;
+  const KeptErrno kept;
   Answer answer = Answer::kRefused;
   if (method() == Method::kCachestat) {
     answer = ask_cachestat(file, offset, bytes);
@@ -68,7 +69,6 @@ bool PageCacheProbe::worth_reading_through(int file, std::uint64_t offset,
     answer = ask_by_reading(file, offset, bytes);
     if (answer == Answer::kRefused) method_.store(Method::kNone);
   }
-  errno = saved;
   return answer == Answer::kYes;
 }
 

@@ -8,11 +8,31 @@
 #include <string>
 
 #include "io/name/file_attributes.h"
-#include "io/name/open_folder.h"
 #include "vortex/error.h"
 #include "vortex/os/descriptor.h"
 
 namespace vortex { inline namespace v0 {
+
+// The folder of a file, held open: whatever it is called later, it is the one.
+class OpenFolder {
+ public:
+  OpenFolder() = default;
+  // The folder that the file at `path` lies or will lie in, whose links have been followed. Where
+  // it cannot be opened the object is empty, and errno says why.
+  explicit OpenFolder(const std::string& path);
+
+  explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
+  // For calls such as openat(2).
+  int descriptor() const noexcept { return folder_.get(); }
+
+  // The names in it have reached the disk when this returns 0; an errno value otherwise. `file` is
+  // a descriptor of a file in it. Blocks.
+  int sync(int file) const noexcept;
+
+ private:
+  os::Descriptor folder_;
+  bool readable_ = false;
+};
 
 // The file system has only files with names.
 class NoNamelessFile : public Error {
@@ -34,8 +54,6 @@ class OutputName {
   OutputName(const std::string& path, const struct stat* existing, bool replace);
   // Removes the temporary name, if there is one.
   ~OutputName();
-  OutputName(const OutputName&) = delete;
-  OutputName& operator=(const OutputName&) = delete;
 
   // Opens the file to be, for reading and writing: without a name (O_TMPFILE), or, where the file
   // system cannot do that, under a temporary one, if it may have one. Throws NoNamelessFile; Error.

@@ -72,7 +72,7 @@ AllocationStrategy parse_allocation_strategy(std::string_view name) {
 
 BlockAllocation::BlockAllocation(AllocationStrategy strategy, const std::vector<double>& weights,
                                  std::uint64_t seed, std::uint64_t sequence)
-    : strategy_(strategy), random_(mix_bits(mix_bits(seed) ^ sequence)) {
+    : random_(mix_bits(mix_bits(seed) ^ sequence)) {
   double sum = 0;
   for (const double weight : weights) {
     if (!(weight >= 0) || !std::isfinite(weight)) {

@@ -28,13 +28,10 @@ class VORTEX_EXPORT BlockAllocation {
 
   unsigned disk(std::uint64_t block) const noexcept;
 
-  AllocationStrategy strategy() const noexcept { return strategy_; }
-
   // Blocks after which a round robin repeats; 0 for kFullyRandom.
   std::uint64_t period() const noexcept { return cycle_.size(); }
 
  private:
-  AllocationStrategy strategy_;
   std::uint64_t random_ = 0;        // of this sequence
   std::uint64_t first_slot_ = 0;    // where the round robin starts
   std::vector<unsigned> cycle_;     // the disk of each slot

@@ -89,11 +89,10 @@ struct VORTEX_EXPORT PlacedRequest {
   void aim(Operation operation, const FileLayout::Place& where, std::size_t begin,
            std::size_t bytes, bool direct) noexcept;
 
-  bool is_sequential() const noexcept { return request.offset == Request::kSequential; }
   // Once it has ended: the byte of the data in the file where it stopped. `begin`: where it began,
   // which tells where there are no offsets.
   std::uint64_t stopped_at(std::uint64_t begin = 0) const noexcept {
-    if (!is_sequential()) begin = request.offset - place.file->begin();
+    if (request.offset != Request::kSequential) begin = request.offset - place.file->begin();
     return begin + request.bytes_done;
   }
 };

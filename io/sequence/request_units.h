@@ -35,8 +35,6 @@ class VORTEX_EXPORT RequestUnits {
                Use use);
   // The requests must have ended.
   ~RequestUnits();
-  RequestUnits(const RequestUnits&) = delete;
-  RequestUnits& operator=(const RequestUnits&) = delete;
 
   BlockPool& pool() const noexcept { return pool_; }
   FileLayout& layout() const noexcept { return *layout_; }

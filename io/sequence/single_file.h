@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 
 #include "io/sequence/file_layout.h"
 #include "vortex/thread/futex.h"

@@ -1,7 +1,6 @@
 #include "io/sequence/spread_sequence.h"
 
 #include <cerrno>
-#include <utility>
 
 namespace vortex { inline namespace v0 {
 

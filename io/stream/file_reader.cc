@@ -33,12 +33,8 @@ bool reads_in_any_order(const FileReaderOptions& options, const FileLayout& layo
 // Where the length of the file is known, never more than it has.
 std::size_t blocks_for(const FileReaderOptions& options, bool any_order, std::size_t block_bytes,
                        std::size_t unit_bytes = 0, std::optional<std::uint64_t> length = {}) {
-  if (!any_order) {
-    return FileSource::blocks_needed(source_options(options), block_bytes, unit_bytes, length);
-  }
-  const std::size_t needed = AnyOrderStream::blocks_needed(options, block_bytes, unit_bytes);
-  if (!length) return needed;
-  return AnyOrderStream::blocks_needed_for(*length, false, needed, block_bytes);
+  if (any_order) return AnyOrderStream::blocks_needed(options, block_bytes, unit_bytes, 0, length);
+  return FileSource::blocks_needed(source_options(options), block_bytes, unit_bytes, length);
 }
 
 std::size_t chosen_block_bytes(const FileLayout& layout, const FileReaderOptions& options) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "vortex/detail/stream/saturating.h"
-#include "vortex/error.h"
 #include "vortex/pool/block_memory.h"
 
 namespace vortex { inline namespace v0 {
@@ -49,10 +48,6 @@ FileSink::~FileSink() {
   }
   for (const Block block : cleared_) quota_.give_back(block);
 }
-
-void FileSink::discard(Block block) noexcept { quota_.give_back(block); }
-
-void FileSink::cancel() noexcept { units_.cancel(); }
 
 // Deals with a request that has ended: its blocks are free again, unless it is given another place.
 void FileSink::settle(Slot& slot) noexcept {

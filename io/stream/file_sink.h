@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,9 +48,9 @@ class VORTEX_EXPORT FileSink final : public Sink {
   Taken take(std::uint64_t index) noexcept override;
   Status complete(std::uint64_t index, Block block, std::size_t bytes) noexcept override;
   Status skip(std::uint64_t first, std::uint64_t count) noexcept override;
-  void discard(Block block) noexcept override;
+  void discard(Block block) noexcept override { quota_.give_back(block); }
   Status finish(std::uint64_t length) noexcept override;
-  void cancel() noexcept override;
+  void cancel() noexcept override { units_.cancel(); }
 
   const FileLayout& layout() const noexcept { return units_.layout(); }
   TransferStatistics statistics() const noexcept { return writes_.statistics(); }

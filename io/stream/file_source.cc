@@ -57,10 +57,6 @@ std::optional<std::uint64_t> FileSource::length() const noexcept {
   return length;
 }
 
-void FileSource::release(std::uint64_t, Block block) noexcept { quota_.give_back(block); }
-
-void FileSource::cancel() noexcept { units_.cancel(); }
-
 // Where the length is not known, the first request that came back short tells it; those behind it
 // had nothing to read. It need not be the one that a reader who jumps looks at first.
 void FileSource::note_end(const Slot& slot) noexcept {

@@ -42,9 +42,9 @@ class VORTEX_EXPORT FileSource final : public Source {
   BlockPool& pool() noexcept override { return quota_.pool(); }
   std::size_t blocks_for_stream() const noexcept override { return blocks_for_stream_; }
   Taken take(std::uint64_t index, std::uint64_t floor) noexcept override;
-  void release(std::uint64_t index, Block block) noexcept override;
+  void release(std::uint64_t, Block block) noexcept override { quota_.give_back(block); }
   std::optional<std::uint64_t> length() const noexcept override;
-  void cancel() noexcept override;
+  void cancel() noexcept override { units_.cancel(); }
 
   const FileLayout& layout() const noexcept { return units_.layout(); }
   TransferStatistics statistics() const noexcept { return reads_.statistics(); }

@@ -12,7 +12,6 @@
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
-#include "io/name/free_space.h"
 #include "io/name/path_names.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/disk.h"
