@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -49,6 +50,13 @@ class KeyBytes {
     for (std::size_t left = sizeof number; left-- > 0;) {
       *to++ = static_cast<char>(number >> 8 * left);
     }
+  }
+  // A length, so that longer ones are greater: one byte, `of_none` for 0, where it is at most
+  // `most_short`, else `longer` and eight bytes.
+  void append_length(std::size_t length, std::size_t most_short, unsigned char of_none,
+                     unsigned char longer) {
+    *this += static_cast<char>(length <= most_short ? of_none + length : longer);
+    if (length > most_short) append_big_endian(std::uint64_t{length});
   }
   // Makes the key longer by this many bytes, whose content is unspecified, and returns the first.
   char* more(std::size_t bytes) {

@@ -30,8 +30,6 @@ class KeyLocale {
   // Takes a name as newlocale() does, "" for what the environment says. Throws Error(ENOENT).
   explicit KeyLocale(const std::string& name);
   ~KeyLocale();
-  KeyLocale(const KeyLocale&) = delete;
-  KeyLocale& operator=(const KeyLocale&) = delete;
 
   // Blanks separate fields where no separator is given, and so does the newline in lines that end
   // with NUL.

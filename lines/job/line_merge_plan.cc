@@ -92,7 +92,7 @@ unsigned LinePlan::merges_at_once(const LineMergeSize& size) const {
 std::uint64_t LinePlan::most_inputs() const {
   const std::size_t writing = writing_blocks();
   if (pool_blocks / 2 <= writing) return 0;
-  return (pool_blocks / 2 - writing) / FileReaderBase::blocks_needed(merged_reader, block_bytes);
+  return (pool_blocks / 2 - writing) / FileSource::blocks_needed(merged_reader, block_bytes);
 }
 
 std::uint64_t LinePlan::bytes_for_inputs() const {
@@ -103,7 +103,7 @@ std::uint64_t LinePlan::bytes_for_inputs() const {
 MergedInput LinePlan::merged_input(std::uint64_t inputs, std::optional<std::uint64_t> bytes) const {
   MergedInput input;
   const std::uint64_t in_blocks =
-      FileReaderBase::blocks_needed(merged_reader, block_bytes) * block_bytes;
+      FileSource::blocks_needed(merged_reader, block_bytes) * block_bytes;
   const std::uint64_t text = std::min(bytes.value_or(kShortBytesOfInput), kShortBytesOfInput);
   input.short_bytes = std::min(kShortTimesText * text + kLeastBytesOfInput, kShortBytesOfInput);
   const bool blocks_fit = inputs <= most_inputs();

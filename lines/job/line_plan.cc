@@ -120,10 +120,10 @@ std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> by
 // their blocks.
 std::uint64_t plan_forming(LinePlan& plan, std::uint64_t memory, std::size_t read_ahead,
                            std::size_t write_behind) {
-  plan.reader = FramedInput::reader_options(read_ahead, plan.block_bytes);
+  plan.reader = FramedInput::reading(read_ahead, plan.block_bytes);
   plan.run_write_behind = write_behind;
   std::uint64_t blocks =
-      FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) + plan.writing_blocks();
+      FileSource::blocks_needed(plan.reader, plan.block_bytes) + plan.writing_blocks();
   const std::uint64_t of_all_threads =
       plan.threads * FileWriterBase::blocks_needed(plan.writer, plan.block_bytes);
   if (of_all_threads <= memory / plan.block_bytes / kAllWritersShare) {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "io/stream/file_source.h"
 #include "sort/job/sort_context.h"
 #include "sort/merge/prefetch_policy.h"
-#include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/sort_resources.h"
 
@@ -40,8 +40,8 @@ struct MergedInput {
 struct LinePlan : SortPlan {
   std::size_t forming_blocks = 0;  // of the pool, in use at the same time beside arenas
 
-  FileReaderOptions reader;         // of an input whose records become runs
-  FileReaderOptions merged_reader;  // of one that is sorted already
+  FileSourceOptions reader;         // of an input whose records become runs
+  FileSourceOptions merged_reader;  // of one that is sorted already
   FileWriterOptions writer;         // of the output
   std::size_t forecast_bytes = 0;   // see ForecastWriter
 

@@ -1,5 +1,3 @@
-#include "lines/keys/collation_key.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "lines/keys/collation_key.h"
-
 namespace vortex { inline namespace v0 {
 
 namespace {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "lines/fields/character_choice.h"
 #include "lines/fields/key_bytes.h"
 #include "lines/fields/key_locale.h"
 
@@ -25,10 +26,19 @@ using FieldEncoder = void (*)(std::string_view field, const KeyRules& rules, Key
 // the end.
 void append_text(std::string_view field, const KeyRules& rules, KeyBytes& bytes);
 
-// Text in the order of the locale (collation_key.h): it appends what strcoll() compares, NUL by
-// NUL, as GNU sort does. Empty text comes first, then text that differs from it only in what the
-// locale ignores.
+// Text in the order of the locale: it appends what strcoll() compares, NUL by NUL, as GNU sort
+// does. Empty text comes first, then text that differs from it only in what the locale ignores.
 void append_collated(std::string_view field, const KeyRules& rules, KeyBytes& bytes);
+
+// Appends less than append_collated() does: what the first of the rules of the locale compares,
+// which mostly tells texts apart. Where these bytes differ for two texts, they have the order of
+// the whole keys.
+void append_first_rule(std::string_view field, const KeyLocale& locale, KeyBytes& bytes);
+
+// Compares what append_collated() makes of the characters of two fields that count. Takes no memory
+// where all of these are simple (CharacterWeights).
+int compare_collated(std::string_view a, std::string_view b, const KeyLocale& locale,
+                     const CharacterChoice& choice);
 
 // -n: blanks, a minus, digits with the locale's separators among them, a decimal point, digits.
 // A text that is no number counts as 0; the rest of a text behind a number does not count.

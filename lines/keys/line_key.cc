@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "lines/fields/field_finder.h"

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -61,15 +60,6 @@ void append_pairs(const Digits& digits, KeyBytes& bytes) {
     bytes += static_cast<char>(pair + 1);
     tens = -1;
   }
-}
-
-void append_length(std::size_t integer_digits, KeyBytes& bytes) {
-  if (integer_digits <= kMaxShort) {
-    bytes += static_cast<char>(kPositive + integer_digits);
-    return;
-  }
-  bytes += static_cast<char>(kLong);
-  bytes.append_big_endian(std::uint64_t{integer_digits});
 }
 
 constexpr std::uint64_t every_byte(unsigned char byte) noexcept {
@@ -152,7 +142,7 @@ void append_number(std::string_view field, const KeyRules& rules, KeyBytes& byte
     return;
   }
   const std::size_t begin = bytes.size();
-  append_length(digits.integer_digits, bytes);
+  bytes.append_length(digits.integer_digits, kMaxShort, kPositive, kLong);
   append_pairs(digits, bytes);
   bytes += '\0';
   if (negative) bytes.invert_from(begin);

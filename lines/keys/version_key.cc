@@ -58,16 +58,7 @@ const std::array<unsigned char, 256>& codes() noexcept {
   return table;
 }
 
-// Appends the number of digits, in one byte or, where they are more than 253, in nine.
-void append_length(std::size_t digits, KeyBytes& bytes) {
-  constexpr std::size_t kMaxShort = 253;
-  if (digits <= kMaxShort) {
-    bytes += static_cast<char>(digits);
-    return;
-  }
-  bytes += static_cast<char>(kMaxShort + 1);
-  bytes.append_big_endian(std::uint64_t{digits});
-}
+constexpr std::size_t kMaxShort = 253;  // digits whose number takes one byte
 
 // Appends other bytes and a number by turns. A name that ends with other bytes ends as one with the
 // number 0, which has no digits; kEnd in the place of other bytes ends the name.
@@ -81,7 +72,7 @@ void append_parts(std::string_view name, KeyBytes& bytes) {
     while (at < name.size() && name[at] == '0') ++at;
     const std::size_t begin = at;
     while (at < name.size() && is_digit(name[at])) ++at;
-    append_length(at - begin, bytes);
+    bytes.append_length(at - begin, kMaxShort, 0, kMaxShort + 1);
     bytes += name.substr(begin, at - begin);
   } while (at < name.size());
   bytes += static_cast<char>(kEnd);

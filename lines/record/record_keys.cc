@@ -1,9 +1,7 @@
 #include "lines/record/record_keys.h"
 
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
-#include <string>
 
 #include "lines/fields/key_bytes.h"
 #include "vortex/detail/stream/saturating.h"

@@ -1,13 +1,10 @@
 #include "lines/text/framed_input.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "lines/record/record_keys.h"
-#include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -53,13 +50,6 @@ AssemblyRoom own_assembly_room(LongRoomBudget& budget) {
     if (elsewhere) std::memcpy(room->data(), so_far.data(), so_far.size());
     return room->span();
   };
-}
-
-FileReaderOptions FramedInput::reader_options(std::size_t read_ahead, std::size_t request_bytes) {
-  return {.comeback_blocks = 0,
-          .read_ahead = read_ahead,
-          .request_bytes = request_bytes,
-          .order = ReadOrder::kForward};
 }
 
 FramedInput::FramedInput(std::unique_ptr<InputText> text, std::string name,
@@ -118,22 +108,27 @@ std::span<const std::string_view> FramedInput::next() {
   return std::span(batch_).first(records);
 }
 
-std::span<char> FramedInput::room_for(std::string_view record, std::size_t bytes,
-                                      const char* advice) const {
-  const std::span<char> room = room_(record, bytes);
-  if (!room.empty()) return room;
-  throw LongRecordError(at_place(first_record_, first_offset_) + "is longer than " +
-                        format_bytes(longest_) +
-                        ", the longest that the memory has room for: " + advice);
+// Puts a piece, which is done then, behind the record in the assembly room, where `spare` bytes
+// more have room. Returns the place behind the record.
+char* FramedInput::lengthen(std::string_view& record, std::string_view piece, const char* advice,
+                            std::size_t spare) {
+  const std::span<char> room = room_(record, record.size() + piece.size() + spare);
+  if (room.empty()) {
+    throw LongRecordError(at_place(first_record_, first_offset_) + "is longer than " +
+                          format_bytes(longest_) +
+                          ", the longest that the memory has room for: " + advice);
+  }
+  std::memcpy(room.data() + record.size(), piece.data(), piece.size());
+  done_ += piece.size();
+  record = {room.data(), record.size() + piece.size()};
+  return room.data() + record.size();
 }
 
 // Puts together the record that begins in the rest of the piece and ends in a later one.
 std::string_view FramedInput::assemble() {
+  constexpr char kAdvice[] = "sort with more memory";
   std::string_view record = unused();
-  const auto grow = [&](std::size_t bytes) {
-    return room_for(record, record.size() + bytes, "sort with more memory").data();
-  };
-  record = {grow(0), record.size()};
+  lengthen(record, record.substr(0, 0), kAdvice);
   done_ = read_;
   for (;;) {
     const bool more = read_piece();
@@ -141,10 +136,7 @@ std::string_view FramedInput::assemble() {
     if (more && framing_.kind() == RecordFraming::Kind::kDelimited) {
       piece = piece.substr(0, std::min(piece.find(framing_.delimiter()), piece.size() - 1) + 1);
     }
-    char* const room = grow(piece.size());
-    std::memcpy(room + record.size(), piece.data(), piece.size());
-    record = {room, record.size() + piece.size()};
-    done_ += piece.size();
+    lengthen(record, piece, kAdvice);
     if (more && framing_.kind() == RecordFraming::Kind::kDelimited &&
         record.back() != framing_.delimiter()) {
       continue;
@@ -167,29 +159,24 @@ std::string_view FramedInput::assemble_quoted() {
   constexpr std::size_t kLeastPiece = 4096;
   CsvRecordScan scan(framing_.delimiter(), framing_.separator());
   std::string_view record = unused();
-  const auto grow = [&](std::size_t bytes) {
-    return room_for(record, record.size() + bytes,
-                    scan.in_quotes() ? "sort with more memory, or close its quote, if one is open"
-                                     : "sort with more memory")
-        .data();
-  };
-  record = {grow(0), record.size()};
+  lengthen(record, record.substr(0, 0), "sort with more memory");
   done_ = read_;
   for (;;) {
     const bool ended = unused().empty() && !read_piece();
     const std::string_view piece = unused().substr(0, std::max(kLeastPiece, record.size()));
-    char* const room = grow(piece.size() + (ended ? 1 : 0));
-    std::memcpy(room + record.size(), piece.data(), piece.size());
-    record = {room, record.size() + piece.size()};
-    done_ += piece.size();
+    char* const behind =
+        lengthen(record, piece,
+                 scan.in_quotes() ? "sort with more memory, or close its quote, if one is open"
+                                  : "sort with more memory",
+                 ended ? 1 : 0);
     const std::size_t length = scan.find_end(record, ended);
     if (length == CsvRecordScan::kOpen && !ended) continue;
     note_invalid(scan.invalid() != InvalidQuote::kNone ? 1 : 0, scan.invalid(),
                  record.substr(0, scan.invalid_at()));
     if (length == CsvRecordScan::kOpen) {
       ends_in_quotes_ = true;
-      room[record.size()] = '"';
-      return {room, record.size() + 1};
+      *behind = '"';
+      return {record.data(), record.size() + 1};
     }
     done_ -= record.size() - std::min(length + 1, record.size());
     return record.substr(0, length);

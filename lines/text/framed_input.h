@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "io/stream/file_source.h"
 #include "lines/record/framing.h"
 #include "lines/text/input_text.h"
 #include "lines/text/long_room.h"
 #include "vortex/error.h"
-#include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {
@@ -39,14 +39,16 @@ class LongRecordError : public Error {
 class FramedInput {
  public:
   // The way in which a text may be read ahead.
-  static FileReaderOptions reader_options(std::size_t read_ahead, std::size_t request_bytes);
+  static FileSourceOptions reading(std::size_t read_ahead, std::size_t request_bytes) {
+    return {.blocks_for_stream = 1,
+            .read_ahead = read_ahead,
+            .requests = {.request_bytes = request_bytes}};
+  }
 
   // Messages have `name`, and `longest`, the length of the longest record that there can be room
   // for.
   FramedInput(std::unique_ptr<InputText> text, std::string name, const RecordFraming& framing,
               std::uint64_t longest, AssemblyRoom room);
-  FramedInput(const FramedInput&) = delete;
-  FramedInput& operator=(const FramedInput&) = delete;
 
   // There is room for longer records from now on, and there are blocks for the rest of a pipe.
   void go_on(std::uint64_t longest, BlockReading blocks) {
@@ -75,7 +77,8 @@ class FramedInput {
   bool read_piece();
   std::string_view unused() const noexcept;
   void pass_mark() noexcept;
-  std::span<char> room_for(std::string_view record, std::size_t bytes, const char* advice) const;
+  char* lengthen(std::string_view& record, std::string_view piece, const char* advice,
+                 std::size_t spare = 0);
   std::string_view assemble();
   std::string_view assemble_quoted();
   void count_lines(std::size_t records);

@@ -2,14 +2,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -25,26 +22,20 @@ constexpr std::size_t kLeastFirst = 4;
 
 }  // namespace
 
-void StopSignal::forget() noexcept {
-  on_stop_.reset();
-  if (event_ >= 0) close(std::exchange(event_, -1));
-}
-
 void StopSignal::follow(std::stop_token stop) {
-  forget();
+  on_stop_.reset();
+  event_.reset();
   stop_ = std::move(stop);
 }
 
 int StopSignal::descriptor() {
-  if (event_ >= 0 || !stop_.stop_possible()) return event_;
-  event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (event_ < 0) throw Error(errno, "eventfd");
-  on_stop_.emplace(stop_, [event = event_] {
-    const std::uint64_t one = 1;
-    // Fails only when the event is signalled already.
-    if (write(event, &one, sizeof one) < 0) return;
-  });
-  return event_;
+  if (!event_ && stop_.stop_possible()) {
+    os::Event event;
+    if (!event) throw Error(errno, "eventfd");
+    event_ = std::move(event);
+    on_stop_.emplace(stop_, [this] { event_->signal(); });
+  }
+  return event_ ? event_->get() : -1;
 }
 
 void StopSignal::expect_going() const {

@@ -14,6 +14,7 @@
 #include "io/sequence/single_file.h"
 #include "io/stream/file_source.h"
 #include "vortex/block_pool.h"
+#include "vortex/os/descriptor.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -22,10 +23,6 @@ namespace vortex { inline namespace v0 {
 class StopSignal {
  public:
   explicit StopSignal(std::stop_token stop) : stop_(std::move(stop)) {}
-  ~StopSignal() { forget(); }
-  StopSignal(const StopSignal&) = delete;
-  StopSignal& operator=(const StopSignal&) = delete;
-
   const std::stop_token& token() const noexcept { return stop_; }
   // In place of the one before. Nobody waits.
   void follow(std::stop_token stop);
@@ -36,10 +33,8 @@ class StopSignal {
   void expect_going() const;
 
  private:
-  void forget() noexcept;
-
   std::stop_token stop_;
-  int event_ = -1;
+  std::optional<os::Event> event_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

@@ -11,7 +11,6 @@
 #include "sort/plan/memory_limits.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
-#include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {
@@ -24,27 +23,19 @@ constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
 constexpr std::uint64_t kReaderBytes = 8 * kBlockBytes;
 constexpr std::uint64_t kLeastLongRoom = 16 * kBlockBytes;
 
-// Opens inputs one after the other, and makes a pool for those that are long.
-class InputOpener {
- public:
-  explicit InputOpener(LineInputs& inputs) : inputs_(inputs) {}
-
-  std::unique_ptr<InputText> open(std::size_t index) {
-    if (inputs_.length(index).value_or(0) <= InputText::kShort) {
-      return inputs_.open(index, kBufferBytes);
-    }
-    const FileReaderOptions options = FramedInput::reader_options(kReadAhead, kBlockBytes);
-    if (!pool_) {
-      pool_ = make_own_pool(inputs_.name(index), kBlockBytes,
-                            FileReaderBase::blocks_needed(options, kBlockBytes));
-    }
-    return inputs_.open(index, *pool_, nullptr, options);
+// Opens inputs one after the other, and makes the pool for the first of those that are long.
+std::unique_ptr<InputText> open_input(LineInputs& inputs, std::size_t index,
+                                      std::unique_ptr<BlockPool>& pool) {
+  if (inputs.length(index).value_or(0) <= InputText::kShort) {
+    return inputs.open(index, kBufferBytes);
   }
-
- private:
-  LineInputs& inputs_;
-  std::unique_ptr<BlockPool> pool_;
-};
+  const FileSourceOptions reading = FramedInput::reading(kReadAhead, kBlockBytes);
+  if (!pool) {
+    pool = make_own_pool(inputs.name(index), kBlockBytes,
+                         FileSource::blocks_needed(reading, kBlockBytes));
+  }
+  return inputs.open(index, *pool, nullptr, reading);
+}
 
 }  // namespace
 
@@ -53,11 +44,11 @@ std::optional<LineDisorder> check_lines(const LineSortOptions& options, SortRepo
   // The blocks of the reader are beside it.
   LongRoomBudget budget(std::max(memory - std::min(memory, kReaderBytes), kLeastLongRoom));
   LineInputs inputs(options);
-  InputOpener opener(inputs);
+  std::unique_ptr<BlockPool> pool;
   SortWatch watch(options.resources.stop, options.resources.progress);
   watch.begin(SortPhase::kReading, inputs.bytes());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    FramedInput input(opener.open(i), inputs.name(i), options.framing, budget.bytes(),
+    FramedInput input(open_input(inputs, i, pool), inputs.name(i), options.framing, budget.bytes(),
                       own_assembly_room(budget));
     TextCursor cursor(input, options, budget);
     const auto note = [&] {

@@ -86,21 +86,16 @@ bool LineInputs::contain(const struct stat& file) const noexcept {
 }
 
 std::unique_ptr<InputText> LineInputs::open(std::size_t index, BlockPool& pool, Disk* disk,
-                                            const FileReaderOptions& reader) {
+                                            const FileSourceOptions& options) {
   const std::size_t most =
-      FileReaderBase::blocks_needed(reader, pool.block_bytes()) * pool.block_bytes();
-  return open(index, std::min(kLargeBuffer, most), reading(pool, disk, reader));
+      FileSource::blocks_needed(options, pool.block_bytes()) * pool.block_bytes();
+  return open(index, std::min(kLargeBuffer, most), reading(pool, disk, options));
 }
 
-BlockReading LineInputs::reading(BlockPool& pool, Disk* disk,
-                                 const FileReaderOptions& reader) const {
-  BlockReading reading{&pool, disk, {}};
-  reading.options.blocks_for_stream = 1;
-  reading.options.read_ahead = reader.read_ahead;
-  reading.options.requests = {.request_bytes = reader.request_bytes,
-                              .caching = options_.resources.caching,
-                              .register_pool = homes_can_be_registered(pool)};
-  return reading;
+BlockReading LineInputs::reading(BlockPool& pool, Disk* disk, FileSourceOptions options) const {
+  options.requests.caching = options_.resources.caching;
+  options.requests.register_pool = homes_can_be_registered(pool);
+  return {&pool, disk, options};
 }
 
 std::unique_ptr<InputText> LineInputs::open(std::size_t index, std::size_t buffer_bytes,

@@ -13,7 +13,6 @@
 #include "io/disk/disk.h"
 #include "lines/text/input_text.h"
 #include "vortex/block_pool.h"
-#include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {
@@ -42,16 +41,15 @@ class LineInputs {
   // Follows the stop of the options again, which has changed.
   void follow_stop() { stop_.follow(options_.resources.stop); }
 
-  // How the rest of an input is read into blocks of a pool, as the options for a forward reader
-  // say.
-  BlockReading reading(BlockPool& pool, Disk* disk, const FileReaderOptions& reader) const;
+  // How the rest of an input is read into blocks of a pool, which are filled as the options say.
+  BlockReading reading(BlockPool& pool, Disk* disk, FileSourceOptions options) const;
   // Opens an input with a buffer of this size, and less where its text is less. A text that is not
   // short is read into blocks, if there are any. Throws Error.
   std::unique_ptr<InputText> open(std::size_t index, std::size_t buffer_bytes,
                                   std::optional<BlockReading> blocks = std::nullopt);
   // The same with that reading.
   std::unique_ptr<InputText> open(std::size_t index, BlockPool& pool, Disk* disk,
-                                  const FileReaderOptions& reader);
+                                  const FileSourceOptions& options);
 
  private:
   struct Input {

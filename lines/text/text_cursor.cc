@@ -1,7 +1,6 @@
 #include "lines/text/text_cursor.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 

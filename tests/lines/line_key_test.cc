@@ -18,7 +18,6 @@
 #include "lines/fields/collation.h"
 #include "lines/fields/key_locale.h"
 #include "lines/fields/key_specification.h"
-#include "lines/keys/collation_key.h"
 #include "lines/keys/field_encoders.h"
 #include "tests/lines/fuzzed_keys.h"
 #include "tests/lines/gnu_sort.h"

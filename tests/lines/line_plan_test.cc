@@ -20,7 +20,7 @@ LinePlan plan(std::uint64_t memory_bytes, std::optional<std::uint64_t> bytes) {
 std::uint64_t forming_bytes(const LinePlan& plan) {
   return plan.arena_bytes +
          plan.block_bytes *
-             (FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) + plan.writing_blocks());
+             (FileSource::blocks_needed(plan.reader, plan.block_bytes) + plan.writing_blocks());
 }
 
 class LinePlans : public ::testing::TestWithParam<std::uint64_t> {};
@@ -57,9 +57,8 @@ TEST_P(LinePlans, SortedInputsAreNotReadFarAhead) {
   const LinePlan large = plan(memory, 100 * memory);
   EXPECT_LE(large.merged_reader.read_ahead, 4u);
   EXPECT_GE(large.most_inputs(), 2u);
-  EXPECT_LE(
-      large.most_inputs() * FileReaderBase::blocks_needed(large.merged_reader, large.block_bytes),
-      large.pool_blocks / 2);
+  EXPECT_LE(large.most_inputs() * FileSource::blocks_needed(large.merged_reader, large.block_bytes),
+            large.pool_blocks / 2);
 }
 
 }  // namespace
