@@ -31,7 +31,7 @@ LineSortOptions line_sort_options(const SortOptions& options) {
   return result;
 }
 
-void print_json(const SortPlan& plan) {
+void print_plan_json(const SortPlan& plan) {
   nlohmann::ordered_json json = {
       {"kind", "vortex plan of a sort of lines"},
       {"input_bytes", known(plan.input_bytes)},
@@ -57,15 +57,15 @@ int show_plan(const LineSortOptions& what, bool as_json) {
   allow_many_open_files();
   const SortPlan plan = plan_line_sort(what);
   if (as_json) {
-    print_json(plan);
+    print_plan_json(plan);
   } else {
     fmt::print("{}", to_string(plan));
   }
   return kExitGood;
 }
 
-void print_json(std::FILE* out, const SortReport& report,
-                const std::optional<DiskBound>& bound) {
+void print_plan_json(std::FILE* out, const SortReport& report,
+                     const std::optional<DiskBound>& bound) {
   nlohmann::ordered_json json = {
       {"kind", "vortex sort of lines"},      {"records_in", report.records_in},
       {"records_out", report.records_out},   {"input_bytes", report.input_bytes},
@@ -110,7 +110,7 @@ int sort_lines(const SortOptions& options) {
   const SortReport report = interrupt.end_process_or([&] { return vortex::sort_lines(what); });
   line.finish();
   warn_of_unclosed(report);
-  if (options.json) print_json(options.output == "-" ? stderr : stdout, report, disks);
+  if (options.json) print_plan_json(options.output == "-" ? stderr : stdout, report, disks);
   if (options.verbose) print(stderr, report, disks);
   return kExitGood;
 }

@@ -25,7 +25,7 @@ constexpr std::size_t kMaxRangeBytes = std::size_t{1} << 30;
 constexpr unsigned kSpareEntries = 1;
 
 // How often the kernel is asked again to take entries for which it is short of something.
-constexpr unsigned kMaxRefusals = 30;
+constexpr unsigned kMaxRingRefusals = 30;
 
 // How often results are looked for while the kernel lets nobody wait for them.
 constexpr int kLookAgainMs = 10;
@@ -243,7 +243,7 @@ void UringDisk::serve() noexcept {
     if (stopping_.load(std::memory_order_acquire)) return;
     if (error == 0 || error == EINTR) {
       refusals = 0;
-    } else if ((error == EAGAIN || error == EBUSY) && ++refusals < kMaxRefusals) {
+    } else if ((error == EAGAIN || error == EBUSY) && ++refusals < kMaxRingRefusals) {
       pause(retry_pause_ns(refusals));
     } else {
       refusals = 0;

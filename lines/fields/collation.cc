@@ -26,7 +26,7 @@ std::int32_t load(const unsigned char* from) noexcept {
 }
 
 // Appends a number of at least 2 so that greater ones have greater bytes, and none begins another.
-void append_number(std::uint64_t number, KeyBytes& bytes) {
+void append_weight_number(std::uint64_t number, KeyBytes& bytes) {
   std::size_t length = 1;
   while (length < sizeof number && number >> 8 * length != 0) ++length;
   bytes += static_cast<char>(length);
@@ -148,7 +148,7 @@ void CollationTables::append_with_positions(std::size_t rule, std::string_view t
     bytes += kEndOfRule;
     if (ignored > 0) {
       bytes += kSomeIgnored;
-      append_number(ignored, bytes);
+      append_weight_number(ignored, bytes);
       ignored = 0;
     }
     bytes += own;

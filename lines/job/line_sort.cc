@@ -28,7 +28,7 @@ namespace {
 constexpr std::uint64_t kMostMissing = 2;
 
 // Of a pipe that is read with plain calls.
-constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
+constexpr std::size_t kInputBufferBytes = std::size_t{256} << 10;
 
 // A sort or a merge of files, once.
 class LineFiles final : public RecordKind {
@@ -153,7 +153,7 @@ void LineFiles::note_input(const FramedInput& input) {
 }
 
 std::unique_ptr<InputText> LineFiles::open(std::size_t input) {
-  return few_ ? inputs_.open(input, kBufferBytes)
+  return few_ ? inputs_.open(input, kInputBufferBytes)
               : inputs_.open(input, job_->pool(), files_.disk(), job_->plan().reader);
 }
 

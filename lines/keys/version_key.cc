@@ -58,7 +58,7 @@ const std::array<unsigned char, 256>& codes() noexcept {
   return table;
 }
 
-constexpr std::size_t kMaxShort = 253;  // digits whose number takes one byte
+constexpr std::size_t kMostShort = 253;  // digits whose number takes one byte
 
 // Appends other bytes and a number by turns. A name that ends with other bytes ends as one with the
 // number 0, which has no digits; kEnd in the place of other bytes ends the name.
@@ -72,7 +72,7 @@ void append_parts(std::string_view name, KeyBytes& bytes) {
     while (at < name.size() && name[at] == '0') ++at;
     const std::size_t begin = at;
     while (at < name.size() && is_digit(name[at])) ++at;
-    bytes.append_length(at - begin, kMaxShort, 0, kMaxShort + 1);
+    bytes.append_length(at - begin, kMostShort, 0, kMostShort + 1);
     bytes += name.substr(begin, at - begin);
   } while (at < name.size());
   bytes += static_cast<char>(kEnd);

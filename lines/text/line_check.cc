@@ -18,7 +18,7 @@ namespace vortex { inline namespace v0 {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
-constexpr std::size_t kReadAhead = 4;
+constexpr std::size_t kBlocksAhead = 4;
 constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
 constexpr std::uint64_t kReaderBytes = 8 * kBlockBytes;
 constexpr std::uint64_t kLeastLongRoom = 16 * kBlockBytes;
@@ -29,7 +29,7 @@ std::unique_ptr<InputText> open_input(LineInputs& inputs, std::size_t index,
   if (inputs.length(index).value_or(0) <= InputText::kShort) {
     return inputs.open(index, kBufferBytes);
   }
-  const FileSourceOptions reading = FramedInput::reading(kReadAhead, kBlockBytes);
+  const FileSourceOptions reading = FramedInput::reading(kBlocksAhead, kBlockBytes);
   if (!pool) {
     pool = make_own_pool(inputs.name(index), kBlockBytes,
                          FileSource::blocks_needed(reading, kBlockBytes));

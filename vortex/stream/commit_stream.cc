@@ -27,7 +27,7 @@ constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
 
 constexpr std::size_t kMaxSlots = std::size_t{1} << 20;
 
-enum class BlockState : std::uint8_t { kReserved, kCommitted, kGuarded };
+enum class CommitState : std::uint8_t { kReserved, kCommitted, kGuarded };
 
 // A writer that goes through its blocks out of order spreads them over L more.
 std::size_t slots_for(const CommitStreamOptions& options) noexcept {
@@ -112,7 +112,7 @@ class BlockGuards {
 
 struct CommitStreamBase::State {
   struct Slot {
-    BlockState state = BlockState::kReserved;
+    CommitState state = CommitState::kReserved;
     std::uint64_t index = 0;
   };
 
@@ -126,9 +126,9 @@ struct CommitStreamBase::State {
 
   std::size_t slot_number(std::uint64_t index) const noexcept { return index % slots.size(); }
   Slot& slot_of(std::uint64_t index) noexcept { return slots[slot_number(index)]; }
-  BlockState state_of(std::uint64_t index) noexcept {
+  CommitState state_of(std::uint64_t index) noexcept {
     const Slot& slot = slot_of(index);
-    return slot.index == index ? slot.state : BlockState::kReserved;
+    return slot.index == index ? slot.state : CommitState::kReserved;
   }
   std::uint64_t writer_floor() const noexcept {
     return writer_next > writer_comeback + 1 ? writer_next - writer_comeback - 1 : 0;
@@ -194,14 +194,14 @@ std::optional<std::uint64_t> CommitStreamBase::length_bytes() const noexcept {
 bool CommitStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept {
   State& s = *state_;
   const std::uint64_t index = offset / block_bytes_;
-  const BlockState state = s.state_of(index);
-  if (state == BlockState::kCommitted) {
+  const CommitState state = s.state_of(index);
+  if (state == CommitState::kCommitted) {
     note_spurious_fault();
     return true;
   }
   // Without word from the processor, a guard tells the reader from the writer, and so does the end.
   const bool reads = access == Access::kUnknown
-                         ? state == BlockState::kGuarded || s.length != kUnknown
+                         ? state == CommitState::kGuarded || s.length != kUnknown
                          : access == Access::kRead;
   return reads ? serve_reader(index, offset) : serve_writer(index, offset);
 }
@@ -219,10 +219,10 @@ bool CommitStreamBase::serve_writer(std::uint64_t index, std::uint64_t offset) n
     if (!guard_below(s.writer_floor(), offset)) return false;
   }
   if (!acquire_unlocked(s.empty, offset)) return false;
-  if (s.state_of(index) != BlockState::kReserved) return true;
+  if (s.state_of(index) != CommitState::kReserved) return true;
   if (const int error = reservation().place_zeros(block_at(index), block_bytes_, true))
     return fail(error, kRefused, offset);
-  s.slot_of(index) = {BlockState::kCommitted, index};
+  s.slot_of(index) = {CommitState::kCommitted, index};
   return true;
 }
 
@@ -248,16 +248,16 @@ bool CommitStreamBase::serve_reader(std::uint64_t index, std::uint64_t offset) n
     ++s.full_taken;
   }
   switch (s.state_of(index)) {
-    case BlockState::kCommitted:
+    case CommitState::kCommitted:
       return true;
-    case BlockState::kReserved:
+    case CommitState::kReserved:
       return serve_end(offset);
-    case BlockState::kGuarded:
+    case CommitState::kGuarded:
       break;
   }
   if (const int error = s.guards->lift(block_at(index), s.slot_number(index)))
     return fail(error, kRefused, offset);
-  s.slot_of(index).state = BlockState::kCommitted;
+  s.slot_of(index).state = CommitState::kCommitted;
   return true;
 }
 
@@ -280,7 +280,7 @@ bool CommitStreamBase::serve_end(std::uint64_t offset) noexcept {
 bool CommitStreamBase::guard_below(std::uint64_t floor, std::uint64_t offset) noexcept {
   State& s = *state_;
   for (; s.guarded < floor; ++s.guarded) {
-    if (s.state_of(s.guarded) != BlockState::kCommitted) {
+    if (s.state_of(s.guarded) != CommitState::kCommitted) {
       return fail(EINVAL, "the writer jumped over blocks that it can never write again", offset);
     }
     if (s.guarded < s.reader_floor()) {
@@ -288,7 +288,7 @@ bool CommitStreamBase::guard_below(std::uint64_t floor, std::uint64_t offset) no
     } else {
       if (const int error = s.guards->set(block_at(s.guarded), s.slot_number(s.guarded)))
         return fail(error, kRefused, offset);
-      s.slot_of(s.guarded).state = BlockState::kGuarded;
+      s.slot_of(s.guarded).state = CommitState::kGuarded;
     }
     s.full.release();
   }
@@ -298,8 +298,8 @@ bool CommitStreamBase::guard_below(std::uint64_t floor, std::uint64_t offset) no
 bool CommitStreamBase::decommit(std::uint64_t index, std::uint64_t offset) noexcept {
   State& s = *state_;
   if (const int error = vacate(block_at(index), block_bytes_)) return fail(error, kRefused, offset);
-  if (s.state_of(index) == BlockState::kGuarded) s.guards->forget(s.slot_number(index));
-  s.slot_of(index).state = BlockState::kReserved;
+  if (s.state_of(index) == CommitState::kGuarded) s.guards->forget(s.slot_number(index));
+  s.slot_of(index).state = CommitState::kReserved;
   return true;
 }
 
