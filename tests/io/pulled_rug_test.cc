@@ -45,7 +45,7 @@
 namespace vortex { namespace {
 
 const testing::Environment* const by_signals =
-    testing::AddGlobalTestEnvironment(new test::BySignals);
+    testing::AddGlobalTestEnvironment(new test::BySignals(__FILE__));
 
 using test::error_of;
 using test::in_child;

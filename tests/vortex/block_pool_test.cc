@@ -36,7 +36,7 @@ namespace vortex { namespace {
 
 // Blocks lie in bare reservations here.
 const testing::Environment* const by_signals =
-    testing::AddGlobalTestEnvironment(new test::BySignals);
+    testing::AddGlobalTestEnvironment(new test::BySignals(__FILE__));
 
 using test::contains;
 using test::fails;

@@ -21,7 +21,7 @@
 namespace vortex { namespace {
 
 const testing::Environment* const by_signals =
-    testing::AddGlobalTestEnvironment(new test::BySignals);
+    testing::AddGlobalTestEnvironment(new test::BySignals(__FILE__));
 
 using test::allocations;
 using test::failing_at;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "tests/fault/engine_suite.h"
 #include "tests/support/environment.h"
@@ -78,11 +79,24 @@ class PlacingTest : public ::testing::TestWithParam<Placing> {
   const FaultsBy faults_{GetParam()};
 };
 
-// For a program whose tests are about signals, aliases or guards: whatever the environment asks
-// for.
+// For a file whose tests are about signals, aliases or guards: whatever the environment asks for.
 class BySignals : public ::testing::Environment {
  public:
-  void SetUp() override { unsetenv("VORTEX_ENGINE"); }
+  explicit BySignals(const char* file) : file_(file) {}
+
+  void SetUp() override {
+    const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+    for (int i = 0; i < all.total_test_suite_count(); ++i) {
+      const testing::TestSuite& suite = *all.GetTestSuite(i);
+      for (int j = 0; j < suite.total_test_count(); ++j) {
+        const testing::TestInfo& test = *suite.GetTestInfo(j);
+        if (test.should_run() && test.file() == file_) unsetenv("VORTEX_ENGINE");
+      }
+    }
+  }
+
+ private:
+  const std::string_view file_;
 };
 
 }  // namespace vortex::test
