@@ -1,8 +1,5 @@
 #include "lines/job/input_merge.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -12,6 +9,7 @@
 #include "sort/plan/memory_limits.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
+#include "vortex/os/descriptor.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -54,28 +52,19 @@ class HeldDescriptors {
  public:
   explicit HeldDescriptors(std::size_t count) {
     held_.reserve(count);
-    while (held_.size() < count) {
-      const int descriptor = eventfd(0, EFD_CLOEXEC);
-      if (descriptor < 0) return;
-      held_.push_back(descriptor);
+    for (os::Event event; event && held_.size() < count; event = os::Event()) {
+      held_.push_back(std::move(event));
     }
-  }
-  ~HeldDescriptors() {
-    for (const int descriptor : held_) close(descriptor);
   }
   // False: there was none.
   bool give_one_back() noexcept {
     if (held_.empty()) return false;
-    close(held_.back());
     held_.pop_back();
     return true;
   }
 
-  HeldDescriptors(const HeldDescriptors&) = delete;
-  HeldDescriptors& operator=(const HeldDescriptors&) = delete;
-
  private:
-  std::vector<int> held_;
+  std::vector<os::Event> held_;
 };
 
 bool means_no_descriptor(const Error& error) {

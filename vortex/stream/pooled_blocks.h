@@ -28,7 +28,6 @@ class PooledBlocks {
   // The blocks have been given back. A forked child leaves the table, which it does not have.
   ~PooledBlocks();
 
-  std::uint64_t limit() const noexcept { return limit_; }
   BlockState state(std::uint64_t index) const noexcept { return slots_[index].state; }
   // When the guard of a block was set, on the stream's own clock of events.
   std::uint64_t guarded_at(std::uint64_t index) const noexcept { return slots_[index].guarded_at; }
