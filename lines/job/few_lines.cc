@@ -17,10 +17,11 @@ constexpr std::uint64_t kArenaOfText = 18;
 // The same with keys, which are longer than their lines in some orders.
 constexpr std::uint64_t kArenaOfKeys = 32;
 constexpr std::uint64_t kMostArena = std::uint64_t{48} << 20;
-// Text and arena take these shares of the memory at most. Where none was named, a smaller arena is
-// a small part of whatever there is, and asking takes longer than a sort that small.
+// Text and arena take these shares of the memory at most: the arena stays until a job has taken all
+// records, whose memory is full of them by then. Where none was named, a smaller arena is a small
+// part of whatever there is, and asking takes longer than a sort that small.
 constexpr std::uint64_t kShareOfText = 8;
-constexpr std::uint64_t kShareOfArena = 2;
+constexpr std::uint64_t kShareOfArena = 8;
 constexpr std::uint64_t kArenaToAskFor = std::uint64_t{8} << 20;
 constexpr std::uint64_t kLeastMemory = std::uint64_t{1} << 20;
 

@@ -20,7 +20,7 @@ class FewLines {
  public:
   // More text than that takes all threads less time.
   static constexpr std::uint64_t kMostText = std::uint64_t{2} << 20;
-  // Longer records are left to the job.
+  // Longer records are left to the job, where they have keys or lie in two pieces of a text.
   static constexpr std::size_t kLongest = std::size_t{64} << 10;
 
   // Whether it may be worth while. Whoever says how blocks and disks are to be used wants them.

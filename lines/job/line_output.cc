@@ -238,10 +238,13 @@ void LineOutput::finish_parts(std::vector<Part>& parts, std::uint64_t head_bytes
   }
 }
 
-void LineOutput::write_at_once(const LineArena& sorted, std::uint64_t most_bytes) {
-  const auto bytes = static_cast<std::size_t>(most_bytes + head_bytes());
-  const auto text = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  FramedOutput out(ByteOutput(text.get(), bytes), options_.framing);
+void LineOutput::prepare_at_once(std::uint64_t most_bytes) {
+  text_bytes_ = static_cast<std::size_t>(most_bytes + head_bytes());
+  text_ = std::make_unique_for_overwrite<std::byte[]>(text_bytes_);
+}
+
+void LineOutput::write_at_once(const LineArena& sorted) {
+  FramedOutput out(ByteOutput(text_.get(), text_bytes_), options_.framing);
   append_head(out);
   for (ArenaCursor cursor(sorted); cursor.next();) {
     const std::uint64_t count = cursor.count();
@@ -251,7 +254,7 @@ void LineOutput::write_at_once(const LineArena& sorted, std::uint64_t most_bytes
   report_.output_bytes = out.bytes();
   report_.merge_parts = 1;
   files_.write_whole(
-      {reinterpret_cast<const char*>(text.get()), static_cast<std::size_t>(out.bytes())});
+      {reinterpret_cast<const char*>(text_.get()), static_cast<std::size_t>(out.bytes())});
 }
 
 void LineOutput::write_sorted(std::uint64_t most_bytes) {

@@ -1,6 +1,7 @@
 // The output of a sort of lines.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,7 +24,7 @@ namespace vortex { inline namespace v0 {
 // them. All that is named outlives it; the report counts what is written. One thread at a time.
 class LineOutput {
  public:
-  // There is a job when one of the others is called than write_at_once().
+  // There is a job when one of the others is called than prepare_at_once() and write_at_once().
   LineOutput(const LineSortOptions& options, SortFiles& files, std::optional<LineJob>& job,
              SortReport& report)
       : options_(options), files_(files), job_(job), report_(report) {}
@@ -35,8 +36,11 @@ class LineOutput {
   void forget_head() noexcept;
   bool begun() const noexcept { return begun_; }
 
-  // A few records that are sorted, `most_bytes` at most, to an output that is opened for that.
-  void write_at_once(const LineArena& sorted, std::uint64_t most_bytes);
+  // The memory for the text of a few records with their head, `most_bytes` at most without it.
+  // Throws std::bad_alloc.
+  void prepare_at_once(std::uint64_t most_bytes);
+  // These records, sorted, to an output that is opened for that.
+  void write_at_once(const LineArena& sorted);
   // After the end_forming() of the job: all records, `most_bytes` at most.
   void write_sorted(std::uint64_t most_bytes);
   // What the merge gives: `least_bytes` or more, if nothing becomes shorter meanwhile.
@@ -87,6 +91,8 @@ class LineOutput {
   std::vector<std::string> head_;
   bool has_mark_ = false;
   bool begun_ = false;
+  std::unique_ptr<std::byte[]> text_;  // of a few records
+  std::size_t text_bytes_ = 0;
 };
 
 }}  // namespace vortex::v0

@@ -47,7 +47,7 @@ struct LinePlan : SortPlan {
 
   // Runs that can be merged at a time, if the longest stored record has `longest` bytes: as many as
   // leave some blocks to read ahead. `blocks`: of the runs that there are. The merge takes no more
-  // than one of `merges` equal parts of the memory.
+  // than one of `parts` equal parts of the memory.
   std::uint64_t most_runs(std::uint64_t longest, std::uint64_t blocks = 0,
                           unsigned parts = 1) const;
   // How each of `merges`, which share the memory, reads. A policy that needs more buffers

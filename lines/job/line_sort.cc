@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -59,6 +60,9 @@ class LineFiles final : public RecordKind {
   void reduce_runs() override;
   std::uint64_t bytes_to_write() override { return report_.input_bytes; }
   void write_output() override;
+  std::uint64_t most_output_bytes() const {
+    return report_.input_bytes + kMostMissing * inputs_.size();
+  }
   RunSet& runs() override { return job_->runs(); }
   RunCounts counts() override;
 
@@ -68,6 +72,7 @@ class LineFiles final : public RecordKind {
   void take(std::span<const std::string_view> batch, std::size_t all);
   std::span<char> assembly_room(std::string_view so_far, std::size_t bytes);
   void go_on_with_many();
+  [[noreturn]] void refuse_long(std::uint64_t record, const std::string& complaint) const;
   void note_header(std::size_t input, std::string_view record);
   void note_input(const FramedInput& input);
   Merged merge();
@@ -80,6 +85,7 @@ class LineFiles final : public RecordKind {
   SortReport report_;
   // All records, as long as they are few; then there is no job.
   std::optional<FewLines> few_;
+  std::vector<std::uint64_t> first_of_input_;  // how many there were when an input began
   std::vector<char> room_;  // for one of them that crosses the border of a piece of its text
   std::optional<LineJob> job_;
   LineOutput output_;
@@ -110,12 +116,28 @@ void LineFiles::go_on_with_many() {
   expect_threads();
   machine_.begin(*this);
   job_->watch().begin(SortPhase::kReading, inputs_.bytes());
-  few_->for_each_batch([this](std::span<const std::string_view> records) { job_->take(records); });
+  few_->for_each_batch([this](std::span<const std::string_view> records) {
+    const std::uint64_t before = job_->records();
+    try {
+      job_->take(records);
+    } catch (const RecordTooLong& error) {
+      refuse_long(before + error.index(), error.complaint());
+    }
+  });
   few_.reset();
   job_->watch().add(report_.input_bytes);
   if (input_ == nullptr) return;
   input_->go_on(job_->plan().longest_record,
                 inputs_.reading(job_->pool(), files_.disk(), job_->plan().reader));
+}
+
+// The record that was taken behind as many others.
+void LineFiles::refuse_long(std::uint64_t record, const std::string& complaint) const {
+  const auto behind = std::upper_bound(first_of_input_.begin(), first_of_input_.end(), record);
+  const auto input = static_cast<std::size_t>(behind - first_of_input_.begin()) - 1;
+  throw LongRecordError(
+      "record " + std::to_string(record - first_of_input_[input] + options_.header_records + 1) +
+      " of '" + inputs_.name(input) + "', " + complaint);
 }
 
 // As far as that is known before the inputs are read.
@@ -188,6 +210,7 @@ void LineFiles::form_runs(std::size_t index) {
       [this](std::string_view so_far, std::size_t bytes) { return assembly_room(so_far, bytes); });
   input_ = &input;
   told_ = 0;
+  if (few_) first_of_input_.push_back(few_->arena().records());
   std::uint64_t header = options_.header_records;
   for (auto batch = input.next(); !batch.empty(); batch = input.next()) {
     const std::size_t all = batch.size();
@@ -206,6 +229,7 @@ void LineFiles::end_forming() {
     report_.records_in = few_->arena().records();
     try {
       few_->sort();
+      output_.prepare_at_once(most_output_bytes());
     } catch (const std::bad_alloc&) {
       go_on_with_many();
     }
@@ -220,10 +244,9 @@ void LineFiles::reduce_runs() {
 }
 
 void LineFiles::write_output() {
-  const std::uint64_t most_bytes = report_.input_bytes + kMostMissing * inputs_.size();
-  if (job_) return output_.write_sorted(most_bytes);
+  if (job_) return output_.write_sorted(most_output_bytes());
   if (options_.resources.stop.stop_requested()) throw Error(ECANCELED, kSortInterrupted);
-  output_.write_at_once(few_->arena(), most_bytes);
+  output_.write_at_once(few_->arena());
 }
 
 // Inputs that grow while they are merged may bring more than expected.

@@ -13,6 +13,9 @@ namespace {
 // The first batch is small, since many inputs may be open at once.
 constexpr std::size_t kFirstBatchRecords = 16;
 constexpr std::size_t kMostBatchRecords = 1024;
+// What is put together is lengthened by pieces as long as it is, so that little of the copy belongs
+// to the next record; by this many bytes at least.
+constexpr std::size_t kLeastPiece = 4096;
 
 std::string complaint_about(InvalidQuote what) {
   switch (what) {
@@ -130,17 +133,17 @@ std::string_view FramedInput::assemble() {
   std::string_view record = unused();
   lengthen(record, record.substr(0, 0), kAdvice);
   done_ = read_;
+  const bool delimited = framing_.kind() == RecordFraming::Kind::kDelimited;
   for (;;) {
-    const bool more = read_piece();
+    const bool ended = unused().empty() && !read_piece();
     std::string_view piece = unused();
-    if (more && framing_.kind() == RecordFraming::Kind::kDelimited) {
+    if (!delimited) {
+      piece = piece.substr(0, std::max(kLeastPiece, record.size()));
+    } else if (!ended) {
       piece = piece.substr(0, std::min(piece.find(framing_.delimiter()), piece.size() - 1) + 1);
     }
     lengthen(record, piece, kAdvice);
-    if (more && framing_.kind() == RecordFraming::Kind::kDelimited &&
-        record.back() != framing_.delimiter()) {
-      continue;
-    }
+    if (delimited && !ended && record.back() != framing_.delimiter()) continue;
     std::string_view found;
     const FramedRecords split =
         split_records(framing_, record, at_end_ && done_ == read_, {&found, 1});
@@ -153,10 +156,8 @@ std::string_view FramedInput::assemble() {
   }
 }
 
-// The same for CSV. Each piece is as long as the record so far, so that little of the copy belongs
-// to the next record.
+// The same for CSV.
 std::string_view FramedInput::assemble_quoted() {
-  constexpr std::size_t kLeastPiece = 4096;
   CsvRecordScan scan(framing_.delimiter(), framing_.separator());
   std::string_view record = unused();
   lengthen(record, record.substr(0, 0), "sort with more memory");

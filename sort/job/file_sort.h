@@ -25,7 +25,7 @@ class RecordKind {
 
   // Whether the kind begins without start(): where there may be so little to sort that opening
   // disks, planning and starting threads takes longer. It calls FileSort::begin() when there is
-  // more; until then nothing but inputs(), form_runs(), end_forming() and write_output() is called.
+  // more; until then nothing but form_runs(), end_forming() and write_output() is called.
   virtual bool begins_small() { return false; }
 
   // The output is open. Plans for the inputs, as far as they are known, and takes the memory for

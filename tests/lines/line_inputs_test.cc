@@ -203,6 +203,8 @@ struct Growth {
   std::size_t one_longer;  // in the middle
   std::size_t times_key;
   bool becomes_many;
+  bool prefixed = false;
+  std::size_t memory_bytes = 16 * kMiB;
 };
 constexpr Growth kGrowths[] = {
     {"FewInAFile", false, 3000, 30, 0, 1, false},
@@ -213,6 +215,11 @@ constexpr Growth kGrowths[] = {
     {"ALongLineInAFile", false, 3000, 30, 400'000, 1, true},
     {"LongKeysInAFile", false, 3000, 30, 0, 1500, true},
     {"LongKeysInAPipe", true, 3000, 30, 0, 1500, true},
+    {"PrefixedInAFile", false, 3000, 200, 0, 1, false, true},
+    {"PrefixedInAPipe", true, 3000, 200, 0, 1, false, true},
+    {"MuchPrefixedInAPipe", true, 25000, 200, 0, 1, true, true},
+    {"PrefixedInLittleMemory", true, 20000, 100, 0, 1, true, true, kMiB},
+    {"LinesInLittleMemory", true, 20000, 100, 0, 1, true, false, kMiB},
 };
 
 class FewLinesThatGrow : public ::testing::TestWithParam<Growth> {};
@@ -241,12 +248,17 @@ TEST_P(FewLinesThatGrow, AreSortedAllTheSame) {
   options.header_records = 1;
   options.order.keys = std::make_shared<LongKeys>(growth.times_key);
   options.order.ties = Ties::kInputOrder;
-  options.resources.memory_bytes = 16 * kMiB;
+  options.resources.memory_bytes = growth.memory_bytes;
   options.resources.folders = {folder.path().string()};
   unsigned told = 0;
   options.before_threads = [&](SortResources&) { ++told; };
-  put_file_text(options.inputs[0], "head\n" + joined(first));
-  const std::string text = "dropped\n" + joined(second);
+  if (growth.prefixed) options.framing = RecordFraming::length_prefixed();
+  const auto with_head = [&](const char* head, Lines lines) {
+    lines.insert(lines.begin(), head);
+    return framed(lines, options.framing);
+  };
+  put_file_text(options.inputs[0], with_head("head", first));
+  const std::string text = with_head("dropped", second);
   std::thread writer;
   if (growth.is_pipe) {
     ASSERT_EQ(mkfifo(options.inputs[1].c_str(), 0600), 0);
@@ -259,9 +271,9 @@ TEST_P(FewLinesThatGrow, AreSortedAllTheSame) {
 
   Lines all = first;
   all.insert(all.end(), second.begin(), second.end());
-  EXPECT_TRUE(file_text(options.output) == "head\n" + joined(sorted(all, options.order)));
+  EXPECT_TRUE(file_text(options.output) == with_head("head", sorted(all, options.order)));
   EXPECT_EQ(told, growth.becomes_many ? 1u : 0u);
-  EXPECT_EQ(report.plan.memory_bytes, growth.becomes_many ? 16 * kMiB : 0u);
+  EXPECT_EQ(report.plan.memory_bytes, growth.becomes_many ? growth.memory_bytes : 0u);
   EXPECT_EQ(report.records_in, all.size());
   EXPECT_EQ(report.records_out, all.size());
   EXPECT_EQ(report.input_bytes, text.size() + std::filesystem::file_size(options.inputs[0]));
