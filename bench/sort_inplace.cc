@@ -7,8 +7,8 @@
 //                 size and 2^7 buckets
 //   radix_sort_threads  the same arrays on all cores that the process may use
 //   algorithm9_plain, algorithm9_wc  vortex::bucket_sort: the paper's Algorithm 9 through 2^7
-//   streams
-//                 with blocks of 1 MiB, by plain stores, or gathered and stored past the caches
+//                 streams with blocks of 1 MiB, by plain stores, or gathered and stored past the
+//                 caches
 //   std_sort, spreadsort (Boost), highway (Debian's), lsd_radix (out of place)
 //   tbb           tbb::parallel_sort, on all processors; the others use one thread
 //

@@ -224,11 +224,14 @@ constexpr std::size_t bucket_sort_extra_blocks(int bits) {
 // store and is read back by a load; faults take blocks from the pool and give back what has been
 // read. A bucket that has been sorted is truncated, since no load tells that it was the last. The
 // result flows back into the array, whose elements are accessible afterwards, as those of load().
-// Not stable, which does not show; one thread. radix_sort() is faster, since its deeper levels stay
-// in the caches.
+// What lies behind them, after a resize() to less, is given back. Not stable, which does not show;
+// one thread. radix_sort() is faster, since its deeper levels stay in the caches. Where faults do
+// not tell stores from loads, on other processors than x86-64 and aarch64, long sequences of keys
+// that agree in many digits may take more blocks than said here.
 //
 // Throws Error, with nothing moved: EINVAL for the options, ENOMEM when the pool lacks
-// bucket_sort_extra_blocks() or the address space is refused; or std::bad_alloc. When the system
+// bucket_sort_extra_blocks() and as many as the array's reader may come back, or the address space
+// is refused; or std::bad_alloc. When the system
 // refuses to move a block it throws what the fault meets, as an Error, and keys are lost: the array
 // can then only be destroyed. Thread-safe for different arrays; one pool must have the extra blocks
 // for each of them.

@@ -95,7 +95,8 @@ class VORTEX_EXPORT PooledStream : public Stream {
   std::size_t held_blocks() const noexcept;
 
   // From now on `meter` counts the blocks of this stream, those that it holds already included, and
-  // no other does; null: none. The meter must outlive this or the stream.
+  // no other does; null: none. The meter must outlive this or the stream. A sort of the array counts
+  // with a meter of its own, and leaves none.
   void count_with(BlockMeter* meter) noexcept;
 
   // Makes [offset, offset + bytes) accessible: draws a block for what is empty and takes guards
@@ -156,6 +157,8 @@ class VORTEX_EXPORT VanishingArrayBase : public PooledStream {
   // Throws Error from the reservation: EINVAL beyond the address space, ENOMEM when it is refused.
   VanishingArrayBase(StreamPool& pool, std::uint64_t capacity_bytes, Options options);
   ~VanishingArrayBase() override;
+
+  std::size_t comeback_blocks() const noexcept { return comeback_blocks_; }
 
   // Declares the written data complete: the last block is guarded, too, so that the array notices a
   // reader in it. Without this call reading works, and the last block written stays until

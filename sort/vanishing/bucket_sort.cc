@@ -32,6 +32,11 @@ constexpr std::size_t kMinToCombine = std::size_t{1} << 17;
 // the next bucket of a set is far.
 constexpr std::size_t kStagger = 576;
 
+// Of the contents of the array.
+std::size_t own_blocks(const VanishingArray<Key>& array) noexcept {
+  return detail::units_for(array.size() * sizeof(Key), array.pool().block_bytes());
+}
+
 // The recursion owns nothing: a fault that cannot be served leaves it without destructors.
 class BucketSort {
  public:
@@ -63,7 +68,7 @@ class BucketSort {
 
   BucketSortReport report() const {
     const std::size_t block = array_.pool().block_bytes();
-    const std::size_t own = detail::units_for(array_.size() * sizeof(Key), block);
+    const std::size_t own = own_blocks(array_);
     BucketSortReport report;
     for (const auto& stream : streams_) report.faults += stream->statistics().faults;
     report.peak_blocks = meter_.peak();
@@ -77,12 +82,13 @@ class BucketSort {
   // Algorithm 9. The keys of `buf` agree in all but their lowest `low` bits.
   void sort(const Key* buf, std::size_t size, int low, int level) {
     const int shift = low - std::min(low, bits_of(level));
+    const std::size_t used = std::size_t{1} << (low - shift);
     Key** const p = &ends_[static_cast<std::size_t>(level) * buckets_];  // of the level before
     Key** const next = p + buckets_;                                     // of this one
     std::copy_n(p, buckets_, next);
-    split(buf, size, shift, (Key{1} << (low - shift)) - 1, next);
+    split(buf, size, shift, used - 1, next);
     if (level == 0) array_.finish_reading();
-    for (std::size_t j = 0; j < buckets_; ++j) {
+    for (std::size_t j = 0; j < used; ++j) {
       const auto count = static_cast<std::size_t>(next[j] - p[j]);
       if (count > kLeaf && shift > 0) {
         sort(p[j], count, shift, level + 1);
@@ -162,9 +168,10 @@ void require_room(const VanishingArray<Key>& array, int bits) {
     throw Error(EINVAL, "bucket_sort: bits is " + std::to_string(bits) + "; it takes 1 to 8");
   }
   const StreamPool& pool = array.pool();
-  const std::size_t needed = pool.blocks_in_use() - array.held_blocks() +
+  const std::size_t own = own_blocks(array);
+  const std::size_t needed = pool.blocks_in_use() - array.held_blocks() + own +
                              bucket_sort_extra_blocks(bits) +
-                             detail::units_for(array.size() * sizeof(Key), pool.block_bytes());
+                             std::min(own, array.comeback_blocks());
   if (needed <= pool.block_count()) return;
   throw Error(ENOMEM, "bucket_sort of '" + array.name() + "': its pool has " +
                           std::to_string(pool.block_count()) + " blocks; " +
@@ -177,12 +184,16 @@ BucketSortReport bucket_sort(VanishingArray<Key>& array, const BucketSortOptions
   require_room(array, options.bits);
   if (array.size() == 0) return {};
   BucketSort sort(array, options);
+  const auto require = [&](int error, const char* what) {
+    if (error != 0) throw Error(error, "bucket_sort of '" + array.name() + "': " + what);
+  };
   const auto open = [&] {
-    const int error = array.open_range(0, array.size() * sizeof(Key));
-    if (error == 0) return;
-    throw Error(error, "bucket_sort of '" + array.name() + "': its elements cannot be opened");
+    require(array.open_range(0, array.size() * sizeof(Key)), "its elements cannot be opened");
   };
   open();
+  const std::uint64_t behind = own_blocks(array) * array.pool().block_bytes();
+  require(array.give_back_range(behind, array.reserved_bytes()),
+          "what lies behind them cannot be given back");
   array.seal();
   const std::uint64_t faults = array.statistics().faults;
   guarded([&] { sort.sort(); }).throw_if_failed();

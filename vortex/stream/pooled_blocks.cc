@@ -95,11 +95,12 @@ int PooledBlocks::give_back(std::uint64_t index) noexcept {
   if (const int error = pool_.blocks().withdraw(block)) return error;
   slot.block_plus_one = 0;
   slot.state = BlockState::kEmpty;
+  const bool none_left = held_.fetch_sub(1, std::memory_order_relaxed) == 1;
   if (index + 1 == extent()) {
-    while (index != 0 && state(index - 1) == BlockState::kEmpty) --index;
-    extent_.store(index, std::memory_order_relaxed);
+    // A window that moves up has an empty table below it, which is not looked through.
+    while (!none_left && state(index - 1) == BlockState::kEmpty) --index;
+    extent_.store(none_left ? 0 : index, std::memory_order_relaxed);
   }
-  held_.fetch_sub(1, std::memory_order_relaxed);
   if (meter_ != nullptr) meter_->remove(1);
   pool_.give_back(block);
   return 0;
