@@ -2,7 +2,8 @@
 // the mark of the names that a shared library shows to others. The macros are for C as well.
 #pragma once
 
-#if defined(__cplusplus) && __cplusplus < 202002L
+// The headers for C do not ask for it.
+#if defined(__cplusplus) && __cplusplus < 202002L && !defined(VORTEX_FOR_C)
 #error "vortex needs C++20: compile with -std=c++20"
 #endif
 

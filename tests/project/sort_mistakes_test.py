@@ -93,6 +93,11 @@ class SortMistakes(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("vortex needs C++20: compile with -std=c++20", done.stdout)
 
+    def test_an_older_language_includes_the_headers_for_c(self):
+        subprocess.run([*COMPILER, "-std=c++11", "-fsyntax-only", f"-I{INCLUDE}", "-x", "c++", "-"],
+                       input="#include <vortex/c.h>\nint main() { return vtx_version() == nullptr; }\n",
+                       text=True, check=True)
+
     def test_a_comparator_is_no_key(self):
         self.refused("takes a key, not a comparator",
                      "vortex::sort(numbers, std::greater<>{})",

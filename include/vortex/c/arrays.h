@@ -7,7 +7,6 @@
 
 #include "vortex/c/base.h"
 #include "vortex/c/streams.h"
-#include "vortex/version.h"
 
 #ifdef __cplusplus
 extern "C" {

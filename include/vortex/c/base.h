@@ -4,7 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define VORTEX_FOR_C
 #include "vortex/version.h"
+#undef VORTEX_FOR_C
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "vortex/c/base.h"
-#include "vortex/version.h"
 
 #ifdef __cplusplus
 extern "C" {
