@@ -64,7 +64,7 @@ int show_plan(const LineSortOptions& what, bool as_json) {
   return kExitGood;
 }
 
-void print_plan_json(std::FILE* out, const SortReport& report,
+void print_report_json(std::FILE* out, const SortReport& report,
                      const std::optional<DiskBound>& bound) {
   nlohmann::ordered_json json = {
       {"kind", "vortex sort of lines"},      {"records_in", report.records_in},
@@ -110,7 +110,7 @@ int sort_lines(const SortOptions& options) {
   const SortReport report = interrupt.end_process_or([&] { return vortex::sort_lines(what); });
   line.finish();
   warn_of_unclosed(report);
-  if (options.json) print_plan_json(options.output == "-" ? stderr : stdout, report, disks);
+  if (options.json) print_report_json(options.output == "-" ? stderr : stdout, report, disks);
   if (options.verbose) print(stderr, report, disks);
   return kExitGood;
 }

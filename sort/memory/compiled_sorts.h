@@ -1,6 +1,6 @@
-// The sorts that the library compiles: of numbers and pairs of them, as words, and, in a file of their
-// own, of records of usual sizes. One of a size is as much code as one of pairs, and takes as long to
-// compile.
+// The sorts that the library compiles: of numbers and pairs of them, as words, and, in a file of
+// their own, of records of usual sizes. One of a size is as much code as one of pairs, and takes as
+// long to compile.
 #pragma once
 
 #include <cstddef>

@@ -81,7 +81,9 @@ KeyType parse_key_type(std::string_view text, const std::string& context) {
 std::string to_string(const KeyType& type) {
   if (type.kind == KeyKind::kBytes) return "bytes";
   constexpr std::string_view kLetters = " uif";  // of each KeyKind
-  std::string text = kLetters[static_cast<std::size_t>(type.kind)] + std::to_string(8 * type.bytes);
+  const auto kind = static_cast<std::size_t>(type.kind);
+  std::string text =
+      (kind < kLetters.size() ? kLetters[kind] : '?') + std::to_string(8 * type.bytes);
   if (type.bytes > 1) text += type.byte_order == ByteOrder::kBigEndian ? "be" : "le";
   return text;
 }

@@ -85,6 +85,7 @@ class WatchedOutput final : public RecordOutput {
       : list{record_bytes, {}}, room_(record_bytes * records), watch_(std::move(watch)) {}
 
   std::span<std::byte> room(std::size_t most_bytes) override {
+    watch_(list.bytes.size());
     return std::span(room_).first(std::min(most_bytes, room_.size()));
   }
   void written(std::size_t bytes) override {

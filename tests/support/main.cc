@@ -31,7 +31,7 @@ bool matches(std::string_view patterns, const std::string& name) {
 // As GoogleTest reads its filter: patterns of names, and after a '-' of those that are left out.
 bool takes(std::string_view filter, const std::string& name) {
   const std::size_t dash = std::min(filter.find('-'), filter.size());
-  return (dash == 0 || matches(filter.substr(0, dash), name)) &&
+  return ((dash == 0 && !filter.empty()) || matches(filter.substr(0, dash), name)) &&
          !matches(filter.substr(std::min(dash + 1, filter.size())), name);
 }
 

@@ -46,7 +46,9 @@ constexpr int most_split_bits(std::uint64_t bytes) noexcept {
 template <typename Bits, typename KeyAt>
 void take_sample(std::size_t count, std::size_t most, const KeyAt& key_at, Bits* to) noexcept {
   const std::size_t step = count / most;
-  for (std::size_t i = 0; i < most; ++i) to[i] = key_at(i * step + (i * 0x9e3779b97f4a7c15) % step);
+  for (std::size_t i = 0; i < most; ++i) {
+    to[i] = key_at(i * step + (i * 0x9e3779b97f4a7c15 >> 32) % step);
+  }
 }
 
 enum class SplitKind { kSlices, kScaled, kClamped, kThreeWay, kDoubling };
