@@ -16,12 +16,12 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-constexpr std::array<Named<AllocationStrategy>, 4> kNames = {{
-    {AllocationStrategy::kStriping, "striping"},
-    {AllocationStrategy::kSimpleRandomized, "simple_randomized"},
-    {AllocationStrategy::kRandomCyclic, "random_cyclic"},
-    {AllocationStrategy::kFullyRandom, "fully_random"},
-}};
+constexpr std::array kNames = {
+    Named{AllocationStrategy::kStriping, "striping"},
+    Named{AllocationStrategy::kSimpleRandomized, "simple_randomized"},
+    Named{AllocationStrategy::kRandomCyclic, "random_cyclic"},
+    Named{AllocationStrategy::kFullyRandom, "fully_random"},
+};
 
 // Slots of the heaviest disk in a cycle of unequal ones.
 constexpr unsigned kMaxSlotsOfADisk = 32;

@@ -16,13 +16,13 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-constexpr std::array<Named<PrefetchKind>, 5> kNames = {{
-    {PrefetchKind::kOptimal, "optimal"},
-    {PrefetchKind::kForecastAndFlush, "srm"},
-    {PrefetchKind::kAsynchronousForecastAndFlush, "srm-async"},
-    {PrefetchKind::kNaive, "naive"},
-    {PrefetchKind::kStriped, "striped"},
-}};
+constexpr std::array kNames = {
+    Named{PrefetchKind::kOptimal, "optimal"},
+    Named{PrefetchKind::kForecastAndFlush, "srm"},
+    Named{PrefetchKind::kAsynchronousForecastAndFlush, "srm-async"},
+    Named{PrefetchKind::kNaive, "naive"},
+    Named{PrefetchKind::kStriped, "striped"},
+};
 
 }  // namespace
 
