@@ -282,6 +282,8 @@ int parse_and_run(int argc, char** argv) {
       "vortex");
   program.set_version_flag("--version", kVersion);
   program.require_subcommand(1);
+  program.get_formatter()->label("SUBCOMMAND", "VERB");
+  program.group("Verbs");
   program.footer(
       "Exit codes: 0 done, 1 not sorted, 2 an error. `vortex VERB --help` has the options.");
   GenOptions for_gen;

@@ -119,13 +119,16 @@ void add_report(nlohmann::ordered_json& json, const SortReport& report,
 }
 
 void print_report(std::FILE* out, const SortReport& report, const std::optional<DiskBound>& bound) {
-  fmt::print(out, "runs made       {}, {} on disk in all, {} merges in {} passes\n", report.runs,
-             format_bytes(report.run_bytes), report.merges, report.passes);
-  fmt::print(out, "time            {:.3f} s, {:.0f} MB/s; {:.3f} s forming runs, {:.3f} s behind\n",
+  fmt::print(out, "runs made       {}, {} on disk in all, {} {} in {} {}\n", report.runs,
+             format_bytes(report.run_bytes), report.merges, report.merges == 1 ? "merge" : "merges",
+             report.passes, report.passes == 1 ? "pass" : "passes");
+  fmt::print(out,
+             "time            {:.3f} s, {:.0f} MB/s; {:.3f} s forming runs, then {:.3f} s merging "
+             "and writing\n",
              report.seconds, bytes_per_second(report) / 1e6, report.run_formation_seconds,
              report.merge_seconds);
-  fmt::print(out, "moved           {} by the disks, {} at least\n", format_bytes(report.io_bytes()),
-             format_bytes(report.least_io_bytes));
+  fmt::print(out, "moved           {} by the disks; the least for this memory is {}\n",
+             format_bytes(report.io_bytes()), format_bytes(report.least_io_bytes));
   fmt::print(out, "processor time  {:.3f} s, {:.2f} s a GiB\n", report.cpu_seconds,
              cpu_seconds_per_gib(report));
   const std::string busy = overlap_line(report);

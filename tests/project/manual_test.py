@@ -55,7 +55,7 @@ def options_of_page(text):
     return [set(head) for head in heads if head]
 
 
-VERBS = re.findall(r"^  (\w+) ", help_of().split("Subcommands:")[1], re.MULTILINE)
+VERBS = re.findall(r"^  (\w+) ", help_of().split("Verbs:")[1], re.MULTILINE)
 
 
 def completed(*words):
