@@ -221,8 +221,10 @@ VORTEX_EXPORT std::size_t sort_lines_in_memory(std::span<std::string_view> recor
 //   while (std::getline(in, line)) sorter.push(line);
 //   for (std::string_view record; sorter.next(record);) std::cout << record << '\n';
 //
-// Memory and runs as for sort_lines(). One thread at a time. After an Error it can only be
-// destroyed. Not movable.
+// Memory and runs as for sort_lines(). One thread at a time. Records that are sorted in memory make
+// room for those who wait for the budget (MemoryBudget) in the next call of next(), and at once
+// only where the thread that waits has called next() last: one that takes over a sorter which is
+// being read calls next() before it waits. After an Error it can only be destroyed. Not movable.
 class VORTEX_EXPORT LineSorter {
  public:
   // `resources.folders` empty: $TMPDIR or /tmp.
