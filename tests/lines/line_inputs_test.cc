@@ -4,16 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "tests/lines/line_folder.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "vortex/line_sort.h"
 
@@ -278,6 +281,38 @@ TEST_P(FewLinesThatGrow, AreSortedAllTheSame) {
   EXPECT_EQ(report.records_out, all.size());
   EXPECT_EQ(report.input_bytes, text.size() + std::filesystem::file_size(options.inputs[0]));
   EXPECT_EQ(report.output_bytes, std::filesystem::file_size(options.output));
+}
+
+// While few have come, and when they have become many.
+TEST(FewLinesThatAreAwaited, EndWhereTheyAreStopped) {
+  for (const bool many : {false, true}) {
+    SCOPED_TRACE(many ? "many" : "few");
+    const TemporaryFolder folder{fast_folder()};
+    LineSortOptions options;
+    options.inputs = {folder.file("pipe")};
+    options.output = folder.file("out");
+    options.resources.folders = {folder.path().string()};
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    std::atomic<bool> grown{false};
+    options.before_threads = [&](SortResources&) {
+      grown = true;
+      grown.notify_all();
+    };
+    ASSERT_EQ(mkfifo(options.inputs[0].c_str(), 0600), 0);
+    std::thread sorter([&] { EXPECT_TRUE(fails([&] { sort_lines(options); }, ECANCELED)); });
+    {
+      // It opens the pipe when the sort does, and holds it open until the sort has ended.
+      std::ofstream pipe(options.inputs[0], std::ios::binary);
+      for (int i = 0; i < (many ? 500'000 : 10); ++i) pipe << "a line\n";
+      pipe.flush();
+      if (many) grown.wait(false);
+      stop.request_stop();
+      sorter.join();
+      EXPECT_EQ(grown, many);
+    }
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
 }
 
 }  // namespace
