@@ -28,8 +28,9 @@ std::uint64_t this_thread() noexcept {
 
 // While a lender has promised more, it is asked so often.
 constexpr int kAskAgainMs = 2;
-// A tenth of a second: then lenders have no more.
-constexpr unsigned kAsksInVain = 50;
+// Two seconds, in which a slow disk or a busy machine ends what keeps blocks: then lenders have no
+// more.
+constexpr unsigned kAsksInVain = 1000;
 
 }  // namespace
 
