@@ -17,17 +17,16 @@ constexpr std::uint64_t kArenaOfText = 18;
 // The same with keys, which are longer than their lines in some orders.
 constexpr std::uint64_t kArenaOfKeys = 32;
 constexpr std::uint64_t kMostArena = std::uint64_t{48} << 20;
-// Text and arena take these shares of the memory at most: the arena stays until a job has taken all
-// records, whose memory is full of them by then. Where none was named, a smaller arena is a small
-// part of whatever there is, and asking takes longer than a sort that small.
-constexpr std::uint64_t kShareOfText = 8;
-constexpr std::uint64_t kShareOfArena = 8;
+// The arena takes an eighth of the memory at most, since it stays until a job has taken all
+// records, and the job's own memory is full of them by then. Where no memory was named, a smaller
+// arena is a small part of whatever there is, and asking takes longer than a sort that small.
+constexpr std::uint64_t kShareOfMemory = 8;
 constexpr std::uint64_t kArenaToAskFor = std::uint64_t{8} << 20;
 constexpr std::uint64_t kLeastMemory = std::uint64_t{1} << 20;
 
 std::uint64_t most_text_of(const LineSortOptions& options) noexcept {
   const std::uint64_t memory = options.resources.memory_bytes;
-  return memory == 0 ? FewLines::kMostText : std::min(FewLines::kMostText, memory / kShareOfText);
+  return memory == 0 ? FewLines::kMostText : std::min(FewLines::kMostText, memory / kShareOfMemory);
 }
 
 // As far as it is known before a pipe is read.
@@ -46,9 +45,9 @@ std::size_t arena_bytes(const LineSortOptions& options, const LineInputs& inputs
   std::uint64_t memory = options.resources.memory_bytes;
   std::uint64_t most = kMostArena;
   if (memory != 0) {
-    most = std::min(most, memory / kShareOfArena);
+    most = std::min(most, memory / kShareOfMemory);
   } else if (wanted > kArenaToAskFor) {
-    most = std::clamp(default_memory_bytes() / kShareOfArena, kArenaToAskFor, most);
+    most = std::clamp(default_memory_bytes() / kShareOfMemory, kArenaToAskFor, most);
   }
   return static_cast<std::size_t>(std::min(std::max(wanted, at_least), most));
 }

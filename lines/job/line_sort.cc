@@ -131,7 +131,7 @@ void LineFiles::go_on_with_many() {
                 inputs_.reading(job_->pool(), files_.disk(), job_->plan().reader));
 }
 
-// The record that was taken behind as many others.
+// Throws for the record that came behind `record` others, with the input that it is in.
 void LineFiles::refuse_long(std::uint64_t record, const std::string& complaint) const {
   const auto behind = std::upper_bound(first_of_input_.begin(), first_of_input_.end(), record);
   const auto input = static_cast<std::size_t>(behind - first_of_input_.begin()) - 1;
@@ -166,7 +166,7 @@ void LineFiles::note_header(std::size_t input, std::string_view record) {
   if (input == 0) output_.append_to_head(record);
 }
 
-// Which has ended.
+// The input has ended.
 void LineFiles::note_input(const FramedInput& input) {
   report_.input_bytes += input.bytes();
   report_.invalid_records += input.invalid_records();

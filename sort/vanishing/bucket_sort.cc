@@ -21,7 +21,7 @@ namespace {
 
 using Key = std::uint64_t;
 
-// Fewer keys are sorted in registers, to which the splits of a uniform input lead.
+// So many keys are sorted in registers. The splits of a uniform input lead to fewer.
 constexpr std::size_t kLeaf = detail::kMaxSmallSort;
 // A vector of keys may straddle two blocks.
 constexpr std::size_t kComebackBlocks = 1;
@@ -32,7 +32,7 @@ constexpr std::size_t kMinToCombine = std::size_t{1} << 17;
 // the next bucket of a set is far.
 constexpr std::size_t kStagger = 576;
 
-// Of the contents of the array.
+// Blocks that the contents of the array fill.
 std::size_t own_blocks(const VanishingArray<Key>& array) noexcept {
   return detail::units_for(array.size() * sizeof(Key), array.pool().block_bytes());
 }
