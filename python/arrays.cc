@@ -175,7 +175,18 @@ void argsort_rows(nb::handle array, int kind, std::size_t row, nb::handle places
   });
 }
 
-// Strings of so many bytes each, in the order of memcmp(3).
+// The order of places, string_of(place), that of memcmp(3).
+template <typename StringOf>
+void sort_places(std::span<std::int64_t> places, const StringOf& string_of, bool descending,
+                 unsigned threads) {
+  std::iota(places.begin(), places.end(), std::int64_t{0});
+  vortex::sort(places, string_of,
+               {.order = descending ? vortex::Order::kDescending : vortex::Order::kAscending,
+                .stable = true,
+                .threads = threads});
+}
+
+// Strings of so many bytes each.
 void argsort_bytes(nb::handle array, std::size_t item, std::size_t row, nb::handle places,
                    bool descending, unsigned threads) {
   const Buffer keys(array, Buffer::Use::kRead);
@@ -185,17 +196,34 @@ void argsort_bytes(nb::handle array, std::size_t item, std::size_t row, nb::hand
   const char* const bytes = reinterpret_cast<const char*>(keys.data());
   if (to.size() * item > keys.bytes()) throw std::invalid_argument("fewer keys than places");
   for (std::size_t at = 0; at < to.size(); at += row) {
-    const auto some = to.subspan(at, row);
-    std::iota(some.begin(), some.end(), std::int64_t{0});
     const char* const first = bytes + at * item;
-    vortex::sort(some,
-                 [=](const std::int64_t& place) noexcept {
-                   return std::string_view(first + static_cast<std::size_t>(place) * item, item);
-                 },
-                 {.order = descending ? vortex::Order::kDescending : vortex::Order::kAscending,
-                  .stable = true,
-                  .threads = threads});
+    const auto string_of = [=](const std::int64_t& place) noexcept {
+      return std::string_view(first + static_cast<std::size_t>(place) * item, item);
+    };
+    sort_places(to.subspan(at, row), string_of, descending, threads);
   }
+}
+
+// Strings of any length, of which each ends where the next one begins.
+void argsort_strings(nb::handle begins, nb::handle content, nb::handle places, bool descending,
+                     unsigned threads) {
+  const Buffer borders(begins, Buffer::Use::kRead);
+  const Buffer text(content, Buffer::Use::kRead);
+  const Buffer out(places, Buffer::Use::kChange);
+  const nb::gil_scoped_release released;
+  const auto at = elements<const std::int64_t>(borders);
+  const auto to = elements<std::int64_t>(out);
+  const auto length = static_cast<std::int64_t>(text.bytes());
+  if (at.size() != to.size() + 1 || at.front() < 0 || at.back() > length ||
+      !std::is_sorted(at.begin(), at.end())) {
+    throw std::invalid_argument("strings lie outside their bytes");
+  }
+  const char* const bytes = reinterpret_cast<const char*>(text.data());
+  const auto string_of = [=](const std::int64_t& place) noexcept {
+    const auto i = static_cast<std::size_t>(place);
+    return std::string_view(bytes + at[i], static_cast<std::size_t>(at[i + 1] - at[i]));
+  };
+  sort_places(to, string_of, descending, threads);
 }
 
 // offset, length, vtx_key_kind, big-endian, descending
@@ -300,6 +328,7 @@ void bind_arrays(nb::module_& module) {
   module.def("sort_rows", &sort_rows);
   module.def("argsort_rows", &argsort_rows);
   module.def("argsort_bytes", &argsort_bytes);
+  module.def("argsort_strings", &argsort_strings);
   module.def("sort_records", &sort_records);
   module.def("needs_places", &needs_places);
   module.def("sort_by_key", &sort_by_key);

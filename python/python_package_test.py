@@ -85,7 +85,7 @@ def main():
     shutil.copy(root / "docs/python.md", work)
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     variables.pop("PYTHONPATH", None)
-    wanted = [work / "test_tables.py", work / "test_docs.py", f"{work}/test_arrays.py::test_arrow_and_polars"] if tables else [work]
+    wanted = [work / f"test_{name}.py" for name in ("tables", "docs", "inputs")] if tables else [work]
     done = subprocess.run([python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *wanted],
                           cwd=work, env=variables, check=False)
     sys.exit(done.returncode)

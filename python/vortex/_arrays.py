@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._inputs import array_of, changed_array, strings_of, taken
 from ._keys import Names, field_keys, plain_fields
 
 _KINDS = {
@@ -17,27 +18,18 @@ _KINDS = {
     "f4": 8, "f8": 9,
     "M8": _core.TIME, "m8": _core.TIME,
 }  # fmt: skip
+# The kinds of what the buffer protocol tells of, in this machine's byte order.
+_ROW_KINDS = {np.dtype(text): kind for text, kind in _KINDS.items() if text[0] not in "mM"}
 _NO_ORDER = "arrays of {0} have no order here: numbers, bool, times, bytes, str and structured arrays have"
 
 
-def array_of(data: Any) -> np.ndarray:
-    """`data` as an array, without a copy where it has memory of its own to show: ndarrays, what has
-    DLPack or the buffer protocol, pyarrow arrays and polars series. Anything else is copied."""
-    if isinstance(data, np.ma.MaskedArray):
-        raise TypeError("masked arrays are not sorted: fill or compress it first")
-    if isinstance(data, np.ndarray):
-        return data
-    missing = getattr(data, "null_count", 0)
-    if missing and not callable(missing) or callable(missing) and missing():
-        raise ValueError("the data have nulls, which have no place in a numpy array: fill or drop them first")
-    if type(data).__module__.startswith("pyarrow"):
-        chunked = hasattr(data, "chunks")
-        return data.to_numpy() if chunked else data.to_numpy(zero_copy_only=False)
-    if hasattr(data, "to_numpy"):
-        return data.to_numpy()
-    if hasattr(data, "__dlpack__"):
-        return np.from_dlpack(data)
-    return np.asarray(data)
+def _row_kind(a: Any, axis: int | None, by: Names) -> int | None:
+    """The kind of the numbers of an array that is one row just as the module takes it; otherwise None.
+    Most arrays are, and a few elements are sorted in less time than the other questions take."""
+    if type(a) is not np.ndarray or by is not None or a.ndim != 1 or axis not in (-1, 0):
+        return None
+    flags = a.flags
+    return _ROW_KINDS.get(a.dtype) if flags.c_contiguous and flags.aligned else None
 
 
 def _numbers(a: np.ndarray) -> tuple[np.ndarray, int] | None:
@@ -69,7 +61,7 @@ def _plain(a: np.ndarray) -> np.ndarray:
 
 
 def _check_order(dtype: np.dtype, by: Names) -> None:
-    if dtype.kind in "cO" or dtype.char == "g" or dtype.kind not in "biufmMSUV":
+    if dtype.kind not in "biufmMSUV":
         raise TypeError(_NO_ORDER.format(dtype))
     if dtype.kind == "V" and dtype.names is None:
         raise TypeError("arrays of raw bytes have no order: give them a dtype of bytes (S) or with fields")
@@ -108,7 +100,7 @@ def _needs_places(field: np.ndarray) -> bool:
 
 
 def sort(
-    a: npt.NDArray[Any],
+    a: Any,
     *,
     axis: int = -1,
     by: Names = None,
@@ -119,7 +111,8 @@ def sort(
     """Sorts an array where it is, along `axis`.
 
     a: an ndarray of any shape and strides, of integers, floating-point numbers, bool, times, bytes
-        (S), str (U), or a structured one. Without strides, and in this machine's byte order, it is
+        (S), str (U), or a structured one; or what shows such an array by the buffer protocol or
+        DLPack. Without strides, and in this machine's byte order, it is
         sorted in place, with up to about 7 MiB and 1 % more for numbers and 16 bytes an element for
         bytes and structures; otherwise a copy is, and copied back.
     by: for a structured array, the field or fields that are its key, the first counting most; all
@@ -128,25 +121,33 @@ def sort(
     stable: for those who say it to numpy.sort: equal elements keep their order in any case.
     threads: that may work, the calling one included; 0: one for each usable core.
 
-    Does not hold the GIL. Raises TypeError for what has no order and for what is no ndarray,
-    ValueError where the array cannot be written, MemoryError with nothing moved.
+    Does not hold the GIL. Raises TypeError for what has no order and for what is no such array,
+    ValueError where the array cannot be written, MemoryError with nothing moved. Long doubles are
+    left to numpy.
     """
-    if not isinstance(a, np.ndarray) or isinstance(a, np.ma.MaskedArray):
-        raise TypeError(f"sort() sorts an ndarray where it is, not a {type(a).__name__}: see sorted()")
+    kind = _row_kind(a, axis, by)
+    if kind is not None and a.flags.writeable:
+        _core.sort_rows(a, kind, a.size, descending, threads)
+        return
+    a = changed_array(a, "sort")
     _check_order(a.dtype, by)
-    if not a.flags.writeable:
-        raise ValueError("the array cannot be written: vortex.sorted(a) returns a sorted copy")
     if a.ndim == 0:
         raise ValueError("an array without an axis has no order")
     rows = np.moveaxis(a, axis, -1)
     if rows.size == 0:
         return
-    if _is_plain(rows):
+    if a.dtype.char == "g":
+        rows[...] = np.take_along_axis(rows, _long_places(rows, descending), -1)
+    elif _is_plain(rows):
         _sort_plain(rows, rows.shape[-1], by, descending, threads)
     else:
         copy = _plain(rows)
         _sort_plain(copy, copy.shape[-1], by, descending, threads)
         rows[...] = copy
+
+
+def _long_places(rows: np.ndarray, descending: bool) -> np.ndarray:
+    return np.argsort(-rows if descending else rows, axis=-1, kind="stable")
 
 
 def sorted(  # noqa: A001
@@ -157,14 +158,22 @@ def sorted(  # noqa: A001
     descending: bool = False,
     stable: bool = False,
     threads: int = 0,
-) -> npt.NDArray[Any]:
+) -> Any:
     """A sorted copy, as numpy.sort() makes it: see sort().
 
-    a: what sort() takes, and also what shows its memory by DLPack or the buffer protocol, pyarrow
-        arrays and chunked arrays, polars series, and whatever numpy.asarray() takes. Nulls are a
-        ValueError.
+    a: what sort() takes, and also pyarrow arrays and chunked arrays, polars series, and whatever
+        numpy.asarray() takes. Nulls are a ValueError. Strings of pyarrow and polars come back as
+        theirs, everything else as an ndarray.
     axis: None sorts all elements as one row.
     """
+    kind = _row_kind(a, axis, by)
+    if kind is not None:
+        copy = a.copy()
+        _core.sort_rows(copy, kind, a.size, descending, threads)
+        return copy
+    if strings_of(a) is not None:
+        places = argsort(a, descending=descending, threads=threads)
+        return taken(a, places)
     array = array_of(a)
     _check_order(array.dtype, by)
     copy = np.array(array, order="C", subok=False)
@@ -202,6 +211,16 @@ def argsort(
     a, axis, by, descending, threads: as for sorted(). The array stays as it is. The result has its
     shape (with axis None, one axis). Extra memory: up to 16 bytes an element. Does not hold the GIL.
     """
+    kind = _row_kind(a, axis, by)
+    if kind is not None:
+        places = np.empty(a.size, np.intp)
+        _core.argsort_rows(a, kind, a.size, places, descending, threads)
+        return places
+    strings = strings_of(a)
+    if strings is not None:
+        places = np.empty(strings[0].size - 1, np.intp)
+        _core.argsort_strings(*strings, places, descending, threads)
+        return places
     array = array_of(a)
     _check_order(array.dtype, by)
     if axis is None or array.ndim == 0:
@@ -214,6 +233,8 @@ def argsort(
             flat = rows.reshape(-1, row)
             for one, to in zip(flat, places.reshape(-1, row)):
                 to[...] = _argsort_fields(one, by, descending, threads)
+        elif rows.dtype.char == "g":
+            places[...] = _long_places(rows, descending)
         else:
             keys = rows if _is_plain(rows) else _plain(rows)
             numbers = _numbers(keys)
@@ -279,7 +300,7 @@ def _raw(a: np.ndarray) -> np.ndarray:
 
 
 def select(
-    a: npt.NDArray[Any],
+    a: Any,
     k: int,
     *,
     axis: int = -1,
@@ -292,14 +313,14 @@ def select(
     None in front of it belongs behind it, as after numpy.ndarray.partition(). With `ordered` the
     first k elements are sorted instead, and the others follow in any order.
 
-    a: an ndarray of numbers, bool or times. k: a place, from the end where it is negative; with
-    `ordered` a count. Raises IndexError for a place that is not there. Otherwise as sort().
+    a: what sort() takes; what are no numbers, bool or times is sorted. k: a place, from the end
+    where it is negative; with `ordered` a count. Raises IndexError for a place that is not there.
+    Otherwise as sort().
     """
-    if not isinstance(a, np.ndarray) or isinstance(a, np.ma.MaskedArray):
-        raise TypeError(f"select() moves the elements of an ndarray, not of a {type(a).__name__}")
+    a = changed_array(a, "select")
     _check_order(a.dtype, None)
-    if not a.flags.writeable:
-        raise ValueError("the array cannot be written: select from a copy")
+    if a.ndim == 0:
+        raise ValueError("an array without an axis has no places")
     rows = np.moveaxis(a, axis, -1)
     length = rows.shape[-1]
     if ordered:
@@ -311,10 +332,11 @@ def select(
         k += length
     if rows.size == 0:
         return
+    if a.dtype.kind in "SUV" or a.dtype.char == "g":
+        sort(a, axis=axis, descending=descending, threads=threads)
+        return
     plain = rows if _is_plain(rows) else _plain(rows)
     numbers = _numbers(plain)
-    if numbers is None:
-        raise TypeError(f"select() takes numbers, bool and times, not {a.dtype}")
     _core.select_rows(numbers[0], numbers[1], length, k, ordered, descending, threads)
     if plain is not rows:
         rows[...] = plain
@@ -334,9 +356,9 @@ def unique(a: Any, *, descending: bool = False, threads: int = 0) -> npt.NDArray
         kept = _core.sort_unique(numbers[0], numbers[1], descending, threads)
         return plain[:kept].astype(copy.dtype)
     sort(copy, descending=descending, threads=threads)
-    if copy.size == 0:
-        return copy
     first = np.ones(copy.shape, bool)
     first[1:] = copy[1:] != copy[:-1]
+    if copy.dtype.char == "g":
+        first[1:] &= ~(np.isnan(copy[1:]) & np.isnan(copy[:-1]))
     return copy[first]
 

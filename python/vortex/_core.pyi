@@ -15,6 +15,9 @@ def argsort_rows(
 def argsort_bytes(
     array: Any, item: int, row: int, places: Any, descending: bool, threads: int, /
 ) -> None: ...
+def argsort_strings(
+    begins: Any, content: Any, places: Any, descending: bool, threads: int, /
+) -> None: ...
 def sort_records(
     array: Any, record: int, row: int, keys: Sequence[_Key], descending: bool, threads: int, /
 ) -> None: ...
