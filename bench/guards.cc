@@ -17,6 +17,7 @@
 
 #include "bench/support/ratios.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/os/memory.h"
 #include "vortex/vanishing_array.h"
 
@@ -45,8 +46,8 @@ int guard_and_open(Guard guard, VanishingArray<std::uint64_t>& array, std::uint6
       return error != 0 ? error : os::allow_access(block, part);
     }
     case Guard::kAbsence: {
-      const int error = array.give_back_range(at, at + bytes);
-      return error != 0 ? error : array.open_range(at, bytes);
+      const int error = detail::BlockRanges::give_back(array, at, at + bytes);
+      return error != 0 ? error : detail::BlockRanges::open(array, at, bytes);
     }
   }
   return 0;
@@ -58,7 +59,8 @@ void guards(benchmark::State& state, Guard guard) {
   BlockPool pool({.pool_bytes = kBlocks * bytes, .block_bytes = bytes, .warming = Warming::kEager});
   StreamPool streams(pool, kBlocks);
   VanishingArray<std::uint64_t> array(streams, kBlocks * bytes / 8);
-  if (array.open_range(0, kBlocks * bytes) != 0) return state.SkipWithError("no blocks");
+  if (detail::BlockRanges::open(array, 0, kBlocks * bytes) != 0)
+    return state.SkipWithError("no blocks");
   std::size_t turn = 0;
   for ([[maybe_unused]] auto _ : state) {
     const std::uint64_t at = turn++ % kBlocks * bytes;

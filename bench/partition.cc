@@ -24,6 +24,7 @@
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "vortex/detail/array/bucket_writer.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/memory_budget.h"
 #include "vortex/radix_sort.h"
 
@@ -186,7 +187,7 @@ void vortex_s(benchmark::State& state, bool combine) {
       to[i] = reinterpret_cast<Key*>(buckets[i]->bytes());
     }
     input.clear();
-    input.open_range(0, count * 8);
+    detail::BlockRanges::open(input, 0, count * 8);
     fill(input.data(), count);
     input.resize(count);
     if (!combine) input.seal();

@@ -45,6 +45,7 @@
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "bench/support/warm_array.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/memory_budget.h"
 #include "vortex/radix_sort.h"
 #include "vortex/sort.h"
@@ -178,12 +179,12 @@ void vanishing(benchmark::State& state, Keys keys, int lg, std::size_t block_byt
       {.pool_bytes = blocks * block_bytes, .block_bytes = block_bytes, .warming = Warming::kEager});
   StreamPool streams(pool, blocks);
   VanishingArray<Record> array(streams, count);
-  array.open_range(0, bytes);
+  detail::BlockRanges::open(array, 0, bytes);
   array.resize(count);
   decltype(sort(array)) report;
   measure<Record>(
-      state, keys, {array.data(), count}, count, [&] { array.open_range(0, bytes); },
-      [&] { report = sort(array); });
+      state, keys, {array.data(), count}, count,
+      [&] { detail::BlockRanges::open(array, 0, bytes); }, [&] { report = sort(array); });
   // The pool is resident from the start: what the sort took of it, and its own memory.
   const double epsilon = static_cast<double>(report.epsilon_bytes) / static_cast<double>(bytes);
   state.counters["memory"] = 1 + epsilon;

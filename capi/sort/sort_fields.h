@@ -26,7 +26,7 @@ FIELDS_OF(vtx_sort_options, SortOptions, 0, 0, SAME(stable), SAME(threads),
 FIELDS_OF(vtx_radix_report, RadixSortReport, 0, 0, SAME(first_split_bits), SAME(peak_blocks),
           SAME(working_bytes), SAME(epsilon_bytes));
 FIELDS_OF(vtx_vanishing_options, VanishingArrayOptions, 1, 0, SAME(name), SAME(comeback_blocks));
-FIELDS_OF(vtx_vanishing_options, BucketStreamOptions, 0, 0, SAME(name), SAME(comeback_blocks),
+FIELDS_OF(vtx_vanishing_options, BucketStreamOptions, 0, 1, SAME(name), SAME(comeback_blocks),
           SAME(reserve_bytes));
 
 // A key of a record; its type is a struct of its own, whose length is the key's.

@@ -12,6 +12,7 @@
 #include "capi/stream/pool.h"
 #include "capi/stream/stream_handle.h"
 #include "vortex/c.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/radix_sort.h"
@@ -90,6 +91,10 @@ void require(int error, const char* what) {
   if (error != 0) throw Error(error, std::string("a partition: ") + what);
 }
 
+[[noreturn]] void throw_refused(int error, const char* verb) {
+  throw Error(error, std::string("the kernel refuses to ") + verb + " a block");
+}
+
 void expect_buckets(const vtx_vanishing& array, vtx_bucket* const* buckets, std::size_t count) {
   if (count < 2 || count > kMaxPartitions) {
     throw Error(EINVAL, "a partition makes 2 to " + std::to_string(kMaxPartitions) +
@@ -120,7 +125,8 @@ class Partition {
     const std::size_t count = array_.count();
     const std::size_t part = std::max<std::size_t>(block_bytes() / record, 1);
     std::vector<std::uint32_t> places(std::min(part, count));
-    require(array_.array.open_range(0, array_.array.size()), "its array cannot be opened");
+    require(detail::BlockRanges::open(array_.array, 0, array_.array.size()),
+            "its array cannot be opened");
     for (std::size_t at = 0; at < count; at += part) {
       const std::size_t here = std::min(part, count - at);
       const std::byte* const records = array_.array.bytes() + at * record;
@@ -128,7 +134,8 @@ class Partition {
           call_back([&] { return bucket_of(context, records, here, places.data()); });
       if (result != 0) throw_returned("the function of the buckets", result, ECANCELED);
       for (std::size_t i = 0; i < here; ++i) put(records + i * record, places[i]);
-      require(array_.array.give_back_range(0, (at + here) * record), "a block cannot be moved");
+      require(detail::BlockRanges::give_back(array_.array, 0, (at + here) * record),
+              "a block cannot be moved");
     }
   }
 
@@ -147,7 +154,8 @@ class Partition {
     BucketStream& bucket = buckets_[place]->bucket;
     const std::uint64_t end = bytes_[place] + array_.record_bytes;
     while (end > opened_[place]) {
-      require(bucket.open_range(opened_[place], block_bytes()), "a bucket cannot get a block");
+      require(detail::BlockRanges::open(bucket, opened_[place], block_bytes()),
+              "a bucket cannot get a block");
       opened_[place] += block_bytes();
     }
     std::memcpy(bucket.bytes() + bytes_[place], record, array_.record_bytes);
@@ -241,14 +249,21 @@ int vtx_bucket_create(vtx_blocks* blocks, const vtx_vanishing_options* options,
 
 void* vtx_bucket_data(vtx_bucket* bucket) { return bucket->bucket.bytes(); }
 
-int vtx_bucket_give_back(vtx_bucket* bucket, uint64_t begin, uint64_t end) {
+int vtx_bucket_seal(vtx_bucket* bucket) {
   return answer(*bucket, [&] {
-    if (begin > end || end > bucket->bucket.reserved_bytes()) {
-      throw vortex::Error(ERANGE, "[" + std::to_string(begin) + ", " + std::to_string(end) +
-                                      ") is no part of the bucket");
-    }
-    const int error = bucket->bucket.give_back_range(begin, end);
-    if (error != 0) throw vortex::Error(error, "the kernel refuses to move a block");
+    if (const int error = bucket->bucket.seal()) throw_refused(error, "guard");
+  });
+}
+
+int vtx_bucket_truncate(vtx_bucket* bucket, uint64_t bytes) {
+  return answer(*bucket, [&] {
+    if (const int error = bucket->bucket.truncate(bytes)) throw_refused(error, "move");
+  });
+}
+
+int vtx_bucket_clear(vtx_bucket* bucket) {
+  return answer(*bucket, [&] {
+    if (const int error = bucket->bucket.clear()) throw_refused(error, "move");
   });
 }
 

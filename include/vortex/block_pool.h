@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -174,6 +175,9 @@ class VORTEX_EXPORT BlockPool {
   // Sets the accesses that a placed block allows where it is; it stays there. Returns 0 or an errno
   // value. A withdraw_from_readers() allows everything again.
   int set_rights(Block block, Rights rights) noexcept;
+  // The same of blocks that are placed one behind the other: one system call, but under the engine
+  // userfaultfd. After an error some of them may have the rights, and others not.
+  int set_rights(std::span<const Block> row, Rights rights) noexcept;
 
   // For a block that the kernel refuses to move home while its user has to go: the block stays
   // where it is, its memory goes with the reservation that holds it, and the pool has one block

@@ -18,6 +18,7 @@
 #include "vortex/detail/radix/split.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/error.h"
 #include "vortex/sort.h"
 #include "vortex/vanishing_array.h"
@@ -273,12 +274,12 @@ std::vector<std::uint64_t> partition(VanishingArray<Record>& input,
   };
   const std::size_t count = input.size();
   const std::size_t block_bytes = input.pool().block_bytes();
-  require(input.open_range(0, count * sizeof(Record)));
+  require(detail::BlockRanges::open(input, 0, count * sizeof(Record)));
   std::vector<std::uint64_t> counts(buckets.size(), 0);
   const std::size_t part = std::max<std::size_t>(block_bytes / sizeof(Record), 1);
   auto give_back_up_to = [&](std::size_t records) {
     const std::uint64_t end = records == count ? input.reserved_bytes() : records * sizeof(Record);
-    require(input.give_back_range(0, end));
+    require(detail::BlockRanges::give_back(input, 0, end));
   };
   detail::BucketWriter<Record> writer(buckets);
   for (std::size_t at = 0; at < count; at += part) {

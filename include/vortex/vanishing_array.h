@@ -24,6 +24,9 @@
 namespace vortex { inline namespace v0 {
 
 class PooledBlocks;
+namespace detail {
+class BlockRanges;
+}
 
 // The queue of free blocks that bucket streams and vanishing arrays share (section 5.4 of the
 // Vortex paper): what one of them gives back on a read fault, another gets on its next write fault.
@@ -79,15 +82,12 @@ class BlockMeter {
   std::atomic<std::size_t> peak_{0};
 };
 
-// One buffer that the same thread writes and reads (section 5.3 of the Vortex paper). A block of it
-// is
-//   empty:    no memory; a write fault draws a block from the pool,
-//   open:     accessible,
-//   guarded:  holds data, but every access faults, so that the stream notices reads.
-//
-// Besides faults there are the calls below, for code that knows where its data begin and end and
-// would rather not pay for finding out. They return errno values instead of failing the stream, may
-// not be called inside a fault, and may be mixed with faults.
+// One buffer that is written and read through its pointer (section 5.3 of the Vortex paper). A
+// block of it is
+//   empty:      no memory; a write fault draws a block from the pool,
+//   set aside:  a block of the pool is kept for its write fault,
+//   open:       accessible,
+//   guarded:    holds data, but every access faults, so that the stream notices reads.
 class VORTEX_EXPORT PooledStream : public Stream {
  public:
   std::byte* bytes() noexcept { return base(); }
@@ -95,19 +95,9 @@ class VORTEX_EXPORT PooledStream : public Stream {
   std::size_t held_blocks() const noexcept;
 
   // From now on `meter` counts the blocks of this stream, those that it holds already included, and
-  // no other does; null: none. The meter must outlive this or the stream. A sort of the array counts
-  // with a meter of its own, and leaves none.
+  // no other does; null: none. The meter must outlive this or the stream. A sort of the array
+  // counts with a meter of its own, and leaves none.
   void count_with(BlockMeter* meter) noexcept;
-
-  // Makes [offset, offset + bytes) accessible: draws a block for what is empty and takes guards
-  // away. Returns 0; ENOSPC beyond the reservation, EAGAIN when the pool is used up, or the
-  // kernel's errno. On failure the blocks before the one that failed are accessible.
-  int open_range(std::uint64_t offset, std::uint64_t bytes) noexcept;
-
-  // Gives every block that lies whole inside [begin, end) back to the pool, whatever is in it.
-  // Returns 0 or the kernel's errno; on failure the block that failed and those after it are still
-  // held.
-  int give_back_range(std::uint64_t begin, std::uint64_t end) noexcept;
 
  protected:
   PooledStream(std::string name, StreamPool& pool, std::uint64_t reserve_bytes);
@@ -118,13 +108,16 @@ class VORTEX_EXPORT PooledStream : public Stream {
   bool handle_fault(Access access, std::uint64_t offset) noexcept final;
   Window window() const noexcept final;
 
-  // Block `index` is empty or guarded and about to be written / guarded and about to be read, at
-  // its first byte or elsewhere. Each makes it accessible and returns 0 or an errno value.
+  // Block `index` is not open and about to be written / guarded and about to be read, at its first
+  // byte or elsewhere. Each makes it accessible and returns 0 or an errno value.
   virtual int serve_write(std::uint64_t index) noexcept = 0;
   virtual int serve_read(std::uint64_t index, bool at_front) noexcept = 0;
 
   std::size_t block_bytes() const noexcept final { return pool_.block_bytes(); }
   PooledBlocks& blocks() noexcept { return *blocks_; }
+
+  // See BucketStream.
+  int set_aside(std::uint64_t offset, std::uint64_t bytes) noexcept;
 
   // The words for `error` that fail() takes as its cause.
   static const char* cause_of(int error) noexcept;
@@ -133,6 +126,11 @@ class VORTEX_EXPORT PooledStream : public Stream {
   void close_and_give_back() noexcept;
 
  private:
+  friend class detail::BlockRanges;
+
+  template <typename Use>
+  int for_blocks_of(std::uint64_t offset, std::uint64_t bytes, const Use& use) noexcept;
+
   StreamPool& pool_;
   const std::unique_ptr<PooledBlocks> blocks_;
 };
@@ -267,6 +265,7 @@ struct BucketStreamOptions {
   std::string name = "bucket";
   std::uint64_t reserve_bytes = std::uint64_t{1} << 36;  // the most it spans, all levels together
   std::size_t comeback_blocks = 0;                       // M, as in VanishingArrayOptions
+  bool guarded_by_seal = false;  // the writer guards nothing: data are written whole, then read
 };
 
 // Vortex-S (section 5.3 of the Vortex paper): one buffer, written and read by the same thread, in
@@ -287,6 +286,11 @@ struct BucketStreamOptions {
 // These rules cannot see that the last block of some data has been read: nothing is touched behind
 // it. That block stays until truncate(), or until it is read again as part of other data. Reading
 // bytes that were never written is the stream's error.
+//
+// Where one set of data is written before any of it is read, seal() sets all guards in few system
+// calls, and several threads may write it (guarded_by_seal), each other's blocks included.
+//
+// The calls return 0 or an errno value, do not fail the stream, and are not made inside a fault.
 class VORTEX_EXPORT BucketStream final : public PooledStream {
  public:
   using Options = BucketStreamOptions;
@@ -295,11 +299,24 @@ class VORTEX_EXPORT BucketStream final : public PooledStream {
   explicit BucketStream(StreamPool& pool, Options options = {});
   ~BucketStream() override;
 
+  // Sets a block of the pool aside for each that a store to [offset, offset + bytes) may miss, so
+  // that none of their faults finds the pool empty. ENOSPC beyond the reservation, EAGAIN when the
+  // pool is used up; the blocks before the one that failed are set aside then.
+  using PooledStream::set_aside;
+
+  // Forbids access to all data until they are read, so that the next reader gives them back block
+  // by block. It reads the first byte of a block before the others, as a loop does and memcpy() may
+  // not. After the kernel's errno some blocks may not be noticed; they stay until clear().
+  int seal() noexcept;
+
   // What lies at `bytes` and behind has been read for the last time, and the next data may be
   // written there. Gives the blocks behind the one that `bytes` lies in back to the pool; where
-  // there are none this takes no lock and no system call. Returns 0 or the kernel's errno, as
-  // give_back_range() does. Not inside a fault.
+  // there are none this takes no lock and no system call. After the kernel's errno the block that
+  // it refused to move and those behind it are still held.
   int truncate(std::uint64_t bytes) noexcept;
+
+  // Gives everything back, what was set aside included. Fails as truncate() does.
+  int clear() noexcept;
 
  protected:
   int serve_write(std::uint64_t index) noexcept override;
@@ -308,10 +325,12 @@ class VORTEX_EXPORT BucketStream final : public PooledStream {
  private:
   static constexpr std::uint64_t kNone = static_cast<std::uint64_t>(-1);
 
+  void forget_reader() noexcept;
   int leave_entered(std::uint64_t index) noexcept;
   int guard_above(std::uint64_t index) noexcept;
 
   const std::size_t comeback_blocks_;
+  const bool guarded_by_seal_;
   std::uint64_t last_front_ = kNone;  // block of the last read fault, if it was at the front
   std::uint64_t last_front_at_ = 0;   // and when
   std::uint64_t run_begin_ = 0;       // first block of the consecutive front faults up to it

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -46,8 +47,8 @@ RunBuckets::RunBuckets(StreamPool& pool, unsigned count, std::size_t record_byte
 bool RunBuckets::open(std::size_t bucket, std::size_t bytes) {
   Written& written = written_[bucket];
   while (written.room < bytes) {
-    const int error =
-        streams_[bucket]->open_range(written.bytes + written.room, pool_.block_bytes());
+    const int error = detail::BlockRanges::open(*streams_[bucket], written.bytes + written.room,
+                                                pool_.block_bytes());
     if (error == EAGAIN) return false;
     require(error);
     written.room += pool_.block_bytes();
@@ -97,11 +98,11 @@ void RunBuckets::give_back(std::size_t bucket, std::size_t from, std::size_t to)
   const std::size_t block = pool_.block_bytes();
   from = from / block * block;
   to = to / block * block;
-  if (from < to) require(streams_[bucket]->give_back_range(from, to));
+  if (from < to) require(detail::BlockRanges::give_back(*streams_[bucket], from, to));
 }
 
 void RunBuckets::clear(std::size_t bucket) {
-  require(streams_[bucket]->give_back_range(0, streams_[bucket]->reserved_bytes()));
+  require(streams_[bucket]->clear());
   written_[bucket] = {};
   end(bucket) = {front(bucket), front(bucket)};
 }

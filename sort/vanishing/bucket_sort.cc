@@ -10,6 +10,7 @@
 
 #include "vortex/detail/array/bucket_writer.h"
 #include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/radix_sort.h"
@@ -188,11 +189,12 @@ BucketSortReport bucket_sort(VanishingArray<Key>& array, const BucketSortOptions
     if (error != 0) throw Error(error, "bucket_sort of '" + array.name() + "': " + what);
   };
   const auto open = [&] {
-    require(array.open_range(0, array.size() * sizeof(Key)), "its elements cannot be opened");
+    require(detail::BlockRanges::open(array, 0, array.size() * sizeof(Key)),
+            "its elements cannot be opened");
   };
   open();
   const std::uint64_t behind = own_blocks(array) * array.pool().block_bytes();
-  require(array.give_back_range(behind, array.reserved_bytes()),
+  require(detail::BlockRanges::give_back(array, behind, array.reserved_bytes()),
           "what lies behind them cannot be given back");
   array.seal();
   const std::uint64_t faults = array.statistics().faults;

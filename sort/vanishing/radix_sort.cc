@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sort/memory/compiled_sorts.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -46,7 +47,7 @@ int first_radix_split(VanishingArrayBase& array, std::size_t count, std::size_t 
                             " bits of address space; first_split_bits may be " +
                             std::to_string(most) + " at most");
   }
-  if (const int error = array.open_range(0, bytes)) {
+  if (const int error = detail::BlockRanges::open(array, 0, bytes)) {
     throw Error(error, "radix_sort of '" + array.name() + "': its elements cannot be opened");
   }
   if (bits == 0 && count >= kMinForBuckets)

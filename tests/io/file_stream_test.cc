@@ -33,6 +33,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/vortex/placing.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
@@ -428,7 +429,7 @@ TEST_P(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
   BlockPool pool(for_pool);
   StreamPool buckets(pool, 8);
   BucketStream bucket(buckets);
-  ASSERT_EQ(bucket.open_range(0, 8 * kLargeBlock), 0);
+  ASSERT_EQ(detail::BlockRanges::open(bucket, 0, 8 * kLargeBlock), 0);
   FileReaderOptions for_reader;
   for_reader.pool = &pool;
   for_reader.caching = Caching::kDirect;
@@ -438,7 +439,7 @@ TEST_P(FileStreamsOnSharedPools, BlocksThatWerePlacedWhenTheStreamsWereMade) {
   for_writer.caching = Caching::kDirect;
   FileWriter<char> out((folder.path() / "out").string(), for_writer);
   // The block that came back last is taken first.
-  ASSERT_EQ(bucket.give_back_range(0, 8 * kLargeBlock), 0);
+  ASSERT_EQ(detail::BlockRanges::give_back(bucket, 0, 8 * kLargeBlock), 0);
   ASSERT_EQ(in.size(), text.size());
   for (std::size_t at = 0; at < text.size(); at += 512) {
     std::memcpy(out.data() + at, in.data() + at, std::min<std::size_t>(512, text.size() - at));

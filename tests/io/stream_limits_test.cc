@@ -21,6 +21,7 @@
 #include "tests/support/extreme_numbers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/file_array.h"
@@ -380,6 +381,13 @@ void with_vanishing(const Use& use) {
   ASSERT_EQ(array.data()[49], 3U);
 }
 
+template <typename Use>
+void with_bucket(const Use& use) {
+  StreamPool pool(small_pool(), 8);
+  BucketStream bucket(pool);
+  use(bucket);
+}
+
 #define CALL(name, endings, ...)                               \
   ExtremeNumber {                                              \
     name, kMost, endings, [](std::uint64_t n) { __VA_ARGS__; } \
@@ -451,14 +459,19 @@ const ExtremeNumber kCalls[] = {
          }),
     CALL("VanishingArray::resize(count)", kInvalid,
          with_vanishing([&](auto& array) { array.resize(n); })),
-    CALL("VanishingArray::open_range(offset, bytes)", kServed, with_vanishing([&](auto& array) {
-           ASSERT_EQ(array.open_range(n, n), n > 1 ? ENOSPC : 0);
+    CALL("BucketStream::set_aside(offset, bytes)", kServed,
+         with_bucket([&](auto& bucket) { ASSERT_EQ(bucket.set_aside(n, n), n > 1 ? ENOSPC : 0); })),
+    CALL("BucketStream::truncate(bytes)", kServed,
+         with_bucket([&](auto& bucket) { ASSERT_EQ(bucket.truncate(n), 0); })),
+    CALL("BlockRanges::open(offset, bytes)", kServed, with_vanishing([&](auto& array) {
+           ASSERT_EQ(detail::BlockRanges::open(array, n, n), n > 1 ? ENOSPC : 0);
          })),
-    CALL("VanishingArray::give_back_range(begin, end)", kServed,
-         with_vanishing([&](auto& array) { ASSERT_EQ(array.give_back_range(n, n), 0); })),
-    CALL("VanishingArray::give_back_range(begin)", kServed, with_vanishing([&](auto& array) {
+    CALL("BlockRanges::give_back(begin, end)", kServed, with_vanishing([&](auto& array) {
+           ASSERT_EQ(detail::BlockRanges::give_back(array, n, n), 0);
+         })),
+    CALL("BlockRanges::give_back(begin)", kServed, with_vanishing([&](auto& array) {
            if (n > 1) {
-             ASSERT_EQ(array.give_back_range(n, kBlock), 0);
+             ASSERT_EQ(detail::BlockRanges::give_back(array, n, kBlock), 0);
            }
          })),
     CALL("StripedFile::StripedFile(length)", kInvalid,

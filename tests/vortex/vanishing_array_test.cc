@@ -20,6 +20,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/vortex/placing.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 #include "vortex/vanishing_array.h"
@@ -46,10 +47,12 @@ class PooledTest : public ::testing::Test {
 
 class BucketStreamTest : public PooledTest {
  protected:
-  std::unique_ptr<BucketStream> make_bucket(std::size_t comeback_blocks = 0) {
+  std::unique_ptr<BucketStream> make_bucket(std::size_t comeback_blocks = 0,
+                                            bool guarded_by_seal = false) {
     return std::make_unique<BucketStream>(
         *pool_, BucketStreamOptions{.reserve_bytes = std::uint64_t{1} << 30,
-                                    .comeback_blocks = comeback_blocks});
+                                    .comeback_blocks = comeback_blocks,
+                                    .guarded_by_seal = guarded_by_seal});
   }
 };
 
@@ -79,7 +82,7 @@ TEST_F(BucketStreamTest, GrowsByWritingAndShrinksByReading) {
   EXPECT_EQ(bucket->held_blocks(), 4u);
   expect(*bucket, 3 * kWords, 6 * kWords, 1);
   EXPECT_LE(bucket->held_blocks(), 2u);
-  EXPECT_EQ(bucket->give_back_range(0, 6 * kBlock), 0);
+  EXPECT_EQ(detail::BlockRanges::give_back(*bucket, 0, 6 * kBlock), 0);
   EXPECT_EQ(pool_->blocks_in_use(), 0u);
   EXPECT_EQ(meter.peak(), 6u);
   EXPECT_EQ(meter.held(), 0u);
@@ -101,7 +104,7 @@ TEST_F(BucketStreamTest, MetersCountTheirOwnStreams) {
   EXPECT_EQ(of_one.held(), 0u);
   EXPECT_EQ(of_one.peak(), 3u);
   EXPECT_EQ(of_both.held(), 8u);
-  EXPECT_EQ(other->give_back_range(0, 5 * kBlock), 0);
+  EXPECT_EQ(detail::BlockRanges::give_back(*other, 0, 5 * kBlock), 0);
   of_both.restart();
   EXPECT_EQ(of_both.peak(), 3u);
   other->count_with(nullptr);
@@ -196,6 +199,50 @@ TEST_F(BucketStreamTest, WhatIsTruncatedGoesBackToThePool) {
   EXPECT_EQ(bucket->held_blocks(), 0u);
 }
 
+// What is set aside is out of reach of others, until it is stored to or given back.
+TEST_F(BucketStreamTest, AStoreFindsWhatWasSetAside) {
+  make_pool(4);
+  auto bucket = make_bucket();
+  auto other = make_bucket();
+  EXPECT_EQ(bucket->set_aside(kBlock - 1, 2), 0);  // of two blocks
+  EXPECT_EQ(bucket->set_aside(0, 2 * kBlock), 0);  // no more
+  EXPECT_EQ(bucket->held_blocks(), 2u);
+  EXPECT_EQ(bucket->set_aside(2 * kBlock, 0), 0);
+  EXPECT_EQ(bucket->set_aside(std::uint64_t{1} << 30, 1), ENOSPC);
+  write(*other, 0, 2 * kWords, 1);
+  EXPECT_EQ(other->set_aside(kBlock, 2 * kBlock), EAGAIN);
+  EXPECT_EQ(bucket->statistics().faults, 0u);
+  write(*bucket, 0, kWords, 2);
+  EXPECT_EQ(bucket->statistics().faults, 1u);
+  EXPECT_EQ(other->clear(), 0);
+  EXPECT_EQ(pool_->blocks_in_use(), 2u);
+  expect(*bucket, 0, kWords, 2);
+  const Failure failure =
+      guarded([&] { (void)*const_cast<volatile std::uint64_t*>(words(*bucket) + kWords); });
+  EXPECT_EQ(failure.error, EFAULT) << failure.message();
+  EXPECT_EQ(bucket->clear(), 0);
+  EXPECT_EQ(pool_->blocks_in_use(), 0u);
+}
+
+TEST_F(BucketStreamTest, WhatIsSealedGoesAsItIsRead) {
+  make_pool(80);
+  auto bucket = make_bucket(1, true);
+  for (const std::size_t blocks : {80u, 5u}) {
+    write(*bucket, 0, blocks * kWords, blocks);
+    expect(*bucket, kWords, blocks * kWords, blocks);  // while nothing is guarded
+    const std::uint64_t faults = bucket->statistics().faults;
+    EXPECT_EQ(bucket->held_blocks(), blocks);
+    EXPECT_EQ(bucket->seal(), 0);
+    for (std::size_t block = 0; block < blocks; ++block) {
+      expect(*bucket, block * kWords, (block + 1) * kWords, blocks);
+      ASSERT_EQ(bucket->held_blocks(), blocks - (block > 1 ? block - 1 : 0));
+    }
+    EXPECT_EQ(bucket->statistics().faults, faults + blocks);
+    EXPECT_EQ(bucket->clear(), 0);
+    EXPECT_EQ(pool_->blocks_in_use(), 0u);
+  }
+}
+
 TEST_F(BucketStreamTest, ReadingWhatWasNeverWrittenIsItsError) {
   make_pool(4);
   auto bucket = make_bucket();
@@ -215,6 +262,29 @@ TEST_F(BucketStreamTest, AUsedUpPoolIsItsError) {
 int fail_every_move(os::MemoryCall call) noexcept {
   return call == os::MemoryCall::kMove ? ENOMEM : 0;
 }
+int fail_every_guard(os::MemoryCall call) noexcept {
+  return call == os::MemoryCall::kProtect ? ENOMEM : 0;
+}
+
+// A guard that was refused loses nothing, and a block that cannot be placed stays set aside.
+TEST_F(BucketStreamTest, RefusalsLoseNothing) {
+  const test::FaultsBy signals(test::signal_engine());
+  make_pool(4);
+  auto bucket = make_bucket(1, true);
+  write(*bucket, 0, 3 * kWords, 4);
+  os::set_failure_hook(&fail_every_guard);
+  EXPECT_EQ(bucket->seal(), ENOMEM);
+  os::set_failure_hook(nullptr);
+  expect(*bucket, 0, 3 * kWords, 4);
+  EXPECT_EQ(bucket->set_aside(3 * kBlock, 1), 0);
+  os::set_failure_hook(&fail_every_move);
+  const Failure failure = guarded([&] { write(*bucket, 3 * kWords, 3 * kWords + 1, 4); });
+  os::set_failure_hook(nullptr);
+  EXPECT_EQ(failure.error, ENOMEM) << failure.message();
+  EXPECT_EQ(bucket->held_blocks(), 4u);
+  EXPECT_EQ(bucket->clear(), 0);
+  EXPECT_EQ(pool_->blocks_in_use(), 0u);
+}
 
 TEST_F(BucketStreamTest, TheEndOfItsReservationIsItsError) {
   make_pool(2);
@@ -227,17 +297,18 @@ TEST_F(BucketStreamTest, TheEndOfItsReservationIsItsError) {
 TEST_F(BucketStreamTest, ExplicitCallsReportWhatFailed) {
   make_pool(4);
   auto bucket = make_bucket();
-  EXPECT_EQ(bucket->open_range(0, 3 * kBlock), 0);
+  EXPECT_EQ(detail::BlockRanges::open(*bucket, 0, 3 * kBlock), 0);
   EXPECT_EQ(bucket->held_blocks(), 3u);
   os::set_failure_hook(&fail_every_move);
-  EXPECT_EQ(bucket->open_range(3 * kBlock, 8), ENOMEM);
-  EXPECT_EQ(bucket->give_back_range(0, 3 * kBlock), ENOMEM);
+  EXPECT_EQ(detail::BlockRanges::open(*bucket, 3 * kBlock, 8), ENOMEM);
+  EXPECT_EQ(detail::BlockRanges::give_back(*bucket, 0, 3 * kBlock), ENOMEM);
   os::set_failure_hook(nullptr);
   EXPECT_EQ(bucket->held_blocks(), 3u);
-  EXPECT_EQ(bucket->open_range(3 * kBlock, 8), 0);
-  EXPECT_EQ(bucket->open_range(4 * kBlock, 8), EAGAIN);
-  EXPECT_EQ(bucket->open_range(std::uint64_t{1} << 30, 8), ENOSPC);
-  EXPECT_EQ(bucket->give_back_range(kBlock / 2, 3 * kBlock), 0);  // whole blocks only: 1 and 2
+  EXPECT_EQ(detail::BlockRanges::open(*bucket, 3 * kBlock, 8), 0);
+  EXPECT_EQ(detail::BlockRanges::open(*bucket, 4 * kBlock, 8), EAGAIN);
+  EXPECT_EQ(detail::BlockRanges::open(*bucket, std::uint64_t{1} << 30, 8), ENOSPC);
+  EXPECT_EQ(detail::BlockRanges::give_back(*bucket, kBlock / 2, 3 * kBlock),
+            0);  // whole blocks only: 1 and 2
   EXPECT_EQ(bucket->held_blocks(), 2u);
 }
 
@@ -247,28 +318,47 @@ TEST_F(BucketStreamTest, BlocksThatCannotComeHomeAreGivenUp) {
   {
     auto bucket = make_bucket();
     write(*bucket, 0, 3 * kWords, 1);  // the first two are guarded
-    os::set_failure_hook(+[](os::MemoryCall call) noexcept {
-      return call == os::MemoryCall::kProtect ? ENOMEM : 0;
-    });
-    EXPECT_EQ(bucket->give_back_range(0, kBlock), ENOMEM);
+    os::set_failure_hook(&fail_every_guard);
+    EXPECT_EQ(detail::BlockRanges::give_back(*bucket, 0, kBlock), ENOMEM);
     bucket.reset();  // unable to take the guards away
     os::set_failure_hook(nullptr);
   }
   EXPECT_EQ(blocks_->statistics().blocks_lost, 2u);
   EXPECT_EQ(pool_->blocks_in_use(), 2u);
   auto bucket = make_bucket();
-  EXPECT_EQ(bucket->open_range(0, 2 * kBlock), 0);
-  EXPECT_EQ(bucket->open_range(0, 3 * kBlock), EAGAIN);
+  EXPECT_EQ(detail::BlockRanges::open(*bucket, 0, 2 * kBlock), 0);
+  EXPECT_EQ(detail::BlockRanges::open(*bucket, 0, 3 * kBlock), EAGAIN);
 }
 
 // The rules once more, said in terms of plain containers: which blocks a bucket holds after a
 // sequence of touches.
 class ModelBucket {
  public:
+  explicit ModelBucket(bool guarded_by_seal) : guarded_by_seal_(guarded_by_seal) {}
+
+  void set_aside(std::uint64_t word) {
+    blocks_.try_emplace(word / kWords).first->second.no_data = true;
+  }
+
+  void seal() {
+    ++now_;
+    for (auto& [index, state] : blocks_) {
+      if (!state.guard && !state.no_data) state.guard = state.guard_was = now_;
+    }
+    forget_reader();
+  }
+
+  void clear() {
+    blocks_.clear();
+    forget_reader();
+  }
+
   void touch_write(std::uint64_t word) {
     const std::uint64_t block = word / kWords;
-    if (blocks_.count(block) != 0 && !blocks_[block].guard) return;
+    if (blocks_.count(block) != 0 && !blocks_[block].guard && !blocks_[block].no_data) return;
     blocks_[block].guard.reset();
+    blocks_[block].no_data = false;
+    if (guarded_by_seal_) return;
     if (block != 0 && blocks_.count(block - 1) != 0 && !blocks_[block - 1].guard) {
       blocks_[block - 1].guard = ++now_;
       blocks_[block - 1].guard_was = now_;
@@ -316,12 +406,21 @@ class ModelBucket {
   }
 
   std::size_t held() const { return blocks_.size(); }
+  bool holds(std::uint64_t word) const { return blocks_.count(word / kWords) != 0; }
 
  private:
   struct State {
     std::optional<std::uint64_t> guard;
     std::uint64_t guard_was = 0;
+    bool no_data = false;  // set aside
   };
+  void forget_reader() {
+    last_fault_.reset();
+    middle_.reset();
+    reader_began_ = 0;
+  }
+
+  bool guarded_by_seal_;
   std::map<std::uint64_t, State> blocks_;
   std::uint64_t now_ = 0;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> last_fault_;  // block and time
@@ -333,17 +432,22 @@ class ModelBucket {
 // against vectors: every word and every count of blocks.
 class DepthFirstModel {
  public:
-  // `truncating`: what has been read is cut off, and overwritten by what comes next.
-  DepthFirstModel(StreamPool& pool, std::size_t buckets, std::uint64_t seed, bool truncating)
+  enum class Way {
+    kPlain,
+    kTruncating,  // what has been read is cut off, and overwritten by what comes next
+    kSealing,  // so, and a block is set aside for a store, and guards are set before a level reads
+  };
+  DepthFirstModel(StreamPool& pool, std::size_t buckets, std::uint64_t seed, Way way)
       : pool_(pool),
-        truncating_(truncating),
+        way_(way),
         random_(seed),
-        models_(buckets),
+        models_(buckets, ModelBucket(way == Way::kSealing)),
         contents_(buckets),
         ends_(buckets, 0) {
     for (std::size_t i = 0; i < buckets; ++i) {
       streams_.push_back(std::make_unique<BucketStream>(
-          pool, BucketStreamOptions{.reserve_bytes = std::uint64_t{1} << 30}));
+          pool, BucketStreamOptions{.reserve_bytes = std::uint64_t{1} << 30,
+                                    .guarded_by_seal = way == Way::kSealing}));
     }
   }
 
@@ -351,6 +455,11 @@ class DepthFirstModel {
     std::vector<std::size_t> starts = ends_;
     for (std::size_t i = 0; i < count; ++i) append(pick(), random_());
     descend(starts, depth);
+    compare_counts();
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      ASSERT_EQ(streams_[i]->clear(), 0);
+      models_[i].clear();
+    }
     compare_counts();
   }
 
@@ -365,6 +474,11 @@ class DepthFirstModel {
 
   void append(std::size_t bucket, std::uint64_t value) {
     const std::size_t at = ends_[bucket]++;
+    if (way_ == Way::kSealing && !models_[bucket].holds(at)) {
+      ASSERT_EQ(streams_[bucket]->set_aside(at * sizeof value, sizeof value), 0);
+      models_[bucket].set_aside(at);
+      compare_counts();
+    }
     reinterpret_cast<std::uint64_t*>(streams_[bucket]->bytes())[at] = value;
     models_[bucket].touch_write(at);
     contents_[bucket].resize(ends_[bucket]);
@@ -377,6 +491,10 @@ class DepthFirstModel {
       const std::vector<std::size_t> inner_starts = ends_;
       // A level may stop partitioning and only read, as a base case does.
       const bool split = depth > 0 && random_() % 5 != 0;
+      if (way_ == Way::kSealing) {
+        ASSERT_EQ(streams_[bucket]->seal(), 0);
+        models_[bucket].seal();
+      }
       for (std::size_t at = starts[bucket]; at < stops[bucket]; ++at) {
         const std::uint64_t value =
             reinterpret_cast<volatile std::uint64_t*>(streams_[bucket]->bytes())[at];
@@ -390,7 +508,7 @@ class DepthFirstModel {
       if (testing::Test::HasFatalFailure()) return;
       // The inner levels have read all that they appended.
       ends_ = inner_starts;
-      if (truncating_) truncate(bucket, starts[bucket]);
+      if (way_ != Way::kPlain) truncate(bucket, starts[bucket]);
     }
     ends_ = starts;
   }
@@ -413,7 +531,7 @@ class DepthFirstModel {
   }
 
   StreamPool& pool_;
-  const bool truncating_;
+  const Way way_;
   std::mt19937_64 random_;
   std::vector<std::unique_ptr<BucketStream>> streams_;
   std::vector<ModelBucket> models_;
@@ -425,11 +543,11 @@ class DepthFirstModel {
 TEST_F(BucketStreamTest, RandomDepthFirstSchedulesLikeVectors) {
   make_pool(4000);
   auto random = test::test_random();
-  const int rounds = test::long_tests() ? 200 : 8;
+  const int rounds = test::long_tests() ? 201 : 9;
   for (int round = 0; round < rounds; ++round) {
     const std::size_t buckets = 2 + random() % 9;
     SCOPED_TRACE("round " + std::to_string(round) + ", " + std::to_string(buckets) + " buckets");
-    DepthFirstModel model(*pool_, buckets, random(), round % 2 == 1);
+    DepthFirstModel model(*pool_, buckets, random(), static_cast<DepthFirstModel::Way>(round % 3));
     model.run(random() % (24 * kWords), 3);
     if (HasFatalFailure()) return;
     EXPECT_GT(model.words_compared(), 0u);

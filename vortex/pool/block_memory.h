@@ -81,7 +81,12 @@ class BlockMemory {
 
   // Sets the rights of a block at `at`, where it was placed: by the protection of the map. Returns
   // 0 or an errno value, with nothing changed.
-  virtual int set_rights(std::byte* home, std::byte* at, Rights rights) noexcept;
+  virtual int set_rights(std::byte* /*home*/, std::byte* at, Rights rights) noexcept {
+    return set_rights_of_row(at, 1, rights);
+  }
+  // The same for blocks that were placed one behind the other from `at` on; ENOTSUP where that is
+  // done for each.
+  virtual int set_rights_of_row(std::byte* at, std::size_t blocks, Rights rights) noexcept;
 
   // False: whoever pins a block's pages, as disks do that are told of them, keeps it from moving.
   virtual bool may_be_pinned() const noexcept { return true; }

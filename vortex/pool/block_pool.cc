@@ -175,6 +175,16 @@ int BlockPool::set_rights(Block block, Rights rights) noexcept {
   return state_->memory->set_rights(home(block), where(block), rights);
 }
 
+int BlockPool::set_rights(std::span<const Block> row, Rights rights) noexcept {
+  if (row.empty()) return 0;
+  const int error = state_->memory->set_rights_of_row(where(row[0]), row.size(), rights);
+  if (error != ENOTSUP) return error;
+  for (const Block block : row) {
+    if (const int refused = set_rights(block, rights)) return refused;
+  }
+  return 0;
+}
+
 bool BlockPool::may_be_pinned() const noexcept { return state_->memory->may_be_pinned(); }
 
 int BlockPool::take_home(Block block, Rights had, bool from_readers) noexcept {

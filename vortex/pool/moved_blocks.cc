@@ -129,9 +129,9 @@ int BlockMemory::map_also(const std::byte*, std::byte*, std::size_t, bool) noexc
   return ENOTSUP;
 }
 
-int BlockMemory::set_rights(std::byte* /*home*/, std::byte* at, Rights rights) noexcept {
+int BlockMemory::set_rights_of_row(std::byte* at, std::size_t blocks, Rights rights) noexcept {
   constexpr int kAll = PROT_READ | PROT_WRITE;
-  return os::protect(at, block_bytes_,
+  return os::protect(at, blocks * block_bytes_,
                      rights == Rights::kNone   ? PROT_NONE
                      : rights == Rights::kRead ? PROT_READ
                                                : kAll);

@@ -68,6 +68,9 @@ class UserfaultBlocks final : public BlockMemory {
     return userfaultfd_->protect_from_writes(at, block_bytes_, rights == Rights::kRead);
   }
 
+  // Each moves home.
+  int set_rights_of_row(std::byte*, std::size_t, Rights) noexcept override { return ENOTSUP; }
+
   bool may_be_pinned() const noexcept override { return false; }
 
  private:

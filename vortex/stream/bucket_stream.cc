@@ -11,7 +11,8 @@ namespace vortex { inline namespace v0 {
 
 BucketStream::BucketStream(StreamPool& pool, Options options)
     : PooledStream(std::move(options.name), pool, options.reserve_bytes),
-      comeback_blocks_(options.comeback_blocks) {
+      comeback_blocks_(options.comeback_blocks),
+      guarded_by_seal_(options.guarded_by_seal) {
   open();
 }
 
@@ -20,19 +21,34 @@ BucketStream::~BucketStream() { close_and_give_back(); }
 int BucketStream::truncate(std::uint64_t bytes) noexcept {
   const std::uint64_t kept = bytes / block_bytes() + 1;
   if (kept >= blocks().extent()) return 0;
-  {
-    // Whoever reads next is another reader than the one whose data are gone.
-    std::lock_guard lock(mutex());
-    last_front_ = kNone;
-    if (entered_ != kNone && entered_ >= kept) entered_ = kNone;
-  }
-  return give_back_range(kept * block_bytes(), reserved_bytes());
+  std::lock_guard lock(mutex());
+  // Whoever reads next is another reader than the one whose data are gone.
+  last_front_ = kNone;
+  if (entered_ != kNone && entered_ >= kept) entered_ = kNone;
+  return blocks().give_back(kept, blocks().extent());
+}
+
+int BucketStream::seal() noexcept {
+  std::lock_guard lock(mutex());
+  forget_reader();
+  return blocks().guard_all();
+}
+
+int BucketStream::clear() noexcept {
+  std::lock_guard lock(mutex());
+  forget_reader();
+  return blocks().give_back(0, blocks().extent());
+}
+
+void BucketStream::forget_reader() noexcept {
+  last_front_ = entered_ = kNone;
+  reading_from_ = 0;
 }
 
 int BucketStream::serve_write(std::uint64_t index) noexcept {
   if (const int error = blocks().open(index)) return error;
   // The writer has left the block, so what it holds can be read.
-  if (index <= comeback_blocks_) return 0;
+  if (guarded_by_seal_ || index <= comeback_blocks_) return 0;
   const std::uint64_t left = index - 1 - comeback_blocks_;
   return blocks().state(left) == BlockState::kOpen ? blocks().guard(left, blocks().tick()) : 0;
 }

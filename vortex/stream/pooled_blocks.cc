@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "vortex/detail/stream/saturating.h"
@@ -43,8 +45,14 @@ void PooledBlocks::count_with(BlockMeter* meter) noexcept {
 
 int PooledBlocks::open(std::uint64_t index) noexcept {
   switch (state(index)) {
-    case BlockState::kEmpty:
-      return place_empty(index);
+    case BlockState::kEmpty: {
+      if (const int error = set_aside(index)) return error;
+      const int refused = place(index);
+      if (refused != 0) give_back(index);
+      return refused;
+    }
+    case BlockState::kSetAside:
+      return place(index);
     case BlockState::kGuarded:
       return unguard(index);
     case BlockState::kOpen:
@@ -53,37 +61,53 @@ int PooledBlocks::open(std::uint64_t index) noexcept {
   return 0;
 }
 
-int PooledBlocks::place_empty(std::uint64_t index) noexcept {
+int PooledBlocks::set_aside(std::uint64_t index) noexcept {
   if (index >= limit_) return ENOSPC;
   const auto [block, error] = pool_.take();
   if (error != 0) return error;
-  if (const int refused = pool_.blocks().place(block, base_ + index * block_bytes_)) {
-    pool_.give_back(block);
-    return refused;
-  }
   Slot& slot = slots_[index];
   slot.block_plus_one = block.index + 1;
-  slot.state = BlockState::kOpen;
+  slot.state = BlockState::kSetAside;
   extent_.store(std::max(extent(), index + 1), std::memory_order_relaxed);
   held_.fetch_add(1, std::memory_order_relaxed);
   if (meter_ != nullptr) meter_->add(1);
   return 0;
 }
 
+int PooledBlocks::place(std::uint64_t index) noexcept {
+  const int error = pool_.blocks().place(block(index), base_ + index * block_bytes_);
+  if (error == 0) slots_[index].state = BlockState::kOpen;
+  return error;
+}
+
 int PooledBlocks::guard(std::uint64_t index, std::uint64_t since) noexcept {
-  const int error =
-      pool_.blocks().set_rights(Block{slots_[index].block_plus_one - 1}, Rights::kNone);
-  if (error != 0) return error;
+  if (const int error = pool_.blocks().set_rights(block(index), Rights::kNone)) return error;
   slots_[index].state = BlockState::kGuarded;
   slots_[index].guarded_at = since;
   return 0;
 }
 
 int PooledBlocks::unguard(std::uint64_t index) noexcept {
-  const int error =
-      pool_.blocks().set_rights(Block{slots_[index].block_plus_one - 1}, Rights::kReadWrite);
+  const int error = pool_.blocks().set_rights(block(index), Rights::kReadWrite);
   if (error == 0) slots_[index].state = BlockState::kOpen;
   return error;
+}
+
+int PooledBlocks::guard_all() noexcept {
+  const std::uint64_t now = tick();
+  std::array<Block, 64> row;
+  for (std::uint64_t index = 0; index < extent();) {
+    std::size_t count = 0;
+    for (; count < row.size() && index < extent() && state(index) == BlockState::kOpen; ++index) {
+      row[count++] = block(index);
+      slots_[index].state = BlockState::kGuarded;
+      slots_[index].guarded_at = now;
+    }
+    if (count == 0) ++index;
+    const int error = pool_.blocks().set_rights(std::span(row).first(count), Rights::kNone);
+    if (error != 0) return error;
+  }
+  return 0;
 }
 
 int PooledBlocks::give_back(std::uint64_t index) noexcept {
@@ -91,8 +115,10 @@ int PooledBlocks::give_back(std::uint64_t index) noexcept {
   if (slot.state == BlockState::kGuarded) {
     if (const int error = unguard(index)) return error;
   }
-  const Block block{slot.block_plus_one - 1};
-  if (const int error = pool_.blocks().withdraw(block)) return error;
+  const Block block = this->block(index);
+  if (slot.state != BlockState::kSetAside) {
+    if (const int error = pool_.blocks().withdraw(block)) return error;
+  }
   slot.block_plus_one = 0;
   slot.state = BlockState::kEmpty;
   const bool none_left = held_.fetch_sub(1, std::memory_order_relaxed) == 1;
@@ -106,12 +132,19 @@ int PooledBlocks::give_back(std::uint64_t index) noexcept {
   return 0;
 }
 
+int PooledBlocks::give_back(std::uint64_t first, std::uint64_t end) noexcept {
+  for (std::uint64_t index = first; index < std::min(end, extent()); ++index) {
+    if (state(index) == BlockState::kEmpty) continue;
+    if (const int error = give_back(index)) return error;
+  }
+  return 0;
+}
+
 void PooledBlocks::give_back_all() noexcept {
   for (std::uint64_t index = 0; index < extent(); ++index) {
     if (state(index) == BlockState::kEmpty || give_back(index) == 0) continue;
-    const Block block{slots_[index].block_plus_one - 1};
-    pool_.blocks().give_up(block);
-    pool_.give_back(block);
+    pool_.blocks().give_up(block(index));
+    pool_.give_back(block(index));
   }
 }
 
@@ -145,12 +178,13 @@ bool PooledStream::handle_fault(Access access, std::uint64_t offset) noexcept {
     note_spurious_fault();
     return true;
   }
-  if (before == BlockState::kEmpty && access == Access::kRead) {
+  const bool has_data = before == BlockState::kGuarded;
+  if (!has_data && access == Access::kRead) {
     return fail_touch("a read of what was never written, or has been read already", offset);
   }
-  // Where the processor does not tell, what is empty is being written and what is guarded read.
-  const bool is_write =
-      access == Access::kWrite || (access == Access::kUnknown && before == BlockState::kEmpty);
+  // Where the processor does not tell, what holds no data is being written and what is guarded
+  // read.
+  const bool is_write = access == Access::kWrite || !has_data;
   const int error = is_write ? serve_write(index) : serve_read(index, offset % block_bytes() == 0);
   return error == 0 || fail(error, cause_of(error), offset);
 }
@@ -158,27 +192,6 @@ bool PooledStream::handle_fault(Access access, std::uint64_t offset) noexcept {
 void PooledStream::count_with(BlockMeter* meter) noexcept {
   std::lock_guard lock(mutex());
   blocks_->count_with(meter);
-}
-
-int PooledStream::open_range(std::uint64_t offset, std::uint64_t bytes) noexcept {
-  if (bytes == 0) return 0;
-  if (offset > reserved_bytes() || bytes > reserved_bytes() - offset) return ENOSPC;
-  std::lock_guard lock(mutex());
-  for (std::uint64_t index = offset / block_bytes(); index * block_bytes() < offset + bytes;
-       ++index) {
-    if (const int error = blocks_->open(index)) return error;
-  }
-  return 0;
-}
-
-int PooledStream::give_back_range(std::uint64_t begin, std::uint64_t end) noexcept {
-  std::lock_guard lock(mutex());
-  const std::uint64_t last = std::min(end / block_bytes(), blocks_->extent());
-  for (std::uint64_t index = detail::units_for(begin, block_bytes()); index < last; ++index) {
-    if (blocks_->state(index) == BlockState::kEmpty) continue;
-    if (const int error = blocks_->give_back(index)) return error;
-  }
-  return 0;
 }
 
 const char* PooledStream::cause_of(int error) noexcept {

@@ -11,7 +11,7 @@
 
 namespace vortex { inline namespace v0 {
 
-enum class BlockState : std::uint8_t { kEmpty, kOpen, kGuarded };
+enum class BlockState : std::uint8_t { kEmpty, kSetAside, kOpen, kGuarded };
 
 // A table of the blocks of a PooledStream, which has the words for their states. A guard is the
 // whole block with its access forbidden: the block stays where it is and a huge page stays whole,
@@ -40,16 +40,27 @@ class PooledBlocks {
   void count_with(BlockMeter* meter) noexcept;
 
   // Each changes the state of one block and returns 0 or an errno value, with nothing changed.
+  int set_aside(std::uint64_t index) noexcept;                   // empty -> set aside
   int open(std::uint64_t index) noexcept;                        // -> open
   int guard(std::uint64_t index, std::uint64_t since) noexcept;  // open -> guarded
-  int give_back(std::uint64_t index) noexcept;                   // open or guarded -> empty
+  int give_back(std::uint64_t index) noexcept;                   // not empty -> empty
+
+  // Every open block becomes guarded, at one time. After an error some of them do not notice an
+  // access.
+  int guard_all() noexcept;
+  // Gives blocks [first, end) back, until one is refused.
+  int give_back(std::uint64_t first, std::uint64_t end) noexcept;
 
   // For streams that end: gives every block back, and up where the kernel refuses to move it.
   void give_back_all() noexcept;
 
  private:
-  int place_empty(std::uint64_t index) noexcept;
+  int place(std::uint64_t index) noexcept;
   int unguard(std::uint64_t index) noexcept;
+
+  Block block(std::uint64_t index) const noexcept {
+    return Block{slots_[index].block_plus_one - 1};
+  }
 
   struct Slot {
     std::uint32_t block_plus_one;  // 0: none; the table starts as zeros

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/stream/pooled_blocks.h"
 #include "vortex/thread/futex.h"
 
@@ -50,10 +51,7 @@ int VanishingArrayBase::serve_read(std::uint64_t index, bool) noexcept {
 
 void VanishingArrayBase::finish_writing() {
   std::lock_guard lock(mutex());
-  for (std::uint64_t index = 0; index < blocks().extent(); ++index) {
-    if (blocks().state(index) != BlockState::kOpen) continue;
-    require(blocks().guard(index, blocks().tick()), "guarding it");
-  }
+  require(blocks().guard_all(), "guarding it");
   writing_ = write_begin_ = reading_ = read_begin_ = kNone;
 }
 
@@ -68,8 +66,8 @@ void VanishingArrayBase::finish_reading() {
 }
 
 void VanishingArrayBase::clear() {
-  require(give_back_range(0, reserved_bytes()), "giving it back");
   std::lock_guard lock(mutex());
+  require(blocks().give_back(0, blocks().extent()), "giving it back");
   writing_ = write_begin_ = reading_ = read_begin_ = kNone;
 }
 
@@ -84,7 +82,7 @@ void VanishingArrayBase::load_parts(
   try {
     for (std::uint64_t offset = 0; offset < bytes; offset += part_bytes) {
       const std::uint64_t part = std::min(part_bytes, bytes - offset);
-      require(open_range(offset, part), "loading it");
+      require(detail::BlockRanges::open(*this, offset, part), "loading it");
       read(offset, part);
     }
   } catch (...) {

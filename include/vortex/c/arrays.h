@@ -226,8 +226,13 @@ typedef struct vtx_bucket vtx_bucket;
 VORTEX_EXPORT int vtx_bucket_create(vtx_blocks* blocks, const vtx_vanishing_options* options,
                                     vtx_bucket** bucket);
 VORTEX_EXPORT void* vtx_bucket_data(vtx_bucket* bucket);
-// Gives every block back that lies whole inside [begin, end) bytes, whatever is in it.
-VORTEX_EXPORT int vtx_bucket_give_back(vtx_bucket* bucket, uint64_t begin, uint64_t end);
+// What is read in ascending order from now on gives its blocks back.
+VORTEX_EXPORT int vtx_bucket_seal(vtx_bucket* bucket);
+// What lies at `bytes` and behind has been read for the last time: gives the blocks behind the one
+// that `bytes` lies in back.
+VORTEX_EXPORT int vtx_bucket_truncate(vtx_bucket* bucket, uint64_t bytes);
+// Gives every block back; the bucket is empty.
+VORTEX_EXPORT int vtx_bucket_clear(vtx_bucket* bucket);
 VORTEX_EXPORT size_t vtx_bucket_held_blocks(const vtx_bucket* bucket);
 // As vtx_stream_statistics(), vtx_input_failure() and vtx_input_cancel().
 VORTEX_EXPORT int vtx_bucket_statistics(vtx_bucket* bucket, vtx_stream_counts* counts);

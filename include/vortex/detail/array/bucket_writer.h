@@ -11,6 +11,7 @@
 #include "vortex/detail/array/streaming_copy.h"
 #include "vortex/detail/radix/chunk_arena.h"
 #include "vortex/detail/radix/kept_memory.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -134,8 +135,8 @@ class BucketWriter {
     BucketStream& stream = *buckets_[bucket];
     const std::size_t block_bytes = stream.pool().block_bytes();
     while (end > list.opened) {
-      error_ =
-          stream.open_range(static_cast<std::uint64_t>(list.opened - stream.bytes()), block_bytes);
+      error_ = BlockRanges::open(stream, static_cast<std::uint64_t>(list.opened - stream.bytes()),
+                                 block_bytes);
       if (error_ != 0) return false;
       list.opened += block_bytes;
     }

@@ -18,6 +18,7 @@
 #include "vortex/detail/radix/kept_memory.h"
 #include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/record/record_codec.h"
+#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/error.h"
 #include "vortex/vanishing_array.h"
 #include "vortex/version.h"
@@ -162,7 +163,8 @@ class VanishingSort {
       const std::size_t end = read_ * sizeof(Record);
       // A refusal leaves the block where it is, and is repeated with the next part.
       const std::size_t read = read_ == count_ ? blocks_of(end) * block_bytes() : end;
-      if (array_.give_back_range(given, read) == 0) given = end / block_bytes() * block_bytes();
+      if (BlockRanges::give_back(array_, given, read) == 0)
+        given = end / block_bytes() * block_bytes();
     }
     return writer_->finish();
   }
@@ -181,7 +183,8 @@ class VanishingSort {
           range_of(split_, static_cast<unsigned>(bucket_), KeyRange<Bits>{});
       const bool in_order = range.low == range.high;
       if (!in_order && pool_has(size)) {
-        if (const int error = array_.open_range(written_ * sizeof(Record), size * sizeof(Record))) {
+        if (const int error =
+                BlockRanges::open(array_, written_ * sizeof(Record), size * sizeof(Record))) {
           return error;
         }
         // Nothing of the arena is in its way.
@@ -221,18 +224,18 @@ class VanishingSort {
 
   // Makes the next `count` records of the result accessible.
   int open_result(std::size_t count) noexcept {
-    const int error = array_.open_range(written_ * sizeof(Record), count * sizeof(Record));
+    const int error = BlockRanges::open(array_, written_ * sizeof(Record), count * sizeof(Record));
     if (error != EAGAIN) return error;
     give_back_refused();
-    return array_.open_range(written_ * sizeof(Record), count * sizeof(Record));
+    return BlockRanges::open(array_, written_ * sizeof(Record), count * sizeof(Record));
   }
 
   // Blocks that the system refused to take when they had been read.
   void give_back_refused() noexcept {
-    array_.give_back_range(written_ * sizeof(Record), read_ * sizeof(Record));
+    BlockRanges::give_back(array_, written_ * sizeof(Record), read_ * sizeof(Record));
     for (std::size_t i = 0; i < bucket_; ++i) {
       if (buckets_[i]->held_blocks() != 0) {
-        buckets_[i]->give_back_range(0, buckets_[i]->reserved_bytes());
+        BlockRanges::give_back(*buckets_[i], 0, buckets_[i]->reserved_bytes());
       }
     }
   }
@@ -309,7 +312,8 @@ class VanishingSort {
   void give_back(std::size_t count) noexcept {
     const std::size_t bytes = count * sizeof(Record);
     const bool all = count == writer_->count(bucket_);
-    buckets_[bucket_]->give_back_range(0, all ? buckets_[bucket_]->reserved_bytes() : bytes);
+    BlockRanges::give_back(*buckets_[bucket_], 0,
+                           all ? buckets_[bucket_]->reserved_bytes() : bytes);
   }
 
   VanishingArrayBase& array_;
