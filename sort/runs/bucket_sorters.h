@@ -30,6 +30,10 @@ class BucketSorters {
   // Sorts the next bucket, or waits until that is done. False: it is as it was, and none is being
   // sorted; it is for the caller to sort it.
   bool next();
+  // Whether the records of that bucket, when next() was true, lie in their order.
+  bool in_order() const noexcept {
+    return work_[sorted_in_].index.order == RecordIndex::Order::kGiven;
+  }
   // Appends the bucket of the last next(), which was true. Throws what `out` throws.
   void pass_on(RecordOutput& out) const;
   // The caller is done with the bucket of the last next() and, if that was false, the scratch.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vortex/detail/array/streaming_copy.h"
+#include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -81,8 +82,11 @@ bool Partitioners::put(const std::byte* records, std::size_t count,
   });
   if (!make_room(buckets)) return false;
   each_stripe([&](Stripe& stripe, const std::byte* from, std::size_t some) {
-    order_.scatter(from, some, splitters, stripe);
-    stripe.finish();
+    // A store that fails leaves a guarded scope of its own thread.
+    guarded([&] {
+      order_.scatter(from, some, splitters, stripe);
+      stripe.finish();
+    }).throw_if_failed();
   });
   return true;
 }

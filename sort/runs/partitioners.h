@@ -31,7 +31,7 @@ class Partitioners {
 
   // Puts `count` records, fewer than 2^32, to their buckets. False: there is no memory for all of
   // them, and none was put. All threads read the records, and must be able to without a fault or in
-  // any order. Throws Error when the kernel refuses to move a block.
+  // any order. Throws Error when the kernel refuses to move a block, in whatever thread.
   bool put(const std::byte* records, std::size_t count, const detail::BucketSplitters& splitters,
            RunBuckets& buckets);
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <string>
 
-#include "vortex/detail/stream/block_ranges.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -32,8 +31,12 @@ RunBuckets::RunBuckets(StreamPool& pool, unsigned count, std::size_t record_byte
   const std::uint64_t reserve_bytes = (pool_.block_count() + 1) * pool_.block_bytes();
   for (unsigned bucket = 0; bucket < count; ++bucket) {
     try {
-      streams_.push_back(std::make_unique<BucketStream>(
-          pool_, BucketStreamOptions{.name = "bucket of a run", .reserve_bytes = reserve_bytes}));
+      // Copies come back a block where they straddle two.
+      streams_.push_back(
+          std::make_unique<BucketStream>(pool_, BucketStreamOptions{.name = "bucket of a run",
+                                                                    .reserve_bytes = reserve_bytes,
+                                                                    .comeback_blocks = 1,
+                                                                    .guarded_by_seal = true}));
     } catch (const Error& error) {
       throw Error(error.code().value(),
                   "each of " + std::to_string(count) +
@@ -44,11 +47,11 @@ RunBuckets::RunBuckets(StreamPool& pool, unsigned count, std::size_t record_byte
   }
 }
 
-bool RunBuckets::open(std::size_t bucket, std::size_t bytes) {
+bool RunBuckets::set_aside(std::size_t bucket, std::size_t bytes) {
   Written& written = written_[bucket];
   while (written.room < bytes) {
-    const int error = detail::BlockRanges::open(*streams_[bucket], written.bytes + written.room,
-                                                pool_.block_bytes());
+    const int error =
+        streams_[bucket]->set_aside(written.bytes + written.room, pool_.block_bytes());
     if (error == EAGAIN) return false;
     require(error);
     written.room += pool_.block_bytes();
@@ -58,7 +61,7 @@ bool RunBuckets::open(std::size_t bucket, std::size_t bytes) {
 
 bool RunBuckets::extend(std::size_t bucket) {
   flush(bucket);
-  if (!open(bucket, record_bytes_)) return false;
+  if (!set_aside(bucket, record_bytes_)) return false;
   const std::size_t room = written_[bucket].room;
   End& open = end(bucket);
   open.limit = open.cursor + (buffers_ != nullptr ? std::min(sizeof(BucketBuffer), room) : room);
@@ -77,14 +80,16 @@ void RunBuckets::flush(std::size_t bucket) noexcept {
   end(bucket) = {front(bucket), front(bucket)};
 }
 
-void RunBuckets::flush() noexcept {
-  for (std::size_t bucket = 0; bucket < size(); ++bucket) flush(bucket);
+void RunBuckets::flush() {
+  guarded([this] {
+    for (std::size_t bucket = 0; bucket < size(); ++bucket) flush(bucket);
+  }).throw_if_failed();
   detail::finish_streaming();
 }
 
 std::byte* RunBuckets::room_for(std::size_t bucket, std::size_t bytes) {
   flush(bucket);
-  if (!open(bucket, bytes)) return nullptr;
+  if (!set_aside(bucket, bytes)) return nullptr;
   return begin(bucket) + written_[bucket].bytes;
 }
 
@@ -94,12 +99,7 @@ void RunBuckets::added(std::size_t bucket, std::size_t bytes) noexcept {
   end(bucket) = {front(bucket), front(bucket)};
 }
 
-void RunBuckets::give_back(std::size_t bucket, std::size_t from, std::size_t to) {
-  const std::size_t block = pool_.block_bytes();
-  from = from / block * block;
-  to = to / block * block;
-  if (from < to) require(detail::BlockRanges::give_back(*streams_[bucket], from, to));
-}
+void RunBuckets::seal(std::size_t bucket) { require(streams_[bucket]->seal()); }
 
 void RunBuckets::clear(std::size_t bucket) {
   require(streams_[bucket]->clear());

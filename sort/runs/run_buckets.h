@@ -29,18 +29,23 @@ struct alignas(detail::kStreamedBytes) BucketBuffer {
   }
 };
 
-// The ends of buckets that grow out of a pool. There is room in a bucket for all that is buffered.
+// The buckets of a run: records are stored through their pointers, and faults place blocks of the
+// pool (sections 5.3 and 5.4 of the Vortex paper). A block is set aside before a store can miss it,
+// so no fault finds the pool empty; for all that is buffered it has been.
+//
+// Stores fail only where the kernel refuses to move a block: in a fault, for the guarded scope that
+// they are in.
 class RunBuckets final : public OpenBuckets {
  public:
   // `buffers` are one for each bucket, or null: records go to their buckets at once. Throws Error
   // when the system refuses the address space: each bucket may have to hold everything.
   RunBuckets(StreamPool& pool, unsigned count, std::size_t record_bytes, BucketBuffer* buffers);
 
-  // Opens blocks until a record fits, and until all that will be buffered does. Throws Error when
-  // the kernel refuses to move a block; so do the others that are not noexcept.
+  // Sets blocks aside until a record fits, and until all that will be buffered does. Throws Error
+  // when the kernel refuses what it takes; so do the others that are not noexcept.
   bool extend(std::size_t bucket) override;
   // All that was scattered is in the buckets, for any thread to see.
-  void flush() noexcept;
+  void flush();
 
   // Instead of scattering: makes room for `bytes` behind a bucket, in which nothing is
   // buffered then, and returns where they go; null: no memory is left. Then, when they are there,
@@ -51,8 +56,9 @@ class RunBuckets final : public OpenBuckets {
   std::byte* begin(std::size_t bucket) const noexcept { return streams_[bucket]->bytes(); }
   // After a flush.
   std::size_t bytes(std::size_t bucket) const noexcept { return written_[bucket].bytes; }
-  // Gives the memory of a bucket's bytes [from, to) back, as far as that is whole blocks.
-  void give_back(std::size_t bucket, std::size_t from, std::size_t to);
+  // The bucket is read in its order from now on, a block's first byte before the others: that gives
+  // back what lies more than a block behind.
+  void seal(std::size_t bucket);
   // Empties a bucket and gives its memory back.
   void clear(std::size_t bucket);
 
@@ -68,7 +74,7 @@ class RunBuckets final : public OpenBuckets {
     return buffers_ != nullptr ? buffers_[bucket].bytes : begin(bucket) + written_[bucket].bytes;
   }
   void flush(std::size_t bucket) noexcept;
-  bool open(std::size_t bucket, std::size_t bytes);
+  bool set_aside(std::size_t bucket, std::size_t bytes);
 
   StreamPool& pool_;
   const std::size_t record_bytes_;

@@ -222,7 +222,11 @@ void RunFormation::distribute_sample() {
   // There are two pairs for each record, so that records stay where they are.
   order_.sort(scratch_.data(), count, rest.first(rest.size() - record_bytes_), choosing);
   run.splitters.end_choosing();
-  if (order_.scatter(scratch_.data(), count, run.splitters, run.buckets) != count) {
+  std::size_t put = 0;
+  guarded([&] {
+    put = order_.scatter(scratch_.data(), count, run.splitters, run.buckets);
+  }).throw_if_failed();
+  if (put != count) {
     throw Error(EAGAIN, "run formation: its pool is used by others, too");
   }
 }
@@ -289,15 +293,22 @@ bool RunFormation::sort_where_it_is(std::byte* records, std::size_t count) noexc
   return order_.sort_large_bucket(records, count, threads_for_large_);
 }
 
-// Gives the memory back block by block, as the next run takes it.
-void RunFormation::emit_sorted(RunBuckets& buckets, std::size_t bucket, RecordOutput& out) {
+// Reading gives the memory back block by block, as the next run takes it (section 5.3 of the Vortex
+// paper).
+void RunFormation::emit_in_order(RunBuckets& buckets, std::size_t bucket, RecordOutput& out) {
+  buckets.seal(bucket);
   const std::byte* const records = buckets.begin(bucket);
   const std::size_t bytes = buckets.bytes(bucket);
-  const std::size_t at_once = pool_.block_bytes() / record_bytes_ * record_bytes_;
+  const std::size_t block = pool_.block_bytes();
+  const std::size_t at_once = block / record_bytes_ * record_bytes_;
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t some = std::min(at_once, bytes - done);
+    // A copy might touch the end of a block first, and the block before would stay.
+    const std::size_t border = detail::round_up(done, block);
+    if (border < done + some) {
+      static_cast<void>(*static_cast<const volatile std::byte*>(records + border));
+    }
     append_records(out, records + done, some / record_bytes_, record_bytes_);
-    buckets.give_back(bucket, done, done + some);
     room_.notify();
     done += some;
   }
@@ -312,9 +323,9 @@ void RunFormation::emit_generation(Generation& run, unsigned threads, RecordOutp
     std::byte* const records = run.buckets.begin(i);
     const std::size_t count = run.buckets.bytes(i) / record_bytes_;
     if (sorters_->next()) {
-      sorters_->pass_on(choosing);
+      sorters_->in_order() ? emit_in_order(run.buckets, i, choosing) : sorters_->pass_on(choosing);
     } else if (sort_where_it_is(records, count)) {
-      emit_sorted(run.buckets, i, choosing);
+      emit_in_order(run.buckets, i, choosing);
     } else {
       const WorkSpan span(SpanKind::kSort);
       order_.sort_bucket(records, count, sort_scratch(), choosing);

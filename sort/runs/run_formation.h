@@ -45,7 +45,8 @@ struct RunFormationOptions {
 
 // The run formation of an external sort. Whole records are partitioned into buckets that grow out
 // of a pool shared with nobody; a full pool is a run. emit() sorts the buckets in their order and
-// gives each one's memory back as it goes.
+// gives each one's memory back as it goes: block by block where it reads the records in their
+// order, and else when the last one has left.
 //
 // With two generations of buckets another thread may emit a run while the next one is pushed: the
 // memory that each bucket of the old run gives back takes records of the new one.
@@ -78,8 +79,8 @@ class RunFormation {
 
   // Takes records, one behind the other at any address, until the pool has no room for more.
   // Returns how many of `count` it took: all, or those that there was memory for. May read
-  // `records` (and so fault, in this thread); never faults itself, since a bucket's blocks are
-  // opened outside faults. Throws Error when the kernel refuses to move a block.
+  // `records` and stores to buckets, and so faults: in this thread, for its guarded scope. Throws
+  // Error when the kernel refuses what they take, or a fault of another thread fails.
   std::size_t push(const std::byte* records, std::size_t count, Readers readers = Readers::kOne);
 
   // The records pushed, one at least, are a run, and those pushed from now on belong to the
@@ -128,7 +129,7 @@ class RunFormation {
   void begin_sorting(const RunBuckets& buckets, unsigned threads);
   void set_memory_aside(std::size_t most_records, unsigned threads);
   bool sort_where_it_is(std::byte* records, std::size_t count) noexcept;
-  void emit_sorted(RunBuckets& buckets, std::size_t bucket, RecordOutput& out);
+  void emit_in_order(RunBuckets& buckets, std::size_t bucket, RecordOutput& out);
   void emit_generation(Generation& run, unsigned threads, RecordOutput& out);
 
   Generation& filling() const noexcept { return *generations_[filling_]; }

@@ -21,11 +21,14 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
+#include "tests/vortex/placing.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/merge/record_kernels.h"
 #include "vortex/detail/merge/record_sort.h"
 #include "vortex/error.h"
+#include "vortex/fault_dispatcher.h"
 #include "vortex/input_stream.h"
+#include "vortex/os/memory.h"
 #include "vortex/output_stream.h"
 
 namespace vortex { namespace {
@@ -37,10 +40,12 @@ using test::Shape;
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 
 struct Memory {
-  explicit Memory(std::size_t blocks, std::size_t block_bytes = kBlock)
+  explicit Memory(std::size_t blocks, std::size_t block_bytes = kBlock,
+                  PoolKind kind = BlockPoolOptions().kind)
       : pool({.pool_bytes = blocks * block_bytes,
               .block_bytes = block_bytes,
-              .warming = Warming::kOnDemand}),
+              .warming = Warming::kOnDemand,
+              .kind = kind}),
         streams(pool, blocks) {}
   BlockPool pool;
   StreamPool streams;
@@ -430,6 +435,83 @@ TEST(RunFormation, PartitionedBySeveralThreads) {
             expect_run(runs, order, memory.streams, list, first, pushed - first));
       }
     }
+  }
+}
+
+// Records come to a bucket by stores through its pointer, and go by loads: at least one fault for
+// each of its blocks, whatever the records, the pool and the number of threads; and one more where
+// a bucket is passed on in its order.
+class RunFormationFaults : public test::PlacingTest {};
+
+void expect_faults(const RecordOrder& order, PoolKind kind, unsigned threads, bool in_order,
+                   std::mt19937_64& random) {
+  constexpr std::size_t kLarge = std::size_t{256} << 10;
+  constexpr std::size_t kBlocks = 17;
+  Memory memory(kBlocks, kLarge, kind);
+  RunFormation runs(order, memory.streams,
+                    {.buckets = 4,
+                     .scratch_bytes = std::size_t{6} << 20,
+                     .threads = threads,
+                     .partition_threads = threads});
+  const std::size_t record_bytes = order.record_bytes();
+  const RecordList list =
+      test::make_records(Shape::kRandom, record_bytes, kBlocks * kLarge / record_bytes + 1, random);
+  const auto faults = [] { return FaultDispatcher::instance().statistics().served; };
+  const std::uint64_t before = faults();
+  const std::size_t taken = runs.push(list.at(0), list.count(), Readers::kSeveral);
+  ASSERT_LT(taken, list.count());
+  ASSERT_EQ(memory.streams.blocks_in_use(), kBlocks);
+  // What was set aside for the last part of the records, in vain, is not stored to.
+  const BlockPool::Statistics now = memory.pool.statistics();
+  const std::size_t stored = now.placements - now.withdrawals;
+  EXPECT_GE(stored * kLarge, taken * record_bytes);
+  EXPECT_GE(faults() - before, stored);
+  ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, 0, taken));
+  EXPECT_GE(faults() - before, in_order ? 2 * stored : stored);
+}
+
+TEST_P(RunFormationFaults, ForEachBlockOfItsBuckets) {
+  auto random = test::test_random();
+  const auto by_low_bits = [](const test::KeyAndValue& a, const test::KeyAndValue& b) {
+    return a.key % 999 < b.key % 999;
+  };
+  const detail::ComparatorOrder<test::KeyAndValue, decltype(by_low_bits)> compared(by_low_bits);
+  const PoolKind kind = test::pool_kind(GetParam());
+  for (const unsigned threads : {1U, 3U}) {
+    for (const std::size_t record_bytes : {8u, 16u, 31u, 100u}) {
+      SCOPED_TRACE(std::to_string(record_bytes) + ", threads " + std::to_string(threads));
+      const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+      expect_faults(order, kind, threads, threads > 1 && record_bytes <= 16, random);
+    }
+    expect_faults(compared, kind, threads, false, random);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Placings, RunFormationFaults, ::testing::ValuesIn(test::kAllPlacings),
+                         test::NameOfPlacing());
+
+// A block that the kernel does not place is the pusher's error, whichever thread stores to it.
+TEST(RunFormation, FailsWhereAStoreDoes) {
+  const test::FaultsBy signals(test::signal_engine());
+  constexpr std::size_t kLarge = std::size_t{256} << 10;
+  auto random = test::test_random();
+  const FormatOrder order(RecordFormat(100, {{0, 10, {}, false}}));
+  const RecordList list = test::make_records(Shape::kRandom, 100, 20'000, random);
+  for (const unsigned threads : {1U, 3U}) {
+    Memory memory(20, kLarge);
+    {
+      RunFormation runs(order, memory.streams,
+                        {.buckets = 4, .scratch_bytes = 1 << 20, .partition_threads = threads});
+      os::set_failure_hook(
+          +[](os::MemoryCall call) noexcept { return call == os::MemoryCall::kMove ? ENOMEM : 0; });
+      EXPECT_EQ(test::error_of([&] {
+                  guarded([&] {
+                    runs.push(list.at(0), list.count(), Readers::kSeveral);
+                  }).throw_if_failed();
+                }),
+                ENOMEM);
+      os::set_failure_hook(nullptr);
+    }
+    EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
   }
 }
 
