@@ -49,6 +49,31 @@ TEST(RegionTable, BoundsAreExact) {
   EXPECT_EQ(table.pin(at(100)), nullptr);
 }
 
+// A child's own maps may lie where blocks of its parent were.
+TEST(RegionTable, WhatAForkedChildInheritedGivesWay) {
+  RegionTable table;
+  Region first(at(0), 100, nobody);
+  Region second(at(100), 100, nobody);
+  Region third(at(200), 100, nobody);
+  for (Region* region : {&first, &second, &third}) table.add(*region);
+  Region own(at(50), 120, nobody);
+  EXPECT_THROW(table.add(own), Error);
+  table.become_inherited();
+  table.add(own);
+  EXPECT_EQ(table.size(), 2U);
+  for (const std::uintptr_t inside : {50, 100, 169}) {
+    ASSERT_EQ(table.pin(at(inside)), &own) << inside;
+    own.unpin();
+  }
+  EXPECT_EQ(table.pin(at(170)), nullptr);
+  EXPECT_EQ(table.pin(at(200)), &third);
+  EXPECT_TRUE(third.inherited() && !own.inherited());
+  Region other(at(60), 10, nobody);
+  EXPECT_THROW(table.add(other), Error);
+  for (Region* region : {&first, &second, &third, &own}) table.remove(*region);
+  EXPECT_EQ(table.size(), 0U);
+}
+
 TEST(RegionTable, TheWholeAddressSpace) {
   RegionTable table;
   auto* const bottom = reinterpret_cast<std::byte*>(std::uintptr_t{1});  // null has no offsets

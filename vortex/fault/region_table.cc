@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <iterator>
 #include <mutex>
 
@@ -33,10 +34,14 @@ RegionTable::~RegionTable() { delete current_.load(); }
 void RegionTable::add(Region& region) {
   std::lock_guard lock(change_mutex_);
   const Snapshot& now = *current_.load(std::memory_order_relaxed);
-  const auto after = first_behind(now, region.begin());
-  const bool overlaps = (after != now.end() && after->begin < region.end()) ||
-                        (after != now.begin() && (after - 1)->end > region.begin());
-  if (overlaps || region.begin() >= region.end()) {
+  const auto overlaps = [&region](const Entry& entry) {
+    return entry.begin < region.end() && entry.end > region.begin();
+  };
+  // A forked child does not have the blocks of its parent: its own maps may lie in their places.
+  const auto in_the_way = [&overlaps](const Entry& entry) {
+    return overlaps(entry) && !entry.region->inherited();
+  };
+  if (region.begin() >= region.end() || std::any_of(now.begin(), now.end(), in_the_way)) {
     throw Error(EEXIST,
                 "a region of " +
                     format_bytes(static_cast<std::uint64_t>(region.end() - region.begin())) +
@@ -45,9 +50,8 @@ void RegionTable::add(Region& region) {
   spare_->clear();
   spare_->reserve(now.size() + 1);
   region.generation_ = fork_generation.load(std::memory_order_relaxed);
-  spare_->insert(spare_->end(), now.begin(), after);
-  spare_->push_back({region.begin(), region.end(), &region});
-  spare_->insert(spare_->end(), after, now.end());
+  std::copy_if(now.begin(), now.end(), std::back_inserter(*spare_), std::not_fn(overlaps));
+  spare_->insert(first_behind(*spare_, region.begin()), {region.begin(), region.end(), &region});
   publish_spare();
 }
 

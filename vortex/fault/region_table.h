@@ -60,7 +60,8 @@ class RegionTable {
   RegionTable();
   ~RegionTable();
 
-  // Throws Error(EEXIST) when the region overlaps one that is there. Not inside a fault.
+  // Throws Error(EEXIST) when the region overlaps one that is there; one that is inherited() gives
+  // way. Not inside a fault.
   void add(Region& region);
 
   // From its return on, no lookup finds the region. Faults that found it before may still be
