@@ -141,6 +141,7 @@ class VORTEX_EXPORT InputStreamBase : public Stream {
  protected:
   bool handle_fault(Access access, std::uint64_t offset) noexcept final;
   bool handle_overrun(std::uint64_t offset) noexcept final;
+  bool is_vacant(std::uint64_t index) const noexcept final;
   void wake() noexcept final { source_->cancel(); }
   Window window() const noexcept final;
   std::size_t block_bytes() const noexcept final;

@@ -52,6 +52,28 @@ class VORTEX_EXPORT Stream {
   // not wait for a fault that is being served.
   Failure failure() const noexcept;
 
+  // What a touch that was not served is told by, see fill_on_failure(): on the thread that touched,
+  // inside the handler of its signal, under the rules of docs/life_of_a_fault.md, "Rules for code
+  // in the handler". No lock of the library is held, so it may wait for whatever the code that
+  // touched may wait for. The stream may be gone by then.
+  struct FailureCall {
+    void (*function)(void* context, const Failure& failure) noexcept = nullptr;
+    void* context = nullptr;
+  };
+
+  // For programs whose code guarded() cannot leave and that must not end, as interpreters. From now
+  // on a touch of data that cannot be served, outside of guarded(), finds zeros, is told to `call`,
+  // and goes on; what is stored there is lost. At most 1 MiB of a block is filled at a time, which
+  // other threads find as well, and the 16 last such pieces stay until clear_filler(): from then on
+  // touches fail, and are told, anew. System calls (userfaultfd) fail with EFAULT as before. The
+  // process still ends, with a line on stderr, where a touch could not have been right (behind the
+  // window or the end), inside a fault of another stream, in a forked child, where the system
+  // refuses memory, and in streams that do not say is_vacant(): those of Vortex-B and Vortex-S. A
+  // call without a function puts that back for all touches. Both throw Error(EFAULT) in a forked
+  // child and wait for the fault that is being served; not inside a fault.
+  void fill_on_failure(const FailureCall& call);
+  void clear_filler();
+
   // Fails the stream from outside, on any thread: whoever waits inside one of its faults is woken
   // and gets this error, as does every later fault. The first error stays. `cause` is copied.
   void cancel(int error, std::string_view cause) noexcept;
@@ -99,6 +121,10 @@ class VORTEX_EXPORT Stream {
   // with the stream locked, where a fault cannot be answered by a signal; streams that refuse()
   // override it.
   virtual bool clear_refused(std::uint64_t offset) noexcept;
+
+  // Whether data belong where block `index` would be and nothing is placed there, so that zeros may
+  // be: see fill_on_failure(). Called with the stream locked.
+  virtual bool is_vacant(std::uint64_t index) const noexcept;
 
   // Wakes a handle_fault() that waits for something; called from another thread, without the lock,
   // after stopping() has become true.

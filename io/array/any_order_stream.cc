@@ -237,6 +237,12 @@ bool AnyOrderStream::clear_refused(std::uint64_t offset) noexcept {
   return vacate(base() + offset / page * page, page) == 0;
 }
 
+bool AnyOrderStream::is_vacant(std::uint64_t index) const noexcept {
+  const HeldBlock* const held = held_.find(index);
+  return index < transfers_.blocks() &&
+         (held == nullptr || held->state != HeldBlock::State::kPlaced);
+}
+
 // ---- Growing and shrinking.
 
 void AnyOrderStream::resize(std::uint64_t length, BlockFile& file) {

@@ -96,6 +96,7 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   }
   void take_from_sight(std::uint64_t offset) noexcept override;
   bool clear_refused(std::uint64_t offset) noexcept override;
+  bool is_vacant(std::uint64_t index) const noexcept override;
   void wake() noexcept override { units_.cancel(); }
   Window window() const noexcept override { return {0, transfers_.blocks()}; }
   std::size_t block_bytes() const noexcept override { return block_bytes_; }

@@ -356,6 +356,36 @@ TEST_P(FileArrays, LivesOnWhenThereIsRoomAgain) {
   EXPECT_TRUE(file_text(path) == text);
 }
 
+// A program that cannot be left by a jump loses what it stores meanwhile, is told, and may try
+// again.
+TEST_P(FileArrays, GoesOnWithFillerUntilThereIsRoomAgain) {
+  std::string text = fill(80 * kBlock);
+  const auto faults = std::make_shared<FailingWrites>(random());
+  open(faults);
+  std::atomic<int> told{0};
+  array->stream().fill_on_failure({[](void* count, const Failure& failure) noexcept {
+                                     EXPECT_EQ(failure.error, ENOSPC);
+                                     ++*static_cast<std::atomic<int>*>(count);
+                                   },
+                                   &told});
+  auto* const data = static_cast<volatile char*>(array->data());
+  const auto store = [&](char c) {
+    for (std::size_t at = 7; at < text.size(); at += kBlock) data[at] = c;
+  };
+  faults->armed = ENOSPC;
+  store('a');
+  EXPECT_GT(told, 0);
+  faults->armed = 0;
+  array->stream().clear_filler();
+  told = 0;
+  store('b');
+  for (std::size_t at = 7; at < text.size(); at += kBlock) text[at] = 'b';
+  for (std::size_t at = 0; at < text.size(); ++at) ASSERT_EQ(data[at], text[at]) << at;
+  EXPECT_EQ(told, 0);
+  close();
+  EXPECT_TRUE(file_text(path) == text);
+}
+
 // The same while other threads are refused, too.
 TEST_P(FileArrays, ThreadsLiveOnWhenThereIsRoomAgain) {
   constexpr std::size_t kThreads = 3;

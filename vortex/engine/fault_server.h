@@ -28,6 +28,11 @@ class FaultServer {
   // Makes the access possible and returns true; the instruction then runs again. Or says why not.
   virtual bool serve(const Fault& fault, Failure& why) noexcept = 0;
 
+  // serve() has refused the access of the calling thread, which has nothing to go back to. Makes it
+  // possible all the same, by what is no data, and returns true; the failure then goes to `call`,
+  // unless another try went better.
+  virtual bool fill(const Fault&, Stream::FailureCall&) noexcept { return false; }
+
   // A fault that user code caused while serve() ran it (a callback that read another stream)
   // failed, and control leaves serve() for good, from the middle. Release what serve() holds and
   // mark the region as failed because of `inner`.

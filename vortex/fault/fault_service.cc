@@ -82,6 +82,21 @@ void fail(const Failure& failure, const FaultFrame& frame) noexcept {
   state.places.forward_refused(frame.signal);
 }
 
+// Where the thread is inside of nothing that could take the failure, and nothing that would take
+// what is no data for data.
+bool fill(Region& region, const Fault& fault, Stream::FailureCall& call) noexcept {
+  const ThreadState& thread = thread_state();
+  if (thread.guard != nullptr || region.inherited()) return false;
+  return region.server().fill(fault, call);
+}
+
+// Not while the region is pinned: whoever waits for that may have what the function waits for.
+void tell(const Stream::FailureCall& call, const Failure& failure) noexcept {
+  if (call.function == nullptr) return;
+  dispatcher_state().failed.fetch_add(1, std::memory_order_relaxed);
+  call.function(call.context, failure);
+}
+
 // Gives a fault to the engine, where a stream's callbacks have room.
 void deliver_with_room(FaultFrame& frame) noexcept {
   const auto deliver = [&signal = frame.signal]() noexcept {
@@ -133,9 +148,14 @@ void serve_pinned_fault() noexcept {
   } else {
     is_served = frame.region->server().serve(frame.fault, failure);
   }
+  Stream::FailureCall call;
+  const bool is_filled =
+      !is_served && frame.outer == nullptr && fill(*frame.region, frame.fault, call);
   leave(frame);
   if (is_served) {
     dispatcher_state().served.fetch_add(1, std::memory_order_relaxed);
+  } else if (is_filled) {
+    tell(call, failure);
   } else {
     fail(failure, frame);
   }
@@ -188,7 +208,8 @@ bool serve_elsewhere(Region* region, const Fault& fault,
     // While the region is pinned, or the page might be somebody else's.
     if (userfaultfd.poison(fault.address) == EEXIST) {
       region->server().withhold(fault);
-      userfaultfd.poison(fault.address);
+      // It goes on with what another thread's failure was filled with.
+      if (userfaultfd.poison(fault.address) == EEXIST) forget_refusal(fault.thread);
     }
   }
   region->unpin();
@@ -206,8 +227,13 @@ BusErrorAnswer fail_here(std::byte* address, const void* context) noexcept {
     const bool readmitted = region->server().readmit(address);
     // The page has been refused before, maybe to another thread.
     if (!refused_now) failure = region->failure();
+    Stream::FailureCall call;
+    const bool is_filled =
+        (refused_now || !readmitted) && failure && thread_state().serving == nullptr &&
+        fill(*region, {address, access_of(static_cast<const ucontext_t*>(context))}, call);
     region->unpin();
-    if (!refused_now && readmitted) return BusErrorAnswer::kTryAgain;
+    if (is_filled) tell(call, failure);
+    if (is_filled || (!refused_now && readmitted)) return BusErrorAnswer::kTryAgain;
     if (!failure) return BusErrorAnswer::kOthers;
   }
   if (GuardFrame* const guard = thread_state().guard; guard != nullptr) {

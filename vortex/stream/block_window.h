@@ -51,6 +51,8 @@ class BlockWindow {
     const Slot& slot = slots_[index % window_blocks_];
     return slot.index == index ? slot.block : Block{};
   }
+  // Whether it may still be placed, or be touched without being placed.
+  bool is_vacant(std::uint64_t index) const noexcept { return index >= floor() && !placed(index); }
   // Each returns 0 or an errno value, with nothing changed.
   int place(Block block, std::uint64_t index) noexcept;
   int send_home(std::uint64_t index) noexcept;

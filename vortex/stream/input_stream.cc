@@ -87,6 +87,11 @@ bool InputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept
   return place_block(index, offset);
 }
 
+bool InputStreamBase::is_vacant(std::uint64_t index) const noexcept {
+  const auto length = source_->length();
+  return window_->is_vacant(index) && (!length || index * block_bytes() < *length);
+}
+
 bool InputStreamBase::handle_overrun(std::uint64_t offset) noexcept {
   const auto length = source_->length();
   return length ? serve_end(offset, *length) : Stream::handle_overrun(offset);

@@ -73,6 +73,10 @@ bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
   return place_block(index, offset);
 }
 
+bool OutputStreamBase::is_vacant(std::uint64_t index) const noexcept {
+  return window_->is_vacant(index);
+}
+
 bool OutputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
   const Sink::Taken taken = sink_->take(index);
   if (!taken.status.ok()) return fail(taken.status.error, taken.status.cause, offset);

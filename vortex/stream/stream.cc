@@ -1,5 +1,7 @@
 #include "vortex/stream.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
@@ -30,6 +32,13 @@ bool locked_for(const FutexMutex& mutex, std::int32_t thread) noexcept {
   return false;
 }
 
+// Zeros where a touch was refused.
+struct FillerPiece {
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;  // 0: there are none
+};
+constexpr std::uint64_t kFillerBytes = std::uint64_t{1} << 20;
+
 }  // namespace
 
 struct Stream::State final : FaultServer {
@@ -43,12 +52,15 @@ struct Stream::State final : FaultServer {
   void abandon(const Failure& inner) noexcept override;
   void withhold(const Fault& fault) noexcept override;
   bool readmit(std::byte* address) noexcept override;
+  bool fill(const Fault& fault, FailureCall& call) noexcept override;
 
   // Keeps an error unless there is one already. `passes`: it is of one fault alone.
   void record(int error, std::string_view cause, std::uint64_t offset, Window window,
               bool passes = false) noexcept;
   // Whether a spurious fault comes so often in a row that serving it does not help.
   bool is_helpless(std::uint64_t offset, std::int32_t thread) noexcept;
+  // Makes a piece of filler bare again, unless a block has taken its place.
+  void take_away(FillerPiece& piece) noexcept;
 
   Stream& stream;
   std::string name;
@@ -69,6 +81,10 @@ struct Stream::State final : FaultServer {
   std::uint64_t repeated_offset = 0;
   std::int32_t repeated_thread = 0;
   int repeats = 0;
+  FailureCall on_failure;
+  // A ring: an instruction that touches many places finds them all.
+  std::array<FillerPiece, 16> filler{};
+  std::size_t next_filler = 0;
 };
 
 Stream::ServiceLock::ServiceLock(Stream& stream) : stream_(stream) {
@@ -257,6 +273,52 @@ bool Stream::State::readmit(std::byte* address) noexcept {
   }
   return stream.clear_refused(static_cast<std::uint64_t>(address - stream.base()));
 }
+
+bool Stream::State::fill(const Fault& fault, FailureCall& call) noexcept {
+  if (locked_for(mutex, current_thread_id())) return false;
+  std::lock_guard lock(mutex);
+  const std::uint64_t block = stream.block_bytes();
+  const auto offset = static_cast<std::uint64_t>(fault.address - stream.base());
+  if (on_failure.function == nullptr || block == 0 || offset >= stream.reserved_bytes()) {
+    return false;
+  }
+  const std::uint64_t index = offset / block;
+  if (!stream.is_vacant(index)) {
+    // Another thread may have been quicker, before the error or once it has passed.
+    return stream.serve_locked(fault.access, offset) || !is_helpless(offset, current_thread_id());
+  }
+  const std::uint64_t piece_begin = offset / kFillerBytes * kFillerBytes;
+  const std::uint64_t begin = std::max(piece_begin, index * block);
+  const std::uint64_t end = std::min(piece_begin + kFillerBytes, (index + 1) * block);
+  const auto bytes = static_cast<std::size_t>(end - begin);
+  FillerPiece& piece = filler[next_filler++ % filler.size()];
+  take_away(piece);
+  // Pages of it may be refused for good.
+  if (reservation.vacate(stream.base() + begin, bytes) != 0) return false;
+  if (reservation.place_zeros(stream.base() + begin, bytes, true) != 0) return false;
+  piece = {begin, bytes};
+  call = on_failure;
+  return true;
+}
+
+void Stream::State::take_away(FillerPiece& piece) noexcept {
+  if (piece.bytes != 0 && stream.is_vacant(piece.offset / stream.block_bytes())) {
+    reservation.vacate(stream.base() + piece.offset, piece.bytes);
+  }
+  piece = {};
+}
+
+void Stream::fill_on_failure(const FailureCall& call) {
+  ServiceLock lock(*this);
+  state_->on_failure = call;
+}
+
+void Stream::clear_filler() {
+  ServiceLock lock(*this);
+  for (FillerPiece& piece : state_->filler) state_->take_away(piece);
+}
+
+bool Stream::is_vacant(std::uint64_t) const noexcept { return false; }
 
 void Stream::take_from_sight(std::uint64_t) noexcept {}
 
